@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import IO, NamedTuple
 
 from spiderling import __version__
-from spiderling.base.errors import StorageError
+from spiderling.base.errors import BadInput, StorageError
 from spiderling.corpus.reader import StoredDocument
 from spiderling.export.files import Parts, Written
 from spiderling.export.plan import Plan
@@ -47,6 +47,9 @@ def export(
     read when all documents are written, go into the manifest.  Raises BadInput if a file exists, StorageError if one
     cannot be written, DamageError if a segment cannot be read.
     """
+    crawled = {source.path.resolve() for source in corpus.sources if source.length is not None}
+    if plan.out.resolve() in crawled:
+        raise BadInput(f"{plan.out} is a segment of a crawl; give another name.")
     parts: Parts | None = None
     files: list[Written] = []
     try:

@@ -13,7 +13,7 @@ from spiderling.corpus.reader import StoredDocument
 from spiderling.export.formats import writer
 from spiderling.export.plan import Plan
 from spiderling.export.registry import Registry
-from spiderling.jobdir.card import files_in, read_manifest
+from spiderling.jobdir.card import read_manifest
 
 MAX_WAITING_CHARS = 64_000_000
 """Characters that wait to be written to all open files together (chosen)."""
@@ -78,7 +78,7 @@ class Parts:
         if out.is_file():
             raise BadInput(f"{out} is a file; give another name.")
         if out.is_dir() and not _is_free(out):
-            if not files_in(read_manifest(self._plan.manifest)):
+            if read_manifest(self._plan.manifest).get("format") != self._plan.format_name:
                 raise BadInput(f"{out} holds other files than those of an export; give a new or an empty directory.")
             if not self._plan.is_forced:
                 raise BadInput(f"{out} holds an export; replace it with --force, or give another name.")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import xxhash
 
+from spiderling.base.atomic_files import PART
 from spiderling.base.errors import BadInput
 from spiderling.base.extras import require
 from spiderling.base.lists import DropList
@@ -108,7 +109,8 @@ class Plan:
         directory = self.data_file("", 1).parent
         manifest = read_manifest(self.manifest)
         names = [file["name"] for file in files_in(manifest)]
-        names += [f"{name}" for name in manifest.get("registries", ())]
+        registries = manifest.get("registries")
+        names += [name for name in (registries if isinstance(registries, list) else ()) if isinstance(name, str)]
         paths = (self.directory / name for name in names)
         return {path for path in paths if path.parent == directory and path.is_file()}
 
@@ -133,7 +135,7 @@ class Plan:
     @property
     def workspace(self) -> Path:
         """A directory for what is needed on disk meanwhile."""
-        return self._beside("sentences.part", ".sentences.part")
+        return self.out.with_name(f"{self.out.name}.sentences{PART}")
 
     def _beside(self, name: str, ending: str) -> Path:
         return self.out / name if self.is_dataset else self.out.with_name(self.out.name + ending)

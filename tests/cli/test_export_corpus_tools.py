@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -268,11 +269,27 @@ def test_force_replaces_what_an_earlier_export_wrote_and_nothing_else(corpus, tm
     export(corpus, out, "--split", "lang")
     others.write_text("mine\n")
     told = json.loads((tmp_path / "c.jsonl.json").read_text())
-    told["files"] += [{"name": "in/corpus.prevert"}, {"name": "../x"}, {"name": ".."}, {"no": 1}, 5]
+    told["files"] += [{"name": "in/corpus.prevert"}, {"name": "../x"}, {"name": ".."}, {"name": ""}, {"no": 1}, 5]
+    told["registries"] = 5
     (tmp_path / "c.jsonl.json").write_text(json.dumps(told))
     export(corpus, out, "--force", "--where", "lang=cs", "--split", "lang")
     assert sorted(path.name for path in tmp_path.glob("c*.jsonl")) == ["c.cs.jsonl", "c.other.jsonl"]
     assert corpus.exists() and others.read_text() == "mine\n"
+
+
+def test_force_spoils_no_crawl(tmp_path):
+    job = shutil.copytree(ROOT / "tests/jobdirs/schema-5", tmp_path / "job")
+    (job / "corpus/manifest.json").write_text('{"files": [{"name": "cs-00001.prevert.zst"}]}')
+    segment = job / "corpus/cs-00001.prevert.zst"
+    before = {path: path.read_bytes() for path in (job / "corpus").iterdir()}
+    for out, message in (
+        (segment, "is a segment of a crawl"),
+        (segment.parent, "holds other files"),
+        (job, "other files"),
+    ):
+        ended = scrapy("export", str(job), "-o", str(out), "--force")
+        assert ended.code == 1 and message in ended.log
+    assert {path: path.read_bytes() for path in (job / "corpus").iterdir()} == before
 
 
 def test_force_keeps_the_former_files_if_the_new_ones_fail(corpus, tmp_path):

@@ -9,7 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from typing import Any
+from urllib.request import getproxies_environment
 
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
@@ -122,7 +125,15 @@ OF_COMPONENTS = {
 
 
 class SpiderlingAddon:
-    """Scrapy calls the methods once: for all crawlers of a process, and for each before it makes any component."""
+    """Scrapy calls the methods: once for all crawlers of a process, then for each before it makes any component."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SpiderlingAddon:
+        """Leave spiders of Scrapy's own alone: its shell, fetch, view and bench, should COMMANDS_MODULE not be ours."""
+        if crawler.spidercls.__module__.startswith("scrapy."):
+            crawler.settings.set("JOBDIR", None, priority="cmdline")
+            raise NotConfigured
+        return cls()
 
     @classmethod
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
@@ -151,7 +162,7 @@ def _add(name: str, settings: BaseSettings) -> None:
 
 
 def _without_effect(settings: BaseSettings) -> Iterator[str]:
-    """The settings that the user has made in vain, each with what holds instead."""
+    """The settings that the user has made in vain, each with what holds instead; a proxy in the environment too."""
     off = {part for name, ours in ENTRIES.items() for part in ours if settings[name][part] is None}
     if settings.getpriority("DOWNLOADER") == 0:
         off.add("scrapy.core.downloader.Downloader")
@@ -159,3 +170,5 @@ def _without_effect(settings: BaseSettings) -> Iterator[str]:
     for name, ours in instead.items():
         if (settings.getpriority(name) or 0) > 0 and not (name == "ROBOTSTXT_OBEY" and settings.getbool(name)):
             yield f"{name} ({ours})"
+    if getproxies_environment().keys() & {"http", "https", "all"}:
+        yield "http_proxy in the environment (no proxy can be used)"

@@ -101,6 +101,13 @@ def test_a_command_of_scrapy_in_a_project_with_the_add_on(project, url, command,
     assert not (project / "crawls").exists(), "it opened the crawl's directory"
 
 
+@pytest.mark.parametrize("command", ["shell", "fetch", "view"])
+def test_the_same_without_our_commands_module(project, url, command, monkeypatch):
+    told = project / "told.py"
+    told.write_text(told.read_text().replace('COMMANDS_MODULE = "spiderling.commands"', ""))
+    test_a_command_of_scrapy_in_a_project_with_the_add_on(project, url, command, monkeypatch)
+
+
 def test_a_spider_of_ours_is_parsed_in_the_checkout_without_a_crawl(url, tmp_path):
     settings = ("-s", f"JOBDIR={tmp_path / 'job'}", "-s", "SPIDERLING_LANG=cs")
     ended = scrapy("parse", "--nolog", "--spider=spiderling", *settings, url, cwd=ROOT)

@@ -37,13 +37,14 @@ def test_feeds_hold_what_the_corpus_holds_and_other_items_too(tmp_path):
     assert 0 < first["yield"] <= 1 and first["lang"] == "cs"
 
 
-def test_the_command_line_takes_the_formats_by_their_endings(tmp_path):
+def test_the_command_line_takes_the_formats_by_their_endings(tmp_path, monkeypatch):
     """Scrapy judges -o before it makes a crawler, and so before it asks add-ons; -O and settings without effect too."""
     outputs = ("-o", f"{tmp_path}/f.prevert", "-o", f"{tmp_path}/f.parquet", "-o", f"{tmp_path}/g:parquet")
     template = "DOWNLOAD_DELAY = 1\nROBOTSTXT_OBEY = True\nAUTOTHROTTLE_ENABLED = True\nDEPTH_LIMIT = 3\n"
     with serving(FixedWeb({"f.test": {"/": page("first")}}, {"f.test": "127.84.31.2"})) as server:
         crawl = Crawl(tmp_path / "job", server, project(tmp_path, TEN_LINES, template), "foreign", LANG="cs")
         result = crawl.start("", outputs, lang="").wait()
+        monkeypatch.setenv("https_proxy", "http://127.84.31.3:3128")
         other = Crawl(tmp_path / "other", server, tmp_path / "project", "foreign", LANG="cs")
         (tmp_path / "h.parquet").write_bytes(b"of an earlier run")
         overwritten = other.start("", ("-O", f"{tmp_path}/h.parquet"), lang="", DOWNLOAD_SLOTS="{}").wait()
@@ -56,7 +57,7 @@ def test_the_command_line_takes_the_formats_by_their_endings(tmp_path):
         "DOWNLOAD_DELAY (SPIDERLING_HOST_INTERVAL_S); AUTOTHROTTLE_ENABLED (SPIDERLING_DELAY_FACTOR); "
         "DEPTH_LIMIT (SPIDERLING_MAX_DISTANCE, in hosts)"
     )
-    assert overwritten.lines("Without effect", "DOWNLOAD_SLOTS (SPIDERLING_HOST_INTERVAL_S)")
+    assert overwritten.lines("Without effect", "DOWNLOAD_SLOTS (SPIDERLING_HOST_INTERVAL_S)", "http_proxy in the env")
 
 
 def exported(kind: type[PrevertExporter], *items, **options) -> io.BytesIO:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import IO
-
-from tqdm import tqdm
+from typing import IO, Any
 
 from spiderling.archives.sources import is_url
 from spiderling.engine.component import Extension
@@ -24,11 +22,13 @@ class ArchiveBar(Extension):
         archives = self.crawl.archives
         if archives is None or not sys.stderr.isatty():
             return
+        from tqdm import tqdm  # a crawl of the web needs none
+
         sizes = [0 if is_url(source) else os.path.getsize(source) for source in archives.unread]
         self._bar = tqdm(total=sum(sizes) if all(sizes) else None, unit="B", unit_scale=True, leave=False)
         for handler in logging.getLogger().handlers:
             if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stderr:
-                handler.setStream(_AboveBar())
+                handler.setStream(_AboveBar(self._bar))
                 self._handlers.append(handler)
         self.repeat(self._show, _EVERY_S, "the progress bar")
 
@@ -45,8 +45,11 @@ class ArchiveBar(Extension):
 class _AboveBar:
     """Standard error for a log: the bar is taken away for each line, and drawn again."""
 
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+
     def write(self, text: str) -> None:
-        with tqdm.external_write_mode(sys.stderr):
+        with self._bar.external_write_mode(sys.stderr):
             sys.stderr.write(text)
 
     def flush(self) -> None:

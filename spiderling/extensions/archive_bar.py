@@ -18,6 +18,7 @@ class ArchiveBar(Extension):
     """Shows the bar, and lets the lines of the log scroll above it."""
 
     def opened(self) -> None:
+        self._bar: Any = None
         self._handlers: list[logging.StreamHandler[IO[str]]] = []
         archives = self.crawl.archives
         if archives is None or not sys.stderr.isatty():
@@ -39,6 +40,7 @@ class ArchiveBar(Extension):
     def closed(self, reason: str) -> None:
         for handler in self._handlers:
             handler.setStream(sys.stderr)
+        if self._bar is not None:
             self._bar.close()
 
 

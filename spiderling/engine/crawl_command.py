@@ -1,0 +1,63 @@
+"""What the commands that run a spider share: formats of ``-o``, quiet logs, and how a failed crawl is told."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Mapping
+
+from scrapy import Spider
+from scrapy.addons import AddonManager
+from scrapy.commands import BaseRunSpiderCommand
+from scrapy.crawler import Crawler
+from scrapy.exceptions import UsageError
+
+from spiderling.base.errors import BadInput
+from spiderling.base.extras import missing
+from spiderling.engine.exit_codes import FAILED_STAT, NO_NETWORK, OFFLINE
+from spiderling.engine.program import OwnCommand
+
+logger = logging.getLogger(__name__)
+
+_TALKATIVE = ("utils.log", "addons", "middleware", "crawler", "core.engine", "extensions.telnet")
+"""Loggers of Scrapy that list its parts at the level INFO."""
+
+
+class CrawlCommand(OwnCommand, BaseRunSpiderCommand):
+    """Exits with 1 if the crawl could not begin or go on, and with 3 without a network.  Scrapy's class follows it."""
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        AddonManager.load_pre_crawler_settings(self.settings)  # -o is judged by the formats of add-ons too
+        super().process_options(args, opts)
+        if any(feed.get("format") == "parquet" for feed in self.settings["FEEDS"].values()) and missing("parquet"):
+            raise UsageError(f"{missing('parquet')}.", print_help=False)
+        if not self.settings.getpriority("LOG_LEVEL") or self.settings["LOG_LEVEL"] != "DEBUG":
+            _quieten()
+
+    def check_arguments(self, crawler: Crawler, arguments: Mapping[str, str]) -> None:
+        """Raise BadInput for arguments of the spider that cannot be, before an engine is made."""
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        self._arguments = opts.spargs
+        try:
+            super().run(args, opts)  # type: ignore[safe-super]
+        except BadInput as error:
+            logger.error("The crawl stops: %s", error)
+            self.exitcode = 1
+            return
+        failed = self._made.stats.get_value(FAILED_STAT) if self._made._stats else None
+        if failed:
+            self.exitcode = NO_NETWORK if failed == OFFLINE else 1
+
+    def _create_crawler(self, spidercls: type[Spider] | str) -> Crawler:
+        self._made = super()._create_crawler(spidercls)
+        self.check_arguments(self._made, self._arguments)
+        return self._made
+
+
+def _quieten() -> None:
+    """Keep Scrapy's list of its parts from hiding the few lines that a person reads."""
+    for name in _TALKATIVE:
+        logging.getLogger(f"scrapy.{name}").addFilter(lambda record: record.levelno > logging.INFO)
+    logging.getLogger("asyncio").setLevel(logging.INFO)  # the add-on's LOG_LEVEL comes too late for its first line

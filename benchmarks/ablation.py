@@ -1,6 +1,6 @@
 """What each mechanism of the default strategy gains: switched off in turn, and all of them together.
 
-    python benchmarks/ablation.py [--quick] [--data DIR] [--pages N] [--seeds N] [--webs ...] [--off anchor,crowd,...]
+    python benchmarks/ablation.py [--quick] [--data DIR] [--pages N] [--seeds N] [--webs ...] [--off idle,make-room,...]
         [--jobs N] [--results DIR]
 
 Webs are those of strategies.py, and two on which mechanisms for many hosts are at work: `many-hosts` (three pages a
@@ -88,27 +88,12 @@ def idle(counts: Counts, is_off: bool) -> Patches:
         yield patch.object(part("scheduling.throttle"), "LOWEST", 1.0)
 
 
-def unread(counts: Counts, is_off: bool) -> Patches:
-    """Hosts of which nothing is read have a share of the requests."""
-    counts["unread"] = _LEAST_DECISIONS
-    if is_off:
-        yield patch.object(part("scheduling.throttle"), "_UNREAD_SHARE", 0.0)
-        yield patch.object(part("scheduling.throttle"), "_UNREAD_LEAST", 1e-9)
-
-
 def kinds(counts: Counts, is_off: bool) -> Patches:
     """Hosts that were read are told apart by what they gave and by their languages."""
     throttle_class = part("scheduling.throttle").Throttle
     counts["kinds"] = _LEAST_DECISIONS
     if is_off:
         yield _rewritten(throttle_class, "_class_of", "if host.documents:", "if True:")
-
-
-def learning(counts: Counts, is_off: bool) -> Patches:
-    """AdaGrad moves the weights of the estimators."""
-    strategy = part("ranking.strategies").Spiderling
-    yield patch.object(strategy, "learns", strategy.learns and not is_off)
-    yield _counting(part("ranking.weights").Weights, "_step", counts, "learning", lambda moved: True)
 
 
 def _estimator(name: str) -> Callable[[Counts, bool], Patches]:
@@ -154,23 +139,6 @@ def make_room(counts: Counts, is_off: bool) -> Patches:
         yield patch.object(part("scheduling.schedule").Schedule, "_make_room", lambda self, now: None)
 
 
-def adaptive_crowd(counts: Counts, is_off: bool) -> Patches:
-    """The number of places follows what can be served, and rich hosts keep theirs longer."""
-    crowd_class = part("scheduling.crowd").Crowd
-    plain_init, plain_asked = crowd_class.__init__, crowd_class.asked
-
-    def init(self: Any, most: int, adapts: bool, yield_rate: Callable[[], float]) -> None:
-        plain_init(self, most, adapts and not is_off, yield_rate)
-
-    def asked(self: Any, late_s: float, interval_s: float, used: int) -> None:
-        before = self.places
-        plain_asked(self, late_s, interval_s, used)
-        counts["crowd"] += self.places != before
-
-    yield patch.object(crowd_class, "__init__", init)
-    yield patch.object(crowd_class, "asked", asked)
-
-
 def crowded_addresses(counts: Counts, is_off: bool) -> Patches:
     """A host is passed over while its address holds more places than its interval lets it use."""
     if is_off:
@@ -190,19 +158,14 @@ def host_languages(counts: Counts, is_off: bool) -> Patches:
 MECHANISMS: dict[str, Callable[[Counts, bool], Patches]] = {
     "throttle": throttle,
     "idle": idle,
-    "unread": unread,
     "kinds": kinds,
-    "learning": learning,
-    "anchor": _estimator("anchor"),
-    "distance": _estimator("distance"),
-    "novelty": _estimator("novelty"),
+    **{name: _estimator(name) for name in ("section", "page-outside", "block-outside", "url", "hreflang")},
     "fair-draw": fair_draw,
     "make-room": make_room,
-    "crowd": adaptive_crowd,
     "crowded-addresses": crowded_addresses,
     "host-languages": host_languages,
 }
-OURS = tuple(MECHANISMS)[4:]
+OURS = tuple(MECHANISMS)[3:]
 """Those that are all switched off together: not the throttle, by which the strategy stands."""
 
 

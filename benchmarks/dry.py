@@ -35,8 +35,7 @@ _LINK = re.compile(r'href="(https?://[^"]+|/[^"]*)"')
 _TEXT = re.compile(r"<p>(.*?)</p>")
 FLOOR = 50
 CASES: dict[str, tuple[dict[str, object], tuple[int, ...]]] = {
-    "4,000 hosts, fixed crowd": ({"crowd": "fixed"}, (300, 900)),
-    "4,000 hosts, adaptive crowd": ({"crowd": "adaptive"}, (300, 900)),
+    "4,000 hosts": ({}, (300, 900)),
     "475 hosts, no second chances": ({"max_distance": 0}, (1200, 5400)),
     "475 hosts, second chances": ({"max_distance": 0, "min_active_hosts": FLOOR}, (1200, 5400)),
 }

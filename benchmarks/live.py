@@ -33,7 +33,7 @@ SHARES = (0.25, 0.5, 0.75)
 LANG, HOSTS, HOST_INTERVAL_S, CONNECTIONS = "cs", 40, 0.05, 16
 OPTIONS: dict[str, object] = {
     "host_interval_s": HOST_INTERVAL_S, "ip_interval_s": 0.0, "delay_factor": 0.0, "yield_min_bytes": 100_000,
-    "prefer_tlds": "", "retry_delay_s": 0.2, "crowd": "fixed", **WORLD,
+    "prefer_tlds": "", "retry_delay_s": 0.2, **WORLD,
 }  # fmt: skip
 ALL: dict[str, object] = {"yield_profile": "off", "traps": "mirror=0"}
 """Options of a `bfs` that leaves out as little as it can."""

@@ -205,6 +205,7 @@ def test_constants_are_the_former_defaults() -> None:
         "min_cosine": Options(language_method="cosine").min_likeness(),
         "dedup_snapshot_s": lifecycle.SNAPSHOT_S,
         "checkpoint_pages": checkpoint.MAX_OUTCOMES,
+        "crowd": "fixed",  # there is nothing that adapts it
         "learning": "off",  # there is nothing that learns weights
     }
     assert today == {name: fixed.value for name, fixed in FIXED.items()}

@@ -93,12 +93,6 @@ class Options:
     active_hosts: int = _option(
         5000, "Hosts that may be at work at once; the others with URLs wait on disk for their turn.", low=1
     )
-    crowd: str = _option(
-        "adaptive",
-        "How many hosts are at work at once: as many as can be asked when they are due, those that give much text "
-        "longest (adaptive), or always SPIDERLING_ACTIVE_HOSTS in turn (fixed).",
-        choices=("adaptive", "fixed"),
-    )
     max_share: float = _option(0.1, "Largest share of one address or domain while others are due.", low=0.001, high=1)
     max_exact_keys: int = _option(
         200_000_000,
@@ -211,8 +205,8 @@ class Options:
     yield_unit: str = _option("host", "What is measured and retired together.", choices=("host", "registrable"))
     min_active_hosts: int = _option(
         0,
-        "When fewer hosts have URLs to be fetched, the best retired ones go on, judged by a milder threshold, at most "
-        "three times each; 1: when nothing else is left; 0: never.",
+        "When fewer hosts have URLs to be fetched, the best retired ones go on, judged by a milder threshold each "
+        "time, the fourth time by none; 1: when nothing else is left; 0: never.",
         low=0,
     )
     retired_queue: str = _option("park", "What happens to a retired host's queue.", choices=("park", "delete"))

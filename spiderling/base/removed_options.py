@@ -59,6 +59,7 @@ FIXED = {
     "stop_timeout_s": Fixed(10.0, "what is cut off is fetched again when the crawl goes on"),
     "min_cosine": Fixed(0.5, "the method cosine is that of papers, which name this value"),
     "dedup_snapshot_s": Fixed(600.0, "a start after a kill reads the documents since the last snapshot again"),
+    "crowd": Fixed("fixed", "SPIDERLING_ACTIVE_HOSTS says how many hosts are at work"),
     "learning": Fixed("off", "weights that a crawl learnt gave no more text than those that it begins with"),
     "checkpoint_pages": Fixed(64, "SPIDERLING_CHECKPOINT_S says how often checkpoints are made"),
 }

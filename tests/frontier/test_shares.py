@@ -89,9 +89,7 @@ def test_a_farm_that_came_first_gets_a_tenth_while_good_hosts_are_due(
     With 5,000 places each of them has one, and only the requests are bounded.
     """
     web = Farm(addresses, domains)
-    crawl = Counting(
-        web, world(strategy=strategy, active_hosts=places, crowd="fixed", max_share=SHARE), pages_per_s=PER_S
-    )
+    crawl = Counting(web, world(strategy=strategy, active_hosts=places, max_share=SHARE), pages_per_s=PER_S)
     crawl.run(web.seeds(FARM_HOSTS, 2), pages=200)
     before = crawl.asked.total()
     farm = crawl.asked["s"]
@@ -116,7 +114,7 @@ def test_a_farm_that_is_alone_is_served_at_full_pace(addresses: int, domains: in
 
 def test_a_farm_that_held_all_places_gives_them_up_when_others_come() -> None:
     web = Farm(256, 1)
-    crawl = Counting(web, world(strategy="bfs", crowd="fixed", active_hosts=100, max_share=SHARE), pages_per_s=PER_S)
+    crawl = Counting(web, world(strategy="bfs", active_hosts=100, max_share=SHARE), pages_per_s=PER_S)
     crawl.run(web.seeds(FARM_HOSTS, 3), until=60)
     crawl.run(GOOD, until=60 + 50)
     asked = Counter(crawl.asked)

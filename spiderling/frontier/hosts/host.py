@@ -267,8 +267,6 @@ class Host:
     """Whether it has a place on the workbench."""
     turns: int = 0
     """Requests since it got its place."""
-    benched: float = 0.0
-    """When it was last put on the workbench."""
 
     # scheduling/throttle.py
     throttle_class: int | None = None

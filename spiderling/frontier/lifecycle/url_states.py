@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -53,7 +52,6 @@ class UrlStates:
         self._max_exact_keys = options.max_exact_keys
         self._max_queue = options.max_host_queue
         self._parks_retired = options.retired_queue == "park"
-        self._retires = strategy.retires
 
     @property
     def totals(self) -> Counter[str]:
@@ -69,10 +67,6 @@ class UrlStates:
         """Bytes of the crawl so far."""
         totals = self.ledger.totals
         return totals["kept_bytes"], totals["downloaded_bytes"]
-
-    def rich_from(self) -> float:
-        """The yield rate above which a host counts as rich: the crawl's; infinite if the strategy retires no hosts."""
-        return self.ledger.yield_rate if self._retires else math.inf
 
     def restore(self, state: State, store: Store) -> list[int]:
         """Take up what was committed; returns the ids of the open hosts with URLs, in the order in which they are due.

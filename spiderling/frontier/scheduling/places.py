@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from spiderling.frontier.hosts.host import Host
-from spiderling.frontier.scheduling.crowd import Crowd
 from spiderling.frontier.scheduling.shares import Group
 
 _LET_IN = 4
@@ -17,10 +16,9 @@ _LEAST = 8
 class Places:
     """The places that are taken; only groups that hold some are counted."""
 
-    def __init__(self, crowd: Crowd, most: float) -> None:
-        """*most*: the share of the places that one group may hold, 0 to 1."""
-        self._crowd = crowd
-        self._most = most
+    def __init__(self, number: int, share: float) -> None:
+        """*number* of places; *share* of them that one group may hold, 0 to 1."""
+        self._most = max(_LEAST, share * number)
         self.held: Counter[Group] = Counter()
         """Places by group."""
         self._passed_over = 0
@@ -43,7 +41,7 @@ class Places:
 
     def is_full(self, group: Group, more: int = 0) -> bool:
         """Whether *group*, with *more* further places, would hold its share of them or more."""
-        return bool(group) and self.held.get(group, 0) + more >= max(_LEAST, self._most * self._crowd.places)
+        return bool(group) and self.held.get(group, 0) + more >= self._most
 
     def full_group(self, host: Host) -> Group | None:
         """The group of *host* that holds its share of the places; None if neither does."""

@@ -20,7 +20,6 @@ from spiderling.frontier.ranking.draws import FAIR, Draw
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.scheduling.apart import FairBacklog
 from spiderling.frontier.scheduling.backlog import Backlog
-from spiderling.frontier.scheduling.crowd import Crowd
 from spiderling.frontier.scheduling.intervals import Intervals
 from spiderling.frontier.scheduling.names import Name, Names, NameStatus
 from spiderling.frontier.scheduling.places import Places
@@ -33,6 +32,8 @@ _RESOLVE_AHEAD_S = 60.0
 """Seconds; the name of a host that is due later than this is not resolved yet.  Chosen."""
 _LONG_S = 60.0
 """Seconds; a host that is due later than this is not waited for.  Chosen."""
+TURNS = 16
+"""Requests after which a host gives its place to one in the backlog (chosen)."""
 _LOOKS_PER_STEP = 16
 """Hosts of the backlog that are looked at in one call, so that none takes long.  Chosen."""
 _NOTHING = YieldAccount()
@@ -58,23 +59,19 @@ class Schedule:
         queues: Queues,
         allows: Callable[[str], bool],
         vet: Callable[[Host], None],
-        yield_rate: Callable[[], float],
         totals: Callable[[], tuple[int, int]],
         strategy: Strategy,
     ) -> None:
-        """*vet* may close a host that is about to get a place; *yield_rate*: the one above which a host is rich.
-
-        *totals*: kept and downloaded bytes of the crawl.
-        """
+        """*vet* may close a host that is about to get a place; *totals*: kept and downloaded bytes of the crawl."""
         ranks = hosts.states.ranks
         draw = Draw(strategy.power, options.random_seed, FAIR)
         self._strategy = strategy
         self._hosts = hosts
         self._queues = queues
         self._vet = vet
-        self.crowd = Crowd(options.active_hosts, options.crowd == "adaptive", yield_rate)
+        self._places_in_all = options.active_hosts
         self._places_used = 0
-        self._places = Places(self.crowd, options.max_share)
+        self._places = Places(options.active_hosts, options.max_share)
         self._backlog = FairBacklog(
             lambda: Backlog(hosts.states.preferred.__getitem__, ranks.__getitem__, draw),
             hosts.states.domains.__getitem__,
@@ -95,7 +92,7 @@ class Schedule:
 
     def next_due(self) -> float | None:
         """When ``pop`` is to be called next; None if nothing waits for a point in time."""
-        waiting = self._backlog.next_due() if self._places_used < self.crowd.places else None
+        waiting = self._backlog.next_due() if self._places_used < self._places_in_all else None
         dues = (self._workbench.next_due(), self._throttle.next_due(), waiting)
         return min((due for due in dues if due is not None), default=None)
 
@@ -107,14 +104,11 @@ class Schedule:
         self._fill(now)
         while (found := self._workbench.pop(now)) is not None and self._keeps(*found, now):
             pass  # it waits again: better hosts have come
-        if found is not None:
-            host = found[0]  # waiting in the backlog, for its name or for a slow answer does not count as late
-            self.crowd.asked(now - max(host.due, host.benched), self.intervals.of(host), self._places_used)
         return found
 
     def _make_room(self, now: float) -> None:
         """If all places are taken, a waiting host makes room for one in the backlog that is two ranks better."""
-        if self._places_used >= self.crowd.places and (best := self._backlog.best_rank()) < LAST_RANK:
+        if self._places_used >= self._places_in_all and (best := self._backlog.best_rank()) < LAST_RANK:
             host = self._throttle.pop_worse(best + 1) or self._workbench.pop_worse(best + 1)
             if host is not None:
                 self._leave_place(host)
@@ -157,7 +151,7 @@ class Schedule:
             self._rank(host_id, rank, now, is_at_rest)
         if not is_at_rest:
             return
-        if self._places_used < self.crowd.places and not len(self._backlog):
+        if self._places_used < self._places_in_all and not len(self._backlog):
             host = self._hosts.by_id(host_id)
             self._vet(host)
             host.postpone(now)
@@ -217,7 +211,7 @@ class Schedule:
         others_wait = len(self._backlog) > 0
         if host.turns and self._backlog.has_others(now) and self._places.has_too_many(host):
             return True
-        if host.turns and self.crowd.makes_room(host, self._places_used, others_wait):
+        if others_wait and host.turns >= TURNS:
             return True
         if not others_wait or host.due > now + _LONG_S:
             return others_wait
@@ -247,7 +241,6 @@ class Schedule:
         self._throttle.count(host, None)
 
     def _bench(self, host: Host, address: str, now: float) -> None:
-        host.benched = now
         self._workbench.add_host(host, address)
 
     def rest(self, host: Host) -> None:
@@ -259,7 +252,7 @@ class Schedule:
     def _fill(self, now: float) -> None:
         """Give free places to the hosts that are next in the backlog."""
         for _ in range(_LOOKS_PER_STEP):
-            if self._places_used >= self.crowd.places:
+            if self._places_used >= self._places_in_all:
                 return
             host_id = self._backlog.pop(now)
             is_alone = host_id is None and not self._backlog.has_others(now)

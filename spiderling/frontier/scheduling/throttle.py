@@ -4,8 +4,7 @@ A crawl that never leaves a request unmade spends most of its bytes on poor host
 every few seconds only.  So the hosts at work are put into classes: by rank, and by what is known of them (nothing is
 read; the host gave text; it gave none yet; all its pages are in other languages).  The crawl measures the yield rate
 of each class.  The *bar* is a share of the crawl's own yield rate.  Hosts of a class above the bar are asked at every
-interval; below it, they are asked (yield rate of the class / bar)^POWER as often.  Hosts of which nothing is read have
-a small share of the requests whatever they promise, because the crawl learns by them alone.
+interval; below it, they are asked (yield rate of the class / bar)^POWER as often, and once a day at least.
 
 Idle time has a price as well: while the crawl gets less text a second than it did, the bar is lower, down to a floor.
 """
@@ -29,10 +28,6 @@ LOWEST = 0.2
 """The lowest bar of idle times / the usual one (measured)."""
 IDLE_POWER = 2
 """How fast the bar falls with the text a second (measured)."""
-_UNREAD_SHARE = 0.05
-"""Requests to hosts of which nothing is read / requests to the other hosts, at least (chosen)."""
-_UNREAD_LEAST = 1.0
-"""The least number of requests to hosts of which nothing is read, in each interval of a host (chosen)."""
 _STEP = 1.7
 """What one rank promises over the next (ranking/worth.py)."""
 _PROMISED_BYTES = 200_000
@@ -49,10 +44,9 @@ _REVIEW_S = 5.0
 """Seconds after which the bar is computed anew (chosen: an interval of a host)."""
 _LONGEST_S = 86_400.0
 """Seconds that a host waits at most."""
-_PROMISES = (1.0, 1.0, 0.3, 0.05)
-"""What a host promises of which nothing is read, that gave text, that gave none yet, and whose pages are all in other
-languages / what its rank promises (measured; the last two are corrected by what such hosts give)."""
 _UNREAD, _FRUITFUL, _EMPTY, _FOREIGN = range(4)
+_PROMISES = (1.0, 1.0, 1.0, 0.05)
+"""What a host of each of these kinds promises beside its rank (chosen; what such hosts give corrects it)."""
 _KINDS = len(_PROMISES)
 _CLASSES = _KINDS * RANKS
 _PROMISED = [promise * _STEP**-rank for rank in range(RANKS) for promise in _PROMISES]
@@ -167,13 +161,8 @@ class Throttle:
         interval_s = self._interval_s()
         bar = self._bar()
         best = max(at_work, key=self._rates.__getitem__)
-        shares = {at: 1.0 if at == best else min(1.0, (self._rates[at] / bar) ** POWER) for at in at_work}
-        unread = [at for at in at_work if at % _KINDS == _UNREAD and shares[at] < 1.0]
-        if unread:
-            others = math.fsum(self._hosts[at] * share for at, share in shares.items() if at not in unread)
-            least = max(_UNREAD_LEAST, _UNREAD_SHARE * others) / sum(self._hosts[at] for at in unread)
-            shares |= {at: min(1.0, max(shares[at], least)) for at in unread}
-        for at, share in shares.items():
+        for at in at_work:
+            share = 1.0 if at == best else min(1.0, (self._rates[at] / bar) ** POWER)
             self._waits_s[at] = min(interval_s * (1.0 / max(share, 1e-9) - 1.0), _LONGEST_S)
 
     def _bar(self) -> float:

@@ -206,7 +206,7 @@ class Options:
     min_active_hosts: int = _option(
         0,
         "When fewer hosts have URLs to be fetched, the best retired ones go on, judged by a milder threshold each "
-        "time, the fourth time by none; 1: when nothing else is left; 0: never.",
+        "time, the fourth time by none.  The strategy spiderling does so when nothing else is left.",
         low=0,
     )
     retired_queue: str = _option("park", "What happens to a retired host's queue.", choices=("park", "delete"))

@@ -76,7 +76,6 @@ class Frontier:
             self.url_states.queues,
             self.may_connect,
             self._vet,
-            self.url_states.kept_and_downloaded,
             self.strategy,
         )
         self._intervals = self.schedule.intervals

@@ -29,7 +29,7 @@ class HostClosing:
         self._own_factor = core.options.yield_factor() if core.strategy.retires else None
         self.judge_by(None)
         self._reopened: list[Host] = []
-        self._floor = core.options.min_active_hosts
+        self._floor = max(core.options.min_active_hosts, int(core.strategy.reopens))
         self._second_chances: list[list[tuple[float, int]]] = [[] for _ in range(MAX_STEPS + 1)]
         """For each step of ``RetirementRule.milder``, a heap of the retired hosts that it spares: (-yield rate, id)."""
         self._url_states = core.url_states

@@ -63,11 +63,6 @@ class UrlStates:
     def rank_of_host(self, host_id: int) -> int:
         return self.host_states.ranks[host_id]
 
-    def kept_and_downloaded(self) -> tuple[int, int]:
-        """Bytes of the crawl so far."""
-        totals = self.ledger.totals
-        return totals["kept_bytes"], totals["downloaded_bytes"]
-
     def restore(self, state: State, store: Store) -> list[int]:
         """Take up what was committed; returns the ids of the open hosts with URLs, in the order in which they are due.
 

@@ -112,6 +112,7 @@ class Spiderling(Heidix):
     thrift: float = _parameter(1.0, most=100)
     estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
     retires = True
+    reopens = True
 
     def is_foreign(self, host: Host) -> bool:
         return self.worth.foreign_pages(host.id) > 0

@@ -51,6 +51,9 @@ class Strategy:
     retires: ClassVar[bool] = False
     """Whether hosts are retired by yield (SPIDERLING_YIELD_PROFILE), and rich ones keep their places longer."""
 
+    reopens: ClassVar[bool] = False
+    """Whether retired hosts that gave text are reopened when nothing else is left."""
+
     @property
     def power(self) -> float:
         """How strictly better ranks are preferred, within a host and among hosts that are due (draws.py)."""

@@ -59,10 +59,9 @@ class Schedule:
         queues: Queues,
         allows: Callable[[str], bool],
         vet: Callable[[Host], None],
-        totals: Callable[[], tuple[int, int]],
         strategy: Strategy,
     ) -> None:
-        """*vet* may close a host that is about to get a place; *totals*: kept and downloaded bytes of the crawl."""
+        """*vet* may close a host that is about to get a place."""
         ranks = hosts.states.ranks
         draw = Draw(strategy.power, options.random_seed, FAIR)
         self._strategy = strategy
@@ -80,7 +79,7 @@ class Schedule:
         self._names = Names(options, allows)
         self._workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
         self.intervals = Intervals(options, self._workbench)
-        self._throttle = Throttle(strategy.thrift, strategy.is_foreign, lambda: self.intervals.host_s, totals)
+        self._throttle = Throttle(strategy.thrift, strategy.is_foreign, lambda: self.intervals.host_s)
 
     def lookup(self, head: RobotsRequest | QueuedUrl, now: float) -> Name:
         """What is known at *now* of the name that *head* needs."""
@@ -338,8 +337,13 @@ class Schedule:
         return self._names.fallback(target.name, address) if target is not None else ""
 
     def count_yield(self, host: Host, kept_bytes: int, downloaded_bytes: int, now: float) -> None:
-        """Note what one request to *host* gave."""
-        self._throttle.learn(host, kept_bytes, downloaded_bytes, now)
+        """Note what one request to *host* gave.
+
+        What an address or a domain gives beyond its share of the requests does not count: a link farm that is rich in
+        text would else raise the bar above all other hosts.
+        """
+        if not self._workbench.shares.lane(host.domain, host.address):
+            self._throttle.learn(host, kept_bytes, downloaded_bytes, now)
 
     def release(self, host: Host, now: float) -> None:
         """The request in transit to *host* is over: place the host."""

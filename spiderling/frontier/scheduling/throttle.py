@@ -81,17 +81,16 @@ class Throttle:
         thrift: float,
         is_foreign: Callable[[Host], bool],
         interval_s: Callable[[], float],
-        totals: Callable[[], tuple[int, int]],
     ) -> None:
         """*thrift*: factor on the bar; 0: every host is asked at each interval.
 
         *is_foreign*: whether all pages of a host are in other languages.  *interval_s*: between two requests to a host.
-        *totals*: kept and downloaded bytes of the crawl.
         """
         self._thrift = thrift
         self._is_foreign = is_foreign
         self._interval_s = interval_s
-        self._totals = totals
+        self._totals = [0, 0]
+        """Kept and downloaded bytes."""
         self._hosts = [0] * _CLASSES
         """Hosts with a place."""
         self._kept = [0.0] * _CLASSES
@@ -129,6 +128,7 @@ class Throttle:
             return
         if at % _KINDS == _UNREAD and host.entered_class is None:
             host.entered_class = at
+        self._totals = [self._totals[0] + kept_bytes, self._totals[1] + downloaded_bytes]
         self._moment.add(kept_bytes, now)
         self._long.add(kept_bytes, now)
         for counted in {at, at if host.entered_class is None else host.entered_class}:
@@ -167,7 +167,7 @@ class Throttle:
 
     def _bar(self) -> float:
         """The yield rate from which on a class is asked at every interval."""
-        kept, downloaded = self._totals()
+        kept, downloaded = self._totals
         long = self._long.per_second(self._now)
         busy = min(1.0, self._moment.per_second(self._now) / long) if long else 1.0
         return self._thrift * BAR * (kept + 1) / (downloaded + _PROMISED_BYTES) * max(LOWEST, busy**IDLE_POWER)

@@ -37,14 +37,14 @@ def test_steps_lead_from_a_profile_to_the_next_milder_one() -> None:
     assert off.milder(3) == off
 
 
-def test_without_the_option_a_retired_host_stays_retired() -> None:
-    crawl = VirtualCrawl(SOME).run(*SOME)
+def test_with_another_strategy_a_retired_host_stays_retired() -> None:
+    crawl = VirtualCrawl(SOME, strategy="yield").run(*SOME)
     assert crawl.host("some.cz").state is HostState.RETIRED
     assert crawl.ends[Reason.HOST_RETIRED] > 200
 
 
 def test_when_nothing_is_left_the_best_retired_host_goes_on_by_a_milder_threshold() -> None:
-    crawl = VirtualCrawl(SOME | NONE, min_active_hosts=1).run(*SOME, *NONE)
+    crawl = VirtualCrawl(SOME | NONE).run(*SOME, *NONE)
     some, none = crawl.host("some.cz"), crawl.host("none.cz")
     assert none.state is HostState.RETIRED and none.second_chances == 0
     assert 1 <= some.second_chances <= MAX_STEPS and not some.pinned
@@ -61,7 +61,7 @@ def test_a_second_chance_survives_a_restart_and_is_written_down() -> None:
         crawl.run(until=crawl.now + 60)
     events = [what for _, what in crawl.frontier.drain(crawl.now).events]
     assert len(events) == 1 and events[0].startswith("too few hosts: reopened some.cz, yield rate 0.00")
-    crawl = VirtualCrawl(SOME).run(*SOME)  # retired without the option, killed, gone on with it
+    crawl = VirtualCrawl(SOME, strategy="yield").run(*SOME)  # retired without the option, killed, gone on with it
     crawl.commit()
     crawl.options = replace(crawl.options, min_active_hosts=1)
     crawl.kill_and_resume()

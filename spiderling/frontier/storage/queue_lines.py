@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from collections.abc import Iterable, Mapping
 
 import zstandard
@@ -72,20 +73,30 @@ def stored_url(line: bytes, host: Host) -> QueuedUrl:
 # -- lines in the tables
 
 
+class _Zstd(threading.local):
+    """One of each for every thread: to make one takes longer than to use it for a short chunk."""
+
+    def __init__(self) -> None:
+        self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+_zstd = _Zstd()
+
+
 def packed(lines: Iterable[bytes]) -> bytes:
     """The *lines* of a chunk or of the log, compressed if that makes them smaller.
 
     No line begins like a zstd frame.
     """
     joined = b"\n".join(lines)
-    compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)  # one serves one thread at a time
-    return min(joined, compressor.compress(joined), key=len)
+    return min(joined, _zstd.compressor.compress(joined), key=len)
 
 
 def unpacked(blob: bytes) -> list[bytes]:
     """The lines of a chunk or of the log; raises DamageError."""
     try:
-        lines = zstandard.decompress(blob) if blob.startswith(_ZSTD_MAGIC) else blob
+        lines = _zstd.decompressor.decompress(blob) if blob.startswith(_ZSTD_MAGIC) else blob
     except zstandard.ZstdError as error:
         raise DamageError(f"the URLs of a queue are damaged: {error}.") from error
     return lines.split(b"\n") if lines else []

@@ -288,7 +288,7 @@ class SqliteStore:
         self._tables.delete_chunks((chunk, chunk + 1) for chunk in changes.used)
         if changes.flush is not None:
             generation, tails = changes.flush
-            chunks = (chunk for slot, tail in tails.items() for chunk in chunks_of(slot, generation, tail))
+            chunks = (chunk for slot in sorted(tails) for chunk in chunks_of(slot, generation, tails[slot]))
             self._tables.insert_chunks((chunk, len(lines), packed(lines)) for chunk, lines in chunks)
             self._tables.clear_table("log")
         elif changes.added or changes.popped:

@@ -10,7 +10,6 @@ flushed.  Until the flush is committed, its chunks are read from memory.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -40,8 +39,8 @@ _BAND_MASK = (1 << BAND_BITS) - 1
 class Head:
     """Says where the queue of a host in memory begins."""
 
-    chunks: list[int]
-    """Ids of the chunks that are not used up, ascending."""
+    chunks: dict[int, list[int]]
+    """Slot -> ids of its chunks that are not used up, ascending; slots without any are missing."""
     generation: int
     """``chunks`` is complete up to this flush."""
     used: dict[int, int] = field(default_factory=dict)
@@ -95,7 +94,7 @@ class Queues:
     ) -> None:
         """*host* comes into memory.  *positions*, *first*: from its row.  *is_new*: the store has no chunks of it."""
         self._heads[host.id] = Head(
-            chunks=[],
+            chunks={},
             generation=self.generation if is_new else -1,
             used=used_of(host.id, positions),
             first=[stored_url(line, host) for line in first or []],
@@ -189,7 +188,7 @@ class Queues:
             if tail is not None:
                 self._in_tails -= len(tail)
                 self._changes.popped[slot] = self._changes.popped.get(slot, 0) + len(tail)
-        self._heads[host.id] = Head([], self.generation)
+        self._heads[host.id] = Head({}, self.generation)
         if head.chunks or head.generation != self.generation:
             self._changes.dropped.append(host.id)
         self._states.queued[host.id] = 0
@@ -206,14 +205,8 @@ class Queues:
     def _slots(self, host_id: int, head: Head) -> list[int]:
         """The slots that have URLs in chunks or in the tail, best first."""
         self._find_chunks(host_id, head)
-        slots = [slot for slot in slots_of_host(host_id) if slot in self._tails]
-        if not head.chunks:
-            return slots
-        at = 0
-        while at < len(head.chunks):
-            slots.append(slot_of_chunk(head.chunks[at]))
-            at = bisect_left(head.chunks, slots[-1] + 1, at, key=slot_of_chunk)
-        return sorted({*slots})
+        in_tails = [slot for slot in slots_of_host(host_id) if slot in self._tails]
+        return sorted({*in_tails, *head.chunks}) if head.chunks else in_tails
 
     def _find_chunks(self, host_id: int, head: Head) -> None:
         """Complete ``head.chunks`` with the flushes since ``head.generation``."""
@@ -222,28 +215,23 @@ class Queues:
         if head.generation < self._committed:
             for chunk in self.store.chunk_ids(host_id):
                 if head.generation < generation_of(chunk) <= self._committed:
-                    insort(head.chunks, chunk)
+                    head.chunks.setdefault(slot_of_chunk(chunk), []).append(chunk)
         if self._flushing and self.generation > self._committed:
             for slot in slots_of_host(host_id):
-                for chunk, _ in chunks_of(slot, self.generation, self._flushing.get(slot, [])):
-                    insort(head.chunks, chunk)
+                if tail := self._flushing.get(slot):
+                    chunks = [chunk for chunk, _ in chunks_of(slot, self.generation, tail)]
+                    head.chunks.setdefault(slot, []).extend(chunks)
         head.generation = self.generation
-
-    def _first_chunk(self, head: Head, slot: int) -> int | None:
-        """The place of the slot's first chunk in ``head.chunks``; None if it has none."""
-        at = bisect_left(head.chunks, slot, key=slot_of_chunk)
-        return at if at < len(head.chunks) and slot_of_chunk(head.chunks[at]) == slot else None
 
     def _front(self, head: Head, slot: int) -> bytes:
         """The first line of *slot*."""
-        at = self._first_chunk(head, slot)
-        return self._tails[slot][0] if at is None else self._lines(head, slot, at)[head.used.get(slot, 0)]
+        return self._lines(head, slot)[head.used.get(slot, 0)] if slot in head.chunks else self._tails[slot][0]
 
-    def _lines(self, head: Head, slot: int, at: int) -> list[bytes]:
-        """The lines of the chunk at the place *at*, the first one of *slot*."""
+    def _lines(self, head: Head, slot: int) -> list[bytes]:
+        """The lines of the first chunk of *slot*."""
         lines = head.lines.get(slot)
         if lines is None:
-            chunk = head.chunks[at]
+            chunk = head.chunks[slot][0]
             if generation_of(chunk) > self._committed:
                 lines = dict(chunks_of(slot, self.generation, self._flushing[slot]))[chunk]
             else:
@@ -261,15 +249,16 @@ class Queues:
         if slot is None:
             head.first.pop(0)
             return
-        at = self._first_chunk(head, slot)
-        if at is None:
+        if slot not in head.chunks:
             self._shorten_tail(slot)
             return
         used = head.used.get(slot, 0) + 1
-        if used < len(self._lines(head, slot, at)):
+        if used < len(self._lines(head, slot)):
             head.used[slot] = used
             return
-        self._changes.used.append(head.chunks.pop(at))
+        self._changes.used.append(head.chunks[slot].pop(0))
+        if not head.chunks[slot]:
+            del head.chunks[slot]
         head.used.pop(slot, None)
         del head.lines[slot]
 

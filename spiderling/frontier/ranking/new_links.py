@@ -85,36 +85,25 @@ class NewLinks:
             path = self.lines[at].decode("ascii")
             yield FoundLink(origin, name, path, self._ids[numbers[at]], *batch.cues(at))
 
-    def rows(self) -> Iterator[tuple[int, int, int, float, int, Sequence[int]]]:
+    def rows(self) -> Iterator[tuple[int, int, float, int, Sequence[int]]]:
         """For each link its ``parts``, then as in Cues block and said, then the words of its URL."""
         batch = self._batch
-        ids = self._ids
-        numbers = self.numbers
-        digests = self.digests
-        sections = array("I", batch.sections)
         words = array("H", batch.words)
-        for at in self.places:
-            cues = batch.scores[at] / 255, _SAID[batch.flags[at]]
-            yield digests[at], ids[numbers[at]], sections[at], *cues, words[WORDS * at : WORDS * (at + 1)]
+        for at, (host_id, section) in zip(self.places, self.parts(), strict=True):
+            block = batch.scores[at] / 255
+            yield host_id, section, block, _SAID[batch.flags[at]], words[WORDS * at : WORDS * (at + 1)]
 
-    def parts(self) -> list[tuple[int, int, int]]:
-        """For each link the hash of its URL, the id of its host and the section of its path."""
+    def parts(self) -> list[tuple[int, int]]:
+        """For each link the id of its host and the section of its path."""
         ids = self._ids
         numbers = self.numbers
-        digests = self.digests
         sections = array("I", self._batch.sections)
-        return [(digests[at], ids[numbers[at]], sections[at]) for at in self.places]
+        return [(ids[numbers[at]], sections[at]) for at in self.places]
 
-    @property
-    def words(self) -> NDArray[np.uint16]:
-        return np.frombuffer(self._batch.words, np.uint16).reshape(-1, WORDS)[self.places]
-
-    @property
-    def blocks(self) -> NDArray[np.float64]:
-        """``Cues.block`` of each link."""
-        return _SHARES.take(np.frombuffer(self._batch.scores, np.uint8)[self.places])
-
-    @property
-    def said(self) -> NDArray[np.int64]:
-        """``Cues.said`` of each link."""
-        return _SAID_OF.take(np.frombuffer(self._batch.flags, np.uint8)[self.places])
+    def columns(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint16]]:
+        """``block`` and ``said`` of Cues, and the words of the URL, as columns with an entry for each link."""
+        batch = self._batch
+        places = np.array(self.places)
+        blocks = _SHARES.take(np.frombuffer(batch.scores, np.uint8).take(places))
+        said = _SAID_OF.take(np.frombuffer(batch.flags, np.uint8).take(places))
+        return blocks, said, np.frombuffer(batch.words, np.uint16).reshape(-1, WORDS).take(places, 0)

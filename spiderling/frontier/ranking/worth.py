@@ -62,7 +62,7 @@ _STEP = math.log(1.7)
 """The logarithm of (what a rank promises / what the next worse one does) (chosen)."""
 _LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
 """For each rank from 1 on: the yield rate of fruitful hosts / the least that a link of that rank promises."""
-_FEW = 24
+_FEW = 12
 """Links of a page up to which they are ranked one by one; with more, numpy is faster (measured)."""
 _Hosts = dict[int, tuple[bool, float, float]]
 """Id of a host -> what is the same for all links of a page to it: ``same_host`` and ``trust`` of Cues, and the weighted
@@ -142,12 +142,12 @@ class Worth:
         cues = Cues(quality=quality)
         hosts: _Hosts = {}
         usual = self.usual
-        for _, host_id, _ in links.parts():
+        for host_id, _ in links.parts():
             if host_id not in hosts:
                 cues.same_host = host_id == page.host.id
                 cues.language = self._of_language(host_id)
                 cues.host, cues.trust = self._of_host(host_id, usual)
-                odds = _BIAS + math.fsum(weight * estimator(cues) for weight, estimator in self._of_hosts)
+                odds = _BIAS + sum([weight * estimator(cues) for weight, estimator in self._of_hosts])
                 hosts[host_id] = cues.same_host, cues.trust, odds
         rank = self._singly if len(links) <= _FEW else self._side_by_side
         return rank(links, cues, hosts, self.fruitful)
@@ -155,23 +155,22 @@ class Worth:
     def _singly(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
         guess = self._words.guesser()
         ranks = []
-        for _, host_id, section, cues.block, cues.said, words in links.rows():
+        for host_id, section, cues.block, cues.said, words in links.rows():
             cues.same_host, cues.trust, odds = hosts[host_id]
             (cues.section,) = _CUE.unpack_from(self._sections.get(host_id << 32 | section, _NOTHING))
             cues.url = guess(words, 1.0 - cues.trust)
-            odds += math.fsum([weight * estimator(cues) for weight, estimator in self._of_links])
+            odds += sum([weight * estimator(cues) for weight, estimator in self._of_links])
             ranks.append(bisect_left(_LEAST, fruitful + fruitful * math.exp(-odds)) + 1)
         return ranks
 
     def _side_by_side(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
         keys = links.parts()
-        of_hosts = [cue for _, host_id, _ in keys for cue in hosts[host_id]]
+        of_hosts = [cue for host_id, _ in keys for cue in hosts[host_id]]
         cues.same_host, cues.trust, odds = np.array(of_hosts).reshape(-1, 3).T
-        told = b"".join([self._sections.get(i << 32 | section, _NOTHING) for _, i, section in keys])
+        told = b"".join([self._sections.get(i << 32 | section, _NOTHING) for i, section in keys])
         cues.section = np.frombuffer(told).reshape(-1, 3)[:, 0]
-        cues.block = links.blocks
-        cues.said = links.said
-        cues.url = self._words.guesses(links.words, 1.0 - cues.trust)
+        cues.block, cues.said, words = links.columns()
+        cues.url = self._words.guesses(words, 1.0 - cues.trust)
         odds = odds + sum(weight * estimator(cues) for weight, estimator in self._of_links)
         return (np.searchsorted(_LEAST, fruitful + fruitful * np.exp(-odds)) + 1).tolist()  # type: ignore[no-any-return]
 

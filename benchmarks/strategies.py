@@ -1,7 +1,7 @@
 """What strategies give on generated and recorded webs, beside the papers' claims and our own.
 
     python benchmarks/strategies.py [--quick] [--data DIR] [--pages N] [--parts targets,speed,...] [--jobs N]
-        [--webs thai,graph:pl,...] [--results DIR] [--write-before]
+        [--webs thai,graph:pl,...] [--results DIR]
 
 targets: the default under politeness on generated webs, the graph in DIR for four languages, and what real crawls of
    the bundled miniature web recorded for three: words for each downloaded MB at 25, 50, 75 and 90 % of the words,
@@ -15,8 +15,7 @@ cyclic: yield rate of the 1,000 pages before and after each change of phase (the
 speed: CPU time of `bfs` on a web of ten times --pages (20,000 with --quick), while the other core is at work.
 
 Simulated crawls of targets are kept in --results; one is made anew when the code that decides its fetches has changed
-(simulated.py).  --write-before enters today's default as what later ones are compared with.  RESULT has the figures of
-targets by web; yield_vs_bfs is the yield rate of `yield` with the paper's profile / that of `bfs`.
+(simulated.py).  RESULT has the figures of targets by web; yield_vs_bfs is the yield rate of `yield` with the paper's profile / that of `bfs`.
 """
 
 from __future__ import annotations
@@ -72,9 +71,6 @@ def main() -> None:
     webs = options.webs.split(",") if options.webs else names
     frame = targets.Frame(webs, pages, targets.CHOOSING[:seeds], targets.TEST[:seeds])
     crawls = simulated.Crawls(options.results, options.data)
-    if options.write_before:
-        targets.write_before(crawls, frame, options.jobs)
-        return
     found: dict[str, Any] = {}
     with ProcessPoolExecutor(options.jobs) as pool:
         bench = Bench(pool, pages, seeds, frame, crawls, options.jobs, options.quick)
@@ -96,9 +92,6 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="crawls at once (default 2)")
     default = Path(tempfile.gettempdir(), "spiderling-strategies")
     parser.add_argument("--results", type=Path, default=default, help="where results are kept (default %(default)s)")
-    parser.add_argument(
-        "--write-before", action="store_true", help="enter the default of this commit as the one before"
-    )
     return parser.parse_args()
 
 

@@ -17,7 +17,7 @@ from benchmarks.simulated import Crawls, Job, Point, Result
 from spiderling.simulation.comparison import KNOWN_HOSTS, SHARES
 
 DEFAULT = "spiderling"
-THRIFT = "spiderling:thrift=3"
+THRIFT = "spiderling:thrift=6"
 """The default for a line that is paid by the gigabyte."""
 ALL = "spiderling:haste=0"
 """Asked everybody at commit 2bcee4e; its hours are those of BEFORE."""
@@ -52,21 +52,6 @@ def jobs_of(frame: Frame, strategy: str, rate: float = 20.0, share: float = 0.9)
 def own_jobs(frame: Frame) -> list[Job]:
     """Those of DEFAULT: to the end at the first rate, which tells its recall, to 90 % of the words at the others."""
     return [job for rate in RATES for job in jobs_of(frame, DEFAULT, rate, TO_THE_END if rate == RATES[0] else 0.9)]
-
-
-def all_jobs(frame: Frame) -> list[Job]:
-    return [job for rate in RATES for job in jobs_of(frame, ALL, rate)]
-
-
-def write_before(crawls: Crawls, frame: Frame, processes: int) -> None:
-    """Enter what DEFAULT and ALL give now in BEFORE."""
-    found = crawls.results([*own_jobs(frame), *all_jobs(frame)], processes)
-    known = json.loads(BEFORE.read_text()) if BEFORE.exists() else {}
-    for job, result in found.items():
-        points = {share: [round(value, 4) for value in point] for share, point in result.points.items()}
-        known[_name(job)] = {"points": points, "recall": round(result.recall, 4), "mb": round(result.mb, 2)}
-    lines = (f"{json.dumps(name)}: {json.dumps(known[name])}" for name in sorted(known))
-    BEFORE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def _name(job: Job) -> str:

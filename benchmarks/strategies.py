@@ -15,7 +15,8 @@ cyclic: yield rate of the 1,000 pages before and after each change of phase (the
 speed: CPU time of `bfs` on a web of ten times --pages (20,000 with --quick), while the other core is at work.
 
 Simulated crawls of targets are kept in --results; one is made anew when the code that decides its fetches has changed
-(simulated.py).  RESULT has the figures of targets by web; yield_vs_bfs is the yield rate of `yield` with the paper's profile / that of `bfs`.
+(simulated.py).  RESULT has the figures of targets by web; yield_vs_bfs is the yield rate of `yield` with the paper's
+profile / that of `bfs`.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class SpiderlingSpider(CorpusSpider):
                     self.logger.info(notice)
         for url, distance in distances(seeds):
             yield Request(url, meta={DISTANCE: distance})
-        if seeds and not crawl.frontier.ledger.discovered:
+        if seeds and not crawl.frontier.ledger.balance.discovered:
             crawl.fail(BadInput(_refused(crawl)))
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:

@@ -69,19 +69,16 @@ class _Flow:
 
     def per_second(self, now: float) -> float:
         """0 before anything was added."""
-        seen = -math.expm1((self._since - now) / self._over_s)
-        return self._sum * math.exp((self._now - now) / self._over_s) / max(seen, 1e-3) if self._sum else 0.0
+        if not self._sum:
+            return 0.0
+        seen = -math.expm1((self._since - now) / self._over_s)  # the mean's weight that lies behind the first page
+        return self._sum * math.exp((self._now - now) / self._over_s) / max(seen, 1e-3)
 
 
 class Throttle:
     """The classes of hosts, what each gives, and for how long its hosts wait beyond their interval."""
 
-    def __init__(
-        self,
-        thrift: float,
-        is_foreign: Callable[[Host], bool],
-        interval_s: Callable[[], float],
-    ) -> None:
+    def __init__(self, thrift: float, is_foreign: Callable[[Host], bool], interval_s: Callable[[], float]) -> None:
         """*thrift*: factor on the bar; 0: every host is asked at each interval.
 
         *is_foreign*: whether all pages of a host are in other languages.  *interval_s*: between two requests to a host.
@@ -105,7 +102,8 @@ class Throttle:
         self._serial = 0
         self._moment = _Flow(_MOMENT_S)
         self._long = _Flow(_LONG_S)
-        self._now = -math.inf
+        self._now = 0.0
+        """When the bar was computed last."""
 
     def count(self, host: Host, rank: int | None) -> None:
         """*host* has a place and this rank; None: no place any more."""
@@ -134,6 +132,8 @@ class Throttle:
         for counted in {at, at if host.entered_class is None else host.entered_class}:
             self._kept[counted] += kept_bytes
             self._downloaded[counted] += downloaded_bytes
+        if not self._pages:
+            self._now = now
         self._pages += 1
         if self._pages % _REMEMBERED == 0:
             self._kept = [given / 2 for given in self._kept]

@@ -75,9 +75,12 @@ def test_text_is_added_to_a_model(tmp_path):
     assert new.words["se"] == old.words["se"]
     assert new.ngrams.as_dict()["kůň "] >= old.ngrams.as_dict().get("kůň ", 0) + 300
     assert list(new.profile) == list(old.profile), "of the larger text"
-    again = make("cs", path, out=tmp_path / "m", neighbours=["sk"], add=True, dirs=str(tmp_path / "m"))
-    assert "more" in again
-    assert available(str(tmp_path / "m"))["cs"].tokens == new.tokens + 300 * 6
+    again = make("cs", path, out=tmp_path / "m", neighbours=["sk"], add=True)
+    assert "more" in again, "to the one in --out, though SPIDERLING_MODELS does not name it"
+    twice = available(str(tmp_path / "m"))["cs"]
+    assert twice.tokens == new.tokens + 300 * 6
+    added = len(path.read_bytes())
+    assert twice.origin["bytes"] == available()["cs"].origin["bytes"] + 2 * added
 
 
 def test_foreign_lines_are_found(slovene, tmp_path):

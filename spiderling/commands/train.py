@@ -34,8 +34,8 @@ class Command(SpiderlingCommand):
     description = (
         "Make a language model from plain UTF-8 text, best one sentence or paragraph a line; 50 kB are enough to "
         "start with. LANG is the ISO 639 code. What is learned is tried on a tenth of the text. --add adds the "
-        "text to the model that there is. The model goes into --out, by default the first directory of "
-        "SPIDERLING_MODELS. Example: scrapy train hsb wikipedia.txt news.txt --out my-models --name 'Upper Sorbian' "
+        "text to the model in --out, else to the one that there is. The model goes into --out, by default the first "
+        "directory of SPIDERLING_MODELS. Example: scrapy train hsb wikipedia.txt news.txt --out my-models --name 'Upper Sorbian' "
         "--neighbours cs,pl,de ; then: scrapy crawl spiderling -a lang=hsb -a seeds=FILE "
         "-s SPIDERLING_MODELS=my-models . "
         "With boilerplate in place of LANG: fit the model that tells text from boilerplate to pages whose text is "
@@ -52,7 +52,7 @@ class Command(SpiderlingCommand):
             metavar="DIR",
             help="directory of models (first of SPIDERLING_MODELS); boilerplate: file (boilerplate.json)",
         ),
-        option("--add", action="store_true", help="add the text to the model that there is"),
+        option("--add", action="store_true", help="add the text to the model in --out, else to the one that there is"),
         option(
             "--encodings",
             default="",

@@ -54,7 +54,7 @@ class Wanted:
     encodings: Sequence[str] = ()
     """Labels of legacy encodings; empty: those that can encode the alphabet."""
     add: bool = False
-    """Add the text to the existing model."""
+    """Add the text to the existing model: that in `out`, else the one that a crawl would take."""
     force: bool = False
     """Replace the model in `out`, and train in spite of foreign text."""
     dirs: str = ""
@@ -63,7 +63,8 @@ class Wanted:
 
 def make_model(wanted: Wanted) -> str:
     """Train, check and write the model ``out/code``; returns the report.  Raises BadInput."""
-    known = available(wanted.dirs)
+    own = [str(wanted.out)] if (wanted.out / wanted.code / DESCRIPTION).exists() else []
+    known = available(":".join([*own, wanted.dirs]))
     _check(wanted, known)
     old = known.get(wanted.code)
     texts = [_read(path, old) for path in wanted.paths]
@@ -186,7 +187,7 @@ def _description(
         code = model.code
         encodings = encodings_for(alphabet(model.words))
         old = LanguageInfo(code, code, iso3=code if len(code) == 3 else "", encodings=encodings)
-    older = list(old.origin.get("texts") or []) if wanted.add else []
+    before = old.origin if wanted.add else {}
     return {
         "iso3": old.iso3,
         "name": wanted.name or old.name,
@@ -197,7 +198,11 @@ def _description(
         "neighbours": list(wanted.neighbours or old.neighbours),
         "encodings": list(wanted.encodings or old.encodings),
         "origin": {
-            "texts": [*older, *({"source": path.name, "licence": "unknown: state it here"} for path in wanted.paths)],
+            "texts": [
+                *(before.get("texts") or []),
+                *({"source": path.name, "licence": "unknown: state it here"} for path in wanted.paths),
+            ],
+            "bytes": int(before.get("bytes") or 0) + sum(len(text.encode()) for text in texts),
             "digest": f"xxh3_128:{xxhash.xxh3_128_hexdigest(chr(0).join(texts).encode())}",
             "date": date.today().isoformat(),
         },

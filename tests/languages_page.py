@@ -56,8 +56,8 @@ scrapy crawl spiderling -a lang=hsb -a seeds=FILE -s SPIDERLING_MODELS=my-models
 Give plain UTF-8 text, best one sentence or paragraph a line: 5 kB at least, 50 kB for a good model. The command says
 what it learned, tests the model and its neighbours on a tenth of the text, prints which languages it took these lines
 for, and warns of lines in another language and of a language that is hard to tell apart. `--add` adds text to an
-existing model (those with few kB below gain most), `--encodings` names the legacy encodings of pages where the
-alphabet does not tell them. Models in the directories of `SPIDERLING_MODELS` come before the bundled ones.
+existing model, first that in `--out` (those with few kB gain most), `--encodings` names the legacy encodings of pages
+where the alphabet does not tell them. Models in the directories of `SPIDERLING_MODELS` come before the bundled ones.
 
 ## Bundled
 - *kB* is the size of the training text, or of the frequency list from which it was drawn.

@@ -174,7 +174,7 @@ def _foreign(wanted: Wanted, lines: Sequence[str], known: Mapping[str, LanguageI
         elif share >= _FOREIGN_SHARE:
             warnings.append(
                 f"WARNING: {share:.0%} of the lines look like {name} ({code}), such as: {examples[0][:80]!r}; "
-                "take them out and train again."
+                f"if they are {name}, take them out and train again."
             )
     return warnings
 

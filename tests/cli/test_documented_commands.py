@@ -1,0 +1,220 @@
+"""Every command line of README.md and docs/ is run as it stands there, or it is said why not.
+
+A command runs in a directory with what the pages assume: a checkout, finished crawls under the names of the page (with
+links and archive), and the files that it reads. The web is served on loopback, and no other name resolves.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from shlex import quote, split
+
+import pytest
+import zstandard
+from conftest import DEADLINE_S, DEFAULTS, ROOT, Ended, document, nameserver, paragraphs, scrapy, serving
+from documented_commands import COMMANDS, PAGES, STAND_INS, Elsewhere, Run, command_lines
+from test_train import text_of
+
+from webs.web import FixedWeb, WebResponse, html, plain
+
+XML = {"Content-Type": "application/xml"}
+LICENCE = '<a rel="license" href="https://creativecommons.org/licenses/by/4.0/">CC BY</a>'
+HOSTS = ("www.example.cz", "example.sk")
+CRAWLS = ("demo", "bfs", "cs", "sk", "cs-2025", "cs-2026")
+
+
+def site(name: str, other: str) -> dict[str, WebResponse]:
+    urls = [f"http://{name}/{number}" for number in range(3)]
+    entries = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
+    pages = {f"/{number}": html(document(f"{name} {number}") + LICENCE) for number in range(3)}
+    sitemap = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+    return {
+        "/": html(document(name, *urls, f"http://{other}/") + LICENCE),
+        **pages,
+        "/robots.txt": plain(f"User-agent: *\nSitemap: http://{name}/sitemap.xml\n"),
+        "/sitemap.xml": WebResponse(200, XML, sitemap.encode()),
+    }
+
+
+WEB = FixedWeb(
+    {name: site(name, other) for name, other in zip(HOSTS, reversed(HOSTS), strict=True)},
+    {name: f"127.84.64.{number}" for number, name in enumerate(HOSTS, 1)},
+)
+
+
+@pytest.fixture(scope="module")
+def settings():
+    """Those that put the web of the pages on loopback."""
+    with serving(WEB) as server, nameserver() as names:
+        yield DEFAULTS | {"SPIDERLING_HOSTS": server.hosts_option, "SPIDERLING_NAMESERVERS": names}
+
+
+@pytest.fixture(scope="module")
+def finished(settings, tmp_path_factory) -> Path:
+    """A finished crawl with links and archive."""
+    directory = tmp_path_factory.mktemp("finished") / "job"
+    arguments = [f"JOBDIR={directory}", "SPIDERLING_LINKS=on", "SPIDERLING_WARC=on"]
+    arguments += [f"{name}={value}" for name, value in settings.items()]
+    given = [part for setting in arguments for part in ("-s", setting)]
+    ended = scrapy("crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://www.example.cz/", *given)
+    assert ended.code == 0 and "documents  cs 8" in ended.log, ended.log
+    return directory
+
+
+# -- what the pages assume
+
+
+def corpus_of(job: Path) -> bytes:
+    """The corpus of a crawl, as gzip."""
+    (segment,) = job.glob("corpus/*.prevert.zst")
+    with segment.open("rb") as stream:
+        return gzip.compress(zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True).read())
+
+
+def marked_page(number: int) -> str:
+    text = paragraphs(number)
+    body = f"<ul><li><a href=/>Domů</a><li><a href=/z>Zprávy</a></ul><p>{text[0]}<p>{text[1]}"
+    gold = " ".join(text).encode().decode("latin-1")
+    return json.dumps({"html": body.encode().decode("latin-1"), "gold": gold, "host": f"h{number}.test", "set": "mine"})
+
+
+NODES = "id\thost\tpath\tbytes\tcld2_lang\ttext_bytes\n" + "\n".join(
+    f"{n}\ta{n}.cz\t/{n}\t9000\t{'pl' if n % 2 else 'cs'}\t3000" for n in range(6)
+)
+FILES = {
+    "page.html": lambda job: document("page").encode(),
+    "text.txt": lambda job: text_of("cs").encode(),
+    "wikipedia.txt": lambda job: text_of("hsb").encode(),
+    "news.txt": lambda job: text_of("hsb").encode(),
+    "pages.jsonl": lambda job: "\n".join(map(marked_page, range(12))).encode(),
+    "seeds.txt": lambda job: b"http://www.example.cz/\n",
+    "good.txt": lambda job: b"http://www.example.cz/\n",
+    "hosts.txt": lambda job: b"example.sk\n",
+    "urls.txt": lambda job: b"http://www.example.cz/1*\n",
+    "old/cs.prevert.gz": corpus_of,
+    "CC-MAIN-1.warc.gz": lambda job: next(job.glob("warc/*.warc.gz")).read_bytes(),
+    "graph/nodes.tsv": lambda job: NODES.encode(),
+    "graph/edges.tsv": lambda job: b"0\t1 2 3 4 5\n",
+}
+"""Name -> content, made of a finished crawl."""
+OUTPUT = re.compile(r"(?:^| )(?:-[oO]|--out|--html) (\S+)")
+
+
+def furnish(place: Path, line: str, job: Path) -> None:
+    """Put into *place* what *line* assumes, with copies of the finished crawl *job*."""
+    if not line.startswith("spiderling "):  # which needs no checkout
+        for path in ROOT.iterdir():
+            if path.name != "crawls" and not path.name.startswith("."):
+                (place / path.name).symlink_to(path)
+    for name in set(re.findall(r"crawls/[\w-]+", line)):
+        shutil.copytree(job, place / name)
+    outputs = OUTPUT.findall(line)
+    for name, content in FILES.items():
+        if name not in outputs:
+            (place / name).parent.mkdir(exist_ok=True)
+            (place / name).write_bytes(content(job))
+    if "SPIDERLING_MODELS=my-models" in line:
+        trained = scrapy("train", "qhs", "text.txt", "--neighbours", "pl", "--out", "my-models", cwd=place)
+        assert trained.code == 0, trained.log
+
+
+# -- the lines
+
+
+def typed(line: str, run: Run) -> str:
+    """*line* with what a reader puts into it."""
+    pattern = "|".join(rf"(?<![\w.]){re.escape(word)}(?![\w.])" for word in STAND_INS)
+    line = re.sub(pattern, lambda found: STAND_INS[found[0]], line.replace(*run.instead) if run.instead[0] else line)
+    return f"{line} {run.more}".strip()
+
+
+def execute(line: str, place: Path, settings: dict[str, object]) -> Ended:
+    """Run *line* in *place*; commands that fetch get *settings* too."""
+    program, *arguments = split(line)
+    if arguments[0] in ("crawl", "seeds", "page"):
+        arguments += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    if program == "scrapy":
+        return scrapy(*arguments, cwd=place)
+    command = ["bash", "-ec", line]
+    if program == "spiderling":
+        command = [sys.executable, "-m", "spiderling", *arguments]
+    if program == "python":
+        command = [sys.executable, *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("SCRAPY_SETTINGS_MODULE", None)
+    ended = subprocess.run(command, cwd=place, env=environment, capture_output=True, timeout=DEADLINE_S, check=False)
+    return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+
+
+RUNS = [
+    pytest.param(line, run, id=line, marks=[pytest.mark.slow] if run.slow else [])
+    for line, run in COMMANDS.items()
+    if isinstance(run, Run)
+]
+
+
+@pytest.mark.parametrize(("line", "run"), RUNS)
+def test_a_command_line_works(line, run, settings, finished, tmp_path):
+    for program in {"zstd", "jq", "sqlite3"} & set(split(line)):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    command = typed(line, run)
+    furnish(tmp_path, command, finished)
+    ended = execute(command, tmp_path, settings)
+    assert ended.code == 0 and not ended.errors and "Traceback" not in ended.log, ended
+    assert run.says in ended.out + ended.log, ended
+    for name in OUTPUT.findall(command):
+        assert list(tmp_path.glob(f"{name.strip('/').partition('.')[0]}*")), name
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("make ")])
+def test_make_knows_its_targets(line):
+    assert made_by(line)
+
+
+@pytest.mark.slow
+def test_the_demo_takes_a_directory_and_arguments(tmp_path):
+    line = next(line for line in COMMANDS if line.startswith("make demo JOBDIR="))
+    program, *arguments = split(made_by(line.replace("crawls/bfs", quote(str(tmp_path / "bfs")))).splitlines()[-1])
+    assert program == ".venv/bin/python"
+    subprocess.run([sys.executable, *arguments], cwd=ROOT, timeout=DEADLINE_S, check=True)
+    assert {path.name for path in (tmp_path / "bfs").iterdir()} >= {"corpus", "links", "warc", "report.html"}
+
+
+def made_by(line: str) -> str:
+    """The commands that make would run."""
+    program, *arguments = split(line)
+    ended = subprocess.run([program, "-n", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return ended.stdout
+
+
+def lines_of(page: str) -> list[str]:
+    return command_lines((ROOT / page).read_text("utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_line_is_run_or_it_is_said_why_not(page):
+    assert [line for line in lines_of(page) if line not in COMMANDS] == [], "enter it in tests/documented_commands.py"
+
+
+def test_what_no_page_has_any_more_is_not_run():
+    assert COMMANDS.keys() - {line for page in PAGES for line in lines_of(page)} == set()
+
+
+@pytest.mark.parametrize("elsewhere", {run for run in COMMANDS.values() if isinstance(run, Elsewhere)}, ids=str)
+def test_the_other_test_is_there(elsewhere):
+    assert elsewhere.words in (ROOT / elsewhere.test).read_text("utf-8")
+
+
+def test_command_lines_are_found():
+    text = (
+        "`scrapy export` writes, `scrapy export JOBDIR -o x` too.\n\n```\nmake a   # why\nprinted\n```\n    rm -r b\n"
+    )
+    assert command_lines(text) == ["scrapy export JOBDIR -o x", "make a", "rm -r b"]

@@ -1,0 +1,234 @@
+"""The command lines of README.md and docs/: what stands there, and for each how it is run by a test, or why it is not.
+
+A line in a block without a language, an indented line and a code span count as command lines, if they begin with a
+program of ``PROGRAMS``. A span that only names a command (``scrapy export``, ``scrapy inspect --check``) is no line.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")))
+PROGRAMS = (
+    r"scrapy|spiderling|scrapyd-deploy|make|python3?|pip|docker|systemctl|journalctl|py-spy|zstd|jq|sqlite3|rm|\.ci/\S+"
+)
+COMMAND_LINE = re.compile(rf"(?:\. \S|(?:{PROGRAMS})(?: [^\s|=]|$)).*")
+NAME = re.compile(r"(?:scrapy|spiderling) (?P<command>[a-z]+)(?: [a-z]+| --[a-z]+)?|zstd -dc|sqlite3 -readonly|\w+")
+"""A span that names a command or a program."""
+WHOLE = {"scrapy languages", "scrapy options", "scrapy reasons"}
+"""These look like names, but are meant to be typed."""
+
+
+SHELL_BLOCKS = ("```\n", "```sh\n", "```bash\n", "```console\n", "    ")
+
+
+class Run(NamedTuple):
+    """How a line is run."""
+
+    more: str = ""
+    """Arguments that make it end soon, or tell it what the reader of the page has."""
+    says: str = ""
+    """Words of its output."""
+    instead: tuple[str, str] = ("", "")
+    """What stands for a word that the reader replaces, besides ``STAND_INS``."""
+    slow: bool = False
+
+
+class Elsewhere(NamedTuple):
+    """A line that another test runs."""
+
+    test: str
+    """Its file."""
+    words: str
+    """What stands in that file where it is run."""
+
+
+class NotRun(NamedTuple):
+    """A line that no test runs."""
+
+    because: str
+
+
+STAND_INS = {
+    "you@example.org": "test@corpus.test",
+    "me@example.org": "test@corpus.test",
+    "JOBDIR...": "crawls/cs crawls/sk",
+    "JOBDIR": "crawls/cs",
+    "URL_OR_FILE": "page.html",
+    "URL": "http://www.example.cz/",
+    "SITE": "http://www.example.cz/",
+    "FILE": "page.html",
+    "PAGES.jsonl": "pages.jsonl",
+    "LANG": "qhs",
+    "CODE": "cs",
+    "OUT": "out.jsonl",
+    "DIR": "models-made",
+}
+"""What stands for the words that a reader replaces; the web of the tests has no TLS."""
+FINISHED = "is finished."
+BEGUN = Run(more="-a seeds=http://www.example.cz/", says=FINISHED)
+BEGUN_AGAIN = BEGUN._replace(slow=True)
+ARCHIVED = Run(says="all archives are read")
+READ_AGAIN = ARCHIVED._replace(slow=True)
+SEEDS = Run()
+JUDGED = Run(says="kept")
+EXPORTED = Run(says=" documents in ")
+SAMPLED = Run(more="--seed 2", says=" documents in ")
+"""By this seed, one of the few documents is in the sample."""
+SHUFFLED = Run(says=" sentences ")
+DROPPED = Run(says=" dropped")
+TRAINED = Run(says="Model of ")
+SIMULATED = Run(more="--pages 300 --jobs 1", says="| web | strategy |")
+REPLAYED = Run(more="--jobs 1", says="| bfs |")
+DEMO = Elsewhere("tests/test_demo.py", "examples.demo")
+IMPORTED = Elsewhere("tests/test_docs.py", "test_what_makes_the_pages_can_be_run_from_the_checkout")
+WHEEL = Elsewhere("tests/test_distribution.py", "test_the_wheel_crawls_and_exports_where_there_is_no_checkout")
+ACTIVATED = NotRun("it alters the shell; the tests run the programs of the environment that they are in")
+FRAGMENT = NotRun("a part of a command, or a pattern of one")
+INSTALLS = NotRun("it installs packages from the network")
+DOCKER = NotRun("it needs Docker, and builds an image from the network")
+MEASURES = NotRun("it runs for many minutes, or needs data that are not in the checkout")
+
+COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
+    # set up
+    "make setup": INSTALLS,
+    "make test": NotRun("it runs these tests"),
+    "make models": MEASURES,
+    "make profile": MEASURES,
+    "make demo": DEMO,
+    "make demo JOBDIR=crawls/bfs ARGS='-a strategy=bfs -s SPIDERLING_LINKS=on -s SPIDERLING_WARC=on'": Elsewhere(
+        "tests/cli/test_documented_commands.py", "test_the_demo_takes_a_directory_and_arguments"
+    ),
+    ". .venv/bin/activate": ACTIVATED,
+    "python3 -m venv spiderling-venv": WHEEL,
+    ". spiderling-venv/bin/activate": ACTIVATED,
+    "pip install '/path/to/this/checkout[all]'": WHEEL,
+    "pip install '/path/to/spiderling[all]'": WHEEL,
+    "pip install -c constraints.txt ...": FRAGMENT,
+    "pip install -c constraints.txt -r requirements.txt 'setuptools>=77,<81'": INSTALLS,
+    "pip install py-spy": INSTALLS,
+    "spiderling COMMAND": FRAGMENT,
+    "scrapy COMMAND": FRAGMENT,
+    "scrapyd-deploy": Elsewhere("tests/test_scrapyd.py", "scrapyd"),
+    ".ci/try-scrapy": INSTALLS,
+    ".ci/try-scrapy 2.19.1": INSTALLS,
+    "docker build -t spiderling -f examples/operations/Dockerfile .": DOCKER,
+    "docker run --rm --init -v crawls:/data/crawls spiderling crawl -a lang=cs -a words=1000000 "
+    "-s SPIDERLING_CONTACT=you@example.org": DOCKER,
+    'docker run --rm -v crawls:/data/crawls -v "$PWD:/out" --user "$(id -u)" spiderling export crawls/cs '
+    "-o /out/cs.jsonl": DOCKER,
+    "docker stop --time 60": DOCKER,
+    "docker compose -f examples/operations/compose.yaml up": DOCKER,
+    # crawl
+    "scrapy crawl spiderling -a lang=cs": BEGUN_AGAIN,
+    "scrapy crawl spiderling -a lang=cs -s SPIDERLING_CONTACT=you@example.org": BEGUN_AGAIN,
+    "scrapy crawl spiderling -a lang=cs -a words=1000000 -s SPIDERLING_CONTACT=you@example.org": BEGUN,
+    "scrapy crawl spiderling -a lang=cs -a seeds=good.txt -s SPIDERLING_CONTACT=me@example.org": (
+        Run(says=FINISHED, slow=True)
+    ),
+    "scrapy crawl spiderling -a lang=cs -o corpus.parquet -o corpus.prevert": BEGUN,
+    "scrapy crawl spiderling -a lang=cs -O corpus.parquet": BEGUN_AGAIN,
+    "scrapy crawl spiderling -a lang=hsb -a seeds=FILE -s SPIDERLING_MODELS=my-models": Run(
+        instead=("FILE", "seeds.txt"), says=FINISHED
+    ),
+    "spiderling crawl -a lang=cs": BEGUN_AGAIN,
+    "spiderling crawl -a lang=cs -a words=1000000 -s SPIDERLING_CONTACT=you@example.org": BEGUN,
+    "scrapy crawl archive -a lang=cs -a warc='*.warc.gz'": READ_AGAIN,
+    "scrapy crawl archive -a lang=cs -a warc='CC-MAIN-*.warc.gz'": ARCHIVED,
+    "scrapy crawl archive -a lang=cs,en -a warc=crawls/bfs/warc": READ_AGAIN,
+    "scrapy crawl archive -a lang=cs -a warc=crawls/cs/warc -s SPIDERLING_BOILERPLATE=justext": READ_AGAIN,
+    "scrapy seeds sitemap SITE -a lang=cs -o seeds.txt": SEEDS,
+    "scrapy seeds sitemap www.example.cz example.sk -a lang=cs -o seeds.txt -s SPIDERLING_CONTACT=me@example.org": (
+        SEEDS._replace(instead=("www.example.cz example.sk", "http://www.example.cz/ http://example.sk/"))
+    ),
+    "scrapy seeds check seeds.txt -a lang=cs -o good.txt -s SPIDERLING_CONTACT=me@example.org": SEEDS,
+    "scrapy page URL -a lang=cs": JUDGED,
+    "scrapy page URL_OR_FILE -a lang=cs": JUDGED,
+    "scrapy page FILE -a lang=cs": JUDGED,
+    "rm -r crawls/demo": Run(),
+    # look into a crawl
+    "scrapy inspect JOBDIR": Run(says="How URLs ended"),
+    "scrapy inspect JOBDIR url": FRAGMENT,
+    "scrapy inspect JOBDIR url URL": Run(says="kept"),
+    "scrapy inspect JOBDIR --check": Run(says="The crawl is whole."),
+    "scrapy inspect JOBDIR --rebuild": Elsewhere("tests/test_rebuild.py", '"--rebuild"'),
+    "scrapy report JOBDIR": Run(says="report.html"),
+    "python -m spiderling.corpus.cdxj JOBDIR/warc": Run(),
+    "sqlite3 -readonly crawls/demo/state/frontier.sqlite 'SELECT * FROM hosts'": Run(says="example.cz"),
+    "zstd -dc crawls/demo/corpus/*.prevert.zst": Run(says='url="http://www.example.cz/"'),
+    "zstd -dc *.links.zst | jq -r .url": Run(instead=("*", "crawls/cs/links/*"), says="http://www.example.cz/"),
+    # use what came out
+    "scrapy export JOBDIR -o cs.parquet": EXPORTED,
+    "scrapy export JOBDIR -o OUT --salvage": EXPORTED,
+    "scrapy export crawls/demo -o cs.jsonl --where lang=cs": EXPORTED,
+    "scrapy export crawls/cs -o cs.parquet --split lang --shard-bytes 2G": EXPORTED,
+    "scrapy export crawls/cs -o good.jsonl.zst --where 'badness<=10' --where 'crawl_date>=2026-06' --max-distance 3": (
+        EXPORTED
+    ),
+    "scrapy export crawls/cs crawls/sk -o one-percent.vert.gz --sample 0.01": Run(
+        more="--seed x", says=" documents in "
+    ),
+    "scrapy export crawls/cs -o cs-dataset/ --where 'licence=*creativecommons.org/*'": EXPORTED,
+    "scrapy export crawls/cs -o sentences.txt --shuffle sentences --seed 1": SHUFFLED,
+    "scrapy export crawls/cs -o cs-sentences.txt.zst --shuffle sentences --seed 1": SHUFFLED,
+    "scrapy export crawls/cs -o cs-open/ --where 'licence=*creativecommons.org/licenses/by/*,"
+    "*creativecommons.org/licenses/by-sa/*,*creativecommons.org/publicdomain/*'": EXPORTED,
+    "scrapy export crawls/cs -o cs.vert.zst": EXPORTED,
+    "scrapy export crawls/cs -o cs/": EXPORTED,
+    "scrapy export crawls/cs -o cs.parquet": EXPORTED,
+    "scrapy export crawls/cs -o cs/ --force --drop-host hosts.txt --drop-url urls.txt": DROPPED,
+    "scrapy export crawls/cs -o cs.prevert.zst --drop-host hosts.txt --drop-url urls.txt": DROPPED,
+    "scrapy dedup JOBDIR... -o cs.prevert.zst": Run(),
+    "scrapy dedup crawls/demo crawls/bfs -o both.prevert.zst": Run(),
+    "scrapy dedup crawls/cs-2025 crawls/cs-2026 old/cs.prevert.gz -o cs.prevert.zst": Run(),
+    "python examples/read_corpus.py cs/": Elsewhere(
+        "tests/cli/test_export_corpus_tools.py", "test_the_example_reads_what_was_written"
+    ),
+    # languages and models
+    "scrapy languages": Run(says="Czech"),
+    "scrapy options": Run(says="SPIDERLING_CONTACT"),
+    "scrapy reasons": Run(says="wrong-language"),
+    "scrapy identify FILE": Run(says="Czech"),
+    "scrapy identify page.html -s SPIDERLING_MODELS=my-models": Run(says="Czech"),
+    "scrapy train LANG text.txt --out my-models": TRAINED,
+    "scrapy train LANG text.txt --out DIR": TRAINED._replace(slow=True),
+    "scrapy train CODE text.txt --add --out my-models": TRAINED,
+    "scrapy train hsb wikipedia.txt news.txt --name 'Upper Sorbian' --neighbours cs,pl,de --out my-models": TRAINED,
+    "scrapy train boilerplate PAGES.jsonl --out my.json": Run(says="12 pages of 12 hosts"),
+    # strategies
+    "scrapy simulate": SIMULATED,
+    "scrapy simulate bfs spiderling": SIMULATED,
+    "scrapy simulate lswc:s=1,t=1 lswc:s=3,t=5 hard soft --web thai --seeds 5 --html lswc.html": SIMULATED._replace(
+        slow=True
+    ),
+    "scrapy simulate yield -s SPIDERLING_YIELD_PROFILE=paper --web pt --pages 1e6 --rate 100": SIMULATED,
+    "scrapy simulate bfs spiderling --web crawls/bfs --html bfs.html": REPLAYED,
+    "scrapy simulate bfs spiderling --web crawls/cs": REPLAYED,
+    "scrapy simulate bfs perfect --web graph/:cs --web graph/:pl": REPLAYED,
+    "scrapy simulate yours bfs --web thai": NotRun("the strategy is still to be written by the reader"),
+    # extend
+    "python -m tests.test_docs": IMPORTED,
+    "python -m docs.architecture": IMPORTED,
+    "python -m docs.picture": Elsewhere("tests/text/test_guide.py", "test_the_picture_is_up_to_date"),
+    "py-spy record --gil -d 60 -o crawl.svg --pid PID": NotRun("it needs a crawl of a minute and a package of its own"),
+    "python benchmarks/memory.py new": MEASURES,
+    "python -m benchmarks.text --data DIR": MEASURES,
+    "python benchmarks/encoding.py --data DIR": MEASURES,
+    "python benchmarks/declared.py --data DIR": MEASURES,
+}
+"""Each command line of the pages."""
+
+
+def command_lines(text: str) -> list[str]:
+    """Those of a page, in its order."""
+    found = []
+    for block, code in re.findall(r"^(```\w*\n.*?^```$|    .*)|`([^`\n]+)`", text, re.MULTILINE | re.DOTALL):
+        if not block:
+            found += [] if NAME.fullmatch(code) and code not in WHOLE else [code]
+        elif block.startswith(SHELL_BLOCKS):
+            found += block.splitlines()
+    lines = [re.sub(r"\s+# .*", "", line).strip() for line in found]
+    return [line for line in lines if COMMAND_LINE.fullmatch(line)]

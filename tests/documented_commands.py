@@ -13,7 +13,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")))
 PROGRAMS = (
-    r"scrapy|spiderling|scrapyd-deploy|make|python3?|pip|docker|systemctl|journalctl|py-spy|zstd|jq|sqlite3|rm|\.ci/\S+"
+    r"scrapy|spiderling|scrapyd-deploy|make|python3?|pip|docker|systemctl|journalctl|py-spy|zstd|jq|sqlite3|curl|wget|"
+    r"grep|zcat|gunzip|head|shuf|rm|cp|mkdir|kill|nohup|tmux|screen|sudo|watch|\.ci/\S+"
 )
 COMMAND_LINE = re.compile(rf"(?:\. \S|(?:{PROGRAMS})(?: [^\s|=]|$)).*")
 NAME = re.compile(r"(?:scrapy|spiderling) (?P<command>[a-z]+)(?: [a-z]+| --[a-z]+)?|zstd -dc|sqlite3 -readonly|\w+")
@@ -62,7 +63,7 @@ STAND_INS = {
     "SITE": "http://www.example.cz/",
     "FILE": "page.html",
     "PAGES.jsonl": "pages.jsonl",
-    "LANG": "qhs",
+    "LANG": "rm",
     "CODE": "cs",
     "OUT": "out.jsonl",
     "DIR": "models-made",
@@ -76,14 +77,16 @@ READ_AGAIN = ARCHIVED._replace(slow=True)
 SEEDS = Run()
 JUDGED = Run(says="kept")
 EXPORTED = Run(says=" documents in ")
-SAMPLED = Run(more="--seed 2", says=" documents in ")
-"""By this seed, one of the few documents is in the sample."""
+SAMPLED = Run(more="--sample 0.99", says=" documents in ")
+"""One in a hundred of so few documents is mostly none."""
 SHUFFLED = Run(says=" sentences ")
 DROPPED = Run(says=" dropped")
 TRAINED = Run(says="Model of ")
 SIMULATED = Run(more="--pages 300 --jobs 1", says="| web | strategy |")
 REPLAYED = Run(more="--jobs 1", says="| bfs |")
 DEMO = Elsewhere("tests/test_demo.py", "examples.demo")
+DEMO_ARGUMENTS = Elsewhere("tests/cli/test_documented_commands.py", "test_the_demo_takes_arguments")
+COMMON_CRAWL = NotRun("it reads from Common Crawl")
 IMPORTED = Elsewhere("tests/test_docs.py", "test_what_makes_the_pages_can_be_run_from_the_checkout")
 WHEEL = Elsewhere("tests/test_distribution.py", "test_the_wheel_crawls_and_exports_where_there_is_no_checkout")
 ACTIVATED = NotRun("it alters the shell; the tests run the programs of the environment that they are in")
@@ -99,9 +102,9 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "make models": MEASURES,
     "make profile": MEASURES,
     "make demo": DEMO,
-    "make demo JOBDIR=crawls/bfs ARGS='-a strategy=bfs -s SPIDERLING_LINKS=on -s SPIDERLING_WARC=on'": Elsewhere(
-        "tests/cli/test_documented_commands.py", "test_the_demo_takes_a_directory_and_arguments"
-    ),
+    "make demo JOBDIR=crawls/bfs ARGS='-a strategy=bfs -s SPIDERLING_LINKS=on -s SPIDERLING_WARC=on'": DEMO_ARGUMENTS,
+    "make demo ARGS='-a words=100000'": DEMO_ARGUMENTS,
+    "make demo ARGS='-a words=200000'": DEMO_ARGUMENTS,
     ". .venv/bin/activate": ACTIVATED,
     "python3 -m venv spiderling-venv": WHEEL,
     ". spiderling-venv/bin/activate": ACTIVATED,
@@ -134,23 +137,46 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy crawl spiderling -a lang=hsb -a seeds=FILE -s SPIDERLING_MODELS=my-models": Run(
         instead=("FILE", "seeds.txt"), says=FINISHED
     ),
+    "scrapy crawl spiderling -a lang=rm -a seeds=good.txt -a recognise=oc -s SPIDERLING_YIELD_PROFILE=permissive "
+    "-s SPIDERLING_MODELS=my-models -s SPIDERLING_CONTACT=you@example.org": Run(says=FINISHED),
     "spiderling crawl -a lang=cs": BEGUN_AGAIN,
     "spiderling crawl -a lang=cs -a words=1000000 -s SPIDERLING_CONTACT=you@example.org": BEGUN,
     "scrapy crawl archive -a lang=cs -a warc='*.warc.gz'": READ_AGAIN,
     "scrapy crawl archive -a lang=cs -a warc='CC-MAIN-*.warc.gz'": ARCHIVED,
     "scrapy crawl archive -a lang=cs,en -a warc=crawls/bfs/warc": READ_AGAIN,
     "scrapy crawl archive -a lang=cs -a warc=crawls/cs/warc -s SPIDERLING_BOILERPLATE=justext": READ_AGAIN,
+    "curl -O https://data.commoncrawl.org/crawl-data/CC-MAIN-2024-51/warc.paths.gz": COMMON_CRAWL,
+    "gunzip warc.paths.gz": COMMON_CRAWL,
+    "shuf -n 3 warc.paths | sed 's|^|https://data.commoncrawl.org/|' > three.paths": Run(),
+    "scrapy crawl archive -a lang=cs -a warc=three.paths -a words=1000000 -s SPIDERLING_CONTACT=you@example.org": (
+        COMMON_CRAWL
+    ),
     "scrapy seeds sitemap SITE -a lang=cs -o seeds.txt": SEEDS,
     "scrapy seeds sitemap www.example.cz example.sk -a lang=cs -o seeds.txt -s SPIDERLING_CONTACT=me@example.org": (
         SEEDS._replace(instead=("www.example.cz example.sk", "http://www.example.cz/ http://example.sk/"))
     ),
     "scrapy seeds check seeds.txt -a lang=cs -o good.txt -s SPIDERLING_CONTACT=me@example.org": SEEDS,
+    "scrapy seeds check seeds.txt -a lang=rm -o good.txt -s SPIDERLING_MODELS=my-models "
+    "-s SPIDERLING_CONTACT=you@example.org": SEEDS._replace(slow=True),
+    "scrapy page page.html -a lang=rm -s SPIDERLING_MODELS=my-models": JUDGED,
     "scrapy page URL -a lang=cs": JUDGED,
     "scrapy page URL_OR_FILE -a lang=cs": JUDGED,
     "scrapy page FILE -a lang=cs": JUDGED,
     "rm -r crawls/demo": Run(),
     # look into a crawl
     "scrapy inspect JOBDIR": Run(says="How URLs ended"),
+    "scrapy inspect crawls/demo": Run(says="How URLs ended"),
+    "scrapy inspect crawls/rm": Run(says="How URLs ended"),
+    "scrapy inspect crawls/demo host handbook.cs-cz.test": Run(
+        instead=("handbook.cs-cz.test", "example.cz"), says="example.cz"
+    ),
+    "scrapy inspect crawls/demo url http://portal.test/index.html": Run(
+        instead=("http://portal.test/index.html", "http://www.example.cz/"), says="kept"
+    ),
+    "scrapy inspect crawls/cs --check": Run(says="The crawl is whole."),
+    "grep bottleneck crawls/cs/crawl.log | tail -1": Run(),
+    "grep -E 'WARNING|ERROR' crawls/cs/crawl.log": Run(more="|| true"),
+    "scrapy report crawls/cs": Run(says="report.html"),
     "scrapy inspect JOBDIR url": FRAGMENT,
     "scrapy inspect JOBDIR url URL": Run(says="kept"),
     "scrapy inspect JOBDIR --check": Run(says="The crawl is whole."),
@@ -159,18 +185,21 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "python -m spiderling.corpus.cdxj JOBDIR/warc": Run(),
     "sqlite3 -readonly crawls/demo/state/frontier.sqlite 'SELECT * FROM hosts'": Run(says="example.cz"),
     "zstd -dc crawls/demo/corpus/*.prevert.zst": Run(says='url="http://www.example.cz/"'),
+    "zstd -dc crawls/demo/corpus/*.prevert.zst | head -20": Run(says='url="http://www.example.cz/"'),
     "zstd -dc *.links.zst | jq -r .url": Run(instead=("*", "crawls/cs/links/*"), says="http://www.example.cz/"),
     # use what came out
     "scrapy export JOBDIR -o cs.parquet": EXPORTED,
     "scrapy export JOBDIR -o OUT --salvage": EXPORTED,
+    "scrapy export crawls/demo -o cs.txt --where lang=cs": EXPORTED,
+    "scrapy export crawls/demo -o cs.vert --where lang=cs": EXPORTED,
+    "scrapy export crawls/rm -o rm-web.txt": EXPORTED,
+    "grep -oE '.{30}slov.{30}' cs.txt | head -3": Run(),
     "scrapy export crawls/demo -o cs.jsonl --where lang=cs": EXPORTED,
     "scrapy export crawls/cs -o cs.parquet --split lang --shard-bytes 2G": EXPORTED,
     "scrapy export crawls/cs -o good.jsonl.zst --where 'badness<=10' --where 'crawl_date>=2026-06' --max-distance 3": (
         EXPORTED
     ),
-    "scrapy export crawls/cs crawls/sk -o one-percent.vert.gz --sample 0.01": Run(
-        more="--seed x", says=" documents in "
-    ),
+    "scrapy export crawls/cs crawls/sk -o one-percent.vert.gz --sample 0.01": SAMPLED,
     "scrapy export crawls/cs -o cs-dataset/ --where 'licence=*creativecommons.org/*'": EXPORTED,
     "scrapy export crawls/cs -o sentences.txt --shuffle sentences --seed 1": SHUFFLED,
     "scrapy export crawls/cs -o cs-sentences.txt.zst --shuffle sentences --seed 1": SHUFFLED,
@@ -195,6 +224,8 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy identify page.html -s SPIDERLING_MODELS=my-models": Run(says="Czech"),
     "scrapy train LANG text.txt --out my-models": TRAINED,
     "scrapy train LANG text.txt --out DIR": TRAINED._replace(slow=True),
+    "scrapy train rm rm.txt --name Romansh --neighbours it,fr,de --out my-models": TRAINED,
+    "scrapy train rm rm-web.txt --add --out my-models": TRAINED,
     "scrapy train CODE text.txt --add --out my-models": TRAINED,
     "scrapy train hsb wikipedia.txt news.txt --name 'Upper Sorbian' --neighbours cs,pl,de --out my-models": TRAINED,
     "scrapy train boilerplate PAGES.jsonl --out my.json": Run(says="12 pages of 12 hosts"),

@@ -19,7 +19,7 @@ from shlex import quote, split
 import pytest
 import zstandard
 from conftest import DEADLINE_S, DEFAULTS, ROOT, Ended, document, nameserver, paragraphs, scrapy, serving
-from documented_commands import COMMANDS, PAGES, STAND_INS, Elsewhere, Run, command_lines
+from documented_commands import COMMANDS, DEMO_ARGUMENTS, PAGES, STAND_INS, Elsewhere, Run, command_lines
 from test_train import text_of
 
 from webs.web import FixedWeb, WebResponse, html, plain
@@ -91,6 +91,10 @@ NODES = "id\thost\tpath\tbytes\tcld2_lang\ttext_bytes\n" + "\n".join(
 FILES = {
     "page.html": lambda job: document("page").encode(),
     "text.txt": lambda job: text_of("cs").encode(),
+    "rm.txt": lambda job: text_of("cs").encode(),
+    "rm-web.txt": lambda job: text_of("cs").encode(),
+    "cs.txt": lambda job: text_of("cs").encode(),
+    "warc.paths": lambda job: b"crawl-data/1.warc.gz\n" * 9,
     "wikipedia.txt": lambda job: text_of("hsb").encode(),
     "news.txt": lambda job: text_of("hsb").encode(),
     "pages.jsonl": lambda job: "\n".join(map(marked_page, range(12))).encode(),
@@ -120,8 +124,8 @@ def furnish(place: Path, line: str, job: Path) -> None:
         if name not in outputs:
             (place / name).parent.mkdir(exist_ok=True)
             (place / name).write_bytes(content(job))
-    if "SPIDERLING_MODELS=my-models" in line:
-        trained = scrapy("train", "qhs", "text.txt", "--neighbours", "pl", "--out", "my-models", cwd=place)
+    if "SPIDERLING_MODELS=my-models" in line or "--add" in line:
+        trained = scrapy("train", "rm", "text.txt", "--neighbours", "pl", "--out", "my-models", cwd=place)
         assert trained.code == 0, trained.log
 
 
@@ -180,12 +184,21 @@ def test_make_knows_its_targets(line):
 
 
 @pytest.mark.slow
-def test_the_demo_takes_a_directory_and_arguments(tmp_path):
-    line = next(line for line in COMMANDS if line.startswith("make demo JOBDIR="))
-    program, *arguments = split(made_by(line.replace("crawls/bfs", quote(str(tmp_path / "bfs")))).splitlines()[-1])
-    assert program == ".venv/bin/python"
-    subprocess.run([sys.executable, *arguments], cwd=ROOT, timeout=DEADLINE_S, check=True)
-    assert {path.name for path in (tmp_path / "bfs").iterdir()} >= {"corpus", "links", "warc", "report.html"}
+def test_the_demo_takes_arguments(tmp_path):
+    """What the pages look for in it is there."""
+    jobs = {}
+    for line in [line for line, run in COMMANDS.items() if run is DEMO_ARGUMENTS]:
+        name = (re.findall("JOBDIR=(\\S+)", line) or ["crawls/demo"])[0]
+        jobs[name] = tmp_path / name
+        jobs[name].parent.mkdir(exist_ok=True)
+        last = made_by(f"{line} JOBDIR={quote(str(jobs[name]))}").splitlines()[-1]
+        program, *arguments = split(last)
+        assert program == ".venv/bin/python"
+        subprocess.run([sys.executable, *arguments], cwd=ROOT, timeout=DEADLINE_S, check=True)
+    assert {path.name for path in jobs["crawls/bfs"].iterdir()} >= {"corpus", "links", "warc", "report.html"}
+    for line in [line for line in COMMANDS if re.match("scrapy inspect crawls/demo (host|url) ", line)]:
+        ended = scrapy(*split(line.replace("crawls/demo", str(jobs["crawls/demo"])))[1:])
+        assert ended.code == 0 and ".test" in ended.out, ended
 
 
 def made_by(line: str) -> str:

@@ -1,7 +1,7 @@
 """The command lines of README.md and docs/: what stands there, and for each how it is run by a test, or why it is not.
 
-A line in a block without a language, an indented line and a code span count as command lines, if they begin with a
-program of ``PROGRAMS``. A span that only names a command (``scrapy export``, ``scrapy inspect --check``) is no line.
+A line in a block without a language or of a shell, an indented line and a code span count as command lines, if they
+begin with a program of ``PROGRAMS``. A span that only names a command (``scrapy export``) is no line.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ PROGRAMS = (
     r"grep|zcat|gunzip|head|shuf|rm|cp|mkdir|kill|nohup|tmux|screen|sudo|watch|\.ci/\S+"
 )
 COMMAND_LINE = re.compile(rf"(?:\. \S|(?:{PROGRAMS})(?: [^\s|=]|$)).*")
-NAME = re.compile(r"(?:scrapy|spiderling) (?P<command>[a-z]+)(?: [a-z]+| --[a-z]+)?|zstd -dc|sqlite3 -readonly|\w+")
+NAME = re.compile(r"(?:scrapy|spiderling) [a-z]+(?: [a-z]+| --[a-z]+)?|zstd -dc|sqlite3 -readonly|\w+")
 """A span that names a command or a program."""
 WHOLE = {"scrapy languages", "scrapy options", "scrapy reasons"}
 """These look like names, but are meant to be typed."""
-
-
 SHELL_BLOCKS = ("```\n", "```sh\n", "```bash\n", "```console\n", "    ")
+"""How a block begins that may hold command lines."""
 
 
 class Run(NamedTuple):
@@ -72,8 +71,7 @@ STAND_INS = {
 FINISHED = "is finished."
 BEGUN = Run(more="-a seeds=http://www.example.cz/", says=FINISHED)
 BEGUN_AGAIN = BEGUN._replace(slow=True)
-ARCHIVED = Run(says="all archives are read")
-READ_AGAIN = ARCHIVED._replace(slow=True)
+ARCHIVED = Run(says="all archives are read", slow=True)
 SEEDS = Run()
 JUDGED = Run(says="kept")
 EXPORTED = Run(says=" documents in ")
@@ -82,6 +80,7 @@ SAMPLED = Run(more="--sample 0.99", says=" documents in ")
 SHUFFLED = Run(says=" sentences ")
 DROPPED = Run(says=" dropped")
 TRAINED = Run(says="Model of ")
+TRAINED_AGAIN = TRAINED._replace(slow=True)
 SIMULATED = Run(more="--pages 300 --jobs 1", says="| web | strategy |")
 REPLAYED = Run(more="--jobs 1", says="| bfs |")
 DEMO = Elsewhere("tests/test_demo.py", "examples.demo")
@@ -135,16 +134,16 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy crawl spiderling -a lang=cs -o corpus.parquet -o corpus.prevert": BEGUN,
     "scrapy crawl spiderling -a lang=cs -O corpus.parquet": BEGUN_AGAIN,
     "scrapy crawl spiderling -a lang=hsb -a seeds=FILE -s SPIDERLING_MODELS=my-models": Run(
-        instead=("FILE", "seeds.txt"), says=FINISHED
+        instead=("FILE", "seeds.txt"), says=FINISHED, slow=True
     ),
     "scrapy crawl spiderling -a lang=rm -a seeds=good.txt -a recognise=oc -s SPIDERLING_YIELD_PROFILE=permissive "
     "-s SPIDERLING_MODELS=my-models -s SPIDERLING_CONTACT=you@example.org": Run(says=FINISHED),
     "spiderling crawl -a lang=cs": BEGUN_AGAIN,
     "spiderling crawl -a lang=cs -a words=1000000 -s SPIDERLING_CONTACT=you@example.org": BEGUN,
-    "scrapy crawl archive -a lang=cs -a warc='*.warc.gz'": READ_AGAIN,
+    "scrapy crawl archive -a lang=cs -a warc='*.warc.gz'": ARCHIVED,
     "scrapy crawl archive -a lang=cs -a warc='CC-MAIN-*.warc.gz'": ARCHIVED,
-    "scrapy crawl archive -a lang=cs,en -a warc=crawls/bfs/warc": READ_AGAIN,
-    "scrapy crawl archive -a lang=cs -a warc=crawls/cs/warc -s SPIDERLING_BOILERPLATE=justext": READ_AGAIN,
+    "scrapy crawl archive -a lang=cs,en -a warc=crawls/bfs/warc": ARCHIVED,
+    "scrapy crawl archive -a lang=cs -a warc=crawls/cs/warc -s SPIDERLING_BOILERPLATE=justext": ARCHIVED,
     "curl -O https://data.commoncrawl.org/crawl-data/CC-MAIN-2024-51/warc.paths.gz": COMMON_CRAWL,
     "gunzip warc.paths.gz": COMMON_CRAWL,
     "shuf -n 3 warc.paths | sed 's|^|https://data.commoncrawl.org/|' > three.paths": Run(),
@@ -176,7 +175,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy inspect crawls/cs --check": Run(says="The crawl is whole."),
     "grep bottleneck crawls/cs/crawl.log | tail -1": Run(),
     "grep -E 'WARNING|ERROR' crawls/cs/crawl.log": Run(more="|| true"),
-    "scrapy report crawls/cs": Run(says="report.html"),
+    "scrapy report crawls/cs": Run(says="report.html", slow=True),
     "scrapy inspect JOBDIR url": FRAGMENT,
     "scrapy inspect JOBDIR url URL": Run(says="kept"),
     "scrapy inspect JOBDIR --check": Run(says="The crawl is whole."),
@@ -223,10 +222,10 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy identify FILE": Run(says="Czech"),
     "scrapy identify page.html -s SPIDERLING_MODELS=my-models": Run(says="Czech"),
     "scrapy train LANG text.txt --out my-models": TRAINED,
-    "scrapy train LANG text.txt --out DIR": TRAINED._replace(slow=True),
-    "scrapy train rm rm.txt --name Romansh --neighbours it,fr,de --out my-models": TRAINED,
+    "scrapy train LANG text.txt --out DIR": TRAINED_AGAIN,
+    "scrapy train rm rm.txt --name Romansh --neighbours it,fr,de --out my-models": TRAINED_AGAIN,
     "scrapy train rm rm-web.txt --add --out my-models": TRAINED,
-    "scrapy train CODE text.txt --add --out my-models": TRAINED,
+    "scrapy train CODE text.txt --add --out my-models": TRAINED_AGAIN,
     "scrapy train hsb wikipedia.txt news.txt --name 'Upper Sorbian' --neighbours cs,pl,de --out my-models": TRAINED,
     "scrapy train boilerplate PAGES.jsonl --out my.json": Run(says="12 pages of 12 hosts"),
     # strategies

@@ -221,7 +221,7 @@ def test_what_no_page_has_any_more_is_not_run():
     assert COMMANDS.keys() - {line for page in PAGES for line in lines_of(page)} == set()
 
 
-@pytest.mark.parametrize("elsewhere", {run for run in COMMANDS.values() if isinstance(run, Elsewhere)}, ids=str)
+@pytest.mark.parametrize("elsewhere", sorted({run for run in COMMANDS.values() if isinstance(run, Elsewhere)}), ids=str)
 def test_the_other_test_is_there(elsewhere):
     assert elsewhere.words in (ROOT / elsewhere.test).read_text("utf-8")
 

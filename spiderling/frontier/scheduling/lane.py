@@ -102,10 +102,9 @@ class Lane:
         return host, queue.address.name
 
     def next_due(self) -> float | None:
-        """When it will next hold a host that is due: a time in the past if it holds one; None when it holds none."""
-        dues = (self._front(ready) for ready in self._ready if ready)
-        is_due = next((due for due in dues if due is not None), None)
-        return self._front(self._heap) if is_due is None else is_due
+        """When it will next hold a host that is due; None when it holds none."""
+        fronts = [self._front(ready) for ready in self._ready if ready]
+        return min((due for due in (*fronts, self._front(self._heap)) if due is not None), default=None)
 
     def forget_empty(self) -> set[str]:
         """Drop addresses without hosts; returns the names of the others."""

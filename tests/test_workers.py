@@ -155,15 +155,18 @@ async def test_a_page_whose_worker_was_stopped_is_done_again(pool):
     await until(lambda: len(pool.pids) == 2)
 
 
-async def test_time_in_which_the_whole_process_was_stopped_is_no_time_of_the_page(pool, monkeypatch):
-    """Its worker is not even replaced; the clock goes on by a minute while nothing runs."""
+async def test_time_in_which_the_whole_process_was_stopped_is_no_time_of_the_page(monkeypatch):
+    """Its worker is not even replaced; the clock goes on by ten minutes while nothing runs."""
+    pool = WorkerPool(2, FAKE, page_timeout_s=120.0)
+    await pool.start()
     before, read, loop = pool.pids, time.clock_gettime, asyncio.get_running_loop()
     running = asyncio.ensure_future(outcomes(pool, ["sleep 0.5", "sleep 0.5"]))
     await asyncio.sleep(0.1)
-    monkeypatch.setattr(clock.time, "clock_gettime", lambda clock: read(clock) + 60)
-    monkeypatch.setattr(loop, "time", lambda: time.monotonic() + 60)
+    monkeypatch.setattr(clock.time, "clock_gettime", lambda clock: read(clock) + 600)
+    monkeypatch.setattr(loop, "time", lambda: time.monotonic() + 600)
     assert await running == ["sleep 0.5", "sleep 0.5"]
     assert pool.pids == before
+    await pool.stop()
 
 
 async def test_waiting_behind_others_is_not_hanging(pool):

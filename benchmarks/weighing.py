@@ -121,7 +121,6 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
         "robots.txt: parsed": [rules._parsed],
         "robots.txt: tasks": [frontier._robots_requests],
         "traps": [traps],
-        "strategy: sample of links": [worth.weights] if worth else [],
         "strategy: sections": [worth._sections] if worth else [],
         "strategy: words": [worth._words] if worth else [],
         "strategy: languages of hosts": [worth._languages] if worth else [],

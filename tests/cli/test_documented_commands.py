@@ -202,9 +202,11 @@ def test_the_demo_takes_arguments(tmp_path):
 
 
 def made_by(line: str) -> str:
-    """The commands that make would run."""
+    """The commands that make would run; a make that is run by another one says in which directory, too."""
     program, *arguments = split(line)
-    ended = subprocess.run([program, "-n", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    ended = subprocess.run(
+        [program, "--no-print-directory", "-n", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return ended.stdout
 
 

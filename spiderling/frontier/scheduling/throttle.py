@@ -179,6 +179,8 @@ class Throttle:
 
     def keeps(self, host: Host, address: str, rank: int, now: float) -> bool:
         """Whether *host* of *rank*, which would be on the workbench under *address*, waits here instead at *now*."""
+        if not self._thrift:
+            return False
         at = self._class_of(host, rank)
         wait_s = self._waits_s[at]
         if not wait_s or host.due + wait_s <= now:

@@ -26,6 +26,12 @@ def texts(html: str) -> list[str]:
         ("<b>Hello</b> <i>world</i>", ["Hello world"]),  # stock jusText: "Helloworld"
         ("<p>one <a href=x>two</a> <a href=y>three</a></p>", ["one two three"]),
         ("<p>wo<b>r</b>d</p>", ["word"]),
+        ("<p>Mo<span>Monday</span>", ["MoMonday"]),  # "Mc" and "De" begin words
+        ("<a href=x>Home</a><a href=y>About us</a>", ["Home About us"]),
+        ("<p><b>Weiter</b>Anhang <b>W</b>ord <b>Haus</b>halt JS<b>Code</b>", ["Weiter Anhang Word Haushalt JSCode"]),
+        ("<p>in rc<i>X</i>.d und Histogram<wbr>Scale", ["in rcX.d und HistogramScale"]),
+        ("<p><span hidden>the box</span><span hidden>can be</span>", ["the box can be"]),
+        ("one<section>two</section><section>three</section>", ["one two three"]),
         ("<p>one<br>two</p>", ["one two"]),
         ("<p>one<br> <br>two</p>", ["one", "two"]),
         ("<p>one<br><b>x</b><br>two</p>", ["one x two"]),
@@ -166,7 +172,7 @@ def test_pieces(html, pieces):
     [
         ("<nav>a</nav><p>b", [("b", 0)]),
         ("<div class=sidebar><p>a<p>b</div>c", [("a", 8), ("b", 8), ("c", 0)]),
-        ("<div> <nav> <footer>a</footer>b</nav>", [("ab", 3)]),
+        ("<div> <nav> <footer>a</footer>b</nav>", [("a b", 3)]),
         ("<div><b>a</b> <nav>b</nav>", [("a b", 0)]),
         ("<form class=search><p>a</form>", [("a", 64)]),
     ],

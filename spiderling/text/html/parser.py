@@ -9,6 +9,7 @@ harm, the time is linear.  libxml2's parser calls a `Builder` and builds no tree
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 
 from lxml import etree
@@ -18,7 +19,7 @@ from spiderling.text.html.links import LinkCollector
 from spiderling.text.html.metadata import MAX_META_CHARS, Metadata
 from spiderling.text.html.normal import NEXT_LINE, normal_form, normal_forms
 from spiderling.text.html.tags import (
-    AREA,
+    APART,
     BOX,
     BREAK,
     DEAD,
@@ -26,6 +27,7 @@ from spiderling.text.html.tags import (
     HEAD,
     HEADING,
     INLINE,
+    INSIDE,
     KINDS,
     LINE_BREAK,
     LINK,
@@ -38,6 +40,11 @@ MAX_DATA_CHARS = 50_000
 """Characters of the JSON-LD that are kept; chosen."""
 
 _NEXT_LINE = NEXT_LINE.encode()
+_MEETING = re.compile(rf"{EDGE}(?<=\w{{3}}{EDGE}){EDGE}*(?=\w\w)")
+"""Where two pieces of text meet without white space; the EDGE in front makes the search fast.
+
+On 2,717 pages with gold texts the rule of `Builder.joined` parts 484 of 1,408 glued pairs of words, and two names that
+were whole (DataFeed, Better): three letters in front spare Mc and De."""
 
 
 def parse(html: str | bytes, builder: Builder | None = None) -> Parsed:
@@ -53,6 +60,13 @@ def parse(html: str | bytes, builder: Builder | None = None) -> Parsed:
     # the builder is in a reference cycle until the next garbage collection; this frees its texts now
     vars(builder).clear()
     return found
+
+
+def _apart(match: re.Match[str]) -> str:
+    """A space where a word ends and one with a capital begins, else nothing."""
+    text = match.string
+    start, end = match.span()
+    return " " if text[start - 1].islower() and text[end].isupper() and text[end + 1].isalpha() else ""
 
 
 class _Full(Exception):
@@ -108,7 +122,10 @@ class Builder:
             self._new_block(tag)
             self._element = element
         elif kind == INLINE:
-            self._tokens.append(EDGE)
+            if attributes and "hidden" in attributes:  # one of several texts, of which a script shows one
+                self._tokens += APART
+            else:
+                self._tokens.append(EDGE)
             self._after_break = False
         elif kind == LINK:
             self._tokens.append(EDGE)
@@ -134,11 +151,13 @@ class Builder:
                 self._add_area(attributes)
         elif kind == LINE_BREAK:
             self._break()
+        elif kind == INSIDE:
+            self._tokens += APART
+            self._after_break = False
         else:
             self._tokens.append(EDGE)
             self._after_break = False
-            if kind == AREA:
-                self._add_area(attributes)
+            self._add_area(attributes)
 
     def _add_area(self, attributes: Mapping[str, str]) -> None:
         """A frame or an area of a map leads to what it shows."""
@@ -159,7 +178,9 @@ class Builder:
             self._links.end_anchor()
             self._tokens.append(EDGE)
         else:
-            if kind != THROUGH:
+            if kind == INSIDE:
+                self._tokens += APART
+            elif kind != THROUGH:
                 self._end_collected()
                 self._tokens.append(EDGE)
             if tag in ZONED:
@@ -246,8 +267,11 @@ class Builder:
         links.end_block()
 
     def joined(self, text: str) -> str:
-        """The text of a block without its EDGEs."""
-        return text.replace(EDGE, "")
+        """The text of a block without its EDGEs.
+
+        A space replaces them behind a word in small letters and before one with a capital: such are entries of menus.
+        """
+        return _MEETING.sub(_apart, text).replace(EDGE, "")
 
     def _element_changed(self) -> None:
         if self._tokens:

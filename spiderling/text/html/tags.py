@@ -36,12 +36,14 @@ KINDS = {
     **{tag: BOX if tag in ZONED else BLOCK for tag in _BLOCKS.split()},
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), HEADING),
     **dict.fromkeys(("head", "applet", "button", "input", "select", "style", "textarea"), DEAD),
-    **dict.fromkeys(("form", "iframe", "embed", "layer", "object", "param"), THROUGH),
+    **dict.fromkeys(("form", "iframe", "embed", "layer", "object", "param", "wbr"), THROUGH),
     **dict.fromkeys(("title", "meta", "link", "html", "time"), HEAD + INLINE),
     **dict.fromkeys(("base", "script"), HEAD + DEAD),
 }
 EDGE = "\x1c"
 """Stands between two pieces of text.  It counts as white space; a page can give it only as &#28; (see RUBBISH)."""
+APART = (EDGE, " ", EDGE)
+"""Stands between two texts that are never one word."""
 BREAK = "\x1d"
 """Stands for a <br>; white space like EDGE."""
 RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"

@@ -60,6 +60,9 @@ class ArchiveSpider(CorpusSpider):
             crawl.errors.stop(error)
         if crawl.archives.errors:
             self.crawler.stats.set_value(FAILED_STAT, "archive-unread")
+        # Scrapy sees that the spider is idle when ``start`` ends; of pages that end later it would learn in 5 s
+        while engine.scraper.slot is not None and not engine.scraper.slot.is_idle():
+            await asyncio.sleep(_LOOK_S)
 
     async def _let_close(self) -> None:
         """Close the spider when ``start`` has ended.  Scrapy does so after a response only, and here are none."""

@@ -82,6 +82,13 @@ def test_every_page_is_in_the_corpus_once_and_everything_else_is_counted(referen
     assert "číslo a 9 " in documents["http://h1.test/a/9"].paragraphs[0]  # not the later record of the same URL
 
 
+def test_it_ends_with_its_last_page_and_waits_for_no_heartbeat_of_the_engine(tmp_path):
+    one = made(tmp_path / "one.warc.gz", czech("http://a.test/"))
+    extensions = json.dumps({"tests.archives.no_heartbeat.NoHeartbeat": 1})
+    result = ArchiveCrawl(tmp_path / "job", one, EXTENSIONS=extensions).run()
+    assert result.code == 0 and result.lines("is finished: all archives are read.")
+
+
 def assert_same(crawl, reference) -> None:
     crawl.state().check()
     assert crawl.digests() == reference.digests()

@@ -21,7 +21,7 @@ from spiderling.base.errors import SpiderlingError
 from spiderling.text import Page, TextOptions
 from spiderling.workers import worker as worker_module
 from spiderling.workers.pool import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerCrash, WorkerPool
-from spiderling.workers.process import TASK
+from spiderling.workers.process import ANSWER, READY, TASK
 from spiderling.workers.worker import Worker
 
 OPTIONS = TextOptions(("cs",))
@@ -295,6 +295,29 @@ async def test_close_while_busy_ends_the_processes():
     with pytest.raises(SpiderlingError, match="closed"):
         await pool.process(order("a"))
     await pool.stop()
+
+
+async def test_a_worker_that_is_ready_when_the_pool_is_stopped_is_no_error(monkeypatch):
+    """It says so after its start was given up."""
+    errors, ends = [], []
+
+    def silent(sock):
+        ends.append(sock.dup())
+        return subprocess.Popen(["sleep", "600"])
+
+    monkeypatch.setattr(worker_module, "start_process", silent)
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
+    pool = WorkerPool(1, FAKE, page_timeout_s=60)
+    pool.start_in_background(errors.append)
+    await until(lambda: ends)
+    await asyncio.sleep(0)
+    stopping = asyncio.ensure_future(pool.stop())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    ready = pickle.dumps(None, 5)
+    ends[0].sendall(ANSWER.pack(len(ready), READY) + ready)
+    await stopping
+    assert errors == []
 
 
 async def test_a_cancelled_caller_harms_nobody(pool):

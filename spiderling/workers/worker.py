@@ -180,6 +180,8 @@ class Worker(asyncio.BufferedProtocol):
                 self.buffer_updated(number)
 
     def _answer(self, kind: int, value: Any) -> None:
+        if self._ready.cancelled():  # the pool is stopped, and waits for this worker no longer
+            return
         if not self._ready.done():
             if kind == READY:
                 self._ready.set_result(None)

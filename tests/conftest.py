@@ -49,7 +49,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so do its children
 ROOT = Path(__file__).resolve().parents[1]
-CONTACT = "SPIDERLING_CONTACT=test@corpus.test"
+CONTACT = "SPIDERLING_CONTACT=test@corpus.internal"
 NETWORK = "127.84.0.0/16"
 DEFAULTS = {
     "SPIDERLING_ALLOW_NETWORKS": NETWORK,

@@ -53,8 +53,8 @@ class NotRun(NamedTuple):
 
 
 STAND_INS = {
-    "you@example.org": "test@corpus.test",
-    "me@example.org": "test@corpus.test",
+    "you@example.org": "test@corpus.internal",
+    "me@example.org": "test@corpus.internal",
     "JOBDIR...": "crawls/cs crawls/sk",
     "JOBDIR": "crawls/cs",
     "URL_OR_FILE": "page.html",

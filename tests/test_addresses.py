@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from spiderling.base.addresses import AddressPolicy, Endpoint, HostMap, literal_address, parse_endpoint
 from spiderling.base.errors import BadInput
+from spiderling.base.options import Options
+from spiderling.crawl.arguments import addresses_of
 
 PUBLIC = [
     "8.8.8.8",
@@ -232,3 +234,33 @@ def test_ten_thousand_exact_names_are_looked_up():
     hosts = HostMap(",".join(f"host{n}.test=127.0.0.1:{n % 60000 + 1}" for n in range(10_000)))
     for n in range(10_000):
         assert hosts.lookup(f"host{n}.test").port == n + 1
+
+
+CONTACTS = {
+    "me@example.org": "an example",
+    "me@mail.Example.COM": "an example",
+    "https://www.example.net/bot": "an example",
+    "me@example.edu": "an example",
+    "me@corpus.test": "an example",
+    "http://crawler.example/": "an example",
+    "me@nobody.invalid": "an example",
+    "http://localhost:8000/about": "an example",
+    "https://[bad": "it must be an e-mail address or the URL",
+    "me@example.org.uk": "",
+    "me@counterexample.com": "",
+    "https://corpora.fi.muni.cz/example.org": "",
+    "https://example-crawler.cz/me@example.org": "",
+    "me@test.cz": "",
+    "me@example.com.br": "",
+    "mailto:me@latest.community": "",
+}
+
+
+@pytest.mark.parametrize("contact", CONTACTS)
+def test_a_contact_is_refused_if_nobody_can_be_reached_there(contact: str) -> None:
+    """The names of RFC 2606 and RFC 6761 belong to nobody; those that only look like them do."""
+    if CONTACTS[contact]:
+        with pytest.raises(BadInput, match=CONTACTS[contact]):
+            addresses_of(Options(contact=contact), False)
+    else:
+        assert addresses_of(Options(contact=contact), False).allows("192.0.43.8")

@@ -17,6 +17,7 @@ from spiderling.base.option_values import PREFIX, parse_ports, parse_tlds, parse
 from spiderling.base.options import Options
 from spiderling.base.printing import nearest
 from spiderling.base.removed_options import FIXED, FOLLOWING, translated
+from spiderling.base.urls import canonicalize
 from spiderling.frontier.ranking.estimators import parse_weights
 from spiderling.frontier.ranking.strategies import parse as parse_strategy
 from spiderling.frontier.storage.soundness import noted
@@ -52,8 +53,8 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
 }
 """Options that can be written in several ways -> what reads them."""
-_EXAMPLE = re.compile(r"[@/.]example\.(com|net|org)\b")
-"""Domains that documentation uses (RFC 2606)."""
+_EXAMPLE = re.compile(r"(?:.*\.)?(?:example\.(?:com|net|org|edu)|example|invalid|localhost|test)")
+"""Names at which nobody can be reached: those that documentation uses (RFC 2606, RFC 6761), and example.edu."""
 _CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 
 
@@ -180,12 +181,12 @@ def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:
     *is_offline*: the crawl connects to none, so it needs no contact.
     """
     if not is_offline:
-        if options.contact and not _CONTACT.fullmatch(options.contact):
+        if options.contact and not _host_of(options.contact):
             raise BadInput(
                 f"SPIDERLING_CONTACT is {options.contact!r}; it must be an e-mail address or the URL of a page that "
                 "says who crawls and how to reach them."
             )
-        if _EXAMPLE.search(options.contact):
+        if _EXAMPLE.fullmatch(_host_of(options.contact)):
             raise BadInput(
                 f"SPIDERLING_CONTACT is {options.contact!r}, an example; write your own e-mail address or URL, "
                 "at which site owners can reach you."
@@ -196,3 +197,13 @@ def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:
                 "to an e-mail address or URL (-s SPIDERLING_CONTACT=me@example.org)."
             )
     return AddressPolicy(options.allow_networks, public=bool(options.contact))
+
+
+def _host_of(contact: str) -> str:
+    """The host's name in an e-mail address or a URL; '' if it is neither."""
+    if not _CONTACT.fullmatch(contact):
+        return ""
+    if "://" not in contact:
+        return contact.rpartition("@")[2].lower().rstrip(".")
+    target = canonicalize(contact)
+    return target.name.rstrip(".") if target is not None else ""

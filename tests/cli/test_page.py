@@ -150,7 +150,7 @@ def test_url_without_a_page(fetched, server, path, why):
 def test_address_is_judged_and_a_contact_is_required(server):
     hosts = ("-s", f"SPIDERLING_HOSTS={server.hosts_option}")
     assert refusal(show("http://a.test/", *hosts)).startswith("no contact is given")
-    contact = ("-s", "SPIDERLING_CONTACT=test@corpus.test")
+    contact = ("-s", "SPIDERLING_CONTACT=test@corpus.internal")
     assert "(address-forbidden)" in refusal(show("http://a.test/", *hosts, *contact))
 
 

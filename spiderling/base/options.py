@@ -212,7 +212,11 @@ class Options:
     retired_queue: str = _option("park", "What happens to a retired host's queue.", choices=("park", "delete"))
 
     # budgets: the crawl stops, or a host is left alone, and goes on with a larger one
-    max_words: int = _option(0, "Words kept at which the crawl stops; same as -a words=; 0: no limit.", low=0)
+    max_words: int = _option(
+        0,
+        "Words kept at which the crawl stops, with the document that reaches them; same as -a words=; 0: no limit.",
+        low=0,
+    )
     max_documents: int = _option(0, "Documents kept at which the crawl stops; 0: no limit.", low=0)
     max_pages: int = _option(0, "Judged responses at which the crawl stops; 0: no limit.", low=0)
     max_downloaded_bytes: int = _option(0, "Bytes of bodies at which the crawl stops; 0: no limit.", low=0)

@@ -29,7 +29,7 @@ class CorpusSpider(Spider):
     seen: str = ""
     """Earlier corpora, whose text counts as a duplicate: prevertical files or directories, with commas."""
     words: str = ""
-    """Kept words at which the crawl stops; with a larger number it goes on."""
+    """Kept words at which the crawl stops, with the document that reaches them; with a larger number it goes on."""
     tlds: str = ""
     """Top-level domains: national, national+generic, all, or names with commas."""
     hosts: str = ""

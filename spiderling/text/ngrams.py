@@ -20,6 +20,12 @@ Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.intp]
 _SPACE = np.uint32(ord(" "))
+_BEHIND_LATIN = 0x370
+"""First code point behind the Latin letters, but for some of Vietnamese (Unicode, Blocks.txt)."""
+_FIRST_WIDE = 0x2E80
+"""First code point of ideographs, kana and syllables."""
+_WIDE_WEIGHT = 3
+"""Latin letters that one of these stands for; chosen, near `_SCRIPTS` in boilerplate/rules.py."""
 _ASCII_LETTERS = bytes(code if chr(code).isalpha() else 32 for code in range(128)).lower() + bytes(128)
 _FIRST_OF_BLOCK = np.array([0, 0x41, 0x370, 0x400, 0x530, 0x590, 0x600, 0x700, 0x900, 0x1E00, 0x1F00, 0x2C00])
 """First code point of each stretch of code points in one alphabet (Unicode, Blocks.txt)."""
@@ -42,19 +48,32 @@ def words(text: str) -> list[str]:
 
 
 def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
-    """Code points of the normalised *texts*, joined; and where each text begins, and the last one ends."""
+    """Code points of the normalised *texts*, joined; and where each text begins, and the last one ends.
+
+    Latin letters are left out of a text in which they are the minority: they are names, commands, quotations.
+    """
     every = f" {'  '.join(texts)} "
     if _is_special(every):
         texts = [text.lower() for text in texts]
         every = f" {'  '.join(texts)} "
     starts = np.cumsum([0, *(len(text) + 2 for text in texts)])
     chars = _lower_letters().take(codepoints(every), mode="clip")
+    if chars.max() >= _BEHIND_LATIN:
+        _blank_latin(chars, starts)
     kept = chars != _SPACE
     kept[1:] |= kept[:-1]  # keep the first of several spaces in a row
     kept[starts[:-1]] = True  # keep the space before each text
     sizes = np.add.reduceat(kept, starts[:-1], dtype=np.intp)
     kept[starts[:-1][sizes == 1] + 1] = True  # a text without letters is two spaces
     return chars[kept], np.concatenate(([0], np.cumsum(np.maximum(sizes, 2))))
+
+
+def _blank_latin(chars: Hashes, starts: Places) -> None:
+    """Blank the Latin letters among *chars* in the texts that have more others; *starts* as in `normalised`."""
+    latin = (chars != _SPACE) & (chars < _BEHIND_LATIN)
+    others = (chars >= _BEHIND_LATIN).view(np.uint8) + (_WIDE_WEIGHT - 1) * (chars >= _FIRST_WIDE).view(np.uint8)
+    mine, theirs = (np.add.reduceat(counts, starts[:-1], dtype=np.intp) for counts in (latin, others))
+    chars[latin & np.repeat(mine < theirs, np.diff(starts))] = _SPACE
 
 
 def _only_letters(text: str) -> Hashes:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spiderling.languages import load
 from spiderling.text.language.function_words import LIMIT, badness, build_profile, stoplist_of
 from spiderling.text.language.models import LanguageModels
 from spiderling.text.ngrams import NgramCounts, count_ngrams, normalise, sum_of
@@ -57,6 +58,23 @@ def test_the_answer_for_a_text_does_not_depend_on_its_company(models):
 def test_another_script_is_known_to_no_language(models):
     guesses = models.identify([RUSSIAN])
     assert max(guesses.known_share(code) for code in models.codes) < 0.2
+
+
+MIXED = {
+    "ru": "Посетить сайт Double Commander: при наличии Интернета позволяет посетить веб-страницу проекта.",
+    "ko": "이 옵션은 apt-get dist-upgrade 명령이 패키지 관리자를 통해 어떻게 새 패키지를 설치하는지 알려 줍니다. "
+    "그러나 설정 파일은 바뀌지 않습니다.",
+    "zh": "另外，也可以用 ndiswrapper 实现在 Linux 系统上使用 Windows 的驱动（如果您有的话）。"
+    "参见 Debian 维基的页面以了解更多信息。",
+    "en": "The Russian word кошка means cat, and собака means dog, as every child in the country knows.",
+}
+
+
+@pytest.mark.parametrize("code", MIXED)
+def test_names_and_commands_in_latin_letters_hide_no_other_script(code):
+    guesses = load(("ru", "sr", "ko", "zh", "en", "yue")).identify([MIXED[code]])
+    assert guesses.sure() == [code]
+    assert guesses.known_share(code) > 0.6
 
 
 def test_no_texts_no_models(models):

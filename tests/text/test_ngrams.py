@@ -14,11 +14,20 @@ from spiderling.text.ngrams import code_points_of, codepoints, normalise, normal
 ANY = st.text(st.sampled_from("aÁ ßİΣς,.0_-\u0301\u200d\U0001f600क्षअ漢\ud800\n\t") | st.characters(), max_size=12)
 
 
+def without_few_latin(text: str) -> str:
+    """*text* without Latin letters if it has more others, an ideograph counted three times."""
+    letters = [ord(letter) for letter in normalise(text) if letter != " "]
+    latin = sum(letter < 0x370 for letter in letters)
+    if latin >= sum(3 if letter >= 0x2E80 else 1 for letter in letters if letter >= 0x370):
+        return text
+    return "".join(" " if ord(letter) < 0x370 else letter for letter in text.lower())
+
+
 @given(st.lists(ANY, min_size=1, max_size=6))
 def test_texts_in_a_row_are_normalised_each_by_itself(texts):
     chars, starts = normalised(texts)
     parts = [chars[start:end].tolist() for start, end in itertools.pairwise(starts)]
-    assert parts == [codepoints(normalise(text)).tolist() for text in texts]
+    assert parts == [codepoints(normalise(without_few_latin(text))).tolist() for text in texts]
     assert starts[-1] == len(chars)
 
 

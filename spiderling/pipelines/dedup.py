@@ -17,12 +17,15 @@ from spiderling.engine.outcomes import DropPage
 from spiderling.frontier.storage.seen import digest_key
 from spiderling.items import PageItem
 from spiderling.pipelines.page_pipeline import PagePipeline
-from spiderling.text import Page, measure_clean
+from spiderling.text import Page, kept_language, measure_clean
 from spiderling.text.quality import parse_quality
 
 
 class DedupPipeline(PagePipeline):
-    """Sets ``item.digests``; removes or marks duplicate paragraphs; drops pages with too little new text."""
+    """Sets ``item.digests``; removes or marks duplicate paragraphs; drops pages with too little new text.
+
+    Where it removes text, it sets ``item.language`` to that of the rest.
+    """
 
     def process_page(self, item: PageItem, page: Page) -> None:
         """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE)."""
@@ -58,4 +61,6 @@ class DedupPipeline(PagePipeline):
             item.seen_share = item.duplicate_bytes / max(1, before)
         elif len(text) < max(1, parse_quality(options.quality).text_chars.low):
             raise DropPage(Reason.NEAR_DUPLICATE)
+        else:
+            item.language = kept_language(page)
         return digest_key(xxhash.xxh3_128_digest(text.encode("utf-8")))

@@ -23,7 +23,7 @@
 Nothing here uses the network or a clock.  The only files read are the weights for boilerplate/model.py.
 """
 
-from spiderling.text.cleaning import clean_text, measure_clean, process, process_document
+from spiderling.text.cleaning import clean_text, kept_language, measure_clean, process, process_document
 from spiderling.text.language.models import LanguageModel, LanguageModels
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 
@@ -35,6 +35,7 @@ __all__ = [
     "Paragraph",
     "TextOptions",
     "clean_text",
+    "kept_language",
     "measure_clean",
     "process",
     "process_document",

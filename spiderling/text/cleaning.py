@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -68,6 +69,15 @@ def measure_clean(page: Page) -> str:
     page.clean_chars = len(clean)
     page.words = words_in(clean)
     return clean
+
+
+def kept_language(page: Page) -> str | None:
+    """The language of most characters of the kept paragraphs whose language is known; the page's if there are none."""
+    chars: Counter[str] = Counter()
+    for paragraph in page.paragraphs:
+        if paragraph.kept and paragraph.language:
+            chars[paragraph.language] += len(paragraph.text)
+    return max(chars, key=lambda code: chars[code], default=page.language)
 
 
 def _measured(page: Page, options: TextOptions, url: str = "") -> str:

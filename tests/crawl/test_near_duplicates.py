@@ -15,6 +15,10 @@ from webs.web import FixedWeb, html
 HOST = "near.test"
 SNAPSHOTS = {"extensions.lifecycle.SNAPSHOT_S": 1}
 """Constants by which there is a snapshot each second."""
+ENGLISH = """When the cat came home it was already dark and everybody was asleep, only the dog was sitting by the door
+and waiting for her because he was hungry.  In the kitchen she found a bowl of milk and a piece of bread that had been
+left from dinner.  In the morning grandmother came and asked who had eaten it all, but nobody would admit to it and so
+they all just laughed.  Then they went to the garden where the roses were blooming and the birds were singing."""
 WORDS = " ".join(SENTENCES).split()
 
 
@@ -68,6 +72,19 @@ def test_only_new_text_is_kept_and_counts_as_yield(tmp_path):
     words = [len(" ".join(doc.paragraphs).split()) for doc in documents]
     assert [int(doc.attributes["words"]) for doc in documents] == words
     assert state.hosts[HOST]["kept_bytes"] == state.counts["total/kept_bytes"] == sum(lengths)
+
+
+def test_a_document_is_in_the_language_of_what_is_left_of_it(tmp_path):
+    """Notes in English on every page of a manual were the larger part of each, and gave it its language."""
+    rng = random.Random("notes")
+    notes = [" ".join(rng.choices(ENGLISH.split(), k=90)).capitalize() + "." for _ in range(3)]
+    web = site(("/", notes), ("/manual", [*notes, paragraph("new")]))
+    with serving(FixedWeb({HOST: web}, {HOST: "127.84.9.11"})) as server:
+        crawl = Crawl(tmp_path / "job", server, DEDUP="near")
+        assert crawl.run(f"http://{HOST}/", lang="cs,en").code == 0
+    found = {doc.url.removeprefix(f"http://{HOST}"): doc.attributes["lang"] for doc in crawl.documents()}
+    assert found == {"/": "en", "/manual": "cs"}
+    assert texts(crawl)["/manual"] == [paragraph("new")]
 
 
 def test_marked_they_stay_and_count_no_yield(tmp_path):

@@ -250,7 +250,7 @@ def test_options_of_an_earlier_version_are_compared_by_the_names_of_today(tmp_pa
         ({"min_sentence_words": 5.0}, {"quality": "standard,sentence_words=5.."}),
         ({"min_sentence_words": 5.0, "max_badness": 30.0}, {"quality": "sentence_words = 5.0.., badness=..30"}),
         ({"quality": "standard,badness=..30,outlinks=..9"}, {"quality": "outlinks=..9,badness=..30"}),
-        ({"quality": "standard,badness=..40"}, {}),
+        ({"quality": "standard,badness=..50"}, {}),
         ({"trap_pages": 40, "trap_mirror": 0}, {"traps": "mirror=0, pages=40"}),
         ({"justext_preset": "balanced,length_low=40"}, {"justext_preset": "length_low=40"}),
         ({"ports": "80,443"}, {"ports": "443, 80"}),

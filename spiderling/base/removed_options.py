@@ -69,7 +69,7 @@ FOLLOWING = {"page_cpu_s": Following("page_timeout_s", 0.5)}
 MERGED = {
     "min_page_bytes": Merged("quality", "page_bytes={}..", 0),
     "min_text_chars": Merged("quality", "text_chars={}..", 250),
-    "max_badness": Merged("quality", "badness=..{}", 40.0),
+    "max_badness": Merged("quality", "badness=..{}", 50.0),
     "min_stopword_share": Merged("quality", "stopword_share={}..", 0.05, high=1),
     "min_sentence_words": Merged("quality", "sentence_words={}..", 0.0),
     "max_sentence_words": Merged("quality", "sentence_words=..{}", 200.0, low=1),
@@ -96,7 +96,7 @@ def translated(values: Mapping[str, Any]) -> dict[str, Any]:
 
     The new form of any value is accepted.  Raises BadInput for a value that is no number.
 
-    >>> translated({"retries": 2, "max_digit_share": 0.3, "max_badness": 40.0})
+    >>> translated({"retries": 2, "max_digit_share": 0.3, "max_badness": 50.0})
     {'retries': 2, 'quality': 'standard,digit_share=..0.3'}
     """
     found = {name: value for name, value in values.items() if name not in MERGED}

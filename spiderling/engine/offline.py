@@ -83,7 +83,7 @@ class Offline:
         try:
             found = await self._resolver.resolve(name)
         except NameNotFound:
-            self._known.name_answered(name, begun, clock.now())
+            self._known.name_answered(name, begun, clock.now(), exists=False)
             raise
         if found.is_asked:
             self._known.name_answered(name, begun, clock.now())
@@ -125,9 +125,9 @@ class Offline:
             over(is_theirs)
 
     def _log_change(self) -> None:
-        """Log once that the network is away, and once that it is there again."""
+        """Log once that the network is away, and once that it is there again, which something must have proven."""
         is_away = self._known.network is Network.AWAY
-        if is_away == self._is_said:
+        if is_away == self._is_said or not (is_away or self._known.is_proven):
             return
         self._is_said = is_away
         if is_away:

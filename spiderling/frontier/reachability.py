@@ -76,6 +76,9 @@ class Reachability:
         """Whether a held failure was decided since the last probe began."""
         self.has_answered = False
         """Whether any host has answered in this crawl."""
+        self.is_proven = True
+        """Whether a host has answered, or a name has an address, since the network was away.  An answer that there is
+        no such name ends the pause, but proves too little: the crawl may find that nothing is there at all."""
         self._held: list[_Failure] = []
         self._failing: dict[str, Trouble] = {}
         self._decided: list[tuple[Callable[[bool], None], bool]] = []
@@ -98,13 +101,14 @@ class Reachability:
 
     def host_answered(self, origin: str, begun: float, now: float) -> None:
         """A request to *origin* that was begun at *begun* got an answer at *now*, with any status."""
-        self.has_answered = True
+        self.has_answered = self.is_proven = True
         self.origins = _with_last(self.origins, origin)
         if self._failing:
             self._evidence(begun, now, set(Trouble) - {Trouble.NAME_SERVER})
 
-    def name_answered(self, name: str, begun: float, now: float) -> None:
+    def name_answered(self, name: str, begun: float, now: float, exists: bool = True) -> None:
         """A name server has answered the query for *name* that began at *begun*, if only that there is no such name."""
+        self.is_proven |= exists
         self.names = _with_last(self.names, name)
         if self._failing:
             self._evidence(begun, now, {Trouble.NAME_SERVER})
@@ -152,6 +156,7 @@ class Reachability:
     def _away(self, now: float) -> None:
         self.network = Network.AWAY
         self.away_since = now
+        self.is_proven = False
         self._decided += [(failure.over, False) for failure in self._held]
         self._held = []
 

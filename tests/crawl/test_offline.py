@@ -171,6 +171,17 @@ def test_names_that_do_not_exist_from_the_start_end_the_crawl_with_3_and_are_ask
         assert_whole(crawl, server)
 
 
+def test_the_network_is_not_said_to_be_there_again_before_anything_is_found(tmp_path):
+    """A name server that has failed says that there are no such names: it is there, and that is all."""
+    with serving(WEB) as server, name_server("refused") as names:
+        running = crawl_of(tmp_path / "job", server, names).start(seeds(server))
+        running.until(lambda: "seems to be away" in running.output())
+        names.says = "no such name"
+        result = running.wait()
+    assert result.code == 3 and result.lines("ERROR", "nothing ever answered, and no such names are known")
+    assert not result.lines("The network is there again")
+
+
 def test_seeds_stop_with_3_too_and_the_same_command_goes_on(tmp_path):
     out = tmp_path / "seeds.txt"
     with name_server("no such name") as names:

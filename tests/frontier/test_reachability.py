@@ -124,6 +124,21 @@ def test_names_that_do_not_exist_are_waited_for_only_where_something_answered_be
     assert crawl.known.look(2, 10.0) is Network.AWAY, "no connection succeeds at all"
 
 
+def test_a_network_that_was_away_is_proven_by_a_name_that_exists_or_a_host_that_answers() -> None:
+    for proof in (
+        lambda known: known.name_answered("a.cz", 13.0, 13.0),
+        lambda known: known.host_answered("h", 13, 13),
+    ):
+        crawl = Crawl()
+        assert crawl.known.is_proven
+        crawl.fails("a.cz", 10.0, Trouble.NAME_SERVER)
+        assert crawl.known.look(1, 10.0) is Network.AWAY and not crawl.known.is_proven
+        crawl.known.name_answered("no.cz", 12.0, 12.0, exists=False)
+        assert crawl.known.network is Network.THERE and not crawl.known.is_proven
+        proof(crawl.known)
+        assert crawl.known.is_proven
+
+
 def test_pauses_between_probes_grow_to_a_minute_and_all_hosts_have_their_turn() -> None:
     crawl = Crawl("http://a.cz", "http://b.cz")
     crawl.fails("c.cz", 10.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from abc import abstractmethod
@@ -19,10 +20,13 @@ from scrapy.utils.conf import arglist_to_dict
 from spiderling.base.errors import BadInput, NetworkAway, SpiderlingError
 from spiderling.base.printing import printable
 from spiderling.crawl.crawl import Crawl
+from spiderling.engine import offline
 from spiderling.engine.component import crawl_of, error_of, has_crawl
 from spiderling.engine.exit_codes import INTERRUPTED, NO_NETWORK
 from spiderling.engine.program import OwnCommand, program
 
+_OFFLINE_WAIT_S = 120.0
+"""SPIDERLING_OFFLINE_WAIT_S of a command, unless it is given; chosen: a person waits, and the same command goes on."""
 _SpiderT = TypeVar("_SpiderT", bound="AskedSpider")
 Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
 
@@ -139,7 +143,14 @@ class AskedSpider(Spider):
 
 
 def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: Any) -> _SpiderT:
-    """Crawl with a spider of *spider_class* until it ends; raises SpiderlingError if it fails or never begins."""
+    """Crawl with a spider of *spider_class* until it ends; raises SpiderlingError if it fails or never begins.
+
+    Somebody waits for it: where nothing answers, that is told on standard error, and the end comes soon.
+    """
+    if not settings.getpriority("SPIDERLING_OFFLINE_WAIT_S"):
+        settings.set("SPIDERLING_OFFLINE_WAIT_S", _OFFLINE_WAIT_S, priority="cmdline")
+    if not settings.getbool("LOG_ENABLED"):
+        logging.getLogger(offline.__name__).addHandler(logging.StreamHandler())
     process = AsyncCrawlerProcess(settings)
     crawler = process.create_crawler(spider_class)
     process.crawl(crawler, **arguments)

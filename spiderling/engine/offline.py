@@ -31,7 +31,7 @@ from spiderling.frontier.reachability import LONGEST_PAUSE_S, Network, Trouble
 logger = logging.getLogger(__name__)
 
 _NAMED = 10
-"""Most names in the message that none of them exists.  Chosen."""
+"""Most names in a message.  Chosen."""
 _TROUBLES: tuple[tuple[type[BaseException], Trouble], ...] = (
     (NameNotFound, Trouble.NO_SUCH_NAME),
     (NameServerFailure, Trouble.NAME_SERVER),
@@ -132,9 +132,10 @@ class Offline:
         self._is_said = is_away
         if is_away:
             logger.warning(
-                "The network seems to be away: %s. The crawl pauses, keeps its URLs and goes on when anything answers; "
-                "it stops after %g s (%sOFFLINE_WAIT_S)",
+                "The network seems to be away: %s (%s). The crawl pauses, keeps its URLs and goes on when anything "
+                "answers; it stops after %g s (%sOFFLINE_WAIT_S)",
                 self._crawl.frontier.network_trouble(),
+                self._known.failing(_NAMED),
                 self._crawl.options.offline_wait_s,
                 PREFIX,
             )
@@ -148,7 +149,7 @@ class Offline:
             if self._known.network is Network.AWAY:
                 left_s = self._known.away_since + self._crawl.options.offline_wait_s - self._crawl.clock.now()
             if left_s <= 0:
-                standing = self._crawl.frontier.network_trouble()
+                standing = f"{self._crawl.frontier.network_trouble()} ({self._known.failing(_NAMED)})"
                 waited = f"{PREFIX}OFFLINE_WAIT_S={self._crawl.options.offline_wait_s:g}"
                 self._crawl.fail(
                     NetworkAway(

@@ -41,6 +41,7 @@ class CommonCrawlSource:
     """The index server (pywb's CDX API): of each top-level domain, some pages of the index, evenly spread."""
 
     name = "commoncrawl"
+    retries = 5
 
     def __init__(self, wanted: Wanted, pages: int, collections: str = COLLECTIONS) -> None:
         """*pages* of the index of each domain are asked for; *collections*: the list of crawls, the newest first."""

@@ -68,6 +68,8 @@ class SearxNG:
 class SearchSource:
     """Queries of random words, the same for the same seed; what they find are the seeds."""
 
+    retries = 5
+
     def __init__(self, engine: SearxNG, words: Sequence[str], queries: int, size: int, seed: int) -> None:
         """*size* words a query, 3 to 5 in the paper."""
         self.name = f"search, {queries} queries of {size} words, seed {seed}"

@@ -24,6 +24,7 @@ class SitemapSource:
     """The URLs that sites list of themselves; those on other domains are left out, as the protocol says."""
 
     name = "sitemap"
+    retries = 1
 
     def __init__(self, sites: Iterable[str]) -> None:
         """*sites*: names or URLs; raises BadInput for one that is neither."""

@@ -22,6 +22,9 @@ class Source(Protocol):
 
     name: str
     """What it is, for the head of the file."""
+    retries: int
+    """Further attempts after a failure that may pass: many at the one service that is asked, few at each of many
+    sites."""
 
     def requests(self) -> Iterable[Request]:
         """The requests that are made first; they are the same each time."""

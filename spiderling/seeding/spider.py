@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from spiderling.text import sitemap
 _STATUSES = [400, 401, 403, 404, 410]
 """Error statuses whose answers go to the source; others are retried, or counted as failures."""
 _COMMAND_LINE = SETTINGS_PRIORITIES["cmdline"]
+_MOST_NAMED = 3
+"""Requests that are named at the start; chosen: what fits on two lines."""
 _NO_FAILURES = (Reason.NO_PAGE, Reason.REDIRECTED, Reason.SEEN)
 """Ends of requests that were answered, or that were not made because another was."""
 
@@ -44,7 +47,14 @@ class SeedSpider(AskedSpider, SpiderlingSpider):
         self._bar = tqdm(unit=" seeds", disable=None)
 
     async def start(self) -> AsyncIterator[Any]:
-        for request in self.source.requests():
+        asked = list(self.source.requests())
+        names = ", ".join(request.url for request in asked[:_MOST_NAMED]) + (" ..." if asked[_MOST_NAMED:] else "")
+        limit_s = crawl_of(self.crawler).options.first_byte_timeout_s
+        print(
+            f"Asking {names}; an answer may take {limit_s:g} s (SPIDERLING_FIRST_BYTE_TIMEOUT_S).",
+            file=sys.stderr,
+        )
+        for request in asked:
             yield self._asked(request)
 
     def _asked(self, request: Request) -> Request:
@@ -87,7 +97,7 @@ def collect(source: Source, output: SeedFile, settings: Settings, arguments: dic
         "ITEM_PIPELINES": {"spiderling.pipelines.clean.CleanPipeline": None},
         "SPIDERLING_MAX_BODY_BYTES": sitemap.MAX_BYTES,
         "SPIDERLING_MAX_RATIO": 1000,
-        "SPIDERLING_RETRIES": 5,
+        "SPIDERLING_RETRIES": source.retries,
     }
     for name, value in ours.items():
         if (settings.getpriority(name) or 0) < _COMMAND_LINE:

@@ -25,6 +25,8 @@ _ESCAPE = re.compile(r"\\(.)")
 class WikipediaSource:
     """``list=exturlusage`` of a MediaWiki API, article name space, page by page."""
 
+    retries = 5
+
     def __init__(self, api: str) -> None:
         """*api*: its address, such as https://cs.wikipedia.org/w/api.php; raises BadInput if that is none."""
         target = canonicalize(api)

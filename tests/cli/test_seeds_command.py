@@ -8,6 +8,7 @@ import gzip
 import os
 import pty
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -23,6 +24,25 @@ from scrapy.utils.request import request_from_dict
 from spiderling.languages.seeds import read_seeds
 from spiderling.seeding.check import CheckSpider
 from webs.web import FixedWeb, WebResponse, html, plain, redirect
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_server_that_accepts_and_never_answers_is_named_at_once_and_given_up(tmp_path, scheme):
+    out = tmp_path / "seeds.txt"
+    with socket.create_server(("127.84.13.99", 0)) as silent:
+        port = silent.getsockname()[1]
+        limits = {"FIRST_BYTE_TIMEOUT_S": 0.5, "OFFLINE_WAIT_S": 1, "HOSTS": "silent.test=127.84.13.99", "PORTS": "all"}
+        settings = DEFAULTS | {f"SPIDERLING_{name}": value for name, value in limits.items()}
+        ended = scrapy(
+            "seeds", "sitemap", f"{scheme}://silent.test:{port}", "-a", "lang=cs", "-o", str(out),
+            *(part for name, value in settings.items() for part in ("-s", f"{name}={value}")),
+        )  # fmt: skip
+    asking, away, error = ended.log.splitlines()
+    assert ended.code == 3
+    assert asking.startswith(f"Asking {scheme}://silent.test:{port}/robots.txt; an answer may take 0.5 s")
+    assert away.startswith(f"The network seems to be away: 1 of 1 hosts fail: timeout (silent.test:{port})")
+    assert f"1 of 1 hosts fail: timeout (silent.test:{port}), for as long as SPIDERLING_OFFLINE_WAIT_S=1" in error
+    assert error.endswith(f"Stopped with 0 new seeds in {out}; the same command goes on.")
 
 
 def xml(text: str) -> WebResponse:

@@ -39,6 +39,7 @@ def texts(html: str) -> list[str]:
         ("<p>one<!-- no --> two</p>", ["one two"]),
         ("<form>one<input value=no><button>no</button><select><option>no</select><textarea>no</textarea> two</form>",
          ["one two"]),
+        ("<div><button><div><div></button></div><h2>a</h2><button>no</button><p>b<p>c</div>", ["b", "c"]),
         ("<ul><li>a<li>b</ul><table><tr><td>c<td>d</table>", ["a", "b", "c", "d"]),
         ("<p>a\x00b\x01c</p>", ["abc"]),
         ("<p>&#147;a&#148; &#0; &amp; &nbsp; b</p>", ["“a” \ufffd & b"]),

@@ -103,7 +103,7 @@ class Builder:
         self._tree = Tree()
         self._element = 0  # the element in which the current block began
         self._element_changes: list[tuple[int, int]] = []  # (number of tokens before the change, element)
-        self._dead = 0
+        self._dead: list[str] = []  # tags of the ignored element that is open, and of those open in it
         self._dead_start = 0
         self._collected: list[str] | None = None  # receives the text of the open element
         self._collected_start = 0
@@ -116,7 +116,7 @@ class Builder:
             self._head(tag, attributes)
             kind -= HEAD
         if self._dead:
-            self._dead += 1
+            self._enter_dead(tag)
         elif kind == BOX:
             element = self._tree.enter(tag, attributes)
             self._new_block(tag)
@@ -141,7 +141,7 @@ class Builder:
 
     def _open(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
         if kind == DEAD:
-            self.ignore()
+            self.ignore(tag)
             return
         if tag in ZONED:
             self._tree.enter(tag, attributes)
@@ -187,13 +187,29 @@ class Builder:
                 self._tree.leave()
                 self._element_changed()
 
-    def ignore(self) -> None:
+    def ignore(self, tag: str = "") -> None:
         """Ignore the element that has just begun."""
-        self._dead = 1
+        self._dead = [tag]
         self._dead_start = len(self._tokens)
 
+    def _enter_dead(self, tag: str) -> None:
+        """An element begins in an ignored one.
+
+        A button ends where another begins (HTML Standard, section 13.2.6.4.7).  libxml2 does not end it, nor by its end
+        tag if that stands before one of an element in it, and would ignore the rest of the page.
+        """
+        if tag == "button" == self._dead[0]:
+            for opened in self._dead:
+                kind = KINDS.get(opened, INLINE)
+                self._open_headings += kind == HEADING
+                if BOX <= kind <= HEADING or opened in ZONED:
+                    self._tree.stay()
+            del self._tokens[self._dead_start :]
+            self._dead.clear()
+        self._dead.append(tag)
+
     def _end_dead(self) -> None:
-        self._dead -= 1
+        self._dead.pop()
         self._end_collected()
         del self._tokens[self._dead_start :]
 

@@ -132,9 +132,9 @@ def fair_draw(counts: Counts, is_off: bool) -> Patches:
 
 
 def make_room(counts: Counts, is_off: bool) -> Patches:
-    """A waiting host gives up its place for a better one of the backlog."""
-    for owner in (part("scheduling.throttle").Throttle, part("scheduling.workbench").Workbench):
-        yield _counting(owner, "pop_worse", counts, "make-room", lambda host: host is not None)
+    """A host that the throttle lets wait for long gives up its place for a better one of the backlog."""
+    owner = part("scheduling.throttle").Throttle
+    yield _counting(owner, "pop_worse", counts, "make-room", lambda host: host is not None)
     if is_off:
         yield patch.object(part("scheduling.schedule").Schedule, "_make_room", lambda self, now: None)
 

@@ -232,6 +232,22 @@ def test_who_was_let_go_waits_again_when_better_ones_have_come() -> None:
     assert not throttle.keeps(poor, "10.0.0.2", 9, 50_000.0), "it has waited long enough"
 
 
+def test_only_who_waits_for_long_makes_room_for_better_hosts() -> None:
+    hosts = Hosts((1, FRUITFUL), (8, FRUITFUL), (9, FRUITFUL))
+    for number, kept_bytes in enumerate((9000, 300, 30)):
+        hosts.gave(number, kept_bytes)
+    throttle = hosts.throttle
+    waits_s = [hosts.waits(number) for number in range(3)]
+    assert waits_s[0] < waits_s[1] < waits_s[2]
+    for host, rank in zip(hosts.hosts, hosts.ranks, strict=True):
+        throttle.keeps(host, "10.0.0.1", rank, 0.0)
+    assert throttle.pop_worse(9, 1.0) is None, "no rank is worse than 9"
+    assert throttle.pop_worse(7, waits_s[2] + 1) is None
+    assert throttle.pop_worse(7, waits_s[2]) is hosts.hosts[2]
+    assert throttle.pop_worse(7, waits_s[2]) is None
+    assert throttle.pop_worse(7, waits_s[1]) is hosts.hosts[1]
+
+
 def test_a_poor_host_that_another_ones_robots_txt_is_asked_of_does_not_wait() -> None:
     """Its being held for the sake of the host that waited for it left the whole crawl idle for hours."""
     foreign: dict[str, Any] = {"kept_bytes": 0, "reason": Reason.WRONG_LANGUAGE, "body_bytes": 30_000}

@@ -74,7 +74,9 @@ class Lane:
 
     def ripen(self, now: float) -> list[int]:
         """Sort addresses that are due at *now* by rank; returns the ranks with a host that is due, best first."""
-        ranks = self.waited_in()  # before the loop: an address whose entry is stale goes back to the heap
+        ranks = [
+            rank for rank, ready in enumerate(self._ready) if ready and self._front(ready) is not None
+        ]  # before the loop: an address whose entry is stale goes back to the heap
         while (due := self._front(self._heap)) is not None and due <= now:
             entry = heapq.heappop(self._heap)
             rank = self._rank_of(entry[2].hosts[0][3])
@@ -82,11 +84,6 @@ class Lane:
             if rank not in ranks:
                 insort(ranks, rank)
         return ranks
-
-    def waited_in(self, first: int = 0) -> list[int]:
-        """The ranks from *first* on that hold a host that was due at the last ``ripen``."""
-        ready = self._ready
-        return [rank for rank in range(first, RANKS) if ready[rank] and self._front(ready[rank]) is not None]
 
     def waits_since(self, rank: int) -> tuple[float, int]:
         """(due, serial number) of the first address of *rank*; one must wait there."""

@@ -31,7 +31,7 @@ from spiderling.frontier.storage.queues import Queues
 _RESOLVE_AHEAD_S = 60.0
 """Seconds; the name of a host that is due later than this is not resolved yet.  Chosen."""
 _LONG_S = 60.0
-"""Seconds; a host that is due later than this is not waited for.  Chosen."""
+"""Seconds; a host that is due later than this, or that the throttle lets wait as long, is not waited for (chosen)."""
 TURNS = 16
 """Requests after which a host gives its place to one in the backlog (chosen)."""
 _LOOKS_PER_STEP = 16
@@ -106,9 +106,9 @@ class Schedule:
         return found
 
     def _make_room(self, now: float) -> None:
-        """If all places are taken, a waiting host makes room for one in the backlog that is two ranks better."""
+        """If no place is free, a host in the throttle for long makes room for one of the backlog, two ranks better."""
         if self._places_used >= self._places_in_all and (best := self._backlog.best_rank()) < LAST_RANK:
-            host = self._throttle.pop_worse(best + 1) or self._workbench.pop_worse(best + 1)
+            host = self._throttle.pop_worse(best + 1, _LONG_S)
             if host is not None:
                 self._leave_place(host)
                 self._put_back(host.id, host.due, now)

@@ -208,10 +208,10 @@ class Throttle:
         dues = [due for at, waiting in enumerate(self._waiting) if waiting and (due := self._front(at)) is not None]
         return min(dues, default=None)
 
-    def pop_worse(self, rank: int) -> Host | None:
-        """A host of the worst class that waits, if its rank is worse than *rank*; it leaves."""
+    def pop_worse(self, rank: int, wait_s: float) -> Host | None:
+        """A host of the worst class that waits for *wait_s* or longer, if its rank is worse than *rank*; it leaves."""
         for worse in range(_CLASSES - 1, _KINDS * (rank + 1) - 1, -1):
-            if self._waiting[worse] and self._front(worse) is not None:
+            if self._waits_s[worse] >= wait_s and self._front(worse) is not None:
                 return heapq.heappop(self._waiting[worse])[3]
         return None
 

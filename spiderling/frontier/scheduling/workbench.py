@@ -107,12 +107,6 @@ class Workbench:
         lanes = [groups for groups in served if rank in waited_in[groups]]
         return min(lanes, key=lambda groups: self._lanes[groups].waits_since(rank)), rank
 
-    def pop_worse(self, rank: int) -> Host | None:
-        """A host of the worst rank that was due at the last ``pop``, if that is worse than *rank*; it leaves."""
-        waited_in = ((lane.waited_in(rank + 1), lane) for lane in self._lanes.values())
-        worst = max(((ranks[-1], lane) for ranks, lane in waited_in if ranks), key=lambda found: found[0], default=None)
-        return None if worst is None else worst[1].pop_rank(worst[0])[0]
-
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host; None when it holds none."""
         dues = [lane.next_due() for lane in self._lanes.values()]

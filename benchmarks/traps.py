@@ -26,8 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, arguments, result, table
 from spiderling import languages
+from spiderling.base.follow import Follow
 from spiderling.base.options import Options
-from spiderling.base.outcome import Follow, Outcome
+from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.engine.outcomes import DropPage, links_of
 from spiderling.frontier import Fetch, Frontier

@@ -57,6 +57,7 @@ WORDS = {
     "extensions": "outcomes to the frontier, control.yaml",
     "spiders": "the web, or archives",
     "seeding": "finding seeds",
+    "examining": "one page, looked at",
     "commands": "what a user types",
 }
 

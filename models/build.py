@@ -31,7 +31,7 @@ import zstandard
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from spiderling.languages import save  # noqa: E402
+from spiderling.languages.model_data import save  # noqa: E402
 from spiderling.languages.model_files import SEEDS, TRUSTED  # noqa: E402
 from spiderling.training.counting import alphabet, sentences, train  # noqa: E402
 

@@ -6,13 +6,15 @@ How it ends is reported as an ``Outcome`` (base/outcome.py).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from scrapy.http import Response
 
-from spiderling.base.link_batch import Link as Link
+from spiderling.base.follow import Follow
 from spiderling.base.opt_outs import Statement
-from spiderling.base.outcome import Follow
-from spiderling.text import Page
+
+if TYPE_CHECKING:  # Scrapy imports the spiders, and with them this, before it looks at the command line
+    from spiderling.text import Page
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -17,7 +17,6 @@ from conftest import ROOT, Crawl, page, serving
 
 from spiderling.base.errors import DamageError, SpiderlingError
 from spiderling.base.options import Options
-from spiderling.commands.inspect import of_host, of_url, overview
 from spiderling.corpus.near_duplicates import ShingleFilter
 from spiderling.corpus.shingle_snapshot import ShingleState
 from spiderling.corpus.warc import WarcKind
@@ -30,7 +29,8 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import provenance
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
-from spiderling.languages.model_files import pack
+from spiderling.jobdir.telling import of_host, of_url, overview
+from spiderling.languages.model_data import pack
 from spiderling.reporting.material import material_of
 from spiderling.reporting.report import report
 from spiderling.text.ngrams import NgramCounts

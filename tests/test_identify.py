@@ -8,8 +8,8 @@ import pytest
 from conftest import scrapy
 
 from spiderling.base.errors import BadInput
-from spiderling.commands.identify import identify
 from spiderling.languages import load
+from spiderling.languages.identification import identify
 
 ROOT = Path(__file__).parents[1]
 ROWS = [line.split("\t") for line in (ROOT / "tests/quality/sentences.tsv").read_text("utf-8").splitlines()]

@@ -24,7 +24,7 @@ FLOORS = (
     ("engine", "reporting"),
     ("middlewares", "pipelines", "extensions"),
     ("spiders",),
-    ("seeding",),
+    ("seeding", "examining"),
     ("commands",),
 )
 """Packages from the lowest to the highest; each imports only from those below it, and none from its own floor."""

@@ -11,9 +11,9 @@ import zstandard
 from conftest import scrapy
 
 from spiderling.base.errors import BadInput
-from spiderling.commands.train import make_block_model
 from spiderling.languages import available, find_languages, load
 from spiderling.text.boilerplate.model import load as load_weights
+from spiderling.training.block_model import make_block_model
 from spiderling.training.language_model import Wanted, make_model
 
 ROOT = Path(__file__).parent.parent

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import NamedTuple
 
 from spiderling.base.link_batch import NONE, LinkBatch
@@ -32,14 +31,6 @@ class Exchange(NamedTuple):
     """As received, before content decoding; without its transfer coding."""
     truncated: str = ""
     """Why the body is not whole, as WARC-Truncated says it."""
-
-
-class Follow(Enum):
-    """Which links of a page may be followed."""
-
-    ALL = "all"
-    UNMARKED = "those without rel=nofollow"
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from spiderling.base.printing import nearest
 from spiderling.crawl.arguments import declared_arguments, options_of
 from spiderling.engine.crawl_command import CrawlCommand
 from spiderling.engine.program import program
+from spiderling.languages import find_languages
 from spiderling.spiders.spiderling import CorpusSpider, SpiderlingSpider
 
 
@@ -56,4 +57,5 @@ class Command(CrawlCommand, ScrapyCrawl):
     def check_arguments(self, crawler: Crawler, arguments: Mapping[str, str]) -> None:
         """A spider of the user's own is not made twice."""
         if crawler.spidercls.__init__ is CorpusSpider.__init__:
-            options_of(crawler.settings, crawler.spidercls(**arguments))
+            options = options_of(crawler.settings, crawler.spidercls(**arguments))
+            find_languages(options.lang, options.models)

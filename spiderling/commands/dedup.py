@@ -14,11 +14,6 @@ from spiderling.base.errors import BadInput
 from spiderling.base.option_values import parse_size
 from spiderling.base.printing import with_progress
 from spiderling.engine.command import SpiderlingCommand, option
-from spiderling.export.deduplication import Deduplication, Rule
-from spiderling.export.export import export
-from spiderling.export.formats import format_of
-from spiderling.export.plan import Plan
-from spiderling.export.sources import corpus_of
 
 
 class Command(SpiderlingCommand):
@@ -50,6 +45,13 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or not opts.out:
             raise UsageError("say what to take, and where to put it: scrapy dedup crawls/cs -o cs.prevert.zst")
+
+        from spiderling.export.deduplication import Deduplication, Rule
+        from spiderling.export.export import export
+        from spiderling.export.formats import format_of
+        from spiderling.export.plan import Plan
+        from spiderling.export.sources import corpus_of
+
         out = Path(opts.out)
         rule = Rule(opts.n, opts.threshold, opts.unit, opts.mark)
         if out.exists():

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
@@ -15,11 +16,11 @@ from spiderling.base.lists import DropList, read_list
 from spiderling.base.option_values import parse_size
 from spiderling.base.printing import with_progress
 from spiderling.engine.command import SpiderlingCommand, option
-from spiderling.export.export import Summary, export
-from spiderling.export.formats import FORMATS, format_of
-from spiderling.export.plan import SPLITS, Plan
-from spiderling.export.selection import Selection
-from spiderling.export.sources import Corpus, Salvage, account, corpus_of
+
+if TYPE_CHECKING:
+    from spiderling.export.export import Summary
+    from spiderling.export.selection import Selection
+    from spiderling.export.sources import Corpus, Salvage
 
 _MOST_NAMED = 10
 """Entries of lists that are named because no document matched them; chosen: what fits on a line or two."""
@@ -51,8 +52,6 @@ class Command(SpiderlingCommand):
             metavar="OUT",
             help="file to write; with --split or --shard-bytes the pattern of names; or a directory, with / at its end",
         ),
-        option("--format", choices=FORMATS, help="of OUT, where its name does not say it"),
-        option("--split", action="append", default=[], choices=list(SPLITS), help="a file for each; may be repeated"),
         option(
             "--shard-bytes", metavar="SIZE", default="0", help="begin another file after so much, such as 500M or 2G"
         ),
@@ -76,9 +75,22 @@ class Command(SpiderlingCommand):
         option("--salvage", action="store_true", help="leave out what is damaged; exit with 1 if there is any"),
     )
 
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        from spiderling.export.formats import FORMATS
+        from spiderling.export.plan import SPLITS
+
+        parser.add_argument("--format", choices=FORMATS, help="of OUT, where its name does not say it")
+        parser.add_argument(
+            "--split", action="append", default=[], choices=list(SPLITS), help="a file for each; may be repeated"
+        )
+
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or not opts.out:
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
+        from spiderling.export.selection import Selection
+        from spiderling.export.sources import Salvage, account, corpus_of
+
         salvage = Salvage() if opts.salvage else None
         selection = Selection(opts.where, opts.max_distance, opts.sample, opts.seed)
         try:
@@ -97,6 +109,10 @@ class Command(SpiderlingCommand):
 
 
 def _export(corpus: Corpus, opts: argparse.Namespace, selection: Selection, salvage: Salvage | None) -> Summary:
+    from spiderling.export.export import export
+    from spiderling.export.formats import format_of
+    from spiderling.export.plan import Plan
+
     hosts = {name: read_list(name) for name in opts.drop_host}
     urls = {name: read_list(name) for name in opts.drop_url}
     out = Path(opts.out)

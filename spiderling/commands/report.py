@@ -14,9 +14,6 @@ from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import JobdirError
 from spiderling.base.extras import require
 from spiderling.engine.command import SpiderlingCommand, option
-from spiderling.jobdir.inspection import Inspection
-from spiderling.reporting.material import material_of
-from spiderling.reporting.report import report
 
 
 class Command(SpiderlingCommand):
@@ -37,6 +34,10 @@ class Command(SpiderlingCommand):
         if len(args) != 1:
             raise UsageError("say which crawl: scrapy report JOBDIR", print_help=False)
         require("report")
+        from spiderling.jobdir.inspection import Inspection
+        from spiderling.reporting.material import material_of
+        from spiderling.reporting.report import report
+
         out = Path(opts.out) if opts.out else Path(args[0], "report.html")
         try:
             with closing(Inspection(Path(args[0]))) as crawl:

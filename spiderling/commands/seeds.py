@@ -18,11 +18,8 @@ from spiderling.crawl.arguments import options_of
 from spiderling.engine.command import SpiderlingCommand, named_values, option
 from spiderling.languages import LanguageInfo
 from spiderling.seeding import commoncrawl, search, wikipedia
-from spiderling.seeding.check import check
 from spiderling.seeding.output import SeedFile
-from spiderling.seeding.sitemap import SitemapSource
 from spiderling.seeding.source import Source
-from spiderling.seeding.spider import collect
 from spiderling.spiders.spiderling import SpiderlingSpider
 
 _ACTIONS = ("wikipedia", "search", "commoncrawl", "sitemap", "check")
@@ -77,6 +74,8 @@ class Command(SpiderlingCommand):
         if action == "check":
             if len(names) != 1:
                 raise UsageError("name one file of seeds: scrapy seeds check seeds.txt -a lang=cs -o good.txt")
+            from spiderling.seeding.check import check
+
             return check(names[0], out, self.given_settings, arguments)
         is_read = bool(names) and action in _READ_FROM_FILES
         if action == "commoncrawl" and any(name.endswith(".parquet") for name in names):
@@ -86,6 +85,8 @@ class Command(SpiderlingCommand):
         with closing(SeedFile(out, opts.per_host, opts.homes)) as output:
             if source is None:
                 return _from_files(_urls_in(action, names, infos, options), output, action)
+            from spiderling.seeding.spider import collect
+
             return collect(source, output, self.given_settings, arguments)
 
 
@@ -94,6 +95,8 @@ def _source(
 ) -> Source:
     """What is to be asked."""
     if action == "sitemap":
+        from spiderling.seeding.sitemap import SitemapSource
+
         return SitemapSource(names)
     if action == "wikipedia":
         return wikipedia.WikipediaSource(opts.api or f"https://{infos[0].code}.wikipedia.org/w/api.php")

@@ -3,71 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput
 from spiderling.base.extras import require
 from spiderling.base.options import Options
-from spiderling.base.printing import markdown_table
 from spiderling.engine.command import SpiderlingCommand, named_values, option
 from spiderling.engine.exit_codes import INTERRUPTED
-from spiderling.simulation.comparison import (
-    CLAIRVOYANT,
-    KNOWN_HOSTS,
-    PERFECT,
-    SHARES,
-    Run,
-    Summary,
-    Task,
-    Terms,
-    compare,
-    summaries,
-)
-from spiderling.simulation.generated import RECIPES
-from spiderling.simulation.measures import coverage, word_coverage
 
-DEFAULT = ("bfs", "yield", "spiderling", PERFECT, KNOWN_HOSTS)
-_HEAD = (
-    "web",
-    "strategy",
-    "pages",
-    "hours",
-    "pages/s",
-    "harvest",
-    "coverage",
-    "of words",
-    "yield rate",
-    "words/MB at 25 %",
-    *(f"{100 * share:.0f} %" for share in SHARES[1:]),
-    "retired",
-)
-_CSV_HEAD = (
-    "web",
-    "strategy",
-    "seed",
-    "hours",
-    "pages",
-    "relevant",
-    "documents",
-    "words",
-    "downloaded_bytes",
-    "kept_bytes",
-    "waiting",
-    "retired",
-    "harvest_rate",
-    "coverage",
-    "word_coverage",
-    "yield_rate",
-    "words_per_mb",
-    "pages_per_s",
-)
+if TYPE_CHECKING:
+    from spiderling.simulation.comparison import Run, Task, Terms
 
 
 class Command(SpiderlingCommand):
@@ -75,15 +25,6 @@ class Command(SpiderlingCommand):
 
     arguments = "[STRATEGY ...] [--web NAME_OR_DIRECTORY]"
     summary = "Try crawl strategies on generated or recorded webs, without a network"
-    description = (
-        "Let the frontier of a real crawl run on a virtual clock against a generated web "
-        f"({', '.join(RECIPES)}), a recorded graph, or what an earlier crawl with SPIDERLING_LINKS=on met, once "
-        "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
-        f"takes, or one that knows the web: {', '.join(CLAIRVOYANT)}; default: {' '.join(DEFAULT)}. Options of "
-        "the crawl are given by -s. "
-        "Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --html thai.html"
-    )
-
     options = (
         option("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODE, for graphs"),
         option("--web", dest="webs", action="append", metavar="WEB", help="may be given several times (default thai)"),
@@ -103,7 +44,24 @@ class Command(SpiderlingCommand):
         option("--html", metavar="FILE", help="write a page with tables and curves, which needs no network"),
     )
 
+    def long_desc(self) -> str:
+        # what simulates takes half a second to import, and Scrapy imports the commands to list them
+        from spiderling.simulation.comparison import CLAIRVOYANT, DEFAULT
+        from spiderling.simulation.generated import RECIPES
+
+        return (
+            "Let the frontier of a real crawl run on a virtual clock against a generated web "
+            f"({', '.join(RECIPES)}), a recorded graph, or what an earlier crawl with SPIDERLING_LINKS=on met, once "
+            "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
+            f"takes, or one that knows the web: {', '.join(CLAIRVOYANT)}; default: {' '.join(DEFAULT)}. Options of "
+            "the crawl are given by -s. "
+            "Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --html thai.html"
+        )
+
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
+        from spiderling.reporting.strategies import strategy_table
+        from spiderling.simulation.comparison import summaries
+
         terms = _terms(opts)
         tasks = _tasks(args, opts)
         outputs = _outputs(opts)
@@ -123,6 +81,8 @@ class Command(SpiderlingCommand):
 def _tasks(strategies: Sequence[str], opts: argparse.Namespace) -> list[Task]:
     if opts.seeds < 1 or opts.jobs < 1:
         raise BadInput(f"--seeds and --jobs are 1 or more; not {opts.seeds}, {opts.jobs}.")
+    from spiderling.simulation.comparison import DEFAULT, Task
+
     return [
         Task(web, strategy, seed)
         for web in opts.webs or ["thai"]
@@ -141,6 +101,8 @@ def _terms(opts: argparse.Namespace) -> Terms:
     if not opts.rate >= 0 or opts.pages == float("inf"):
         raise BadInput(f"--pages is finite and --rate is 0 or more; not {opts.pages:,g}, {opts.rate:g}.")
     names = [name.removeprefix("SPIDERLING_").lower() for name in settings if name.startswith("SPIDERLING_")]
+    from spiderling.simulation.comparison import Terms
+
     return Terms(
         int(opts.pages),
         opts.links,
@@ -155,9 +117,11 @@ def _terms(opts: argparse.Namespace) -> Terms:
 
 def _outputs(opts: argparse.Namespace) -> Sequence[tuple[Path, Callable[[Path, Sequence[Run], Terms], None]]]:
     """The files that are wanted, and what writes each; raises BadInput, before anything takes its time."""
-    found = [(Path(name), write) for name, write in ((opts.csv, _write_csv), (opts.html, _write_page)) if name]
+    from spiderling.reporting.strategies import write_csv, write_page
+
+    found = [(Path(name), write) for name, write in ((opts.csv, write_csv), (opts.html, write_page)) if name]
     for path, write in found:
-        if write is _write_page:
+        if write is write_page:
             require("report")
         if not path.absolute().parent.is_dir():
             raise BadInput(f"cannot write {path}: there is no directory {path.parent}; name another file.")
@@ -168,55 +132,9 @@ def _simulated(tasks: list[Task], terms: Terms, jobs: int) -> Iterator[Run]:
     """The runs as they end, with a progress bar where somebody looks."""
     from tqdm import tqdm
 
+    from spiderling.simulation.comparison import compare
+
     with closing(tqdm(unit=" pages", disable=None, file=sys.stderr, smoothing=0.1)) as bar:
         for number, run in enumerate(compare(tasks, terms, min(jobs, len(tasks)), bar.update), 1):
             bar.set_description(f"{number} of {len(tasks)} crawls")
             yield run
-
-
-def row(summary: Summary) -> tuple[str, ...]:
-    """What the table says of one strategy on one web."""
-    rates = [
-        "-" if mean is None else f"{mean:,.0f}" + (f" ±{spread:,.0f}" if summary.seeds > 1 else "")
-        for mean, spread in zip(summary.words_per_mb, summary.spreads, strict=True)
-    ]
-    return (
-        summary.web,
-        summary.strategy,
-        f"{summary.pages:,.0f}",
-        f"{summary.hours:.1f}",
-        f"{summary.pages_per_s:.1f}",
-        f"{summary.harvest_rate:.3f}",
-        f"{summary.coverage:.3f}",
-        f"{summary.word_coverage:.3f}",
-        f"{summary.yield_rate:.4f}",
-        *rates,
-        f"{summary.retired:,.0f}",
-    )
-
-
-def strategy_table(means: Iterable[Summary]) -> Iterator[str]:
-    """The lines of a table in Markdown."""
-    return markdown_table(_HEAD, map(row, means))
-
-
-def _write_csv(path: Path, runs: Sequence[Run], terms: Terms) -> None:
-    file = io.StringIO(newline="")
-    writer = csv.writer(file)
-    writer.writerow(_CSV_HEAD)
-    for run in runs:
-        for at in run.samples:
-            measures = at.harvest_rate, coverage(at, run.truth), word_coverage(at, run.truth)
-            rates = at.yield_rate, at.words_per_mb, at.pages_per_s
-            writer.writerow((*run.task, at.hours, *at[1:], *(f"{value:.6g}" for value in (*measures, *rates))))
-    write_whole(path, file.getvalue())
-
-
-def _write_page(path: Path, runs: Sequence[Run], terms: Terms) -> None:
-    from spiderling.reporting.comparison import comparison_page  # heavy
-
-    rate = f"at most {terms.pages_per_s:g} requests a second" if terms.pages_per_s else "no limit but politeness"
-    generated = any(run.task.web in RECIPES for run in runs)
-    webs = f"Generated webs of {terms.pages:,} pages" if generated else "Recorded webs"
-    given = "".join(f", {name} = {value}" for name, value in terms.options.items())
-    write_whole(path, comparison_page(runs, f"{webs}; {rate}{given}."))

@@ -6,24 +6,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from datetime import date
+from collections.abc import Iterator
 from pathlib import Path
 
 from scrapy.exceptions import UsageError
 
-from spiderling.base.errors import BadInput
-from spiderling.base.options import Options
 from spiderling.engine.command import SpiderlingCommand, option
-from spiderling.training import boilerplate_fit
-from spiderling.training.language_model import Wanted, make_model
-from spiderling.training.marked_pages import read
-
-MIN_HOSTS = 10
-"""Hosts with marked pages below which no boilerplate model is made; chosen."""
-GOOD_HOSTS = 200
-"""Hosts below which a model is made with a warning; chosen."""
 
 
 class Command(SpiderlingCommand):
@@ -71,6 +59,8 @@ class Command(SpiderlingCommand):
             )
         paths = list(map(Path, args[1:]))
         if args[0] == "boilerplate":
+            from spiderling.training.block_model import make_block_model
+
             yield from make_block_model(paths, Path(opts.out or "boilerplate.json")).splitlines()
             return
         dirs = str(self.given_settings.get("SPIDERLING_MODELS") or "")
@@ -79,6 +69,8 @@ class Command(SpiderlingCommand):
             raise UsageError(
                 "say where the model goes, as in --out my-models; a crawl takes it by -s SPIDERLING_MODELS=my-models"
             )
+        from spiderling.training.language_model import Wanted, make_model
+
         wanted = Wanted(
             args[0].lower(),
             paths,
@@ -95,40 +87,3 @@ class Command(SpiderlingCommand):
 
 def _parts(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def make_block_model(paths: Sequence[Path], out: Path) -> str:
-    """Fit a boilerplate model to marked pages and write it to the file *out*; returns the report.  Raises BadInput."""
-    every = boilerplate_fit.samples(page for page, _ in read(paths))
-    whole = [sample for sample in every if sample.truth is not None]
-    hosts = {sample.page.host for sample in whole}
-    if len(hosts) < MIN_HOSTS:
-        raise BadInput(
-            f"{', '.join(map(str, paths))}: {len(whole)} pages of {len(hosts)} hosts with a text of some length are "
-            f"too little for a model; give pages of at least {MIN_HOSTS} hosts (better {GOOD_HOSTS})."
-        )
-    found = boilerplate_fit.held_out(every)
-    threshold = Options().boilerplate_threshold
-    scores = boilerplate_fit.table(every, lambda place, _: [bool(p >= threshold) for p in found[place]])
-    rules = boilerplate_fit.table(every, lambda _, sample: boilerplate_fit.by_rules(sample, "balanced", ()))
-    origin = {
-        "pages": len(whole),
-        "hosts": len(hosts),
-        "blocks": sum(len(sample.blocks) for sample in whole),
-        "held_out_f1": {group: round(value, 3) for group, value in scores.items()},
-        "date": date.today().isoformat(),
-    }
-    text = replace(boilerplate_fit.fit(every), origin=origin).to_json()
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"--out: {out} cannot be written ({error.strerror}).") from None
-    warning = f"WARNING: less than {GOOD_HOSTS} hosts; compare it with the bundled model before you use it."
-    lines = [
-        f"Model from {len(whole)} pages of {len(hosts)} hosts, written to {out} ({len(text) / 1000:.0f} kB).",
-        *([warning] if len(hosts) < GOOD_HOSTS else []),
-        "F1 on hosts that the fit did not see (jusText's rules without stop words):",
-        *(f"  {group:<24}{value:.3f}  ({rules[group]:.3f})" for group, value in scores.items()),
-        f"  {'mean':<24}{boilerplate_fit.mean(scores):.3f}  ({boilerplate_fit.mean(rules):.3f})",
-    ]
-    return "\n".join(lines)

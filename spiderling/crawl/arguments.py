@@ -1,33 +1,28 @@
 """What the user says about a crawl, in settings and arguments of the spider.
 
-It is read, checked, made into options, and compared with the options that the crawl was begun with.
+It is read, checked and made into options; changed_options.py compares them with those the crawl was begun with.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.addresses import AddressPolicy
-from spiderling.base.errors import BadInput, JobdirError
-from spiderling.base.option_values import PREFIX, parse_ports, parse_tlds, parse_traps, parse_yield_profile
+from spiderling.base.errors import BadInput
+from spiderling.base.option_values import PREFIX, parse_tlds
 from spiderling.base.options import Options
 from spiderling.base.printing import nearest
-from spiderling.base.removed_options import FIXED, FOLLOWING, translated
 from spiderling.base.urls import canonicalize
-from spiderling.frontier.ranking.estimators import parse_weights
-from spiderling.frontier.ranking.strategies import parse as parse_strategy
-from spiderling.frontier.storage.soundness import noted
-from spiderling.languages import LanguageInfo
-from spiderling.text.boilerplate.rules import parse_rules
-from spiderling.text.quality import parse_quality
 
 if TYPE_CHECKING:  # a crawl itself needs no Scrapy
     from scrapy import Spider
     from scrapy.settings import BaseSettings
+
+    from spiderling.languages import LanguageInfo
 
 JOB = "_job"
 """Argument that scrapyd gives to each spider: the jobid."""
@@ -43,16 +38,9 @@ _ARGUMENTS = {
     "urls": "ARCHIVE_URLS",
 }
 """Argument of the spider -> the option that it stands for."""
-_UNCHANGEABLE = ("lang", "yield_unit", "dedup")
-"""Options that a resumed crawl must not change: they have judged what is kept already."""
-_PARSERS: dict[str, Callable[[str], object]] = {
-    "quality": parse_quality,
-    "traps": parse_traps,
-    "justext_preset": parse_rules,
-    "ports": parse_ports,
-    "yield_profile": parse_yield_profile,
-}
-"""Options that can be written in several ways -> what reads them."""
+_PARSED = ("strategy", "estimators", "justext_preset", "quality")
+"""Options that only the parts which use them understand.  Those take half a second to import."""
+_DEFAULTS = Options()
 _EXAMPLE = re.compile(r"(?:.*\.)?(?:example\.(?:com|net|org|edu)|example|invalid|localhost|test)")
 """Names at which nobody can be reached: those that documentation uses (RFC 2606, RFC 6761), and example.edu."""
 _CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
@@ -80,6 +68,13 @@ def options_of(settings: BaseSettings, spider: Spider) -> Options:
 def _checked(values: Mapping[str, Any]) -> Options:
     """The options in *values*, with those that only the parts which use them understand; no file is touched."""
     options = Options.from_settings(values)
+    if all(getattr(options, name) == getattr(_DEFAULTS, name) for name in _PARSED):
+        return options
+    from spiderling.frontier.ranking.estimators import parse_weights
+    from spiderling.frontier.ranking.strategies import parse as parse_strategy
+    from spiderling.text.boilerplate.rules import parse_rules
+    from spiderling.text.quality import parse_quality
+
     parse_strategy(options.strategy)
     parse_weights(options.estimators)
     parse_rules(options.justext_preset)
@@ -137,42 +132,6 @@ def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: I
         tlds="all" if only is None else ",".join(sorted(only)),
         prefer_tlds=",".join(sorted(first)),
     )
-
-
-def compare_options(options: Options, meta: Mapping[str, str], directory: Path, from_archives: bool) -> list[str]:
-    """A line 'name: old -> new' for each option that has changed; raises JobdirError for one that must not."""
-    if meta and from_archives != noted(meta, "from_archives", from_archives):
-        kinds = ("the web", "archives")
-        raise JobdirError(
-            f"the corpus in {directory} was begun from {kinds[not from_archives]}, not from {kinds[from_archives]}. "
-            "Give another directory with -s JOBDIR=..."
-        )
-    former = translated(noted(meta, "options", dict[str, object]()))
-    today = asdict(options) | {name: fixed.value for name, fixed in FIXED.items()}
-    today |= {name: share * today[followed] for name, (followed, share) in FOLLOWING.items()}
-    lines = []
-    for name, value in today.items():
-        old = former.get(name, value)
-        if old == value or _means_the_same(name, old, value):
-            continue
-        if name in _UNCHANGEABLE:
-            raise JobdirError(
-                f"the crawl in {directory} was begun with {PREFIX}{name.upper()}={old!r}, not {value!r}. "
-                "Resume it with the same value, or begin another with -s JOBDIR=..."
-            )
-        lines.append(f"{PREFIX}{name.upper()}: {old!r} -> {value!r}")
-    return lines
-
-
-def _means_the_same(name: str, old: object, value: str) -> bool:
-    """Whether two texts of an option say the same in other words."""
-    parse = _PARSERS.get(name)
-    if parse is None or not isinstance(old, str):
-        return False
-    try:
-        return parse(old) == parse(value)
-    except BadInput:  # another version took the old one
-        return False
 
 
 def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:

@@ -27,8 +27,9 @@ from spiderling.base.outcome import Exchange, Outcome
 from spiderling.corpus.links import LinkKind
 from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter
 from spiderling.corpus.warc import WarcKind, verdict
-from spiderling.crawl.arguments import addresses_of, compare_options, spelled_out
+from spiderling.crawl.arguments import addresses_of, spelled_out
 from spiderling.crawl.budgets import Budgets
+from spiderling.crawl.changed_options import compare_options
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.crawl.near_duplicates import NearDuplicateFilter

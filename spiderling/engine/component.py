@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from scrapy import signals
 from scrapy.crawler import Crawler
 
 from spiderling.base.errors import BadInput, SpiderlingError
-from spiderling.crawl.crawl import Crawl
-from spiderling.engine.dispatcher import Dispatcher
 from spiderling.engine.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from spiderling.crawl.crawl import Crawl
+    from spiderling.engine.dispatcher import Dispatcher
 
 _Made = TypeVar("_Made", bound="Component")
 

@@ -22,6 +22,7 @@ from spiderling.engine import requests
 from spiderling.engine.downloader import DirectDownloader
 from spiderling.engine.failures import Failures
 from spiderling.engine.in_transit import InTransit
+from spiderling.engine.meta_keys import DISTANCE, ERRBACK, FETCH, SOURCE
 from spiderling.engine.naming import Naming
 from spiderling.engine.offline import Offline
 from spiderling.fetch.resolver import Resolver
@@ -89,10 +90,8 @@ class Dispatcher:
         frontier = self.crawl.frontier
         now = self.crawl.clock.now()
         if payload is None:
-            return frontier.put_seed(request.url, now, request.meta.get(requests.DISTANCE, 0))
-        return frontier.put_request(
-            request.url, payload, requests.salt(request), request.meta.get(requests.SOURCE), now
-        )
+            return frontier.put_seed(request.url, now, request.meta.get(DISTANCE, 0))
+        return frontier.put_request(request.url, payload, requests.salt(request), request.meta.get(SOURCE), now)
 
     # -- requests go out
 
@@ -155,7 +154,7 @@ class Dispatcher:
 
     def _made(self, fetch: Fetch) -> Request:
         meta = {
-            requests.FETCH: fetch,
+            FETCH: fetch,
             "address": fetch.address,
             "fallback_address": self.crawl.frontier.fallback_of(fetch),
             "verbatim_url": True,
@@ -163,7 +162,7 @@ class Dispatcher:
         if fetch.payload is not None and not is_sitemap(fetch):
             request = self._payloads.restored(fetch)
             request.meta.update(meta)
-            request.meta[requests.ERRBACK] = request.errback
+            request.meta[ERRBACK] = request.errback
             request.errback = self._failures.errback
         else:
             meta["judge_type"] = fetch.robots is None and fetch.payload is None

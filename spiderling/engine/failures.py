@@ -15,9 +15,10 @@ from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.in_transit import InTransit
 from spiderling.engine.log_format import is_heard
+from spiderling.engine.meta_keys import ERRBACK
 from spiderling.engine.offline import Offline, trouble_of
 from spiderling.engine.outcomes import FileTaken, NotMade, of_failure, reason_of, redirected
-from spiderling.engine.requests import ERRBACK, Payloads, fetch_of
+from spiderling.engine.requests import Payloads, fetch_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.frontier import Fetch
 from spiderling.frontier.reachability import Trouble

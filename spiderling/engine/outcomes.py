@@ -20,9 +20,10 @@ from scrapy.http import Request, Response
 
 from spiderling.base.error_origin import is_ours
 from spiderling.base.errors import StorageError
+from spiderling.base.follow import Follow
 from spiderling.base.link_batch import NONE as NO_LINKS
 from spiderling.base.link_batch import LinkBatch
-from spiderling.base.outcome import Exchange, Follow, Outcome
+from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.corpus.warc import EXCHANGE

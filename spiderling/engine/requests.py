@@ -14,20 +14,11 @@ from scrapy.utils.request import request_from_dict
 
 from spiderling.base.options import Options
 from spiderling.corpus.warc import EXCHANGE
+from spiderling.engine.meta_keys import DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 from spiderling.frontier import Fetch
 
 logger = logging.getLogger(__name__)
 
-FETCH = "spiderling_fetch"
-"""Meta key: the frontier's Fetch that a request carries out."""
-DISTANCE = "spiderling_distance"
-"""Meta key of a seed: its distance."""
-SOURCE = "spiderling_source"
-"""Meta key of a request that a callback made: the URL of the page that it was found on."""
-ERRBACK = "spiderling_errback"
-"""Meta key: the request's own errback; ours stands in its place."""
-PAGES = "spiderling_pages"
-"""Meta key: how many PageItems the request's response has given so far."""
 _OWN_META = frozenset(
     {
         *("address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot"),

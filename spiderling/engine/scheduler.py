@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import TYPE_CHECKING
 
 from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler
@@ -11,14 +12,13 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
-from spiderling.base.addresses import HostMap
 from spiderling.base.errors import InternalError, NetworkAway, SpiderlingError, StorageError
 from spiderling.crawl.arguments import JOB, directory_of, options_of
-from spiderling.crawl.crawl import Crawl
-from spiderling.engine import fast_scrapy
-from spiderling.engine.dispatcher import Dispatcher
 from spiderling.engine.exit_codes import FAILED_STAT, OFFLINE
-from spiderling.fetch.resolver import Resolver
+
+if TYPE_CHECKING:
+    from spiderling.crawl.crawl import Crawl
+    from spiderling.engine.dispatcher import Dispatcher
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,13 @@ class Scheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> None:
         """Open the crawl; a failure is kept in ``error`` and closes the spider once it is open (Lifecycle)."""
+        # what a crawl needs takes half a second to import; the spiders, which need this module, are imported for a list
+        from spiderling.base.addresses import HostMap
+        from spiderling.crawl.crawl import Crawl
+        from spiderling.engine import fast_scrapy
+        from spiderling.engine.dispatcher import Dispatcher
+        from spiderling.fetch.resolver import Resolver
+
         fast_scrapy.install(self._crawler)
         try:
             options = options_of(self._crawler.settings, spider)

@@ -17,8 +17,9 @@ from spiderling.base.error_origin import is_ours
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.engine.component import Component
+from spiderling.engine.meta_keys import PAGES
 from spiderling.engine.outcomes import PutBack, further, of_item, of_response
-from spiderling.engine.requests import PAGES, fetch_of
+from spiderling.engine.requests import fetch_of
 from spiderling.items import PageItem
 
 

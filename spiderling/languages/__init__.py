@@ -1,6 +1,5 @@
 """Languages by their codes and names, their models, and their seeds."""
 
-from spiderling.languages.model_files import save
 from spiderling.languages.registry import (
     BIG_WEB_LANGUAGES,
     GROUPS,
@@ -18,6 +17,5 @@ __all__ = [
     "available",
     "find_languages",
     "load",
-    "save",
     "to_recognise",
 ]

@@ -20,11 +20,11 @@ from spiderling.base.errors import BadInput
 from spiderling.base.printing import nearest
 from spiderling.languages import model_files
 from spiderling.languages.model_files import Seed
-from spiderling.text.language.function_words import LIMIT, stoplist_of
-from spiderling.text.language.models import LanguageModel, LanguageModels
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a language is found by its name without the text chain, which takes half a second to import
     from importlib.abc import Traversable
+
+    from spiderling.text import LanguageModel, LanguageModels
 
 
 BIG_WEB_LANGUAGES = ("en", "de", "fr", "es", "ru", "pt", "it", "pl", "ja", "zh", "tr", "nl", "ar", "fa", "vi", "id")
@@ -49,6 +49,8 @@ _GROUP_NAMES = {
 _NEAR = 3
 """Most languages that the message about an unknown one proposes; chosen."""
 _SHARED_LICENCE = "cc-by-sa"
+_LIMIT = 10.0
+"""What a missing word costs in a profile that does not say it: the LIMIT of text/language/function_words.py."""
 _LISTS = ("aliases", "scripts", "tlds", "neighbours", "encodings")
 
 
@@ -89,10 +91,13 @@ class LanguageInfo:
 
     def model(self) -> LanguageModel:
         """Read the model; raises BadInput when a file is missing or damaged."""
+        from spiderling.languages.model_data import read_ngrams
+        from spiderling.text import LanguageModel
+
         words = self.words()
         return LanguageModel(
             code=self.code,
-            ngrams=model_files.read_ngrams(self._place),
+            ngrams=read_ngrams(self._place),
             words=words,
             profile=self.profile,
             stoplist=_stoplist(self, words),
@@ -142,6 +147,8 @@ def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = 
 
 def load(codes: Iterable[str], dirs: str = "") -> LanguageModels:
     """The models of *codes*; raises BadInput for an unknown code."""
+    from spiderling.text import LanguageModels
+
     return LanguageModels(tuple(info.model() for info in find_languages(",".join(codes), dirs)))
 
 
@@ -189,7 +196,7 @@ def _info(directory: Traversable) -> LanguageInfo:
         raise model_files.damaged(directory.name, model_files.DESCRIPTION, error) from None
 
 
-def _expected(mean: float, sd: float, limit: float = LIMIT) -> tuple[float, float, float]:
+def _expected(mean: float, sd: float, limit: float = _LIMIT) -> tuple[float, float, float]:
     return float(mean), float(sd), float(limit)
 
 
@@ -237,5 +244,7 @@ def _stoplist(info: LanguageInfo, words: Mapping[str, int]) -> frozenset[str]:
     try:
         listed = files("justext").joinpath("stoplists").joinpath(f"{name}.txt").read_text(encoding="utf-8")
     except (OSError, ModuleNotFoundError):
+        from spiderling.text.language.function_words import stoplist_of
+
         return stoplist_of(words, info.tokens or sum(words.values()))
     return frozenset(word.lower() for word in listed.split())

@@ -12,8 +12,9 @@ from scrapy.http import Request, Response
 
 from spiderling.base.reasons import Reason
 from spiderling.engine.component import Component
+from spiderling.engine.meta_keys import PAGES, SOURCE
 from spiderling.engine.outcomes import of_response
-from spiderling.engine.requests import PAGES, SOURCE, fetch_of
+from spiderling.engine.requests import fetch_of
 from spiderling.items import PageItem
 
 

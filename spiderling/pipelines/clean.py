@@ -16,8 +16,8 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Headers, Response
 
 from spiderling.base.errors import SpiderlingError
+from spiderling.base.follow import Follow
 from spiderling.base.opt_outs import Policy, Signal, Statement, together
-from spiderling.base.outcome import Follow
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Component

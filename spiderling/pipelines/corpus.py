@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from scrapy.crawler import Crawler
 
 from spiderling.base.urls import top_level_domain
+from spiderling.engine.meta_keys import CAPTURED
 from spiderling.engine.outcomes import PutBack
 from spiderling.engine.requests import fetch_of
 from spiderling.export import feeds
@@ -18,9 +19,6 @@ from spiderling.items import PageItem
 from spiderling.pipelines.page_pipeline import PagePipeline
 from spiderling.text import Page
 from spiderling.text.prevertical import written
-
-CAPTURED = "spiderling_captured"
-"""Key of a request's meta for pages from archives: the time of capture, in seconds since 1970."""
 
 
 class CorpusPipeline(PagePipeline):

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.crawl import Crawl
-from spiderling.engine.command import AskedSpider, run_spider
+from spiderling.engine.asked_spider import AskedSpider, run_spider
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
 from spiderling.languages.model_files import Seed

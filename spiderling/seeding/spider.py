@@ -15,7 +15,7 @@ from tqdm import tqdm
 from spiderling.base.errors import NetworkAway, SpiderlingError
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
-from spiderling.engine.command import AskedSpider, run_spider
+from spiderling.engine.asked_spider import AskedSpider, run_spider
 from spiderling.engine.component import crawl_of
 from spiderling.seeding.output import SeedFile
 from spiderling.seeding.source import Source

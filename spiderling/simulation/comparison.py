@@ -34,6 +34,8 @@ KNOWN_HOSTS = "known-hosts"
 """The yardstick: it knows what every host gives for its bytes, and all URLs."""
 CLAIRVOYANT = (PERFECT, PERFECT_LANGUAGE, KNOWN_HOSTS)
 """Strategies that know the web, which no real crawl does."""
+DEFAULT = ("bfs", "yield", "spiderling", PERFECT, KNOWN_HOSTS)
+"""Strategies that are compared if none is named."""
 SHARES = (0.25, 0.5, 0.75, 0.9)
 """Shares of a web's words at which strategies are compared (chosen)."""
 _POLL_S = 0.3

@@ -13,14 +13,13 @@ from scrapy.settings import BaseSettings
 from spiderling.archives.sources import archives_of
 from spiderling.engine.component import crawl_of
 from spiderling.engine.exit_codes import FAILED_STAT
-from spiderling.engine.requests import FETCH
-from spiderling.frontier import Fetch
+from spiderling.engine.meta_keys import CAPTURED, FETCH
 from spiderling.items import PageItem
-from spiderling.pipelines.corpus import CAPTURED
 from spiderling.spiders.spiderling import CorpusSpider
 
 if TYPE_CHECKING:
     from spiderling.archives.records import Record  # needs FastWARC, and a crawl of the web does not
+    from spiderling.frontier import Fetch
 
 _LOOK_S = 0.05
 """Seconds between two checks whether the scraper is idle.  Chosen."""

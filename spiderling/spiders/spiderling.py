@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Spider
 from scrapy.http import Request, Response
@@ -11,12 +11,14 @@ from scrapy.http import Request, Response
 from spiderling.base.errors import BadInput
 from spiderling.base.printing import counted
 from spiderling.crawl.arguments import JOB, declared_arguments
-from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import crawl_of
-from spiderling.engine.requests import DISTANCE
+from spiderling.engine.meta_keys import DISTANCE
 from spiderling.items import PageItem
 from spiderling.languages.model_files import Seed
 from spiderling.languages.seeds import MODEL_SEEDS, distances, few_hosts, model_seeds, read_seeds
+
+if TYPE_CHECKING:  # Scrapy imports all spiders before it looks at the command line, so they need little
+    from spiderling.crawl.crawl import Crawl
 
 
 class CorpusSpider(Spider):

@@ -13,7 +13,8 @@ from typing import Any
 import xxhash
 
 from spiderling.base.errors import BadInput
-from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, LanguageInfo, available, save
+from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, LanguageInfo, available
+from spiderling.languages.model_data import save
 from spiderling.languages.model_files import DESCRIPTION
 from spiderling.text import LanguageModel, LanguageModels
 from spiderling.text.encoding.detect import decode

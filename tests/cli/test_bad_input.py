@@ -43,6 +43,17 @@ def test_unknown_language(refused, lang):
     assert f"scrapy train {'CODE' if lang == 'Czch' else lang} text.txt" in message
 
 
+@pytest.mark.parametrize("typo", [("-a", "lnag=cs"), ("-a", "lang=xx"), ("-a", "lang=cs", "-s", "SPIDERLING_FOO=1")])
+def test_a_typo_is_refused_before_what_a_crawl_needs_is_imported(tmp_path, typo):
+    """That takes twice as long as all else that is done until then."""
+    command = [sys.executable, "-X", "importtime", "-m", "scrapy", "crawl", "spiderling", *typo]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    imported = set(re.findall(r"import time:.*\| +([\w.]+)", ended.stderr))
+    assert ended.returncode == 1 and "ERROR: The crawl stops: " in ended.stderr
+    assert "spiderling.spiders.archive" in imported and "spiderling.commands.simulate" in imported
+    assert not imported & {"numpy", "spiderling.frontier", "spiderling.text", "spiderling.crawl.crawl", "pyarrow"}
+
+
 def test_unknown_language_to_recognise(refused):
     assert "no model for the language 'qq'" in refused("-a", "lang=cs", "-a", "recognise=qq")
 

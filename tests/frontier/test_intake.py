@@ -6,13 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
-from spiderling.base.link_batch import gathered
+from spiderling.base.link_batch import Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Frontier
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.storage.memory import MemoryStore
-from spiderling.items import Link
 
 
 def test_link_from_nearer_lowers_the_distance_though_it_was_met_before() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from virtual_crawl import Answer, VirtualCrawl, page
 
 from spiderling.base.errors import BadInput
+from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -25,7 +26,6 @@ from spiderling.frontier.ranking.new_links import FoundLink
 from spiderling.frontier.ranking.strategies import STRATEGIES, LinkingPage, gone_parameters, parse
 from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
 from spiderling.frontier.storage.memory import MemoryStore
-from spiderling.items import Link
 
 WRONG = Reason.WRONG_LANGUAGE
 

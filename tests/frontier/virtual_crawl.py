@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.storage.memory import MemoryStore
-from spiderling.items import Link
 
 DAY_S = 86400.0
 _ROUNDING_S = 1e-6

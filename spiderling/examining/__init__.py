@@ -1,0 +1,1 @@
+"""What the chain sees of one page (``scrapy page``)."""

@@ -1,0 +1,179 @@
+"""One page as the chain sees it, and what would become of it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from scrapy import signals
+from scrapy.http import Request, Response
+from scrapy.settings import Settings
+
+from spiderling import languages
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.opt_outs import Statement, together
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
+from spiderling.crawl.arguments import options_of
+from spiderling.crawl.crawl import Crawl
+from spiderling.engine.asked_spider import AskedSpider, run_spider
+from spiderling.engine.command import read_input
+from spiderling.engine.component import crawl_of
+from spiderling.engine.outcomes import DropPage
+from spiderling.engine.requests import fetch_of
+from spiderling.frontier.site_files import SiteFile
+from spiderling.languages import LanguageInfo
+from spiderling.pipelines.clean import check_opt_outs, check_text, declared_charset, headers_of
+from spiderling.pipelines.language import check_language
+from spiderling.pipelines.quality import check_quality
+from spiderling.spiders.spiderling import SpiderlingSpider
+from spiderling.text import Page, Paragraph
+from spiderling.text.optout import page_statements
+from spiderling.workers.pool import Task, WorkerConfig, text_process
+
+_ALTERNATIVES = "- for standard input, or a URL that begins with http:// or https://"
+_FILE_URL = "http://file.invalid/"
+"""Stands for the unknown address of a file, so that its relative links count."""
+
+
+def show(name: str, arguments: dict[str, str], settings: Settings, width: int) -> Iterator[str]:
+    """Lines of a report on the page *name*, a URL, a file or -; *arguments* are those of the spider.
+
+    Raises SpiderlingError.
+    """
+    options = options_of(settings, PageSpider(**arguments))
+    # before the page is fetched, so that a bad language costs no request
+    accepted = languages.find_languages(options.lang, options.models)
+    if "://" in name:
+        found = _fetched(name, arguments, settings)
+    else:
+        found = Found(Task(read_input(name, _ALTERNATIVES), _FILE_URL))
+    page = examine(found.task, options, accepted)
+    said = together(found.site, page_statements(found.headers, page.meta, options, time.time()))
+    verdict = judge(page, options, [info.code for info in accepted], said)
+    yield from render(found.task, page, verdict, width, said)
+
+
+def _fetched(url: str, arguments: dict[str, str], settings: Settings) -> Found:
+    """A crawl of that one URL, in a directory that is removed again."""
+    if canonicalize(url) is None:
+        raise BadInput(f"{url} is no http(s) URL that can be fetched; a file is given by its path alone.")
+    with tempfile.TemporaryDirectory(prefix="spiderling-page-") as directory:
+        # no workers: the page is examined here
+        pipelines = {"spiderling.pipelines.clean.CleanPipeline": None}
+        ours = {"JOBDIR": directory, "SPIDERLING_RETRIES": 0, "ITEM_PIPELINES": pipelines}
+        settings.setdict(ours, priority="cmdline")
+        spider = run_spider(PageSpider, settings, **{**arguments, "url": url})
+    answer = spider.answer
+    assert answer is not None, "the spider has failed otherwise"
+    task = Task(answer.body, answer.url, declared_charset(answer))
+    return Found(task, headers_of(answer), tuple(spider.site))
+
+
+class Found(NamedTuple):
+    """A page, and what its headers and the files of its site say of its use."""
+
+    task: Task
+    headers: list[tuple[str, str]] = []  # noqa: RUF012 - never changed
+    site: tuple[Statement, ...] = ()
+
+
+class PageSpider(AskedSpider, SpiderlingSpider):
+    """Fetches one URL and keeps the page; its links are not followed."""
+
+    name = "page"
+    url: str = ""
+    answer: Response | None = None
+    """The page."""
+    site: list[Statement] = []  # noqa: RUF012 - replaced, never changed
+    """What the files of its site say of its use."""
+    _last = ""
+
+    def note(self, response: Response, request: Request) -> None:
+        """Keep what the last response was; a tdmrep.json or ai.txt that is missing is no reason for anything."""
+        fetch = fetch_of(request)
+        if fetch is not None and fetch.robots is not None and fetch.robots.file is not SiteFile.ROBOTS:
+            return
+        self._last = f"; the last answer was {response.status} from {response.url}"
+
+    async def start(self) -> AsyncIterator[Any]:
+        self.crawler.signals.connect(self.note, signals.response_downloaded)
+        yield Request(self.url)
+
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
+        self.answer = response
+        self.site = crawl_of(self.crawler).frontier.statements(response.url)
+        return iter(())
+
+    def note_crawl(self, crawl: Crawl, reason: str) -> None:
+        """Note why no page came, if none did."""
+        ends = [
+            end
+            for end in (*crawl.frontier.ledger.ends, *crawl.frontier.ledger.refused_links)
+            if end is not Reason.REDIRECTED
+        ]
+        why = f"{ends[0].help} ({ends[0].value})" if ends else f"the crawl was stopped ({reason})"
+        self.failure = None if self.answer else SpiderlingError(f"{self.url} gave no page: {why}{self._last}.")
+
+
+def examine(task: Task, options: Options, accepted: Sequence[LanguageInfo]) -> Page:
+    """What a text worker finds in the page of *task*; raises BadInput for a damaged model."""
+    recognised = languages.to_recognise(accepted, options.recognise, options.models)
+    return text_process(WorkerConfig.from_options(options, [info.code for info in accepted], tuple(recognised)))(task)
+
+
+def judge(page: Page, options: Options, accepted: Sequence[str], said: Sequence[Statement] = ()) -> str:
+    """The verdict of pipelines 100 to 300: 'kept', or the Reason why not; *said* are the opt-outs."""
+    try:
+        check_opt_outs(said, options.policy())
+        check_text(page)
+        check_language(page, accepted, options)
+        check_quality(page, options)
+    except DropPage as drop:
+        return f"{drop.reason.value}: {drop}"
+    return f"{Reason.KEPT.value} (unless it is a duplicate)"
+
+
+def render(task: Task, page: Page, verdict: str, width: int, said: Sequence[Statement] = ()) -> Iterator[str]:
+    """Lines for a terminal of *width* characters."""
+    kept = sum(paragraph.kept for paragraph in page.paragraphs)
+    shares = ", ".join(f"{code} {share:.2f}" for code, share in page.languages.items())
+    rows = {
+        "url": task.url if task.url != _FILE_URL else "",
+        "size": f"{len(task.body):,} bytes, {page.utf8_bytes:,} in UTF-8",
+        "encoding": f"declared {page.encoding_declared or '-'}, detected {page.encoding_detected or '-'}",
+        "title": page.title,
+        "language": f"{page.language or '-'} ({shares or 'no known language'}), known share {page.known_share:.2f}",
+        "badness": f"{page.badness:.1f}",
+        "clean text": f"{page.clean_bytes:,} bytes, {page.words:,} words, {kept} of {len(page.paragraphs)} paragraphs",
+        "links": _links(page),
+        "licence": page.licence,
+        "opt-outs": ", ".join(map(str, said)) or "none",
+    }
+    yield from (_shortened(f"{name:<12}{value}", width) for name, value in rows.items() if value)
+    yield ""
+    yield f"{'class':<12}{'lang':<6}{'kept':<6}text"
+    yield from (_shortened(_row(paragraph), width) for paragraph in page.paragraphs)
+    yield ""
+    yield f"{'verdict':<12}{verdict}"
+
+
+def _row(paragraph: Paragraph) -> str:
+    cls = paragraph.cls + (", h" if paragraph.heading else "")
+    return f"{cls:<12}{paragraph.language or '-':<6}{'yes' if paragraph.kept else 'no':<6}{paragraph.text}"
+
+
+def _links(page: Page) -> str:
+    """Number of links by the class of the block that they stand in."""
+    blocks = Counter(page.paragraphs[link.block].cls if link.block >= 0 else "no" for link in page.links)
+    counts = [f"{number} in {kind} blocks" for kind, number in blocks.most_common()]
+    return ", ".join([str(len(page.links)), *counts, f"{sum(link.rel_nofollow for link in page.links)} nofollow"])
+
+
+def _shortened(line: str, width: int) -> str:
+    """*line* in at most *width* characters."""
+    return line if len(line) <= width else line[: width - 1] + "…"

@@ -18,9 +18,9 @@ from spiderling.languages import (
     find_languages,
     load,
     model_files,
-    save,
     to_recognise,
 )
+from spiderling.languages.model_data import save
 from spiderling.training.counting import sentences, train
 
 ROOT = Path(__file__).parent.parent

@@ -63,7 +63,7 @@ async def test_a_crawl_whose_dispatcher_cannot_be_made_is_closed(tmp_path, monke
     settings = get_crawler(settings_dict=given).settings
     crawler = SimpleNamespace(settings=settings, signals=None, engine=None, spider=SpiderlingSpider())
     scheduler = Scheduler(crawler)
-    monkeypatch.setattr("spiderling.engine.scheduler.Dispatcher", lambda *parts: 1 / 0)
+    monkeypatch.setattr("spiderling.engine.dispatcher.Dispatcher", lambda *parts: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         scheduler.open(crawler.spider)
     assert scheduler.dispatcher is None

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.common import ROOT, arguments, result, table
 from spiderling import languages
 from spiderling.base.follow import Follow
+from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -34,7 +35,6 @@ from spiderling.engine.outcomes import DropPage, links_of
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.discovery.traps import Traps
 from spiderling.frontier.storage.seen import digest_key
-from spiderling.items import Link
 from spiderling.pipelines.clean import check_text
 from spiderling.pipelines.language import check_language
 from spiderling.pipelines.quality import check_quality

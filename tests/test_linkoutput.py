@@ -10,12 +10,12 @@ import pytest
 from conftest import NETWORK, Crawl, paragraphs, serving
 
 from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.corpus.links import LinkKind, read_links
 from spiderling.crawl.crawl import Crawl as OpenCrawl
-from spiderling.items import Link
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection, links_of_crawl
 from webs.web import FixedWeb, WebResponse, html, redirect

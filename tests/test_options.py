@@ -23,7 +23,7 @@ from spiderling.base.option_values import (
 from spiderling.base.options import Options
 from spiderling.base.removed_options import FIXED, FOLLOWING, MERGED, translated
 from spiderling.crawl import checkpoint
-from spiderling.crawl.arguments import compare_options
+from spiderling.crawl.changed_options import compare_options
 from spiderling.engine import dispatcher, download_handler
 from spiderling.extensions import lifecycle
 from spiderling.fetch import resolver

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from virtual_crawl import VirtualCrawl, page
 
+from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.scope import Scope
-from spiderling.items import Link
 
 
 @pytest.mark.parametrize(

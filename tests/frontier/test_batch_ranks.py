@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spiderling.base.link_batch import FOREIGN, WANTED, gathered
+from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -21,7 +21,6 @@ from spiderling.frontier.ranking.host_languages import HostLanguages
 from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
 from spiderling.frontier.ranking.strategies import Heidix, LinkingPage
 from spiderling.frontier.ranking.strategy import Ranker, Strategy
-from spiderling.items import Link
 
 HOSTS = ("rich.cz", "poor.cz", "cs.b.com", "other.de", "[::1]:8080")
 URLS = st.builds(

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
+from spiderling.base.link_batch import Link
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import Host, HostState, HostStates
 from spiderling.frontier.ranking.draws import Draw
 from spiderling.frontier.scheduling.backlog import Backlog
 from spiderling.frontier.scheduling.workbench import Workbench
-from spiderling.items import Link
 
 RANKS_WAITED_IN = st.lists(st.integers(0, 9), min_size=1, unique=True).map(sorted)
 

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import MENTIONS, Reason
@@ -17,7 +18,6 @@ from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import Changes
-from spiderling.items import Link
 
 OPTIONS = Options(
     host_interval_s=2.0, ip_interval_s=0.5, retries=1, retry_delay_s=10.0, robots_max_age_s=200.0, max_distance=2,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from encodings.aliases import aliases
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from spiderling.training.counting import sentences, train
 
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy, když se vracel z daleké cesty domů. " * 4
 GREEK = "Η γρήγορη καφέ αλεπού πηδάει πάνω από τον τεμπέλη σκύλο και φεύγει. " * 4
+LABELS = Path(__file__).with_name("whatwg_labels.txt")
 ENCODINGS = ("windows-1250", "iso-8859-2")
 CODECS = sorted({codec for name in {*aliases, *aliases.values(), "koi8-u"} if (codec := codec_of(name))})
 SPELLING = LanguageModels((replace(train("cs", sentences([CZECH])), encodings=ENCODINGS),)).spelling
@@ -52,6 +54,13 @@ def page(text: str, label: str | None = None) -> str:
 )
 def test_labels_mean_what_the_standard_says(label, codec):
     assert codec_of(label) == codec
+
+
+def test_every_label_of_the_standard_is_known():
+    rows = [line.split() for line in LABELS.read_text("ascii").splitlines() if line[0] != "#"]
+    assert sum(len(labels) for _, *labels in rows) > 220
+    wrong = {label: codec_of(label) for codec, *labels in rows for label in labels if (codec_of(label) or "-") != codec}
+    assert wrong == {}
 
 
 @pytest.mark.parametrize(

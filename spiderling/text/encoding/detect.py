@@ -5,16 +5,18 @@ The first of these that fits is taken:
 2. the escape sequences of ISO-2022-JP;
 3. UTF-8, perhaps with a few damaged bytes;
 4. the label of the HTTP header, then that of the page, if the body decodes without error
-   and the spelling of a known language does not clearly fit another encoding better;
-5. the encoding that the spelling fits best (spelling.py);
+   and no known language explains the bytes clearly better in another encoding;
+5. the encoding in which the bytes spell words of a known language best (spelling.py);
 6. what chardet finds among the encodings of the accepted languages.
 
+Browsers go by the label alone (WHATWG Encoding Standard), after a byte order mark.
 labels.py says which codec a label means.
 """
 
 from __future__ import annotations
 
 import codecs
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -33,11 +35,14 @@ _MAX_BAD_SHARE = 0.005
 """Share of a text's characters that may be damaged; chosen."""
 _TO_KANJI = b"\x1b$"
 """Escape sequence of ISO-2022-JP, which pages in other encodings do not hold."""
-_MAX_COST = 4.2
-"""`Fit.cost` (spelling.py) above which a text is in none of the languages; chosen from the figures there."""
-_OVERRULING_COST = 3.1
-"""`Fit.cost` up to which an encoding may overrule a label; chosen: text of no known language costs more."""
-_MARGIN = 12.0
+_OVERRULING_GAIN = 0.1
+"""Nats for each character by which a known language must explain a text better than an unknown one with the label.
+Measured: text of a known language gains .3 to 4; what is read in the wrong encoding loses .2 and more."""
+_LEAST_GAIN = -0.3
+"""The same for a page without a label: one of a known language gains -.2 and more; chosen."""
+_POOR_GAIN = -1.0
+"""The same where chardet finds nothing either; chosen."""
+_MARGIN = 8.0
 """Natural logarithm of the odds by which an encoding must fit better than the label it overrules; chosen."""
 _NO_MATCH = 0.1
 """Confidence that chardet gives an encoding without any evidence for it."""
@@ -90,23 +95,28 @@ def _legacy(
     body: bytes, labels: Sequence[str], accepted: Sequence[str], spelling: Spelling | None
 ) -> tuple[str | None, str | None]:
     """Text and codec of a page that is in no Unicode encoding."""
-    fits: dict[str, Fit] = {}
-    if spelling:
-        fits = spelling.fits(body, filter(_is_legacy, dict.fromkeys((*labels, *accepted, *spelling.codecs, "cp1252"))))
+    fits = spelling.fits(body, labels, accepted) if spelling else {}
     best = max(fits, key=lambda name: fits[name].score, default=None)
     for name in labels:
         text = None if best and _overruled(fits.get(name), fits[best]) else _strict(body, name)
         if text is not None:
             return text, name
-    if best and fits[best].cost <= _MAX_COST:
+    gain = _gain(fits[best], fits.values()) if best else -math.inf
+    if best and gain > _LEAST_GAIN:
         text = body.decode(best, "replace")
         if _looks_like_text(text):
             return text, best
-    return _detected(body, labels, accepted)
+    return _detected(body, labels, accepted, best if gain > _POOR_GAIN else None)
 
 
 def _overruled(label: Fit | None, best: Fit) -> bool:
-    return label is not None and best.cost <= _OVERRULING_COST and best.score - label.score > _MARGIN
+    """Whether a known language fits clearly better, and explains the bytes better than the label in any language."""
+    return label is not None and best.score - label.score > _MARGIN and _gain(best, (label,)) > _OVERRULING_GAIN
+
+
+def _gain(best: Fit, others: Iterable[Fit]) -> float:
+    """Nats for each character by which a known language explains the bytes better than an unknown one would."""
+    return (best.score - max(other.unknown for other in others)) / best.size
 
 
 def _is_legacy(name: str) -> bool:
@@ -151,12 +161,15 @@ def _strict(body: bytes, name: str) -> str | None:
         return None
 
 
-def _detected(body: bytes, labels: Sequence[str], accepted: Sequence[str]) -> tuple[str | None, str | None]:
-    """Text and codec by chardet; else by a label, if few bytes do not fit; else by cp1252, if nearly all is ASCII."""
+def _detected(
+    body: bytes, labels: Sequence[str], accepted: Sequence[str], best: str | None
+) -> tuple[str | None, str | None]:
+    """Text and codec by chardet; else by a label, if few bytes do not fit; else the *best* by its spelling; else by
+    cp1252, if nearly all is ASCII."""
     names = sorted(name.replace("_", "-") for name in {*accepted, *labels, "cp1252"} if _is_legacy(name))
     found = chardet.detect(_telling(body), include_encodings=names, compat_names=False)
     guess = found["encoding"] if found["confidence"] > _NO_MATCH else None
-    names = [name for name in (codec_of(guess), *labels) if name is not None]
+    names = [name for name in (codec_of(guess), *labels, best) if name is not None]
     if len(body.translate(None, _ASCII)) <= _MAX_BAD_SHARE * len(body):
         names.append("cp1252")  # too few non-ASCII bytes tell no encoding: browsers take this one
     texts = ((body.decode(name, "replace"), name) for name in names)

@@ -2,6 +2,11 @@
 
 ``latin1`` means windows-1252, and ``gb2312`` means gb18030: browsers decode with the
 wider encoding, so pages are written in it.
+
+Where we differ from the standard: more labels have a meaning (cp437, cp775, cp852, cp857,
+kz1048); its encodings `replacement` and `x-user-defined` count as no label; visual Hebrew
+is left as it stands; a byte that windows-125x leaves undefined is an error, where browsers
+make a control character of it.
 """
 
 from __future__ import annotations
@@ -10,13 +15,9 @@ import codecs
 import contextlib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from functools import lru_cache
 
-_SAME = """
-utf-8 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-10
-iso8859-13 iso8859-14 iso8859-15 iso8859-16 koi8-r koi8-u mac-roman mac-cyrillic cp874 cp1250 cp1251 cp1252 cp1253
-cp1254 cp1255 cp1256 cp1257 cp1258 gb18030 big5hkscs euc_jp iso2022_jp cp932 cp949 cp852 cp437 cp775 cp857 kz1048
-"""
 _WIDER = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -36,29 +37,30 @@ _WIDER = {
 }
 """Codec -> the wider codec with which browsers decode it."""
 _LABELS = {
-    "x-sjis": "cp932",
-    "windows-31j": "cp932",
-    "windows-874": "cp874",
-    "dos-874": "cp874",
-    "x-gbk": "gb18030",
-    "x-x-big5": "big5hkscs",
-    "x-euc-jp": "euc_jp",
-    "windows-949": "cp949",
-    "iso-8859-8-i": "iso8859-8",
-    "logical": "iso8859-8",
-    "visual": "iso8859-8",
-    "x-mac-cyrillic": "mac-cyrillic",
-    "x-mac-roman": "mac-roman",
-    "koi": "koi8-r",
-    "unicode-1-1-utf-8": "utf-8",
-    "x-unicode20utf8": "utf-8",
-    "unicode": "utf-16-le",
-    "ucs-2": "utf-16-le",
-    "iso-10646-ucs-2": "utf-16-le",
-    "x-cp1250": "cp1250",
-    "x-cp1251": "cp1251",
-    "x-cp1252": "cp1252",
+    label: codec
+    for codec, labels in {
+        "utf-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 x-unicode20utf8",
+        "utf-16-le": "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff",
+        "utf-16-be": "unicodefffe",
+        "iso8859-6": "csiso88596e csiso88596i iso-8859-6-e iso-8859-6-i",
+        "iso8859-7": "sun_eu_greek",
+        "iso8859-8": "csiso88598e csiso88598i iso-8859-8-e iso-8859-8-i logical visual",
+        "iso8859-15": "csisolatin9",
+        "koi8-r": "koi koi8",
+        "koi8-u": "koi8-ru",
+        "mac-roman": "csmacintosh mac x-mac-roman",
+        "mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian",
+        "cp874": "dos-874 windows-874",
+        "gb18030": "csgb2312 gb_2312 gb_2312-80 x-gbk",
+        "big5hkscs": "cn-big5 x-x-big5",
+        "euc_jp": "cseucpkdfmtjapanese x-euc-jp",
+        "cp932": "windows-31j x-sjis",
+        "cp949": "cseuckr csksc56011987 iso-ir-149 ks_c_5601-1989 ksc_5601 windows-949",
+    }.items()
+    for label in labels.split()
 }
+_LABELS |= {f"iso8859{part}": f"iso8859-{part}" for part in (*range(1, 12), *range(13, 16))}
+_LABELS |= {f"x-cp{page}": f"cp{page}" for page in range(1250, 1259)}
 """Label of the standard that Python does not know -> codec."""
 _FAMILIES = (
     ("windows-1252", "iso-8859-15"),
@@ -85,7 +87,29 @@ _ASIAN = (
     (re.compile("[\uac00-\ud7a3]"), ("euc-kr",)),
     (re.compile("[\u4e00-\u9fff]"), ("gb18030", "big5")),
 )
-_KNOWN = {codecs.lookup(name).name for name in _SAME.split()}
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(codecs.lookup(name).name for name in text.split())
+
+
+STANDARD = _names(
+    "cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 cp874 cp866 koi8-r koi8-u iso8859-2 iso8859-3 "
+    "iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-10 iso8859-13 iso8859-14 iso8859-15 iso8859-16 "
+    "mac-roman mac-cyrillic"
+)
+"""The codecs of the standard with one byte a character."""
+SINGLE_BYTE = (*STANDARD, *_names("cp437 cp775 cp852 cp857 kz1048"))
+MULTI_BYTE = _names("gb18030 big5hkscs euc_jp cp932 cp949")
+_SELDOM = {
+    "windows-1252": ("macintosh", "iso-8859-14", "iso-8859-10"),
+    "windows-1250": ("iso-8859-16",),
+    "windows-1251": ("x-mac-cyrillic",),
+    "windows-1257": ("iso-8859-4", "iso-8859-10"),
+    "windows-1254": ("iso-8859-3",),
+}
+"""Encoding -> those that few pages of the same languages are in."""
+_KNOWN = {*SINGLE_BYTE, *MULTI_BYTE, *_names("utf-8 utf-16-le utf-16-be iso2022_jp")}
 
 
 def codec_of(label: str | None) -> str | None:
@@ -110,6 +134,14 @@ def codecs_of(labels: Iterable[str]) -> tuple[str, ...]:
     ('cp1252',)
     """
     return tuple(dict.fromkeys(codec for codec in map(codec_of, labels) if codec))
+
+
+@lru_cache(maxsize=256)
+def seldom_codecs(codecs: Collection[str]) -> frozenset[str]:
+    """The codecs that pages of a language are seldom in, if most are in one of *codecs*."""
+    rows = ((*row, *_SELDOM.get(row[0], ())) for row in _FAMILIES)
+    families = (codecs_of(row) for row in rows)
+    return frozenset(codec for family in families for codec in family if not set(codecs).isdisjoint(family))
 
 
 def encodings_for(alphabet: str) -> tuple[str, ...]:

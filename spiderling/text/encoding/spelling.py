@@ -9,42 +9,66 @@ candidate decodes the bytes, and gives
 Candidates can be compared even if they give different numbers of characters, because
 each value is the probability of the same bytes.  Conditional probabilities are
 interpolated between the orders (Jelinek and Mercer 1980).
+
+Trigrams compare only the few best readings of the bytes.  Single letters find these: a
+table holds log P of each byte in each single-byte codec, so one product of the counts of
+the bytes with that table judges all of these codecs.
 """
 
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from spiderling.text.ngrams import Array, Hashes, NgramCounts, codepoints, hash_rows, normalise, windows
+from spiderling.text.encoding.characters import UNSEEN, letters_of, pair_sums, sign_logs
+from spiderling.text.encoding.labels import MULTI_BYTE, SINGLE_BYTE, STANDARD, seldom_codecs
+from spiderling.text.ngrams import Array, Hashes, NgramCounts, codepoints, hash_rows, windows
 
 SAMPLE_BYTES = 4000
 """Bytes of the sample: words with non-ASCII bytes; chosen."""
-_SEARCHED_BYTES = 1_000_000
-"""Bytes of a page that are searched for these words; chosen."""
+_SEARCHED_BYTES = (32_000, 1_000_000)
+"""Bytes of a page that are searched for these words; the second if the first do not fill the sample; chosen."""
 _BITS = 18
 """Binary logarithm of the number of hashes in a table; chosen."""
 _ORDER = 3
 """Characters of the longest n-grams: trigrams, as in chared."""
 _TRUST = 0.8
 """Weight of the longer n-gram in the interpolation; chosen."""
-_UNSEEN = math.log(1e-7)
-"""log P of a letter that the language does not have; chosen, as are the three below."""
-_USUAL_COST = math.log(1 / 50)
-"""log P of a non-letter that is usual in running text."""
-_ODD_COST = math.log(1 / 50_000)
-"""log P of any other non-letter: box drawing, C1 controls, bytes that could not be decoded."""
-_FOREIGN_COST = math.log(1e-7)
-"""log P added for an encoding that is not in use for the language."""
-_OTHERS = re.compile(r"[^\w\x00-\x7f]")
-_USUAL = re.compile("[\xa0«»–—‘’“”„‚…•·§©®°€£№\u3000-\u303f\uff00-\uffef]")
-_SEPARATORS = bytes.maketrans(b"<>", b"  ")
+_UNITS = 1000
+"""Units of a nat in the tables, whose 16 bits take half of the time of floats."""
+_LEAST = int(UNSEEN * _UNITS)
+_SELDOM_COST = math.log(1e-7)
+"""log P added for an encoding that the language does not name; chosen, as are the four below."""
+_FOREIGN_BYTE_COST = -1.0
+"""log P added for each non-ASCII byte if the encoding is not even a relative of one that the language names."""
+_ELSEWHERE_COST = -5.0
+"""log P added for an encoding of none of the accepted languages."""
+_ACCENT_LOG = -4.0
+"""log P of an accent that is a character of its own, as a single letter."""
+_READINGS = 4
+"""Most readings that trigrams compare."""
+_BEHIND = 3.0
+"""Nats for each non-ASCII byte by which single letters may make a reading worse than the best; chosen."""
+_DENSE = 0.4
+"""Least share of non-ASCII bytes in the sample where a character has several bytes; in Latin letters it is some .25."""
+_SEPARATORS = bytes(32 if byte < 0x40 and not chr(byte).isdigit() else byte for byte in range(256))
+_ASCII = bytes(range(0x80))
+_EDGE = np.array([ord(" ")], np.uint32)
+_ALONE = (_ORDER - 1) * math.log(1 - _TRUST) * _UNITS
+"""Added to log P of a letter whose longer n-grams were never seen, in units."""
+_PLACES = {name: place for place, name in enumerate((*SINGLE_BYTE, *MULTI_BYTE))}
+_TABLES = {name: codepoints(bytes(range(256)).decode(name, "replace")) for name in SINGLE_BYTE}
+_BYTES = np.stack(list(_TABLES.values()))
+"""Code points (single-byte codec, byte)."""
+
+Logs = npt.NDArray[np.int16]
 
 
 class Fit(NamedTuple):
@@ -52,18 +76,32 @@ class Fit(NamedTuple):
 
     score: float
     """log P of the sample in the language that it fits best."""
-    cost: float
-    """-score / bytes, in nats.  Measured: text of a known language costs 2.3 to 3.2 (3.3 to 3.8 where a character is
-    a word, as in Chinese); text of another language in the wrong encoding costs 3.1 and more."""
+    unknown: float
+    """log P of the sample in a language of which nothing is known."""
+    size: int
+    """Characters of the sample."""
 
 
 def telling_words(body: bytes) -> bytes:
     """The words of *body* with non-ASCII bytes, joined; the others are the same in every encoding.
 
-    White space and angle brackets divide them; in legacy encodings these bytes are part of no other character.
+    ASCII characters below "@", but digits, divide them; in legacy encodings these bytes are part of no other character.
     """
-    words = body[:_SEARCHED_BYTES].translate(_SEPARATORS).split()
-    return b" ".join(word for word in words if not word.isascii())[:SAMPLE_BYTES]
+    found = b""
+    for size in _SEARCHED_BYTES:
+        words = body[:size].translate(_SEPARATORS).split()
+        found = b" ".join(word for word in words if not word.isascii())
+        if len(found) >= SAMPLE_BYTES or len(body) <= size:
+            break
+    return found[:SAMPLE_BYTES]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What some codecs make of the sample."""
+
+    score: float
+    codecs: list[str] = field(default_factory=list)
 
 
 class Spelling:
@@ -74,30 +112,157 @@ class Spelling:
         self.codecs = tuple(dict.fromkeys(codec for _, codecs in self._languages for codec in codecs))
         """The codecs of all the languages, each once."""
 
-    @cached_property
-    def _logs(self) -> Array:
-        """Log-probabilities (hash, language); built at first use, because most pages are in UTF-8."""
-        return np.stack([_table(ngrams) for ngrams, _ in self._languages], axis=1)
+    def fits(self, body: bytes, labels: Sequence[str] = (), accepted: Sequence[str] = ()) -> dict[str, Fit]:
+        """How well *body* fits the codecs *labels* and the most probable others; empty without a non-ASCII byte.
 
-    def fits(self, body: bytes, codecs: Iterable[str]) -> dict[str, Fit]:
-        """How well *body* fits each of *codecs*; empty if none of its words holds a non-ASCII byte."""
+        *accepted* are the codecs of the accepted languages.
+        """
         sample = telling_words(body)
-        return {codec: self._fit(sample, codec) for codec in codecs if sample}
+        if not sample:
+            return {}
+        high = len(sample.translate(None, _ASCII))
+        labels = [name for name in labels if name in _PLACES]
+        costs = self._costs(high, labels, accepted)
+        named = {*labels, *accepted, *self.codecs}
+        readings = self._by_bytes(sample, costs, named)
+        several = [name for name in MULTI_BYTE if name in (named if high >= _DENSE * len(sample) else labels)]
+        readings += [_Reading(self._by_letters(sample, name, costs), [name]) for name in several]
+        readings.sort(key=lambda reading: -reading.score)
+        least = readings[0].score - _BEHIND * high
+        chosen = [
+            reading.codecs
+            for place, reading in enumerate(readings)
+            if (place < _READINGS and reading.score >= least) or not set(labels).isdisjoint(reading.codecs)
+        ]
+        return self._compare(sample, chosen, costs)
 
-    def _fit(self, sample: bytes, codec: str) -> Fit:
-        # windows-1258 has accents as characters of their own
-        text = unicodedata.normalize("NFC", sample.decode(codec, "replace"))
-        chars = codepoints(normalise(text))
-        logs = np.maximum(self._look_up(chars, 1)[2:], self._look_up(chars, 2)[1:-1])
-        logs = np.maximum(np.maximum(logs, self._look_up(chars, 3)[:-2]), _UNSEEN)
-        foreign = np.array([0.0 if codec in codecs else _FOREIGN_COST for _, codecs in self._languages])
-        score = float((logs.sum(0) + foreign).max()) + _others(text)
-        return Fit(score, -score / max(1, len(sample)))
+    @cached_property
+    def _logs(self) -> Logs:
+        """log P (hash of an n-gram, language), in units; built at first use, because most pages are in UTF-8."""
+        logs = np.empty((1 << _BITS, len(self._languages)), np.int16)
+        for column, (ngrams, _) in enumerate(self._languages):
+            logs[:, column] = np.rint(np.maximum(_table(ngrams), UNSEEN) * _UNITS)
+        return logs
 
-    def _look_up(self, chars: Hashes, size: int) -> Array:
-        """Log-probabilities of the n-gram that begins at each character, by language."""
-        found: Array = self._logs[windows(chars, size) & np.uint32(len(self._logs) - 1)]
-        return found
+    @cached_property
+    def _letters(self) -> tuple[npt.NDArray[np.uint16], Logs]:
+        """For each code point its row, and by row log P (letter, language), in units.
+
+        Single letters have no hashes: where two met, a letter of another language would pass for a usual one.
+        """
+        tables = [_counts(ngrams, 1) for ngrams, _ in self._languages]
+        every = np.unique(np.concatenate([letters for letters, _ in tables]))
+        rows = np.zeros(1 << 16, np.uint16)
+        rows[every] = np.arange(1, len(every) + 1)
+        logs = np.full((len(every) + 1, len(tables)), _LEAST, np.int16)
+        for column, (letters, numbers) in enumerate(tables):
+            shares = np.log(numbers / numbers.sum())
+            logs[rows.take(letters[:, 0]), column] = np.maximum(shares, UNSEEN) * _UNITS
+        return rows, logs
+
+    @cached_property
+    def _byte_logs(self) -> Array:
+        """log P of single letters (byte, single-byte codec and language)."""
+        logs: Array = self._letter_logs(_BYTES.T.ravel()).reshape(256, -1)
+        return logs
+
+    @cached_property
+    def _uses(self) -> Array:
+        """Of each codec in each language: whether it is not named, and whether it is no relative of one that is."""
+        relatives = [seldom_codecs(tuple(codecs)) for _, codecs in self._languages]
+        uses = [
+            [(name not in codecs, name not in codecs and name not in near) for name in _PLACES]
+            for (_, codecs), near in zip(self._languages, relatives, strict=True)
+        ]
+        return np.asarray(np.array(uses, np.float32).T)
+
+    def _costs(self, high: int, labels: Sequence[str], accepted: Sequence[str]) -> Array:
+        """log P (codec, language) of a text with *high* non-ASCII bytes being in that encoding."""
+        unnamed, foreign = self._uses
+        costs: Array = unnamed * np.float32(_SELDOM_COST) + foreign * np.float32(_FOREIGN_BYTE_COST * high)
+        costs[[place for name, place in _PLACES.items() if name not in accepted]] += np.float32(_ELSEWHERE_COST)
+        places = [_PLACES[name] for name in labels]
+        costs[places] = foreign[places] * np.float32(_SELDOM_COST)
+        return costs
+
+    def _by_bytes(self, sample: bytes, costs: Array, named: Collection[str]) -> list[_Reading]:
+        """What the single-byte codecs make of the sample, by single letters."""
+        counts = np.bincount(np.frombuffer(sample, np.uint8), minlength=256)
+        present = np.flatnonzero(counts)
+        sums = counts[present].astype(np.float32) @ self._byte_logs[present]
+        scores = (sums.reshape(len(SINGLE_BYTE), -1) + costs[: len(SINGLE_BYTE)]).max(1).tolist()
+        found: dict[bytes, _Reading] = {}
+        for name, score, chars in zip(SINGLE_BYTE, scores, _BYTES.take(present, 1), strict=True):
+            if name in named or name in STANDARD:
+                reading = found.setdefault(chars.tobytes(), _Reading(score))
+                reading.score = max(reading.score, score)
+                reading.codecs.append(name)
+        return list(found.values())
+
+    def _by_letters(self, sample: bytes, codec: str, costs: Array) -> float:
+        """log P of what *codec* makes of the sample, by single letters."""
+        chars, numbers = np.unique(codepoints(sample.decode(codec, "replace")), return_counts=True)
+        return float((numbers.astype(np.float32) @ self._letter_logs(chars) + costs[_PLACES[codec]]).max())
+
+    def _letter_logs(self, chars: Hashes) -> Array:
+        """log P (character, language) of single characters."""
+        rows, logs = self._letters
+        found = logs.take(rows.take(letters_of(chars)), 0) / np.float32(_UNITS)
+        found = np.where((chars - 0x300 < 0x70)[:, None], np.maximum(found, np.float32(_ACCENT_LOG)), found)
+        return np.asarray(found + sign_logs(chars)[:, None], np.float32)
+
+    def _compare(self, sample: bytes, chosen: Sequence[Sequence[str]], costs: Array) -> dict[str, Fit]:
+        """By codec, how well its reading fits, by trigrams; *chosen*: the codecs of each reading."""
+        readings = [_read(sample, codecs[0]) for codecs in chosen]
+        chars = np.concatenate([part for reading in readings for part in (_EDGE, reading, _EDGE)])
+        sizes = np.array([len(reading) + 2 for reading in readings])
+        starts = np.cumsum(sizes) - sizes
+        known, unknown = pair_sums(chars, starts)
+        letters = letters_of(chars)
+        kept = letters != _EDGE[0]
+        kept[1:] |= kept[:-1]  # the first of several spaces in a row
+        kept[starts] = True
+        begins = np.cumsum(kept)[starts] - 1
+        logs = self._trigram_logs(letters[kept])
+        logs[begins] = logs[np.minimum(begins + 1, len(logs) - 1)] = 0  # which have not two letters before them
+        sums = np.add.reduceat(logs, begins, axis=0, dtype=np.int32) / np.float32(_UNITS)
+        return {
+            codec: Fit(float((row + costs[_PLACES[codec]]).max() + own), float(other), int(size))
+            for codecs, row, own, other, size in zip(chosen, sums, known, unknown, sizes, strict=True)
+            for codec in codecs
+        }
+
+    def _trigram_logs(self, letters: Hashes) -> Logs:
+        """log P (letter, language) of each letter after the two before it, in units."""
+        width = self._logs.shape[1]
+        table = self._logs.view(f"V{2 * width}")[:, 0]  # each row as one value, which is copied as a whole
+        places = (windows(letters, size) & np.uint32(len(table) - 1) for size in (2, 3))
+        pairs, triples = (table.take(place).view(np.int16).reshape(-1, width) for place in places)
+        rows, singles = self._letters
+        single = singles.take(rows.take(letters), 0)
+        logs: Logs = np.maximum(single + np.int16(_ALONE), np.int16(_LEAST))
+        np.maximum(logs[1:], pairs[:-1], out=logs[1:])
+        np.maximum(logs[2:], triples[:-2], out=logs[2:])
+        logs[single == _LEAST] = _LEAST  # hashes that meet make no word of a foreign letter
+        return logs
+
+
+def _read(sample: bytes, codec: str) -> Hashes:
+    """The code points that *codec* makes of the sample."""
+    if codec in _TABLES and codec != "cp1258":
+        return _TABLES[codec].take(np.frombuffer(sample, np.uint8))
+    # windows-1258 has accents as characters of their own
+    return codepoints(unicodedata.normalize("NFC", sample.decode(codec, "replace")))
+
+
+def _counts(ngrams: NgramCounts, size: int) -> tuple[Hashes, Array]:
+    """The n-grams of *size*, in letters as `letters_of` has them, with their counts."""
+    grams, numbers = ngrams.sizes.get(size, (np.zeros((0, size), np.uint32), np.zeros(0, np.uint32)))
+    folded = letters_of(grams)
+    if np.array_equal(folded, grams):
+        return grams, numbers.astype(np.float32)
+    grams, places = np.unique(folded, axis=0, return_inverse=True)
+    return grams, np.bincount(places.ravel(), numbers).astype(np.float32)
 
 
 def _table(ngrams: NgramCounts) -> Array:
@@ -108,10 +273,7 @@ def _table(ngrams: NgramCounts) -> Array:
     shares, counts, logs = (np.zeros(1 << _BITS, np.float32) for _ in range(3))
     mask = np.uint32(len(logs) - 1)
     for size in range(1, _ORDER + 1):
-        if size not in ngrams.sizes:
-            continue
-        grams, integers = ngrams.sizes[size]
-        numbers = integers.astype(np.float32)
+        grams, numbers = _counts(ngrams, size)
         own = hash_rows(grams, size) & mask
         np.add.at(counts, own, numbers)
         if size == 1:
@@ -123,11 +285,3 @@ def _table(ngrams: NgramCounts) -> Array:
         logs[own] = found * (1 - _TRUST) ** (_ORDER - size)
     with np.errstate(divide="ignore"):
         return np.log(logs)
-
-
-def _others(text: str) -> float:
-    """Sum of log P of the non-ASCII characters of *text* that are neither letters nor marks."""
-    others = _OTHERS.findall(text)
-    usual = sum(1 for char in others if _USUAL.match(char))
-    marks = sum(1 for char in others if unicodedata.category(char)[0] == "M")
-    return usual * _USUAL_COST + (len(others) - usual - marks) * _ODD_COST

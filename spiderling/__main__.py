@@ -19,6 +19,7 @@ from scrapy.utils.project import ENVVAR, get_project_settings
 from spiderling import __version__, commands
 from spiderling.base.printing import nearest
 from spiderling.base.systems import refusal
+from spiderling.engine.command import print_lines
 from spiderling.engine.program import OwnCommand
 
 USAGE = 2
@@ -36,8 +37,6 @@ def main() -> None:
     name = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
     ours = [module.name for module in iter_modules(commands.__path__)]
     if name in ("", "help"):
-        from spiderling.engine.command import print_lines  # heavy, as all commands are
-
         print_lines(_overview(ours))
         return
     if "SpiderlingAddon" not in str(list(get_project_settings()["ADDONS"])):

@@ -48,6 +48,8 @@ _NO_MATCH = 0.1
 """Confidence that chardet gives an encoding without any evidence for it."""
 _META = re.compile(rb"""<(?:meta|\?xml)[^>]{0,500}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.I)
 _ASCII = bytes(range(0x80))
+_CONTROLS = bytes(code for code in range(0x20) if code not in b"\t\n\r\f\x1b")
+_DAMAGED = "\ufffd".encode()
 _NOT_LEADING = bytes(range(0xC2))
 """Bytes below those that begin a multi-byte sequence of UTF-8."""
 
@@ -182,6 +184,6 @@ def _telling(body: bytes) -> bytes:
 
 
 def _looks_like_text(text: str) -> bool:
-    sample = text[:_DETECT_BYTES]
-    odd = sum(1 for char in sample if char == "\ufffd" or (char < " " and char not in "\t\n\r\f\x1b"))
-    return odd <= _MAX_BAD_SHARE * len(sample)
+    sample = text[:_DETECT_BYTES].encode("utf-8", "replace")
+    odd = len(sample) - len(sample.translate(None, _CONTROLS)) + sample.count(_DAMAGED)
+    return odd <= _MAX_BAD_SHARE * len(text[:_DETECT_BYTES])

@@ -32,9 +32,11 @@ from spiderling.text.encoding.labels import MULTI_BYTE, SINGLE_BYTE, STANDARD, s
 from spiderling.text.ngrams import Array, Hashes, NgramCounts, codepoints, hash_rows, windows
 
 SAMPLE_BYTES = 4000
-"""Bytes of the sample: words with non-ASCII bytes; chosen."""
-_SEARCHED_BYTES = (32_000, 1_000_000)
-"""Bytes of a page that are searched for these words; the second if the first do not fill the sample; chosen."""
+"""Bytes of the sample: different words with non-ASCII bytes; chosen."""
+_SEARCHED_BYTES = 1_000_000
+"""Bytes of a page that are searched for these words; chosen."""
+_SEARCHED_PLACES = 16_000
+"""Non-ASCII bytes whose words are looked at: most words occur a few times; chosen."""
 _BITS = 18
 """Binary logarithm of the number of hashes in a table; chosen."""
 _ORDER = 3
@@ -83,17 +85,18 @@ class Fit(NamedTuple):
 
 
 def telling_words(body: bytes) -> bytes:
-    """The words of *body* with non-ASCII bytes, joined; the others are the same in every encoding.
+    """The words of *body* with non-ASCII bytes, each once, joined; the others are the same in every encoding.
 
     ASCII characters below "@", but digits, divide them; in legacy encodings these bytes are part of no other character.
+    A word that is repeated, as on every button, is no further evidence.
     """
-    found = b""
-    for size in _SEARCHED_BYTES:
-        words = body[:size].translate(_SEPARATORS).split()
-        found = b" ".join(word for word in words if not word.isascii())
-        if len(found) >= SAMPLE_BYTES or len(body) <= size:
-            break
-    return found[:SAMPLE_BYTES]
+    text = body[:_SEARCHED_BYTES].translate(_SEPARATORS)
+    data = np.frombuffer(text, np.uint8)
+    spaces = np.concatenate(([-1], np.flatnonzero(data == _EDGE[0]), [len(data)]))
+    places = np.searchsorted(spaces, np.flatnonzero(data >= len(_ASCII))[:_SEARCHED_PLACES])
+    places = places[np.flatnonzero(np.diff(places, prepend=0))]  # each word once
+    spans = zip((spaces[places - 1] + 1).tolist(), spaces[places].tolist(), strict=True)
+    return b" ".join(dict.fromkeys(text[begin:end] for begin, end in spans))[:SAMPLE_BYTES]
 
 
 @dataclass(slots=True)

@@ -60,7 +60,7 @@ _MAX_DISTANCE = 65535
 
 
 class HostStates:
-    """State, distance, length of the queue and more of every host, by id, in 12 bytes a host."""
+    """State, distance, length of the queue and more of every host, by id, in 10 bytes a host."""
 
     def __init__(self) -> None:
         self._states = array("B", [_CODES[HostState.EXHAUSTED]])  # no host has the id 0
@@ -73,15 +73,12 @@ class HostStates:
         """Rank of each host's best URL when `ranks` was computed; 255: unknown."""
         self.preferred = bytearray(1)
         """Whether each host is under a preferred top-level domain."""
-        self.domains = array("H", [0])
-        """16 bits of the hash of each host's registrable domain (`domain_mark`); 0: not computed yet."""
         self._tally = [0] * len(_STATES)
 
     def add_host(
-        self, state: HostState, distance: int, queued: int = 0, preferred: bool = False, rank: int = 0, domain: int = 0
+        self, state: HostState, distance: int, queued: int = 0, preferred: bool = False, rank: int = 0
     ) -> None:
         """Add the host of the next id."""
-        self.domains.append(domain)
         self.preferred.append(preferred)
         self.ranks.append(rank)
         self.heads.append(0)
@@ -97,7 +94,6 @@ class HostStates:
         self._distances.extend([min(distance, _MAX_DISTANCE) for distance in columns.distances])
         self.queued.extend(columns.queued)
         self.preferred.extend(preferred)
-        self.domains.frombytes(bytes(self.domains.itemsize * len(codes)))
         self.ranks.extend(bytes([rank]) * len(codes))
         self.heads.extend(b"\xff" * len(codes))
         for code, number in Counter(codes).items():

@@ -7,33 +7,24 @@ host comes back to the end of the line.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 from spiderling.frontier.hosts.ranks import RANKS
 from spiderling.frontier.scheduling.backlog import Backlog
 from spiderling.frontier.scheduling.shares import Group
 
-_LOOKS = 256
-"""Hosts that one ``pop`` sets apart at most (chosen: the event loop is not held up)."""
-
 
 class FairBacklog:
     """A ``Backlog`` in which a group waits apart while it holds its share of places."""
 
-    def __init__(
-        self, new_line: Callable[[], Backlog], domain_of: Callable[[int], int], is_full: Callable[[Group, int], bool]
-    ) -> None:
+    def __init__(self, new_line: Callable[[], Backlog], is_full: Callable[[Group, int], bool]) -> None:
         """*is_full*: whether a group, with a number of further places, would hold its share."""
         self._new_line = new_line
-        self._domain_of = domain_of
         self._is_full = is_full
         self._line = new_line()
         self._apart: dict[Group, Backlog] = {}
         self._called: dict[int, Group] = {}
         """Id of a host that has come back into the line -> the group with which it waited apart."""
-        self._number_called: Counter[Group] = Counter()
-        """How many hosts of each group have come back and stand in the line."""
 
     def __len__(self) -> int:
         return len(self._line) + sum(map(len, self._apart.values()))
@@ -59,20 +50,12 @@ class FairBacklog:
         line.push(host_id, due, now)
 
     def pop(self, now: float) -> int | None:
-        """Take out the next host of the line; None if it is empty, or _LOOKS hosts were set apart."""
-        for _ in range(_LOOKS):
-            self._call(now)
-            if (host_id := self._line.pop(now)) is None:
-                return None
-            if (called := self._called.pop(host_id, None)) is not None:
-                self._number_called[called] -= 1
-                if not self._number_called[called]:
-                    del self._number_called[called]
-            domain = self._domain_of(host_id)
-            if not self._is_full(domain, 0):
-                return host_id
-            self.set_apart(domain, host_id, now, now)
-        return None
+        """Take out the next host of the line; None if it is empty."""
+        self._call(now)
+        host_id = self._line.pop(now)
+        if host_id is not None:
+            self._called.pop(host_id, None)
+        return host_id
 
     def pop_apart(self, now: float) -> int | None:
         """Take out a host that waits apart, for a place that no host in the line needs; groups take turns."""
@@ -91,10 +74,9 @@ class FairBacklog:
             return
         group = next(iter(self._apart))
         line = self._apart.pop(group)
-        if not self._is_full(group, self._number_called[group]) and (host_id := line.pop(now)) is not None:
-            if host_id not in self._called:
-                self._called[host_id] = group
-                self._number_called[group] += 1
+        called = list(self._called.values()).count(group)
+        if not self._is_full(group, called) and (host_id := line.pop(now)) is not None:
+            self._called[host_id] = group
             self._line.push(host_id, now, now)
         if len(line):
             self._apart[group] = line

@@ -73,7 +73,6 @@ class Schedule:
         self._places = Places(options.active_hosts, options.max_share)
         self._backlog = FairBacklog(
             lambda: Backlog(hosts.states.preferred.__getitem__, ranks.__getitem__, draw),
-            hosts.states.domains.__getitem__,
             self._places.is_full,
         )
         self._names = Names(options, allows)

@@ -6,7 +6,7 @@ other, but they stand on one address or under one domain.  Each request counts f
 any other group is due.  When none is, it is served at full pace, and that is not held against it (workbench.py).
 This is a token bucket whose clock is the number of requests (ITU-T I.371, the generic cell rate algorithm).
 
-A domain is identified by 16 bits of its name's hash, two bytes for every host (``HostStates.domains``), so one in
+A domain is identified by 16 bits of its name's hash (``Host.domain``), so one in
 65,536 hosts is taken for one of a farm.
 """
 

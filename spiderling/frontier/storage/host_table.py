@@ -125,7 +125,7 @@ class HostTable:
         """Add a host; returns its id.  Raises OverflowError beyond 16.7 million hosts."""
         if len(self) >= MAX_HOST_ID:
             raise OverflowError(f"more than {MAX_HOST_ID} hosts in one crawl")
-        self.states.add_host(HostState.EXHAUSTED, distance, preferred=self._prefers(name), domain=domain_mark(name))
+        self.states.add_host(HostState.EXHAUSTED, distance, preferred=self._prefers(name))
         self._names.add_name(name)
         host_id = len(self)
         self._new_names[host_id] = name
@@ -257,10 +257,7 @@ class HostTable:
     def _enter(self, host: Host) -> None:
         self._live[host.id] = host
         self._idle.add(host)
-        domains = self.states.domains
-        if not domains[host.id]:
-            domains[host.id] = domain_mark(host.name)
-        host.domain = domains[host.id]
+        host.domain = domain_mark(host.name)
 
 
 # -- rows of the store

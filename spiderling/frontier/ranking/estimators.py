@@ -5,7 +5,7 @@ that paper are host yield, quality of the linking page, block of the link, and t
 others are our own.
 
 An estimator returns -1 to 1, and 0 if it knows nothing.  worth.py adds them up with weights and makes the sum a rank.
-An estimator has no branches, so that it also works with arrays, which have an entry for each link of a page.
+An estimator has no branches, since it works on arrays, which have an entry for each link of a page.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Cues:
     quality: Signal = 0.0
     """``page_quality`` of the linking page."""
     block: Signal = 0.0
-    """Probability that the link is in running text, 0 to 1."""
+    """1 in running text, else -1: the likelier case is taken as certain, as in Schäfer et al. 2014, Table 3."""
     host: Signal = 0.0
     """Yield rate of the target's host compared with the whole crawl's, -1 to 1."""
     trust: Signal = 0.0
@@ -62,25 +62,18 @@ def page_quality(reason: Reason, relevant: bool, badness: float) -> float:
     return quality - 0.5 * min(badness / _WORST_BADNESS, 1.0) if reason is Reason.KEPT else quality
 
 
-def _stands_in_text(cues: Cues) -> Signal:
-    """1 or -1: the likelier case is taken as certain, as in Schäfer et al. 2014, Table 3."""
-    return 2.0 * (cues.block >= 0.5) - 1.0
-
-
 ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
     "host": (lambda cues: cues.host * cues.trust, 3.0),
     "language": (lambda cues: cues.language, 2.0),
     "section": (lambda cues: cues.section, 1.5),
     "page-inside": (lambda cues: cues.quality * cues.same_host, 0.7),
     "page-outside": (lambda cues: cues.quality * (1.0 - cues.trust) * (1.0 - cues.same_host), 1.5),
-    "block-inside": (lambda cues: _stands_in_text(cues) * cues.same_host, 0.8),
-    "block-outside": (lambda cues: _stands_in_text(cues) * (1.0 - cues.same_host), 0.8),
+    "block-inside": (lambda cues: cues.block * cues.same_host, 0.8),
+    "block-outside": (lambda cues: cues.block * (1.0 - cues.same_host), 0.8),
     "url": (lambda cues: cues.url, 1.5),
     "hreflang": (lambda cues: cues.said, 1.0),
 }
 """Name -> estimator, and its weight in log-odds (chosen)."""
-OF_HOST = frozenset({"host", "language", "page-inside", "page-outside"})
-"""Estimators that are the same for all links of a page to one host."""
 HIGHEST_WEIGHT = 8.0
 """The highest weight that a user may set (chosen)."""
 

@@ -38,9 +38,11 @@ class HostLanguages:
     def __init__(self) -> None:
         self._hosts: dict[int, list[int]] = {}
         self._pages = [1, 1]
+        self.mean = 0.5
+        """The share of wanted pages in the whole crawl."""
         self._differ = self._pairs = 0.0
-        self._prior: tuple[float, float] | None = None
-        """``prior_pages`` and ``mean``, if they were computed since the last page."""
+        self._prior: float | None = None
+        """``prior_pages``, if they were computed since the last page."""
 
     def count_page(self, host_id: int, is_wanted: bool) -> None:
         """Count a page of the host."""
@@ -51,13 +53,9 @@ class HostLanguages:
             self._pairs += 1.0
         seen[not is_wanted] += 1
         self._pages[not is_wanted] += 1
+        self.mean = self._pages[0] / sum(self._pages)
         if len(self._hosts) > _MOST_HOSTS:
             del self._hosts[next(iter(self._hosts))]
-
-    @property
-    def mean(self) -> float:
-        """The share of wanted pages in the whole crawl."""
-        return self._pages[0] / sum(self._pages)
 
     @property
     def prior_pages(self) -> float:
@@ -73,9 +71,8 @@ class HostLanguages:
         if seen is None:
             return None
         if self._prior is None:
-            self._prior = (self.prior_pages, self.mean)
-        prior, mean = self._prior
-        return (seen[0] + prior * mean) / (seen[0] + seen[1] + prior)
+            self._prior = self.prior_pages
+        return (seen[0] + self._prior * self.mean) / (seen[0] + seen[1] + self._prior)
 
     def foreign_pages(self, host_id: int) -> int:
         """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
@@ -96,6 +93,7 @@ class HostLanguages:
         self._pages = counts.pop(0)
         if not (min(self._pages) > 0 and max(map(max, counts), default=0) <= max(self._pages) < _MOST_PAGES):
             raise ValueError("hosts that are none")
+        self.mean = self._pages[0] / sum(self._pages)
         self._differ, self._pairs = spread.tolist()
         if not 0 <= self._differ <= self._pairs < _MOST_PAGES:
             raise ValueError("a spread that is none")

@@ -13,10 +13,10 @@ from spiderling.base.link_batch import FOREIGN, WANTED, WORDS, LinkBatch
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import PREFIXES, CanonicalUrl, name_of, url_hash
 
-_SHARES = np.arange(256) / 255
-_SAID = [bool(flags & WANTED) - bool(flags & FOREIGN) for flags in range(256)]
+_BLOCKS = np.where(np.arange(256) / 255 >= 0.5, 1.0, -1.0)
+"""Score of a link's block -> ``Cues.block``."""
+_SAID = np.array([bool(flags & WANTED) - bool(flags & FOREIGN) for flags in range(256)])
 """Flags of a link -> ``Cues.said``."""
-_SAID_OF = np.array(_SAID)
 
 
 class FoundLink(NamedTuple):
@@ -85,14 +85,6 @@ class NewLinks:
             path = self.lines[at].decode("ascii")
             yield FoundLink(origin, name, path, self._ids[numbers[at]], *batch.cues(at))
 
-    def rows(self) -> Iterator[tuple[int, int, float, int, Sequence[int]]]:
-        """For each link its ``parts``, then as in Cues block and said, then the words of its URL."""
-        batch = self._batch
-        words = array("H", batch.words)
-        for at, (host_id, section) in zip(self.places, self.parts(), strict=True):
-            block = batch.scores[at] / 255
-            yield host_id, section, block, _SAID[batch.flags[at]], words[WORDS * at : WORDS * (at + 1)]
-
     def parts(self) -> list[tuple[int, int]]:
         """For each link the id of its host and the section of its path."""
         ids = self._ids
@@ -104,6 +96,6 @@ class NewLinks:
         """``block`` and ``said`` of Cues, and the words of the URL, as columns with an entry for each link."""
         batch = self._batch
         places = np.array(self.places)
-        blocks = _SHARES.take(np.frombuffer(batch.scores, np.uint8).take(places))
-        said = _SAID_OF.take(np.frombuffer(batch.flags, np.uint8).take(places))
+        blocks = _BLOCKS.take(np.frombuffer(batch.scores, np.uint8).take(places))
+        said = _SAID.take(np.frombuffer(batch.flags, np.uint8).take(places))
         return blocks, said, np.frombuffer(batch.words, np.uint16).reshape(-1, WORDS).take(places, 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,32 +82,14 @@ class UrlWords:
         for place in np.flatnonzero(np.array(good) + np.array(bad)).tolist():
             self._count(good, place, 0.0)
 
-    def guesser(self) -> Callable[..., float]:
-        """The function that guesses the language of a URL: from -1 (not wanted) to 1.
-
-        It takes the words of the URL and *doubt*, 0 to 1, the weight of the words of the host's name: a known host
-        tells more than its name, but its paths may still lead to several languages.  The guess is the sum of the words'
-        log-odds.  The function is valid until the next page is counted.
-        """
-        table = self._odds
-        bias = math.log(self._pages[1] / self._pages[0])
-
-        def guess(words: Sequence[int], doubt: float) -> float:
-            odds = 0.0
-            weight = doubt
-            for at, word in enumerate(words):
-                if at == OF_NAME:
-                    weight = 1.0
-                if word:
-                    odds += weight * (table[2 * word] + bias * table[2 * word + 1])
-            return max(-1.0, min(1.0, odds / _SURE))
-
-        return guess
-
     def guesses(self, words: NDArray[np.uint16], doubts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The guesses of ``guesser`` for many URLs; each row of *words* has the words of one."""
+        """The languages guessed of URLs, each from -1 (not wanted) to 1; each row of *words* has the words of one.
+
+        A guess is the sum of the words' log-odds.  *doubts*, 0 to 1, are the weights of the words of the hosts' names:
+        a known host tells more than its name, but its paths may still lead to several languages.
+        """
         found = self._columns.take(words)
-        sums = found[:, :OF_NAME].sum(1) * doubts + found[:, OF_NAME:].sum(1)
+        sums = np.add.reduce(found[:, :OF_NAME], 1) * doubts + np.add.reduce(found[:, OF_NAME:], 1)
         odds = sums.real + math.log(self._pages[1] / self._pages[0]) * sums.imag
         guesses: NDArray[np.float64] = np.minimum(np.maximum(odds / _SURE, -1.0), 1.0)
         return guesses

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import name_of
 from spiderling.frontier.hosts.ranks import LAST_RANK
-from spiderling.frontier.ranking.estimators import ESTIMATORS, OF_HOST, Cues, page_quality
+from spiderling.frontier.ranking.estimators import ESTIMATORS, Cues, page_quality
 from spiderling.frontier.ranking.host_languages import HostLanguages
 from spiderling.frontier.ranking.notes import Note, Notes
 from spiderling.frontier.ranking.url_words import UrlWords
@@ -60,17 +59,10 @@ _BEST = math.log(6.0)
 """The logarithm of (the least yield rate that a link of rank 1 promises / that of fruitful hosts) (chosen)."""
 _STEP = math.log(1.7)
 """The logarithm of (what a rank promises / what the next worse one does) (chosen)."""
-_LEAST = [math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)]
+_LEAST = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
 """For each rank from 1 on: the yield rate of fruitful hosts / the least that a link of that rank promises."""
-_FEW = 12
-"""Links of a page up to which they are ranked one by one; with more, numpy is faster (measured)."""
-_Hosts = dict[int, tuple[bool, float, float]]
-"""Id of a host -> what is the same for all links of a page to it: ``same_host`` and ``trust`` of Cues, and the weighted
-sum of the estimators in OF_HOST and the bias."""
 _SECTION = Struct("=3d")
 """A section: ``section`` of Cues, kept and downloaded bytes."""
-_CUE = Struct("=d")
-"""The first value of `_SECTION`."""
 _NOTHING = bytes(_SECTION.size)
 
 
@@ -90,9 +82,7 @@ class Worth:
         *top_level_domains*, is guessed to be in a wanted language.
         """
         self._crawl = crawl
-        weighed = [(name, weights[name], ESTIMATORS[name][0]) for name in ESTIMATORS if weights.get(name)]
-        self._of_hosts = [(weight, of) for name, weight, of in weighed if name in OF_HOST]
-        self._of_links = [(weight, of) for name, weight, of in weighed if name not in OF_HOST]
+        self._estimators = [(weights[name], of) for name, (of, _) in ESTIMATORS.items() if weights.get(name)]
         self._known = tuple(languages), tuple(top_level_domains)
         self.forget()
         self.notes = Notes(self)
@@ -138,49 +128,31 @@ class Worth:
 
     def ranks(self, page: LinkingPage, links: NewLinks) -> list[int]:
         """The ranks of *links*, which are those of *page*."""
-        quality = page_quality(page.reason, page.is_relevant, page.badness)
-        cues = Cues(quality=quality)
-        hosts: _Hosts = {}
-        usual = self.usual
-        for host_id, _ in links.parts():
-            if host_id not in hosts:
-                cues.same_host = host_id == page.host.id
-                cues.language = self._of_language(host_id)
-                cues.host, cues.trust = self._of_host(host_id, usual)
-                odds = _BIAS + sum([weight * estimator(cues) for weight, estimator in self._of_hosts])
-                hosts[host_id] = cues.same_host, cues.trust, odds
-        rank = self._singly if len(links) <= _FEW else self._side_by_side
-        return rank(links, cues, hosts, self.fruitful)
-
-    def _singly(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
-        guess = self._words.guesser()
-        ranks = []
-        for host_id, section, cues.block, cues.said, words in links.rows():
-            cues.same_host, cues.trust, odds = hosts[host_id]
-            (cues.section,) = _CUE.unpack_from(self._sections.get(host_id << 32 | section, _NOTHING))
-            cues.url = guess(words, 1.0 - cues.trust)
-            odds += sum([weight * estimator(cues) for weight, estimator in self._of_links])
-            ranks.append(bisect_left(_LEAST, fruitful + fruitful * math.exp(-odds)) + 1)
-        return ranks
-
-    def _side_by_side(self, links: NewLinks, cues: Cues, hosts: _Hosts, fruitful: float) -> list[int]:
         keys = links.parts()
-        of_hosts = [cue for host_id, _ in keys for cue in hosts[host_id]]
-        cues.same_host, cues.trust, odds = np.array(of_hosts).reshape(-1, 3).T
-        told = b"".join([self._sections.get(i << 32 | section, _NOTHING) for i, section in keys])
+        hosts: dict[int, tuple[float, ...]] = {}
+        usual = self.usual
+        young = _YOUNG_PAGES * self.page_bytes
+        for host_id, _ in keys:
+            if host_id not in hosts:
+                worth, trust = self._of_host(host_id, usual, young)
+                hosts[host_id] = host_id == page.host.id, worth, trust, self._of_language(host_id)
+        cues = Cues(quality=page_quality(page.reason, page.is_relevant, page.badness))
+        cues.same_host, cues.host, cues.trust, cues.language = np.array([hosts[host_id] for host_id, _ in keys]).T
+        told = b"".join([self._sections.get(host_id << 32 | section, _NOTHING) for host_id, section in keys])
         cues.section = np.frombuffer(told).reshape(-1, 3)[:, 0]
         cues.block, cues.said, words = links.columns()
         cues.url = self._words.guesses(words, 1.0 - cues.trust)
-        odds = odds + sum(weight * estimator(cues) for weight, estimator in self._of_links)
-        return (np.searchsorted(_LEAST, fruitful + fruitful * np.exp(-odds)) + 1).tolist()  # type: ignore[no-any-return]
+        odds = sum([weight * estimator(cues) for weight, estimator in self._estimators], _BIAS)
+        fruitful = self.fruitful
+        ranks: list[int] = (_LEAST.searchsorted(fruitful + fruitful * np.exp(-odds)) + 1).tolist()
+        return ranks
 
-    def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
-        """``Cues.host`` and ``Cues.trust`` of a host."""
+    def _of_host(self, host_id: int, usual: float, young: float) -> tuple[float, float]:
+        """``Cues.host`` and ``Cues.trust`` of a host; *young*: `_YOUNG_PAGES` in bytes."""
         account = self._crawl.account_at_hand(host_id) if host_id else None
         if account is None:
             rank = self._crawl.rank_of_host(host_id) if host_id else 5
             return (5 - max(rank, 1)) / 4, 0.5 if host_id else 0.0
-        young = _YOUNG_PAGES * self.page_bytes
         given = (account.kept_bytes + young * usual) / (account.downloaded_bytes + young)
         return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + young)
 

@@ -2,8 +2,9 @@
 
 The set is a hash table with open addressing, in 256 parts that grow one at a time.
 
-Each part is an array with linear probing.  A key's place is proportional to the key, so the keys lie in order and a
-part can be built from sorted keys in one pass.  Only one part grows at a time: of 10^7 keys it holds 40,000, which
+Each part is an array with linear probing.  A key's place is proportional to the key, and the keys lie in order (Amble &
+Knuth 1974).  So a search ends at the first larger key, and a part can be built from sorted keys in one pass.  Only one
+part grows at a time: of 10^7 keys it holds 40,000, which
 takes about a millisecond, so no insertion holds up the event loop.  A key takes 10 to 11.8 bytes (load .8 to .68).
 """
 
@@ -56,11 +57,9 @@ class KeyTable:
         part = key >> _PART_SHIFT
         cells = self._cells[part]
         place = (key >> _PLACE_SHIFT & _PLACE_MASK) * self._sizes[part] >> 32
-        while found := cells[place]:
-            if found == key:
-                return True
+        while 0 < (found := cells[place]) < key:
             place += 1
-        return False
+        return found == key
 
     def add(self, key: int) -> bool:
         """Add *key*; True if it was not there."""
@@ -77,15 +76,19 @@ class KeyTable:
             part = key >> _PART_SHIFT
             cells = all_cells[part]
             place = (key >> _PLACE_SHIFT & _PLACE_MASK) * sizes[part] >> 32
-            while (found := cells[place]) and found != key:
+            while 0 < (found := cells[place]) < key:
                 place += 1
-            if found:
+            if found == key:
                 known.append(at)
                 continue
+            end = place
+            while cells[end]:
+                end += 1
+            cells[place + 1 : end + 1] = cells[place:end]
             cells[place] = key
             used[part] += 1
-            if used[part] > limits[part] or place == len(cells) - 1:
-                self._build(part, np.sort(self.keys_of(part)))
+            if used[part] > limits[part] or end == len(cells) - 1:
+                self._build(part, self.keys_of(part))
         return known
 
     def missing(self, keys: Keys) -> list[int]:
@@ -96,11 +99,10 @@ class KeyTable:
         missing = []
         for at, (key, part, place) in enumerate(zip(keys.tolist(), parts.tolist(), wanted.tolist(), strict=True)):
             cells = all_cells[part]
-            while (found := cells[place]) != key:
-                if not found:
-                    missing.append(at)
-                    break
+            while 0 < (found := cells[place]) < key:
                 place += 1
+            if found != key:
+                missing.append(at)
         return missing
 
     def values(self, prefix: int) -> Iterator[int]:
@@ -108,7 +110,7 @@ class KeyTable:
         part = prefix >> 32
         cells = self._cells[part]
         place = (prefix & _PLACE_MASK) * self._sizes[part] >> 32
-        while found := cells[place]:
+        while (found := cells[place]) and found >> _PLACE_SHIFT <= prefix:
             if found >> _PLACE_SHIFT == prefix:
                 yield found & 0xFFFFFF
             place += 1
@@ -122,7 +124,7 @@ class KeyTable:
                 self._build(part, np.sort(np.concatenate([self.keys_of(part), more])) if self._used[part] else more)
 
     def keys_of(self, part: int) -> Keys:
-        """The keys of one part; neighbours may be out of order."""
+        """The keys of one part, in order."""
         cells = np.frombuffer(self._cells[part], np.uint64)
         keys: Keys = cells[cells != 0]
         return keys

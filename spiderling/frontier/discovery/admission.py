@@ -48,8 +48,6 @@ class Admission:
         self.is_blocked: Callable[[str], bool] = lambda name: False
         """Whether the user blocked a host of this name."""
         self._is_wanted: Callable[[str], bool] = lambda name: True
-        self._takes_all = options.follow == "all" and not options.tlds
-        """Whether no host is out of scope."""
 
     def accept(self, mention: Mention) -> int | Reason:
         """The id of the host in whose queue the URL now waits; or the Reason why it was refused or ended at once."""
@@ -99,8 +97,6 @@ class Admission:
 
     def gate(self, name: str, host_id: int, distance: int) -> tuple[Reason | None, Reason | None]:
         """(Reason why all http links to a host are refused, or None; the same for https); *host_id* 0: a new one."""
-        if host_id and self._takes_all and distance <= self._max_distance and ":" not in name:
-            return self._of_usual_ports
         reason = self._astray(name, host_id, False) or self._scope.refusal_of_name(name)
         if reason is None and distance > self._max_distance:
             reason = Reason.TOO_FAR
@@ -116,7 +112,6 @@ class Admission:
     def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
         """See ``Frontier.crawl_only``."""
         self._is_wanted = is_wanted
-        self._takes_all = False
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:
         """Why *target* would be refused even as a seed, whatever is known of hosts and URLs; None if it would not."""

@@ -10,6 +10,7 @@ flushed.  Until the flush is committed, its chunks are read from memory.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -64,7 +65,7 @@ class Queues:
         self._draw = draw
         self._states = states
         self._heads: dict[int, Head] = {}
-        self._tails: dict[int, list[bytes]] = {}
+        self._tails: defaultdict[int, list[bytes]] = defaultdict(list)
         """Slot -> lines."""
         self._in_tails = 0
         """Number of lines in all tails."""
@@ -83,7 +84,7 @@ class Queues:
 
     def load_tails(self, tails: dict[int, list[bytes]], generation: int) -> None:
         """After a restart: the *tails* that the store's log held, and the number of the last flush."""
-        self._tails = tails
+        self._tails.update(tails)
         self._in_tails = sum(map(len, tails.values()))
         self.generation = self._committed = generation
 
@@ -122,24 +123,16 @@ class Queues:
     def push_all(self, host_id: int, queue_lines: Sequence[tuple[int, bytes, object]]) -> None:
         """``push`` for URLs of one host: (rank, line, anything)."""
         tails = self._tails
-        added = self._changes.added
         first = host_id << BAND_BITS
-        best = 1 << 62  # above any slot
-        for rank, line, _ in queue_lines:
-            slot = first | rank
-            tail = tails.get(slot)
-            if tail is None:
-                tails[slot] = [line]
-            else:
-                tail.append(line)
-            added.append((slot, line))
-            if slot < best:
-                best = slot
-        self._in_tails += len(queue_lines)
-        self._states.queued[host_id] += len(queue_lines)
+        added = [(first | rank, line) for rank, line, _ in queue_lines]
+        for slot, line in added:
+            tails[slot].append(line)
+        self._changes.added.extend(added)
+        self._in_tails += len(added)
+        self._states.queued[host_id] += len(added)
         self._grown.add(host_id)
         head = self._heads.get(host_id)
-        if head is not None and head.next_slot is not None and best < head.next_slot:
+        if head is not None and head.next_slot is not None and min(added)[0] < head.next_slot:
             head.next_up = head.next_slot = None
 
     def push_front(self, url: QueuedUrl) -> None:
@@ -290,7 +283,7 @@ class Queues:
             return changes, grown
         self.generation += 1
         self._flushing = self._tails
-        self._tails = {}
+        self._tails = defaultdict(list)
         self._in_tails = 0
         for head in self._heads.values():  # what was in a tail is in a chunk now
             head.next_up = head.next_slot = None

@@ -79,6 +79,7 @@ class Reason(Enum):
     UNDECODABLE = ("undecodable", "the bytes could not be decoded to text")
     WORKER_CRASH = ("worker-crash", "the page killed or hung a text worker")
     BOILERPLATE_ONLY = ("boilerplate-only", "no paragraph of running text")
+    NEEDS_SCRIPT = ("needs-script", "the page shows no text until a script has filled it, which is not run here")
     WRONG_LANGUAGE = ("wrong-language", "not in an accepted language")
     BAD_QUALITY = ("bad-quality", "too short, or too few function words for a text")
     NOINDEX = ("noindex", "the page asks not to be indexed, or not any more")

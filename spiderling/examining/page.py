@@ -151,6 +151,7 @@ def render(task: Task, page: Page, verdict: str, width: int, said: Sequence[Stat
         "badness": f"{page.badness:.1f}",
         "clean text": f"{page.clean_bytes:,} bytes, {page.words:,} words, {kept} of {len(page.paragraphs)} paragraphs",
         "links": _links(page),
+        "from JSON": page.text_source,
         "licence": page.licence,
         "opt-outs": ", ".join(map(str, said)) or "none",
     }

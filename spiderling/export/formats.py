@@ -44,7 +44,9 @@ COLUMNS = {
     "text": "text",
     **dict.fromkeys(("words", "length", "distance"), "int"),
     "crawl_date": "time",
-    **dict.fromkeys(("published", "modified", "file_type", "enc_declared", "enc_detected", "ip", "tls"), "string"),
+    **dict.fromkeys(
+        ("published", "modified", "file_type", "text_source", "enc_declared", "enc_detected", "ip", "tls"), "string"
+    ),
     **dict.fromkeys(("licence", "optout", "translated"), "string"),
     **dict.fromkeys(("yield", "badness", "known_share", "seen_share", "stopword_share", "sentence_words"), "float"),
     **dict.fromkeys(("repeated_share", "digit_share", "symbol_share", "good_share", "packed_share"), "float"),

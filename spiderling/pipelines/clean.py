@@ -71,7 +71,7 @@ class CleanPipeline(Component):
             await self._workers.stop()
 
     async def process_item(self, item: Any) -> Any:
-        """Fill ``item.page``; raises DropPage(WORKER_CRASH, NOINDEX, OPTED_OUT, UNDECODABLE or BOILERPLATE_ONLY).
+        """Fill ``item.page``; raises DropPage with WORKER_CRASH, or a reason of `obey_opt_outs` or `check_text`.
 
         If no worker can be had, stops the crawl and raises PutBack; for archives raises the SpiderlingError.
         """
@@ -95,9 +95,11 @@ class CleanPipeline(Component):
 
 
 def check_text(page: Page) -> None:
-    """Raise DropPage(UNDECODABLE or BOILERPLATE_ONLY) for a page without running text."""
+    """Raise DropPage(UNDECODABLE, NEEDS_SCRIPT or BOILERPLATE_ONLY) for a page without running text."""
     if page.encoding_detected is None:
         raise DropPage(Reason.UNDECODABLE)
+    if page.needs_script:
+        raise DropPage(Reason.NEEDS_SCRIPT)
     if not page.has_text:
         raise DropPage(Reason.BOILERPLATE_ONLY)
 

@@ -45,6 +45,8 @@ _CAUSES = {
     "SPIDERLING_MAX_DISTANCE spare them",
     Reason.BOILERPLATE_ONLY: "pages without running text: usual for home pages and hubs; a stricter yield profile "
     "leaves hosts of nothing else sooner",
+    Reason.NEEDS_SCRIPT: "pages that only a browser fills: no script is run here; their sitemaps and "
+    "feeds may name pages that hold text",
     Reason.BAD_QUALITY: "pages with too little or poor text: look at some with 'scrapy inspect JOBDIR url URL' before "
     "the thresholds of quality are made milder",
     Reason.HTTP_ERROR: "error answers: many may come from old seeds or from hosts that shut crawlers out",

@@ -2,6 +2,7 @@
 
 `process` in cleaning.py is the entry point. The modules:
 
+    embedded/        text in the JSON of pages that show little
     encoding/        bytes -> text: labels are only evidence, the spelling decides
     html/            one pass over a page: blocks of text, links, metadata
     boilerplate/     which blocks are running text: by a fitted model, jusText's rules, or the justext package

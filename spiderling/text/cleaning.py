@@ -11,9 +11,11 @@ import xxhash
 
 from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
 from spiderling.text.boilerplate.model import bundled
-from spiderling.text.boilerplate.rules import GOOD, Rules, choose, classify, length_scale, rules_for, stock
+from spiderling.text.boilerplate.rules import BAD, GOOD, Rules, choose, classify, length_scale, rules_for, stock
 from spiderling.text.declared import WEIGHT, declared_language, fill_head, language_of_tag, lswc_among
 from spiderling.text.documents.document import Document
+from spiderling.text.embedded import LEAST_CHARS, SHORT_CHARS, embedded_text
+from spiderling.text.embedded.shell import is_shell
 from spiderling.text.encoding.detect import decode
 from spiderling.text.html.blocks import MAX_LINKS, Block, Parsed, named_tuples
 from spiderling.text.html.links import resolve
@@ -55,11 +57,47 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
         parsed = parse(recoded)
         fill_head(page, parsed, url)
         scores = _Judge(page, models, options).judge(text, parsed.blocks, parsed.tree)
+        if _good_chars(page) < SHORT_CHARS:
+            page, parsed, scores = _with_embedded((page, parsed, scores), recoded, text, models, options)
         _links(page, parsed, url, options, scores)
     clean = _measured(page, options, url)
     if text is not None and clean and page.language is not None:
         page.quality = with_spam_signs(page, clean, text, url, models[page.language])
     return page
+
+
+_Judged = tuple[Page, Parsed, "list[float] | None"]
+
+
+def _with_embedded(judged: _Judged, html: bytes, text: str, models: LanguageModels, options: TextOptions) -> _Judged:
+    """The page with the text in its JSON behind its own, judged together; *judged* if there is no such good text.
+
+    *html* are the bytes of *text*.
+    """
+    page, parsed, _ = judged
+    before = _good_chars(page)
+    found = embedded_text(html, parsed.blocks, before)
+    if found is not None:
+        longer = replace(page, text_source=found.source)
+        both = parse(html + found.html)
+        scores = _Judge(longer, models, options).judge(text + found.html.decode(), both.blocks, both.tree)
+        _drop_repeats(longer, len(parsed.blocks))
+        if _good_chars(longer) >= before + LEAST_CHARS:
+            return longer, both, scores
+    page.needs_script = is_shell(html, parsed.blocks)
+    return judged
+
+
+def _drop_repeats(page: Page, start: int) -> None:
+    """Make the paragraphs from number *start* on bad that repeat a good one before: teasers begin texts."""
+    shown = {paragraph.text for paragraph in page.paragraphs[:start] if paragraph.cls == GOOD}
+    for index, paragraph in enumerate(page.paragraphs[start:], start):
+        if paragraph.text in shown:
+            page.paragraphs[index] = paragraph._replace(cls=BAD, kept=False)
+
+
+def _good_chars(page: Page) -> int:
+    return sum([len(paragraph.text) for paragraph in page.paragraphs if paragraph.cls == GOOD])
 
 
 def measure_clean(page: Page) -> str:

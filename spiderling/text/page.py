@@ -159,6 +159,10 @@ class Page:
     """White-space separated words of the clean text."""
     has_text: bool = False
     """Whether a paragraph is good, kept or not."""
+    text_source: str = ""
+    """Where in the page text was found that no element holds: a value of `embedded.scripts.SOURCES`, '' for nowhere."""
+    needs_script: bool = False
+    """Whether the page shows nothing until a script has filled it, and its JSON holds no text either."""
     shingles: Shingles = NO_SHINGLES
     """Shingles of the kept paragraphs (text/shingles.py); empty unless `TextOptions.with_shingles`."""
 

@@ -35,7 +35,7 @@ from spiderling.frontier.hosts.host import Host, HostState
 from spiderling.frontier.storage.host_table import HostTable
 
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
-_WITHOUT_TEXT = frozenset({Reason.BOILERPLATE_ONLY, Reason.BAD_QUALITY})
+_WITHOUT_TEXT = frozenset({Reason.BOILERPLATE_ONLY, Reason.NEEDS_SCRIPT, Reason.BAD_QUALITY})
 _NOVELTY = 2
 """Fruitless pages that one with something new outweighs.  Chosen."""
 _WIDE = 2

@@ -24,6 +24,7 @@ _QUALITY = {
     Reason.NEAR_DUPLICATE: 0.2,
     Reason.BAD_QUALITY: 0.2,
     Reason.BOILERPLATE_ONLY: 0.2,  # home pages and hubs lead to the articles
+    Reason.NEEDS_SCRIPT: 0.2,
     Reason.WRONG_LANGUAGE: -1.0,
 }
 """Quality of a page, as a cue for its links, by how the page ended (chosen)."""

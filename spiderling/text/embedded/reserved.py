@@ -1,0 +1,83 @@
+"""Whether a page says that its text is not free, so that what its JSON holds behind a paywall is not taken.
+
+Sources: schema.org/isAccessibleForFree, false for an article or, by hasPart, for a part of it, in JSON-LD, microdata
+or RDFa; article:content_tier of the Open Graph protocol (locked, metered); a notice that asks the reader to subscribe.
+Where in doubt the text is not taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from spiderling.text.html.blocks import Block
+
+_PROPERTY = b"isaccessibleforfree"
+_NEAR = 300
+"""Bytes around the property that are looked at; chosen."""
+_MAX_MARKS = 1000
+"""Occurrences of the property that are looked at; a page with more counts as not free.  Chosen."""
+_NOT_FREE = re.compile(
+    rb"""isaccessibleforfree\\{0,9}["']?\s{0,99}:\s{0,99}                    # "isAccessibleForFree":
+    (?:[\[\{]\s{0,99}){0,3}                                                # a list or an object around the value
+    (?:\\{0,9}["']@?\w{1,20}\\{0,9}["']\s{0,99}:\s{0,99}\\{0,9}["'][\w:/.]{0,60}\\{0,9}["']\s{0,99},\s{0,99})?
+    (?:\\{0,9}["']@(?:id|value)\\{0,9}["']\s{0,99}:\s{0,99})?
+    \\{0,9}["']?\s{0,99}(?:(?:https?:)?\\{0,9}/\\{0,9}/(?:www\.)?schema\.org\\{0,9}/|schema:)?(?:false|no|0)\b""",
+    re.VERBOSE,
+)
+_TAG = re.compile(rb"<[^<>]*isaccessibleforfree[^<>]*>[^<>]{0,40}")
+_SAYS_FALSE = re.compile(rb"\b(?:false|no|0)\b")
+_TIER = re.compile(rb"content_tier[^<>]{0,99}\b(?:locked|metered)\b|\b(?:locked|metered)\b[^<>]{0,99}content_tier")
+_NOTICE_BLOCKS = 40
+"""Blocks behind the last long one that are looked at for a notice; chosen: menus and footers may follow it."""
+_LONG_CHARS = 200
+"""Characters of a block of running text; chosen."""
+_MAX_NOTICE = 500
+"""Characters of a notice; chosen."""
+_SUBSCRIBE = re.compile(
+    r"""subscri|suscri|suscr[ií]b|abonn|abona|prenumer|předpl|predpl|subskry|assina|iscri|sottoscri|\bmember
+    |log\ ?in|sign\ ?in|sign\ ?up|regist|trial|premium|paywall|unlock|freischalt|anmeld|connecte[rz]|vásárol|előfizet
+    |tilaa|tilaus|tellimus|pretplat|naroč|συνδρομ|подпис|подпіс|передплат|абонамент|претплат|абонент|ücretli|abone
+    |berlangganan|đăng\ ký|مشترک|اشتراك|اشترك|מנוי|सदस्य|सब्सक्र|সাবস্ক্র|สมัคร|会員|登録|購読|有料|订阅|訂閱|会员|會員|付费
+    |付費|구독|회원|유료""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_READ = re.compile(
+    r"""\bread|article|stor(?:y|ies)\b|continu|full\ text|access|unlimited|content|exclusive|\blees\b|lezen|verder
+    |weiterles|lesen|artikel|zugriff|inhalt|\blire\b|lecture|réservé|suite|accès|\bleer\b|leyendo|artículo|acceso
+    |contenido|\bler\b|lendo|leitura|artigo|acesso|conteúdo|leggere|articolo|accesso|contenut|čt[ěet]|číst|člán|obsah
+    |pokrač|czyta|artyku|dostęp|treśc|läs|\blæs|\bles\b|innehåll|innhold|indhold|lue\b|lukea|jutut|loe\b|artik|olvas
+    |tovább|cikk|citi|citește|articol|čita|članak|članek|διαβ|άρθρ|чита|прочит|стать|доступ|материал|продовж|статт|devam
+    |oku|haber|baca|selengkapnya|đọc|مقال|قراءة|ادامه|כתבה|קרי|पढ़|পড়|อ่าน|続き|全文|記事|阅读|閱讀|继续|기사|전문|계속""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def is_reserved(html: bytes, blocks: Sequence[Block]) -> bool:
+    """Whether the page, *html* in UTF-8 with its visible *blocks*, marks text as not free."""
+    lower = html.lower()
+    return _is_marked(lower) or bool(_TIER.search(lower)) or _ends_in_notice(blocks)
+
+
+def _is_marked(lower: bytes) -> bool:
+    place = lower.find(_PROPERTY)
+    for _ in range(_MAX_MARKS):
+        if place < 0:
+            return False
+        near = lower[max(0, place - _NEAR) : place + len(_PROPERTY) + _NEAR].replace(b"&quot;", b'"')
+        tags = _TAG.findall(near)
+        if _NOT_FREE.search(near) or any(map(_SAYS_FALSE.search, tags)):
+            return True
+        place = lower.find(_PROPERTY, place + len(_PROPERTY))
+    return True
+
+
+def _ends_in_notice(blocks: Sequence[Block]) -> bool:
+    """Whether a block behind the last long one asks the reader to subscribe in order to read."""
+    last = max((place for place, block in enumerate(blocks) if len(block.text) >= _LONG_CHARS), default=0)
+    return any(map(_is_notice, blocks[last : last + _NOTICE_BLOCKS]))
+
+
+def _is_notice(block: Block) -> bool:
+    text = block.text[-_MAX_NOTICE:]
+    return bool(_SUBSCRIBE.search(text) and _READ.search(text))

@@ -1,0 +1,292 @@
+"""Text in the JSON of a page that shows little: what is taken, what is not, and that no JSON does harm."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spiderling.languages import load
+from spiderling.text import Page, TextOptions, process
+from spiderling.text.embedded import embedded_text
+from spiderling.text.embedded.prose import MAX_NODES, Shown, longest_prose
+from spiderling.text.embedded.scripts import values_in
+
+MODELS = load(("cs", "en"))
+FIRST = (
+    "When the cat came home it was already dark and everybody was asleep, only the dog was waiting by the door, "
+    "because he was hungry and because he wanted to hear where she had been for such a long time."
+)
+SECOND = (
+    "In the kitchen she found a bowl of milk and a piece of bread that had been left from dinner, and as nobody had "
+    "told her that it was not meant for cats she ate all of it and then went to bed as if nothing had happened."
+)
+THIRD = "In the morning grandmother came and asked who had eaten the bread, but nobody would admit to it."
+TEXT = [FIRST, SECOND, THIRD]
+HTML = "".join(f"<p>{one}</p>" for one in TEXT)
+TEASERS = [{"title": "Dogs", "url": f"/{number}", "excerpt": f"{number} dogs: {SECOND[:120]}"} for number in range(9)]
+MESSAGES = {"i18n": {"consent": "We and our partners use cookies to make our service better, and to show you " * 9}}
+RICH = [{"type": "p", "children": [{"text": one[:50]}, {"text": one[50:], "bold": True}]} for one in TEXT]
+
+
+def script(value: object, head: str = "", before: str = "", behind: str = "") -> str:
+    return f"<script{head}>{before}{json.dumps(value)}{behind}</script>"
+
+
+def shell(scripts: str, body: str = "") -> str:
+    return (
+        f"<html><head><title>News</title>{scripts}</head><body><nav><a href=/>Home</a> <a href=/a>All</a></nav>"
+        f"<div id=root></div>{body}<noscript>Please enable JavaScript.</noscript><script src=/m.js></script>"
+    )
+
+
+def run(html: str) -> Page:
+    return process(
+        html.encode("utf-8", "replace"),
+        url="http://a.test/",
+        http_charset=None,
+        models=MODELS,
+        options=TextOptions(("en",)),
+    )
+
+
+def kept(page: Page) -> list[str]:
+    return [paragraph.text for paragraph in page.paragraphs if paragraph.kept and len(paragraph.text) > 60]
+
+
+def pushed(state: str) -> str:
+    pieces = [state[start : start + 200] for start in range(0, len(state), 200)]
+    return "".join(f"<script>self.__next_f.push([1,{json.dumps(piece)}])</script>" for piece in pieces)
+
+
+ARTICLE = {"@type": "Article", "description": SECOND * 9, "articleBody": "\n".join(TEXT)}
+STATE = {**MESSAGES, "page": {"id": 1, "post": {"body": HTML}}, "latest": TEASERS}
+LD = " type=application/ld+json"
+TREE = ["$", "main", None, {"className": FIRST * 9, "children": [["$", "p", "1", {"children": one}] for one in TEXT]}]
+FLAT = [["Reactive", 1], {"post": 2, "footer": 3}, [4, 5, 6], FIRST * 9, *TEXT]
+FORMS = {
+    "JSON-LD": ("json-ld", script(ARTICLE, LD)),
+    "JSON-LD in a graph": ("json-ld", script({"@graph": [{"@type": "WebSite"}, ARTICLE]}, LD)),
+    "broken JSON-LD": ("json-ld", script(ARTICLE, LD, "{oops ", "}")),
+    "Next.js": ("next", script({"props": STATE}, " id=__NEXT_DATA__ type='application/json'")),
+    "Next.js, pushed": ("next", pushed(f"0:I[1,[]]\n1:{json.dumps(TREE)}\n")),
+    "Next.js, pushed text": ("next", pushed(f"1:T{len(HTML):x},{HTML}2:{json.dumps(['$', 'div', None, {}])}\n")),
+    "Nuxt 2": ("nuxt", f"<script>window.__NUXT__=(function(a){{return {{b:{json.dumps(HTML)},c:a}}}}(1))</script>"),
+    "Nuxt 3": ("nuxt", script(FLAT, " type=application/json id=__NUXT_DATA__")),
+    "Redux": ("state", script(STATE, before="window.__INITIAL_STATE__ = ", behind=";")),
+    "Redux with undefined": ("state", script(STATE, before='window["__STATE__"]={"a":undefined,"b":', behind="}")),
+    "Redux in a string": ("state", script(json.dumps(STATE), before="window.__STATE__=JSON.parse(", behind=")")),
+    "JSON in JSON": ("state", script({"state": json.dumps(STATE)}, before="window.__DATA__=")),
+    "rich text": ("state", script({**STATE, "page": {"content": RICH}}, before="window.__INITIAL_STATE__=")),
+    "Apollo": (
+        "apollo",
+        script({f"P:{n}": {"text": one} for n, one in enumerate(TEXT)}, before="window.__APOLLO_STATE__="),
+    ),
+    "escaped HTML": ("state", script({"body": HTML.replace("<", "&lt;")}, before="window.__DATA__=")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_text_of_a_page_that_shows_none(name):
+    source, scripts = FORMS[name]
+    page = run(shell(scripts))
+    assert kept(page) == TEXT
+    assert (page.text_source, page.language, page.needs_script) == (source, "en", False)
+
+
+def test_a_teaser_is_followed_by_the_rest():
+    page = run(shell(FORMS["Redux"][1], f"<article><p>{FIRST}</p></article>"))
+    assert kept(page) == TEXT and page.text_source == "state"
+
+
+SHOWN = "".join(f"<p>{number}. {one}</p>" for number in range(4) for one in TEXT)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_page_that_shows_its_text_is_as_without_json(name):
+    page = run(shell(FORMS[name][1], SHOWN))
+    assert not page.text_source
+    assert page.paragraphs == run(shell("", SHOWN)).paragraphs
+
+
+OTHERS = {
+    "teasers": {"stories": TEASERS},
+    "messages": MESSAGES,
+    "a description": {"product": {"description": SECOND * 9}},
+    "code": {"body": "if (a[0] == {b: c}) { return d[e](f => g(h)); } " * 30},
+    "numbers": {"body": "12 345 678 " * 100},
+    "what is shown": {"body": f"<p>{FIRST}</p>"},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_strings_are_not_taken(name):
+    page = run(shell(script(OTHERS[name], before="window.__INITIAL_STATE__="), f"<p>{FIRST}"))
+    assert not page.text_source and page.paragraphs == run(shell("", f"<p>{FIRST}")).paragraphs
+
+
+# -- text that is not free
+
+
+NOT_FREE = {
+    "JSON-LD": script({"@type": "Article", "isAccessibleForFree": False}, LD),
+    "a string": script({"isAccessibleForFree": "False"}, LD),
+    "an address": script({"isAccessibleForFree": "http://schema.org/False"}, LD),
+    "an escaped address": '<script type="application/ld+json">{"isAccessibleForFree":"https:\\/\\/schema.org\\/False"}',
+    "an object": script({"isAccessibleForFree": {"@id": "https://schema.org/False"}}, LD),
+    "a typed value": script({"isAccessibleForFree": {"@type": "Boolean", "@value": "false"}}, LD),
+    "a list": script({"isAccessibleForFree": [False]}, LD),
+    "a part": script({"isAccessibleForFree": True, "hasPart": {"isAccessibleForFree": "False", "x": ".y"}}, LD),
+    "a graph": script({"@graph": [{}, {"hasPart": [{"isAccessibleForFree": False}]}]}, LD),
+    "in a state": script({"seo": json.dumps({"isAccessibleForFree": False})}, before="window.__SEO_STATE__="),
+    "microdata": '<meta itemprop="isAccessibleForFree" content="False">',
+    "microdata, turned": '<meta content="false" itemprop="isAccessibleForFree">',
+    "microdata, address": '<link itemprop="isAccessibleForFree" href="http://schema.org/False">',
+    "microdata, text": "<body><span itemprop=isAccessibleForFree>False</span>",
+    "in an attribute": '<body><div data-ld="{&quot;isAccessibleForFree&quot;:&quot;False&quot;}"></div>',
+    "a tier": '<meta property="article:content_tier" content="locked">',
+    "a notice": "<body><p>This article is for subscribers only. Already a member? Log in.</p>",
+    "a German notice": "<body><p>Weiterlesen mit unserem Digital-Abonnement</p>",
+    "a Czech notice": "<body><p>Pokračování článku je dostupné pouze pro předplatitele.</p>",
+    "a French notice": "<body><p>La suite est réservée aux abonnés.</p>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", NOT_FREE)
+@pytest.mark.parametrize("name", ["JSON-LD", "Next.js, pushed", "Nuxt 2", "Redux"])
+def test_text_that_is_not_free_is_not_taken(name, mark):
+    page = run(shell(FORMS[name][1] + NOT_FREE[mark]))
+    assert not page.text_source and not {*kept(page)} & {*TEXT}
+
+
+def test_a_notice_at_the_end_of_a_teaser_counts():
+    teaser = f"<p>{FIRST}</p><p>Subscribe to read the full story.</p>" + "<ul><li><a href=/x>Sport</a></ul>" * 9
+    page = run(shell(FORMS["Redux"][1], teaser))
+    assert not page.text_source and not {*kept(page)} & {SECOND, THIRD}
+
+
+FREE = {
+    "JSON-LD": script({"isAccessibleForFree": True, "isFamilyFriendly": False}, LD),
+    "a string": script({"isAccessibleForFree": "http://schema.org/True", "hasPart": []}, LD),
+    "microdata": '<meta itemprop="isAccessibleForFree" content="true"><meta itemprop="isGift" content="false">',
+    "a tier": '<meta property="article:content_tier" content="free">',
+    "a newsletter": "<body><p>Subscribe to our newsletter</p>",
+}
+
+
+@pytest.mark.parametrize("mark", FREE)
+def test_text_that_is_free_is_taken(mark):
+    assert kept(run(shell(FORMS["Redux"][1] + FREE[mark]))) == TEXT
+
+
+# -- shells
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        shell(""),
+        shell(script({"items": [1, 2]}, before="window.__INITIAL_STATE__=")),
+        "<body><div id='app'></div><script src=/a.js></script>",
+        "<body><div id=__next></div><script>start()</script>",
+        "<body><my-app></my-app><script src=/a.js></script>",
+        "<body><p>Prosím, zapněte si JavaScript.</p><script src=/a.js></script>",
+    ],
+)
+def test_a_shell_needs_a_script(html):
+    assert run(html).needs_script
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "",
+        "<p>Nothing here.",
+        "<body><div id=root></div>",
+        shell("", f"<p>{FIRST}</p>"),
+        shell("", f"<noscript>{HTML}</noscript>"),
+        shell("", "<ul>" + "<li><a href=/x>A link to another page of this site</a>" * 30 + "</ul>"),
+        "<body><ul><li><a href=/x>one</a></ul><script>count()</script>",
+    ],
+)
+def test_other_pages_do_not(html):
+    assert not run(html).needs_script
+
+
+def test_text_in_noscript_is_shown():
+    page = run(shell("", f"<noscript>{HTML}</noscript>"))
+    assert kept(page) == TEXT and not page.text_source
+
+
+# -- hostile JSON
+
+MANY = 300_000
+DEEP = '{"a":[' * MANY
+LONG = "word " * 200_000
+HOSTILE = {
+    "deep": f"window.__INITIAL_STATE__={DEEP}",
+    "deep in a string": f"window.__INITIAL_STATE__=JSON.parse({json.dumps(DEEP)})",
+    "strings of JSON": script("[" * 30 + json.dumps(json.dumps(json.dumps(STATE))) + "]" * 30, LD),
+    "many values": f"window.__INITIAL_STATE__=[{','.join(['1'] * MANY)}]",
+    "many states": "window.__A_STATE__={" * (MANY // 10),
+    "many bad states": 'window.__A_STATE__={"a":[1,2' * (MANY // 20),
+    "open strings": 'window.__NUXT__=(function(){"' + '\\"' * MANY + "\\",
+    "open single strings": "window.__A_STATE__=JSON.parse('" + "\\'" * MANY + "\\",
+    "backslashes": 'window.__NUXT__=(function(){"' + "\\" * (2 * MANY) + '"',
+    "a long number": f"window.__INITIAL_STATE__=[{'9' * MANY}]",
+    "a string many times": f"window.__NUXT__={json.dumps([[1] * MANY, LONG])}",
+    "a list of itself": json.dumps([[0] * MANY]),
+    "lists of each other": json.dumps([[number % 100 for number in range(100)]] * 100),
+    "pushed rows": "self.__next_f.push([1," + json.dumps("1:T8,\n" * MANY) + "])",
+    "open rows": "self.__next_f.push([1," + json.dumps('1:["a\n' * MANY) + "])",
+    "scripts": "</script><script>" * (MANY // 3),
+    "marks": '"isAccessibleForFree":' * (MANY // 10),
+    "surrogates": 'window.__INITIAL_STATE__={"a":"\\ud800 ' + "\\udfff a " * 10_000 + '"}',
+    "keys": f"window.__INITIAL_STATE__={json.dumps({LONG + str(n): LONG for n in range(2)})}",
+}  # fmt: skip
+HEADS = ("", " id=__NUXT_DATA__ type=application/json", LD)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("head", HEADS)
+def test_hostile_json_takes_bounded_time(name, head):
+    start = time.process_time()
+    embedded_text(f"<script{head}>{HOSTILE[name]}</script>".encode("utf-8", "replace"), [], 0)
+    assert time.process_time() - start < 8
+
+
+def test_a_value_that_holds_itself_ends():
+    value: list[object] = [FIRST]
+    value += [value] * 9
+    assert longest_prose(value, "nuxt", Shown([])).chars <= MAX_NODES * len(FIRST)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from([HTML, *TEXT, "$", "$L1"]),
+    lambda below: st.lists(below) | st.dictionaries(st.text() | st.sampled_from(["text", "body", "url"]), below),
+    max_leaves=20,
+)
+
+
+@given(VALUES, st.sampled_from(["json-ld", "next"]))
+def test_prose_of_any_value(value, source):
+    found = longest_prose(value, source, Shown([]))
+    assert bool(found.html) == bool(found.chars)
+    if found.chars:
+        assert any(one[:60] in found.html for one in TEXT) or found.chars >= 25
+
+
+@given(VALUES, st.integers(0, 400))
+def test_cut_off_json_does_not_raise(value, cut):
+    text = json.dumps(value)[:cut]
+    for head, before in zip(HEADS, ("window.__NUXT__=", "", ""), strict=True):
+        list(values_in(f"<script{head}>{before}{text}</script>".encode("utf-8", "replace")))
+
+
+@given(st.text(alphabet=st.sampled_from("<>/=\"'\\{}[]:,$ windo.__NUXTfunc(1)ab\n"), max_size=200))
+def test_any_script_does_not_raise(text):
+    for head in HEADS:
+        embedded_text(f"<script{head}>window.__NUXT__={text}</script>".encode(), [], 0)

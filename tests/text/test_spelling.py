@@ -122,6 +122,27 @@ def test_the_comma_or_cedilla_of_romanian_tells_no_encoding(label):
     assert fits["iso8859-16"].score == pytest.approx(fits["iso8859-2"].score)
 
 
+def test_english_words_on_a_page_in_another_language_harm_nothing():
+    """A no-break space before each makes them words of the sample."""
+    english = "layer paint colour window "
+    three = Spelling([(count_ngrams([RUSSIAN], 3), ("cp1251",)), (count_ngrams([english], 3), ("cp1252",))])
+    body = "лиса через собаку ".encode("cp1251") + b"\xa0Layer \xa0Paint \xa0Colour \xa0Window"
+    assert best(three, body) == "cp1251"
+    fit = three.fits(body)["cp1251"]
+    assert fit.score > fit.unknown
+
+
+def test_characters_of_several_bytes_are_tried_where_bytes_stand_side_by_side():
+    chinese = "今日在国外的清真寺唤拜塔的功能"
+    spelling = Spelling(
+        [(count_ngrams([chinese], 3), ("gb18030",)), (count_ngrams([CZECH], 3), ("cp1250",))],
+    )
+    body = b"\xa0Layer " * 9 + chinese.encode("gb18030")
+    assert best(spelling, body) == "gb18030"
+    assert "gb18030" not in spelling.fits(CZECH.encode("cp1250"))
+    assert "gb18030" in spelling.fits(CZECH.encode("cp1250"), ["gb18030"])
+
+
 def test_only_words_that_could_differ_are_looked_at():
     assert telling_words(b"<p>plain <b>\xe9t\xe9</b> and\n\x8a. ASCII") == b"\xe9t\xe9 \x8a"
     assert telling_words(b'<a href="x.htm" title="\xe9t\xe9">a=b;c="\xe8"') == b"\xe9t\xe9 \xe8"

@@ -47,8 +47,8 @@ _NUMBER_INSIDE = math.log(1 / 200)
 """log P of a fraction or a raised digit beside a letter."""
 _TWO_SCRIPTS = math.log(1 / 1000)
 """log P of letters of two scripts side by side, in a language of which nothing is known."""
-_USUAL_SIGNS = re.compile("[\xa0¡¿«»–—‘’“”„‚…•·§©®°€£¢№\u200c-\u200f\u3000-\u303f\uff00-\uffef]")
-_SELDOM_SIGNS = re.compile("[¥±´µ×÷†‡‰‹›′″™]")
+_USUAL_SIGNS = re.compile("[\xa0¡¿«»–—‘’“”„‚‹›…•·§©®°€£¢№\u200c-\u200f\u3000-\u303f\uff00-\uffef]")
+_SELDOM_SIGNS = re.compile("[¥±´µ×÷†‡‰′″™]")
 _SCRIPT_OF = {_ASCII_LOWER: 1, _ASCII_UPPER: 1, _LATIN_LOWER: 1, _LATIN_UPPER: 1, _LOWER: 2, _UPPER: 2, _CASELESS: 3}
 _SMALL = (_ASCII_LOWER, _LATIN_LOWER, _LOWER)
 _CAPITAL = (_ASCII_UPPER, _LATIN_UPPER, _UPPER)
@@ -101,6 +101,12 @@ def _kind(char: str) -> int:
     if _USUAL_SIGNS.match(char):
         return _USUAL
     return _SELDOM if _SELDOM_SIGNS.match(char) else _ODD
+
+
+def is_other_script(chars: Hashes) -> npt.NDArray[np.bool_]:
+    """Whether each character is a letter that is not Latin."""
+    kinds = kinds_of(chars)
+    return (kinds >= _LOWER) & (kinds <= _CASELESS)
 
 
 def sign_logs(chars: Hashes) -> Array:

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spiderling.text.encoding.characters import UNSEEN, letters_of, pair_sums, sign_logs
+from spiderling.text.encoding.characters import UNSEEN, is_other_script, letters_of, pair_sums, sign_logs
 from spiderling.text.encoding.labels import MULTI_BYTE, SINGLE_BYTE, STANDARD, seldom_codecs
 from spiderling.text.ngrams import Array, Hashes, NgramCounts, codepoints, hash_rows, windows
 
@@ -58,8 +58,14 @@ _READINGS = 4
 """Most readings that trigrams compare."""
 _BEHIND = 3.0
 """Nats for each non-ASCII byte by which single letters may make a reading worse than the best; chosen."""
-_DENSE = 0.4
-"""Least share of non-ASCII bytes in the sample where a character has several bytes; in Latin letters it is some .25."""
+_DENSE = 0.25
+"""Least share of non-ASCII bytes that another one follows, where characters have several bytes."""
+_SWITCH_LOG = -1.0
+"""log P of an ASCII word in another language than the page's: such words are in pages of all languages."""
+_TWO_SCRIPTS_LOG = -5.0
+"""log P of a letter of another alphabet behind an ASCII letter, while only single letters are looked at."""
+_ASCII_LOG = -3.0
+"""log P of an ASCII letter as a single letter, in a word of any language."""
 _SEPARATORS = bytes(32 if byte < 0x40 and not chr(byte).isdigit() else byte for byte in range(256))
 _ASCII = bytes(range(0x80))
 _EDGE = np.array([ord(" ")], np.uint32)
@@ -69,6 +75,7 @@ _PLACES = {name: place for place, name in enumerate((*SINGLE_BYTE, *MULTI_BYTE))
 _TABLES = {name: codepoints(bytes(range(256)).decode(name, "replace")) for name in SINGLE_BYTE}
 _BYTES = np.stack(list(_TABLES.values()))
 """Code points (single-byte codec, byte)."""
+_IS_ASCII_LETTER = np.array([chr(byte).isalpha() and byte < len(_ASCII) for byte in range(256)])
 
 Logs = npt.NDArray[np.int16]
 
@@ -128,7 +135,7 @@ class Spelling:
         costs = self._costs(high, labels, accepted)
         named = {*labels, *accepted, *self.codecs}
         readings = self._by_bytes(sample, costs, named)
-        several = [name for name in MULTI_BYTE if name in (named if high >= _DENSE * len(sample) else labels)]
+        several = [name for name in MULTI_BYTE if name in (named if _is_dense(sample, high) else labels)]
         readings += [_Reading(self._by_letters(sample, name, costs), [name]) for name in several]
         readings.sort(key=lambda reading: -reading.score)
         least = readings[0].score - _BEHIND * high
@@ -170,6 +177,11 @@ class Spelling:
         return logs
 
     @cached_property
+    def _other_scripts(self) -> npt.NDArray[np.bool_]:
+        """Whether each byte is a letter that is not Latin (byte, single-byte codec)."""
+        return is_other_script(_BYTES.T)
+
+    @cached_property
     def _uses(self) -> Array:
         """Of each codec in each language: whether it is not named, and whether it is no relative of one that is."""
         relatives = [seldom_codecs(tuple(codecs)) for _, codecs in self._languages]
@@ -190,12 +202,15 @@ class Spelling:
 
     def _by_bytes(self, sample: bytes, costs: Array, named: Collection[str]) -> list[_Reading]:
         """What the single-byte codecs make of the sample, by single letters."""
-        counts = np.bincount(np.frombuffer(sample, np.uint8), minlength=256)
+        data = np.frombuffer(sample, np.uint8)
+        counts = np.bincount(data, minlength=256)
         present = np.flatnonzero(counts)
         sums = counts[present].astype(np.float32) @ self._byte_logs[present]
-        scores = (sums.reshape(len(SINGLE_BYTE), -1) + costs[: len(SINGLE_BYTE)]).max(1).tolist()
+        in_latin = data[1:][_IS_ASCII_LETTER[data[:-1]]]
+        others = np.bincount(in_latin, minlength=256) @ self._other_scripts * _TWO_SCRIPTS_LOG
+        scores = (sums.reshape(len(SINGLE_BYTE), -1) + costs[: len(SINGLE_BYTE)]).max(1) + others
         found: dict[bytes, _Reading] = {}
-        for name, score, chars in zip(SINGLE_BYTE, scores, _BYTES.take(present, 1), strict=True):
+        for name, score, chars in zip(SINGLE_BYTE, scores.tolist(), _BYTES.take(present, 1), strict=True):
             if name in named or name in STANDARD:
                 reading = found.setdefault(chars.tobytes(), _Reading(score))
                 reading.score = max(reading.score, score)
@@ -210,8 +225,10 @@ class Spelling:
     def _letter_logs(self, chars: Hashes) -> Array:
         """log P (character, language) of single characters."""
         rows, logs = self._letters
-        found = logs.take(rows.take(letters_of(chars)), 0) / np.float32(_UNITS)
+        letters = letters_of(chars)
+        found = logs.take(rows.take(letters), 0) / np.float32(_UNITS)
         found = np.where((chars - 0x300 < 0x70)[:, None], np.maximum(found, np.float32(_ACCENT_LOG)), found)
+        found[(letters < len(_ASCII)) & (letters != _EDGE[0])] = _ASCII_LOG
         return np.asarray(found + sign_logs(chars)[:, None], np.float32)
 
     def _compare(self, sample: bytes, chosen: Sequence[Sequence[str]], costs: Array) -> dict[str, Fit]:
@@ -226,9 +243,17 @@ class Spelling:
         kept[1:] |= kept[:-1]  # the first of several spaces in a row
         kept[starts] = True
         begins = np.cumsum(kept)[starts] - 1
-        logs = self._trigram_logs(letters[kept])
+        letters = letters[kept]
+        logs = self._trigram_logs(letters)
         logs[begins] = logs[np.minimum(begins + 1, len(logs) - 1)] = 0  # which have not two letters before them
-        sums = np.add.reduceat(logs, begins, axis=0, dtype=np.int32) / np.float32(_UNITS)
+        # a word ends with its space; the space before the first word of each reading is an empty word
+        words = np.flatnonzero(letters == _EDGE[0])[:-1] + 1
+        words = np.concatenate(([0], words))
+        logs_of_words = np.add.reduceat(logs, words, axis=0, dtype=np.int32) / np.float32(_UNITS)
+        best = logs_of_words.max(1) + np.float32(_SWITCH_LOG)
+        best[np.maximum.reduceat(letters, words) >= len(_ASCII)] = -np.inf
+        np.maximum(logs_of_words, best[:, None], out=logs_of_words)
+        sums = np.add.reduceat(logs_of_words, np.searchsorted(words, begins), axis=0)
         return {
             codec: Fit(float((row + costs[_PLACES[codec]]).max() + own), float(other), int(size))
             for codecs, row, own, other, size in zip(chosen, sums, known, unknown, sizes, strict=True)
@@ -248,6 +273,12 @@ class Spelling:
         np.maximum(logs[2:], triples[:-2], out=logs[2:])
         logs[single == _LEAST] = _LEAST  # hashes that meet make no word of a foreign letter
         return logs
+
+
+def _is_dense(sample: bytes, high: int) -> bool:
+    """Whether characters of several bytes are possible: many of the *high* non-ASCII bytes stand side by side."""
+    inside = np.frombuffer(sample, np.uint8) >= len(_ASCII)
+    return int((inside[1:] & inside[:-1]).sum()) >= _DENSE * high
 
 
 def _read(sample: bytes, codec: str) -> Hashes:

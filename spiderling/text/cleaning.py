@@ -35,6 +35,8 @@ _SAMPLE_BLOCKS = 12
 """Longest blocks of a page, by which the stop words and lengths of jusText's rules are set; chosen."""
 _SAMPLE_CHARS = 1000
 """Characters of each of these blocks that are read; chosen."""
+_GLANCE_CHARS = 3000
+"""Characters of a page without text by which its language is guessed; chosen."""
 _MAX_LINK_SHARE = 0.5
 """Share of a block's characters inside links up to which it may be text; chosen."""
 _PARAGRAPH_LENIENCE = 0.75
@@ -216,7 +218,7 @@ class _Judge:
             blocks, classes = self._by_rules(html, blocks)
         good = [index for index, cls in enumerate(classes) if cls == GOOD]
         self._measure(blocks, good)
-        self._page.candidates = self._guesses.candidates(self._options.min_known_share)
+        self._page.candidates = self._candidates(blocks)
         found = lswc_among(self._page, self._options.accepted)
         self._page.lswc_language = found
         self._page.lswc_relevant = found in self._options.accepted
@@ -240,11 +242,22 @@ class _Judge:
     def _identify(self, blocks: Sequence[Block]) -> None:
         """Guess the languages of the blocks that may be text."""
         long = [index for index, block in enumerate(blocks) if _may_be_text(block)]
-        identify = self._models.compare if self._options.language_method == "cosine" else self._models.identify
-        guesses: Guesses | CosineGuesses = identify([blocks[index].text for index in long])
-        self._guesses = guesses.leaning(declared_language(self._page), WEIGHT)
+        self._guesses = self._guessed([blocks[index].text for index in long])
         self._row = {index: row for row, index in enumerate(long)}
         self._sure = {index: code for index, code in zip(long, self._guesses.sure(), strict=True) if code}
+
+    def _guessed(self, texts: Sequence[str]) -> Guesses | CosineGuesses:
+        identify = self._models.compare if self._options.language_method == "cosine" else self._models.identify
+        return identify(texts).leaning(declared_language(self._page), WEIGHT)
+
+    def _candidates(self, blocks: Sequence[Block]) -> tuple[str, ...]:
+        """Languages that the page may be in, nearest first: by its text, else by all its words, menus and all."""
+        least = self._options.min_known_share
+        found = self._guesses.candidates(least)
+        if found:
+            return found
+        everything = " ".join([block.text for block in blocks])[:_GLANCE_CHARS]
+        return self._guessed([everything]).candidates(least)
 
     def _recognise(self, good: Sequence[int]) -> None:
         """Set the language of each good block whose language is sure.

@@ -137,7 +137,7 @@ class Page:
     """Known share (language/models.py) of the good text in that language; 1 is as in held-out text.
     With the method 'cosine': cosine of its trigrams with the language's."""
     candidates: tuple[str, ...] = ()
-    """Languages that all long paragraphs together, boilerplate included, may be in, nearest first."""
+    """Languages that the page may be in, nearest first: all its long paragraphs together, else all its words."""
     lswc_language: str = ""
     """Language by the rule of Somboonviwat et al. 2006 (text/declared.py), '' for unknown; strategies use it."""
     lswc_relevant: bool = False

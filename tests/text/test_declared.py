@@ -96,6 +96,13 @@ def test_candidates_are_the_languages_of_the_whole_page():
     assert run(f"<p>{greek}</p>").candidates == ()
 
 
+def test_a_page_of_menus_and_headlines_is_in_their_language():
+    menu = "".join(f"<li><a href=/{n}>{word}</a></li>" for n, word in enumerate(CZECH.split()))
+    page = run(f"<ul>{menu}</ul>")
+    assert not any(paragraph.kept for paragraph in page.paragraphs)
+    assert (page.candidates, page.language, page.lswc_relevant) == (("cs",), None, True)
+
+
 def test_lang_goes_before_charset():
     assert declared_language(Page(html_lang="cs", encoding_declared="cp874")) == "cs"
     assert declared_language(Page(html_lang="?", encoding_declared="cp874")) == "th"

@@ -30,13 +30,14 @@ def host_of(number: int, known: int = FRUITFUL) -> Host:
 class Hosts:
     """Hosts with places, each of a rank and with what is known of it."""
 
-    def __init__(self, *kinds: tuple[int, int], thrift: float = 1.0, rate: float = 0.1) -> None:
-        """*rate*: the crawl's yield rate, from hosts that are gone."""
+    def __init__(self, *kinds: tuple[int, int], thrift: float = 1.0, rate: float | None = 0.1) -> None:
+        """*rate*: the crawl's yield rate, from hosts that are gone; None: the crawl begins."""
         self.foreign: set[int] = set()
         self.throttle = Throttle(thrift, lambda host: host.id in self.foreign, lambda: INTERVAL_S)
-        before = self.add(-1, 0, FRUITFUL)
-        self.throttle.learn(before, int(rate * 10**12), 10**12, LONG_AGO)
-        self.throttle.count(before, None)
+        if rate is not None:
+            before = self.add(-1, 0, FRUITFUL)
+            self.throttle.learn(before, int(rate * 10**12), 10**12, LONG_AGO)
+            self.throttle.count(before, None)
         self.hosts = [self.add(number, *kind) for number, kind in enumerate(kinds)]
         self.ranks = [rank for rank, _ in kinds]
 
@@ -67,18 +68,29 @@ def test_hosts_above_the_bar_are_asked_at_every_interval_and_those_below_it_the_
     hosts = Hosts((1, FRUITFUL), (5, FRUITFUL), (8, FRUITFUL))
     hosts.gave(0, 3_000)
     hosts.gave(1, 1_200)
-    hosts.gave(2, 450)
+    below = 0.5
+    hosts.gave(2, int(30_000 * 0.1 * BAR * below), 400)
     assert (hosts.waits(0), hosts.waits(1)) == (0.0, 0.0)
-    below = 0.5  # 450 of 30,000 bytes are half of the bar, which is .3 of the crawl's .1
     assert hosts.waits(2) == pytest.approx(INTERVAL_S * (below**-3 - 1.0), rel=0.15)
 
 
 def test_with_more_thrift_the_bar_is_higher_and_with_none_nobody_waits() -> None:
-    for thrift, is_held in ((0.0, False), (1.0, False), (2.0, True)):
+    for thrift, is_held in ((0.0, False), (1.0, False), (3.0, True)):
         hosts = Hosts((1, FRUITFUL), (5, FRUITFUL), thrift=thrift)
         hosts.gave(0, 3_000)
         hosts.gave(1, 1_200)
         assert (hosts.waits(1) > 0.0) is is_held
+
+
+def test_nobody_waits_for_long_before_the_crawl_has_some_text() -> None:
+    """The home pages of the seeds gave nothing, and one host a few hundred words: all others waited for minutes."""
+    hosts = Hosts((1, EMPTY), (6, UNREAD), (5, FRUITFUL), rate=None)
+    hosts.gave(0, 0, 80)
+    hosts.gave(2, 4_000, 2)
+    assert hosts.throttle.released(10.0) is None
+    assert hosts.waits(1) <= INTERVAL_S
+    hosts.gave(2, 4_000, 60)
+    assert hosts.waits(0) > INTERVAL_S
 
 
 def test_what_hosts_gave_counts_more_than_what_their_rank_promises() -> None:

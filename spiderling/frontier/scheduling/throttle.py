@@ -7,6 +7,8 @@ of each class.  The *bar* is a share of the crawl's own yield rate.  Hosts of a 
 interval; below it, they are asked (yield rate of the class / bar)^POWER as often, and once a day at least.
 
 Idle time has a price as well: while the crawl gets less text a second than it did, the bar is lower, down to a floor.
+At its start a crawl knows little of what hosts give (home pages, from which it begins, hold the least text), and the
+line is idle: so the bar grows with the first text that is kept.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from operator import mul
 from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.hosts.ranks import RANKS
 
-BAR = 0.3
+BAR = 0.2
 """The bar / the crawl's yield rate (measured: benchmarks/strategies.py)."""
 POWER = 3
 """How fast requests to a class fall below the bar (measured)."""
@@ -34,6 +36,8 @@ _PROMISED_BYTES = 200_000
 """Weight of what a class promises, in downloaded bytes (chosen: eight pages)."""
 _REMEMBERED = 10_000
 """Pages after which what the classes gave counts half: a class that is asked seldom could not correct its own."""
+_ENOUGH_BYTES = 200_000
+"""Kept bytes from which on the bar has its full height (measured: benchmarks/results.md)."""
 _OFTEN = 16
 """Pages between two estimates of what the classes give."""
 _MOMENT_S = 60.0
@@ -162,7 +166,8 @@ class Throttle:
         bar = self._bar()
         best = max(at_work, key=self._rates.__getitem__)
         for at in at_work:
-            share = 1.0 if at == best else min(1.0, (self._rates[at] / bar) ** POWER)
+            is_free = at == best or self._rates[at] >= bar
+            share = 1.0 if is_free else (self._rates[at] / bar) ** POWER
             self._waits_s[at] = min(interval_s * (1.0 / max(share, 1e-9) - 1.0), _LONGEST_S)
 
     def _bar(self) -> float:
@@ -170,7 +175,9 @@ class Throttle:
         kept, downloaded = self._totals
         long = self._long.per_second(self._now)
         busy = min(1.0, self._moment.per_second(self._now) / long) if long else 1.0
-        return self._thrift * BAR * (kept + 1) / (downloaded + _PROMISED_BYTES) * max(LOWEST, busy**IDLE_POWER)
+        known = min(1.0, kept / _ENOUGH_BYTES)
+        rate = kept / (downloaded + _PROMISED_BYTES)
+        return self._thrift * BAR * rate * known * max(LOWEST, busy**IDLE_POWER)
 
     def number(self, now: float) -> int:
         """Hosts that could be asked at *now*, and wait."""
@@ -197,7 +204,7 @@ class Throttle:
         """
         if now > self._now + _REVIEW_S and self._pages:
             self._now = now
-            self._set_waits()
+            self._estimate()
         for at, waiting in enumerate(self._waiting):
             if waiting and (due := self._front(at)) is not None and due <= now:
                 return heapq.heappop(waiting)[3:]

@@ -36,7 +36,7 @@ _PROMISED_BYTES = 200_000
 """Weight of what a class promises, in downloaded bytes (chosen: eight pages)."""
 _REMEMBERED = 10_000
 """Pages after which what the classes gave counts half: a class that is asked seldom could not correct its own."""
-_ENOUGH_BYTES = 200_000
+_ENOUGH_BYTES = 50_000
 """Kept bytes from which on the bar has its full height (measured: benchmarks/results.md)."""
 _OFTEN = 16
 """Pages between two estimates of what the classes give."""

@@ -159,7 +159,7 @@ MECHANISMS: dict[str, Callable[[Counts, bool], Patches]] = {
     "throttle": throttle,
     "idle": idle,
     "kinds": kinds,
-    **{name: _estimator(name) for name in ("section", "page-outside", "block-outside", "url", "hreflang")},
+    **{name: _estimator(name) for name in ("section", "page-outside", "block", "url", "hreflang")},
     "fair-draw": fair_draw,
     "make-room": make_room,
     "crowded-addresses": crowded_addresses,

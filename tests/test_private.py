@@ -15,7 +15,6 @@ EXCEPTIONS = {
     "ranking.host_languages._MOST_HOSTS",
     "ranking.worth._SECTIONS",
     "scheduling.names._MAX_NAMES",
-    "scheduling.workbench._PRUNE_ABOVE",
 }
 """Limits that a test makes small, because only a long crawl reaches them.  No other module has a use for them."""
 _PATH = re.compile(r"(?:\w+\.)+_[a-zA-Z]\w*")

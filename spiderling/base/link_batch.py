@@ -130,9 +130,9 @@ class LinkBatch(NamedTuple):
     def __reduce__(self) -> tuple[Callable[..., LinkBatch], tuple[object, ...]]:
         return received, tuple(self)
 
-    def cues(self, at: int) -> tuple[bool, float, int]:
-        """Whether the link at place *at* stands in running text, the probability, and the characters of its text."""
-        return bool(self.flags[at] & TEXT_BLOCK), self.scores[at] / _MAX_BYTE, self.anchors[at]
+    def block(self, at: int) -> tuple[bool, float]:
+        """Whether the link at place *at* stands in running text, and the probability."""
+        return bool(self.flags[at] & TEXT_BLOCK), self.scores[at] / _MAX_BYTE
 
     def target(self, at: int) -> CanonicalUrl:
         """The link at the place *at*, as ``canonicalize`` gives it."""

@@ -107,7 +107,7 @@ class Plain:
         return {
             "host": worth * trust, "language": language, "section": section,
             "page-inside": quality if inside else 0.0, "page-outside": 0.0 if inside else quality * (1 - trust),
-            "block-inside": block if inside else 0.0, "block-outside": 0.0 if inside else block,
+            "block": block,
             "url": self.guess(link, 1 - trust), "hreflang": 0.0,
         }  # fmt: skip
 
@@ -131,8 +131,8 @@ def section_of(link: FoundLink) -> str:
 def link_to(frontier: Frontier, link: Link) -> FoundLink:
     target = canonicalize(link.url)
     assert target is not None
-    score, anchor = int(255 * link.score) / 255, min(link.anchor, 255)
-    return FoundLink.to(target, frontier.hosts.find(target.host), link.text_block, score or link.text_block, anchor)
+    score = int(255 * link.score) / 255
+    return FoundLink.to(target, frontier.hosts.find(target.host), link.text_block, score or link.text_block)
 
 
 @settings(max_examples=40)

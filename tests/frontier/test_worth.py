@@ -65,10 +65,10 @@ def strategy_of(frontier: Frontier) -> Spiderling:
     return strategy
 
 
-def found(frontier: Frontier, url: str, block: bool = False, score: float = 0.0, anchor: int = 0) -> FoundLink:
+def found(frontier: Frontier, url: str, block: bool = False, score: float = 0.0) -> FoundLink:
     target = canonicalize(url)
     assert target is not None
-    return FoundLink.to(target, frontier.hosts.find(target.host), block, score, anchor)
+    return FoundLink.to(target, frontier.hosts.find(target.host), block, score)
 
 
 @pytest.fixture
@@ -128,8 +128,8 @@ def test_a_weight_changes_the_rank_of_a_link(frontier: Frontier) -> None:
         ranker = other.strategy.ranker(LinkingPage(other.hosts.by_id(1), Reason.BAD_QUALITY))
         return ranker(found(other, "http://b.cz/x", block=True))
 
-    assert rank(estimators="block-outside=8") < rank() <= rank(estimators="block-outside=0.1")
-    assert rank(estimators="block-outside=0.1") <= rank(estimators="block-outside=0") > rank()
+    assert rank(estimators="block=8") < rank() <= rank(estimators="block=0.1")
+    assert rank(estimators="block=0.1") <= rank(estimators="block=0") > rank()
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_links_of_one_page_are_ranked_each_for_itself(frontier: Frontier) -> Non
         reason = Reason.KEPT if section == "forum" else WRONG
         strategy.worth.learn(LinkingPage(host, reason), f"/{section}/{number}", 30_000, 9000)
     links = [
-        found(frontier, f"{origin}/{path}", block, score, anchor)
+        found(frontier, f"{origin}/{path}", block, score)
         for origin in (
             "http://poor.cz",
             "https://www.poor.cz",
@@ -209,7 +209,7 @@ def test_links_of_one_page_are_ranked_each_for_itself(frontier: Frontier) -> Non
             "http://[::1]:8080",
         )
         for path in ("", "forum/7", "goods/8", "cs/news/forum")
-        for block, score, anchor in ((False, 0.0, 0), (True, 0.0, 60), (False, 0.9, 9))
+        for block, score in ((False, 0.0), (True, 0.0), (False, 0.9))
     ]
     page_of = LinkingPage(host, Reason.KEPT)
     together = strategy.ranker(page_of)

@@ -12,3 +12,5 @@ LAST_RANK = 9
 """The rank of the URLs that are fetched last."""
 RANKS = LAST_RANK + 1
 """Number of ranks."""
+STEP = 1.7
+"""Yield rate that a rank promises / that of the next worse one (chosen: ten ranks reach over two powers of ten)."""

@@ -20,9 +20,6 @@ from spiderling.base.reasons import Reason
 
 _QUALITY = {
     Reason.KEPT: 1.0,
-    Reason.DUPLICATE: 0.2,
-    Reason.NEAR_DUPLICATE: 0.2,
-    Reason.BAD_QUALITY: 0.2,
     Reason.BOILERPLATE_ONLY: 0.2,  # home pages and hubs lead to the articles
     Reason.NEEDS_SCRIPT: 0.2,
     Reason.WRONG_LANGUAGE: -1.0,
@@ -69,8 +66,7 @@ ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
     "section": (lambda cues: cues.section, 1.5),
     "page-inside": (lambda cues: cues.quality * cues.same_host, 0.7),
     "page-outside": (lambda cues: cues.quality * (1.0 - cues.trust) * (1.0 - cues.same_host), 1.5),
-    "block-inside": (lambda cues: cues.block * cues.same_host, 0.8),
-    "block-outside": (lambda cues: cues.block * (1.0 - cues.same_host), 0.8),
+    "block": (lambda cues: cues.block, 0.8),
     "url": (lambda cues: cues.url, 1.5),
     "hreflang": (lambda cues: cues.said, 1.0),
 }

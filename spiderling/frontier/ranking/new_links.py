@@ -31,13 +31,11 @@ class FoundLink(NamedTuple):
     """Whether it is in a block of running text."""
     score: float = 0.0
     """The probability that it is, 0 to 1."""
-    anchor: int = 0
-    """Characters of the link's text, 255 at most."""
 
     @classmethod
-    def to(cls, target: CanonicalUrl, host_id: int, text_block: bool, score: float = 0.0, anchor: int = 0) -> FoundLink:
+    def to(cls, target: CanonicalUrl, host_id: int, text_block: bool, score: float = 0.0) -> FoundLink:
         """The link to *target*."""
-        return cls(target.origin, target.host, target.path, host_id, text_block, score, anchor)
+        return cls(target.origin, target.host, target.path, host_id, text_block, score)
 
     @property
     def target(self) -> CanonicalUrl:
@@ -69,7 +67,7 @@ class NewLinks:
         words = [*words_of_name(name_of(link.origin)), *words_of_path(path)]
         wide = array("Q", [url_hash(link.origin + link.path)]), array("I", [section_of(path)]), array("H", words)
         columns = (column.tobytes() for column in wide)
-        form = bytes(flags), bytes([score]), bytes([link.anchor])
+        form = bytes(flags), bytes([score]), bytes(1)
         batch = LinkBatch._make(((link.host,), path, bytes(2), *columns, bytes(1), bytes(1), bytes(1), *form, (), 0))
         return cls(batch, [0], [link.host_id])
 
@@ -83,7 +81,7 @@ class NewLinks:
             name = batch.hosts[numbers[at]]
             origin = PREFIXES[batch.prefixes[at]] + name
             path = self.lines[at].decode("ascii")
-            yield FoundLink(origin, name, path, self._ids[numbers[at]], *batch.cues(at))
+            yield FoundLink(origin, name, path, self._ids[numbers[at]], *batch.block(at))
 
     def parts(self) -> list[tuple[int, int]]:
         """For each link the id of its host and the section of its path."""

@@ -71,8 +71,7 @@ class Heidix(Strategy):
         "host",
         "page-inside",
         "page-outside",
-        "block-inside",
-        "block-outside",
+        "block",
         "url",
     )
     ranks_hosts = True

@@ -17,7 +17,7 @@ import numpy as np
 from spiderling.base.reasons import Reason
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import name_of
-from spiderling.frontier.hosts.ranks import LAST_RANK
+from spiderling.frontier.hosts.ranks import LAST_RANK, STEP
 from spiderling.frontier.ranking.estimators import ESTIMATORS, Cues, page_quality
 from spiderling.frontier.ranking.host_languages import HostLanguages
 from spiderling.frontier.ranking.notes import Note, Notes
@@ -57,8 +57,7 @@ _MOST = 2**50
 """More bytes or pages than any crawl has; larger numbers in a state are damage."""
 _BEST = math.log(6.0)
 """The logarithm of (the least yield rate that a link of rank 1 promises / that of fruitful hosts) (chosen)."""
-_STEP = math.log(1.7)
-"""The logarithm of (what a rank promises / what the next worse one does) (chosen)."""
+_STEP = math.log(STEP)
 _LEAST = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
 """For each rank from 1 on: the yield rate of fruitful hosts / the least that a link of that rank promises."""
 _SECTION = Struct("=3d")

@@ -17,10 +17,9 @@ import numpy as np
 
 from spiderling.frontier.hosts.ranks import RANKS
 
-_APART_AFTER_S = 60.0
-"""Seconds; a host that is due later than this waits apart.  Chosen."""
-_COMPACT_ABOVE = 1024
-"""Used ids at the front of a line; more than these are cut off (chosen)."""
+LONG_S = 60.0
+"""Seconds; a host that is due later than this is not waited for: it waits apart, and needs neither place nor address
+(chosen: twelve intervals of a host)."""
 PREFERRED_TURNS = 4
 """While hosts wait in both lines, every fourth turn goes to one outside the preferred domains (chosen)."""
 _RANKS_IN = [[rank for rank in range(RANKS) if mask >> rank & 1] for mask in range(1 << RANKS)]
@@ -31,19 +30,19 @@ class _Line:
     """Ids in the order in which they came."""
 
     def __init__(self) -> None:
-        self.ring = array("I")
-        self._used = 0
+        self.last = array("I")
+        """Those that came last."""
+        self._first = array("I")
+        """Those before them, backwards."""
 
     def __len__(self) -> int:
-        return len(self.ring) - self._used
+        return len(self._first) + len(self.last)
 
     def pop(self) -> int:
-        host_id = self.ring[self._used]
-        self._used += 1
-        if self._used > _COMPACT_ABOVE and 2 * self._used > len(self.ring):
-            del self.ring[: self._used]
-            self._used = 0
-        return host_id
+        if not self._first:
+            self._first = self.last[::-1]
+            self.last = array("I")
+        return self._first.pop()
 
 
 class Backlog:
@@ -74,12 +73,12 @@ class Backlog:
 
     def push(self, host_id: int, due: float, now: float) -> None:
         """Add *host_id* to the end of its line, or apart if it is not due within a minute."""
-        if due > now + _APART_AFTER_S:
+        if due > now + LONG_S:
             heapq.heappush(self._snoozed, (due, host_id))
         else:
             which = self._prefers(host_id)
             rank = self._rank_of(host_id)
-            self._lines[which][rank].ring.append(host_id)
+            self._lines[which][rank].last.append(host_id)
             self._waited_in[which] |= 1 << rank
             self._number += 1
 
@@ -89,7 +88,7 @@ class Backlog:
         preferred, ranks = (np.fromiter(map(of, host_ids), np.uint8, len(ids)) for of in (self._prefers, self._rank_of))
         for which, lines in enumerate(self._lines):
             for rank, line in enumerate(lines):
-                line.ring.frombytes(ids[(preferred == which) & (ranks == rank)].tobytes())
+                line.last.frombytes(ids[(preferred == which) & (ranks == rank)].tobytes())
                 self._waited_in[which] |= bool(len(line)) << rank
         self._number += len(host_ids)
 

@@ -19,7 +19,7 @@ from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.ranking.draws import FAIR, Draw
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.scheduling.apart import FairBacklog
-from spiderling.frontier.scheduling.backlog import Backlog
+from spiderling.frontier.scheduling.backlog import LONG_S, Backlog
 from spiderling.frontier.scheduling.intervals import Intervals
 from spiderling.frontier.scheduling.names import Name, Names, NameStatus
 from spiderling.frontier.scheduling.places import Places
@@ -28,10 +28,6 @@ from spiderling.frontier.scheduling.workbench import NO_ADDRESS, Workbench
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.queues import Queues
 
-_RESOLVE_AHEAD_S = 60.0
-"""Seconds; the name of a host that is due later than this is not resolved yet.  Chosen."""
-_LONG_S = 60.0
-"""Seconds; a host that is due later than this, or that the throttle lets wait as long, is not waited for (chosen)."""
 TURNS = 16
 """Requests after which a host gives its place to one in the backlog (chosen)."""
 _LOOKS_PER_STEP = 16
@@ -107,7 +103,7 @@ class Schedule:
     def _make_room(self, now: float) -> None:
         """If no place is free, a host in the throttle for long makes room for one of the backlog, two ranks better."""
         if self._places_used >= self._places_in_all and (best := self._backlog.best_rank()) < LAST_RANK:
-            host = self._throttle.pop_worse(best + 1, _LONG_S)
+            host = self._throttle.pop_worse(best + 1, LONG_S)
             if host is not None:
                 self._leave_place(host)
                 self._put_back(host.id, host.due, now)
@@ -195,7 +191,7 @@ class Schedule:
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
             return
-        if name.status is NameStatus.UNKNOWN and host.due <= now + _RESOLVE_AHEAD_S:
+        if name.status is NameStatus.UNKNOWN and host.due <= now + LONG_S:
             host.state = HostState.RESOLVING
             self._workbench.remove(host)
             self._names.want(name_in(head), host)
@@ -211,7 +207,7 @@ class Schedule:
             return True
         if others_wait and host.turns >= TURNS:
             return True
-        if not others_wait or host.due > now + _LONG_S:
+        if not others_wait or host.due > now + LONG_S:
             return others_wait
         if name.status is NameStatus.FRESH and name.address != host.place and self._is_crowded(name.address):
             host.address = name.address  # by which it is passed over next time
@@ -223,7 +219,7 @@ class Schedule:
         host.state = HostState.SNOOZED if host.due > now + self.intervals.of(host) else HostState.READY
         if address != host.place:
             self._places.move(host, address)
-        if host.due > now + _LONG_S + self.intervals.of(host):
+        if host.due > now + LONG_S + self.intervals.of(host):
             self._throttle.count(host, None)  # no other host waits for one that does not answer
         if not self._keeps(host, address, now):
             self._bench(host, address, now)
@@ -322,7 +318,7 @@ class Schedule:
     def probe_in(self, host: Host, address: str, now: float) -> float | None:
         """See ``Frontier.probe_in``."""
         due = max(host.due, self.intervals.earliest_start(host, address))
-        return None if host.in_transit or due > now + _LONG_S else max(0.0, due - now)
+        return None if host.in_transit or due > now + LONG_S else max(0.0, due - now)
 
     def begin_probe(self, host: Host, address: str, now: float) -> None:
         """A probe of *host* begins; until ``release`` it is the host's request in transit."""

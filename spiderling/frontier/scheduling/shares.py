@@ -16,8 +16,8 @@ BURST = 100
 """Requests beyond its share that a group may have (chosen: a crawl that begins with few hosts is not held up)."""
 UNKNOWN = 0
 """No domain, or no address yet."""
-_PRUNE_ABOVE = 1000
-"""Groups above which those within their share are dropped (chosen)."""
+PRUNE_ABOVE = 1000
+"""Groups, or addresses, above which those that are idle are dropped (chosen: looking through them takes .1 ms)."""
 
 Group = int | str
 """The mark of a domain, or an address."""
@@ -38,7 +38,7 @@ class Shares:
         """Group -> number of requests, of all groups, after which those that it had are within its share."""
         self._watched: set[Group] = set()
         """Groups that had more than share and BURST, until what they had is within the share."""
-        self._prune_above = _PRUNE_ABOVE
+        self._prune_above = PRUNE_ABOVE
 
     def __len__(self) -> int:
         return len(self._paid_at)
@@ -71,4 +71,4 @@ class Shares:
     def _prune(self) -> None:
         self._paid_at = {group: paid_at for group, paid_at in self._paid_at.items() if paid_at > self._number}
         self._watched &= self._paid_at.keys()
-        self._prune_above = max(_PRUNE_ABOVE, 2 * len(self._paid_at))
+        self._prune_above = max(PRUNE_ABOVE, 2 * len(self._paid_at))

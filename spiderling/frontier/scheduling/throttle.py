@@ -20,7 +20,7 @@ from itertools import chain
 from operator import mul
 
 from spiderling.frontier.hosts.host import Host
-from spiderling.frontier.hosts.ranks import RANKS
+from spiderling.frontier.hosts.ranks import RANKS, STEP
 
 BAR = 0.2
 """The bar / the crawl's yield rate (measured: benchmarks/strategies.py)."""
@@ -30,8 +30,6 @@ LOWEST = 0.2
 """The lowest bar of idle times / the usual one (measured)."""
 IDLE_POWER = 2
 """How fast the bar falls with the text a second (measured)."""
-_STEP = 1.7
-"""What one rank promises over the next (ranking/worth.py)."""
 _PROMISED_BYTES = 200_000
 """Weight of what a class promises, in downloaded bytes (chosen: eight pages)."""
 _REMEMBERED = 10_000
@@ -53,7 +51,7 @@ _PROMISES = (1.0, 1.0, 1.0, 0.05)
 """What a host of each of these kinds promises beside its rank (chosen; what such hosts give corrects it)."""
 _KINDS = len(_PROMISES)
 _CLASSES = _KINDS * RANKS
-_PROMISED = [promise * _STEP**-rank for rank in range(RANKS) for promise in _PROMISES]
+_PROMISED = [promise * STEP**-rank for rank in range(RANKS) for promise in _PROMISES]
 
 
 class _Flow:

@@ -21,8 +21,6 @@ from spiderling.frontier.scheduling.shares import Shares
 NO_ADDRESS = ""
 """The address of hosts whose next step needs no connection (dead names, names to be asked again)."""
 
-_PRUNE_ABOVE = 1000
-"""Addresses above which idle ones are looked for (chosen)."""
 _COMMON: shares.Lane = ()
 
 
@@ -43,7 +41,7 @@ class Workbench:
         self._serial = itertools.count(1).__next__
         self._common = Lane(rank_of, self._serial)
         self._lanes = {_COMMON: self._common}
-        self._prune_above = _PRUNE_ABOVE
+        self._prune_above = shares.PRUNE_ABOVE
 
     def add_host(self, host: Host, address: str) -> None:
         """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
@@ -125,7 +123,7 @@ class Workbench:
             return
         held = {name for lane in self._lanes.values() for name in lane.forget_empty()}
         self._addresses = {name: entry for name, entry in self._addresses.items() if name in held or entry.due > now}
-        self._prune_above = max(_PRUNE_ABOVE, 2 * len(self._addresses))
+        self._prune_above = max(shares.PRUNE_ABOVE, 2 * len(self._addresses))
 
     def _address(self, name: str) -> Address:
         entry = self._addresses.get(name)

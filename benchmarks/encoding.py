@@ -4,17 +4,20 @@
 
 The pairs are those that the bundled models name.  Each language is decoded as in a crawl of
 it: with its own encodings, and the models of the languages that the crawl recognises.
-With --data: NTREX sentences (news; nothing is trained on them) and the UTF-8 pages of
-pages/.  Without, and for the languages that NTREX lacks: the sentences of tests/quality and
-the pages of the bundled miniature web.  A decode is exact when every character is right.
+With --data: NTREX sentences (news; nothing is trained on them), whole pages of manuals of
+miniweb/ without their labels, and the UTF-8 pages of pages/.  Without, and for the languages
+that NTREX lacks: the sentences of tests/quality and the pages of the bundled miniature web.
+A decode is exact when every character is right.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import json
 import random
+import re
 import statistics
 import sys
 import tarfile
@@ -40,6 +43,12 @@ from spiderling.text.encoding.labels import codec_of, codecs_of  # noqa: E402
 
 HELD_OUT = ROOT / "tests" / "quality" / "sentences.tsv"
 SIZES = (300, 1000, 5000)
+PAGES = "page"
+PAGES_OF_LANGUAGE = 20
+EVERY = 7
+"""Of the pages of a host, which are much alike, every seventh is taken."""
+ROOM = 0.7
+"""Least share of its non-ASCII characters for which a page's encoding has room."""
 SEED = 20
 SLOW = 8
 """Of how many texts charset-normalizer, which takes 50 ms for one, sees the first."""
@@ -100,6 +109,7 @@ class Tally:
     tried: int = 0
     cpu_s: float = 0.0
     misses: Counter[str] = field(default_factory=Counter)
+    tries: Counter[str] = field(default_factory=Counter)
 
     def try_one(self, pair: str, truth: str, method: Callable[[], str | None]) -> None:
         began = time.thread_time()
@@ -108,6 +118,7 @@ class Tally:
         self.tried += 1
         self.right += text == truth
         self.misses[pair] += text != truth
+        self.tries[pair] += 1
 
     @property
     def exact(self) -> float:
@@ -116,6 +127,12 @@ class Tally:
     @property
     def ms(self) -> float:
         return 1000 * self.cpu_s / max(1, self.tried)
+
+    def exact_in(self, label: str) -> float | str:
+        """Exact % of the pairs of a language and this encoding."""
+        tried = sum(count for pair, count in self.tries.items() if pair.split()[1] == label)
+        missed = sum(count for pair, count in self.misses.items() if pair.split()[1] == label)
+        return 100 * (1 - missed / tried) if tried else "-"
 
     def missed(self) -> str:
         return ", ".join(f"{pair} {count}" for pair, count in self.misses.most_common() if count) or "none"
@@ -150,6 +167,38 @@ def scripts(info: LanguageInfo) -> list[tuple[str, tuple[str, ...]]]:
         "zh": (("zh", ("gb18030",)), ("zh-TW", ("big5",))),
     }
     return [(name, labels) for name, labels in apart.get(info.code, ((info.code, info.encodings),))]
+
+
+def manuals(data: Path | None) -> dict[str, list[str]]:
+    """Language -> pages whose text declares no encoding."""
+    found: dict[str, list[str]] = defaultdict(list)
+    if data is None:
+        return found
+    with (data / "miniweb/index.csv").open(encoding="utf-8") as rows:
+        codes = {row["host"]: row["declared_lang"].partition("-")[0].lower() for row in csv.DictReader(rows)}
+    numbers: Counter[str] = Counter()
+    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    with (
+        (data / "miniweb/miniweb-subset.tar.zst").open("rb") as packed,
+        unpacker.stream_reader(packed) as raw,
+        tarfile.open(fileobj=raw, mode="r|") as files,
+    ):
+        for member in files:
+            host = next((part for part in member.name.split("/") if part in codes), "")
+            numbers[host] += member.isfile()
+            pages = found[{"no": "nb"}.get(codes.get(host, ""), codes.get(host, ""))]
+            if member.isfile() and numbers[host] % EVERY == 0 and len(pages) < PAGES_OF_LANGUAGE:
+                page = files.extractfile(member).read()  # type: ignore[union-attr]
+                text = page.decode("utf-8", "ignore")
+                if not text.isascii() and len(text.encode()) == len(page) > 2000:
+                    pages.append(re.sub(r"(?i)(charset|encoding)\s*=", r"\1-of=", text))
+    return found
+
+
+def has_room(label: str, text: str) -> bool:
+    """Whether the encoding can be that of the text."""
+    others = [char for char in text if not char.isascii()]
+    return sum(1 for char in others if char.encode(codec_of(label) or "", "ignore")) >= ROOM * len(others)
 
 
 def archive(path: Path) -> dict[str, str]:
@@ -209,8 +258,8 @@ HINTED = "chardet, encodings of the language"
 NORMALIZER = "charset-normalizer"
 
 
-def measure(tested: Language, other: LanguageModels, chars: int, number: int, tallies: dict[str, Tally]) -> None:
-    """Count the decodes of one language."""
+def measure(tested: Language, other: LanguageModels, texts: list[str], tallies: dict[str, Tally]) -> None:
+    """Count the decodes of *texts* in one language."""
     code, spelling = tested.code, tested.models.spelling
     decode(b"\xe9t\xe9", None, tested.encodings, spelling)  # builds the tables
 
@@ -220,8 +269,10 @@ def measure(tested: Language, other: LanguageModels, chars: int, number: int, ta
     hint = sorted({*(n.replace("_", "-") for n in codecs_of(tested.encodings) if n != "iso2022_jp"), "cp1252"})
     for label in (*tested.encodings, *RARE.get(code, ())):
         pair, rare = f"{code} {label}", label in RARE.get(code, ())
-        for place, sample in enumerate(tested.samples(chars, number)):
-            body = encoded(code, label, sample)
+        for place, text in enumerate(texts):
+            body = encoded(code, label, text)
+            if not has_room(label, text):
+                continue
             truth = body.decode(codec_of(label) or "")
             tallies[RARELY if rare else OURS].try_one(pair, truth, ours(body, None))
             tallies[RARELY_LABELLED if rare else RIGHT].try_one(pair, truth, ours(body, label))
@@ -237,6 +288,18 @@ def measure(tested: Language, other: LanguageModels, chars: int, number: int, ta
             for wrong in ("utf-8", "iso-8859-1", SIBLINGS[label]):
                 if codec_of(wrong) != codec_of(label):
                     tallies[WRONG].try_one(f"{pair} as {wrong}", truth, ours(body, wrong))
+
+
+def by_label(tallies: dict[str, Tally]) -> Iterator[list[object]]:
+    """A row for each encoding."""
+    for name in (OURS, RARELY):
+        languages: dict[str, list[str]] = defaultdict(list)
+        for pair in tallies[name].tries:
+            code, label = pair.split()
+            languages[label].append(code)
+        for label, codes in languages.items():
+            methods = (name, WRONG, CHARDET, NORMALIZER) if name == OURS else (name,)
+            yield [label, " ".join(codes), *(tallies[method].exact_in(label) for method in methods)]
 
 
 def utf8_pages(data: Path | None, number: int) -> Iterator[bytes]:
@@ -280,15 +343,18 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="codes of languages")
     arguments = parser.parse_args()
     sizes = SIZES[1:2] if arguments.quick else SIZES if arguments.data else SIZES[:2]
-    by_size: dict[int, dict[str, Tally]] = {chars: defaultdict(Tally) for chars in sizes}
+    by_size: dict[int | str, dict[str, Tally]] = {chars: defaultdict(Tally) for chars in (*sizes, PAGES)}
+    pages_of = manuals(None if arguments.quick else arguments.data)
     other = load(to_recognise([available()["cs"]]))
     pairs = 0
     codes = []
     for language in languages(arguments.data, arguments.only):
         pairs += len(language.encodings)
         codes.append(language.code)
-        for chars, tallies in by_size.items():
-            measure(language, other, chars, 2 if arguments.quick else 25, tallies)
+        for chars in sizes:
+            texts = list(language.samples(chars, 2 if arguments.quick else 25))
+            measure(language, other, texts, by_size[chars])
+        measure(language, other, pages_of[language.code], by_size[PAGES])
     print(f"{pairs} pairs of {len(codes)} languages and scripts: {' '.join(codes)}\n")
     rows = [
         [name, chars, tally.tried, tally.exact, tally.ms]
@@ -297,8 +363,13 @@ def main() -> None:
     ]
     table(["method", "characters", "texts", "exact %", "ms a text"], rows)
     at_1000 = by_size[1000]
+    print("\nexact % by encoding, at 1000 characters\n")
+    table(
+        ["encoding", "languages", "no label", "wrong label", "chardet", "charset-normalizer"], list(by_label(at_1000))
+    )
     for name in (OURS, RIGHT, ELSEWHERE, WRONG, RARELY, RARELY_LABELLED, CHARDET):
         print(f"\nmissed at 1000 characters, {name}: {at_1000[name].missed()}")
+        print(f"of pages: {by_size[PAGES][name].missed()}")
     pages, harmed, ms = utf8_cost(arguments.data, 300 if arguments.quick else 5000, load(available()))
     print(f"\n{pages} decodes of pages in UTF-8: {harmed} harmed, median {ms:.3f} ms\n")
     result(
@@ -308,6 +379,8 @@ def main() -> None:
         exact_1000_right_label=round(at_1000[RIGHT].exact, 2),
         ms_1000=round(at_1000[OURS].ms, 3),
         ratio_chardet=round(at_1000[OURS].cpu_s / at_1000[CHARDET].cpu_s, 3),
+        exact_pages=round(by_size[PAGES][OURS].exact, 2),
+        ms_page=round(by_size[PAGES][OURS].ms, 3),
         utf8_harmed=harmed,
         ms_utf8=round(ms, 4),
     )

@@ -150,6 +150,24 @@ def test_japanese_escapes_need_no_label():
     assert decode(page(CZECH + "\x1b$").encode(), None).detected == "utf-8"
 
 
+@pytest.mark.parametrize(
+    ("label", "body"),
+    [("euc-jp", b"\xad\xa1 \xad\xea \xf9\xa1"), ("iso-2022-jp", b"\x1b$B\x2d\x21 \x2d\x6a \x79\x21\x1b(B")],
+)
+def test_the_characters_that_vendors_added_to_japanese(label, body):
+    """Browsers read them in every Japanese encoding, Python in Shift_JIS alone."""
+    text = "漢字とかな交じりの文です。" * 3
+    found = decode(text.encode(label) + body.replace(b" ", b""), label)
+    assert (found.text, found.detected) == (text + "①㈱纊", codec_of(label))
+
+
+@pytest.mark.parametrize("label", ["euc-jp", "iso-2022-jp"])
+@given(st.binary(max_size=200))
+def test_damaged_japanese_is_no_error(label, body):
+    decode(b"\x1b$B" + body, label)
+    decode("漢字".encode(label) + body, label)
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_encoding_may_be_accepted_and_declared(codec):
     found = decode(b"<p>\x81\xe9\xff t\x8a text", codec, (codec,))

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import chardet
 
+from spiderling.text.encoding.japanese import ADDED, LACKING
 from spiderling.text.encoding.labels import codec_of, codecs_of
 from spiderling.text.encoding.spelling import Fit, Spelling
 
@@ -105,7 +106,7 @@ def _legacy(
             return text, name
     gain = _gain(fits[best], fits.values()) if best else -math.inf
     if best and gain > _LEAST_GAIN:
-        text = body.decode(best, "replace")
+        text = _strict(body, best) or body.decode(best, "replace")
         if _looks_like_text(text):
             return text, best
     return _detected(body, labels, accepted, best if gain > _POOR_GAIN else None)
@@ -158,7 +159,7 @@ def _strict(body: bytes, name: str) -> str | None:
     if name.startswith("utf"):  # UTF-8 was tried; eight-bit text is nearly always "valid" UTF-16
         return None
     try:
-        return body.decode(name)
+        return body.decode(name, ADDED if name in LACKING else "strict")
     except (UnicodeDecodeError, ValueError):
         return None
 

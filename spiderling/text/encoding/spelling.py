@@ -135,7 +135,8 @@ class Spelling:
         costs = self._costs(high, labels, accepted)
         named = {*labels, *accepted, *self.codecs}
         readings = self._by_bytes(sample, costs, named)
-        several = [name for name in MULTI_BYTE if name in (named if _is_dense(sample, high) else labels)]
+        possible = named if _is_dense(sample, high) else labels
+        several = (name for name in MULTI_BYTE if name in possible)
         readings += [_Reading(self._by_letters(sample, name, costs), [name]) for name in several]
         readings.sort(key=lambda reading: -reading.score)
         least = readings[0].score - _BEHIND * high

@@ -298,8 +298,9 @@ def by_label(tallies: dict[str, Tally]) -> Iterator[list[object]]:
             code, label = pair.split()
             languages[label].append(code)
         for label, codes in languages.items():
-            methods = (name, WRONG, CHARDET, NORMALIZER) if name == OURS else (name,)
-            yield [label, " ".join(codes), *(tallies[method].exact_in(label) for method in methods)]
+            methods = (name, WRONG, CHARDET, NORMALIZER) if name == OURS else (name, "", "", "")
+            cells = (tallies[method].exact_in(label) if method else "-" for method in methods)
+            yield [label, " ".join(codes), *cells]
 
 
 def utf8_pages(data: Path | None, number: int) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from spiderling.base import media_types
 from spiderling.base.errors import BadInput
 from spiderling.base.opt_outs import Policy
-from spiderling.base.urls import canonicalize, top_level_domain
+from spiderling.base.urls import canonicalize, is_top_level_domain, top_level_domain
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -150,23 +150,26 @@ def parse_ports(text: str) -> frozenset[int] | None:
     return frozenset(map(int, parts))
 
 
-def parse_tlds(text: str, option: str = "TLDS", national: Iterable[str] = ()) -> frozenset[str] | None:
+def parse_tlds(
+    text: str, option: str = "TLDS", national: Iterable[str] = (), *, only_public: bool = False
+) -> frozenset[str] | None:
     """The top-level domains of a list, in ASCII, None for all; the word ``national`` stands for *national*.
 
-    Raises BadInput for a name that is no top-level domain.
+    Raises BadInput for a name that cannot be a top-level domain; *only_public*: for one that is none of the public web.
     """
     found: set[str] = set()
     parts = [part.strip().strip(".").lower() for part in text.replace("+", ",").split(",") if part.strip()]
     for part in parts:
         names = {"national": tuple(national), "generic": GENERIC_TLDS}.get(part, (part,))
         for name in names:
-            target = canonicalize(f"http://a.{name}/")
-            if target is None or top_level_domain(target.host) == "" or _NO_LABEL.search(name):
+            target = None if _NO_LABEL.search(name) else canonicalize(f"http://a.{name}/")
+            tld = "" if target is None else top_level_domain(target.host)
+            if not tld or (only_public and name != "all" and not is_top_level_domain(tld)):
                 raise BadInput(
-                    f"{PREFIX}{option} has {name!r}; write top-level domains with commas, such as cz,sk, or "
-                    "national, generic, national+generic, all."
+                    f"{PREFIX}{option} has {name!r}, which is no top-level domain; write such with commas, as cz,sk, "
+                    "or national, generic, national+generic, all."
                 )
-            found.add(top_level_domain(target.host))
+            found.add(tld)
     return None if "all" in parts or not parts else frozenset(found)
 
 

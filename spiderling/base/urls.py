@@ -214,6 +214,11 @@ def _suffixes() -> tldextract.TLDExtract:
     return tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
 
 
+def is_top_level_domain(name: str) -> bool:
+    """Whether *name*, in ASCII, is a top-level domain of that list."""
+    return bool(_suffixes()(f"a.b.{name}").suffix)  # of some only the second level is listed, as *.ck
+
+
 def top_level_domain(host: str) -> str:
     """The last label of a host record's name; empty for an address literal."""
     return _label_of(host[host.rfind(".") + 1 :])

@@ -14,7 +14,7 @@ from scrapy.exceptions import UsageError
 from scrapy.spiderloader import get_spider_loader
 
 from spiderling.base.printing import nearest
-from spiderling.crawl.arguments import declared_arguments, options_of
+from spiderling.crawl.arguments import addresses_of, declared_arguments, options_of, spelled_out
 from spiderling.engine.crawl_command import CrawlCommand
 from spiderling.engine.program import program
 from spiderling.languages import find_languages
@@ -57,5 +57,8 @@ class Command(CrawlCommand, ScrapyCrawl):
     def check_arguments(self, crawler: Crawler, arguments: Mapping[str, str]) -> None:
         """A spider of the user's own is not made twice."""
         if crawler.spidercls.__init__ is CorpusSpider.__init__:
-            options = options_of(crawler.settings, crawler.spidercls(**arguments))
-            find_languages(options.lang, options.models)
+            spider = crawler.spidercls(**arguments)
+            options = options_of(crawler.settings, spider)
+            spelled_out(options, find_languages(options.lang, options.models), ())
+            if not hasattr(spider, "archives"):  # files need no contact
+                addresses_of(options, is_offline=False)

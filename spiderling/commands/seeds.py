@@ -14,7 +14,7 @@ from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.extras import require
 from spiderling.base.option_values import parse_tlds
 from spiderling.base.options import Options
-from spiderling.crawl.arguments import options_of
+from spiderling.crawl.arguments import addresses_of, options_of
 from spiderling.engine.command import SpiderlingCommand, named_values, option
 from spiderling.languages import LanguageInfo
 from spiderling.seeding import commoncrawl, search, wikipedia
@@ -71,13 +71,15 @@ class Command(SpiderlingCommand):
         options = options_of(self.given_settings, SpiderlingSpider(**arguments))
         infos = languages.find_languages(options.lang, options.models)
         out = Path(opts.output)
+        is_read = bool(names) and action in _READ_FROM_FILES
+        if not is_read:
+            addresses_of(options, is_offline=False)
         if action == "check":
             if len(names) != 1:
                 raise UsageError("name one file of seeds: scrapy seeds check seeds.txt -a lang=cs -o good.txt")
             from spiderling.seeding.check import check
 
             return check(names[0], out, self.given_settings, arguments)
-        is_read = bool(names) and action in _READ_FROM_FILES
         if action == "commoncrawl" and any(name.endswith(".parquet") for name in names):
             require("commoncrawl")
         source = None if is_read else _source(action, names, opts, infos, options)

@@ -68,6 +68,9 @@ def options_of(settings: BaseSettings, spider: Spider) -> Options:
 def _checked(values: Mapping[str, Any]) -> Options:
     """The options in *values*, with those that only the parts which use them understand; no file is touched."""
     options = Options.from_settings(values)
+    if not (options.hosts or options.nameservers or options.allow_networks):  # these may know names of their own
+        parse_tlds(options.tlds, "TLDS", only_public=True)
+        parse_tlds(options.prefer_tlds, "PREFER_TLDS", only_public=True)
     if all(getattr(options, name) == getattr(_DEFAULTS, name) for name in _PARSED):
         return options
     from spiderling.frontier.ranking.estimators import parse_weights

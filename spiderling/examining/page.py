@@ -18,7 +18,7 @@ from spiderling.base.opt_outs import Statement, together
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.crawl.arguments import options_of
+from spiderling.crawl.arguments import addresses_of, options_of
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.asked_spider import AskedSpider, run_spider
 from spiderling.engine.command import read_input
@@ -49,6 +49,7 @@ def show(name: str, arguments: dict[str, str], settings: Settings, width: int) -
     # before the page is fetched, so that a bad language costs no request
     accepted = languages.find_languages(options.lang, options.models)
     if "://" in name:
+        addresses_of(options, is_offline=False)
         found = _fetched(name, arguments, settings)
     else:
         found = Found(Task(read_input(name, _ALTERNATIVES), _FILE_URL))

@@ -49,8 +49,6 @@ _GROUP_NAMES = {
 _NEAR = 3
 """Most languages that the message about an unknown one proposes; chosen."""
 _SHARED_LICENCE = "cc-by-sa"
-_LIMIT = 10.0
-"""What a missing word costs in a profile that does not say it: the LIMIT of text/language/function_words.py."""
 _LISTS = ("aliases", "scripts", "tlds", "neighbours", "encodings")
 
 
@@ -196,7 +194,7 @@ def _info(directory: Traversable) -> LanguageInfo:
         raise model_files.damaged(directory.name, model_files.DESCRIPTION, error) from None
 
 
-def _expected(mean: float, sd: float, limit: float = _LIMIT) -> tuple[float, float, float]:
+def _expected(mean: float, sd: float, limit: float) -> tuple[float, float, float]:
     return float(mean), float(sd), float(limit)
 
 

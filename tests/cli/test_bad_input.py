@@ -43,13 +43,20 @@ def test_unknown_language(refused, lang):
     assert f"scrapy train {'CODE' if lang == 'Czch' else lang} text.txt" in message
 
 
-@pytest.mark.parametrize("typo", [("-a", "lnag=cs"), ("-a", "lang=xx"), ("-a", "lang=cs", "-s", "SPIDERLING_FOO=1")])
-def test_a_typo_is_refused_before_what_a_crawl_needs_is_imported(tmp_path, typo):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-a", "lang=xx"), "there is no model for the language 'xx'."),
+        (("-a", "lang=cs", "-a", "tlds=češtin"), "-a tlds has 'češtin', which is no top-level domain;"),
+        (("-a", "lang=cs", "-a", "tlds=рф,cz,ck,national+generic"), "no contact is given"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_what_a_crawl_needs_is_imported(tmp_path, arguments, message):
     """That takes twice as long as all else that is done until then."""
-    command = [sys.executable, "-X", "importtime", "-m", "scrapy", "crawl", "spiderling", *typo]
+    command = [sys.executable, "-X", "importtime", "-m", "scrapy", "crawl", "spiderling", *arguments]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
     imported = set(re.findall(r"import time:.*\| +([\w.]+)", ended.stderr))
-    assert ended.returncode == 1 and "ERROR: The crawl stops: " in ended.stderr
+    assert ended.returncode == 1 and f"ERROR: The crawl stops: {message}" in ended.stderr
     assert imported >= {"spiderling.spiders.spiderling", "spiderling.engine.command", "spiderling.seeding"}
     assert not imported & {"numpy", "spiderling.frontier", "spiderling.text", "spiderling.crawl.crawl", "pyarrow"}
 
@@ -371,11 +378,11 @@ def test_without_a_spider_with_two_or_with_an_unknown_one():
     [
         (
             ("-a", "tlds=c z"),
-            "-a tlds has 'c z'; write top-level domains with commas, such as cz,sk, or national",
+            "-a tlds has 'c z', which is no top-level domain; write such with commas, as cz,sk, or national",
         ),
-        (("-a", "tlds=co.uk"), "-a tlds has 'co.uk'; "),
-        (("-a", "tlds=cz,s_k"), "-a tlds has 's_k'; "),
-        (("-s", "SPIDERLING_PREFER_TLDS=c/z"), "SPIDERLING_PREFER_TLDS has 'c/z'; "),
+        (("-a", "tlds=co.uk"), "-a tlds has 'co.uk', which is"),
+        (("-a", "tlds=cz,s_k"), "-a tlds has 's_k', which is"),
+        (("-s", "SPIDERLING_PREFER_TLDS=c/z"), "SPIDERLING_PREFER_TLDS has 'c/z', which is"),
         (("-a", "follow=hosts"), "-a follow is 'hosts'; it must be one of all, host, none."),
         (("-a", "words=-5"), "-a words is -5; it must be at least 0."),
         (("-a", "words=million"), "-a words is 'million'; it must be a whole number."),

@@ -140,7 +140,7 @@ class Frontier:
 
     def names_wanted(self) -> list[str]:
         """Names to be resolved now; each is to be answered with ``resolved`` or ``unresolved``."""
-        return self.schedule.names_wanted()
+        return self.schedule.names.take_wanted()
 
     def take(self, now: float) -> Fetch | None:
         """Hand out a request whose host and address are due at *now*; None if there is none."""
@@ -283,7 +283,7 @@ class Frontier:
     def block_addresses(self, is_blocked: Callable[[str], bool]) -> None:
         """Connect to no address that satisfies *is_blocked*; all names are resolved and judged again."""
         self._is_blocked_address = is_blocked
-        self.schedule.forget_addresses()
+        self.schedule.names.forget()
 
     def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
         """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
@@ -359,7 +359,7 @@ class Frontier:
 
     def drain(self, now: float) -> Changes:
         """What the store must learn since the last call, as one immutable batch."""
-        self.schedule.forget_idle(now)
+        self.schedule.workbench.forget_idle(now)
         url_states = self.url_states
         changes = url_states.drain(self._robots)
         meta = self.strategy.state() | self.reachability.state() | url_states.failed_seeds.state()

@@ -31,7 +31,7 @@ class Model:
 def forget_all_idle(workbench: Workbench, now: float) -> None:
     """After so many more addresses have come that it is worth while."""
     for number in range(1000):
-        workbench.note_permitted(f"10.9.{number // 250}.{number % 250}", now)
+        workbench.address(f"10.9.{number // 250}.{number % 250}").last_permitted = now
     workbench.forget_idle(now)
 
 
@@ -40,7 +40,7 @@ def test_pop_without_hosts() -> None:
     workbench.postpone("10.0.0.1", 5.0)
     assert workbench.pop(100.0) is None
     assert workbench.next_due() is None
-    assert workbench.last_permitted("10.0.0.9") == float("-inf")
+    assert workbench.address("10.0.0.9").last_permitted == float("-inf")
 
 
 @settings(max_examples=150)
@@ -106,17 +106,17 @@ def test_addresses_without_hosts_are_forgotten_after_their_interval_once_they_ar
     workbench, host = Workbench(), Host(1, "a.cz", HostStates())
     many = [f"10.1.{number // 250}.{number % 250}" for number in range(1000)]
     for address in (*many, "10.0.0.1"):
-        workbench.note_permitted(address, 7.0)
+        workbench.address(address).last_permitted = 7.0
         workbench.postpone(address, 9.0)
     workbench.add_host(host, "10.0.0.1")
     workbench.forget_idle(8.0)
-    assert workbench.last_permitted(many[0]) == 7.0
+    assert workbench.address(many[0]).last_permitted == 7.0
     workbench.forget_idle(8.0)  # not looked through again before their number has doubled
     workbench.forget_idle(10.0)
-    assert workbench.last_permitted(many[0]) == 7.0
+    assert workbench.address(many[0]).last_permitted == 7.0
     for number in range(1100):
         workbench.postpone(f"10.2.{number // 250}.{number % 250}", 9.5)
     workbench.forget_idle(10.0)
-    assert workbench.last_permitted(many[0]) == float("-inf")
+    assert workbench.address(many[0]).last_permitted == float("-inf")
     assert workbench.next_due() == 9.0
     assert workbench.pop(9.0) == (host, "10.0.0.1")

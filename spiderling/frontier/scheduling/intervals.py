@@ -66,29 +66,31 @@ class Intervals:
 
     def earliest_start(self, host: Host, address: str) -> float:
         """When the next connection to *host* at *address* may be opened."""
-        return max(self._workbench.last_permitted(address) + self.ip_s, host.last_start + self.of(host))
+        return max(self._workbench.address(address).last_permitted + self.ip_s, host.last_start + self.of(host))
 
     def permitted(self, host: Host, address: str, now: float) -> None:
         """The connection may be opened; until it is, both intervals count from *now*."""
         host.last_start = now
         host.postpone(now + self.of(host))
-        self._workbench.note_permitted(address, now)
+        self._workbench.address(address).last_permitted = now
         self._workbench.postpone(address, now + self.ip_s)
 
     def connect_in(self, address: str, now: float) -> float:
         """Seconds until a permitted connection may be opened; above 0 when an earlier one was opened late."""
-        return max(0.0, self._workbench.last_started(address) + self.ip_s - now)
+        return max(0.0, self._workbench.address(address).last_started + self.ip_s - now)
 
     def started(self, host: Host, address: str, now: float) -> None:
         """The connection is being opened; both intervals count from *now*."""
         self.permitted(host, address, now)
-        self._workbench.note_started(address, now)
+        self._workbench.address(address).last_started = now
 
     def may_also_start(self, address: str, now: float) -> bool:
         """See ``Frontier.may_also_start``."""
-        if self._workbench.last_permitted(address) + self.ip_s > now:
+        entry = self._workbench.address(address)
+        if entry.last_permitted + self.ip_s > now:
             return False
-        self._workbench.note_started(address, now)
+        entry.last_permitted = now
+        entry.last_started = now
         self._workbench.postpone(address, now + self.ip_s)
         return True
 

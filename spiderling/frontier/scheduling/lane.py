@@ -29,7 +29,9 @@ class Address:
     name: str
     due: float = 0.0
     last_permitted: float = -math.inf
+    """When a connection was last permitted or opened; -inf: never, or long ago."""
     last_started: float = -math.inf
+    """When one was last opened."""
 
 
 @dataclass(slots=True, eq=False)

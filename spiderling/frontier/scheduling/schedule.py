@@ -71,14 +71,14 @@ class Schedule:
             lambda: Backlog(hosts.states.preferred.__getitem__, ranks.__getitem__, draw),
             self._places.is_full,
         )
-        self._names = Names(options, allows)
-        self._workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
-        self.intervals = Intervals(options, self._workbench)
+        self.names = Names(options, allows)
+        self.workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
+        self.intervals = Intervals(options, self.workbench)
         self._throttle = Throttle(strategy.thrift, strategy.is_foreign, lambda: self.intervals.host_s)
 
     def lookup(self, head: RobotsRequest | QueuedUrl, now: float) -> Name:
         """What is known at *now* of the name that *head* needs."""
-        return self._names.lookup(name_in(head), now)
+        return self.names.lookup(name_in(head), now)
 
     def throttled(self, now: float) -> tuple[int, int]:
         """See ``Frontier.throttled``."""
@@ -87,7 +87,7 @@ class Schedule:
     def next_due(self) -> float | None:
         """When ``pop`` is to be called next; None if nothing waits for a point in time."""
         waiting = self._backlog.next_due() if self._places_used < self._places_in_all else None
-        dues = (self._workbench.next_due(), self._throttle.next_due(), waiting)
+        dues = (self.workbench.next_due(), self._throttle.next_due(), waiting)
         return min((due for due in dues if due is not None), default=None)
 
     def pop(self, now: float) -> tuple[Host, str] | None:
@@ -96,7 +96,7 @@ class Schedule:
             self._bench(*released, now)
         self._make_room(now)
         self._fill(now)
-        while (found := self._workbench.pop(now)) is not None and self._keeps(*found, now):
+        while (found := self.workbench.pop(now)) is not None and self._keeps(*found, now):
             pass  # it waits again: better hosts have come
         return found
 
@@ -116,21 +116,13 @@ class Schedule:
 
     # -- names
 
-    def names_wanted(self) -> list[str]:
-        """Names to be resolved now; each is given out once."""
-        return self._names.take_wanted()
-
-    def forget_addresses(self) -> None:
-        """All names are asked for again, and their addresses judged anew."""
-        self._names.forget()
-
     def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> None:
         """The answer to a wanted name; the hosts that waited for it go on."""
-        for host in self._names.resolved(name, addresses, ttl_s, now):
+        for host in self.names.resolved(name, addresses, ttl_s, now):
             self.place(host, now)
 
     def unresolved(self, name: str, permanent: bool, now: float) -> None:
-        for host in self._names.unresolved(name, permanent, now):
+        for host in self.names.unresolved(name, permanent, now):
             self.place(host, now)
 
     # -- places
@@ -193,8 +185,8 @@ class Schedule:
             return
         if name.status is NameStatus.UNKNOWN and host.due <= now + LONG_S:
             host.state = HostState.RESOLVING
-            self._workbench.remove(host)
-            self._names.want(name_in(head), host)
+            self.workbench.remove(host)
+            self.names.want(name_in(head), host)
             return
         if name.status is NameStatus.PAUSED:
             host.postpone(name.expires)
@@ -235,7 +227,7 @@ class Schedule:
         self._throttle.count(host, None)
 
     def _bench(self, host: Host, address: str, now: float) -> None:
-        self._workbench.add_host(host, address)
+        self.workbench.add_host(host, address)
 
     def rest(self, host: Host) -> None:
         """*host* has no work or is closed."""
@@ -286,7 +278,7 @@ class Schedule:
         self.place(host, now)
 
     def _leave_place(self, host: Host) -> None:
-        self._workbench.remove(host)
+        self.workbench.remove(host)
         if host.active:
             host.active = False
             self._places_used -= 1
@@ -299,16 +291,12 @@ class Schedule:
         self._hosts.states.set_state(host_id, HostState.READY)
         self._backlog.push(host_id, due, now)
 
-    def forget_idle(self, now: float) -> None:
-        """Drop what the workbench keeps of addresses whose interval is over."""
-        self._workbench.forget_idle(now)
-
     # -- requests
 
     def hand_out(self, host: Host, address: str, now: float) -> None:
         """A request to *host* at *address* was handed out."""
-        self._workbench.remove(host)
-        self._workbench.shares.charge(host.domain, address)
+        self.workbench.remove(host)
+        self.workbench.shares.charge(host.domain, address)
         self.intervals.handed_out(host, address, now)
         host.state = HostState.IN_PROCESS
         host.begin_request()
@@ -322,14 +310,14 @@ class Schedule:
 
     def begin_probe(self, host: Host, address: str, now: float) -> None:
         """A probe of *host* begins; until ``release`` it is the host's request in transit."""
-        self._workbench.remove(host)
+        self.workbench.remove(host)
         host.begin_request()
         self.intervals.started(host, address, now)
 
     def fallback_of(self, url: str, address: str) -> str:
         """The address of the other family that the name in *url* has besides *address*; '' for none."""
         target = canonicalize_again(url)
-        return self._names.fallback(target.name, address) if target is not None else ""
+        return self.names.fallback(target.name, address) if target is not None else ""
 
     def count_yield(self, host: Host, kept_bytes: int, downloaded_bytes: int, now: float) -> None:
         """Note what one request to *host* gave.
@@ -337,7 +325,7 @@ class Schedule:
         What an address or a domain gives beyond its share of the requests does not count: a link farm that is rich in
         text would else raise the bar above all other hosts.
         """
-        if not self._workbench.shares.lane(host.domain, host.address):
+        if not self.workbench.shares.lane(host.domain, host.address):
             self._throttle.learn(host, kept_bytes, downloaded_bytes, now)
 
     def release(self, host: Host, now: float) -> None:

@@ -10,7 +10,6 @@ Invariant: a host stands on the workbench at most once.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 
 from spiderling.frontier.hosts.host import Host
@@ -46,7 +45,7 @@ class Workbench:
     def add_host(self, host: Host, address: str) -> None:
         """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
         host.renew_version()
-        self._lane(self.shares.lane(host.domain, address)).add_host(host, self._address(address))
+        self._lane(self.shares.lane(host.domain, address)).add_host(host, self.address(address))
 
     def remove(self, host: Host) -> None:
         """Take *host* off; nothing happens if it is not there."""
@@ -54,31 +53,11 @@ class Workbench:
 
     def postpone(self, address: str, due: float) -> None:
         """No host of *address* is popped before *due*."""
-        entry = self._address(address)
+        entry = self.address(address)
         if due > entry.due:
             entry.due = due
             for lane in self._lanes.values():
                 lane.address_postponed(address)
-
-    def note_permitted(self, address: str, now: float) -> None:
-        """A connection to *address* may be opened."""
-        self._address(address).last_permitted = now
-
-    def note_started(self, address: str, now: float) -> None:
-        """A connection to *address* is being opened."""
-        entry = self._address(address)
-        entry.last_permitted = now
-        entry.last_started = now
-
-    def last_permitted(self, address: str) -> float:
-        """When a connection to *address* was last permitted or opened; -inf if never or long ago."""
-        entry = self._addresses.get(address)
-        return entry.last_permitted if entry else -math.inf
-
-    def last_started(self, address: str) -> float:
-        """When a connection to *address* was last opened; -inf if never or long ago."""
-        entry = self._addresses.get(address)
-        return entry.last_started if entry else -math.inf
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """A host that is due at *now*, the one of its rank that has waited longest, and its address; it leaves."""
@@ -125,7 +104,8 @@ class Workbench:
         self._addresses = {name: entry for name, entry in self._addresses.items() if name in held or entry.due > now}
         self._prune_above = max(shares.PRUNE_ABOVE, 2 * len(self._addresses))
 
-    def _address(self, name: str) -> Address:
+    def address(self, name: str) -> Address:
+        """The record of an address; what was noted there is forgotten when its interval is over."""
         entry = self._addresses.get(name)
         if entry is None:
             entry = self._addresses[name] = Address(name)

@@ -139,14 +139,6 @@ def make_room(counts: Counts, is_off: bool) -> Patches:
         yield patch.object(part("scheduling.schedule").Schedule, "_make_room", lambda self, now: None)
 
 
-def crowded_addresses(counts: Counts, is_off: bool) -> Patches:
-    """A host is passed over while its address holds more places than its interval lets it use."""
-    if is_off:
-        yield patch.object(part("scheduling.schedule").Schedule, "_is_crowded", lambda self, address: False)
-    else:
-        yield _counting(part("scheduling.schedule").Schedule, "_is_crowded", counts, "crowded-addresses", bool)
-
-
 def host_languages(counts: Counts, is_off: bool) -> Patches:
     """How far hosts keep to one language is learnt, and tells what to expect of each."""
     if is_off:
@@ -162,7 +154,6 @@ MECHANISMS: dict[str, Callable[[Counts, bool], Patches]] = {
     **{name: _estimator(name) for name in ("section", "page-outside", "block", "url", "hreflang")},
     "fair-draw": fair_draw,
     "make-room": make_room,
-    "crowded-addresses": crowded_addresses,
     "host-languages": host_languages,
 }
 OURS = tuple(MECHANISMS)[3:]

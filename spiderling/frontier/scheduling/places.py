@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.scheduling.shares import Group
 
-_LET_IN = 4
-"""Every fourth host of a crowded address is let in all the same (chosen)."""
 _LEAST = 8
 """Places that any group may hold, however few there are (chosen: a tenth of ten would be one host an address)."""
 
@@ -16,12 +15,15 @@ _LEAST = 8
 class Places:
     """The places that are taken; only groups that hold some are counted."""
 
-    def __init__(self, number: int, share: float) -> None:
-        """*number* of places; *share* of them that one group may hold, 0 to 1."""
+    def __init__(self, number: int, share: float, usable: Callable[[], float]) -> None:
+        """*number* of places; *share* of them that one group may hold, 0 to 1; *usable*: those that an address can use.
+
+        An address holds twice as many as it can use at most, and _LEAST besides.
+        """
         self._most = max(_LEAST, share * number)
+        self._usable = usable
         self.held: Counter[Group] = Counter()
         """Places by group."""
-        self._passed_over = 0
 
     def acquire(self, host: Host) -> None:
         """*host* gets a place, under the address that it had last."""
@@ -40,8 +42,9 @@ class Places:
         host.place = address
 
     def is_full(self, group: Group, more: int = 0) -> bool:
-        """Whether *group*, with *more* further places, would hold its share of them or more."""
-        return bool(group) and self.held.get(group, 0) + more >= self._most
+        """Whether *group*, with *more* further places, would hold as many as it may, or more."""
+        held = self.held.get(group, 0) + more
+        return held >= self._most or (isinstance(group, str) and held >= 2 * self._usable() + _LEAST)
 
     def full_group(self, host: Host) -> Group | None:
         """The group of *host* that holds its share of the places; None if neither does."""
@@ -50,13 +53,6 @@ class Places:
     def has_too_many(self, host: Host) -> bool:
         """Whether a group of *host*, which holds a place, has more than its share, since no other host needed it."""
         return self.is_full(host.domain, -1) or self.is_full(host.place, -1)
-
-    def is_crowded(self, address: str, enough: float) -> bool:
-        """Whether a host is passed over because *address* holds at least *enough* places; every fourth is let in."""
-        if not address or self.held[address] < enough:
-            return False
-        self._passed_over += 1
-        return self._passed_over % _LET_IN > 0
 
     def _count(self, group: Group, change: int) -> None:
         if group:

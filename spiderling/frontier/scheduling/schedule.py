@@ -2,9 +2,9 @@
 
 The workbench has a bounded number of places; the hosts that hold one are in memory.  The other hosts with URLs wait
 in the backlog for a place, first come, first served.  While hosts wait there, a host gives its place up after some
-requests, or when it is not due for long; so every host with URLs is served.  A host whose address holds more than twice
-the places that it can use is passed over three times out of four.  Hosts whose address or registrable domain holds its
-share of all places wait in lines of their own (apart.py, places.py).
+requests, or when it is not due for long; so every host with URLs is served.  Hosts whose address or registrable domain
+holds its share of all places, or whose address holds over twice the places that it can use, wait in lines of their own
+(apart.py, places.py).
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ class Schedule:
         self._vet = vet
         self._places_in_all = options.active_hosts
         self._places_used = 0
-        self._places = Places(options.active_hosts, options.max_share)
+        self._places = Places(
+            options.active_hosts, options.max_share, lambda: self.intervals.host_s / max(self.intervals.ip_s, 0.001)
+        )
         self._backlog = FairBacklog(
             lambda: Backlog(hosts.states.preferred.__getitem__, ranks.__getitem__, draw),
             self._places.is_full,
@@ -201,8 +203,8 @@ class Schedule:
             return True
         if not others_wait or host.due > now + LONG_S:
             return others_wait
-        if name.status is NameStatus.FRESH and name.address != host.place and self._is_crowded(name.address):
-            host.address = name.address  # by which it is passed over next time
+        if name.status is NameStatus.FRESH and name.address != host.place and self._places.is_full(name.address):
+            host.address = name.address  # with whose hosts it waits apart next time
             return True
         return False
 
@@ -260,14 +262,8 @@ class Schedule:
         full = None if is_alone else self._places.full_group(host)
         if full is not None:
             self._backlog.set_apart(full, host.id, self.intervals.due(host, now), now)
-        elif self._is_crowded(host.address):
-            self._backlog.push(host.id, self.intervals.due(host, now), now)
         else:
             self._give_place(host, now)
-
-    def _is_crowded(self, address: str) -> bool:
-        """Whether a host is passed over because *address* holds over twice the places that its interval lets it use."""
-        return self._places.is_crowded(address, 2 * self.intervals.host_s / max(self.intervals.ip_s, 0.001) + 8)
 
     def _give_place(self, host: Host, now: float) -> None:
         host.due = self.intervals.first_due(host, now)

@@ -2,9 +2,9 @@
 
 python -m benchmarks.text [--quick] [--data DIR].  Without --data the bundled web's pages are
 timed and nothing is said about quality (its floor is in tests/quality); with it,
-DIR/pages/pages-dev.jsonl.zst: 1359 real pages.  The learned mode is measured on hosts that
-its fit did not see.  jusText mode has the package's stop list of the page's language, none
-where that is not known or the script has no spaces.
+DIR/pages/pages-dev.jsonl.zst, 1359 real pages of 15 sets, and DIR/wcxb-dev.jsonl.zst, 1358 of seven types
+(cleaning.py).  The learned mode is measured on hosts that its fit did not see.  jusText mode has the package's stop
+list of the page's language, none where that is not known or the script has no spaces.
 
 The rows of the steps are taken inside the whole chain and add up to their sum; the whole is timed
 again without those clocks.  Times are of this process alone, for each page the best of some passes,
@@ -27,7 +27,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -40,15 +39,12 @@ from lxml import etree
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.cleaning import bodies, cases, quality, stoplist  # noqa: E402
 from benchmarks.common import arguments, result, table  # noqa: E402
-from spiderling.base.options import Options  # noqa: E402
 from spiderling.languages import available, load  # noqa: E402
 from spiderling.text import LanguageModels, TextOptions, cleaning, process  # noqa: E402
 from spiderling.text.boilerplate.model import BlockModel  # noqa: E402
-from spiderling.training import boilerplate_fit  # noqa: E402
-from spiderling.training.marked_pages import MarkedPage, read  # noqa: E402
 
-PAGES = Path("pages/pages-dev.jsonl.zst")
 MINIWEB = Path(__file__).resolve().parent.parent / "examples/miniweb/pages.tar.zst"
 LANGUAGES = ("en", "cs", "de", "pl", "el", "ru", "fr", "es", "zh", "ja", "ar", "hi")
 URL = "http://www.example.org/news/2026/page.html"
@@ -65,17 +61,14 @@ STEPS = {
     "clean text": (cleaning, "_measured"),
 }
 """The steps of `process`, by the function that does each."""
-DEFAULTS = Options()
-# stop lists by the pages' languages; where those are not known, lengths and links decide alone
-NAMES = {"en": "English", "el": "Greek", "pl": "Polish", "ru": "Russian", "de": "German", "hr": "Croatian"}
 Page = tuple[bytes, str]
 """Body and language, '' when that is not known."""
 
 
 def main() -> None:
     given = arguments(__doc__)
-    marked = [_labelled(*pair) for pair in read([given.data / PAGES])] if given.data else []
-    pages = [(page.html.encode("utf-8", "replace"), code) for page, code in marked] or _bundled_pages()
+    marked = cases(given.data) if given.data else []
+    pages = list(bodies(marked)) or _bundled_pages()
     number, passes, step = (8, 3, 6) if given.quick else (60, 5, 1)
     found = {kb: _times(_nearest(pages, kb * 1000, number), passes) for kb in (131, 30)}
     print(f"CPU ms a page; {len(_models().codes)} languages told apart")
@@ -83,13 +76,11 @@ def main() -> None:
         ["step", *(f"{kb} kB" for kb in found)], [[step, *(one[step] for one in found.values())] for step in found[131]]
     )
     print()
-    rules, learned = _quality(marked[::step]) if marked else (None, None)
     result(
         ms_131k=round(found[131][SUM], 2),
         ms_30k=round(found[30][SUM], 2),
         ratio_stock=round(found[131][STOCK] / found[131][SUM], 1),
-        f1_justext=rules,
-        f1_learned=learned,
+        **(quality(marked, step) if marked else {}),
     )
 
 
@@ -191,7 +182,7 @@ def _status_mb(name: str) -> float:
 def _stock(body: bytes, code: str) -> str:
     """The package and a cosine of character trigrams in plain Python, as in the papers."""
     try:
-        paragraphs = justext.justext(body, _stoplist(code) if code else _stoplist("en"), encoding="utf-8")
+        paragraphs = justext.justext(body, stoplist(code or "en"), encoding="utf-8")
     except ValueError:  # it fails on control characters
         return ""
     text = "\n".join(paragraph.text for paragraph in paragraphs if not paragraph.is_boilerplate)
@@ -266,66 +257,6 @@ def _bundled_pages() -> list[Page]:
     with tarfile.open(fileobj=io.BytesIO(web)) as archive:
         files = (archive.extractfile(member) for member in archive if member.isfile())
         return [(file.read(), "") for file in files if file]
-
-
-# -- quality
-
-
-def _labelled(page: MarkedPage, record: dict[str, Any]) -> tuple[MarkedPage, str]:
-    """The page with its set (of DAnIEL: and language) as group, and its language.  Some sets name hosts in ids."""
-    source, code = record["set"], record["lang"] or "unknown"
-    parts = record["id"].split("_")
-    host = {"daniel": parts[1:2], "cleanportal": parts[:1]}.get(source)
-    group = f"{source} {code}" if source == "daniel" else source
-    return replace(page, group=group, host=host[0] if host else page.host), code
-
-
-def _quality(marked: Sequence[tuple[MarkedPage, str]]) -> tuple[float, float]:
-    """Print F1 by set and by language; returns the means over the sets of jusText mode and learned mode."""
-    every = boilerplate_fit.samples(page for page, _ in marked)
-    codes = {id(page): code for page, code in marked}
-    found = boilerplate_fit.held_out(every)
-
-    def learned(place: int, _: boilerplate_fit.Sample) -> list[bool]:
-        return [bool(one >= DEFAULTS.boilerplate_threshold) for one in found[place]]
-
-    def rules(preset: str) -> Callable[[int, boilerplate_fit.Sample], list[bool]]:
-        return lambda _, sample: boilerplate_fit.by_rules(sample, preset, _stoplist(codes[id(sample.page)]))
-
-    ways = {
-        "learned": learned,
-        "justext": rules(DEFAULTS.justext_preset),
-        "justext strict": rules("strict"),
-        "justext, no stop words": lambda _, sample: boilerplate_fit.by_rules(sample, DEFAULTS.justext_preset, ()),
-    }
-    by_set = {name: boilerplate_fit.table(every, way) for name, way in ways.items()}
-    _print(by_set, "set", every)
-    means = {name: boilerplate_fit.mean(column) for name, column in by_set.items()}
-    spoken = [replace(one, page=replace(one.page, group=codes[id(one.page)])) for one in every]
-    for one, old in zip(spoken, every, strict=True):
-        codes[id(one.page)] = codes[id(old.page)]
-    whole = [one for one in spoken if one.page.text is not None]
-    found = {place: found[spoken.index(one)] for place, one in enumerate(whole)}
-    _print({name: boilerplate_fit.table(whole, way) for name, way in ways.items()}, "language", whole)
-    return round(means["justext"], 3), round(means["learned"], 3)
-
-
-def _print(columns: dict[str, dict[str, float]], what: str, every: Sequence[boilerplate_fit.Sample]) -> None:
-    pages = Counter(one.page.group for one in every)
-    rows: list[list[object]] = [
-        [group, pages[group], *(f"{one[group]:.3f}" for one in columns.values())] for group in pages
-    ]
-    rows.append(["mean", len(every), *(f"{boilerplate_fit.mean(one):.3f}" for one in columns.values())])
-    hosts = len({one.page.host for one in every})
-    print(f"F1 of {len(every)} pages of {hosts} hosts, the learned mode on hosts that it was not fitted to")
-    table([what, "pages", *columns], rows)
-    print()
-
-
-@lru_cache(maxsize=32)
-def _stoplist(code: str) -> frozenset[str]:
-    name = NAMES.get(code)
-    return frozenset(map(str.lower, justext.get_stoplist(name))) if name else frozenset()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import zstandard
 
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
-from spiderling.text.boilerplate.features import features
+from spiderling.text.boilerplate.features import declared_by, features
 from spiderling.text.boilerplate.model import bundled
 from spiderling.text.encoding.detect import decode
 from spiderling.text.html.parser import Parsed, parse
@@ -55,9 +55,9 @@ def picture() -> str:
         received, url=f"http://{HOST}{PATH}", http_charset=None, models=load(["cs", "sk", "en", "de"]), options=options
     )
     parsed = parse(decode(received, None, ["windows-1250"]).text or "")
-    rows = features(parsed.blocks, parsed.tree.inherited())
-    first = bundled().first(rows)
-    second = bundled().probabilities(parsed.blocks, parsed.tree)
+    tree = parsed.tree.inherited()
+    first = bundled().first(features(parsed.blocks, tree, declared_by(parsed)))
+    second = bundled().probabilities(parsed.blocks, tree, declared_by(parsed))
     height = TOP + ROW * len(parsed.blocks) + 78
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from spiderling.base import media_types
+from spiderling.base import media_types, paragraph_kinds
 from spiderling.base.errors import BadInput
 from spiderling.base.opt_outs import Policy
 from spiderling.base.urls import canonicalize, is_top_level_domain, top_level_domain
@@ -176,6 +176,7 @@ def parse_tlds(
 _CHECKS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
     "documents": media_types.parse,
+    "paragraph_kinds": paragraph_kinds.parse,
     "optouts": lambda text: Policy.parse("research", text),
     "ports": parse_ports,
     "traps": parse_traps,

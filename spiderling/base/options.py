@@ -255,6 +255,10 @@ class Options:
         "'balanced,length_low=40,length_high=100,stopwords_low=0.2,stopwords_high=0.25,max_link_density=0.4,"
         "max_heading_distance=200'.",
     )
+    paragraph_kinds: str = _option(
+        "text,heading,comment",
+        "Kinds of paragraphs that are kept, with commas: text, heading, comment, teaser, code, cell, notice.",
+    )
     min_language_share: float = _option(
         0.5, "Share of a document's clean text that must be in the accepted language.", low=0, high=1
     )

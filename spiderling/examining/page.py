@@ -158,15 +158,15 @@ def render(task: Task, page: Page, verdict: str, width: int, said: Sequence[Stat
     }
     yield from (_shortened(f"{name:<12}{value}", width) for name, value in rows.items() if value)
     yield ""
-    yield f"{'class':<12}{'lang':<6}{'kept':<6}text"
+    yield f"{'class':<15}{'lang':<6}{'kept':<6}text"
     yield from (_shortened(_row(paragraph), width) for paragraph in page.paragraphs)
     yield ""
     yield f"{'verdict':<12}{verdict}"
 
 
 def _row(paragraph: Paragraph) -> str:
-    cls = paragraph.cls + (", h" if paragraph.heading else "")
-    return f"{cls:<12}{paragraph.language or '-':<6}{'yes' if paragraph.kept else 'no':<6}{paragraph.text}"
+    cls = ", ".join(filter(None, (paragraph.cls, paragraph.kind)))
+    return f"{cls:<15}{paragraph.language or '-':<6}{'yes' if paragraph.kept else 'no':<6}{paragraph.text}"
 
 
 def _links(page: Page) -> str:

@@ -70,6 +70,7 @@ def record_of(document: Document) -> dict[str, Any]:
         {
             "text": text,
             "class": detail.get("class", ""),
+            "kind": detail.get("kind", ""),
             "heading": detail.get("heading") == "1",
             "lang": detail.get("lang", ""),
             "dup": detail.get("dup") == "1",
@@ -85,7 +86,7 @@ def schema() -> Any:
 
     text = pa.string()
     flag = pa.bool_()
-    paragraph = [("text", text), ("class", text), ("heading", flag), ("lang", text), ("dup", flag)]
+    paragraph = [("text", text), ("class", text), ("kind", text), ("heading", flag), ("lang", text), ("dup", flag)]
     types = {
         "string": text,
         "text": pa.large_string(),  # more than 2 GB of it may stand in a row group

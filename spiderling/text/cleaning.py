@@ -10,6 +10,7 @@ from dataclasses import replace
 import xxhash
 
 from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
+from spiderling.text.boilerplate.features import NOTHING_DECLARED, Declared, declared_by
 from spiderling.text.boilerplate.model import bundled
 from spiderling.text.boilerplate.rules import BAD, GOOD, Rules, choose, classify, length_scale, rules_for, stock
 from spiderling.text.declared import WEIGHT, declared_language, fill_head, language_of_tag, lswc_among
@@ -21,6 +22,7 @@ from spiderling.text.html.blocks import MAX_LINKS, Block, Parsed, named_tuples
 from spiderling.text.html.links import resolve
 from spiderling.text.html.parser import parse
 from spiderling.text.html.zones import Tree
+from spiderling.text.kinds import kinds
 from spiderling.text.language.cosine import CosineGuesses
 from spiderling.text.language.function_words import badness
 from spiderling.text.language.models import MIN_CHARS, Guesses, LanguageModels
@@ -46,7 +48,7 @@ _PARAGRAPH_LENIENCE = 0.75
 def process(body: bytes, *, url: str, http_charset: str | None, models: LanguageModels, options: TextOptions) -> Page:
     """The Page of the *body* at *url*; no content makes it raise.
 
-    A good paragraph is kept when it is in an accepted language or too short to tell.
+    A good paragraph is kept when it is of a wanted kind, and in an accepted language or too short to tell.
     Requires that *models* hold the accepted languages.
     """
     text, declared, detected = decode(body, http_charset, models.encodings(options.accepted), models.spelling)
@@ -58,7 +60,7 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
         page.utf8_bytes = len(recoded)
         parsed = parse(recoded)
         fill_head(page, parsed, url)
-        scores = _Judge(page, models, options).judge(text, parsed.blocks, parsed.tree)
+        scores = _Judge(page, models, options).judge(text, parsed.blocks, parsed.tree, declared_by(parsed))
         if _good_chars(page) < SHORT_CHARS:
             page, parsed, scores = _with_embedded((page, parsed, scores), recoded, text, models, options)
         _links(page, parsed, url, options, scores)
@@ -82,7 +84,9 @@ def _with_embedded(judged: _Judged, html: bytes, text: str, models: LanguageMode
     if found is not None:
         longer = replace(page, text_source=found.source)
         both = parse(html + found.html)
-        scores = _Judge(longer, models, options).judge(text + found.html.decode(), both.blocks, both.tree)
+        scores = _Judge(longer, models, options).judge(
+            text + found.html.decode(), both.blocks, both.tree, declared_by(both)
+        )
         _drop_repeats(longer, len(parsed.blocks))
         if _good_chars(longer) >= before + LEAST_CHARS:
             return longer, both, scores
@@ -95,7 +99,7 @@ def _drop_repeats(page: Page, start: int) -> None:
     shown = {paragraph.text for paragraph in page.paragraphs[:start] if paragraph.cls == GOOD}
     for index, paragraph in enumerate(page.paragraphs[start:], start):
         if paragraph.text in shown:
-            page.paragraphs[index] = paragraph._replace(cls=BAD, kept=False)
+            page.paragraphs[index] = paragraph._replace(cls=BAD, kind="", kept=False)
 
 
 def _good_chars(page: Page) -> int:
@@ -122,7 +126,7 @@ def kept_language(page: Page) -> str | None:
 
 def _measured(page: Page, options: TextOptions, url: str = "") -> str:
     """Set the fields that depend on the paragraphs of *page*; returns the clean text."""
-    page.has_text = any(paragraph.cls == GOOD for paragraph in page.paragraphs)
+    page.has_text = any(p.cls == GOOD and p.kind in options.kinds for p in page.paragraphs)
     page.sketch = sketch((paragraph.text for paragraph in page.paragraphs), url)
     clean = measure_clean(page)
     page.text_digest = xxhash.xxh3_128_digest(clean.encode("utf-8"))
@@ -206,27 +210,34 @@ class _Judge:
         self._models = models
         self._options = options
 
-    def judge(self, html: str, blocks: list[Block], tree: Tree) -> list[float] | None:
+    def judge(
+        self, html: str, blocks: list[Block], tree: Tree, declared: Declared = NOTHING_DECLARED
+    ) -> list[float] | None:
         """Set paragraphs, languages and signals; returns the blocks' probabilities in the learned mode, else None."""
         self._identify(blocks)
+        inherited = tree.inherited()
         scores = None
         if self._options.boilerplate == "learned":
             model = self._options.block_model or bundled()
-            scores = model.probabilities(blocks, tree)
+            scores = model.probabilities(blocks, inherited, declared)
             classes = choose(blocks, scores, self._options.block_threshold)
         else:
             blocks, classes = self._by_rules(html, blocks)
         good = [index for index, cls in enumerate(classes) if cls == GOOD]
-        self._measure(blocks, good)
+        kind_of = dict(zip(good, kinds(blocks, inherited, good), strict=True))
+        wanted = [index for index in good if kind_of[index] in self._options.kinds]
+        self._measure(blocks, wanted)
         self._page.candidates = self._candidates(blocks)
         found = lswc_among(self._page, self._options.accepted)
         self._page.lswc_language = found
         self._page.lswc_relevant = found in self._options.accepted
         rows = [
-            [block.text, cls, block.heading, None, False, False] for block, cls in zip(blocks, classes, strict=True)
+            [block.text, cls, "", block.heading, None, False, False] for block, cls in zip(blocks, classes, strict=True)
         ]
-        for index in good:
-            rows[index][3:5] = self._language.get(index), self._is_kept(index)
+        for index, kind in kind_of.items():
+            rows[index][2] = kind
+        for index in wanted:
+            rows[index][4:6] = self._language.get(index), self._is_kept(index)
         self._page.paragraphs = named_tuples(Paragraph, rows)
         return scores
 

@@ -19,6 +19,8 @@ import numpy as np
 from spiderling.base.link_batch import NONE as NO_LINKS
 from spiderling.base.link_batch import LinkBatch
 from spiderling.base.options import Options
+from spiderling.base.paragraph_kinds import COMMENT, HEADING, TEXT
+from spiderling.base.paragraph_kinds import parse as parse_kinds
 from spiderling.text.boilerplate.model import BlockModel, load
 from spiderling.text.boilerplate.rules import parse_rules
 from spiderling.text.html.blocks import named_tuples
@@ -35,6 +37,8 @@ class Paragraph(NamedTuple):
     """In normal form (html/normal.py): no tags, single spaces, no control characters."""
     cls: str
     """'good' (running text) or 'bad'."""
+    kind: str
+    """What it is (base/paragraph_kinds.py) if it is good, else ''."""
     heading: bool
     language: str | None
     """Recognised language; None if the paragraph is not good or too short, or its language not sure."""
@@ -80,6 +84,8 @@ class TextOptions:
     language_method: str = "bayes"
     """'bayes' (language/models.py) or 'cosine' (language/cosine.py)."""
     with_shingles: bool = False
+    kinds: frozenset[str] = frozenset((TEXT, HEADING, COMMENT))
+    """Kinds of paragraphs (base/paragraph_kinds.py) that are kept."""
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:
@@ -94,6 +100,7 @@ class TextOptions:
             min_known_share=options.min_likeness(),
             language_method=options.language_method,
             with_shingles=options.knows_shingles(),
+            kinds=parse_kinds(options.paragraph_kinds),
         )
 
 
@@ -158,7 +165,7 @@ class Page:
     words: int = 0
     """White-space separated words of the clean text."""
     has_text: bool = False
-    """Whether a paragraph is good, kept or not."""
+    """Whether a paragraph is good and of a wanted kind, whatever its language."""
     text_source: str = ""
     """Where in the page text was found that no element holds: a value of `embedded.scripts.SOURCES`, '' for nowhere."""
     needs_script: bool = False
@@ -198,7 +205,7 @@ class Page:
 
 def kept_elements(paragraphs: Iterable[Paragraph]) -> bytes:
     """The kept *paragraphs* as prevertical."""
-    kept = ((p.text, details(p.cls, p.heading, p.language, p.duplicate)) for p in paragraphs if p.kept)
+    kept = ((p.text, details(p.cls, p.kind, p.heading, p.language, p.duplicate)) for p in paragraphs if p.kept)
     return elements(kept).encode("utf-8", "replace")
 
 

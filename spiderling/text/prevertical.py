@@ -38,10 +38,12 @@ def written(attributes: Mapping[str, object]) -> str:
 
 
 @lru_cache(maxsize=1000)
-def details(cls: str, heading: bool, language: str | None, duplicate: bool) -> str:
+def details(cls: str, kind: str, heading: bool, language: str | None, duplicate: bool) -> str:
     """The attributes of a paragraph, as `written` gives them."""
-    marks = {"class": cls, "heading": "1" if heading else "", "lang": language or "", "dup": "1" if duplicate else ""}
-    return written(marks)
+    mark = "1" if heading else ""
+    return written(
+        {"class": cls, "kind": kind, "heading": mark, "lang": language or "", "dup": "1" if duplicate else ""}
+    )
 
 
 def escape(text: str) -> str:

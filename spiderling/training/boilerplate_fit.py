@@ -1,8 +1,9 @@
 """Fits the learned boilerplate model to marked pages, and checks it on hosts that were held out.
 
-The fit is stochastic gradient descent (Adam: Kingma & Ba 2015) on logistic loss; the same
-pages give the same weights.  A block weighs r / sqrt(sum of r over its page), where r is the
-square root of its words, so that neither a menu of a hundred items nor one huge page prevails.
+The fit is stochastic gradient descent (Adam: Kingma & Ba 2015) on logistic loss, with dropout
+(Srivastava et al. 2014); the same pages give the same weights.  A block weighs by the square root
+of its words, a page by a fifth power of the sum of these, and less if its set or its host has many
+pages.  So neither a menu of a hundred items nor a huge page, a large set or a large host prevails.
 The second network learns from the first one's probabilities for hosts that this has not seen
 (Wolpert 1992), because it is too sure about pages to which it was fitted.
 """
@@ -10,21 +11,25 @@ The second network learns from the first one's probabilities for hosts that this
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from spiderling.text.boilerplate.context import context
-from spiderling.text.boilerplate.features import Array, features
-from spiderling.text.boilerplate.model import BlockModel, Network
+from spiderling.text.boilerplate.features import Array, declared_by, features
+from spiderling.text.boilerplate.model import BlockModel, Network, logistic
 from spiderling.text.boilerplate.rules import GOOD, classify, length_scale, rules_for
 from spiderling.text.html.blocks import Block, Parsed
 from spiderling.text.html.parser import parse
 from spiderling.text.html.zones import Inherited
 from spiderling.training.marked_pages import MarkedPage, f1, labels, score, words_of
 
-UNITS = 32
+Places = npt.NDArray[np.intp]
+
+UNITS = 48
 """Hidden units of a network; chosen, as are all constants below but for the last three."""
 FOLDS = 5
 """Parts that the check divides the hosts into."""
@@ -34,6 +39,16 @@ _EPOCHS = (4, 12)
 """Passes over the pages for the first network and for the second, which overfits less."""
 _NETWORKS = (1, 2)
 """Fitted networks whose mean is the first network, and the second."""
+_DROPPED = (0.15, 0.1)
+"""Shares of features and of hidden units that a step leaves out."""
+_PAGE_POWER = 0.8
+"""The blocks of a page weigh together as the sum of their weights, to the power of one less this."""
+_SET_POWER = 0.4
+"""A page weighs as the number of pages in its set, to the power of minus this."""
+_HOST_POWER = 0.25
+"""The same for its host."""
+_MOST_BLOCKS = 250
+"""Blocks of a page that are fitted to, drawn from all; they weigh as much as all."""
 _BATCH = 1024
 """Blocks of one step."""
 _RATE = 3e-3
@@ -42,7 +57,7 @@ _DECAY = 2e-3
 """Weight decay."""
 _MIN_SPREAD = 0.05
 """Added to a feature's standard deviation, so that one that hardly varies does not weigh much."""
-_MIN_WORDS = 20
+MIN_WORDS = 20
 """Words of text that a page must hold to be used."""
 _FIRST_MOMENT = 0.9
 """Decay of the mean of gradients; this and the two below are from Kingma & Ba 2015."""
@@ -142,14 +157,14 @@ def mean(values: Mapping[str, float]) -> float:
 
 
 def _has_text(page: MarkedPage) -> bool:
-    return bool(page.wanted) if page.text is None else len(words_of(page.text)) >= _MIN_WORDS
+    return bool(page.wanted) if page.text is None else len(words_of(page.text)) >= MIN_WORDS
 
 
 def _sample(page: MarkedPage, parsed: Parsed) -> Sample:
     blocks = parsed.blocks
     words = [words_of(block.text) for block in blocks]
     weights = np.sqrt(np.array([max(1, len(one)) for one in words], np.float32))
-    weights /= np.sqrt(weights.sum())
+    weights /= weights.sum() ** _PAGE_POWER
     truth = None
     if page.text is not None:
         truth = np.array(labels([block.text for block in blocks], page), np.float32)
@@ -157,14 +172,17 @@ def _sample(page: MarkedPage, parsed: Parsed) -> Sample:
         # one word that the text holds may be its heading or boilerplate, so such a block has no weight
         weights[[len(one) == 1 and one[0] in known for one in words]] = 0
     tree = parsed.tree.inherited()
-    return Sample(page, blocks, tree, features(blocks, tree), truth, weights)
+    return Sample(page, blocks, tree, features(blocks, tree, declared_by(parsed)), truth, weights)
 
 
 def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, number: int) -> Network:
     """The mean of *number* networks fitted to the truth about the samples *chosen*, whose features are *each*."""
-    rows = np.vstack(each)
-    truth = np.concatenate([sample.truth for sample in chosen if sample.truth is not None])
-    weights = np.concatenate([sample.weights for sample in chosen])
+    drawn = [_drawn(sample) for sample in chosen]
+    rows = np.vstack([one[places] for one, places in zip(each, drawn, strict=True)])
+    truth = np.concatenate(
+        [one.truth[places] for one, places in zip(chosen, drawn, strict=True) if one.truth is not None]
+    )
+    weights = np.concatenate(_balanced(chosen, drawn))
     mean = rows.mean(0)
     spread = rows.std(0) + _MIN_SPREAD
     rows = np.ascontiguousarray((rows - mean) / spread)  # in memory by row, because batches are of rows
@@ -173,6 +191,27 @@ def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, numbe
     bias = np.concatenate([parts[1] for parts in every]) - mean @ hidden
     output = np.concatenate([parts[2] for parts in every]) / np.float32(number)
     return Network(hidden, bias, output, float(sum(parts[3][0] for parts in every)) / number)
+
+
+def _drawn(sample: Sample) -> Places:
+    """The places of the blocks of *sample* that are fitted to: at most _MOST_BLOCKS of them, always the same."""
+    number = len(sample.blocks)
+    if number <= _MOST_BLOCKS:
+        return np.arange(number)
+    return np.sort(np.random.default_rng(number).choice(number, _MOST_BLOCKS, replace=False))
+
+
+def _balanced(chosen: Sequence[Sample], drawn: Sequence[Places]) -> list[Array]:
+    """The weights of the *drawn* blocks of the samples *chosen*, by the sizes of their sets and hosts."""
+    sets = Counter(sample.page.group for sample in chosen)
+    hosts = Counter(sample.page.host for sample in chosen)
+    return [
+        one.weights[places]
+        * np.float32(
+            len(one.blocks) / len(places) * sets[one.page.group] ** -_SET_POWER * hosts[one.page.host] ** -_HOST_POWER
+        )
+        for one, places in zip(chosen, drawn, strict=True)
+    ]
 
 
 def _descend(rows: Array, truth: Array, weights: Array, epochs: int, seed: int) -> list[Array]:
@@ -195,7 +234,8 @@ def _descend(rows: Array, truth: Array, weights: Array, epochs: int, seed: int) 
             order = random.permutation(len(rows))
         now = order[:batch]
         order = order[batch:]
-        gradients = _gradients(parts, rows[now], truth[now], weights[now])
+        masks = [_mask(random, (batch, size), share) for size, share in zip((width, UNITS), _DROPPED, strict=True)]
+        gradients = _gradients(parts, rows[now] * masks[0], masks[1], truth[now], weights[now])
         rate = _RATE * (1 - step / steps)
         for part, gradient, one, two in zip(parts, gradients, first, second, strict=True):
             one += (1 - _FIRST_MOMENT) * (gradient - one)
@@ -205,13 +245,20 @@ def _descend(rows: Array, truth: Array, weights: Array, epochs: int, seed: int) 
     return parts
 
 
-def _gradients(parts: Sequence[Array], rows: Array, truth: Array, weights: Array) -> list[Array]:
-    """Gradients of the weighted mean logistic loss, by part."""
+def _mask(random: np.random.Generator, shape: tuple[int, int], share: float) -> Array:
+    """Zeros for the *share* of values that are left out; the others make up for these."""
+    kept = random.random(shape, np.float32) >= share
+    mask: Array = kept.astype(np.float32) / np.float32(1 - share)
+    return mask
+
+
+def _gradients(parts: Sequence[Array], rows: Array, mask: Array, truth: Array, weights: Array) -> list[Array]:
+    """Gradients of the weighted mean logistic loss, by part; *mask* leaves hidden units out."""
     hidden, hidden_bias, output, output_bias = parts
-    units = np.maximum(0, rows @ hidden + hidden_bias)
-    probability = Network(hidden, hidden_bias, output, float(output_bias[0]))(rows)
+    units = np.maximum(0, rows @ hidden + hidden_bias) * mask
+    probability = logistic(units @ output + output_bias)
     wrong = ((probability - truth) * weights / len(rows)).astype(np.float32)
-    back = np.outer(wrong, output) * (units > 0)
+    back = np.outer(wrong, output) * (units > 0) * mask
     return [
         rows.T @ back + _DECAY * hidden,
         back.sum(0),

@@ -40,7 +40,7 @@ def seen(html: str):
 
 def chances(html: str) -> list[float]:
     parsed = parse(html)
-    return bundled().probabilities(parsed.blocks, parsed.tree)
+    return bundled().probabilities(parsed.blocks, parsed.tree.inherited())
 
 
 def column(html: str, name: str) -> list[float]:
@@ -58,6 +58,9 @@ def column(html: str, name: str) -> list[float]:
         ("tag li", [1.0, 0.0, 0.0]),
         ("in navigation", [1.0, 0.0, 0.0]),
         ("in text", [0.0, 1.0, 1.0]),
+        ("tag h1", [0.0, 1.0, 0.0]),
+        ("is the title", [0.0, 1.0, 0.0]),
+        ("behind the title", [0.0, 1.0, 1.0]),
         ("-1: heading", [0.0, 0.0, 1.0]),
         ("+1: heading", [1.0, 0.0, 0.0]),
         ("place", [0.0, 0.333, 0.667]),
@@ -89,7 +92,7 @@ def test_features_are_finite(rows, chance):
     assert around.shape == (len(blocks), len(CONTEXT_NAMES))
     assert np.isfinite(found).all()
     assert np.isfinite(around).all()
-    assert all(0 <= one <= 1 for one in bundled().probabilities(blocks, tree))
+    assert all(0 <= one <= 1 for one in bundled().probabilities(blocks, tree.inherited()))
 
 
 ITEMS = "".join(f"<div class=item{number}><p>word word</p></div>" for number in range(3))
@@ -190,7 +193,7 @@ def test_weights_survive_a_file(tmp_path):
     path = tmp_path / "weights.json"
     path.write_text(bundled().to_json())
     parsed = parse(PAGE)
-    page = parsed.blocks, parsed.tree
+    page = parsed.blocks, parsed.tree.inherited()
     options = TextOptions.from_options(Options(boilerplate_model=str(path)), ["cs"])
     assert options.block_model is not None
     again = pickle.loads(pickle.dumps(options.block_model))
@@ -221,5 +224,5 @@ def test_damaged_weights(tmp_path, content):
 def test_many_blocks_take_bounded_time(html):
     parsed = parse(html)
     start = time.process_time()
-    bundled().probabilities(parsed.blocks, parsed.tree)
+    bundled().probabilities(parsed.blocks, parsed.tree.inherited())
     assert time.process_time() - start < 4

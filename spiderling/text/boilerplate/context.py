@@ -29,14 +29,27 @@ _OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)
 """Neighbours whose chances are features, as distances in blocks; chosen."""
 _WINDOWS = (3, 10, 30)
 """Blocks to either side over which chances are averaged; chosen."""
+_NEXT = (3, 10)
+"""Blocks behind, over which chances are averaged; chosen."""
 _MAX_DEPTH = 60
 """Depth from which on all elements count as equally deep; chosen."""
 _LEAST = 1e-3
 """Least distance of a chance from 0 and 1 in the logit; chosen."""
 _TINY = 1e-9
 """Added to divisors that may be 0."""
-_GROUPS = [*(f"box {level}" for level in range(_LEVELS)), "same shape", "same shape and tag"]
-_MEASURES = ("log blocks", "share of the text", "link density", "stops a word", "log text a block")
+_BOXES = tuple(f"box {level}" for level in range(_LEVELS))
+_GROUPS = [*_BOXES, "same shape", "same shape and tag", "same shape around", "section"]
+"""Sets of blocks over which is summed: those inside each enclosing element, those with elements of the same shape (and
+tag, and around them), those from a heading up to the next."""
+_MEASURES = (
+    "log blocks",
+    "share of the text",
+    "link density",
+    "stops a word",
+    "log text a block",
+    "holds the title",
+    "holds the opening",
+)
 _CHANCES = ("chance a word", "chance a block", "share of the chances")
 
 NAMES = [
@@ -50,6 +63,7 @@ NAMES = [
     "logit",
     *(f"{offset:+d}: chance" for offset in _OFFSETS),
     *(f"within {width}: {name}" for width in _WINDOWS for name in _CHANCES[:2]),
+    *(f"next {width}: chance a block" for width in _NEXT),
     "chances before",
     "chances after",
     "own share of the chances",
@@ -64,6 +78,8 @@ NAMES = [
 
 _COLUMN = {name: place for place, name in enumerate(OWN)}
 _TAGS = slice(_COLUMN["tag none"], _COLUMN["tag div"] + 1)
+_TITLE = PAGE.index("is the title")
+_OPENING = PAGE.index("is the opening")
 _GROUPED = len(PAGE)
 _NEAR = NAMES.index("common with the longest")
 _CHANCE = NAMES.index("chance")
@@ -80,11 +96,18 @@ class _Mass(NamedTuple):
     """The first network's probability that the block is text."""
     share: Numbers
     """The block's share of the page's words."""
+    title: Numbers
+    """1 for the title."""
+    opening: Numbers
+    """1 for the opening (features.py): the posts of a forum have its shape, comments below an article have not."""
 
     def table(self) -> Numbers:
         """(measure, block): a row of ones, which count the blocks, the fields, and chance * share."""
         ones = np.ones_like(self.words)
-        return np.array((ones, self.words, self.text, self.stops, self.chance, self.share, self.chance * self.share))
+        both = self.chance * self.share
+        return np.array(
+            (ones, self.words, self.text, self.stops, self.chance, self.share, both, self.title, self.opening)
+        )
 
 
 def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Inherited) -> Array:
@@ -95,7 +118,9 @@ def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Inherite
     words = np.expm1(5 * rows[:, _COLUMN["log words"]])
     text = words * (1 - rows[:, _COLUMN["link density"]])
     stops = words * rows[:, _COLUMN["stops a word"]]
-    mass = _Mass(words, text, stops, chances, words / max(_TINY, float(words.sum())))
+    mass = _Mass(
+        words, text, stops, chances, words / max(_TINY, float(words.sum())), rows[:, _TITLE], rows[:, _OPENING]
+    )
     inside = np.array([block.element for block in blocks], np.intp)
     columns = np.empty((len(NAMES), len(blocks)), np.float32)
     columns[:_GROUPED] = rows[:, :_GROUPED].T
@@ -107,8 +132,7 @@ def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Inherite
 
 
 def _groups(mass: Numbers, inside: Ints, tree: Inherited, rows: Array) -> Numbers:
-    """Sums of *mass* (measure, group, block).  The groups of a block: the blocks in each element around it, the
-    innermost first; those with its shape; those with its shape and tag.
+    """Sums of *mass* (measure, group, block) over the _GROUPS of each block.
 
     *inside* holds the innermost element of each block.
     """
@@ -122,14 +146,29 @@ def _groups(mass: Numbers, inside: Ints, tree: Inherited, rows: Array) -> Number
     first, last = np.searchsorted(known, (around, tree.ends[around]))
     found = np.empty((len(mass), len(_GROUPS), len(order)), np.float32)
     found[:, :_LEVELS] = _stretches(mass[:, order], first, last)
+    found[:, -1] = _sections(mass, rows[:, _COLUMN["heading"]] > 0)
+    outside = tree.shapes[tree.parents[inside]]
+    order = np.argsort(outside, kind="stable")
+    known = outside[order]
+    first, last = np.searchsorted(known, outside), np.searchsorted(known, outside, "right")
+    found[:, -2] = _stretches(mass[:, order], first, last)
     tags = rows[:, _TAGS].argmax(1) + 1
-    alike = tree.shapes[inside] * 8 + tags
+    alike = tree.shapes[inside] * 16 + tags
     order = np.argsort(alike, kind="stable")
     known = alike[order]
-    shapes = alike & ~np.intp(7)
-    first, last = np.searchsorted(known, ((shapes, alike), (shapes + 8, alike + 1)))
-    found[:, _LEVELS:] = _stretches(mass[:, order], first, last)
+    shapes = alike & ~np.intp(15)
+    first, last = np.searchsorted(known, ((shapes, alike), (shapes + 16, alike + 1)))
+    found[:, _LEVELS : _LEVELS + 2] = _stretches(mass[:, order], first, last)
     return found
+
+
+def _sections(mass: Numbers, headings: npt.NDArray[np.bool_]) -> Numbers:
+    """Sums over the blocks from a heading up to the next."""
+    begins = headings.copy()
+    begins[1:] &= ~headings[:-1]  # headings in a row begin one section
+    begins[0] = True
+    places = np.flatnonzero(begins)
+    return np.repeat(np.add.reduceat(mass, places, axis=1), np.diff(places, append=len(headings)), axis=1)
 
 
 def _stretches(mass: Numbers, first: Ints, last: Ints) -> Numbers:
@@ -143,7 +182,7 @@ def _stretches(mass: Numbers, first: Ints, last: Ints) -> Numbers:
 def _measure(groups: Numbers, mass: _Mass, out: Array) -> None:
     """Fill in _MEASURES and _CHANCES of each group of blocks."""
     measures = out.reshape(len(_GROUPS), len(_MEASURES + _CHANCES), -1).swapaxes(0, 1)
-    blocks, words, text, stops, chance, share, both = groups
+    blocks, words, text, stops, chance, share, both, title, opening = groups
     words = np.maximum(1, words)
     measures[:] = (
         np.log1p(blocks) / 5,
@@ -151,6 +190,8 @@ def _measure(groups: Numbers, mass: _Mass, out: Array) -> None:
         1 - text / words,
         np.minimum(1, stops / words),
         np.log1p(text / blocks) / 5,
+        title,
+        opening,
         both / (share + _TINY),
         chance / blocks,
         both / (float((mass.chance * mass.share).sum()) + _TINY),
@@ -183,6 +224,11 @@ def _chances(mass: _Mass, out: Array) -> None:
     around[:, 0] = windows[:, 0] / (windows[:, 1] + _TINY)
     around[:, 1] = windows[:, 2] / sizes
     page = out[2 + width + 2 * len(_WINDOWS) :]
+    sums = np.concatenate(([0.0], np.cumsum(chance, dtype=np.float64)))
+    for place, reach in enumerate(_NEXT):
+        last = np.minimum(number, np.arange(1, number + 1) + reach)
+        page[place] = (sums[last] - sums[1:]) / reach
+    page = page[len(_NEXT) :]
     total = float(both.sum()) + _TINY
     high = float(both.max()) + _TINY
     until = np.cumsum(both)

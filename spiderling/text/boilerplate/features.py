@@ -8,28 +8,52 @@ characters of all blocks, so a page takes well under a millisecond.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spiderling.text.html.blocks import Block
+from spiderling.text.html.blocks import Block, Parsed
 from spiderling.text.html.zones import KINDS, Inherited, Ints
 
 Array = npt.NDArray[np.float32]
 
-_CLASSES = 8
-_OTHER, _UPPER, _DIGIT, _STOP, _COMMA, _SPACE, _WIDE, _SYMBOL = range(_CLASSES)
+_CLASSES = 9
+_OTHER, _UPPER, _DIGIT, _STOP, _COMMA, _SPACE, _WIDE, _SYMBOL, _CODE = range(_CLASSES)
 _STOPS = ".!?…。！？।॥؟۔።܀։"
 _COMMAS = ",;:،؛、，；：፣፤"
-_SYMBOLS = "©®|•·»«›‹→←↑↓▶►■★☆/\\_=+#*<>[]{}~^@"
+_SYMBOLS = "©®|•·»«›‹→←↑↓▶►■★☆"
+_CODES = "/\\_=+#*<>[]{}~^@$&`"
+"""Characters of code and of addresses."""
 _WIDE_WORD = 0.5
 """Words for which a character of an unspaced script counts; chosen: an ideograph is more, a Thai letter a fifth."""
-_TAGS = ("", "p", "li", "td", "div")
+_TAGS = ("", "p", "li", "td", "h1", "h2", "h3", "pre", "dd", "div")
 """Tags with a feature of their own; any other counts as the last."""
 _ENDS = frozenset(_STOPS)
+_DOTS = ("...", "…", "»", "›", ">", "→")
+"""Ends of a text that goes on elsewhere."""
+_DIVIDERS = re.compile(r" [-|–—·:»«/] ")
+"""Stand between the title of a page and the name of its site."""
+_DECLARED_CHARS = 60
+"""Characters of a title or description that are looked for; chosen."""
+_TYPES = re.compile(r'"@type"\s*:\s*\[?\s*"(\w+)')
+_SAID = {
+    "article": ("article", "blogposting"),
+    "talk": ("forum", "qapage", "question", "discussion", "comment"),
+    "goods": ("product", "offer"),
+    "list": ("itemlist", "collection"),
+    "site": ("website", "webpage"),
+}
+"""Kind of page -> parts of types by which a page says that it is one; chosen."""
+_MAX_LINKS = 0.3
+"""Link density from which a block does not open a text; chosen."""
+_LEAST_DECLARED = 8
+"""Characters of a text below which it is not looked for; chosen."""
 _LADDER = (3, 6, 12, 25, 50, 100)
 """Numbers of words; for each a feature says whether the block has as many; chosen."""
 _LINK_LADDER = (0.05, 0.3, 0.7)
@@ -54,15 +78,26 @@ OWN = [
     "copyright",
     "pieces a word",
     "text words",
+    "code",
+    "ends in a colon",
+    "ends in dots",
+    "begins small",
+    "repeated",
     *(f"tag {tag or 'none'}" for tag in _TAGS),
     *(f"in {kind}" for kind in KINDS),
 ]
 """Names of a block's own features, in their order."""
 _BROAD = [OWN.index(name) for name in ("log words", "link density", "stops a word", "ends in a stop", "text words")]
 _LINK_DENSITY = OWN.index("link density")
+_H1 = OWN.index("tag h1")
+_NEAR = OWN.index("tag none")
+"""Number of own features that a block's neighbours show: without tags and zones, which they mostly share."""
+_MARKED = slice(OWN.index("code"), len(OWN))
+"""Own features whose means over the page are features too."""
 _ZONES = slice(len(OWN) - len(KINDS), len(OWN))
-_ZONE_BITS = (np.arange(1 << len(KINDS)) >> np.arange(len(KINDS))[:, None] & 1).astype(np.float32)
-_TAG_COLUMNS = {tag: OWN.index(f"tag {tag or 'none'}") for tag in _TAGS} | {"th": OWN.index("tag td")}
+_PLACES = np.arange(len(KINDS))[:, None]
+_ALIKE = {"th": "td", "dt": "dd", "h4": "h3", "h5": "h3", "h6": "h3"}
+_TAG_COLUMNS = {tag: OWN.index(f"tag {_ALIKE.get(tag, tag) or 'none'}") for tag in (*_TAGS, *_ALIKE)}
 _LAST_TAG = OWN.index(f"tag {_TAGS[-1]}")
 _STEPS, _LINK_STEPS = (np.array(steps, np.float32)[:, None] for steps in (_LADDER, _LINK_LADDER))
 PAGE = [
@@ -76,20 +111,49 @@ PAGE = [
     "share of the longest",
     "log text of the page",
     "link density of the page",
-    *(f"page: {kind}" for kind in KINDS),
+    "in the title",
+    "in the description",
+    "is the title",
+    "behind the title",
+    "log blocks behind the title",
+    "h1 before",
+    *(f"page says {kind}" for kind in _SAID),
+    "is the opening",
+    *(f"in {kind}, unlike the opening" for kind in KINDS),
+    *(f"page: {name}" for name in OWN[_MARKED]),
 ]
 """Names of the features of a block and of its page, without its neighbours."""
 NAMES = [
     *PAGE,
-    *(f"{offset:+d}: {name}" for offset in _OFFSETS for name in OWN),
+    *(f"{offset:+d}: {name}" for offset in _OFFSETS for name in OWN[:_NEAR]),
     *(f"within {width}: {OWN[column]}" for width in _WINDOWS for column in _BROAD),
 ]
 """Names of the columns of `features`; the fitted weights depend on them."""
-_ZONES_OF_PAGE = len(PAGE) - len(KINDS)
-_SURROUNDINGS = len(PAGE) + len(_OFFSETS) * len(OWN)
+_MEANS = len(PAGE) - len(OWN[_MARKED])
+_DECLARED, _BEHIND, _OPENING = map(PAGE.index, ("in the title", "behind the title", "is the opening"))
+_LONG = PAGE.index("25 or more words")
+_SURROUNDINGS = len(PAGE) + len(_OFFSETS) * _NEAR
 
 
-def features(blocks: Sequence[Block], inherited: Inherited) -> Array:
+class Declared(NamedTuple):
+    """What a page says of itself."""
+
+    title: str = ""
+    description: str = ""
+    types: str = ""
+    """Its og:type and the types in its JSON-LD."""
+
+
+NOTHING_DECLARED = Declared()
+
+
+def declared_by(page: Parsed) -> Declared:
+    """What *page* says of itself."""
+    types = " ".join((page.meta.get("og:type", ""), *_TYPES.findall(page.data)))
+    return Declared(page.title, page.meta.get("description", ""), types.lower())
+
+
+def features(blocks: Sequence[Block], inherited: Inherited, declared: Declared = NOTHING_DECLARED) -> Array:
     """The features (block, NAMES), most of them between 0 and 1; requires at least one block.
 
     *inherited* is the page's tree.
@@ -97,9 +161,13 @@ def features(blocks: Sequence[Block], inherited: Inherited) -> Array:
     columns = np.zeros((len(NAMES), len(blocks)), np.float32)
     own = columns[: len(OWN)]
     words = _own(blocks, inherited.zones, own)
-    _place(words, own[_LINK_DENSITY], columns[len(OWN) : _ZONES_OF_PAGE])
-    columns[_ZONES_OF_PAGE : len(PAGE)] = own[_ZONES].mean(1, keepdims=True)
-    shift(own, _OFFSETS, columns[len(PAGE) : _SURROUNDINGS])
+    _place(words, own[_LINK_DENSITY], columns[len(OWN) : _DECLARED])
+    _declared(blocks, declared, own[_H1], columns[_DECLARED:_OPENING])
+    opening = _opening(columns)
+    columns[_OPENING, opening] = 1
+    columns[_OPENING + 1 : _MEANS] = own[_ZONES] * (1 - own[_ZONES, opening][:, None])
+    columns[_MEANS : len(PAGE)] = own[_MARKED].mean(1, keepdims=True)
+    shift(own[:_NEAR], _OFFSETS, columns[len(PAGE) : _SURROUNDINGS])
     sums, sizes = window_sums(own[_BROAD], _WINDOWS)
     columns[_SURROUNDINGS:] = (sums / sizes[:, None]).reshape(-1, len(blocks))
     rows: Array = columns.T
@@ -120,9 +188,44 @@ def _own(blocks: Sequence[Block], zones: Ints, columns: Array) -> Array:
     columns[8:11] = marks[:, (_DIGIT, _UPPER, _SYMBOL)].T / chars
     columns[11] = ["©" in text for text in texts]
     columns[12:14] = np.minimum(2, piece_counts / words), np.minimum(1, words * (1 - density) / 60)
+    columns[14] = marks[:, _CODE] / chars
+    columns[15:17] = [text[-1] == ":" for text in texts], [text.endswith(_DOTS) for text in texts]
+    columns[17] = [text[0].islower() for text in texts]
+    known = Counter(texts)
+    columns[18] = [known[text] > 1 for text in texts]
     columns[[_TAG_COLUMNS.get(tag, _LAST_TAG) for tag in tags], np.arange(len(texts))] = 1
-    columns[_ZONES] = _ZONE_BITS[:, zones[np.array(elements)]]
+    columns[_ZONES] = zones[np.array(elements)] >> _PLACES & 1
     return words
+
+
+def _declared(blocks: Sequence[Block], declared: Declared, firsts: Array, columns: Array) -> None:
+    """Fill in what the page says of itself, and the place of its title; *firsts* marks the h1."""
+    title, description, types = declared
+    name = max(_DIVIDERS.split(title), key=len)[:_DECLARED_CHARS]
+    begin = description[:_DECLARED_CHARS]
+    texts = [block.text if len(block.text) >= _LEAST_DECLARED else "" for block in blocks]
+    if len(name) >= _LEAST_DECLARED:
+        columns[0] = [text != "" and (name in text or text in title) for text in texts]
+    if len(begin) >= _LEAST_DECLARED:
+        columns[1] = [text != "" and (begin in text or text[:_DECLARED_CHARS] in description) for text in texts]
+    headings = np.array([block.heading for block in blocks])
+    number = len(blocks)
+    for marks in (columns[0] * headings, firsts, columns[0]):
+        if marks.any():
+            place = int(marks.argmax())
+            columns[2, place] = 1
+            columns[3, place:] = 1
+            columns[4, place:] = np.log1p(np.arange(number - place)) / 5
+            break
+    columns[5] = np.minimum(1, (np.cumsum(firsts) - firsts) / 4)
+    columns[6 : 6 + len(_SAID)] = np.array([any(name in types for name in names) for names in _SAID.values()])[:, None]
+
+
+def _opening(columns: Array) -> int:
+    """The place of the first long block, behind the title if there is one: where the text of most pages begins."""
+    long = columns[_LONG] * (columns[_LINK_DENSITY] < _MAX_LINKS)
+    behind = long * columns[_BEHIND]
+    return int((behind if behind.any() else long).argmax())
 
 
 def _counts(texts: Sequence[str], chars: Array) -> Array:
@@ -192,7 +295,7 @@ def _classes() -> npt.NDArray[np.uint8]:
     """The class of each code point up to U+FFFF; all others count as U+FFFF."""
     kinds = {"Lu": _UPPER, "Lt": _UPPER, "Nd": _DIGIT, "Zs": _SPACE}
     table = np.array([kinds.get(unicodedata.category(chr(code)), _OTHER) for code in range(0x10000)], np.uint8)
-    for chars, kind in ((_STOPS, _STOP), (_COMMAS, _COMMA), (_SYMBOLS, _SYMBOL)):
+    for chars, kind in ((_STOPS, _STOP), (_COMMAS, _COMMA), (_SYMBOLS, _SYMBOL), (_CODES, _CODE)):
         table[[ord(char) for char in chars]] = kind
     for low, high in ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3040, 0x30FF), (0x3400, 0x9FFF)):
         table[low : high + 1] = np.where(table[low : high + 1] == _OTHER, _WIDE, table[low : high + 1])

@@ -23,9 +23,9 @@ from spiderling.base.errors import BadInput
 from spiderling.text.boilerplate import context as context_module
 from spiderling.text.boilerplate import features as features_module
 from spiderling.text.boilerplate.context import context
-from spiderling.text.boilerplate.features import Array, features
+from spiderling.text.boilerplate.features import NOTHING_DECLARED, Array, Declared, features
 from spiderling.text.html.blocks import Block
-from spiderling.text.html.zones import Inherited, Tree
+from spiderling.text.html.zones import Inherited
 
 _DIGITS = 3
 """Significant digits of a weight in a file; chosen."""
@@ -47,9 +47,7 @@ class Network:
     def __call__(self, rows: Array) -> Array:
         """The probability for each row of features."""
         units = np.maximum(0, rows @ self.hidden + self.hidden_bias)
-        score = np.clip(units @ self.output + self.output_bias, -_MAX_SCORE, _MAX_SCORE)
-        probability: Array = 1 / (1 + np.exp(-score))
-        return probability.astype(np.float32, copy=False)
+        return logistic(units @ self.output + np.float32(self.output_bias))
 
     def to_json(self, names: Sequence[str]) -> str:
         """The weights as JSON, one line for each feature."""
@@ -83,12 +81,14 @@ class BlockModel:
     origin: Mapping[str, Any] = field(default_factory=dict)
     """The number of pages it was fitted to, and its F1 on other pages."""
 
-    def probabilities(self, blocks: Sequence[Block], tree: Tree) -> list[float]:
-        """The probability that each block of a page is running text."""
+    def probabilities(
+        self, blocks: Sequence[Block], tree: Inherited, declared: Declared = NOTHING_DECLARED
+    ) -> list[float]:
+        """The probability that each block of a page is running text; *tree* and *declared* are the page's."""
         if not blocks:
             return []
-        inherited = tree.inherited()
-        found: list[float] = self.of_features(features(blocks, inherited), blocks, inherited).tolist()
+        rows = features(blocks, tree, declared)
+        found: list[float] = self.of_features(rows, blocks, tree).tolist()
         return found
 
     def of_features(self, rows: Array, blocks: Sequence[Block], tree: Inherited) -> Array:
@@ -114,6 +114,12 @@ class BlockModel:
             return cls(first, second, values.get("origin", {}))
         except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def logistic(scores: Array) -> Array:
+    """The probability for each score."""
+    probability: Array = (1 / (1 + np.exp(-np.clip(scores, -_MAX_SCORE, _MAX_SCORE)))).astype(np.float32, copy=False)
+    return probability
 
 
 def load(path: str) -> BlockModel:

@@ -19,14 +19,21 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.intp]
 
 KINDS = {
-    "navigation": r"nav|menu|crumb|tab|toolbar|pag(?:er|ina)",
-    "footer": r"foot|copyright|legal|disclaim|imprint",
+    "notice": r"cookie|consent|gdpr|notice|noscript|alert|warning",
+    "teaser": r"relat|recommend|popular|trend|teaser|promo|also|read-?(?:more|next)|headlines|latest|outbrain|taboola",
+    "navigation": r"nav|menu|crumb|tab(?!le)|toolbar|pag(?:er|ina)|toc\b",
+    "footer": r"foot|copyright|legal|disclaim|imprint|contentinfo",
     "header": r"header|banner|masthead|logo|topbar",
-    "side": r"side|aside|widget|right|left|rail",
+    "side": r"side|aside|widget|complementary|right|left|rail",
     "comment": r"comment|disqus|repl(?:y|ies)|respond|discuss|feedback",
-    "related": r"relat|recommend|popular|trend|most|more|teaser|promo|also|tags|archive|latest|headlines",
-    "aid": r"share|social|\bads?\b|advert|sponsor|subscri|newsletter|login|cookie|consent|modal|popup|search|hidden",
-    "detail": r"meta|author|byline|date|time|caption|info",
+    "more": r"most|more|tags|archive|categor",
+    "hidden": r"hidden|collaps|screen-?reader|sr-only|modal|popup|tooltip|dropdown",
+    "aid": r"share|social|\bads?\b|advert|sponsor|subscri|newsletter|login|search|\bform|button|\bbtn",
+    "detail": r"meta|author|byline|date|time|caption|info|user|avatar|profile|signature|badge",
+    "code": r"code|highlight|syntax|snippet|listing|console",
+    "shop": r"product|price|cart|shop|rating|review|offer",
+    "card": r"card|grid|carousel|slide|tile|gallery|swiper|thumb|list|item",
+    "prose": r"prose|markdown|rich-?text|wysiwyg|paragraph|descri|summary|lead|intro|faq|accordion|answer|question",
     "main": r"main|content|center",
     "text": r"article|story|post|entry|text|body|blog",
     "talk": r"thread|message|topic|quote|forum",
@@ -43,10 +50,16 @@ _TAGS = {
     "main": "main",
     "article": "text",
     "figcaption": "detail",
-    "dialog": "aid",
+    "dialog": "hidden",
+    "noscript": "notice",
+    "pre": "code",
 }
-_BITS = {kind: 1 << place for place, kind in enumerate(KINDS)}
+BITS = {kind: 1 << place for place, kind in enumerate(KINDS)}
+"""Purpose -> its bit in a zone."""
 _NAMES = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()))
+_FURTHER = ("id", "role", "itemprop")
+"""Attributes that name an element's purpose, besides class."""
+_UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _BOXES = "div section form ul ol li dl dd p table tbody tr td blockquote center fieldset"
 ZONED = frozenset((*_TAGS, *_BOXES.split()))
 """Tags that may hold blocks and stand in the tree.
@@ -99,9 +112,7 @@ class Tree:
         if number >= MAX_ELEMENTS or len(opened) > _MAX_DEPTH:
             return self.stay()
         parents.append(opened[-1])
-        self._names.append(
-            _named(tag, attributes.get("class"), attributes.get("id")) if attributes else _WITHOUT_NAME[tag]
-        )
+        self._names.append(_named(tag, attributes) if attributes else _WITHOUT_NAME[tag])
         opened.append(number)
         return number
 
@@ -133,15 +144,27 @@ class Tree:
         return Inherited(*(np.array(column, np.intp) for column in (self.parents, ends, depths, shapes, zones)))
 
 
-def _named(tag: str, classes: str | None = None, name: str | None = None) -> tuple[int, int]:
+def _named(tag: str, attributes: Mapping[str, str]) -> tuple[int, int]:
     """Zone and shape of an element, without those around it."""
-    zone, shape = _of_classes(tag, classes)
-    return zone | _zone(name) if name else zone, shape
+    zone, shape = _of_classes(tag, attributes.get("class"))
+    if len(attributes) > ("class" in attributes):
+        for attribute in _FURTHER:
+            if attribute in attributes:
+                zone |= _zone(attributes[attribute])
+        if _is_hidden(attributes):
+            zone |= BITS["hidden"]
+    return zone, shape
+
+
+def _is_hidden(attributes: Mapping[str, str]) -> bool:
+    """Whether an element's own attributes hide it."""
+    style = attributes.get("style")
+    return (style is not None and _UNSEEN.search(style) is not None) or "hidden" in attributes
 
 
 @lru_cache(maxsize=16384)
 def _of_classes(tag: str, classes: str | None) -> tuple[int, int]:
-    zone = _BITS[_TAGS[tag]] if tag in _TAGS else 0
+    zone = BITS[_TAGS[tag]] if tag in _TAGS else 0
     if classes:
         zone |= _zone(classes)
     shape = f"{tag} {_DIGITS.sub('', (classes or '')[:_MAX_NAME_CHARS])}"
@@ -153,8 +176,8 @@ def _zone(name: str) -> int:
     """The zone that a class or id names."""
     zone = 0
     for match in _NAMES.finditer(name[:_MAX_NAME_CHARS].lower()):
-        zone |= _BITS[match.lastgroup or ""]
+        zone |= BITS[match.lastgroup or ""]
     return zone
 
 
-_WITHOUT_NAME = {tag: _named(tag) for tag in ZONED}
+_WITHOUT_NAME = {tag: _named(tag, {}) for tag in ZONED}

@@ -1,0 +1,87 @@
+"""The kinds of paragraphs: told from the page, kept or left out by option, and written."""
+
+from __future__ import annotations
+
+import pytest
+
+from spiderling.base.errors import BadInput
+from spiderling.base.options import Options
+from spiderling.base.paragraph_kinds import KINDS, parse
+from spiderling.languages import load
+from spiderling.text import TextOptions, clean_text, process
+from spiderling.text.html.parser import parse as parse_html
+from spiderling.text.kinds import kinds
+
+TEXT = "When the cat came home it was already dark, and everybody was asleep but the dog. "
+CODE = "for (i = 0; i &lt; n; i++) { sum += a[i]; }"
+
+
+def told(html: str) -> list[str]:
+    """The kinds of all blocks of a page."""
+    page = parse_html(html)
+    return kinds(page.blocks, page.tree.inherited(), range(len(page.blocks)))
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        (f"<h1>A cat</h1><p>{TEXT}", ["heading", "text"]),
+        (f"<p>{TEXT}</p><pre>{CODE}</pre>", ["text", "code"]),
+        (f"<pre>{TEXT * 3}</pre>", ["text"]),
+        (f"<div class=highlight><p>{TEXT}</p><p>x = y[0]; z = {{}}</div>", ["text", "code"]),
+        ("<p>int f(char *s[]) { return *s[0] == '{'; }", ["code"]),
+        ("<table><tr><th>Year<td>1984<td>It was sold to a dealer.</table>", ["cell", "cell", "text"]),
+        (f"<table><tr><td>{TEXT}</table>", ["text"]),
+        (f"<p>{TEXT * 3}</p><noscript><p>This site needs a better browser.</noscript>", ["text", "notice"]),
+        (f"<p>{TEXT * 3}<div id=cookie-bar><p>Some words about you.</div>", ["text", "notice"]),
+        (f"<div class=cookie-theme><p>{TEXT * 3}<p>{TEXT}</div>", ["text", "text"]),
+        ("<p>Please enable JavaScript to see this page.", ["notice"]),
+        ("<p>Bitte aktivieren Sie JavaScript.<p>Nous utilisons des cookies.", ["notice", "notice"]),
+        ("<p>You must be logged in to reply to this topic.<p>Powered by phpBB", ["notice", "notice"]),
+        ("<p>He wrote JavaScript for a living, and baked cookies.", ["text"]),
+        (f"<p>{TEXT * 9}<div class=related-posts><h3>Read also</h3><p>{TEXT}</div>", ["text", "teaser", "teaser"]),
+        (f"<div class=related-posts><h3>Read also</h3><p>{TEXT}</div>", ["heading", "text"]),
+        ("<ul><li><a href=/x>Ten more stories about dogs</a></ul>", ["teaser"]),
+        ("<h2><a href=/x>A story about dogs</a></h2>", ["heading"]),
+        (f"<p>{TEXT}</p><ol class=comments><li>{TEXT}</ol>", ["text", "comment"]),
+        (f"<div class=with-comments><p>{TEXT}</p><p>{TEXT}</div>", ["text", "text"]),
+    ],
+)
+def test_each_kind(html, expected):
+    assert told(html) == expected
+
+
+def test_an_empty_page_has_no_kinds():
+    assert told("") == []
+
+
+PAGE = f"""<h1>The cat and the dog</h1><p>{TEXT * 3}<p>{TEXT * 2}<pre>{CODE}
+{CODE}</pre><p>{TEXT * 3}<div class=comments><p>{TEXT * 2}</div>"""
+
+
+def cleaned(**changed):
+    options = TextOptions(("en",), "justext", **changed)
+    return process(PAGE.encode(), url="http://a.test/", http_charset=None, models=load(["en", "cs"]), options=options)
+
+
+def test_kinds_are_kept_or_left_out():
+    page = cleaned(preset="permissive")
+    found = {paragraph.kind: paragraph.kept for paragraph in page.paragraphs if paragraph.cls == "good"}
+    assert found == {"heading": True, "text": True, "code": False, "comment": True}
+    assert "sum" not in clean_text(page.paragraphs)
+    whole = cleaned(preset="permissive", kinds=frozenset(KINDS))
+    assert "sum" in clean_text(whole.paragraphs)
+    assert b'<p class="good" kind="code">' in whole.kept_elements()
+    assert b'<p class="good" kind="heading" heading="1"' in whole.kept_elements()
+
+
+def test_a_page_without_a_wanted_kind_has_no_text():
+    page = cleaned(preset="permissive", kinds=frozenset({"cell"}))
+    assert (page.has_text, clean_text(page.paragraphs), page.languages) == (False, "", {})
+
+
+def test_the_option():
+    assert parse(Options().paragraph_kinds) == TextOptions(("en",)).kinds == {"text", "heading", "comment"}
+    for given, message in ((" , ", "names no kind; write some of text, heading"), ("text,tables", "names 'tables'")):
+        with pytest.raises(BadInput, match=message):
+            parse(given)

@@ -247,7 +247,7 @@ class Options:
     )
     boilerplate_model: str = _option("", "File of weights made by 'scrapy train boilerplate'; empty: the bundled ones.")
     boilerplate_threshold: float = _option(
-        0.42, "Probability from which a block is text, if learned; a lower one keeps more.", low=0, high=1
+        0.5, "Probability from which a block is text, if learned; a lower one keeps more.", low=0, high=1
     )
     justext_preset: str = _option(
         "balanced",

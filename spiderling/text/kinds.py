@@ -13,7 +13,7 @@ from spiderling.base.paragraph_kinds import CELL, CODE, COMMENT, HEADING, NOTICE
 from spiderling.text.html.blocks import Block
 from spiderling.text.html.zones import BITS, Inherited
 
-_CODE_CHARS = frozenset("{}[]<>=;_\\|#$&*+~^`")
+_CODE_CHARS = b"{}[]<>=;_\\|#$&*+~^`"
 _CODE_SHARE = 0.03
 """Least share of these characters in what the page's markup calls code; plain text stands in <pre>, too.  Chosen."""
 _SURE_CODE_SHARE = 0.12
@@ -86,7 +86,8 @@ def _is_code(text: str, is_marked: bool) -> bool:
     """Whether *text* is code; *is_marked*: the page's markup says so."""
     if not is_marked and len(text) < _LEAST_CODE_CHARS:
         return False
-    number = sum(map(_CODE_CHARS.__contains__, text))
+    body = text.encode("utf-8", "replace")
+    number = len(body) - len(body.translate(None, _CODE_CHARS))
     return number >= (_CODE_SHARE if is_marked else _SURE_CODE_SHARE) * len(text) and number > 0
 
 

@@ -74,7 +74,7 @@ class TextOptions:
     """'learned' (a fitted model), 'justext' (the paper's rules) or 'justext-stock' (the justext package)."""
     block_model: BlockModel | None = None
     """For the learned mode; None: the bundled one."""
-    block_threshold: float = 0.42
+    block_threshold: float = 0.5
     """Probability from which a block is good in the learned mode."""
     preset: str = "balanced"
     """Rules for the other modes (`parse_rules` in boilerplate/rules.py)."""

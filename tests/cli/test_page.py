@@ -85,8 +85,8 @@ def test_page_from_a_file(tmp_path):
     assert head["clean text"].endswith("words, 2 of 4 paragraphs")
     assert head["verdict"] == "kept (unless it is a duplicate)"
     good = [line for line in ended.out.splitlines() if line.startswith("good")]
-    assert [line[12:24].split() for line in good] == [["cs", "yes"], ["cs", "yes"]]
-    assert good[0][24:].startswith("Toto je zpráva")
+    assert [line[15:27].split() for line in good] == [["cs", "yes"], ["cs", "yes"]]
+    assert good[0][27:].startswith("Toto je zpráva")
     assert {len(line) for line in good} == {100}, "cut to the terminal"
     assert all(line.endswith("…") for line in good)
 

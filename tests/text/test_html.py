@@ -12,6 +12,7 @@ from spiderling.text.html.blocks import MAX_BLOCKS, MAX_LINKS
 from spiderling.text.html.links import resolve
 from spiderling.text.html.normal import normal_form
 from spiderling.text.html.parser import parse
+from spiderling.text.html.zones import BITS
 
 
 def texts(html: str) -> list[str]:
@@ -171,17 +172,23 @@ def test_pieces(html, pieces):
 @pytest.mark.parametrize(
     ("html", "zones"),
     [
-        ("<nav>a</nav><p>b", [("b", 0)]),
-        ("<div class=sidebar><p>a<p>b</div>c", [("a", 8), ("b", 8), ("c", 0)]),
-        ("<div> <nav> <footer>a</footer>b</nav>", [("a b", 3)]),
-        ("<div><b>a</b> <nav>b</nav>", [("a b", 0)]),
-        ("<form class=search><p>a</form>", [("a", 64)]),
+        ("<nav>a</nav><p>b", [("b", "")]),
+        ("<div class=sidebar><p>a<p>b</div>c", [("a", "side"), ("b", "side"), ("c", "")]),
+        ("<div> <nav> <footer>a</footer>b</nav>", [("a b", "navigation footer")]),
+        ("<div><b>a</b> <nav>b</nav>", [("a b", "")]),
+        ("<form class=search><p>a</form>", [("a", "aid")]),
+        ("<div role=banner><p>a</div><div itemprop=comment><p>b", [("a", "header"), ("b", "comment")]),
+        ("<div style='color:red; display : none'><p>a</div><p hidden>b", [("a", "hidden"), ("b", "hidden")]),
+        ("<noscript><p>a</noscript><pre>b", [("a", "notice"), ("b", "code")]),
     ],
 )
 def test_zones(html, zones):
     parsed = parse(html)
     inherited = parsed.tree.inherited().zones
-    found = [(block.text, inherited[block.element]) for block in parsed.blocks]
+    found = [
+        (block.text, " ".join(name for name, bit in BITS.items() if inherited[block.element] & bit))
+        for block in parsed.blocks
+    ]
     assert found[-len(zones) :] == zones
 
 

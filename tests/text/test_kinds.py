@@ -7,6 +7,8 @@ import pytest
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.base.paragraph_kinds import KINDS, parse
+from spiderling.corpus.reader import Document
+from spiderling.export.formats import record_of, schema
 from spiderling.languages import load
 from spiderling.text import TextOptions, clean_text, process
 from spiderling.text.html.parser import parse as parse_html
@@ -85,3 +87,9 @@ def test_the_option():
     for given, message in ((" , ", "names no kind; write some of text, heading"), ("text,tables", "names 'tables'")):
         with pytest.raises(BadInput, match=message):
             parse(given)
+
+
+def test_the_kind_is_a_column_of_parquet():
+    document = Document({}, ["x = 1", "An old text."], [{"class": "good", "kind": "code"}, {"class": "good"}])
+    assert [paragraph["kind"] for paragraph in record_of(document)["paragraphs"]] == ["code", ""]
+    assert schema().field("paragraphs").type.value_type.field("kind").type == "string"

@@ -30,7 +30,7 @@ from spiderling.training.marked_pages import MarkedPage, f1, labels, score
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
 CHINESE = "今天天气很好，我们一起去公园散步，看到了很多美丽的花和树，大家都很高兴。"
 MENU = "".join(f"<li><a href=/{word}>{word}</a>" for word in ["Domů", "Zprávy", "Sport", "Kultura", "Kontakt"])
-PAGE = f"<nav><ul>{MENU}</ul></nav><h1>O kočce</h1><p>{CZECH * 3}<p>{CZECH * 2}<footer><p>© 2026 Redakce</footer>"
+PAGE = f"<nav><ul>{MENU}</ul></nav><h1>O kočce</h1><p>{CZECH * 3}<p>{CZECH * 2}</p><footer><p>© 2026 Redakce</footer>"
 
 
 def seen(html: str):

@@ -89,6 +89,8 @@ OWN = [
 """Names of a block's own features, in their order."""
 _BROAD = [OWN.index(name) for name in ("log words", "link density", "stops a word", "ends in a stop", "text words")]
 _LINK_DENSITY = OWN.index("link density")
+_ENDINGS = [OWN.index(name) for name in ("ends in a stop", "ends in a colon", "ends in dots")]
+_BITS = np.arange(len(_ENDINGS))[:, None]
 _H1 = OWN.index("tag h1")
 _NEAR = OWN.index("tag none")
 """Number of own features that a block's neighbours show: without tags and zones, which they mostly share."""
@@ -184,12 +186,12 @@ def _own(blocks: Sequence[Block], zones: Ints, columns: Array) -> Array:
     density = np.minimum(1, link_chars / chars)
     columns[:4] = np.log1p(words) / 5, np.log1p(chars) / 7, density, link_chars == 0
     columns[4:6] = np.minimum(1, 4 * marks[:, (_STOP, _COMMA)].T / words)
-    columns[6:8] = [not _ENDS.isdisjoint(text[-2:]) for text in texts], headings
+    columns[7] = headings
+    columns[_ENDINGS] = [_ending(text[-3:]) for text in texts] >> _BITS & 1
     columns[8:11] = marks[:, (_DIGIT, _UPPER, _SYMBOL)].T / chars
     columns[11] = ["©" in text for text in texts]
     columns[12:14] = np.minimum(2, piece_counts / words), np.minimum(1, words * (1 - density) / 60)
     columns[14] = marks[:, _CODE] / chars
-    columns[15:17] = [text[-1] == ":" for text in texts], [text.endswith(_DOTS) for text in texts]
     columns[17] = [text[0].islower() for text in texts]
     known = Counter(texts)
     columns[18] = [known[text] > 1 for text in texts]
@@ -226,6 +228,12 @@ def _opening(columns: Array) -> int:
     long = columns[_LONG] * (columns[_LINK_DENSITY] < _MAX_LINKS)
     behind = long * columns[_BEHIND]
     return int((behind if behind.any() else long).argmax())
+
+
+@lru_cache(maxsize=4096)
+def _ending(end: str) -> int:
+    """What the last characters of a text are, as bits in the order of _ENDINGS."""
+    return (not _ENDS.isdisjoint(end[-2:])) | (end[-1] == ":") << 1 | end.endswith(_DOTS) << 2
 
 
 def _counts(texts: Sequence[str], chars: Array) -> Array:

@@ -36,7 +36,7 @@ def kept(page: Page) -> list[str]:
 def test_a_page_in_full():
     html = f"""<html lang=cs><head><title>Kočka</title><meta name=author content="A. B.">
       <link rel=canonical href=http://127.0.0.1/c><link rel=license href=http://cc.test/by></head>
-      <body>{MENU}<article><h1>O kočce a o psovi</h1><p>{CZECH} <a href="b#x" rel=nofollow>více</a></p></article></body>"""
+      <body>{MENU}<article><h1>O kočce a o psovi</h1><p>{CZECH} <a href="b#x" rel=nofollow>více</a></p></article>"""
     page = run(html, encoding="cp1250", charset="windows-1250")
     text = f"O kočce a o psovi\n{CZECH}více"
     assert (page.encoding_declared, page.encoding_detected) == ("cp1250", "cp1250")

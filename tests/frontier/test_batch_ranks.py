@@ -95,7 +95,7 @@ class Plain:
         host = self.frontier.hosts.get(link.host)
         worth = trust = language = section = 0.0
         if host is not None:
-            account, young = host.account, 1.5 * sum(self.bytes) / len(self.bytes)
+            account, young = host.account, 4 * sum(self.bytes) / len(self.bytes)
             worth = beside((account.kept_bytes + young * usual) / (account.downloaded_bytes + young), usual)
             trust = account.downloaded_bytes / (account.downloaded_bytes + young)
             if (expected := self.languages.expected(host.id)) is not None:

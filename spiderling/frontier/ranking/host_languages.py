@@ -28,8 +28,8 @@ _PAIRS = 20.0
 _LEAST = 0.05
 _MOST = 0.75
 """Bounds of the estimate of `_SPLIT` (chosen)."""
-_MOST_PAGES = 2**50
-"""More pages than any crawl has; larger numbers in a state are damage."""
+MOST = 2**50
+"""More pages or bytes than any crawl has; larger numbers in a state are damage."""
 
 
 class HostLanguages:
@@ -91,11 +91,11 @@ class HostLanguages:
         hosts, pages, spread = (np.frombuffer(c, kind) for c, kind in zip(columns, kinds, strict=True))
         counts: Any = pages.reshape(len(hosts) + 1, 2).tolist()
         self._pages = counts.pop(0)
-        if not (min(self._pages) > 0 and max(map(max, counts), default=0) <= max(self._pages) < _MOST_PAGES):
+        if not (min(self._pages) > 0 and max(map(max, counts), default=0) <= max(self._pages) < MOST):
             raise ValueError("hosts that are none")
         self.mean = self._pages[0] / sum(self._pages)
         self._differ, self._pairs = spread.tolist()
-        if not 0 <= self._differ <= self._pairs < _MOST_PAGES:
+        if not 0 <= self._differ <= self._pairs < MOST:
             raise ValueError("a spread that is none")
         self._hosts = dict(zip(hosts.tolist(), counts, strict=True))
         self._prior = None

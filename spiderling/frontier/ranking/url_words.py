@@ -20,8 +20,6 @@ _PRIOR = 8
 """Weight of a word that is known at the start, in pages (chosen)."""
 _SURE = 3.0
 """Log-odds that count as certainty, 1 or -1 (chosen)."""
-_SEEN_AT_MOST = 20_000.0
-"""Pages up to which a word is counted (chosen)."""
 
 
 class UrlWords:
@@ -58,7 +56,7 @@ class UrlWords:
         table = self._good if is_wanted else self._bad
         self._pages[not is_wanted] += 1
         for place in words:
-            if place and table[place] < _SEEN_AT_MOST:
+            if place:
                 self._count(table, place, 1.0)
 
     def columns(self) -> list[bytes]:

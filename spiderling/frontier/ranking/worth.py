@@ -19,7 +19,7 @@ from spiderling.base.url_features import section_of, words_of_name, words_of_pat
 from spiderling.base.urls import name_of
 from spiderling.frontier.hosts.ranks import LAST_RANK, STEP
 from spiderling.frontier.ranking.estimators import ESTIMATORS, Cues, page_quality
-from spiderling.frontier.ranking.host_languages import HostLanguages
+from spiderling.frontier.ranking.host_languages import MOST, HostLanguages
 from spiderling.frontier.ranking.notes import Note, Notes
 from spiderling.frontier.ranking.url_words import UrlWords
 
@@ -39,10 +39,9 @@ _FRUITFUL_RATE = 0.001
 """Yield rate from which on a host counts as fruitful, that is, as one that gave text (chosen)."""
 _FRUITFUL_BYTES = 100_000
 """Weight of `_USUAL_RATE` in the yield rate of fruitful hosts, in downloaded bytes (chosen)."""
-_YOUNG_PAGES = 1.5
-"""Pages after which a host's own yield rate counts as much as the promised one (chosen)."""
-_SECTION_PAGES = 4.0
-"""Weight of the host's yield rate in that of one of its sections, in pages (chosen)."""
+_YOUNG_PAGES = 4.0
+"""Pages after which the own yield rate of a host counts as much as the promised one, and that of a section as much as
+its host's (measured: benchmarks/results.md)."""
 _USUAL_PAGE_BYTES = 27_000
 """Mean size of a page before any was read (chosen)."""
 _USUAL_PAGES = 20
@@ -53,8 +52,6 @@ _SCALE = 3.0
 """The logarithm of the ratio of two rates that stands for certainty, 1 or -1: twenty times as much (chosen)."""
 _OLD_COLUMNS = 6
 """Columns of a section as older crawls have it: also the share and number of repeated pages, and the pages."""
-_MOST = 2**50
-"""More bytes or pages than any crawl has; larger numbers in a state are damage."""
 _BEST = math.log(6.0)
 """The logarithm of (the least yield rate that a link of rank 1 promises / that of fruitful hosts) (chosen)."""
 _STEP = math.log(STEP)
@@ -114,7 +111,7 @@ class Worth:
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
         """The rank of a host by what it gave and by what its next link, of the rank *head*, promises.
 
-        These are a geometric mean: what it gave, with the promise as 1.5 further pages, weighs 3/4; the promise 1/4.
+        These are a geometric mean: what it gave, with the promise as 4 further pages, weighs 3/4; the promise 1/4.
         """
         fruitful = self.fruitful
         promised = fruitful * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
@@ -191,7 +188,7 @@ class Worth:
         _, kept, downloaded = _SECTION.unpack(self._sections.get(key, _NOTHING))
         given = kept + note.kept_bytes, downloaded + note.body_bytes
         self._read = [self._read[0] + 1, self._read[1] + note.body_bytes]
-        prior = _SECTION_PAGES * self.page_bytes
+        prior = _YOUNG_PAGES * self.page_bytes
         expected = (given[0] + prior * note.rate) / (given[1] + prior)
         self._sections[key] = _SECTION.pack(_beside(expected, note.rate), *given)
         if len(self._sections) > _SECTIONS:
@@ -220,9 +217,9 @@ class Worth:
         if rows.shape[1] == _OLD_COLUMNS:
             rows = rows[:, [0, 2, 3]]
         about, given = rows[:, :1], rows[:, 1:]
-        if rows.shape[1] != 3 or not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < _MOST)).all():
+        if rows.shape[1] != 3 or not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < MOST)).all():
             raise ValueError("sections that are none")
-        if len(sums) != 4 or sums.max() >= _MOST:
+        if len(sums) != 4 or sums.max() >= MOST:
             raise ValueError("sums that are none")
         self._fruitful = sums[:2].tolist()
         self._read = sums[2:].tolist()

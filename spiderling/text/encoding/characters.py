@@ -116,28 +116,28 @@ def sign_logs(chars: Hashes) -> Array:
     return np.asarray(logs.take(kinds_of(chars)))
 
 
-def pair_sums(chars: Hashes, starts: Places) -> tuple[Array, Array]:
-    """Sums of `_pair_logs` over the texts that begin at *starts*."""
+def pair_logs(chars: Hashes, starts: Places) -> tuple[Array, Array]:
+    """log P of each character of the texts that begin at *starts*: as far as it is no letter of a known language, and
+    added to that in a language of which nothing is known."""
     kinds = kinds_of(chars).astype(np.intp)
     pairs = np.concatenate((kinds[:1], kinds[:-1] * _KINDS + kinds[1:]))
     pairs[starts] = 0
-    known, unknown = (np.add.reduceat(logs.take(pairs), starts) for logs in _pair_logs())
-    return known, unknown
+    signs, letters = (logs.take(pairs) for logs in _pair_tables())
+    return signs, letters
 
 
 @lru_cache(maxsize=1)
-def _pair_logs() -> tuple[Array, Array]:
-    """log P of a kind behind another, as one index: what the letters of a known language do not say, and all of it
-    in a language of which nothing is known."""
-    known, unknown = np.zeros((2, _KINDS, _KINDS), np.float32)
+def _pair_tables() -> tuple[Array, Array]:
+    """The two values of `pair_logs` for a kind behind another, as one index."""
+    signs, letters = np.zeros((2, _KINDS, _KINDS), np.float32)
     for before, kind in product(range(_KINDS), repeat=2):
-        known[before, kind] = _SIGNS.get(kind, 0.0)
+        signs[before, kind] = _SIGNS.get(kind, 0.0)
         both = {before, kind}
         if _NUMBER in both and both & _LETTERS.keys() - {_SPACE}:
-            known[before, kind] += _NUMBER_INSIDE
+            signs[before, kind] += _NUMBER_INSIDE
         if before in _SMALL and kind in _CAPITAL and both != {_ASCII_LOWER, _ASCII_UPPER}:
-            known[before, kind] += _CAPITAL_INSIDE
-        unknown[before, kind] = known[before, kind] - _LETTERS.get(kind, 0.0)
+            signs[before, kind] += _CAPITAL_INSIDE
+        letters[before, kind] = -_LETTERS.get(kind, 0.0)
         if _SCRIPT_OF.get(before, 0) != _SCRIPT_OF.get(kind, 0) and both <= set(_SCRIPT_OF):
-            unknown[before, kind] += _TWO_SCRIPTS
-    return known.ravel(), unknown.ravel()
+            letters[before, kind] += _TWO_SCRIPTS
+    return signs.ravel(), letters.ravel()

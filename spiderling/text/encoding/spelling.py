@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spiderling.text.encoding.characters import UNSEEN, is_other_script, letters_of, pair_sums, sign_logs
+from spiderling.text.encoding.characters import UNSEEN, is_other_script, letters_of, pair_logs, sign_logs
 from spiderling.text.encoding.labels import MULTI_BYTE, SINGLE_BYTE, STANDARD, seldom_codecs
 from spiderling.text.ngrams import Array, Hashes, NgramCounts, codepoints, hash_rows, windows
 
@@ -86,9 +86,9 @@ class Fit(NamedTuple):
     score: float
     """log P of the sample in the language that it fits best."""
     unknown: float
-    """log P of the sample in a language of which nothing is known."""
+    """log P of the sample, if its words that are not in ASCII are in a language of which nothing is known."""
     size: int
-    """Characters of the sample."""
+    """Letters of these words."""
 
 
 def telling_words(body: bytes) -> bytes:
@@ -238,7 +238,7 @@ class Spelling:
         chars = np.concatenate([part for reading in readings for part in (_EDGE, reading, _EDGE)])
         sizes = np.array([len(reading) + 2 for reading in readings])
         starts = np.cumsum(sizes) - sizes
-        known, unknown = pair_sums(chars, starts)
+        signs, plain = pair_logs(chars, starts)
         letters = letters_of(chars)
         kept = letters != _EDGE[0]
         kept[1:] |= kept[:-1]  # the first of several spaces in a row
@@ -248,16 +248,19 @@ class Spelling:
         logs = self._trigram_logs(letters)
         logs[begins] = logs[np.minimum(begins + 1, len(logs) - 1)] = 0  # which have not two letters before them
         # a word ends with its space; the space before the first word of each reading is an empty word
-        words = np.flatnonzero(letters == _EDGE[0])[:-1] + 1
-        words = np.concatenate(([0], words))
-        logs_of_words = np.add.reduceat(logs, words, axis=0, dtype=np.int32) / np.float32(_UNITS)
-        best = logs_of_words.max(1) + np.float32(_SWITCH_LOG)
-        best[np.maximum.reduceat(letters, words) >= len(_ASCII)] = -np.inf
-        np.maximum(logs_of_words, best[:, None], out=logs_of_words)
-        sums = np.add.reduceat(logs_of_words, np.searchsorted(words, begins), axis=0)
+        words = np.concatenate(([0], np.flatnonzero(letters == _EDGE[0])[:-1] + 1))
+        firsts = np.searchsorted(words, begins)
+        known = np.add.reduceat(logs, words, axis=0, dtype=np.int32) / np.float32(_UNITS)
+        unknown = np.add.reduceat(plain[kept], words)
+        in_ascii = np.maximum.reduceat(letters, words) < len(_ASCII)
+        unknown[in_ascii] = known[in_ascii].max(1) + np.float32(_SWITCH_LOG)
+        known[in_ascii] = np.maximum(known[in_ascii], unknown[in_ascii, None])
+        sizes = np.add.reduceat(np.where(in_ascii, 0, np.diff(words, append=len(letters))), firsts)
+        own = np.add.reduceat(signs, starts)
+        sums, others = np.add.reduceat(known, firsts, axis=0), np.add.reduceat(unknown, firsts) + own
         return {
-            codec: Fit(float((row + costs[_PLACES[codec]]).max() + own), float(other), int(size))
-            for codecs, row, own, other, size in zip(chosen, sums, known, unknown, sizes, strict=True)
+            codec: Fit(float((row + costs[_PLACES[codec]]).max() + sign), float(other), max(1, int(size)))
+            for codecs, row, sign, other, size in zip(chosen, sums, own, others, sizes, strict=True)
             for codec in codecs
         }
 

@@ -13,7 +13,7 @@ from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.embedded import embedded_text
 from spiderling.text.embedded.prose import MAX_NODES, Shown, longest_prose
-from spiderling.text.embedded.scripts import values_in
+from spiderling.text.embedded.scripts import scripts_with_text, values_in
 
 MODELS = load(("cs", "en"))
 FIRST = (
@@ -283,10 +283,11 @@ def test_prose_of_any_value(value, source):
 def test_cut_off_json_does_not_raise(value, cut):
     text = json.dumps(value)[:cut]
     for head, before in zip(HEADS, ("window.__NUXT__=", "", ""), strict=True):
-        list(values_in(f"<script{head}>{before}{text}</script>".encode("utf-8", "replace")))
+        html = f"<script{head}>{before}{text}{' ' * 250}</script>"
+        list(values_in(scripts_with_text(html.encode("utf-8", "replace"))))
 
 
 @given(st.text(alphabet=st.sampled_from("<>/=\"'\\{}[]:,$ windo.__NUXTfunc(1)ab\n"), max_size=200))
 def test_any_script_does_not_raise(text):
     for head in HEADS:
-        embedded_text(f"<script{head}>window.__NUXT__={text}</script>".encode(), [], 0)
+        embedded_text(f"<script{head}>window.__NUXT__={text}{' ' * 250}</script>".encode(), [], 0)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from spiderling.text.embedded.prose import Prose, Shown, longest_prose
 from spiderling.text.embedded.reserved import is_reserved
-from spiderling.text.embedded.scripts import might_hold_text, values_in
+from spiderling.text.embedded.scripts import scripts_with_text, values_in
 from spiderling.text.html.blocks import Block
 
 SHORT_CHARS = 1000
@@ -38,15 +38,16 @@ def embedded_text(html: bytes, blocks: Sequence[Block], good_chars: int) -> Embe
 
     None if there is none, or the page says that it is not free.  Never raises, in time linear in the page's length.
     """
-    if not might_hold_text(html) or is_reserved(html, blocks):
+    scripts = scripts_with_text(html)
+    if not scripts:
         return None
     best = Prose("", 0)
     source = ""
     shown = Shown([block.text for block in blocks])
-    for name, value in values_in(html):
+    for name, value in values_in(scripts):
         prose = longest_prose(value, name, shown)
         if prose.chars > best.chars:
             best, source = prose, name
-    if best.chars < max(LEAST_CHARS, _MIN_FACTOR * good_chars):
+    if best.chars < max(LEAST_CHARS, _MIN_FACTOR * good_chars) or is_reserved(html, blocks):
         return None
     return EmbeddedText(_BEGIN + best.html.encode("utf-8", "replace") + _END, source)

@@ -56,7 +56,8 @@ _READ = re.compile(
 def is_reserved(html: bytes, blocks: Sequence[Block]) -> bool:
     """Whether the page, *html* in UTF-8 with its visible *blocks*, marks text as not free."""
     lower = html.lower()
-    return _is_marked(lower) or bool(_TIER.search(lower)) or _ends_in_notice(blocks)
+    is_locked = b"content_tier" in lower and _TIER.search(lower) is not None
+    return _is_marked(lower) or is_locked or _ends_in_notice(blocks)
 
 
 def _is_marked(lower: bytes) -> bool:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 SOURCES = ("json-ld", "next", "nuxt", "apollo", "state")
 """Where text may come from: schema.org, the states of Next.js, Nuxt and Apollo, of anything else."""
@@ -22,8 +22,14 @@ _MAX_STATES = 50
 """Assignments of a script that are tried; chosen."""
 _MAX_HEAD = 500
 """Bytes of a script's attributes that are looked at; chosen."""
-_MARKERS = (b"ld+json", b"application/json", b"__next_f", b"JSON.parse", b"={", b"= {", b"__NUXT__")
-"""A page with text in its scripts holds one of these."""
+_MIN_BYTES = 250
+"""Bytes of a script that may hold a text, but for pieces of the state of Next.js; chosen, as the least of a text."""
+_IN_JSON_LD = (b'"articleBody"', b'"reviewBody"', b'"text"')
+"""JSON-LD with a whole text holds one of these (prose.py)."""
+_IN_CODE = (b"__NUXT__", b"__next_f")
+_NAMES_IN_CODE = (b"STATE", b"State", b"DATA", b"Data", b"Props")
+_SIGNS = (b"=", b" =", b"__=", b"__ =", b'"]', b"']", b'__"]', b"__']")
+"""Code that assigns a state holds one of _IN_CODE, or one of these names, which `_source` knows, before such a sign."""
 _TYPE = re.compile(rb"""\btype\s*=\s*["']?([\w/+.-]+)""", re.IGNORECASE)
 _ID = re.compile(rb"""\bid\s*=\s*["']?([\w-]+)""", re.IGNORECASE)
 _SRC = re.compile(rb"\bsrc\s*=", re.IGNORECASE)
@@ -48,44 +54,17 @@ _SINGLE = re.compile(r"'([^'\\]*(?:\\.[^'\\]*)*)(?:'|\\?\Z)", re.DOTALL)
 _HEX = re.compile(r"\\x([0-9A-Fa-f]{2})")
 
 
-def might_hold_text(html: bytes) -> bool:
-    """Whether *html* may have JSON in scripts; fast."""
-    return b"<script" in html and any(marker in html for marker in _MARKERS)
+class Script(NamedTuple):
+    """A script that may hold text."""
+
+    source: str
+    """Of SOURCES; '' for code, where the names of variables tell it."""
+    content: bytes
 
 
-def values_in(html: bytes) -> Iterator[tuple[str, Any]]:
-    """(source, value) for each JSON value in the scripts of *html*, UTF-8; what is no JSON gives its longest string."""
-    left = MAX_CHARS
-    pushed: list[str] = []
-    for head, body in _scripts(html):
-        if left <= 0:
-            break
-        text = body[:left].decode("utf-8", "replace")
-        left -= len(text)
-        kind = _TYPE.search(head)
-        media_type = kind[1].lower() if kind else b""
-        name = _ID.search(head)
-        if b"ld+json" in media_type:
-            key = _BODY.search(text)
-            value, _ = decoded(text, _start(text))
-            if value is None and key is not None:
-                literal = _STRING.match(text, key.end())
-                value = {"articleBody": _unquoted(literal[1]) if literal else ""}
-            yield _JSON_LD, value
-        elif b"json" in media_type:
-            source = _source(name[1].decode()) if name else ""
-            if source:
-                value = _loads(text)
-                yield source, _revived(value) if source == _NUXT and isinstance(value, list) else value
-        elif media_type in (b"", b"module") or b"javascript" in media_type:
-            pushed += _pushed(text)
-            yield from _states(text)
-    if pushed:
-        yield _NEXT, _rows("".join(pushed))
-
-
-def _scripts(html: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """(attributes, content) of the scripts without an address of their own."""
+def scripts_with_text(html: bytes) -> list[Script]:
+    """The scripts of *html*, UTF-8, that may hold text; fast, because few pages have any."""
+    found: list[Script] = []
     lower = html.lower()
     end = 0
     for _ in range(MAX_SCRIPTS):
@@ -93,10 +72,60 @@ def _scripts(html: bytes) -> Iterator[tuple[bytes, bytes]]:
         inside = lower.find(b">", start)
         end = lower.find(b"</script", inside)
         if start < 0 or inside < 0 or end < 0:
-            return
-        head = html[start : min(inside, start + _MAX_HEAD)]
-        if not _SRC.search(head):
-            yield head, html[inside + 1 : end]
+            break
+        script = _script(html[start : min(inside, start + _MAX_HEAD)], html[inside + 1 : end])
+        if script is not None:
+            found.append(script)
+    return found
+
+
+def _script(head: bytes, content: bytes) -> Script | None:
+    """The script with this start tag; None if it holds no text."""
+    if (len(content) < _MIN_BYTES and b"__next_f" not in content) or _SRC.search(head):
+        return None
+    kind = _TYPE.search(head)
+    media_type = kind[1].lower() if kind else b""
+    if b"ld+json" in media_type:
+        return Script(_JSON_LD, content) if any(name in content for name in _IN_JSON_LD) else None
+    if b"json" in media_type:
+        name = _ID.search(head)
+        source = _source(name[1].decode()) if name else ""
+        return Script(source, content) if source else None
+    is_code = media_type in (b"", b"module") or b"javascript" in media_type
+    return Script("", content) if is_code and _assigns_state(content) else None
+
+
+def _assigns_state(code: bytes) -> bool:
+    if any(name in code for name in _IN_CODE):
+        return True
+    return any(name in code and any(name + sign in code for sign in _SIGNS) for name in _NAMES_IN_CODE)
+
+
+def values_in(scripts: Iterable[Script]) -> Iterator[tuple[str, Any]]:
+    """(source, value) for each JSON value in *scripts*; what is no JSON gives its longest string."""
+    left = MAX_CHARS
+    pushed: list[str] = []
+    for source, content in scripts:
+        text = content[:left].decode("utf-8", "replace")
+        left -= len(text)
+        if source == _JSON_LD:
+            yield source, _json_ld(text)
+        elif source:
+            value = _loads(text)
+            yield source, _revived(value) if source == _NUXT and isinstance(value, list) else value
+        else:
+            pushed += _pushed(text)
+            yield from _states(text)
+    if pushed:
+        yield _NEXT, _rows("".join(pushed))
+
+
+def _json_ld(text: str) -> Any:
+    """The value of JSON-LD; of one that is broken, the first articleBody."""
+    value, _ = decoded(text, _start(text))
+    key = _BODY.search(text) if value is None else None
+    literal = _STRING.match(text, key.end()) if key else None
+    return {"articleBody": _unquoted(literal[1])} if literal else value
 
 
 def _source(name: str) -> str:

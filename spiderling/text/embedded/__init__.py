@@ -47,7 +47,8 @@ def embedded_text(html: bytes, blocks: Sequence[Block], good_chars: int) -> Embe
     for name, value in values_in(scripts):
         prose = longest_prose(value, name, shown)
         if prose.chars > best.chars:
-            best, source = prose, name
+            best = prose
+            source = name
     if best.chars < max(LEAST_CHARS, _MIN_FACTOR * good_chars) or is_reserved(html, blocks):
         return None
     return EmbeddedText(_BEGIN + best.html.encode("utf-8", "replace") + _END, source)

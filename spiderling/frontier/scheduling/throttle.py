@@ -22,7 +22,7 @@ from operator import mul
 from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.hosts.ranks import RANKS, STEP
 
-BAR = 0.2
+BAR = 0.3
 """The bar / the crawl's yield rate (measured: benchmarks/strategies.py)."""
 POWER = 3
 """How fast requests to a class fall below the bar (measured)."""

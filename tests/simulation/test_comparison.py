@@ -186,7 +186,6 @@ def test_the_links_of_a_crawl_are_a_web() -> None:
     assert (web.truth.pages, web.truth.relevant, web.truth.kept_bytes) == (3, 2, 900)
     links = batch_of(web.outcome(1, "http://a.test/").links)
     assert {*links.rows()} == {("http://a.test/new", 200, 9), ("http://b.test/", 200, 9)}
-    assert links.cues(0)[0]
     assert of_crawl("mine", lines, "cs", ["http://b.test/"]).seed_urls() == ["http://b.test/"]
 
 

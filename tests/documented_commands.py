@@ -246,6 +246,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "py-spy record --gil -d 60 -o crawl.svg --pid PID": NotRun("it needs a crawl of a minute and a package of its own"),
     "python benchmarks/memory.py new": MEASURES,
     "python -m benchmarks.text --data DIR": MEASURES,
+    "python -m benchmarks.json_text": MEASURES,
     "python benchmarks/encoding.py --data DIR": MEASURES,
     "python benchmarks/declared.py --data DIR": MEASURES,
 }

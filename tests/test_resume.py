@@ -216,6 +216,23 @@ def test_a_transfer_in_progress_at_the_stop_is_cut_and_done_again(tmp_path):
     assert crawl.digests().keys() == {"http://slow.test/", "http://slow.test/next"}
 
 
+def test_a_second_ctrl_c_waits_for_nothing_and_says_so(tmp_path):
+    slow = WebResponse(200, {"Content-Type": "text/html"}, page("slow").body, trickle_s=60)
+    web = FixedWeb({"slow.test": {"/": slow}}, {"slow.test": "127.84.2.1"})
+    with serving(web) as server:
+        crawl = Crawl(tmp_path / "job", server)
+        running = crawl.start("http://slow.test/")
+        running.until(lambda: any(entry.path == "/robots.txt" for entry in server.log_entries))
+        time.sleep(1)  # the page is on its way now
+        running.process.send_signal(signal.SIGINT)
+        running.until(lambda: "Stopping: " in (crawl.directory / "crawl.log").read_text())
+        result = running.stop()
+    assert result.code == 0 and "Traceback" not in result.output
+    assert result.lines("Stopped at once by a second signal", "the same command goes on")
+    with closing(Inspection(crawl.directory)) as opened:
+        assert list(problems(opened)) == []
+
+
 def test_a_full_disk_stops_the_crawl_cleanly_and_nothing_acknowledged_is_lost(server, reference, tmp_path):
     settings = {name: value for name, value in SETTINGS.items() if name != "EXTENSIONS"}  # it keeps SQLite's log short
     crawl = Crawl(tmp_path / "job", server, **settings, CHECKPOINT_S=0.1)

@@ -46,6 +46,9 @@ class CrawlCommand(OwnCommand, BaseRunSpiderCommand):
             logger.error("The crawl stops: %s", error)
             self.exitcode = 1
             return
+        engine = self._made._engine
+        if engine is not None and engine.spider is not None and not self.exitcode:
+            logger.warning("Stopped at once by a second signal; the same command goes on and fetches what is lost")
         failed = self._made.stats.get_value(FAILED_STAT) if self._made._stats else None
         if failed:
             self.exitcode = NO_NETWORK if failed == OFFLINE else 1

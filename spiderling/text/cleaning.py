@@ -165,7 +165,8 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
     paragraphs = page.paragraphs
     same = len(paragraphs) == len(parsed.blocks)
     places = {} if same else {paragraph.text: index for index, paragraph in enumerate(paragraphs)}
-    good = [*(paragraph.cls == GOOD for paragraph in paragraphs), False]  # index -1: links in no paragraph
+    # index -1: links in no paragraph
+    good = [*(paragraph.cls == GOOD and paragraph.kind in options.kinds for paragraph in paragraphs), False]
     chances = [*scores, 0.0] if scores is not None else list(map(float, good))
     page.links_cut = parsed.links_cut + max(0, len(parsed.links) - MAX_LINKS)
     rows: list[tuple[str, str, bool, int, float, bool]] = []

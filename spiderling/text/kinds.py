@@ -15,11 +15,16 @@ from spiderling.text.html.zones import BITS, Inherited
 
 _CODE_CHARS = b"{}[]<>=;_\\|#$&*+~^`"
 _CODE_SHARE = 0.03
-"""Least share of these characters in what the page's markup calls code; plain text stands in <pre>, too.  Chosen."""
+"""Least share of these characters, and of parentheses, in what the page's markup calls code; chosen.  Plain text stands
+in <pre>, too."""
+_SIGNATURE_CHARS = 300
+"""Most characters of a signature; chosen."""
 _SURE_CODE_SHARE = 0.12
-"""The same where the markup says nothing; chosen."""
+"""The same where the markup says nothing, parentheses not counted; chosen."""
 _LEAST_CODE_CHARS = 20
 """Characters below which only the markup tells code; chosen."""
+_SIGNATURE = re.compile(r"(?:[\w.<>\[\],?&@*]+ )*[\w.:]+\((?:[^()]*[ ,.\[][^()]*)?\)", re.ASCII)
+"""A function's name and arguments, with types before it; no "word(s)" and no "name (of something)"."""
 _CELL_CHARS = 50
 """Most characters of a cell without a sentence; chosen."""
 _NOTICE_CHARS = 600
@@ -84,10 +89,12 @@ def _alone(block: Block, zone: int) -> str:
 
 def _is_code(text: str, is_marked: bool) -> bool:
     """Whether *text* is code; *is_marked*: the page's markup says so."""
+    if text[-1] == ")" and _SIGNATURE.fullmatch(text[:_SIGNATURE_CHARS]):
+        return True
     if not is_marked and len(text) < _LEAST_CODE_CHARS:
         return False
     body = text.encode("utf-8", "replace")
-    number = len(body) - len(body.translate(None, _CODE_CHARS))
+    number = len(body) - len(body.translate(None, _CODE_CHARS + b"()" if is_marked else _CODE_CHARS))
     return number >= (_CODE_SHARE if is_marked else _SURE_CODE_SHARE) * len(text) and number > 0
 
 

@@ -61,7 +61,7 @@ class PageLink(NamedTuple):
     text_score: float
     """Probability that the paragraph is running text; 1 or 0 by jusText's classes, 0 without a paragraph."""
     text_block: bool
-    """Whether that paragraph is good."""
+    """Whether that paragraph is good and of a wanted kind."""
 
 
 @dataclass(frozen=True, slots=True)

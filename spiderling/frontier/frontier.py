@@ -75,7 +75,7 @@ class Frontier:
             self.hosts,
             self.url_states.queues,
             self.may_connect,
-            self._vet,
+            lambda host: self.host_closing.vet(host),  # it is made after the schedule
             self.strategy,
         )
         self._intervals = self.schedule.intervals
@@ -88,10 +88,6 @@ class Frontier:
         self._intake = Intake(core)
         self._next_fetch = NextFetch(core, self._robots_requests)
         self._answers = Answers(core, self._intake, self._robots_requests, self.host_closing, self.reachability)
-
-    def _vet(self, host: Host) -> None:
-        """Forward ``HostClosing.vet`` to the schedule, which is made first."""
-        self.host_closing.vet(host)
 
     # -- URLs come in
 

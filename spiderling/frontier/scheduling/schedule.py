@@ -95,7 +95,7 @@ class Schedule:
     def pop(self, now: float) -> tuple[Host, str] | None:
         """Take a host that is due at *now* off the workbench, by rank; returns it with its address."""
         if (released := self._throttle.released(now)) is not None:
-            self._bench(*released, now)
+            self.workbench.add_host(*released)
         self._make_room(now)
         self._fill(now)
         while (found := self.workbench.pop(now)) is not None and self._keeps(*found, now):
@@ -216,7 +216,7 @@ class Schedule:
         if host.due > now + LONG_S + self.intervals.of(host):
             self._throttle.count(host, None)  # no other host waits for one that does not answer
         if not self._keeps(host, address, now):
-            self._bench(host, address, now)
+            self.workbench.add_host(host, address)
 
     def _keeps(self, host: Host, address: str, now: float) -> bool:
         """Whether *host* waits in the throttle; not while another host's site file redirects to it."""
@@ -227,9 +227,6 @@ class Schedule:
         """*host* waits for a file that another host is asked for; no other host waits for it meanwhile."""
         host.state = HostState.SNOOZED
         self._throttle.count(host, None)
-
-    def _bench(self, host: Host, address: str, now: float) -> None:
-        self.workbench.add_host(host, address)
 
     def rest(self, host: Host) -> None:
         """*host* has no work or is closed."""

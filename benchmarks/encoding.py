@@ -234,16 +234,15 @@ def _tone_apart(letter: str) -> str:
 
 def by_chardet(body: bytes, include: list[str] | None = None) -> str | None:
     hint = {"include_encodings": include} if include else {}
-    codec = codec_of(chardet.detect(body, compat_names=False, **hint)["encoding"])
-    return body.decode(codec, "replace") if codec else None
+    name = chardet.detect(body, compat_names=False, **hint)["encoding"]
+    return body.decode(codec_of(name) or name, "replace") if name else None
 
 
 def by_charset_normalizer(body: bytes) -> str | None:
     from charset_normalizer import from_bytes  # a package to compare with
 
     best = from_bytes(body).best()
-    codec = codec_of(best.encoding) if best else None
-    return body.decode(codec, "replace") if codec else None
+    return body.decode(codec_of(best.encoding) or best.encoding, "replace") if best else None
 
 
 ELSE_ENCODINGS = ("windows-1250", "iso-8859-2", "cp852")
@@ -266,7 +265,7 @@ def measure(tested: Language, other: LanguageModels, texts: list[str], tallies: 
     def ours(body: bytes, label: str | None) -> Callable[[], str | None]:
         return lambda: decode(body, label, tested.encodings, spelling).text
 
-    hint = sorted({*(n.replace("_", "-") for n in codecs_of(tested.encodings) if n != "iso2022_jp"), "cp1252"})
+    hint = sorted({*(name.replace("_", "-") for name in codecs_of(tested.encodings)), "cp1252"})
     for label in (*tested.encodings, *RARE.get(code, ())):
         pair, rare = f"{code} {label}", label in RARE.get(code, ())
         for place, text in enumerate(texts):

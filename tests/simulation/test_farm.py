@@ -17,7 +17,7 @@ def test_good_hosts_are_crawled_on_beside_a_farm() -> None:
     for share in (0.1, 1.0):
         web = FarmWeb(good, hosts=4000, addresses=256)
         crawl = Replay(web, world(lang="th", max_share=share), pages_per_s=20)
-        crawl.run(good.seed_urls(), until=150)
+        crawl.run(good.seed_urls(), until=300)
         assert crawl.frontier.ledger.balance.error == 0
         words.append(web.good_words)
     assert words[0] > 1.8 * words[1]

@@ -265,7 +265,8 @@ def measure(tested: Language, other: LanguageModels, texts: list[str], tallies: 
     def ours(body: bytes, label: str | None) -> Callable[[], str | None]:
         return lambda: decode(body, label, tested.encodings, spelling).text
 
-    hint = sorted({*(name.replace("_", "-") for name in codecs_of(tested.encodings)), "cp1252"})
+    names = (name.replace("_", "-").replace("iso2022", "iso-2022") for name in codecs_of(tested.encodings))
+    hint = sorted({*names, "cp1252"})
     for label in (*tested.encodings, *RARE.get(code, ())):
         pair, rare = f"{code} {label}", label in RARE.get(code, ())
         for place, text in enumerate(texts):

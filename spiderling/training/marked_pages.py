@@ -93,15 +93,15 @@ def _page(line: str, where: str) -> tuple[MarkedPage, dict[str, Any]]:
         ) from None
     html = decode(body, None).text or body.decode("cp1252", "replace")
     # a page of unknown host is a host of its own
-    host = str(record.get("host") or "") or _host(record.get("url"), parse(html)) or where
+    host = str(record.get("host") or "") or _name(str(record.get("url") or "")) or _host(parse(html)) or where
     group = str(record.get("set") or "pages")
     return MarkedPage(html, text if isinstance(text, str) else None, wanted, unwanted, host, group), record
 
 
-def _host(url: object, parsed: Parsed) -> str:
-    """The registrable domain of *url*, else of an address that the page declares, else of most links; else ''."""
-    for said in (url, parsed.rels.get("canonical"), parsed.meta.get("og:url"), parsed.base):
-        if said and (host := _name(str(said))):
+def _host(parsed: Parsed) -> str:
+    """The registrable domain of an address that the page declares, else of most links; else ''."""
+    for said in (parsed.rels.get("canonical"), parsed.meta.get("og:url"), parsed.base):
+        if said and (host := _name(said)):
             return host
     hosts = Counter(_name(target) for _, target in resolve(parsed.links, f"http://{_NOWHERE}/", None))
     del hosts[_NOWHERE]

@@ -59,7 +59,8 @@ def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[s
     if not crawl.holder:  # a running crawl writes to the log
         yield from damaged_log(crawl.database)
     crawl.connection.looks = False
-    yield from damaged_rows(crawl.connection, crawl.schema)
+    told = [*damaged_rows(crawl.connection, crawl.schema)]
+    yield from told
     crawl.connection.looks = True
     compared.append(
         "checksums of the state's rows, and how many there are"
@@ -70,7 +71,9 @@ def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[s
         try:
             yield from part(crawl, compared)
         except SpiderlingError as error:  # damage to what it reads; the other parts may say more
-            yield str(error)
+            if not any(str(error) in sentence for sentence in told):
+                told.append(str(error))
+                yield str(error)
 
 
 def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
@@ -237,11 +240,14 @@ def damaged_rows(connection: sqlite3.Connection, schema: int) -> Iterator[str]:
         checks["chunks"] = _table(connection, "chunk", _checked_chunks(connection))
         for name, table in TABLES.items():
             checks[name] = _table(connection, name, checked_rows(connection, table))
+    unread: dict[str, list[str]] = {}
     for what, sentences in checks.items():
         try:
             yield from sentences
         except (sqlite3.Error, SpiderlingError) as error:
-            yield f"the state's {what} cannot be read: {error}"
+            unread.setdefault(str(error), []).append(what)
+    for why, parts in unread.items():
+        yield f"the state's {', '.join(parts)} cannot be read: {why}"
 
 
 def _structure(connection: sqlite3.Connection) -> Iterator[str]:

@@ -115,7 +115,10 @@ def _bound(material: Material) -> Iterator[str]:
     samples = material.counted("total/bound")
     if samples:
         name, number = samples.most_common(1)[0]
-        yield f"{_BOUNDS.get(name, name)} (So in {number:,} of {samples.total():,} progress lines.)"
+        bound = _BOUNDS.get(name, name)
+        if not material.counts.get("waiting"):
+            bound = bound.replace("It is", "While it ran it was", 1)
+        yield f"{bound} (So in {number:,} of {samples.total():,} progress lines.)"
 
 
 def _threshold(material: Material) -> Iterator[str]:

@@ -396,7 +396,7 @@ def history(material: Material) -> Table:
 
 
 def utc(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M UTC") if seconds else "unknown"
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC") if seconds else "unknown"
 
 
 def duration(seconds: float) -> str:

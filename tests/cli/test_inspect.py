@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -261,6 +262,19 @@ def test_a_check_finds_rows_that_were_changed_or_are_gone(
 ) -> None:
     """No sum of the books tells of these: only what was written beside each row does."""
     assert any(message in line for line in damaged(crawl, tmp_path, statement))
+
+
+def test_a_check_says_once_why_parts_of_the_state_cannot_be_read(crawl: Crawl, tmp_path: Path) -> None:
+    shutil.copytree(crawl.directory, tmp_path / "job")
+    state = tmp_path / "job/state/frontier.sqlite"
+    with closing(sqlite3.connect(state)) as database:
+        size = database.execute("PRAGMA page_size").fetchone()[0]
+    whole = state.read_bytes()
+    state.write_bytes(whole[: 2 * size] + b"\x5a" * (len(whole) - 2 * size))
+    with closing(Inspection(tmp_path / "job")) as opened:
+        told = list(problems(opened))
+    assert sum("is malformed" in line for line in told) == 1, told
+    assert any(line.startswith("the state's structure, ") for line in told), told
 
 
 def test_a_check_finds_a_segment_that_lost_text(crawl: Crawl, tmp_path: Path) -> None:

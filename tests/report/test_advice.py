@@ -52,6 +52,7 @@ def test_what_it_is_bound_by(bound, words):
     counts = {f"total/bound/{bound}": 7, "total/bound/DNS": 2}
     assert words in said(None, STEADY, counts)
     assert "(So in 7 of 9 progress lines.)" in said(None, STEADY, counts)
+    assert " It is " in said(None, STEADY, counts | WAITING) and " It is " not in said(None, STEADY, counts)
 
 
 def test_a_stricter_profile_that_costs_no_text_is_named():

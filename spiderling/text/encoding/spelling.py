@@ -47,7 +47,7 @@ _UNITS = 1000
 """Units of a nat in the tables, whose 16 bits take half of the time of floats."""
 _LEAST = int(UNSEEN * _UNITS)
 _SELDOM_COST = math.log(1e-7)
-"""log P added for an encoding that the language does not name; chosen, as are the four below."""
+"""log P added for an encoding that the language does not name; chosen, as are all below."""
 _FOREIGN_BYTE_COST = -1.0
 """log P added for each non-ASCII byte if the encoding is not even a relative of one that the language names."""
 _ELSEWHERE_COST = -5.0
@@ -57,7 +57,7 @@ _ACCENT_LOG = -4.0
 _READINGS = 4
 """Most readings that trigrams compare."""
 _BEHIND = 3.0
-"""Nats for each non-ASCII byte by which single letters may make a reading worse than the best; chosen."""
+"""Nats for each non-ASCII byte by which single letters may make a reading worse than the best."""
 _DENSE = 0.25
 """Least share of non-ASCII bytes that another one follows, where characters have several bytes."""
 _SWITCH_LOG = -1.0
@@ -257,7 +257,8 @@ class Spelling:
         known[in_ascii] = np.maximum(known[in_ascii], unknown[in_ascii, None])
         sizes = np.add.reduceat(np.where(in_ascii, 0, np.diff(words, append=len(letters))), firsts)
         own = np.add.reduceat(signs, starts)
-        sums, others = np.add.reduceat(known, firsts, axis=0), np.add.reduceat(unknown, firsts) + own
+        sums = np.add.reduceat(known, firsts, axis=0)
+        others = np.add.reduceat(unknown, firsts) + own
         return {
             codec: Fit(float((row + costs[_PLACES[codec]]).max() + sign), float(other), max(1, int(size)))
             for codecs, row, sign, other, size in zip(chosen, sums, own, others, sizes, strict=True)

@@ -40,6 +40,8 @@ def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: An
 
     Somebody waits for it: where nothing answers, that is told on standard error, and the end comes soon.
     """
+    if "SpiderlingAddon" not in str(list(settings["ADDONS"])):  # outside of a project, or in one of something else
+        settings["ADDONS"].set("spiderling.addon.SpiderlingAddon", 300, priority="cmdline")
     if not settings.getpriority("SPIDERLING_OFFLINE_WAIT_S"):
         settings.set("SPIDERLING_OFFLINE_WAIT_S", _OFFLINE_WAIT_S, priority="cmdline")
     if not settings.getbool("LOG_ENABLED"):

@@ -139,6 +139,17 @@ def test_sitemaps_of_several_sites(seeds, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seeds.txt"], "its state is removed when it is whole"
 
 
+def test_in_a_project_without_the_add_on_it_asks_in_the_same_way(server, settings, tmp_path):
+    """It asked as stock Scrapy does, without robots.txt and at once."""
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = own\n")
+    (tmp_path / "own.py").write_text("COMMANDS_MODULE = 'spiderling.commands'\n")
+    before = len(server.log_entries)
+    ended = scrapy("seeds", "sitemap", "http://a.test/one.xml", "-a", "lang=cs", "-o", "s.txt", *settings, cwd=tmp_path)
+    assert ended.code == 0, ended.log
+    assert urls(tmp_path / "s.txt")
+    assert [entry.path for entry in server.log_entries[before:]] == ["/robots.txt", "/one.xml"]
+
+
 def test_what_is_known_is_not_added_again(seeds, tmp_path):
     (tmp_path / "seeds.txt").write_text("# mine\nhttp://a.test/1\n")
     ended = seeds("sitemap", "http://a.test/one.xml")

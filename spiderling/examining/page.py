@@ -49,8 +49,7 @@ def show(name: str, arguments: dict[str, str], settings: Settings, width: int) -
     # before the page is fetched, so that a bad language costs no request
     accepted = languages.find_languages(options.lang, options.models)
     if "://" in name:
-        addresses_of(options, is_offline=False)
-        found = _fetched(name, arguments, settings)
+        found = _fetched(name, arguments, settings, options)
     else:
         found = Found(Task(read_input(name, _ALTERNATIVES), _FILE_URL))
     page = examine(found.task, options, accepted)
@@ -59,10 +58,11 @@ def show(name: str, arguments: dict[str, str], settings: Settings, width: int) -
     yield from render(found.task, page, verdict, width, said)
 
 
-def _fetched(url: str, arguments: dict[str, str], settings: Settings) -> Found:
+def _fetched(url: str, arguments: dict[str, str], settings: Settings, options: Options) -> Found:
     """A crawl of that one URL, in a directory that is removed again."""
     if canonicalize(url) is None:
         raise BadInput(f"{url} is no http(s) URL that can be fetched; a file is given by its path alone.")
+    addresses_of(options, is_offline=False)  # refused before an engine is made
     with tempfile.TemporaryDirectory(prefix="spiderling-page-") as directory:
         # no workers: the page is examined here
         pipelines = {"spiderling.pipelines.clean.CleanPipeline": None}

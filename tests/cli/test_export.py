@@ -37,7 +37,7 @@ def render(attributes, paragraphs):
 
 
 def doc(url: str, text: str = "Dobrý den.") -> str:
-    paragraph = Paragraph(text, "good", False, "cs", True)
+    paragraph = Paragraph(text, "good", "text", False, "cs", True)
     return render({"id": f"{URLS.index(url):x}" if url in URLS else "", "url": url}, [paragraph]).decode()
 
 
@@ -167,7 +167,7 @@ def xml_of(text: str) -> str:
 
 @given(st.dictionaries(st.sampled_from(["url", "title", "ip"]), TEXT.filter(xml_of)), st.lists(TEXT, max_size=4))
 def test_any_text_survives_the_way_through_an_xml_parser(attributes, texts):
-    paragraphs = [Paragraph(text, "good", False, "cs", True) for text in texts]
+    paragraphs = [Paragraph(text, "good", "text", False, "cs", True) for text in texts]
     data = render(attributes, paragraphs)
     parsed = ElementTree.fromstring(data)
     assert parsed.attrib == {name: xml_of(value) for name, value in attributes.items()}

@@ -368,7 +368,7 @@ class Frontier:
         self.url_states.failed_seeds.restore(state.meta)
         self._robots.records.look_in_store()
         self.schedule.restore(self.url_states.restore(state, self._store), now)
-        self.host_closing.restore(self._store, now)
+        self.host_closing.restore(self._store, state.meta, now)
 
     def committed(self) -> None:
         """The store has committed what ``drain`` returned last; drop from memory what only the store needs now."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 
 from spiderling.base.option_values import parse_yield_profile
 from spiderling.base.outcome import Outcome
@@ -102,21 +103,42 @@ class HostClosing:
         downloaded = self._options.max_host_bytes
         return 0 < documents <= host.documents or 0 < downloaded <= host.account.downloaded_bytes
 
-    def restore(self, store: Store, now: float) -> None:
-        """After a restart: reopen hosts whose budget has grown, and note retired ones for a second chance."""
+    def restore(self, store: Store, meta: Mapping[str, str], now: float) -> None:
+        """After a restart: reopen hosts whose budget has grown, or that a milder profile than the last one spares.
+
+        Other retired ones are noted for a second chance.  *meta* has the options of the last run.
+        """
+        last = json.loads(meta.get("options", "{}")).get("yield_profile", "off")
+        is_milder = self._is_milder_than(parse_yield_profile(str(last)))
+        hosts = self._url_states.hosts
         spent: list[int] = []
+        spared: list[int] = []
         states = self._url_states.host_states.hosts_by_state()
-        is_asked = HostState.SPENT in states or (HostState.RETIRED in states and self._floor)
+        is_asked = HostState.SPENT in states or (HostState.RETIRED in states and (self._floor or is_milder))
         for summary in store.host_summaries() if is_asked else ():
             if summary.state == HostState.SPENT.value:
                 spent.append(summary.id)
-            elif summary.state == HostState.RETIRED.value and self._floor:
+            elif summary.state == HostState.RETIRED.value:
+                taken = max(0, -summary.exempt)
                 account = YieldAccount(summary.pages, summary.downloaded_bytes, summary.kept_bytes)
-                self._note_retired(summary.id, account, max(0, -summary.exempt))
+                if is_milder and not self.rule.milder(taken).retires(hosts.account_in(summary.name, account)):
+                    spared.append(summary.id)
+                else:
+                    self._note_retired(summary.id, account, taken)
         for host_id in spent:
-            host = self._url_states.hosts.by_id(host_id)
+            host = hosts.by_id(host_id)
             if not self.is_spent(host):
                 self.reopen_host(host, now, is_pinned=host.pinned)
+        for host_id in spared:
+            host = hosts.by_id(host_id)
+            if not self._gives_up(host):
+                number = self.reopen_host(host, now, is_pinned=False)
+                what = f"the yield profile is milder: reopened {host.name}, with {number} URLs"
+                self._url_states.note_event(now, what)
+
+    def _is_milder_than(self, factor: float | None) -> bool:
+        """Whether the options retire hosts later than *factor* did; None retires none."""
+        return factor is not None and (self._own_factor is None or self._own_factor < factor)
 
     def relax(self, now: float) -> None:
         """While too few hosts are at work, reopen retired ones: fewest steps first, then best yield rate.

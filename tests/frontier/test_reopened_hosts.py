@@ -71,3 +71,21 @@ def test_a_second_chance_survives_a_restart_and_is_written_down() -> None:
     crawl.commit()
     crawl.kill_and_resume()
     assert crawl.host("some.cz").second_chances == second_chances and not crawl.host("some.cz").pinned
+
+
+@pytest.mark.parametrize("unit", ["host", "registrable"])
+def test_a_milder_profile_lets_retired_hosts_go_on_after_a_restart(unit: str) -> None:
+    crawl = VirtualCrawl(SOME | NONE, strategy="yield", yield_unit=unit).run(*SOME, *NONE)
+    crawl.commit()
+    crawl.kill_and_resume()
+    assert [crawl.host(name).state for name in ("some.cz", "none.cz")] == [HostState.RETIRED] * 2, "as before"
+    crawl.options = replace(crawl.options, yield_profile="0.001")  # t(100) is .001; some.cz gives .003
+    crawl.kill_and_resume()
+    assert any("reopened some.cz, with" in what for _, what in crawl.frontier.drain(crawl.now).events)
+    crawl.run()
+    assert crawl.host("some.cz").state is HostState.EXHAUSTED
+    assert crawl.host("none.cz").state is HostState.RETIRED
+    crawl.options = replace(crawl.options, yield_profile="off")
+    crawl.kill_and_resume()
+    crawl.run()
+    assert Reason.HOST_RETIRED not in crawl.ends

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -118,6 +119,7 @@ class VirtualCrawl:
         **options: Any,
     ) -> None:
         self.options = Options(**{"optouts": "tdm-file=ignore,ai-txt=ignore", **options})
+        self._last_profile = self.options.yield_profile
         self._store, self._allows = MemoryStore(), allows
         self.frontier = Frontier(self.options, allows, self._store)
         self.now = now
@@ -144,9 +146,12 @@ class VirtualCrawl:
         self.frontier.committed()
 
     def kill_and_resume(self) -> None:
-        """All that was not committed is lost, and every answer that was on its way."""
+        """All that was not committed is lost, and every answer that was on its way; the options may be others."""
+        state = self._store.load()
+        state.meta.update({"options": json.dumps({"yield_profile": self._last_profile})})
+        self._last_profile = self.options.yield_profile
         self.frontier = Frontier(self.options, self._allows, self._store)
-        self.frontier.restore(self._store.load(), self.now)
+        self.frontier.restore(state, self.now)
         self._events.clear()
         self._addresses.clear()
         self.busy.clear()

@@ -230,7 +230,11 @@ class HostTable:
 
     def account_of(self, host: Host) -> YieldAccount:
         """The account by which *host* is retired: its own, or the sum over its unit."""
-        return host.account if self._units is None else self._unit(host.name).account
+        return self.account_in(host.name, host.account)
+
+    def account_in(self, name: str, own: YieldAccount) -> YieldAccount:
+        """The account by which the host *name* is retired, if its *own* is this one."""
+        return own if self._units is None else self._unit(name).account
 
     def unit_in_memory(self, host: Host) -> list[Host]:
         """*host* and the others of its unit in memory; those not in memory are retired when they come into it."""

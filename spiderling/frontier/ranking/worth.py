@@ -216,7 +216,8 @@ class Worth:
         rows = values.reshape(len(keys), -1)
         if rows.shape[1] == _OLD_COLUMNS:
             rows = rows[:, [0, 2, 3]]
-        about, given = rows[:, :1], rows[:, 1:]
+        about = rows[:, :1]
+        given = rows[:, 1:]
         if rows.shape[1] != 3 or not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < MOST)).all():
             raise ValueError("sections that are none")
         if len(sums) != 4 or sums.max() >= MOST:

@@ -150,7 +150,8 @@ def _groups(mass: Numbers, inside: Ints, tree: Inherited, rows: Array) -> Number
     outside = tree.shapes[tree.parents[inside]]
     order = np.argsort(outside, kind="stable")
     known = outside[order]
-    first, last = np.searchsorted(known, outside), np.searchsorted(known, outside, "right")
+    first = np.searchsorted(known, outside)
+    last = np.searchsorted(known, outside, "right")
     found[:, -2] = _stretches(mass[:, order], first, last)
     tags = rows[:, _TAGS].argmax(1) + 1
     alike = tree.shapes[inside] * 16 + tags

@@ -44,6 +44,7 @@ from benchmarks.common import arguments, result, table  # noqa: E402
 from spiderling.languages import available, load  # noqa: E402
 from spiderling.text import LanguageModels, TextOptions, cleaning, process  # noqa: E402
 from spiderling.text.boilerplate.model import BlockModel  # noqa: E402
+from spiderling.text.judging import Judge  # noqa: E402
 
 MINIWEB = Path(__file__).resolve().parent.parent / "examples/miniweb/pages.tar.zst"
 LANGUAGES = ("en", "cs", "de", "pl", "el", "ru", "fr", "es", "zh", "ja", "ar", "hi")
@@ -54,9 +55,9 @@ STEPS = {
     "decode": (cleaning, "decode"),
     "parse": (cleaning, "parse"),
     "head": (cleaning, "fill_head"),
-    "languages": (cleaning._Judge, "_identify"),
+    "languages": (Judge, "_identify"),
     "learned classes": (BlockModel, "probabilities"),
-    "signals of the good text": (cleaning._Judge, "_measure"),
+    "signals of the good text": (Judge, "_measure"),
     "links": (cleaning, "_links"),
     "clean text": (cleaning, "_measured"),
 }

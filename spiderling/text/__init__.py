@@ -9,6 +9,8 @@
     documents/       pdf, docx, odt, epub and text from other programs -> blocks of text
     language/        the language of a text, or that it is in none of the known ones
     ngrams.py        character n-grams of a page as hashes, and of a language with their counts
+    judging.py       classes, kinds and languages of the blocks of a page
+    kinds.py         headings, comments, teasers, code, cells and notices
     declared.py      what the page declares: its address, licence, dates, versions in other languages, language
     quality.py       further signals of a document's quality
     spam.py          signs of link farms and of machine-made text

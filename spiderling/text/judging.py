@@ -1,0 +1,169 @@
+"""Finds the classes, kinds and languages of a page's blocks, and measures its good text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spiderling.text.boilerplate.features import NOTHING_DECLARED, Declared
+from spiderling.text.boilerplate.model import bundled
+from spiderling.text.boilerplate.rules import GOOD, Rules, choose, classify, length_scale, rules_for, stock
+from spiderling.text.declared import WEIGHT, declared_language, lswc_among
+from spiderling.text.html.blocks import Block, named_tuples
+from spiderling.text.html.zones import Tree
+from spiderling.text.kinds import kinds
+from spiderling.text.language.cosine import CosineGuesses
+from spiderling.text.language.function_words import badness
+from spiderling.text.language.models import MIN_CHARS, Guesses, LanguageModels
+from spiderling.text.ngrams import words as words_of
+from spiderling.text.page import Page, Paragraph, TextOptions
+from spiderling.text.quality import quality
+
+_SAMPLE_BLOCKS = 12
+"""Longest blocks of a page, by which the stop words and lengths of jusText's rules are set; chosen."""
+_SAMPLE_CHARS = 1000
+"""Characters of each of these blocks that are read; chosen."""
+_GLANCE_CHARS = 3000
+"""Characters of a page without text by which its language is guessed; chosen."""
+_MAX_LINK_SHARE = 0.5
+"""Share of a block's characters inside links up to which it may be text; chosen."""
+_PARAGRAPH_LENIENCE = 0.75
+"""Factor of the least known share for a single paragraph, because paragraphs vary more than documents; chosen."""
+
+
+class Judge:
+    """Finds the classes and languages of a page's blocks.
+
+    The language models look at all blocks that may be text before these are classified,
+    because jusText's rules need the stop words of the page's own language, too.  Without them
+    an English page would be boilerplate rather than English.
+    """
+
+    def __init__(self, page: Page, models: LanguageModels, options: TextOptions) -> None:
+        self._page = page
+        self._models = models
+        self._options = options
+
+    def judge(
+        self, html: str, blocks: list[Block], tree: Tree, declared: Declared = NOTHING_DECLARED
+    ) -> list[float] | None:
+        """Set paragraphs, languages and signals; returns the blocks' probabilities in the learned mode, else None."""
+        self._identify(blocks)
+        inherited = tree.inherited()
+        scores = None
+        if self._options.boilerplate == "learned":
+            model = self._options.block_model or bundled()
+            scores = model.probabilities(blocks, inherited, declared)
+            classes = choose(blocks, scores, self._options.block_threshold)
+        else:
+            blocks, classes = self._by_rules(html, blocks)
+        good = [index for index, cls in enumerate(classes) if cls == GOOD]
+        kind_of = dict(zip(good, kinds(blocks, inherited, good), strict=True))
+        wanted = [index for index in good if kind_of[index] in self._options.kinds]
+        self._measure(blocks, wanted)
+        self._page.candidates = self._candidates(blocks)
+        found = lswc_among(self._page, self._options.accepted)
+        self._page.lswc_language = found
+        self._page.lswc_relevant = found in self._options.accepted
+        rows = [
+            [block.text, cls, "", block.heading, None, False, False] for block, cls in zip(blocks, classes, strict=True)
+        ]
+        for index, kind in kind_of.items():
+            rows[index][2] = kind
+        for index in wanted:
+            rows[index][4:6] = self._language.get(index), self._is_kept(index)
+        self._page.paragraphs = named_tuples(Paragraph, rows)
+        return scores
+
+    def _by_rules(self, html: str, blocks: list[Block]) -> tuple[list[Block], list[str]]:
+        """Blocks and their classes by jusText's rules; the justext package makes its own blocks."""
+        stoplist, rules = self._rules(blocks)
+        found = stock(html, stoplist, rules) if self._options.boilerplate == "justext-stock" else None
+        if found is None:
+            return blocks, classify(blocks, stoplist, rules)
+        self._identify([block for block, _ in found])
+        return [block for block, _ in found], [cls for _, cls in found]
+
+    def _identify(self, blocks: Sequence[Block]) -> None:
+        """Guess the languages of the blocks that may be text."""
+        long = [index for index, block in enumerate(blocks) if _may_be_text(block)]
+        self._guesses = self._guessed([blocks[index].text for index in long])
+        self._row = {index: row for row, index in enumerate(long)}
+        self._sure = {index: code for index, code in zip(long, self._guesses.sure(), strict=True) if code}
+
+    def _guessed(self, texts: Sequence[str]) -> Guesses | CosineGuesses:
+        identify = self._models.compare if self._options.language_method == "cosine" else self._models.identify
+        return identify(texts).leaning(declared_language(self._page), WEIGHT)
+
+    def _candidates(self, blocks: Sequence[Block]) -> tuple[str, ...]:
+        """Languages that the page may be in, nearest first: by its text, else by all its words, menus and all."""
+        least = self._options.min_known_share
+        found = self._guesses.candidates(least)
+        if found:
+            return found
+        everything = " ".join([block.text for block in blocks])[:_GLANCE_CHARS]
+        return self._guessed([everything]).candidates(least)
+
+    def _recognise(self, good: Sequence[int]) -> None:
+        """Set the language of each good block whose language is sure.
+
+        Its known share must be large enough, and so must that of all blocks in the language together.
+        """
+        least = self._options.min_known_share
+        lenience = 0.0 if self._options.language_method == "cosine" else _PARAGRAPH_LENIENCE
+        sure = [index for index in good if index in self._sure]
+        codes = [self._sure[index] for index in sure]
+        shares = self._guesses.known_shares(codes, [self._row[index] for index in sure])
+        groups: dict[str, list[int]] = {}
+        for index, code, share in zip(sure, codes, shares, strict=True):
+            if share >= least * lenience:
+                groups.setdefault(code, []).append(index)
+        self._language = {
+            index: code for code, group in groups.items() if self._known_share(code, group) >= least for index in group
+        }
+
+    def _known_share(self, code: str, indices: Sequence[int]) -> float:
+        return self._guesses.known_share(code, [self._row[index] for index in indices if index in self._row])
+
+    def _rules(self, blocks: Sequence[Block]) -> tuple[frozenset[str], Rules]:
+        """Stop words and thresholds for this page, by its longest blocks."""
+        sample = sorted(self._row, key=lambda index: -len(blocks[index].text))[:_SAMPLE_BLOCKS]
+        own = self._guesses.nearest([self._row[index] for index in sample])
+        codes = {*self._options.accepted, *([own] if own else [])}
+        scale = length_scale("".join(blocks[index].text[:_SAMPLE_CHARS] for index in sample))
+        stoplist = frozenset().union(*(self._models[code].stoplist for code in codes))
+        return stoplist, rules_for(self._options.preset, scale, bool(stoplist))
+
+    def _measure(self, blocks: Sequence[Block], good: Sequence[int]) -> None:
+        """Set languages, badness and quality of the good text; short blocks count as in its nearest language."""
+        page = self._page
+        self._recognise(good)
+        nearest = self._guesses.nearest([self._row[index] for index in good if index in self._row])
+        if nearest is None:
+            return
+        rest = nearest if self._known_share(nearest, good) >= self._options.min_known_share else None
+        chars: dict[str, int] = {}
+        for index in good:
+            code = self._language.get(index) if index in self._sure else rest
+            if code:
+                chars[code] = chars.get(code, 0) + len(blocks[index].text)
+        total = sum(len(blocks[index].text) for index in good)
+        page.languages = {code: count / total for code, count in sorted(chars.items(), key=lambda item: -item[1])}
+        page.language = next(iter(page.languages), nearest)
+        own = [index for index in good if self._language.get(index, page.language) == page.language]
+        page.known_share = self._known_share(page.language, own)
+        model = self._models[page.language]
+        words = words_of(" ".join([blocks[index].text for index in own]))
+        page.badness = badness(words, model.profile)
+        if any([self._is_kept(index) for index in good]):
+            texts = [blocks[index].text for index in good]
+            page.quality = quality(texts, words, model.stoplist, sum([len(block.text) for block in blocks]))
+
+    def _is_kept(self, index: int) -> bool:
+        """Whether the good block at *index* is in an accepted language, or too short to tell."""
+        language = self._language.get(index)
+        return language in self._options.accepted if language else index not in self._sure
+
+
+def _may_be_text(block: Block) -> bool:
+    length = len(block.text)
+    return length >= MIN_CHARS and block.link_chars <= _MAX_LINK_SHARE * length

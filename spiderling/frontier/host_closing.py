@@ -129,12 +129,14 @@ class HostClosing:
             host = hosts.by_id(host_id)
             if not self.is_spent(host):
                 self.reopen_host(host, now, is_pinned=host.pinned)
-        for host_id in spared:
-            host = hosts.by_id(host_id)
-            if not self._gives_up(host):
-                number = self.reopen_host(host, now, is_pinned=False)
-                what = f"the yield profile is milder: reopened {host.name}, with {number} URLs"
-                self._url_states.note_event(now, what)
+        goes_on = [host for host in map(hosts.by_id, spared) if not self._gives_up(host)]
+        # all of them before the first is woken: a host whose unit has a retired one is closed when its turn comes
+        for host in goes_on:
+            number = self._url_states.reopen_queue(host, is_pinned=False)
+            what = f"the yield profile is milder: reopened {host.name}, with {number} URLs"
+            self._url_states.note_event(now, what)
+        for host in goes_on:
+            self._schedule.wake(host.id, now)
 
     def _is_milder_than(self, factor: float | None) -> bool:
         """Whether the options retire hosts later than *factor* did; None retires none."""

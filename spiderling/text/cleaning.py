@@ -59,9 +59,9 @@ _Judged = tuple[Page, Parsed, "list[float] | None"]
 
 
 def _with_embedded(judged: _Judged, html: bytes, text: str, models: LanguageModels, options: TextOptions) -> _Judged:
-    """The page with the text in its JSON behind its own, judged together; *judged* if there is no such good text.
+    """Add the text in the page's JSON after the text that it shows, and judge both; *judged* if nothing good is added.
 
-    *html* are the bytes of *text*.
+    *html* is *text* in UTF-8.
     """
     page, parsed, _ = judged
     before = _good_chars(page)

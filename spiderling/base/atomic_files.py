@@ -36,7 +36,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 def write_whole(path: Path, text: str) -> None:
     """Replace the file at *path*, or where a link at *path* leads, by *text*; characters outside UTF-8 become ``?``.
 
-    On return the content is durable, the name is not.  Raises StorageError, also for a device or pipe, and then what
+    On return both content and name are durable.  Raises StorageError, also for a device or pipe, and then what
     stood there stays.
     """
     path = Path(os.path.realpath(path))
@@ -45,6 +45,7 @@ def write_whole(path: Path, text: str) -> None:
             raise OSError("it is there, and is no file")
         with replacing(path) as file:
             file.write(text.encode("utf-8", "replace"))
+        sync_directory(path.parent)
     except OSError as error:
         raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
 

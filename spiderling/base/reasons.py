@@ -32,7 +32,7 @@ class Reason(Enum):
     TRAP = ("trap", "the URL looks generated without end: too long, too deep or repetitive")
 
     PORT_FORBIDDEN = ("port-forbidden", "its port is not one of SPIDERLING_PORTS")
-    TOO_MANY_LINKS = ("too-many-links", "its page has more than 5,000 links; the rest was not looked at")
+    TOO_MANY_LINKS = ("too-many-links", "beyond 5,000 links of a page, or the limits of sitemaps; not looked at")
 
     CROSS_SUBMIT = ("cross-submit", "a URL of another host in a sitemap, or a sitemap of another host in robots.txt")
 
@@ -81,7 +81,7 @@ class Reason(Enum):
     BOILERPLATE_ONLY = ("boilerplate-only", "no paragraph of running text")
     NEEDS_SCRIPT = ("needs-script", "the page shows no text until a script has filled it, which is not run here")
     WRONG_LANGUAGE = ("wrong-language", "not in an accepted language")
-    BAD_QUALITY = ("bad-quality", "too short, or too few function words for a text")
+    BAD_QUALITY = ("bad-quality", "outside of the ranges of SPIDERLING_QUALITY: too short, too few function words ...")
     NOINDEX = ("noindex", "the page asks not to be indexed, or not any more")
     OPTED_OUT = ("opted-out", "the page refuses text mining, or to be used for training")
     DUPLICATE = ("duplicate", "the same bytes or the same text were kept before")

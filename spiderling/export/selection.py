@@ -33,7 +33,7 @@ _WORTH_A_WARNING = 0.02
 
 class Condition:
     """``attribute OP value``.  ``=`` and ``!=`` compare with a list of patterns (commas, ``*``); ``< > <= >=`` compare
-    numbers if the value is one, else texts.  As in SQL, a document without the attribute meets no condition on it.
+    numbers if the value is one, else texts.  A document without the attribute meets ``!=`` and no other condition.
     """
 
     def __init__(self, text: str) -> None:
@@ -47,8 +47,10 @@ class Condition:
         self.text = text
         self.attribute, self._sign, self._value = match.groups()
         self._number = number(self._value)
+        self.is_met_without = self._sign == "!="
+        """Whether a document without the attribute meets it."""
         self.is_met = False
-        """Whether any document met it."""
+        """Whether any document that has the attribute met it."""
         self.others: Counter[str] = Counter()
         """Values of the attribute in documents before the first that met it."""
         self.names: dict[str, None] = {}
@@ -59,7 +61,7 @@ class Condition:
         if value is None:
             if not self.others and not self.is_met:
                 self.names |= dict.fromkeys(attributes)
-            return False
+            return self.is_met_without
         is_met = self._compares(value)
         self.is_met |= is_met
         if not self.is_met and (value in self.others or len(self.others) < _MOST_VALUES):
@@ -131,6 +133,7 @@ class Selection:
 def _unmet(condition: Condition) -> str:
     if not condition.others:
         known = hint(condition.attribute, condition.names) if condition.names else "there is no document."
-        return f"No document has the attribute {condition.attribute}, so none meets {condition.text}; {known}"
+        met_by = "all meet" if condition.is_met_without else "none meets"
+        return f"No document has the attribute {condition.attribute}, so {met_by} {condition.text}; {known}"
     values = ", ".join(f"{value} ({times:,})" for value, times in condition.others.most_common(_MOST_NAMED))
-    return f"No document meets {condition.text}; what they have as {condition.attribute} is, for example, {values}."
+    return f"No document that has {condition.attribute} meets {condition.text}; they have, for example, {values}."

@@ -312,7 +312,7 @@ def taken(*conditions: str, **options) -> set[str]:
     [
         (["distance<=2"], "012"), (["distance > 7"], "89"), (["distance=2,7"], "27"), (["lang!=sk"], "13579"),
         (["host=h1*,h2.sk"], "12"), (["crawl_date>=2026-09"], "89"), (["badness<10", "lang=sk"], "02"),
-        (["distance<b"], "0123456789"), (["published=*"], ""), (["published!=x"], ""),
+        (["distance<b"], "0123456789"), (["published=*"], ""), (["published!=x"], "0123456789"),
     ],
 )  # fmt: skip
 def test_conditions(conditions, ids):
@@ -360,8 +360,12 @@ def test_a_condition_that_no_document_meets_says_what_they_have():
     selection = Selection(["lang=cz"])
     assert not any(selection.takes({"lang": code}) for code in ("cs", "cs", "sk"))
     (warning,) = selection.warnings()
-    assert warning == "No document meets lang=cz; what they have as lang is, for example, cs (2), sk (1)."
+    assert warning == "No document that has lang meets lang=cz; they have, for example, cs (2), sk (1)."
     assert selection.takes({"lang": "cz"}) and not selection.warnings()
+    selection = Selection(["licnce!=*-nc*"])
+    assert selection.takes({"licence": "by-nc"})
+    (warning,) = selection.warnings()
+    assert warning.startswith("No document has the attribute licnce, so all meet licnce!=*-nc*; did you mean licence?")
 
 
 # -- what goes wrong

@@ -81,7 +81,10 @@ class Reason(Enum):
     BOILERPLATE_ONLY = ("boilerplate-only", "no paragraph of running text")
     NEEDS_SCRIPT = ("needs-script", "the page shows no text until a script has filled it, which is not run here")
     WRONG_LANGUAGE = ("wrong-language", "not in an accepted language")
-    BAD_QUALITY = ("bad-quality", "outside of the ranges of SPIDERLING_QUALITY: too short, too few function words ...")
+    BAD_QUALITY = (
+        "bad-quality",
+        "outside of the ranges of SPIDERLING_QUALITY, such as too short or with too few function words",
+    )
     NOINDEX = ("noindex", "the page asks not to be indexed, or not any more")
     OPTED_OUT = ("opted-out", "the page refuses text mining, or to be used for training")
     DUPLICATE = ("duplicate", "the same bytes or the same text were kept before")

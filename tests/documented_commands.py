@@ -178,6 +178,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy report crawls/cs": Run(says="report.html", slow=True),
     "scrapy inspect JOBDIR url": FRAGMENT,
     "scrapy inspect JOBDIR url URL": Run(says="kept"),
+    "scrapy inspect JOBDIR --json": Run(says='"version":1'),
     "scrapy inspect JOBDIR --check": Run(says="The crawl is whole."),
     "scrapy inspect JOBDIR --rebuild": Elsewhere("tests/test_rebuild.py", '"--rebuild"'),
     "scrapy report JOBDIR": Run(says="report.html"),

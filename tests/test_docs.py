@@ -1,6 +1,6 @@
 """The documentation cannot lie: what can be listed is generated, and compared here; the budgets of the code hold.
 
-``python -m tests.test_docs`` writes docs/options.md, docs/reasons.md and docs/languages.md anew.
+``python -m tests.test_docs`` writes docs/options.md, docs/reasons.md, docs/languages.md and docs/status.md anew.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import tokenize
 from dataclasses import fields
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,8 @@ from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.removed_options import FIXED, FOLLOWING, MERGED
 from spiderling.commands.options import bounds, unit
 from spiderling.extensions.control import ControlFile
+from spiderling.jobdir.host_list import HostRow
+from spiderling.jobdir.status import Budget, Curves, Ends, Language, Line, Rates, Status, Text, Urls
 from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
 from tests.languages_page import languages_page
@@ -118,7 +121,41 @@ def reasons_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+STATUS_HEAD = """\
+# The status of a crawl, for programs
+
+`scrapy inspect JOBDIR --json` writes one JSON object; a crawl with a live page serves the same as
+`/status.json`. It is told from the last checkpoint; what only the crawl's own process knows is `null`, empty or 0
+elsewhere. `version` is raised when a field goes or changes its meaning; new fields may come at any time.
+
+This page is generated from spiderling/jobdir/status.py by `python -m tests.test_docs`.
+"""
+STATUS = (Status, Urls, Rates, Budget, Ends, Language, Text, Line, HostRow, Curves)
+"""The classes of the status, the whole first."""
+KINDS = {"str": "string", "int": "integer", "float": "number", "dict": "object", "list": "array", "None": "null"}
+"""The names of types in JSON."""
+
+
+def status_page() -> str:
+    """docs/status.md: a table for each class that is part of the status."""
+    lines = [STATUS_HEAD]
+    for made in STATUS:
+        source = ast.parse(inspect.getsource(made)).body[0].body
+        texts = {
+            entry.target.id: ast.get_docstring(ast.Module([following], []))
+            for entry, following in pairwise([*source, ast.Pass()])
+            if isinstance(entry, ast.AnnAssign)
+        }
+        lines += [f"\n## {made.__name__}\n", f"{inspect.getdoc(made)}\n", "| field | kind | |", "|---|---|---|"]
+        for spec in fields(made):
+            text = " ".join((texts[spec.name] or "").replace("``", "`").split())
+            kind = re.sub(r"\w+", lambda word: KINDS.get(word[0], word[0]), spec.type.replace(" |", " or"))
+            lines.append(f"| `{spec.name}` | {kind} | {text} |")
+    return "\n".join(lines) + "\n"
+
+
 PAGES = {
+    "docs/status.md": status_page,
     "docs/options.md": options_page,
     "docs/reasons.md": reasons_page,
     "docs/languages.md": languages_page,

@@ -1,4 +1,4 @@
-"""``scrapy inspect JOBDIR [host NAME | url URL] [--urls] [--check]``: the state of a crawl, as text."""
+"""``scrapy inspect JOBDIR [host NAME | url URL]``, with ``--urls``, ``--json``, ``--check``: the state of a crawl."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
@@ -13,6 +14,9 @@ from spiderling.base.clock import Clock
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.option_values import PREFIX
 from spiderling.engine.command import SpiderlingCommand, option
+
+if TYPE_CHECKING:
+    from spiderling.jobdir.inspection import Inspection
 
 _USAGE = "say scrapy inspect JOBDIR, scrapy inspect JOBDIR host NAME, or scrapy inspect JOBDIR url URL"
 
@@ -25,13 +29,15 @@ class Command(SpiderlingCommand):
     description = (
         "Show what a crawl's directory holds; the crawl may be running, paused or killed, and nothing is changed. "
         "'host NAME' shows one host, with --urls also its queue; 'url URL' tells where the URL was found, and "
-        "whether and why it waits, was kept or was not. --check proves that the books balance, that every segment "
-        "can be read, and that corpus and state agree. --rebuild makes a lost or damaged state anew "
-        "from corpus/, links/ and warc/ (docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"
+        "whether and why it waits, was kept or was not. --json tells a program the whole "
+        "(docs/status.md). --check proves that the books balance, that every segment can be read, and that corpus and "
+        "state agree. --rebuild makes a lost or damaged state anew from corpus/, links/ and warc/ "
+        "(docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"
     )
 
     options = (
         option("--urls", action="store_true", help="with a host: its waiting URLs, best first"),
+        option("--json", action="store_true", help="the state of the crawl for programs (docs/status.md)"),
         option("--check", action="store_true", help="look for damage; exit with 1 if there is any"),
         option("--rebuild", action="store_true", help="make the state of a crawl anew from its output"),
     )
@@ -39,6 +45,8 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) not in (1, 3) or (len(args) == 3 and args[1] not in ("host", "url")):
             raise UsageError(_USAGE, print_help=False)
+        if opts.json and len(args) == 3:
+            raise UsageError("--json tells of the whole crawl: say scrapy inspect JOBDIR --json", print_help=False)
         # what reads a crawl takes half a second to import, and Scrapy imports the commands to list them
         from spiderling.jobdir.inspection import Inspection
         from spiderling.jobdir.telling import of_host, of_url, overview
@@ -50,12 +58,19 @@ class Command(SpiderlingCommand):
             yield from self._check(directory)
         else:
             with closing(Inspection(directory)) as crawl:
-                if len(args) == 1:
+                if opts.json:
+                    yield self._json(crawl)
+                elif len(args) == 1:
                     yield from overview(crawl)
                 elif args[1] == "host":
                     yield from of_host(crawl, args[2], opts.urls)
                 else:
                     yield from of_url(crawl, crawl.story(args[2]))
+
+    def _json(self, crawl: Inspection) -> str:
+        from spiderling.jobdir.status import status_of
+
+        return status_of(crawl).to_json()
 
     def _rebuild(self, directory: Path) -> Iterator[str]:
         from spiderling.crawl.rebuild import rebuild

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from spiderling.base import media_types, paragraph_kinds
 from spiderling.base.errors import BadInput
@@ -173,6 +175,19 @@ def parse_tlds(
     return None if "all" in parts or not parts else frozenset(found)
 
 
+def _web_address(text: str) -> None:
+    parts = urlsplit(text)
+    if text and not (parts.scheme in ("http", "https") and parts.hostname):
+        raise BadInput(f"{PREFIX}ALERT_URL is no address of the web; write https://... or http://...")
+
+
+def _command(text: str) -> None:
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        raise BadInput(f"{PREFIX}ALERT_COMMAND cannot be split into program and arguments: {error}.") from error
+
+
 _CHECKS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
     "documents": media_types.parse,
@@ -181,6 +196,8 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "ports": parse_ports,
     "traps": parse_traps,
     "tlds": parse_tlds,
+    "alert_url": _web_address,
+    "alert_command": _command,
     "prefer_tlds": lambda text: parse_tlds(text, "PREFER_TLDS"),
 }
 """Option -> what parses its value and raises BadInput for one that it cannot understand."""

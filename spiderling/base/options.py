@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from spiderling.base.errors import BadInput
@@ -325,6 +325,18 @@ class Options:
     checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)
     progress_s: float = _option(60.0, "Seconds between two progress lines.", low=1)
 
+    # alerts (docs/operate.md)
+    alert_url: str = _option("", "Address that each alert is sent to: POST with JSON; no redirect is followed.")
+    alert_command: str = _option(
+        "", "Program, with its arguments, that gets each alert as JSON on standard input; no shell reads it."
+    )
+    alert_yield: float = _option(
+        0.001, "Yield rate below which an hour of the crawl is worth an alert; 0: never.", low=0, high=1
+    )
+    alert_free_bytes: int = _option(
+        2_000_000_000, "Free bytes of the crawl's disk below which there is an alert; 0: never.", low=0
+    )
+
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Options:
         """Read the ``SPIDERLING_*`` keys of *settings*.
@@ -346,6 +358,10 @@ class Options:
             if value is not None:
                 values[spec.name] = checked(name, spec, value)
         return cls(**values)
+
+    def on_record(self) -> dict[str, Any]:
+        """The options that state, log and reports may hold: where alerts go may be a secret."""
+        return {name: value for name, value in asdict(self).items() if name not in ("alert_url", "alert_command")}
 
     def user_agent(self) -> str:
         """The product token, with the contact if there is one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 
 from spiderling.base.errors import BadInput, JobdirError
@@ -35,7 +34,7 @@ def compare_options(options: Options, meta: Mapping[str, str], directory: Path, 
             "Give another directory with -s JOBDIR=..."
         )
     former = translated(noted(meta, "options", dict[str, object]()))
-    today = asdict(options) | {name: fixed.value for name, fixed in FIXED.items()}
+    today = options.on_record() | {name: fixed.value for name, fixed in FIXED.items()}
     today |= {name: share * today[followed] for name, (followed, share) in FOLLOWING.items()}
     lines = []
     for name, value in today.items():

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -216,7 +215,7 @@ class Crawl:
     def _note_manifest(self, state: State, changed: list[str], settled: list[str]) -> None:
         self._seeds = noted(state.meta, "seeds", list[dict[str, object]]())
         manifest: dict[str, object] = {
-            "options": asdict(self.options),
+            "options": self.options.on_record(),
             "version": __version__,
             "models": model_digests(self.accepted),
             "from_archives": self.archives is not None,

@@ -92,8 +92,8 @@ class Extension(Component):
         """Called when the spider is open; the first request waits for what it returns."""
         raise NotImplementedError
 
-    def closed(self, reason: str) -> None:
-        """Called when the spider is closed for *reason* and everything is durable."""
+    def closed(self, reason: str) -> Awaitable[None] | None:
+        """Called when the spider is closed for *reason* and everything is durable; Scrapy waits for what it returns."""
 
     def repeat(self, action: Callable[[], Awaitable[None] | None], every_s: float, what: str) -> None:
         """Call *action* every *every_s* seconds until the spider is closed, first after that time.
@@ -105,11 +105,10 @@ class Extension(Component):
     def _spider_opened(self) -> Awaitable[None] | None:
         return self.opened() if self.has_crawl else None
 
-    def _spider_closed(self, reason: str) -> None:
+    def _spider_closed(self, reason: str) -> Awaitable[None] | None:
         for task in self._tasks:
             task.cancel()
-        if self.has_crawl:
-            self.closed(reason)
+        return self.closed(reason) if self.has_crawl else None
 
 
 async def _repeated(action: Callable[[], Awaitable[None] | None], every_s: float) -> None:

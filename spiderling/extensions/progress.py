@@ -146,7 +146,7 @@ def summary(crawl: Crawl, reason: str) -> str:
         ("state", str(crawl.jobdir.database)),
     ]
     table = "\n".join(f"  {name:<11}{value}" for name, value in rows if value)
-    return f"The crawl in {crawl.jobdir.path.resolve()} {_standing(crawl, reason)}{_hint(crawl)}\n{table}"
+    return f"The crawl in {crawl.jobdir.path.resolve()} {standing(crawl, reason)}{_hint(crawl)}\n{table}"
 
 
 def _parked(crawl: Crawl) -> str:
@@ -203,7 +203,8 @@ def _way_on(crawl: Crawl) -> str:
     return "the same command goes on from its last checkpoint. Some of what is counted here came after that."
 
 
-def _standing(crawl: Crawl, reason: str) -> str:
+def standing(crawl: Crawl, reason: str) -> str:
+    """How the crawl ended, and how it goes on; it follows the crawl's name in a sentence."""
     if crawl.checkpoint.error is not None:
         return f"has stopped; {_way_on(crawl)}"
     if not crawl.frontier.is_finished or (crawl.archives is not None and crawl.archives.unread):

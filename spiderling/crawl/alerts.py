@@ -1,0 +1,218 @@
+"""Alerts on their way: each waits in a file of the crawl until every channel has taken it, in order.
+
+A channel is a web address (POST with JSON) or a command (JSON on its standard input).  An alert that fails is tried
+again, with growing pauses, and never harms the crawl.  A kill between its delivery and the next writing of the file
+delivers it twice; none is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from spiderling.base.atomic_files import write_whole
+from spiderling.base.errors import SpiderlingError, StorageError
+from spiderling.base.option_values import PREFIX
+from spiderling.base.options import Options
+from spiderling.base.printing import counted
+
+logger = logging.getLogger(__name__)
+
+Alert: TypeAlias = "dict[str, Any]"
+
+FILE = "alerts.json"
+"""Name of the file in the directory ``state``."""
+EVERY_S = 3600.0
+"""Seconds within which at most one alert of a kind is sent."""
+LIMIT_S = 30.0
+"""Seconds for one delivery; after that a command is killed."""
+FIRST_PAUSE_S = 5.0
+"""Seconds before the second attempt; the pause doubles with each (chosen)."""
+_LONGEST_PAUSE_S = 600.0
+"""Chosen: whoever mends a channel need not wait long."""
+LAST_S = 30.0
+"""Seconds for which the end of a crawl waits for its last alerts."""
+_MOST = 1000
+"""Alerts that wait for a channel at most; of more, the oldest are given up (chosen: four days of every kind)."""
+
+
+class Alerts:
+    """What waits for each channel; belongs to the event loop of one crawl."""
+
+    def __init__(self, options: Options, crawl: Path) -> None:
+        """Take up what an earlier run has left in the directory *crawl*, and begin to deliver it."""
+        self._crawl = crawl
+        self._path = crawl / "state" / FILE
+        channels = _channels(options)
+        self._waiting: dict[str, list[Alert]] = {name: [] for name in channels}
+        self._taken: dict[str, float] = {}
+        """Kind -> time of its last alert."""
+        self._read()
+        self._new = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._ending = asyncio.Event()
+        self._writer = asyncio.ensure_future(self._keep())
+        self._tasks = [asyncio.ensure_future(self._serve(name, deliver)) for name, deliver in channels.items()]
+
+    def _read(self) -> None:
+        try:
+            found = json.loads(self._path.read_text("utf-8"))
+            self._taken = {str(kind): float(time) for kind, time in found["taken"].items()}
+            for name, alerts in self._waiting.items():
+                alerts += found["waiting"].get(name, [])
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+            logger.warning("%s cannot be read, and alerts that wait in it are lost: %s", self._path, error)
+
+    def take(self, kind: str, text: str, now: float) -> bool:
+        """Take an alert to be sent; False if one of its *kind* was taken within the hour before *now*."""
+        if now - self._taken.get(kind, -EVERY_S) < EVERY_S:
+            return False
+        self._taken[kind] = now
+        alert = {
+            "kind": kind,
+            "text": text,
+            "crawl": str(self._crawl.resolve()),
+            "machine": socket.gethostname(),
+            "time": datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="seconds"),
+        }
+        for alerts in self._waiting.values():
+            alerts.append(alert)
+            del alerts[1:-_MOST]  # the first may be on its way
+        logger.info("Alert (%s): %s", kind, text)
+        self._new.set()
+        self._changed.set()
+        return True
+
+    async def close(self) -> None:
+        """Give what waits a last chance; what is not taken then waits for the next run."""
+        self._ending.set()
+        self._new.set()
+        await asyncio.wait(self._tasks, timeout=LAST_S)
+        for task in (*self._tasks, self._writer):
+            task.cancel()
+        await self._write()
+        left = max(map(len, self._waiting.values()))
+        if left:
+            logger.warning("%s could not be sent; the next run of the crawl tries again", counted(left, "alert"))
+
+    async def _keep(self) -> None:
+        """Write the file after each change."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            await self._write()
+
+    async def _write(self) -> None:
+        text = json.dumps({"taken": self._taken, "waiting": self._waiting}, indent=1)
+        try:
+            await asyncio.to_thread(write_whole, self._path, text)
+        except StorageError as error:  # a full disk is what some alerts are about: they are sent all the same
+            logger.warning("Alerts that wait are kept in memory only: %s", error)
+
+    async def _serve(self, channel: str, deliver: Callable[[Alert], Awaitable[None]]) -> None:
+        """Deliver what waits for *channel*, in order, until the crawl ends and nothing waits."""
+        alerts = self._waiting[channel]
+        pause_s = FIRST_PAUSE_S
+        while alerts or not self._ending.is_set():
+            if not alerts:
+                self._new.clear()
+                await self._new.wait()
+                continue
+            try:
+                await deliver(alerts[0])
+            except Exception as error:  # whatever it is, the crawl goes on
+                if pause_s == FIRST_PAUSE_S:
+                    logger.warning("%s takes no alert, and is tried again: %s", channel, _said(error))
+                await self._rest(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            else:
+                del alerts[0]
+                self._changed.set()
+                pause_s = FIRST_PAUSE_S
+
+    async def _rest(self, pause_s: float) -> None:
+        """Wait for *pause_s*, but not beyond the moment when the crawl begins to end."""
+        if self._ending.is_set():
+            await asyncio.sleep(FIRST_PAUSE_S)
+            return
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._ending.wait(), pause_s)
+
+
+class _NotTaken(SpiderlingError):
+    """A channel did not take an alert."""
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, _NotTaken) else f"{type(error).__name__}: {error}"
+
+
+def _channels(options: Options) -> dict[str, Callable[[Alert], Awaitable[None]]]:
+    """Each channel that *options* name -> what delivers an alert to it, or raises."""
+    channels: dict[str, Callable[[Alert], Awaitable[None]]] = {}
+    if options.alert_url:
+        channels[f"{PREFIX}ALERT_URL"] = partial(_post, options.alert_url)
+    if options.alert_command:
+        command = shlex.split(options.alert_command)
+        if shutil.which(command[0]) is None:
+            logger.warning("%sALERT_COMMAND: there is no program %s; alerts wait for it", PREFIX, command[0])
+        channels[f"{PREFIX}ALERT_COMMAND"] = partial(_hand_over, command)
+    return channels
+
+
+async def _post(url: str, alert: Alert) -> None:
+    """Send *alert* to *url*, as the user gave it: no filter of addresses holds for it, and no redirect is followed."""
+    import aiohttp  # takes long to load
+
+    limit = aiohttp.ClientTimeout(total=LIMIT_S)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=limit) as session,
+            session.post(url, json=alert, allow_redirects=False) as answer,
+        ):
+            status = answer.status
+    except (aiohttp.ClientError, asyncio.TimeoutError) as error:
+        said = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise _NotTaken(said.replace(url, "the address")) from error  # which may hold a secret
+    if not 200 <= status < 300:
+        raise _NotTaken(f"it answered with status {status}")
+
+
+async def _hand_over(command: list[str], alert: Alert) -> None:
+    """Give *alert* to *command*, in a group of its own that Ctrl-C does not reach; its errors go where ours go."""
+    process = await asyncio.to_thread(_start, command)
+    try:
+        await asyncio.to_thread(_feed, process, json.dumps(alert).encode())
+    finally:
+        if process.poll() is None:  # the crawl ends
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _start(command: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+
+
+def _feed(process: subprocess.Popen[bytes], data: bytes) -> None:
+    try:
+        process.communicate(data, LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise _NotTaken(f"it ran for more than {LIMIT_S:g} s") from None
+    if process.returncode:
+        raise _NotTaken(f"it ended with exit code {process.returncode}")

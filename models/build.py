@@ -1,7 +1,7 @@
 """Builds the bundled models:  python models/build.py [--texts DIR ...] [--seeds FILE] [CODE ...]
 
-DIR holds the texts that languages.yaml names, or texts.tar.zst with them: sentences one a
-line (common-voice/, hornmt/, bible-corpus/, udhr/) and frequency lists (unilex/, cc-by-sa/);
+DIR holds the texts that languages.yaml names, or archives with them (ARCHIVES): sentences one a line
+(common-voice/, hornmt/, bible-corpus/, udhr/, sona/, ud/) and frequency lists (unilex/, cc-by-sa/);
 FILE is a table with the columns language, section, url.  models/texts adds what is hard to
 come by.  The same input gives the same bytes.  A language whose texts are not there keeps
 its model.  One Common Voice sentence in fifty is left out, so that tests can be made of
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import shutil
 import sys
 import tarfile
 import unicodedata
@@ -20,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from spiderling.languages.model_data import save  # noqa: E402
 from spiderling.languages.model_files import SEEDS, TRUSTED  # noqa: E402
-from spiderling.training.counting import alphabet, sentences, train  # noqa: E402
+from spiderling.training.counting import DRAWN_WORDS, alphabet, sentences, train  # noqa: E402
 
 DATA = HERE.parent.parent / "shared" / "data"
 SOURCES = {
@@ -42,9 +44,15 @@ SOURCES = {
     "hornmt": ("HornMT, sentences", "CC-BY-4.0"),
     "bible-corpus": ("Multilingual Bible Parallel Corpus", "CC0-1.0"),
     "udhr": ("Universal Declaration of Human Rights", "public domain"),
+    "sona": ("State of the Nation addresses of South Africa, sentences", "CC-BY-4.0"),
+    "ud": ("Universal Dependencies, sentences", "CC-BY-SA-4.0"),
     "cc-by-sa": ("FrequencyWords, from OpenSubtitles 2016 and 2018", "CC-BY-SA-4.0"),
 }
+ARCHIVES = ("texts.tar.zst", "more-texts.tar.zst")
 SHARED_LICENCE = "cc-by-sa"
+SHARED = {folder for folder, (_, licence) in SOURCES.items() if licence == "CC-BY-SA-4.0"}
+LATIN = str.maketrans("абвгдђежзијклмнопрстћуфхцчш", "abvgdđežzijklmnoprstćufhcčš")
+LATIN |= str.maketrans({"љ": "lj", "њ": "nj", "џ": "dž"})
 LISTS = ("unilex", "cc-by-sa")
 HELD_OUT = 50
 HELD_OUT_SENTENCES = 30
@@ -80,8 +88,8 @@ def read_all(places: Iterable[Path]) -> dict[str, bytes]:
     """Files by their path below 'texts', from directories or the archives in them."""
     found: dict[str, bytes] = {}
     for place in places:
-        archive = place / "texts.tar.zst"
-        if archive.is_file():
+        archives = [place / name for name in ARCHIVES if (place / name).is_file()]
+        for archive in archives:
             unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
             with (
                 unpacker.stream_reader(io.BytesIO(archive.read_bytes())) as raw,
@@ -90,7 +98,7 @@ def read_all(places: Iterable[Path]) -> dict[str, bytes]:
                 for member in tar:
                     if body := tar.extractfile(member):
                         found[member.name.partition("texts/")[2]] = body.read()
-        else:
+        if not archives:
             found |= {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*.t[xs][tv]")}
     return found
 
@@ -102,14 +110,21 @@ def texts_of(code: str, about: Mapping[str, Any], files: Mapping[str, bytes]) ->
     if not paths or any(path not in files for path in paths):
         return None
     words: Counter[str] = Counter()
+    limits = about.get("limits", {})
     lines, held_out = [], []
     for path in paths:
         text = unicodedata.normalize("NFC", files[path].decode("utf-8-sig"))
         if path.startswith(LISTS):
             words.update(frequencies(text))
             continue
+        mine: list[str] = []
         for line in sentences([text]):
-            (held_out if path.startswith("common-voice") and is_held_out(line) else lines).append(line)
+            (held_out if path.startswith("common-voice") and is_held_out(line) else mine).append(line)
+        ends = accumulate(map(len, mine))
+        lines += [line for line, end in zip(mine, ends, strict=True) if end <= limits.get(path, end)]
+    if about.get("also_latin"):
+        latin = (line.lower().translate(LATIN) for line in lines)
+        lines = sentences([*lines, *(new for line, new in zip(lines, latin, strict=True) if new != line.lower())])
     digest = xxhash.xxh3_128_hexdigest(b"\0".join(files[path] for path in paths))
     return Texts(paths, lines, held_out, words, f"xxh3_128:{digest}")
 
@@ -128,7 +143,7 @@ def build(code: str, about: Mapping[str, Any], encodings: Mapping[str, list[str]
     if texts is None:
         lacking = ", ".join(path for path in about.get("texts") or [f"texts of {code}"] if path not in FILES)
         return f"{code}  LEFT AS IT IS: {lacking} not in the directory of texts"
-    model = train(code, texts.sentences, texts.words)
+    model = train(code, texts.sentences, texts.words, about.get("drawn", DRAWN_WORDS))
     folders = dict.fromkeys(path.partition("/")[0] for path in texts.paths)
     legacy = about["encodings"]
     description = {
@@ -147,9 +162,11 @@ def build(code: str, about: Mapping[str, Any], encodings: Mapping[str, list[str]
             "date": day,
         },
     }
-    directory = (HERE / SHARED_LICENCE if SHARED_LICENCE in folders else HERE) / code
+    places = (HERE / SHARED_LICENCE, HERE) if SHARED & set(folders) else (HERE, HERE / SHARED_LICENCE)
+    directory, other = (place / code for place in places)
     size = save(directory, description, model)
     (directory / SEEDS).write_text(seeds(code, about), encoding="utf-8")
+    shutil.rmtree(other, ignore_errors=True)
     return f"{code}  {size / 1000:.0f} kB  known {model.known}"
 
 

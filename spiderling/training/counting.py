@@ -40,14 +40,16 @@ def sentences(texts: Iterable[str]) -> list[str]:
     return sorted((line for line in lines if any(map(str.isalpha, line))), key=_shuffled)
 
 
-def train(code: str, lines: Sequence[str], listed: Mapping[str, int] | None = None) -> LanguageModel:
+def train(
+    code: str, lines: Sequence[str], listed: Mapping[str, int] | None = None, number: int = DRAWN_WORDS
+) -> LanguageModel:
     """The model of the language *code* from *lines*, sentences or paragraphs (see `sentences`).
 
-    *listed*, a frequency list, counts as a text of DRAWN_WORDS words (see `drawn`): some
-    languages have a list that is better than their texts.
+    *listed*, a frequency list, counts as a text of *number* words (see `drawn`): some languages have a list that is
+    better than their texts.
     """
     first = [line for line, end in zip(lines, accumulate(map(len, lines)), strict=True) if end <= MAX_CHARS]
-    lines = [*first, *drawn(listed or {}, DRAWN_WORDS)]
+    lines = [*first, *drawn(listed or {}, number)]
     texts = list(map(normalise, lines))
     spaced = not is_unspaced(" ".join(lines[:1000]))
     ngrams = _ngrams(texts)

@@ -33,10 +33,13 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "hbs": ("bs", "hr", "sr", "cnr"),
     "kur": ("ku", "ckb"),
     "msa": ("id", "ms"),
+    "nguni": ("xh", "zu", "ss", "nr"),
     "nor": ("nb", "nn"),
+    "sotho": ("st", "nso", "tn"),
     "zho": ("zh", "yue"),
 }
-"""Code of a macrolanguage (ISO 639-3) -> its languages, which may be accepted together."""
+"""Code of a macrolanguage (ISO 639-3), or name of a group of close languages -> its languages, which may be accepted
+together."""
 _GROUP_NAMES = {
     "sh": "hbs",
     "serbo-croatian": "hbs",

@@ -23,6 +23,7 @@ from spiderling.text.encoding.labels import codecs_of
 from spiderling.text.encoding.spelling import Spelling
 from spiderling.text.language.cosine import CosineGuesses, trigrams, vectors
 from spiderling.text.language.function_words import Profile
+from spiderling.text.language.sisters import Sisters, WordCounts, sisters_among, word_keys
 from spiderling.text.ngrams import Array, Hashes, NgramCounts, Places, crossing, hash_rows, normalised, windows
 
 ORDER = 4
@@ -210,6 +211,24 @@ class LanguageModels:
         sizes = sorted({model.known_size for model in self.models})
         return tuple(_Usual.of(size, self.models) for size in sizes)
 
+    @cached_property
+    def _sisters(self) -> tuple[Sisters, ...]:
+        lists = {model.code: WordCounts(model.words, model.tokens) for model in self.models if model.spaced}
+        return sisters_among(self.codes, lists)
+
+    def _tell_sisters(self, scores: Array, chars: Hashes, starts: Places) -> None:
+        """Add to *scores* what words say where the nearest language has sisters; *chars*, *starts*: `normalised`."""
+        nearest = scores.argmax(1)
+        families = [(family, np.isin(nearest, family.columns)) for family in self._sisters]
+        if not any(mine.any() for _, mine in families):
+            return
+        places, keys = word_keys(chars)
+        texts = np.searchsorted(starts, places, "right") - 1
+        for family, mine in families:
+            if mine.any():
+                evidence = family.evidence(keys, texts, len(scores))
+                scores[np.ix_(mine, family.columns)] += ORDER * evidence[mine]
+
     def compare(self, texts: Sequence[str]) -> CosineGuesses:
         """Guess by the cosine of trigrams, from the first MAX_CHARS characters of each text."""
         return CosineGuesses(self.codes, self._vectors, [trigrams(text[:MAX_CHARS]) for text in texts], MIN_CHARS)
@@ -227,6 +246,7 @@ class LanguageModels:
             hits[:, usual.columns] = usual.shares(grams[usual.size], starts) * sizes[:, None]
         units = np.array([model.known for model in self.models], np.float32)
         scores = _scores(grams, starts, self._logs)[:, : len(self.models)]
+        self._tell_sisters(scores, chars, starts)
         return Guesses(self.codes, scores, hits / units, sizes)
 
 

@@ -18,6 +18,7 @@ from spiderling.languages import (
     find_languages,
     load,
     model_files,
+    only_as_group,
     to_recognise,
 )
 from spiderling.languages.model_data import save
@@ -102,6 +103,8 @@ def test_what_is_told_apart(own):
         ("msa", ["id", "ms"]),
         ("zho", ["zh", "yue"]),
         ("cmn", ["zh"]),
+        ("nguni", ["xh", "zu", "ss"]),
+        ("sotho", ["st", "nso", "tn"]),
         ("ger,FRE,Farsi", ["de", "fr", "fa"]),
         ("Filipino", ["tl"]),
         ("is", ["is"]),
@@ -110,6 +113,16 @@ def test_what_is_told_apart(own):
 )
 def test_groups_and_other_names(text, codes):
     assert [info.code for info in find_languages(text)] == codes
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("ms", "-a lang=msa"), ("bs,hr", "-a lang=hbs"), ("msa", ""), ("hbs", ""), ("id", ""), ("hr,sr", "")],
+)
+def test_who_wants_a_language_that_cannot_be_told_apart_is_told_of_the_group(text, told):
+    warnings = only_as_group(find_languages(text))
+    assert len(warnings) == bool(told)
+    assert told in "".join(warnings)
 
 
 def test_a_model_of_ones_own_joins_its_group(own):

@@ -7,6 +7,7 @@ from spiderling.languages.registry import (
     available,
     find_languages,
     load,
+    only_as_group,
     to_recognise,
 )
 
@@ -17,5 +18,6 @@ __all__ = [
     "available",
     "find_languages",
     "load",
+    "only_as_group",
     "to_recognise",
 ]

@@ -40,6 +40,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """Code of a macrolanguage (ISO 639-3), or name of a group of close languages -> its languages, which may be accepted
 together."""
+GROUP_ONLY = {"bs": "hbs", "ms": "msa"}
+"""Language that can hardly be told from others -> the group to accept in its place (docs/languages.md has figures)."""
 _GROUP_NAMES = {
     "sh": "hbs",
     "serbo-croatian": "hbs",
@@ -144,6 +146,21 @@ def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = 
     wanted = [info.code for info in (*accepted, *(find_languages(extra, dirs) if extra.strip() else ()))]
     others = (*(code for info in accepted for code in info.neighbours), *BIG_WEB_LANGUAGES)
     return list(dict.fromkeys((*wanted, *(code for code in others if code in models))))
+
+
+def only_as_group(accepted: Sequence[LanguageInfo]) -> list[str]:
+    """A warning for each of the *accepted* languages that can hardly be told from others, which are not accepted."""
+    codes = {info.code for info in accepted}
+    alone = [info for info in accepted if info.code in GROUP_ONLY and not codes.issuperset(_twins(info.code))]
+    return [
+        f"{info.name} ({info.code}) can hardly be told from {' and '.join(_twins(info.code))}: most of its pages will "
+        f"be taken for these and dropped. Accept them together: -a lang={GROUP_ONLY[info.code]}."
+        for info in alone
+    ]
+
+
+def _twins(code: str) -> list[str]:
+    return [member for member in GROUPS[GROUP_ONLY[code]] if member not in (code, "cnr")]
 
 
 def load(codes: Iterable[str], dirs: str = "") -> LanguageModels:

@@ -14,6 +14,7 @@ from spiderling.crawl.arguments import JOB, declared_arguments
 from spiderling.engine.component import crawl_of
 from spiderling.engine.meta_keys import DISTANCE
 from spiderling.items import PageItem
+from spiderling.languages import only_as_group
 from spiderling.languages.model_files import Seed
 from spiderling.languages.seeds import MODEL_SEEDS, distances, few_hosts, model_seeds, read_seeds
 
@@ -89,6 +90,8 @@ class SpiderlingSpider(CorpusSpider):
                 notice = few_hosts([seed.url for seed in seeds], crawl.accepted[0].code, crawl.options.host_interval_s)
                 if notice:
                     self.logger.info(notice)
+        for warning in only_as_group(crawl.accepted):
+            self.logger.warning(warning)
         for url, distance in distances(seeds):
             yield Request(url, meta={DISTANCE: distance})
         if seeds and not crawl.frontier.ledger.balance.discovered:

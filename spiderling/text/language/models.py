@@ -212,22 +212,28 @@ class LanguageModels:
         return tuple(_Usual.of(size, self.models) for size in sizes)
 
     @cached_property
-    def _sisters(self) -> tuple[Sisters, ...]:
+    def _sisters(self) -> tuple[tuple[Sisters, ...], Places]:
+        """The families of sisters, and the family of each language, by its index; -1: none."""
         lists = {model.code: WordCounts(model.words, model.tokens) for model in self.models if model.spaced}
-        return sisters_among(self.codes, lists)
+        families = sisters_among(self.codes, lists)
+        family_of = np.full(len(self.models), -1)
+        for index, family in enumerate(families):
+            family_of[family.columns] = index
+        return families, family_of
 
     def _tell_sisters(self, scores: Array, chars: Hashes, starts: Places) -> None:
         """Add to *scores* what words say where the nearest language has sisters; *chars*, *starts*: `normalised`."""
-        nearest = scores.argmax(1)
-        families = [(family, np.isin(nearest, family.columns)) for family in self._sisters]
-        if not any(mine.any() for _, mine in families):
+        families, family_of = self._sisters
+        found = family_of[scores.argmax(1)]
+        if found.max() < 0:
             return
         places, keys = word_keys(chars)
         texts = np.searchsorted(starts, places, "right") - 1
-        for family, mine in families:
-            if mine.any():
-                evidence = family.evidence(keys, texts, len(scores))
-                scores[np.ix_(mine, family.columns)] += ORDER * evidence[mine]
+        for index in set(found.tolist()) - {-1}:
+            mine = found == index
+            inside = mine[texts]
+            evidence = families[index].evidence(keys[inside], texts[inside], len(scores))
+            scores[:, families[index].columns] += ORDER * mine[:, None] * evidence
 
     def compare(self, texts: Sequence[str]) -> CosineGuesses:
         """Guess by the cosine of trigrams, from the first MAX_CHARS characters of each text."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ SISTERS = (
     ("da", "nb", "nn", "sv"),
     ("hr", "bs", "sr"),
     ("id", "ms"),
-    ("xh", "zu", "ss"),
+    ("xh", "zu", "ss", "nr"),
     ("st", "nso", "tn"),
     ("af", "nl"),
     ("hi", "mr", "ne"),
@@ -55,7 +56,8 @@ class WordCounts:
         latin = self.tokens * listed / max(1, sum(self.words.values()))
         counts = np.array([self.words.get(word, 0) for word in vocabulary], np.float32)
         sizes = np.where([word < _BEHIND_LATIN for word in vocabulary], latin, self.tokens - latin)
-        return np.log((counts + _SMOOTHING) / (sizes + _MORE_TOKENS)).astype(np.float32)
+        logs: Array = np.log((counts + _SMOOTHING) / (sizes + _MORE_TOKENS)).astype(np.float32)
+        return logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,7 @@ class Sisters:
         places = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
         places[self.keys[places] != keys] = len(self.keys)
         said = self.weights[places]
-        sums = [np.bincount(texts, said[:, column], number) for column in range(len(self.columns))]
-        return np.stack(sums, axis=1).astype(np.float32)
+        return np.stack([np.bincount(texts, column, number) for column in said.T], axis=1).astype(np.float32)
 
 
 def sisters_among(codes: Sequence[str], counts: Mapping[str, WordCounts]) -> tuple[Sisters, ...]:
@@ -101,12 +102,17 @@ def sisters_among(codes: Sequence[str], counts: Mapping[str, WordCounts]) -> tup
 
 def word_keys(chars: Hashes) -> tuple[Places, Keys]:
     """Where each word between spaces begins, and its 64-bit hash: a polynomial of its code points."""
-    powers = np.full(len(chars), _BASE)
-    inverses = np.full(len(chars), _INVERSE)
-    powers[0] = inverses[0] = 1
-    sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(chars * np.cumprod(powers), dtype=np.uint64)))
+    powers, inverses = _powers(1 << len(chars).bit_length())
+    sums = np.zeros(len(chars) + 1, np.uint64)
+    np.cumsum(chars * powers[: len(chars)], out=sums[1:])
     spaces = np.flatnonzero(chars == _SPACE)
     long = np.diff(spaces) > 1
     starts, ends = spaces[:-1][long] + 1, spaces[1:][long]
-    keys: Keys = (sums[ends] - sums[starts]) * np.cumprod(inverses)[starts]
+    keys: Keys = (sums[ends] - sums[starts]) * inverses[starts]
     return starts, keys
+
+
+@lru_cache(maxsize=2)
+def _powers(number: int) -> tuple[Keys, Keys]:
+    """The first powers of the polynomial's base and of its inverse."""
+    return np.cumprod(np.full(number, _BASE)), np.cumprod(np.full(number, _INVERSE))

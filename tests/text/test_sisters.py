@@ -1,0 +1,53 @@
+"""Sister languages are told apart by their words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spiderling.languages import load
+from spiderling.text.language.sisters import SISTERS, word_keys
+from spiderling.text.ngrams import codepoints
+
+
+def test_a_word_has_the_same_key_wherever_it_stands():
+    starts, keys = word_keys(codepoints(" ikkje eg  ikkje meg ikke "))
+    assert starts.tolist() == [1, 7, 11, 17, 21]
+    assert keys[0] == keys[2]
+    assert len(set(keys.tolist())) == 4
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("nn", "Eg veit ikkje kva dei seier om dette."),
+        ("nb", "Jeg vet ikke hva de sier om dette."),
+        ("da", "Jeg ved ikke, hvad de siger om det."),
+        ("af", "Ons het nie geweet wat hulle sou doen nie."),
+        ("nl", "Wij wisten niet wat zij zouden doen."),
+        ("hr", "Tko je rekao što će se dogoditi sljedeći tjedan u općini?"),
+        ("sr", "Ko je rekao šta će se desiti sledeće nedelje u opštini?"),
+        ("xh", "Ndifuna ukuthetha nawe ngale nto kodwa andikwazi."),
+        ("zu", "Ngifuna ukukhuluma nawe ngalokhu kodwa angikwazi."),
+        ("st", "Re tla etsa sena hore batho ba phele hantle."),
+        ("tn", "Re tla dira seno gore batho ba tshele sentle."),
+    ],
+)
+def test_sisters(code, text):
+    family = next(family for family in SISTERS if code in family)
+    models = load([*(name for name in family if name != "nr"), "en"])
+    assert models.identify([text]).nearest() == code
+
+
+def test_words_change_only_the_texts_whose_nearest_language_has_sisters():
+    models = load(["da", "nb", "en", "fi"])
+    alone = models.identify(["The weather was fine all week."])
+    beside = models.identify(["The weather was fine all week.", "Jeg vet ikke hva de sier om dette."])
+    assert np.allclose(alone.scores[0], beside.scores[0])
+    assert beside.nearest([1]) == "nb"
+
+
+def test_a_text_without_words_and_an_empty_text():
+    guesses = load(["da", "nb"]).identify(["", "123", "Jeg vet ikke hva de sier."])
+    assert guesses.scores.shape == (3, 2)
+    assert not guesses.scores[:2].any()

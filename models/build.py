@@ -52,7 +52,9 @@ ARCHIVES = ("texts.tar.zst", "more-texts.tar.zst")
 SHARED_LICENCE = "cc-by-sa"
 SHARED = {folder for folder, (_, licence) in SOURCES.items() if licence == "CC-BY-SA-4.0"}
 LATIN = str.maketrans("абвгдђежзијклмнопрстћуфхцчш", "abvgdđežzijklmnoprstćufhcčš")
-LATIN |= str.maketrans({"љ": "lj", "њ": "nj", "џ": "dž"})
+CYRILLIC = {latin: letter for letter, latin in LATIN.items()}
+DIGRAPHS = {"lj": "љ", "nj": "њ", "dž": "џ"}
+LATIN |= str.maketrans({letter: latin for latin, letter in DIGRAPHS.items()})
 LISTS = ("unilex", "cc-by-sa")
 HELD_OUT = 50
 HELD_OUT_SENTENCES = 30
@@ -122,11 +124,18 @@ def texts_of(code: str, about: Mapping[str, Any], files: Mapping[str, bytes]) ->
             (held_out if path.startswith("common-voice") and is_held_out(line) else mine).append(line)
         ends = accumulate(map(len, mine))
         lines += [line for line, end in zip(mine, ends, strict=True) if end <= limits.get(path, end)]
-    if about.get("also_latin"):
-        latin = (line.lower().translate(LATIN) for line in lines)
-        lines = sentences([*lines, *(new for line, new in zip(lines, latin, strict=True) if new != line.lower())])
+    if about.get("both_alphabets"):
+        small = [line.lower() for line in lines]
+        lines = sentences([line.translate(table) for line in map(_single_letters, small) for table in (LATIN, CYRILLIC)])
     digest = xxhash.xxh3_128_hexdigest(b"\0".join(files[path] for path in paths))
     return Texts(paths, lines, held_out, words, f"xxh3_128:{digest}")
+
+
+def _single_letters(line: str) -> str:
+    """A Serbian line with one character for each letter; a few words such as injekcija get one too few."""
+    for latin, letter in DIGRAPHS.items():
+        line = line.replace(latin, letter)
+    return line
 
 
 def frequencies(text: str) -> Counter[str]:

@@ -126,7 +126,9 @@ def texts_of(code: str, about: Mapping[str, Any], files: Mapping[str, bytes]) ->
         lines += [line for line, end in zip(mine, ends, strict=True) if end <= limits.get(path, end)]
     if about.get("both_alphabets"):
         small = [line.lower() for line in lines]
-        lines = sentences([line.translate(table) for line in map(_single_letters, small) for table in (LATIN, CYRILLIC)])
+        lines = sentences(
+            [line.translate(table) for line in map(_single_letters, small) for table in (LATIN, CYRILLIC)]
+        )
     digest = xxhash.xxh3_128_hexdigest(b"\0".join(files[path] for path in paths))
     return Texts(paths, lines, held_out, words, f"xxh3_128:{digest}")
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from spiderling.languages import load
+from spiderling.text import LanguageModels
 from spiderling.text.language.sisters import SISTERS, word_keys
 from spiderling.text.ngrams import codepoints
 
@@ -50,3 +53,13 @@ def test_words_change_only_the_texts_whose_nearest_language_has_sisters():
 def test_a_text_without_words_and_an_empty_text():
     guesses = load(["da", "nb"]).identify(["", "123", "Jeg vet ikke hva de sier."])
     assert [guesses.nearest([row]) for row in range(3)] == [None, None, "nb"]
+
+
+def test_words_decide_where_ngrams_do_not():
+    nb, nn = load(["nb", "nn"]).models
+    texts = ["Jeg vet ikke hva de sier.", "Eg veit ikkje kva dei seier."]
+    for models in ((nb, replace(nn, ngrams=nb.ngrams)), (replace(nn, ngrams=nb.ngrams), nb)):
+        guesses = LanguageModels(models).identify(texts)
+        assert [guesses.nearest([row]) for row in (0, 1)] == ["nb", "nn"]
+    without = LanguageModels((replace(nb, words={}), replace(nn, words={})))
+    assert without.identify(texts).scores.shape == (2, 2)

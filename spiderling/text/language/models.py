@@ -214,7 +214,9 @@ class LanguageModels:
     @cached_property
     def _sisters(self) -> tuple[tuple[Sisters, ...], Places]:
         """The families of sisters, and the family of each language, by its index; -1: none."""
-        lists = {model.code: WordCounts(model.words, model.tokens) for model in self.models if model.spaced}
+        lists = {
+            model.code: WordCounts(model.words, model.tokens) for model in self.models if model.spaced and model.words
+        }
         families = sisters_among(self.codes, lists)
         family_of = np.full(len(self.models), -1)
         for index, family in enumerate(families):

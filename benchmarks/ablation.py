@@ -93,7 +93,17 @@ def kinds(counts: Counts, is_off: bool) -> Patches:
     throttle_class = part("scheduling.throttle").Throttle
     counts["kinds"] = _LEAST_DECISIONS
     if is_off:
-        yield _rewritten(throttle_class, "_class_of", "if host.documents:", "if True:")
+        yield _rewritten(throttle_class, "_kind_of", "if host.documents:", "if True:")
+
+
+def foreign_again(counts: Counts, is_off: bool) -> Patches:
+    """Hosts with two pages in other languages and none in a wanted one go behind those with one."""
+    throttle_class = part("scheduling.throttle").Throttle
+    if is_off:
+        yield _rewritten(throttle_class, "_kind_of", "self._foreign_pages(host), 2)", "self._foreign_pages(host), 1)")
+    else:
+        is_again = part("scheduling.throttle")._FOREIGN_AGAIN.__eq__
+        yield _counting(throttle_class, "_kind_of", counts, "foreign-again", is_again)
 
 
 def _estimator(name: str) -> Callable[[Counts, bool], Patches]:
@@ -151,12 +161,13 @@ MECHANISMS: dict[str, Callable[[Counts, bool], Patches]] = {
     "throttle": throttle,
     "idle": idle,
     "kinds": kinds,
+    "foreign-again": foreign_again,
     **{name: _estimator(name) for name in ("section", "page-outside", "block", "url", "hreflang")},
     "fair-draw": fair_draw,
     "make-room": make_room,
     "host-languages": host_languages,
 }
-OURS = tuple(MECHANISMS)[3:]
+OURS = tuple(MECHANISMS)[4:]
 """Those that are all switched off together: not the throttle, by which the strategy stands."""
 
 

@@ -14,7 +14,7 @@ from spiderling.frontier.hosts.host import Host, HostStates
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.scheduling.throttle import BAR, Throttle
 
-UNREAD, FRUITFUL, EMPTY, FOREIGN = range(4)
+UNREAD, FRUITFUL, EMPTY, FOREIGN, FOREIGN_AGAIN = range(5)
 """What is known of a host."""
 INTERVAL_S = 5.0
 DAY_S = 86_400.0
@@ -32,8 +32,8 @@ class Hosts:
 
     def __init__(self, *kinds: tuple[int, int], thrift: float = 1.0, rate: float | None = 0.1) -> None:
         """*rate*: the crawl's yield rate, from hosts that are gone; None: the crawl begins."""
-        self.foreign: set[int] = set()
-        self.throttle = Throttle(thrift, lambda host: host.id in self.foreign, lambda: INTERVAL_S)
+        self.foreign: dict[int, int] = {}
+        self.throttle = Throttle(thrift, lambda host: self.foreign.get(host.id, 0), lambda: INTERVAL_S)
         if rate is not None:
             before = self.add(-1, 0, FRUITFUL)
             self.throttle.learn(before, int(rate * 10**12), 10**12, LONG_AGO)
@@ -43,8 +43,8 @@ class Hosts:
 
     def add(self, number: int, rank: int, known: int) -> Host:
         host = host_of(number, known)
-        if known == FOREIGN:
-            self.foreign.add(number)
+        if known in (FOREIGN, FOREIGN_AGAIN):
+            self.foreign[number] = 1 if known == FOREIGN else 2
         self.throttle.count(host, rank)
         return host
 
@@ -128,6 +128,14 @@ def test_foreign_hosts_go_behind_empty_ones_and_these_behind_those_that_gave_tex
     assert fruitful < empty and fruitful < foreign, "the others gave little"
 
 
+def test_hosts_go_further_behind_with_their_second_foreign_page() -> None:
+    """One page of many hosts is cheap; ten of each took half of the bytes of a web with one rich host."""
+    hosts = Hosts((1, FRUITFUL), (9, FOREIGN), (9, FOREIGN_AGAIN))
+    hosts.gave(0, 3_000)
+    hosts.gave(1, 100)
+    assert hosts.waits(2) > 10 * hosts.waits(1) > 0.0
+
+
 def test_an_unread_host_is_worth_what_such_hosts_gave_over_their_whole_life() -> None:
     hosts = Hosts((1, FRUITFUL), *[(6, UNREAD)] * 40)
     hosts.gave(0, 3_000)
@@ -154,7 +162,7 @@ def test_the_bar_falls_with_the_text_a_second_and_not_below_a_fifth() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([1, 5, 8, 9]), st.sampled_from(range(4))), min_size=1, max_size=4),
+    st.lists(st.tuples(st.sampled_from([1, 5, 8, 9]), st.sampled_from(range(5))), min_size=1, max_size=4),
     st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 10, 3_000, 30_000])), max_size=6),
     st.sampled_from([0.0, 0.001, 0.5]),
     st.sampled_from([0.0, 1.0, 100.0]),

@@ -113,8 +113,8 @@ class Spiderling(Heidix):
     retires = True
     reopens = True
 
-    def is_foreign(self, host: Host) -> bool:
-        return self.worth.foreign_pages(host.id) > 0
+    def foreign_pages(self, host: Host) -> int:
+        return self.worth.foreign_pages(host.id)
 
 
 @dataclass

@@ -98,9 +98,9 @@ class Strategy:
         """Whether *host* is retired now; asked after each of its pages."""
         return False
 
-    def is_foreign(self, host: Host) -> bool:
-        """Whether all pages of *host* so far are in other languages."""
-        return False
+    def foreign_pages(self, host: Host) -> int:
+        """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
+        return 0
 
     def is_stale(self, rank: int, pages: int) -> bool:
         """Whether a URL of *rank* ends as ``passed-over`` when its turn comes after *pages* pages of the crawl."""

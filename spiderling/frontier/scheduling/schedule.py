@@ -76,7 +76,7 @@ class Schedule:
         self.names = Names(options, allows)
         self.workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
         self.intervals = Intervals(options, self.workbench)
-        self._throttle = Throttle(strategy.thrift, strategy.is_foreign, lambda: self.intervals.host_s)
+        self._throttle = Throttle(strategy.thrift, strategy.foreign_pages, lambda: self.intervals.host_s)
 
     def lookup(self, head: RobotsRequest | QueuedUrl, now: float) -> Name:
         """What is known at *now* of the name that *head* needs."""

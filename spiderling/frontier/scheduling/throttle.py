@@ -2,9 +2,10 @@
 
 A crawl that never leaves a request unmade spends most of its bytes on poor hosts, because the rich ones may be asked
 every few seconds only.  So the hosts at work are put into classes: by rank, and by what is known of them (nothing is
-read; the host gave text; it gave none yet; all its pages are in other languages).  The crawl measures the yield rate
-of each class.  The *bar* is a share of the crawl's own yield rate.  Hosts of a class above the bar are asked at every
-interval; below it, they are asked (yield rate of the class / bar)^POWER as often, and once a day at least.
+read; the host gave text; it gave none yet; it gave one page in another language; it gave more of these and no other).
+The crawl measures the yield rate of each class.  The *bar* is a share of the crawl's own yield rate.  Hosts of a class
+above the bar are asked at every interval; below it, they are asked (yield rate of the class / bar)^POWER as often, and
+once a day at least.
 
 Idle time has a price as well: while the crawl gets less text a second than it did, the bar is lower, down to a floor.
 At its start a crawl knows little of what hosts give (home pages, from which it begins, hold the least text), and the
@@ -46,8 +47,8 @@ _REVIEW_S = 5.0
 """Seconds after which the bar is computed anew (chosen: an interval of a host)."""
 _LONGEST_S = 86_400.0
 """Seconds that a host waits at most."""
-_UNREAD, _FRUITFUL, _EMPTY, _FOREIGN = range(4)
-_PROMISES = (1.0, 1.0, 1.0, 0.05)
+_UNREAD, _FRUITFUL, _EMPTY, _FOREIGN, _FOREIGN_AGAIN = range(5)
+_PROMISES = (1.0, 1.0, 1.0, 0.05, 0.01)
 """What a host of each of these kinds promises beside its rank (chosen; what such hosts give corrects it)."""
 _KINDS = len(_PROMISES)
 _CLASSES = _KINDS * RANKS
@@ -80,13 +81,14 @@ class _Flow:
 class Throttle:
     """The classes of hosts, what each gives, and for how long its hosts wait beyond their interval."""
 
-    def __init__(self, thrift: float, is_foreign: Callable[[Host], bool], interval_s: Callable[[], float]) -> None:
+    def __init__(self, thrift: float, foreign_pages: Callable[[Host], int], interval_s: Callable[[], float]) -> None:
         """*thrift*: factor on the bar; 0: every host is asked at each interval.
 
-        *is_foreign*: whether all pages of a host are in other languages.  *interval_s*: between two requests to a host.
+        *foreign_pages*: pages in other languages of a host that gave no others.  *interval_s*: between two requests to
+        a host.
         """
         self._thrift = thrift
-        self._is_foreign = is_foreign
+        self._foreign_pages = foreign_pages
         self._interval_s = interval_s
         self._totals = [0, 0]
         """Kept and downloaded bytes."""
@@ -227,8 +229,11 @@ class Throttle:
         return waiting[0][0] + self._waits_s[at] if waiting else None
 
     def _class_of(self, host: Host, rank: int) -> int:
+        return _KINDS * rank + self._kind_of(host)
+
+    def _kind_of(self, host: Host) -> int:
         if not host.account.pages:
-            return _KINDS * rank + _UNREAD
+            return _UNREAD
         if host.documents:
-            return _KINDS * rank + _FRUITFUL
-        return _KINDS * rank + (_FOREIGN if self._is_foreign(host) else _EMPTY)
+            return _FRUITFUL
+        return (_EMPTY, _FOREIGN, _FOREIGN_AGAIN)[min(self._foreign_pages(host), 2)]

@@ -53,6 +53,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), "spiderling.engine.download_handler.DownloadHandler"),
     "DOWNLOADER_MIDDLEWARES": {
         "spiderling.middlewares.limits.LimitsMiddleware": 100,
+        "spiderling.middlewares.challenges.ChallengesMiddleware": 890,
         "spiderling.middlewares.site_files.SiteFilesMiddleware": 900,
         "spiderling.middlewares.politeness.PolitenessMiddleware": 950,
         "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,

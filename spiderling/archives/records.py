@@ -27,6 +27,7 @@ from spiderling.base import media_types
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize
+from spiderling.fetch.challenges import challenge_of
 from spiderling.fetch.decoding import BodyDecoder, DecodedTooBig
 
 _TYPES = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit | WarcRecordType.conversion
@@ -158,6 +159,8 @@ class RecordReader:
         if record.status != 200 and not record.is_robots:
             raise Refused(Reason.RECORD_STATUS)
         record.body = self._content(record, body, target)
+        if challenge_of(record.status, record.headers, record.body):
+            raise Refused(Reason.CHALLENGED)
 
     def _answer(self, record: Record, found: Any) -> bytes:
         """Set status and headers; returns the body, still content-encoded, its chunks joined.  Raises Refused."""

@@ -182,6 +182,12 @@ class Options:
 
     # archives: pages from WARC files instead of the web
     archive_files: int = _option(2, "Files that are read at the same time; of URLs one is.", low=1, high=64)
+    refused_robots: str = _option(
+        "leave",
+        "What it means when robots.txt is answered with 401, 402, 403, 451 or a challenge: leave (nothing of the host "
+        "is fetched, docs/opt-outs.md), or allow (there are no rules: RFC 9309, 2.3.1.3).",
+        choices=("leave", "allow"),
+    )
     archive_robots: str = _option(
         "obey",
         "Whether a robots.txt in an archive counts for the pages that come after it (docs/archive.md).",

@@ -54,6 +54,7 @@ class Reason(Enum):
     HOST_FULL = ("host-full", "its host's queue was full")
     PASSED_OVER = ("passed-over", "it waited until the strategy had no use for it any more")
     TRAPPED = ("trapped", "it waited in what turned out to be a trap: a fruitless part of its host, a made-up name")
+    HOST_REFUSED = ("host-refused", "its host refuses us; its robots.txt is tried again after 1, 7 and 30 days")
     MIRROR = ("mirror", "its host shows the pages of another host under the same paths")
     DNS = ("dns", "the host name does not resolve")
     ADDRESS_FORBIDDEN = ("address-forbidden", "the host name resolves to a private or reserved address only")
@@ -66,6 +67,12 @@ class Reason(Enum):
     REDIRECTED = ("redirected", "the server sent us elsewhere; the target is a URL of its own")
     REDIRECT_LOOP = ("redirect-loop", "redirects without an end")
     HTTP_ERROR = ("http-error", "the server answered with an error status")
+    PAYMENT_REQUIRED = ("payment-required", "the server wants to be paid for it (402)")
+    UNAVAILABLE_FOR_LEGAL_REASONS = (
+        "unavailable-for-legal-reasons",
+        "the server may not give it, for legal reasons (451)",
+    )
+    CHALLENGED = ("challenged", "a service at the site's edge wants proof that we are no robot")
     NOT_TEXT = ("not-text", "the content type is not one that holds running text")
     TOO_BIG = ("too-big", "larger than SPIDERLING_MAX_BODY_BYTES, or a decompression bomb")
     TIMEOUT = ("timeout", "no complete answer in time")

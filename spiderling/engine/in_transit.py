@@ -96,13 +96,22 @@ class InTransit:
         return report.end
 
     def settle_robots(
-        self, fetch: Fetch, status: int, body: bytes, location: str | None, retry_after_s: float = 0.0
+        self,
+        fetch: Fetch,
+        status: int,
+        body: bytes,
+        location: str | None,
+        retry_after_s: float = 0.0,
+        challenge: str = "",
     ) -> None:
-        """Account for the request of a site file that is over; *status* is 0 when no answer came."""
+        """Account for the request of a site file that is over; *status* is 0 when no answer came.
+
+        *challenge*: the maker of the challenge that came in its place (fetch/challenges.py).
+        """
         assert fetch.robots is not None
         now = self._crawl.clock.now()
         with self._crawl.errors.changing(*identity(fetch.robots)):
-            self._crawl.frontier.robots_answered(fetch, status, body, location, now, retry_after_s)
+            self._crawl.frontier.robots_answered(fetch, status, body, location, now, retry_after_s, challenge)
         self._leave(fetch.url)
 
     def give_back(self, fetch: Fetch) -> None:

@@ -68,6 +68,7 @@ class Refused(IgnoreRequest):
         may_pass: bool = False,
         retry_after_s: float | None = None,
         redirect_to: str | None = None,
+        detail: str = "",
     ) -> None:
         super().__init__(f"{reason.value}: {response.url} ({response.status})")
         self.reason = reason
@@ -76,6 +77,7 @@ class Refused(IgnoreRequest):
         self.may_pass = may_pass
         self.retry_after_s = retry_after_s
         self.redirect_to = redirect_to
+        self.detail = detail
 
 
 class NotMade(IgnoreRequest):
@@ -163,7 +165,7 @@ def of_failure(request: Request, error: BaseException) -> Outcome:
         redirect_to=getattr(error, "redirect_to", None),
         wire_bytes=wire_bytes,
         body_bytes=getattr(error, "body_bytes", wire_bytes),
-        detail="" if isinstance(error, Refused) else f"{type(error).__name__}: {error}"[:_MAX_DETAIL_CHARS],
+        detail=(error.detail if isinstance(error, Refused) else f"{type(error).__name__}: {error}")[:_MAX_DETAIL_CHARS],
         exchange=exchange_of(request),
     )
 

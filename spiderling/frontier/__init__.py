@@ -9,7 +9,7 @@ not yet reported), *ended* (with a Reason).  A refused mention has none
 of these states.  ``discovered = ends + waiting + in transit`` always (lifecycle/ledger.py).
 
 States of a host (hosts/host.py): resolving, ready, in process, snoozed, exhausted; and closed
-ones, in which none of its URLs is handed out: retired, spent, blocked, forbidden, mirror.
+ones, in which none of its URLs is handed out: retired, spent, blocked, forbidden, mirror, refused.
 
 How a URL passes, and who decides:
 
@@ -23,6 +23,7 @@ How a URL passes, and who decides:
     scheduling/          when its host is looked at: names, places, intervals, shares of crowded addresses
     hosts/               what is known of its host, in memory
     robots.py            whether its site allows it; site_files.py parses the site's files, robots_records.py keeps them
+    refusals.py          whether its host refuses us, and when that is tried again
     lifecycle/           every change of a URL's state, counted and kept
     host_closing.py      retires and reopens hosts, by yield and by what the user sets
     reachability.py      whether the hosts fail or the network

@@ -57,14 +57,21 @@ class Answers:
         self._schedule.release(host, now)
 
     def take_robots_txt(
-        self, fetch: Fetch, status: int, body: bytes, location: str | None, now: float, retry_after_s: float
+        self,
+        fetch: Fetch,
+        status: int,
+        body: bytes,
+        location: str | None,
+        now: float,
+        retry_after_s: float,
+        challenge: str,
     ) -> None:
         """See ``Frontier.robots_answered``."""
         request = fetch.robots
         host = fetch.host
         if request is None or request is not host.asking:
             return
-        if 200 <= status < 300:
+        if 200 <= status < 300 and not challenge:
             self._robots.read(request.origin, request.file, body)  # first, since it may raise
         host.asking = None
         ledger = self._url_states.ledger
@@ -74,9 +81,11 @@ class Answers:
         if status:
             self._reachability.host_answered(request.origin, host.last_start, now)
         self._schedule.intervals.note_status(host, status, now + min(retry_after_s, self._max_snooze_s))
-        too_slow = self._robots_requests.take_answer(request, status, body, location, now, retry_after_s)
-        if too_slow is not None:
-            self._host_closing.close_host(too_slow, HostState.FORBIDDEN)
+        closed = self._robots_requests.take_answer(request, status, body, location, now, retry_after_s, challenge)
+        if closed is not None and closed[1] is HostState.REFUSED:
+            self._host_closing.refuse(closed[0], now)
+        elif closed is not None:
+            self._host_closing.close_host(*closed)
         self._schedule.release(host, now)
 
     def report(self, outcome: Outcome, now: float) -> Report:
@@ -96,6 +105,8 @@ class Answers:
         visit = None
         if url is not None and end is not None and target is not None and not url.payload:
             visit = self._admission.traps.visit(host, target.path, outcome)
+        if target is not None and self._host_closing.refusals.page_answered(host, target, outcome, now):
+            self._host_closing.refuse(host, now)
         linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, ledger.totals["pages"])
         if end is not None and target is not None:
             self._strategy.learn(linking, target, outcome)

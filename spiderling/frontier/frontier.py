@@ -205,10 +205,20 @@ class Frontier:
         self._answers.give_back(fetch, now)
 
     def robots_answered(
-        self, fetch: Fetch, status: int, body: bytes, location: str | None, now: float, retry_after_s: float = 0.0
+        self,
+        fetch: Fetch,
+        status: int,
+        body: bytes,
+        location: str | None,
+        now: float,
+        retry_after_s: float = 0.0,
+        challenge: str = "",
     ) -> None:
-        """Note the answer to a robots.txt request (status 0: none came); *location* is a redirect's target."""
-        self._answers.take_robots_txt(fetch, status, body, location, now, retry_after_s)
+        """Note the answer to a robots.txt request (status 0: none came); *location* is a redirect's target.
+
+        *challenge*: the maker of the challenge that the answer is, '' if it is none.
+        """
+        self._answers.take_robots_txt(fetch, status, body, location, now, retry_after_s, challenge)
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
         """Take *rules*, parsed ahead from *body*, which the next ``robots_answered`` brings."""
@@ -290,8 +300,9 @@ class Frontier:
         return self._allows(address) and not self._is_blocked_address(address)
 
     def may_probe(self, host: Host) -> bool:
-        """Whether *host* may be probed; it may be retired, but neither blocked nor forbidden."""
-        return host.state not in (HostState.BLOCKED, HostState.FORBIDDEN) and not self._admission.is_blocked(host.name)
+        """Whether *host* may be probed; it may be retired, but not blocked or forbidden, nor refuse us."""
+        left_alone = (HostState.BLOCKED, HostState.FORBIDDEN, HostState.REFUSED)
+        return host.state not in left_alone and not self._admission.is_blocked(host.name)
 
     def probe_in(self, host: Host, address: str, now: float) -> float | None:
         """Seconds until *host* may be probed at *address*; None if it is in transit or not due within a minute."""

@@ -1,4 +1,4 @@
-"""Closes hosts (as retired, spent, blocked, forbidden or mirrors) and reopens them."""
+"""Closes hosts (as retired, spent, blocked, forbidden, mirrors, or because they refuse) and reopens them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from spiderling.frontier.discovery.core import Core
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.hosts.host import Host, HostState
 from spiderling.frontier.hosts.yields import MAX_STEPS, RetirementRule, YieldAccount
+from spiderling.frontier.refusals import Refusals
 from spiderling.frontier.storage.protocol import Store
 
 _FAILURES_PER_RETRY = 3
@@ -37,6 +38,9 @@ class HostClosing:
         self._admission = core.admission
         self._schedule = core.schedule
         self._robots_requests = robots_requests
+        self.refusals = Refusals(core.robots)
+        self._refused: list[tuple[float, int]] = []
+        """A heap of the hosts that refuse: (when their robots.txt is tried again, id)."""
 
     def judge_by(self, profile: str | None) -> None:
         """See ``Frontier.judge_by``."""
@@ -59,9 +63,29 @@ class HostClosing:
         """Reopen a closed host; returns how many URLs wait again.  *is_pinned*: it is not retired again."""
         if not host.is_closed:
             return 0
+        if host.state is HostState.REFUSED:
+            self.refusals.retry(host, now)
         number = self._url_states.reopen_queue(host, is_pinned)
         self._schedule.wake(host.id, now)
         return number
+
+    def refuse(self, host: Host, now: float) -> None:
+        """Close *host*, which refuses us, until its robots.txt is to be tried again; also one that the user pinned."""
+        if host.is_closed:
+            return
+        days = self.refusals.begin(host, now) / 86_400
+        number = self.close_host(host, HostState.REFUSED)
+        heapq.heappush(self._refused, (self.refusals.until(host.name), host.id))
+        self._url_states.totals["refusals"] += 1
+        what = f"{host.name} refuses: {number} URLs are parked, its robots.txt is tried again after {days:.0f} days"
+        self._url_states.note_event(now, what)
+
+    def _try_refused(self, now: float) -> None:
+        """Reopen the hosts that refused whose pause is over."""
+        while self._refused and self._refused[0][0] <= now:
+            host = self._url_states.hosts.by_id(heapq.heappop(self._refused)[1])
+            if host.state is HostState.REFUSED:
+                self.reopen_host(host, now, is_pinned=host.pinned)
 
     def vet(self, host: Host) -> None:
         """Close *host*, which is to get a place, if it was blocked or its unit retired meanwhile."""
@@ -114,10 +138,14 @@ class HostClosing:
         spent: list[int] = []
         spared: list[int] = []
         states = self._url_states.host_states.hosts_by_state()
-        is_asked = HostState.SPENT in states or (HostState.RETIRED in states and (self._floor or is_milder))
+        is_asked = {HostState.SPENT, HostState.REFUSED} & states.keys() or (
+            HostState.RETIRED in states and (self._floor or is_milder)
+        )
         for summary in store.host_summaries() if is_asked else ():
             if summary.state == HostState.SPENT.value:
                 spent.append(summary.id)
+            elif summary.state == HostState.REFUSED.value:
+                heapq.heappush(self._refused, (self.refusals.until(summary.name), summary.id))
             elif summary.state == HostState.RETIRED.value:
                 taken = max(0, -summary.exempt)
                 account = YieldAccount(summary.pages, summary.downloaded_bytes, summary.kept_bytes)
@@ -145,8 +173,10 @@ class HostClosing:
     def relax(self, now: float) -> None:
         """While too few hosts are at work, reopen retired ones: fewest steps first, then best yield rate.
 
-        Their accounts stay as they are, and the URL log keeps the ends of their URLs.
+        Their accounts stay as they are, and the URL log keeps the ends of their URLs.  Hosts that refused are tried
+        again when their pause is over, however many are at work.
         """
+        self._try_refused(now)
         if not any(self._second_chances):
             return
         wanted = self._floor - self._url_states.host_states.at_work()

@@ -1,12 +1,14 @@
 """What the robots.txt of each origin allows (RFC 9309), what its other files say, and when they must be fetched again.
 
-robots.txt: a 4xx other than 429 means no rules.  After a 429, a 5xx or no answer nothing is allowed for a time, which
-the server may set by Retry-After.  After the retries the last copy counts again while it is not older than STALE_S
-(RFC 9309, 2.4).  Without such a copy the origin's URLs end, and the file is asked for again after a day.
+robots.txt: a 4xx other than 429 means no rules; but 401, 402, 403, 451 or a challenge means that the host refuses
+(refusals.py), unless the option refused_robots says otherwise.  After a 429, a 5xx or no answer nothing is allowed for
+a time, which the server may set by Retry-After.  After the retries the last copy counts again while it is not older
+than STALE_S (RFC 9309, 2.4).  Without such a copy the origin's URLs end, and the file is asked for again after a day.
 RFC 9309, 2.3.1.4, lets a crawler treat a file that was unreachable for 30 days as missing; we stay away.
 
 tdmrep.json and ai.txt are asked for if robots.txt allows it, and if they may bind the crawl's purpose or are to be
-recorded.  If one cannot be fetched, its last copy counts, if any, and it is asked for again after an hour.
+recorded.  A challenge in the place of one says nothing.  If one cannot be fetched, its last copy counts, if any, and
+it is asked for again after an hour.
 
 Files are kept compressed, and parsed ones in a bounded cache, since a parsed file takes up to twenty times its size.
 Every answer goes into the consent ledger.  An answer is parsed before anything changes.  A file on which a
@@ -35,6 +37,9 @@ MAX_PARSED = 4096
 """Parsed files in the cache (chosen)."""
 MAX_PARSED_BYTES = 8_000_000
 """Bytes of these files as fetched (chosen).  Parsed, a file of one rule a line takes 12 to 20 times that (measured)."""
+REFUSING = frozenset({401, 402, 403, 451})
+"""Statuses by which a server says that it has the page, or may have it, and does not give it to us (RFC 9110, 15.5;
+RFC 7725)."""
 STALE_S = 2_592_000.0
 """Seconds for which the last robots.txt counts while a newer one cannot be fetched: 30 days (RFC 9309, 2.3.1.4)."""
 _ASK_AGAIN_S = 3600.0
@@ -187,13 +192,21 @@ class Robots:
         now: float,
         file: SiteFile = SiteFile.ROBOTS,
         retry_after_s: float = 0.0,
+        challenge: str = "",
     ) -> None:
         """Note the final answer (redirects followed) to a request for *file*.
 
-        *retry_after_s*: the pause that the server asks for, 0 if none.
+        *retry_after_s*: the pause that the server asks for, 0 if none.  *challenge*: the maker of the challenge that
+        came in the place of the file (fetch/challenges.py), '' for none.
         """
         expires = now + self._options.robots_max_age_s
-        if 200 <= status < 300:
+        is_refusal = file is SiteFile.ROBOTS and self._options.refused_robots == "leave"
+        if challenge or (is_refusal and status in REFUSING):
+            kind = RobotsStatus.REFUSED if is_refusal else RobotsStatus.NO_RULES
+            record = RobotsRecord(kind, now, now if is_refusal else expires, body=_EMPTY)
+            answer = f"{status} challenge of {challenge}" if challenge else str(status)
+            self._note(origin, file, record, answer, now, says="refuses" if is_refusal else "")
+        elif 200 <= status < 300:
             read = self.read(origin, file, body)
             if read.rules is None:
                 self.note_failure(origin, now, file, FAILED_READING, retry_after_s)
@@ -225,6 +238,18 @@ class Robots:
         else:
             record = RobotsRecord(RobotsStatus.UNREACHABLE, now, now + options.robots_max_age_s)
         self._note(origin, file, record, answer, now)
+
+    def refuses(self, origin: str) -> bool:
+        """Whether the last answer to a request for the robots.txt of *origin* was a refusal."""
+        record = self.records.find(origin)
+        return record is not None and record.status is RobotsStatus.REFUSED
+
+    def expire(self, origin: str, now: float) -> None:
+        """Let the robots.txt of *origin*, if one is known, be fetched before anything else."""
+        record = self.records.find(origin)
+        if record is not None:
+            record.expires = min(record.expires, now)
+            self.records.put(origin, record)
 
     def ask_again(self, origin: str) -> None:
         """Let the robots.txt of *origin* be fetched anew if the last attempt failed."""
@@ -265,7 +290,14 @@ class Robots:
         return not isinstance(rules, RobotsTxt) or rules.allows(url)
 
     def _note(
-        self, origin: str, file: SiteFile, record: RobotsRecord, answer: str, now: float, read: _Reading | None = None
+        self,
+        origin: str,
+        file: SiteFile,
+        record: RobotsRecord,
+        answer: str,
+        now: float,
+        read: _Reading | None = None,
+        says: str = "",
     ) -> None:
         key = _key(origin, file)
         self.records.put(key, record)
@@ -275,8 +307,7 @@ class Robots:
             digest = hashlib.sha256(read.body).hexdigest()
             self._parsed.put(key, read.rules, len(read.body))
             self._last = None
-        says = "" if read is None else read.says
-        self.ledger.append(ConsentRow(origin, file.value, answer, digest, now, now, says))
+        self.ledger.append(ConsentRow(origin, file.value, answer, digest, now, now, read.says if read else says))
 
     def read(self, origin: str, file: SiteFile, body: bytes) -> _Reading:
         """Parse *body*, an answer, without noting it; the next ``note_answer`` need not parse it again.

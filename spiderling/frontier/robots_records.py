@@ -29,6 +29,8 @@ class RobotsStatus(Enum):
     """A newer file cannot be had; the last one counts."""
     FAILED = "failed"
     """It is asked for again after a pause."""
+    REFUSED = "refused"
+    """The site refuses us (refusals.py).  The record under the name of a host says until when, and how often it did."""
     UNREACHABLE = "unreachable"
     """The retries failed too, and no copy counts."""
 

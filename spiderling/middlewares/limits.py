@@ -19,6 +19,7 @@ from spiderling.engine.requests import fetch_of
 _REDIRECTS = {301, 302, 303, 307, 308}
 _MAY_PASS = {408, 425, 429, 500, 502, 503, 504}
 _RETRY_AFTER_OBEYED = {429, 503}
+_REFUSALS = {402: Reason.PAYMENT_REQUIRED, 451: Reason.UNAVAILABLE_FOR_LEGAL_REASONS}
 
 
 class LimitsMiddleware(Component):
@@ -27,16 +28,17 @@ class LimitsMiddleware(Component):
     def process_response(self, request: Request, response: Response) -> Response:
         if 200 <= response.status < 300 or fetch_of(request) is None:
             return response
-        if _wants_status(request, self._crawler.spider, response.status):
+        if wants_status(request, self._crawler.spider, response.status):
             return response
         target = redirect_target(response)
         if target is not None and not request.meta.get("dont_redirect"):
             raise Refused(Reason.REDIRECTED, response, redirect_to=target)
         raise Refused(
-            Reason.HTTP_ERROR,
+            _REFUSALS.get(response.status, Reason.HTTP_ERROR),
             response,
             may_pass=may_pass(response),
             retry_after_s=asked_to_wait_s(response),
+            detail=_price(response),
         )
 
 
@@ -73,7 +75,14 @@ def retry_after_s(response: Response, wall_time: float) -> float | None:
         return None
 
 
-def _wants_status(request: Request, spider: Spider | None, status: int) -> bool:
+def _price(response: Response) -> str:
+    """What the page would cost, as Cloudflare's Pay per crawl says it; '' if nothing does."""
+    price = (response.headers.get(b"Crawler-Price") or b"").decode("latin-1")
+    return f"crawler-price: {price[:80]}" if price else ""
+
+
+def wants_status(request: Request, spider: Spider | None, status: int) -> bool:
+    """Whether request or spider takes answers of *status*."""
     if request.meta.get("handle_httpstatus_all"):
         return True
     wanted: Any = request.meta.get("handle_httpstatus_list", getattr(spider, "handle_httpstatus_list", ()))

@@ -17,6 +17,7 @@ from spiderling.base.urls import canonicalize
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import FileTaken, exchange_of, of_response
 from spiderling.engine.requests import fetch_of
+from spiderling.fetch.challenges import challenge_of
 from spiderling.frontier import Fetch
 from spiderling.frontier.discovery.sitemaps import is_sitemap
 from spiderling.frontier.hosts.host import RobotsRequest
@@ -53,7 +54,8 @@ class SiteFilesMiddleware(Component):
         crawl = self.crawl
         body = response.body[:MAX_FILE_BYTES]
         status = response.status
-        if len(body) > _SMALL_BYTES and 200 <= status < 300:
+        challenge = challenge_of(status, response.headers, response.body)
+        if len(body) > _SMALL_BYTES and 200 <= status < 300 and not challenge:
             try:
                 async with self._reading_rules:
                     rules = await asyncio.to_thread(parsed, asked.file, body, crawl.options)
@@ -63,14 +65,16 @@ class SiteFilesMiddleware(Component):
                 status = 0
         crawl.archive(exchange_of(request), {"reason": "site-file"})
         self.dispatcher.in_transit.settle_robots(
-            fetch, status, response.body, redirect_target(response), asked_to_wait_s(response) or 0.0
+            fetch, status, response.body, redirect_target(response), asked_to_wait_s(response) or 0.0, challenge
         )
         raise FileTaken(f"{request.url} is a file of a site")
 
     async def _settle_sitemap(self, fetch: Fetch, request: Request, response: Response) -> Response:
-        """Settle a sitemap; redirects within the host and failures that may pass go on to LimitsMiddleware."""
+        """Settle a sitemap; redirects within the host, failures that may pass and challenges go on to the others."""
         redirect = canonicalize(redirect_target(response) or "")
-        if may_pass(response) or (redirect is not None and redirect.host == fetch.host.name):
+        if may_pass(response) or challenge_of(response.status, response.headers, response.body):
+            return response
+        if redirect is not None and redirect.host == fetch.host.name:
             return response
         detail = f"HTTP {response.status}"
         reason = Reason.SITEMAP

@@ -50,6 +50,9 @@ _CAUSES = {
     Reason.BAD_QUALITY: "pages with too little or poor text: look at some with 'scrapy inspect JOBDIR url URL' before "
     "the thresholds of quality are made milder",
     Reason.HTTP_ERROR: "error answers: many may come from old seeds or from hosts that shut crawlers out",
+    Reason.HOST_REFUSED: "URLs of hosts that refuse this crawl: the list under 'Left alone' says what they answered",
+    Reason.CHALLENGED: "challenges in the place of pages: services at the edge of sites shut crawlers out; none is "
+    "solved here, but the owners of the sites can let you in",
     Reason.TIMEOUT: "requests without an answer in time: is the line overloaded?",
     Reason.DNS: "names that do not resolve: are the resolvers all right (SPIDERLING_NAMESERVERS)?",
     Reason.CONNECTION: "connections that were refused or broke off: is the line all right?",

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiderling.base.options import Options
-from spiderling.base.urls import HASH_BITS
+from spiderling.base.urls import HASH_BITS, canonicalize
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.soundness import noted
@@ -33,6 +33,19 @@ class Seed(NamedTuple):
     end: str = ""
     words: int = 0
     detail: str = ""
+
+
+class Refusal(NamedTuple):
+    """A host that refuses us (frontier/refusals.py), and its last answer that did."""
+
+    host: str
+    origin: str
+    file: str
+    """Path of a file of the site; '/': pages of it."""
+    answer: str
+    since: float
+    again: float
+    """When its robots.txt is tried again."""
 
 
 @dataclass(slots=True)
@@ -82,6 +95,7 @@ class Material:
     consents: list[tuple[str, int]]
     """(Statement on the use of their front page, number of origins that make it), the commonest first."""
     events: list[tuple[float, str]]
+    refusals: list[Refusal]
 
     def total(self, name: str) -> int:
         return self.counts.get(f"total/{name}", 0)
@@ -111,6 +125,7 @@ def material_of(crawl: Inspection, now: float | None = None) -> Material:
         seeds=_seeds(crawl),
         consents=[(row["says"], row["origins"]) for row in crawl.rows(said + " ORDER BY origins DESC LIMIT 50")],
         events=[(row["time"], row["what"]) for row in events],
+        refusals=_refusals(crawl),
     )
 
 
@@ -121,6 +136,20 @@ def _hosts(crawl: Inspection) -> Hosts:
         return Hosts()
     names, states, *columns = zip(*rows, strict=True)
     return Hosts(list(names), np.array(states), *(np.array(column, np.int64) for column in columns))
+
+
+def _refusals(crawl: Inspection) -> list[Refusal]:
+    again = "SELECT name, expires FROM host JOIN robots ON origin = name WHERE state = 'refused'"
+    until = {row["name"]: row["expires"] for row in crawl.rows(again)}
+    said = "SELECT origin, file, answer, last FROM consent WHERE says LIKE 'refuses%' ORDER BY last"
+    found = {}
+    for row in crawl.rows(said):
+        target = canonicalize(row["origin"])
+        if target is not None and target.host in until:
+            found[target.host] = Refusal(
+                target.host, row["origin"], row["file"], row["answer"], row["last"], until[target.host]
+            )
+    return [found[name] for name in sorted(found)]
 
 
 def _history(crawl: Inspection) -> list[HistoryRow]:

@@ -23,7 +23,7 @@ def report(material: Material) -> str:
             ("Over time", [*charts.over_time(material), tables.history(material)]),
             ("Words", [tables.by_language(material), tables.by_tld(material), tables.by_distance(material)]),
             ("Ends", [tables.ends(material), tables.mentions(material)]),
-            ("Left alone", [tables.left_alone(material)]),
+            ("Left alone", [tables.left_alone(material), tables.refusing(material)]),
             ("Seeds", [tables.seeds_by_end(material), tables.seeds(material)]),
             (
                 "Documents",

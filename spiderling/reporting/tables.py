@@ -246,14 +246,28 @@ def notable_hosts(material: Material) -> list[Table]:
 def left_alone(material: Material) -> Table:
     """The hosts that the crawl has decided to leave alone, the costliest first."""
     hosts = material.hosts
-    closed = np.flatnonzero(np.isin(hosts.states, ["retired", "spent", "blocked", "forbidden", "mirror"]))
+    closed = np.flatnonzero(np.isin(hosts.states, ["retired", "spent", "blocked", "forbidden", "mirror", "refused"]))
     order = closed[np.argsort(-hosts.downloaded_bytes[closed], kind="stable")]
     return hosts_table(
         material,
         f"Hosts left alone: {len(closed):,}",
         order,
         "retired: its yield rate fell below t(n); spent: its budget; blocked: by you; forbidden: it asks for too long "
-        "a delay; mirror: shows the pages of another. 'reopen' in control.yaml lets one go on.",
+        "a delay; mirror: shows the pages of another; refused: see below. 'reopen' in control.yaml lets one go on.",
+    )
+
+
+def refusing(material: Material) -> Table:
+    """The hosts that refuse us now, and what they answered."""
+    return Table(
+        f"Hosts that refuse: {len(material.refusals):,}",
+        ("host", "asked for", "answer", "on", "robots.txt is tried again"),
+        [
+            (said.host, said.origin + said.file, said.answer, utc(said.since), utc(said.again))
+            for said in material.refusals
+        ],
+        "They shut this crawl out (docs/opt-outs.md). If you think that they would allow it, write to them: say who "
+        "you are, what the corpus is for, and the User-Agent that they would have to let in.",
     )
 
 

@@ -29,7 +29,7 @@ ALONE = Options(optouts="tdm-file=ignore,ai-txt=ignore")
         (200, RobotsVerdict.FORBIDDEN),
         (206, RobotsVerdict.FORBIDDEN),
         (302, RobotsVerdict.ALLOWED),
-        (401, RobotsVerdict.ALLOWED),
+        (400, RobotsVerdict.ALLOWED),
         (404, RobotsVerdict.ALLOWED),
         (410, RobotsVerdict.ALLOWED),
         (429, RobotsVerdict.PAUSED),

@@ -18,6 +18,7 @@ from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.storage.memory import MemoryStore
+from spiderling.frontier.storage.protocol import ConsentRow
 
 DAY_S = 86400.0
 _ROUNDING_S = 1e-6
@@ -295,6 +296,11 @@ class VirtualCrawl:
     @property
     def mentions(self) -> dict[Reason, int]:
         return {reason: number for reason, number in self.frontier.ledger.refused_links.items() if number}
+
+    def consents(self) -> list[ConsentRow]:
+        """The consent ledger, after a checkpoint."""
+        self.commit()
+        return self._store.consents()
 
     def fetched(self, of: str = "") -> list[str]:
         """The pages asked for in order, robots.txt left out; those of the host *of*."""

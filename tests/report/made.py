@@ -30,4 +30,4 @@ def material(hosts: Hosts | None = None, history: tuple = (), counts: dict | Non
         "total/kept_bytes": last.kept_bytes if last else int(hosts.kept_bytes.sum()),
     }
     chosen = Options(lang="cs", **options)
-    return Material("crawls/cs", "", chosen, "0.1.0", 2e9, 1.9e9, totals | (counts or {}), hosts, rows, [], [], [])
+    return Material("crawls/cs", "", chosen, "0.1.0", 2e9, 1.9e9, totals | (counts or {}), hosts, rows, [], [], [], [])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from spiderling.base.urls import CanonicalUrl, canonicalize, origins_of
 from spiderling.frontier.discovery.core import Core
 from spiderling.frontier.discovery.sitemaps import Sitemaps
-from spiderling.frontier.hosts.host import Host, RobotsRequest
+from spiderling.frontier.hosts.host import Host, HostState, RobotsRequest
 from spiderling.frontier.site_files import SiteFile
 
 MAX_REDIRECTS = 5
@@ -45,13 +45,14 @@ class RobotsRequests:
         location: str | None,
         now: float,
         retry_after_s: float = 0.0,
-    ) -> Host | None:
-        """Note an answer (status 0: none) or follow its redirect; returns the host if its Crawl-delay is too long."""
+        challenge: str = "",
+    ) -> tuple[Host, HostState] | None:
+        """Note an answer (status 0: none) or follow its redirect; returns a host to be closed, and with which state."""
         target = canonicalize(location) if location else None
         if target and request.redirects < MAX_REDIRECTS and self._url_states.scope.allows_port(target.port):
             self._follow(request, target, now)
             return None
-        return self._settle(request, status, body, now, retry_after_s)
+        return self._settle(request, status, body, now, retry_after_s, challenge)
 
     def fail(self, request: RobotsRequest, now: float) -> None:
         """*request* cannot be made: note that no answer came."""
@@ -75,21 +76,29 @@ class RobotsRequests:
         self._schedule.place(host, now)
 
     def _settle(
-        self, request: RobotsRequest, status: int, body: bytes, now: float, retry_after_s: float = 0.0
-    ) -> Host | None:
+        self,
+        request: RobotsRequest,
+        status: int,
+        body: bytes,
+        now: float,
+        retry_after_s: float = 0.0,
+        challenge: str = "",
+    ) -> tuple[Host, HostState] | None:
         if status:
-            self._robots.note_answer(request.origin, status, body, now, request.file, retry_after_s)
+            self._robots.note_answer(request.origin, status, body, now, request.file, retry_after_s, challenge)
         else:  # apart, since the answer may be what a former run stopped at
             self._robots.note_failure(request.origin, now, request.file)
         host = self._awaited.pop(request.origin, None)
         if host is None or host.is_closed:
             return None
+        if request.file is SiteFile.ROBOTS and self._robots.refuses(request.origin):
+            return host, HostState.REFUSED
         if request.file is SiteFile.ROBOTS:
             self._sitemaps.put_named(host, self._robots.sitemaps(request.origin), now)
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         host.postpone(host.last_start + self._schedule.intervals.of(host))
         self._url_states.hosts.changed.add(host)
         if host.crawl_delay_s > self._max_delay_s and not host.pinned:
-            return host
+            return host, HostState.FORBIDDEN
         self._schedule.place(host, now)
         return None

@@ -34,6 +34,7 @@ class HostState(Enum):
     BLOCKED = "blocked"
     FORBIDDEN = "forbidden"
     MIRROR = "mirror"
+    REFUSED = "refused"
     EXHAUSTED = "exhausted"
     SPENT = "spent"
 
@@ -44,6 +45,7 @@ CLOSED_STATES = {
     HostState.BLOCKED: Reason.HOST_BLOCKED,
     HostState.FORBIDDEN: Reason.CRAWL_DELAY,
     HostState.MIRROR: Reason.MIRROR,
+    HostState.REFUSED: Reason.HOST_REFUSED,
 }
 """States in which no URL of the host is handed out -> the Reason as which its URLs end."""
 _STATES = list(HostState)

@@ -1,14 +1,15 @@
 """The parser and the rules with the defects of the ``justext`` package (3.0.2), to compare them with it.
 
 html/parser.py and boilerplate/rules.py differ from the package in these points only: words
-between inline tags are not joined; invisible characters are dropped and text is in normal
-form; text behind the end of the root element counts; a short heading is judged by what
-follows it (the package's issue 45).
+between inline tags are not joined, nor those around a field of a form; names of pictures are
+no text; invisible characters are dropped and text is in normal form; text behind the end of
+the root element counts; a short heading is judged by what follows it (the package's issue 45).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from unittest import mock
 
 from spiderling.text.boilerplate import rules
 from spiderling.text.html import parser, tags
@@ -19,9 +20,18 @@ if TYPE_CHECKING:
     from spiderling.text.html.blocks import Block
 
 
+_KINDS = {
+    **{tag: tags.DEAD for tag, kind in tags.KINDS.items() if kind == tags.FIELD},
+    "title": tags.HEAD + tags.INLINE,
+    "desc": tags.INLINE,
+}
+"""What the package takes tags for, where it differs."""
+
+
 def parse(page: str) -> list[Block]:
     """The package's paragraphs, white space as in `parser.parse`."""
-    return parser.parse(page, _Builder()).blocks
+    with mock.patch.dict(tags.KINDS, _KINDS):
+        return parser.parse(page, _Builder()).blocks
 
 
 def classify(blocks: list[Block], stoplist: Collection[str], given: rules.Rules) -> list[str]:

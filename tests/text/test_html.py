@@ -33,6 +33,12 @@ def texts(html: str) -> list[str]:
         ("<p>in rc<i>X</i>.d und Histogram<wbr>Scale", ["in rcX.d und HistogramScale"]),
         ("<p><span hidden>the box</span><span hidden>can be</span>", ["the box can be"]),
         ("one<section>two</section><section>three</section>", ["one two three"]),
+        # a browser glues what is inline, and shows the rest apart
+        ("<p>1<span>2</span><b>3</b><wbr>4<sup>5</sup><script>no</script>6", ["123456"]),
+        ("<p>1<img>2<input>3<button>no</button>4<video></video>5", ["1 2 3 4 5"]),
+        ("1<address>2</address><details><summary>3</summary>4</details>5<hr>6", ["1 2 3 4 5 6"]),
+        ("<p>one<svg><title>no</title><desc>no</desc><text>two</text></svg>three", ["one two three"]),
+        ("one<title>no</title><p>two", ["one", "two"]),
         ("<p>one<br>two</p>", ["one two"]),
         ("<p>one<br> <br>two</p>", ["one", "two"]),
         ("<p>one<br><b>x</b><br>two</p>", ["one x two"]),
@@ -129,6 +135,7 @@ def test_head():
         ("<text><html><head><title>Right</title><style>p{}</style></head><p>x<script>var x</script>", "Right"),
         ("<p>text</p><svg><title>a picture</title></svg><script>var x</script>", ""),
         ("<title>One</title><title>Two</title>", "One"),
+        ("<body><title>One</title>text", "One"),
     ],
 )
 def test_title(html, title):

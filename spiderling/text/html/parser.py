@@ -24,6 +24,7 @@ from spiderling.text.html.tags import (
     BREAK,
     DEAD,
     EDGE,
+    FIELD,
     HEAD,
     HEADING,
     INLINE,
@@ -140,7 +141,9 @@ class Builder:
             self._open(tag, kind, attributes)
 
     def _open(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
-        if kind == DEAD:
+        if kind >= DEAD:
+            if kind == FIELD:
+                self._tokens += APART
             self.ignore(tag)
             return
         if tag in ZONED:

@@ -4,8 +4,9 @@
 a line: ``html`` (the page's bytes, one character a byte), and ``gold`` (its text) or ``with`` and ``without`` (lists of
 stretches that belong to its text, and that do not); optionally ``host`` or ``url``, ``set`` and ``lang``.
 
-A block is labelled as text if the page's text holds half of its word trigrams.  The score is F1 of the bags of words (a
-CJK or Thai character is a word), as in comparisons of text extractors; for a page with stretches, F1 of the stretches.
+A block is labelled as text if the page's text holds half of its word trigrams, and no other block has them.  The score
+is F1 of the bags of words (a CJK or Thai character is a word), as in comparisons of text extractors; for a page with
+stretches, F1 of the stretches.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -38,6 +39,8 @@ _GRAM = 3
 """Words of a run for labels; chosen."""
 _LABEL_SHARE = 0.5
 """Share of a block's runs that the page's text must hold; chosen."""
+_LONG = 10
+"""Words of a block that shows where the text stands; chosen: a title has fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +126,28 @@ def words_of(text: str) -> list[str]:
 
 
 def labels(texts: Sequence[str], page: MarkedPage) -> list[bool]:
-    """For each of the blocks' *texts*, whether it belongs to the page's text; requires ``page.text``."""
+    """For each of the blocks' *texts*, whether it belongs to the page's text; requires ``page.text``.
+
+    What the text holds once belongs to one block: the first long one, else the short one nearest to long ones.  So
+    neither a title in a menu is text, nor a teaser that repeats the beginning.
+    """
     assert page.text is not None
     gold = words_of(page.text)
-    known = {size: set(_grams(gold, size)) for size in (2, _GRAM)}
-    return [_is_known(words_of(text), known) for text in texts]
+    left = {size: Counter(_grams(gold, size)) for size in (2, _GRAM)}
+    words = [words_of(text) for text in texts]
+    known = [place for place, one in enumerate(words) if _is_known(one, left)]
+    long = [place for place in known if len(words[place]) >= _LONG]
+
+    def away(place: int) -> int:
+        return min((abs(place - other) for other in long), default=0)
+
+    found = [False] * len(words)
+    for place in (*long, *sorted({*known}.difference(long), key=lambda place: (away(place), place))):
+        found[place] = _is_known(words[place], left)
+        if found[place]:
+            for size, counts in left.items():
+                counts.subtract(_grams(words[place], size))
+    return found
 
 
 def score(chosen: Iterable[str], page: MarkedPage) -> tuple[float, float, float]:
@@ -152,8 +172,8 @@ def _grams(words: Sequence[str], size: int) -> Iterable[tuple[str, ...]]:
     return zip(*(words[start:] for start in range(size)), strict=False)
 
 
-def _is_known(words: Sequence[str], known: dict[int, set[tuple[str, ...]]]) -> bool:
-    """Whether enough runs of *words* are in *known* (size -> runs).  A single word is not; two make one run."""
+def _is_known(words: Sequence[str], left: Mapping[int, Counter[tuple[str, ...]]]) -> bool:
+    """Whether enough runs of *words* are *left* (size -> runs).  A single word is not; two make one run."""
     size = min(_GRAM, len(words))
-    grams = list(_grams(words, size))
-    return size > 1 and sum(gram in known[size] for gram in grams) >= _LABEL_SHARE * len(grams)
+    grams = Counter(_grams(words, size))
+    return size > 1 and (grams & left[size]).total() >= _LABEL_SHARE * grams.total()

@@ -183,6 +183,11 @@ def test_labels_and_scores():
     assert labels(["One two three", "three four", "six", "four seven", "one two eight nine ten"], page) == [
         True, True, False, False, False,
     ]  # fmt: skip
+    # what the text holds once is text once: where the long blocks are
+    long = MarkedPage("", f"a short title\n{CZECH}\n{CZECH}", host="h")
+    assert labels(["a short title", "x", "x", CZECH, "a short title", "x", CZECH, CZECH], long) == [
+        False, False, False, True, True, False, True, False,
+    ]  # fmt: skip
     assert f1([score(["one two three"], page)]) == pytest.approx(2 * 3 / (3 + 6))
     stretches = MarkedPage("", None, ("one", "two"), ("menu",))
     assert score(["one menu"], stretches) == (1, 2, 2)

@@ -180,7 +180,7 @@ def disagreeing(texts: list[list[str]], found: list[Shingles]) -> float:
         path.write_text("".join(rendered({}, [(text, "") for text in one]) for one in texts), "utf-8")
         corpus = corpus_of([str(path)])
         run = Deduplication(corpus, Rule(mark=True), Path(directory, "work"), 2_000_000_000)
-        run.judge(lambda entries, *_: iter(entries))
+        run.judge()
         marked = run.without_duplicates(stored_documents(corpus.sources[0]))
         ours = [[detail.get("dup") == "1" for detail in parsed(document).details] for document in marked]
         run.close()

@@ -1,12 +1,10 @@
-"""Output for people: text that is safe for a terminal, tables, guesses at mistyped names, a progress line."""
+"""Output for people: text that is safe for a terminal, tables, guesses at mistyped names."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
-
-_T = TypeVar("_T")
+from typing import Any
 
 _LIKENESS = 0.6
 """Share of letters in common, as difflib counts it, from which a name may have been meant (difflib's own default)."""
@@ -85,15 +83,3 @@ def hint(name: str, known: Iterable[str], likeness: float = _LIKENESS) -> str:
     """
     near = nearest(name, known, likeness=likeness)
     return "".join([*(f"did you mean {meant}? " for meant in near), f"known are {', '.join(known)}."])
-
-
-def with_progress(entries: Iterable[_T], unit: str, total: int = 0, every_s: float = 1.0) -> Iterator[_T]:
-    """Yield *entries*; a line on standard error, if that is a terminal, says how many *unit* came.
-
-    *total* is their number, 0 if unknown.  The line is removed at the end.
-    """
-    from tqdm import tqdm  # takes longer to load than most commands run, and most need none
-
-    yield from tqdm(
-        entries, total=total or None, unit=f" {unit}", disable=None, leave=False, mininterval=every_s, smoothing=0
-    )

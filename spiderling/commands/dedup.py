@@ -12,7 +12,7 @@ from scrapy.exceptions import UsageError
 
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import parse_size
-from spiderling.base.printing import with_progress
+from spiderling.base.progress import with_progress
 from spiderling.engine.command import SpiderlingCommand, option
 
 
@@ -60,7 +60,7 @@ class Command(SpiderlingCommand):
         plan = Plan(out, format_of(out.name))
         work = Path(opts.temp or out.parent) / f"{out.name}.work"
         with closing(Deduplication(corpus, rule, work, parse_size(opts.memory))) as run:
-            totals = run.judge(with_progress)
+            totals = run.judge()
             documents = run.without_duplicates(with_progress(corpus.stored(), "documents written", totals.documents))
             kept = export(corpus, documents, plan, {"dedup": rule._asdict() | totals._asdict()}).kept
         shutil.rmtree(work)

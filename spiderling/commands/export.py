@@ -14,7 +14,7 @@ from scrapy.exceptions import UsageError
 from spiderling.base.errors import DamageError
 from spiderling.base.lists import DropList, read_list
 from spiderling.base.option_values import parse_size
-from spiderling.base.printing import with_progress
+from spiderling.base.progress import with_progress
 from spiderling.engine.command import SpiderlingCommand, option
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from spiderling.base.errors import BadInput
 from spiderling.base.extras import require
 from spiderling.base.options import Options
+from spiderling.base.progress import Meter
 from spiderling.engine.command import SpiderlingCommand, named_values, option
 from spiderling.engine.exit_codes import INTERRUPTED
 
@@ -129,12 +130,11 @@ def _outputs(opts: argparse.Namespace) -> Sequence[tuple[Path, Callable[[Path, S
 
 
 def _simulated(tasks: list[Task], terms: Terms, jobs: int) -> Iterator[Run]:
-    """The runs as they end, with a progress bar where somebody looks."""
-    from tqdm import tqdm
-
+    """The runs as they end."""
     from spiderling.simulation.comparison import compare
 
-    with closing(tqdm(unit=" pages", disable=None, file=sys.stderr, smoothing=0.1)) as bar:
-        for number, run in enumerate(compare(tasks, terms, min(jobs, len(tasks)), bar.update), 1):
-            bar.set_description(f"{number} of {len(tasks)} crawls")
+    with closing(Meter("pages")) as meter:
+        meter.describe(f"0 of {len(tasks)} crawls")
+        for number, run in enumerate(compare(tasks, terms, min(jobs, len(tasks)), meter.add), 1):
+            meter.describe(f"{number} of {len(tasks)} crawls")
             yield run

@@ -16,18 +16,19 @@ goes on.  The SQL of 1 and 2 is not specific to DuckDB, and the ranges of 2 are 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.extras import require
+from spiderling.base.progress import with_progress
 from spiderling.corpus.reader import Document, StoredDocument, parsed
 from spiderling.export.sources import Corpus
 from spiderling.text.prevertical import rendered, written
@@ -35,8 +36,6 @@ from spiderling.text.shingles import WINDOW, shingles
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-Progress: TypeAlias = Callable[[Iterable[Any], str, int], Iterator[Any]]
 
 MIN_MEMORY_BYTES = 1_000_000_000
 """Least memory of a run (chosen)."""
@@ -158,12 +157,12 @@ class Deduplication:
             wait([running])
             raise
 
-    def judge(self, progress: Progress) -> Totals:
+    def judge(self) -> Totals:
         """Steps 1 to 3, as far as they are not done.  Raises StorageError and BadInput."""
         with _told(self._work):
-            self._collect(progress)
-            self._number(progress)
-            self._decide(progress)
+            self._collect()
+            self._number()
+            self._decide()
             return self._totals()
 
     def _totals(self) -> Totals:
@@ -192,12 +191,12 @@ class Deduplication:
 
     # -- step 1
 
-    def _collect(self, progress: Progress) -> None:
+    def _collect(self) -> None:
         """Collect the shingles, sorted within each chunk so that a range of hashes stands in few places."""
         if self._is_done("collected"):
             return
         documents, first, *_ = self._totals()
-        texts = progress(self._corpus.stored(), "documents read", self._corpus.documents)
+        texts = with_progress(self._corpus.stored(), "documents read", self._corpus.documents)
         for number, hashes, sizes in _chunks(islice(texts, documents, None), self._rule):
             documents += number
             units = np.arange(first, first + len(sizes))
@@ -213,12 +212,12 @@ class Deduplication:
 
     # -- step 2
 
-    def _number(self, progress: Progress) -> None:
+    def _number(self) -> None:
         """Number the shingles that stand in several units."""
         total = self._one("SELECT count(*) FROM shingle")[0]
         ranges = 1 + total * BYTES_PER_SHINGLE // self._sql_bytes
         done = {row[0] for row in self._execute("SELECT number FROM step WHERE name = 'range'").fetchall()}
-        for number in progress(range(ranges), "ranges of hashes", ranges):
+        for number in with_progress(range(ranges), "ranges of hashes", ranges):
             if number not in done:
                 low = _HASHES * number // ranges
                 high = _HASHES * (number + 1) // ranges - 1
@@ -228,7 +227,7 @@ class Deduplication:
 
     # -- step 3
 
-    def _decide(self, progress: Progress) -> None:
+    def _decide(self) -> None:
         """Judge the units in the order of the corpus."""
         if self._is_done("decided"):
             return
@@ -237,7 +236,7 @@ class Deduplication:
         parts = 1 + rows // RANGE_ROWS
         seen = self._flags(shared)
         with self._committed("decided"):
-            for part in progress(range(parts), "parts of the corpus judged", parts):
+            for part in with_progress(range(parts), "parts of the corpus judged", parts):
                 low = units * part // parts
                 high = units * (part + 1) // parts - 1
                 found = self._execute(_POSTINGS, low, high, low, high).fetchnumpy()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import xxhash
 
-from spiderling.base.printing import with_progress
+from spiderling.base.progress import with_progress
 from spiderling.corpus.reader import StoredDocument, parsed
 from spiderling.text.prevertical import rendered
 from spiderling.text.sentences import sentences

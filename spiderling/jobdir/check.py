@@ -12,12 +12,14 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
+from typing import TypeVar
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
 from spiderling.base.errors import SpiderlingError, StorageError
+from spiderling.base.progress import Meter, with_progress
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS
 from spiderling.corpus import reader
@@ -44,6 +46,8 @@ from spiderling.frontier.storage.state_file import damaged_log
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.jobdir.card import changed_files
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under
+
+_T = TypeVar("_T")
 
 _MOST_NAMED = 5
 _ID = re.compile("[0-9a-f]{16}")
@@ -168,6 +172,7 @@ def _corpus(crawl: Inspection, compared: list[str]) -> Iterator[str]:
         for frame in reader.frames(segment.path, segment.length):
             for document in reader.documents(frame.split("\n")):
                 number += 1
+                meter.add()
                 text = "\n".join(document.paragraphs).encode()
                 digest = xxhash.xxh3_128_digest(text)
                 key = document.attributes.get("id", "")
@@ -178,7 +183,8 @@ def _corpus(crawl: Inspection, compared: list[str]) -> Iterator[str]:
         return number
 
     segments = crawl.segments("corpus")
-    yield from _miscounted(segments, "documents", count)
+    with closing(Meter("documents of the corpus", crawl.counts["total/documents"])) as meter:
+        yield from _miscounted(segments, "documents", count)
     twice = sum(number > 1 for number in seen.values())
     if twice:
         yield f"{twice} documents stand in the corpus more than once"
@@ -219,13 +225,19 @@ def _card(crawl: Inspection, compared: list[str]) -> Iterator[str]:
 def _beside(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     """Every other segment can be read to its recorded length, and holds as many entries as were written."""
     counts: dict[str, Callable[[Segment], int]] = {
-        "links": lambda segment: sum(1 for _ in read_links(segment.path, segment.length)),
-        "warc": lambda segment: sum(record.is_capture for record in records(segment.path, segment.length)),
+        "links": lambda segment: sum(1 for _ in _shown(read_links(segment.path, segment.length), segment)),
+        "warc": lambda segment: sum(
+            record.is_capture for record in _shown(records(segment.path, segment.length), segment)
+        ),
     }
     for kind, count in counts.items():
         segments = crawl.segments(kind)
         compared.append(f"{kind}: {len(segments):,} files, {sum(segment.entries for segment in segments):,} entries")
         yield from _miscounted(segments, "entries", count)
+
+
+def _shown(entries: Iterable[_T], segment: Segment) -> Iterator[_T]:
+    return with_progress(entries, f"entries of {segment.path.name}", segment.entries)
 
 
 # -- the rows of the state
@@ -251,9 +263,12 @@ def damaged_rows(connection: sqlite3.Connection, schema: int) -> Iterator[str]:
 
 
 def _structure(connection: sqlite3.Connection) -> Iterator[str]:
-    for row in connection.execute("PRAGMA integrity_check"):
-        if row[0] != "ok":
-            yield f"the state's file is damaged: {row[0]}"
+    with closing(Meter("million steps of SQLite's own check")) as meter:
+        if meter.is_shown:
+            connection.set_progress_handler(meter.add, 1_000_000)
+        found = connection.execute("PRAGMA integrity_check").fetchall()
+        connection.set_progress_handler(None, 0)
+    yield from (f"the state's file is damaged: {row[0]}" for row in found if row[0] != "ok")
 
 
 def _schema(connection: sqlite3.Connection) -> Iterator[str]:
@@ -285,7 +300,7 @@ def _table(connection: sqlite3.Connection, name: str, rows: Iterator[CheckedRow]
     is_keyed = table is None or table.keys > 0
     so_far = Written()
     changed = []
-    for values, is_whole, so_far in rows:
+    for values, is_whole, so_far in with_progress(rows, f"rows of the table {name}", written.rows):
         if not is_whole:
             has_name = is_keyed or (table is not None and table.is_numbered)
             changed.append(str(values[0]) if has_name else f"number {so_far.rows}")

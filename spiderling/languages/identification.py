@@ -10,7 +10,7 @@ import numpy as np
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
-from spiderling.base.printing import with_progress
+from spiderling.base.progress import with_progress
 from spiderling.text import LanguageModels, TextOptions, process
 from spiderling.text.encoding.detect import decode
 from spiderling.text.language.models import Guesses

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiderling.base.options import Options
+from spiderling.base.progress import with_progress
 from spiderling.base.urls import HASH_BITS, canonicalize
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.storage.history import HistoryRow
@@ -131,7 +132,8 @@ def material_of(crawl: Inspection, now: float | None = None) -> Material:
 
 def _hosts(crawl: Inspection) -> Hosts:
     query = f"SELECT name, state, {', '.join(_HOST_COLUMNS)} FROM host"
-    rows = crawl.connection.execute(query).fetchall()
+    number = crawl.rows("SELECT count(*) AS number FROM host")[0]["number"]
+    rows = [*with_progress(crawl.connection.execute(query), "hosts", number)]
     if not rows:
         return Hosts()
     names, states, *columns = zip(*rows, strict=True)
@@ -165,7 +167,8 @@ def _seeds(crawl: Inspection) -> list[Seed]:
     keys = np.array(sorted(_seed_keys(crawl)), np.int64)
     hosts = {row["id"]: row for row in crawl.rows("SELECT id, name, state, words FROM host WHERE distance = 0")}
     ended: dict[int, Seed] = {}
-    for packed, ends in crawl.connection.execute("SELECT keys, ends FROM ended ORDER BY batch"):
+    batches = crawl.connection.execute("SELECT keys, ends FROM ended ORDER BY batch")
+    for packed, ends in with_progress(batches, "batches of ends"):
         if not np.isin(np.frombuffer(packed, np.int64), keys).any():
             continue
         for end in unpack_ends(packed, ends):
@@ -185,7 +188,8 @@ def _seed(hosts: dict[int, dict[str, Any]], key: int) -> Seed:
 
 def _seed_keys(crawl: Inspection) -> set[int]:
     found: set[int] = set()
-    for keys, pages in crawl.connection.execute("SELECT keys, pages FROM found"):
+    batches = crawl.connection.execute("SELECT keys, pages FROM found")
+    for keys, pages in with_progress(batches, "batches of findings"):
         runs = unpack_keys(pages)
         if 0 in runs[::2]:
             found_on = np.repeat(runs[::2], runs[1::2])

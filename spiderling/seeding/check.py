@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from scrapy import Request, signals
 from scrapy.settings import Settings
-from tqdm import tqdm
 
 from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.progress import Meter
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.asked_spider import AskedSpider, run_spider
@@ -65,7 +65,7 @@ class CheckSpider(AskedSpider, SpiderlingSpider):
         super().__init__(**arguments)
         self._urls = urls
         self._results = results
-        self._bar = tqdm(total=len(urls), unit=" seeds", disable=None)
+        self._meter = Meter("seeds", len(urls))
 
     async def start(self) -> AsyncIterator[Any]:
         self.crawler.signals.connect(self.note, signals.item_scraped)
@@ -84,10 +84,10 @@ class CheckSpider(AskedSpider, SpiderlingSpider):
         result = {"seed": item.response.meta.get(_SEED), "why": why, "bytes": size, "kept": kept}
         with self._results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")
-        self._bar.update()
+        self._meter.add()
 
     def closed(self, reason: str) -> None:
-        self._bar.close()
+        self._meter.close()
         super().closed(reason)
 
     def note_crawl(self, crawl: Crawl, reason: str) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from scrapy.http import Request, Response
-from tqdm import tqdm
 
 from spiderling.base.errors import BadInput
+from spiderling.base.progress import Meter
 
 Found: TypeAlias = "str | Request"
 """A URL that may be a seed, or a request that leads to more."""
@@ -42,11 +43,11 @@ def lines_of(path: Path) -> Iterator[bytes]:
     Raises BadInput where it cannot be read any further.
     """
     try:
-        with path.open("rb") as raw, tqdm(total=path.stat().st_size, unit="B", unit_scale=True, disable=None) as bar:
+        with path.open("rb") as raw, closing(Meter("bytes", path.stat().st_size, in_bytes=True)) as meter:
             is_packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             for line in gzip.GzipFile(fileobj=raw) if is_packed else raw:
-                bar.update(raw.tell() - bar.n)
+                meter.add(raw.tell() - meter.done)
                 yield line
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or "it is not whole"

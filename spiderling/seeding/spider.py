@@ -10,9 +10,9 @@ from typing import Any
 
 from scrapy.http import Request, Response
 from scrapy.settings import SETTINGS_PRIORITIES, Settings
-from tqdm import tqdm
 
 from spiderling.base.errors import NetworkAway, SpiderlingError
+from spiderling.base.progress import Meter
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.asked_spider import AskedSpider, run_spider
@@ -44,7 +44,7 @@ class SeedSpider(AskedSpider, SpiderlingSpider):
         """How requests ended that gave no answer."""
         self.is_whole = False
         """Whether nothing is left to be asked."""
-        self._bar = tqdm(unit=" seeds", disable=None)
+        self._meter = Meter("seeds")
 
     async def start(self) -> AsyncIterator[Any]:
         asked = list(self.source.requests())
@@ -68,14 +68,14 @@ class SeedSpider(AskedSpider, SpiderlingSpider):
                 if isinstance(found, Request):
                     yield self._asked(found)
                 elif self.output.add(found):
-                    self._bar.update()
+                    self._meter.add()
         except SpiderlingError as error:
             assert response.request is not None
             yield self._asked(response.request.replace(dont_filter=True))  # again, when the command is repeated
             crawl_of(self.crawler).fail(error)
 
     def closed(self, reason: str) -> None:
-        self._bar.close()
+        self._meter.close()
         super().closed(reason)
 
     def note_crawl(self, crawl: Crawl, reason: str) -> None:

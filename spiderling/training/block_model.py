@@ -9,6 +9,7 @@ from pathlib import Path
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
+from spiderling.base.progress import with_progress
 from spiderling.training import boilerplate_fit
 from spiderling.training.marked_pages import read
 
@@ -20,7 +21,7 @@ GOOD_HOSTS = 200
 
 def make_block_model(paths: Sequence[Path], out: Path) -> str:
     """Fit a boilerplate model to marked pages and write it to the file *out*; returns the report.  Raises BadInput."""
-    every = boilerplate_fit.samples(page for page, _ in read(paths))
+    every = boilerplate_fit.samples(page for page, _ in with_progress(read(paths), "pages"))
     whole = [sample for sample in every if sample.truth is not None]
     hosts = {sample.page.host for sample in whole}
     if len(hosts) < MIN_HOSTS:

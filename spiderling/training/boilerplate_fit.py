@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spiderling.base.progress import with_progress
 from spiderling.text.boilerplate.context import context
 from spiderling.text.boilerplate.features import Array, declared_by, features
 from spiderling.text.boilerplate.model import BlockModel, Network, logistic
@@ -229,7 +230,7 @@ def _descend(rows: Array, truth: Array, weights: Array, epochs: int, seed: int) 
     batch = min(_BATCH, len(rows))
     steps = epochs * (len(rows) // batch)
     order = np.zeros(0, np.intp)
-    for step in range(1, steps + 1):
+    for step in with_progress(range(1, steps + 1), "steps of a network's fit", steps):
         if len(order) < batch:
             order = random.permutation(len(rows))
         now = order[:batch]

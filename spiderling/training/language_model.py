@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import xxhash
 
 from spiderling.base.errors import BadInput
+from spiderling.base.progress import Meter
 from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, LanguageInfo, available
 from spiderling.languages.model_data import save
 from spiderling.languages.model_files import DESCRIPTION
@@ -64,6 +66,12 @@ class Wanted:
 
 def make_model(wanted: Wanted) -> str:
     """Train, check and write the model ``out/code``; returns the report.  Raises BadInput."""
+    with closing(Meter("steps", 4)) as meter:
+        return _made(wanted, meter)
+
+
+def _made(wanted: Wanted, meter: Meter) -> str:
+    meter.describe("reading")
     own = [str(wanted.out)] if (wanted.out / wanted.code / DESCRIPTION).exists() else []
     known = available(":".join([*own, wanted.dirs]))
     _check(wanted, known)
@@ -76,12 +84,16 @@ def make_model(wanted: Wanted) -> str:
             f"{', '.join(map(str, wanted.paths))}: {size} bytes in {len(lines)} different lines are too little for a "
             f"model; give at least {MIN_BYTES} bytes (better {GOOD_BYTES}) in {_MIN_LINES} lines."
         )
+    meter.step("looking for lines in other languages")
     foreign = _foreign(wanted, lines, known)
+    meter.step("counting")
     model = extended(old.model(), lines) if wanted.add and old else train(wanted.code, lines)
     description = _description(wanted, old, texts, model)
     written = save(wanted.out / wanted.code, description, model)
+    meter.step("checking on held-out lines")
     rivals = [known[code].model() for code in description["neighbours"] or known if code in known]
     check = held_out_check(wanted.code, lines, rivals)
+    meter.step("done")
     report = [
         f"Model of {model.code} from {size / 1000:.0f} kB of text{' more' if wanted.add else ''}, "
         f"written to {wanted.out / wanted.code} ({written / 1000:.0f} kB).",

@@ -61,15 +61,11 @@ def written_to(path: Path, texts: list[list[str]]) -> Corpus:
     return Corpus([Source(path)], [])
 
 
-def quiet(entries, unit="", total=0):
-    return iter(entries)
-
-
 def decided(corpus: Corpus, work: Path, rule: Rule) -> list[list[bool]]:
     """Which paragraphs a run marks."""
     run = Deduplication(corpus, rule._replace(mark=True), work, GB)
     try:
-        totals = run.judge(quiet)
+        totals = run.judge()
         found = list(run.without_duplicates(corpus.stored()))
     finally:
         run.close()
@@ -151,7 +147,7 @@ def test_what_was_left_out_proves_nothing_and_the_first_occurrence_stays(tmp_pat
     assert json.loads((tmp_path / "out.prevert.gz.json").read_text())["dedup"]["duplicates"] == 3
     assert [path.name for path in temp.iterdir()] == ["mine"], "only what the run made itself is removed"
     work = Deduplication(corpus_of([str(out)]), Rule(), tmp_path / "again", GB)
-    assert work.judge(quiet).duplicates == 0, "a second run finds nothing more"
+    assert work.judge().duplicates == 0, "a second run finds nothing more"
     work.close()
 
 
@@ -255,8 +251,8 @@ def test_ctrl_c_does_not_wait_for_a_long_query(tmp_path, monkeypatch):
     timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        run.judge(quiet)
-    assert run.judge(quiet).duplicates == 3, "the connection can be used as before"
+        run.judge()
+    assert run.judge().duplicates == 3, "the connection can be used as before"
     run.close()
 
 

@@ -1,20 +1,20 @@
-"""Commands that take long show on a terminal how far they are, and nothing elsewhere."""
+"""Commands that take long show on a terminal how far they are, once a minute in a log, and nothing in a pipe."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
 import struct
-import subprocess
-import sys
 import termios
 import threading
+from pathlib import Path
 
 import pytest
-from conftest import DEADLINE_S, ROOT, document
+from conftest import DEADLINE_S, ROOT, document, paragraphs, scrapy, start_scrapy
 
 from spiderling.text.prevertical import rendered
 from tests.archives.made_warcs import FORMS, record
@@ -35,9 +35,9 @@ def on_terminal(*arguments: str) -> str:
 
     reader = threading.Thread(target=read)
     reader.start()
-    command = [sys.executable, "-m", "scrapy", *arguments]
-    subprocess.run(command, cwd=ROOT, stdout=theirs, stderr=theirs, timeout=DEADLINE_S, check=True)
-    os.close(theirs)
+    with os.fdopen(theirs, "wb") as terminal, open(os.devnull, "rb") as nothing:
+        streams = (nothing, terminal, terminal)
+        assert start_scrapy(arguments, ROOT, os.environ, streams).wait(DEADLINE_S) == 0
     reader.join(DEADLINE_S)
     os.close(ours)
     return b"".join(shown).decode()
@@ -50,20 +50,54 @@ def corpus(tmp_path):
     return path
 
 
-@pytest.mark.parametrize(
-    ("command", "bars"),
-    [
-        (
-            ["export", "c.prevert", "-o", "out.txt", "--shuffle", "sentences"],
-            [" documents [", "0/50 [", "sentences/s]"],
-        ),
-        (["identify", "c.prevert", "--among", "cs,sk"], ["x 200 paragraphs/s]"]),
-    ],
-    ids=["export", "identify"],
-)
-def test_a_bar_says_how_far_a_command_is(corpus, tmp_path, command, bars):
-    shown = on_terminal(*(str(tmp_path / part) if "." in part else part for part in command))
-    assert all(bar in shown for bar in bars), shown
+JOBDIR = ROOT / "tests" / "jobdirs" / "schema-5"
+WORDS = ["export", "c.prevert", "-o", "out.txt", "--shuffle", "sentences"]
+COMMANDS = {
+    "export": (WORDS, [" documents", "0/50 [", "50/50 [", " sentences"]),
+    "identify": (["identify", "c.prevert", "--among", "cs,sk"], ["x 200 paragraphs"]),
+    "dedup": (["dedup", "c.prevert", "-o", "new.prevert"], [" documents read", " ranges of hashes", "50/50 ["]),
+    "simulate": (["simulate", "bfs", "--pages", "500", "--jobs", "1"], ["1 of 1 crawls: ", " pages"]),
+    "report": (["report", str(JOBDIR), "-o", "r.html"], [" hosts", " parts of the page"]),
+    "check": (["inspect", str(JOBDIR), "--check"], [" rows of the table host", " documents of the corpus"]),
+    "train": (["train", "xx", "text", "--out", "models", "--neighbours", "cs,sk"], ["counting: ", "done: ", " steps"]),
+}
+"""Name -> words of a command, and what its bars show."""
+
+
+def words_of(name: str, directory: Path) -> list[str]:
+    (directory / "text").write_text("".join(f"{paragraphs(n)[0]}\n" for n in range(60)))
+    files = {"c.prevert", "out.txt", "new.prevert", "r.html", "text", "models"}
+    return [str(directory / word) if word in files else word for word in COMMANDS[name][0]]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_bar_says_how_far_a_command_is(corpus, tmp_path, name):
+    shown = on_terminal(*words_of(name, tmp_path))
+    assert all(bar in shown for bar in COMMANDS[name][1]), shown
+
+
+@pytest.mark.parametrize("name", ["export", "train"])
+def test_a_log_gets_whole_lines_and_a_pipe_nothing(corpus, tmp_path, name):
+    environment = {**os.environ, "CONSTANTS": json.dumps({"spiderling.base.progress.LOG_EVERY_S": 0})}
+    log = tmp_path / "log"
+    with log.open("wb") as stream, open(os.devnull, "r+b") as nothing:
+        words = words_of(name, tmp_path)
+        assert start_scrapy(words, ROOT, environment, (nothing, nothing, stream)).wait(DEADLINE_S) == 0
+    lines = log.read_text().splitlines()
+    numbers = r"[\d,]+( of [\d,]+ \(\d+%\))? \w+, [\d,.]+/s(, some \d+ min left)?"
+    assert lines and all(re.fullmatch(rf"\d{{4}}-\d\d-\d\d [\d:]{{8}} ([\w -]+: )?{numbers}", line) for line in lines)
+
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb") as end, open(os.devnull, "r+b") as nothing:
+        words = [*words_of(name, tmp_path), "--force"]
+        process = start_scrapy(words, ROOT, environment, (nothing, nothing, end))
+        end.close()
+        assert (process.wait(DEADLINE_S), pipe.read()) == (0, b"")
+
+
+def test_a_log_gets_no_more_than_a_line_a_minute(corpus, tmp_path):
+    ended = scrapy(*words_of("export", tmp_path))
+    assert (ended.code, ended.log) == (0, "")
 
 
 def test_the_log_of_an_archive_crawl_scrolls_above_its_bar(tmp_path):

@@ -118,10 +118,10 @@ class Crawl:
         self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note)
         if self._only:
             self.frontier.crawl_only(self._only.holds)
-        self.frontier.block_where(self.blocked.holds)
+        self.frontier.host_closing.block_where(self.blocked.holds)
         if not self.jobdir.is_new:  # in a new directory nobody was asked before, so no interval has to pass first
             self.frontier.restore(state, self.clock.now())
-        self.frontier.block_where(self.blocked.holds)
+        self.frontier.host_closing.block_where(self.blocked.holds)
         self._filter = NearDuplicateFilter(self.options, self.jobdir, state)
         self.near = self._filter.near
         """Knows near-duplicates; None when the crawl does not look for them."""

@@ -127,7 +127,7 @@ class Dispatcher:
             head = crawl.frontier.examined
             crawl.errors.stop(error, *(() if head is None else identity(head)))
             return None
-        for host in crawl.frontier.take_reopened():
+        for host in crawl.frontier.host_closing.take_reopened():
             logger.info("Reopened %s, %d URLs: too few hosts are at work", host.name, host.queued)
         self._naming.ask()
         if fetch is not None:

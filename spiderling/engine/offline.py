@@ -168,7 +168,7 @@ class Offline:
         frontier = self._crawl.frontier
         target = canonicalize(origin + "/")
         host = frontier.host(target.host) if target is not None else None
-        if host is not None and not frontier.may_probe(host):
+        if host is not None and not frontier.probes.may_ask(host):
             self._known.forget(origin, clock.now())
         elif target is None or not await self._ask(target, host):
             self._known.probe_later(clock.now())
@@ -199,18 +199,18 @@ class Offline:
         address = next(filter(frontier.may_connect, found.addresses), None)
         if host is None or address is None:
             return True
-        while wait_s := frontier.probe_in(host, address, clock.now()):
+        while wait_s := frontier.probes.due_in(host, address, clock.now()):
             await asyncio.sleep(wait_s)
         if wait_s is None:
             return self._known.fails(host.name)
         begun = clock.now()
-        frontier.begin_probe(host, address, begun)
+        frontier.probes.begin(host, address, begun)
         try:
             meta = {"address": address, "verbatim_url": True}
             if await self._fetched(Request(f"{target.origin}/robots.txt", headers=dict(self._headers), meta=meta)):
                 self._known.host_answered(target.origin, begun, clock.now())
         finally:
-            frontier.end_probe(host, address, clock.now())
+            frontier.probes.end(host, address, clock.now())
         return True
 
     async def _fetched(self, request: Request) -> bool:

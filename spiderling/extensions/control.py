@@ -123,7 +123,7 @@ class Control(Extension):
             crawl.options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s,
             crawl.options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s,
         )
-        crawl.frontier.judge_by(wanted.yield_profile)
+        crawl.frontier.host_closing.judge_by(wanted.yield_profile)
         self._apply_blocks(crawl, wanted)
         crawl.budgets.set_control_limits(wanted.max_pages, wanted.max_downloaded_mb)
         for url in wanted.seeds:
@@ -139,7 +139,7 @@ class Control(Extension):
         listed = crawl.blocked.holds
         named = _hosts(wanted.block)
         networks = _networks(wanted.block_networks)
-        for host in crawl.frontier.block_where(lambda name: listed(name) or named.holds(name)):
+        for host in crawl.frontier.host_closing.block_where(lambda name: listed(name) or named.holds(name)):
             crawl.note_event(f"blocked {host.name}")
         crawl.frontier.block_addresses(lambda address: any(ipaddress.ip_address(address) in net for net in networks))
 
@@ -151,7 +151,7 @@ class Control(Extension):
         elif not host.is_closed:
             logger.warning("control.yaml: reopen: %s is not retired or blocked", name)
         else:
-            number = crawl.frontier.reopen_host(host, crawl.clock.now())
+            number = crawl.frontier.host_closing.reopen_host(host, crawl.clock.now())
             crawl.note_event(f"reopened {host.name} with {number} URLs")
 
 

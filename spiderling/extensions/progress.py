@@ -104,7 +104,7 @@ class Progress(Extension):
 
 def start_line(crawl: Crawl) -> str:
     """What is crawled, where, and by which threshold hosts are retired."""
-    factor = crawl.frontier.yield_factor
+    factor = crawl.frontier.host_closing.rule.factor
     rule = "no host is retired for its yield"
     if factor is not None:
         name = crawl.options.yield_profile

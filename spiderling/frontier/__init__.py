@@ -26,7 +26,7 @@ How a URL passes, and who decides:
     refusals.py          whether its host refuses us, and when that is tried again
     lifecycle/           every change of a URL's state, counted and kept
     host_closing.py      retires and reopens hosts, by yield and by what the user sets
-    reachability.py      whether the hosts fail or the network
+    reachability.py      whether the hosts fail or the network; probes.py asks hosts while it is away
     storage/             tables in memory, and what survives a kill
 
 No module reads a clock.  Only storage/ does I/O: sqlite.py and checksums.py for the crawl; queue_reader.py,

@@ -1,7 +1,8 @@
 """The frontier's door: ``put_seed``, ``take``, ``resolved``, ``report`` and what else its users call.
 
-Code outside the package uses only these methods and properties.  Three parts are handed as a whole to code that uses
-them directly: ``reachability``, ``archive_pages``, ``sitemaps``.  The package's docstring lists the modules.
+Code outside the package uses these methods and properties, and five parts that are handed out as a whole:
+``host_closing``, ``reachability``, ``probes``, ``archive_pages`` and ``sitemaps``.  The package's docstring lists the
+modules.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from spiderling.frontier.lifecycle.ask_again import AskedAgain, ask_again
 from spiderling.frontier.lifecycle.ledger import Ledger, history_row
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.next_fetch import NextFetch
+from spiderling.frontier.probes import Probes
 from spiderling.frontier.ranking.strategies import LinkingPage, parse
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.reachability import Reachability
@@ -84,6 +86,7 @@ class Frontier:
         self._robots_requests = RobotsRequests(core, self.sitemaps)
         self.host_closing = HostClosing(core, self._robots_requests)
         self.reachability = Reachability()
+        self.probes = Probes(self._admission, self.schedule)
         self.archive_pages = ArchivePages(core)
         self._intake = Intake(core)
         self._next_fetch = NextFetch(core, self._robots_requests)
@@ -270,22 +273,6 @@ class Frontier:
         """(hosts that would be due at *now* and wait since they yield little, places in use)."""
         return self.schedule.throttled(now)
 
-    def close_host(self, host: Host, state: HostState) -> int:
-        """Give *host* a closed *state*: none of its URLs is handed out; returns how many URLs ended."""
-        return self.host_closing.close_host(host, state)
-
-    def reopen_host(self, host: Host, now: float) -> int:
-        """Reopen a closed host and pin it; returns how many parked URLs wait again."""
-        return self.host_closing.reopen_host(host, now)
-
-    def take_reopened(self) -> list[Host]:
-        """Hosts that got a second chance since the last call."""
-        return self.host_closing.take_reopened()
-
-    def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
-        """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked."""
-        return self.host_closing.block_where(is_blocked)
-
     def block_addresses(self, is_blocked: Callable[[str], bool]) -> None:
         """Connect to no address that satisfies *is_blocked*; all names are resolved and judged again."""
         self._is_blocked_address = is_blocked
@@ -299,39 +286,12 @@ class Frontier:
         """Whether neither the options nor the user forbid *address*."""
         return self._allows(address) and not self._is_blocked_address(address)
 
-    def may_probe(self, host: Host) -> bool:
-        """Whether *host* may be probed; it may be retired, but not blocked or forbidden, nor refuse us."""
-        left_alone = (HostState.BLOCKED, HostState.FORBIDDEN, HostState.REFUSED)
-        return host.state not in left_alone and not self._admission.is_blocked(host.name)
-
-    def probe_in(self, host: Host, address: str, now: float) -> float | None:
-        """Seconds until *host* may be probed at *address*; None if it is in transit or not due within a minute."""
-        return self.schedule.probe_in(host, address, now)
-
-    def begin_probe(self, host: Host, address: str, now: float) -> None:
-        """A probe of *host* begins; until ``end_probe`` it is the host's request in transit."""
-        self.schedule.begin_probe(host, address, now)
-
-    def end_probe(self, host: Host, address: str, now: float) -> None:
-        """The probe is over; both intervals begin at *now*, since its connection was opened after ``begin_probe``."""
-        self._intervals.started(host, address, now)
-        self.schedule.release(host, now)
-
     # -- rates
 
     def set_rates(self, host_interval_s: float, ip_interval_s: float) -> None:
         """From now on these are the seconds between two requests to a host and to an address."""
         self._intervals.host_s = host_interval_s
         self._intervals.ip_s = ip_interval_s
-
-    def judge_by(self, profile: str | None) -> None:
-        """Set the yield profile; None: that of the options, or none if the strategy retires no host."""
-        self.host_closing.judge_by(profile)
-
-    @property
-    def yield_factor(self) -> float | None:
-        """The factor f of the threshold below which hosts are retired (hosts/yields.py); None: no host is."""
-        return self.host_closing.rule.factor
 
     # -- counts
 

@@ -43,7 +43,7 @@ class HostClosing:
         """A heap of the hosts that refuse: (when their robots.txt is tried again, id)."""
 
     def judge_by(self, profile: str | None) -> None:
-        """See ``Frontier.judge_by``."""
+        """Set the yield profile; None: that of the options, or none if the strategy retires no host."""
         factor = self._own_factor if profile is None else parse_yield_profile(profile)
         self.rule = RetirementRule(factor, self._options.yield_min_pages, self._options.yield_min_bytes)
 
@@ -60,7 +60,7 @@ class HostClosing:
         return number
 
     def reopen_host(self, host: Host, now: float, is_pinned: bool = True) -> int:
-        """Reopen a closed host; returns how many URLs wait again.  *is_pinned*: it is not retired again."""
+        """Reopen a closed host; returns how many parked URLs wait again.  *is_pinned*: it is not retired again."""
         if not host.is_closed:
             return 0
         if host.state is HostState.REFUSED:
@@ -94,7 +94,10 @@ class HostClosing:
             self.close_host(host, state)
 
     def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
-        """See ``Frontier.block_where``; hosts that are not in memory are blocked when their turn comes."""
+        """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked.
+
+        Hosts that are not in memory are blocked when their turn comes.
+        """
         self._admission.is_blocked = is_blocked
         hosts = self._url_states.hosts
         reopened = [hosts.by_id(host_id) for host_id in hosts.pinned]  # ``vet`` lets them pass

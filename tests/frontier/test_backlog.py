@@ -97,7 +97,7 @@ def test_host_on_disk_is_blocked_when_its_turn_comes() -> None:
     for url in web:
         crawl.frontier.put_seed(url, crawl.now)
     crawl.commit()
-    crawl.frontier.block_where(lambda name: name in ("h0.cz", "h7.cz"))
+    crawl.frontier.host_closing.block_where(lambda name: name in ("h0.cz", "h7.cz"))
     crawl.run()
     assert crawl.ends == {Reason.KEPT: 18, Reason.HOST_BLOCKED: 6}
     assert crawl.fetched("h0.cz") == crawl.fetched("h7.cz") == []

@@ -16,26 +16,26 @@ SITE = {f"http://a.cz/{number}": page() for number in range(10)}
 def test_blocked_hosts_stop_at_once_and_new_ones_never_start() -> None:
     web = SITE | {"http://b.cz/": page("http://a.cz/later", "http://bad.a.cz/", "http://c.cz/"), "http://c.cz/": page()}
     crawl = VirtualCrawl(web).run(*SITE, until=1012.0)
-    blocked = crawl.frontier.block_where(lambda name: name.endswith("a.cz"))
+    blocked = crawl.frontier.host_closing.block_where(lambda name: name.endswith("a.cz"))
     assert [host.name for host in blocked] == ["a.cz"]
     asked = len(crawl.fetched("a.cz"))
     crawl.run("http://b.cz/")
     assert len(crawl.fetched("a.cz")) == asked == 2
     assert crawl.fetched("bad.a.cz") == []
     assert crawl.ends == {Reason.KEPT: 4, Reason.HOST_BLOCKED: 10}
-    assert crawl.frontier.block_where(lambda name: name.endswith("a.cz")) == []
+    assert crawl.frontier.host_closing.block_where(lambda name: name.endswith("a.cz")) == []
 
 
 def test_request_in_transit_at_a_closed_host_still_counts() -> None:
     crawl = VirtualCrawl({"http://a.cz/1": page(transit_s=9.0)}).run("http://a.cz/1", "http://a.cz/2", until=1007.0)
-    assert crawl.frontier.close_host(crawl.host("a.cz"), HostState.BLOCKED) == 1
+    assert crawl.frontier.host_closing.close_host(crawl.host("a.cz"), HostState.BLOCKED) == 1
     assert crawl.run().ends == {Reason.KEPT: 1, Reason.HOST_BLOCKED: 1}
 
 
 def test_fetch_that_waits_at_the_gate_of_a_closed_host_ends_unmade() -> None:
     crawl = VirtualCrawl(SITE, start_delay_s=lambda fetch: 2.0).run("http://a.cz/1", until=1008.0)
     assert crawl.host("a.cz").in_transit == 1
-    crawl.frontier.close_host(crawl.host("a.cz"), HostState.RETIRED)
+    crawl.frontier.host_closing.close_host(crawl.host("a.cz"), HostState.RETIRED)
     crawl.run()
     assert crawl.fetched() == []
     assert crawl.ends == {Reason.HOST_RETIRED: 1}
@@ -45,10 +45,10 @@ def test_fetch_that_waits_at_the_gate_of_a_closed_host_ends_unmade() -> None:
 @pytest.mark.parametrize("state", [HostState.RETIRED, HostState.BLOCKED, HostState.FORBIDDEN])
 def test_reopened_host_goes_on_with_all_that_was_parked(state: HostState) -> None:
     crawl = VirtualCrawl(SITE | {"http://a.cz/x": page()}).run(*SITE, until=1012.0)
-    crawl.frontier.close_host(crawl.host("a.cz"), state)
+    crawl.frontier.host_closing.close_host(crawl.host("a.cz"), state)
     crawl.run("http://a.cz/x")
     assert crawl.host("a.cz").queued == 9
-    assert crawl.frontier.reopen_host(crawl.host("a.cz"), crawl.now) == 9
+    assert crawl.frontier.host_closing.reopen_host(crawl.host("a.cz"), crawl.now) == 9
     crawl.run()
     assert crawl.ends == {Reason.KEPT: 11}
     assert crawl.frontier.ledger.discovered == 11
@@ -59,7 +59,7 @@ def test_reopened_host_goes_on_with_all_that_was_parked(state: HostState) -> Non
 def test_reopened_host_is_not_retired_again() -> None:
     poor = {f"http://a.cz/{n}": page(body_bytes=100_000, kept_bytes=0) for n in range(30)}
     crawl = VirtualCrawl(poor).run(*poor)
-    crawl.frontier.reopen_host(crawl.host("a.cz"), crawl.now)
+    crawl.frontier.host_closing.reopen_host(crawl.host("a.cz"), crawl.now)
     assert crawl.run().ends == {Reason.BOILERPLATE_ONLY: 30}
     assert crawl.host("a.cz").pinned
 
@@ -67,11 +67,11 @@ def test_reopened_host_is_not_retired_again() -> None:
 def test_closing_twice_and_reopening_an_open_host_change_nothing() -> None:
     crawl = VirtualCrawl(SITE).run(*SITE, until=1012.0)
     host = crawl.host("a.cz")
-    assert crawl.frontier.close_host(host, HostState.RETIRED) == 8
-    assert crawl.frontier.close_host(host, HostState.BLOCKED) == 0
+    assert crawl.frontier.host_closing.close_host(host, HostState.RETIRED) == 8
+    assert crawl.frontier.host_closing.close_host(host, HostState.BLOCKED) == 0
     assert host.state is HostState.RETIRED
-    assert crawl.frontier.reopen_host(host, crawl.now) == 8
-    assert crawl.frontier.reopen_host(host, crawl.now) == 0
+    assert crawl.frontier.host_closing.reopen_host(host, crawl.now) == 8
+    assert crawl.frontier.host_closing.reopen_host(host, crawl.now) == 0
     crawl.check()
     assert crawl.run().ends == {Reason.KEPT: 10}
 

@@ -268,7 +268,7 @@ def test_host_with_a_long_delay_that_was_reopened_keeps_its_delay() -> None:
     }
     crawl = VirtualCrawl(web, robots_max_age_s=600.0).run("http://a.cz/a")
     host = crawl.host("a.cz")
-    crawl.frontier.reopen_host(host, crawl.now)
+    crawl.frontier.host_closing.reopen_host(host, crawl.now)
     crawl.run("http://a.cz/b")
     assert crawl.ends == {Reason.KEPT: 2}
     assert crawl.gaps("host")["a.cz"] >= 500 - 1e-6
@@ -293,7 +293,7 @@ def closing_target(state: HostState) -> VirtualCrawl:
     )
     target = crawl.host("b.cz")
     assert target.robots_requests
-    crawl.frontier.close_host(target, state)
+    crawl.frontier.host_closing.close_host(target, state)
     return crawl
 
 
@@ -308,9 +308,9 @@ def test_reopened_host_asks_for_its_robots_again() -> None:
     for until in (1000.0, 1000.06, 1000.3):
         crawl = VirtualCrawl({"http://a.cz/": page()}, start_delay_s=lambda fetch: 0.1).run("http://a.cz/", until=until)
         host = crawl.host("a.cz")
-        crawl.frontier.close_host(host, HostState.BLOCKED)
+        crawl.frontier.host_closing.close_host(host, HostState.BLOCKED)
         crawl.run(until=until + 50)
-        crawl.frontier.reopen_host(host, crawl.now)
+        crawl.frontier.host_closing.reopen_host(host, crawl.now)
         crawl.run()
         assert crawl.ends == {Reason.KEPT: 1}, until
 

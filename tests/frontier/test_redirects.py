@@ -118,5 +118,5 @@ def test_own_url_of_a_host_that_was_closed_meanwhile_ends() -> None:
     crawl = VirtualCrawl(web).run("http://a.cz/", until=1006.0)
     host = crawl.host("a.cz")
     assert host.in_transit == 1
-    crawl.frontier.close_host(host, HostState.BLOCKED)
+    crawl.frontier.host_closing.close_host(host, HostState.BLOCKED)
     assert crawl.run().ends == {Reason.HOST_BLOCKED: 1}

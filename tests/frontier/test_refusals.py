@@ -119,8 +119,8 @@ def test_challenges_count_and_are_named() -> None:
 
 def test_host_that_the_user_reopens_is_asked_for_robots_txt_first() -> None:
     crawl = VirtualCrawl(SITE | {ROBOTS: [REFUSED, REFUSED, Answer(status=404)]}).run(*SITE)
-    assert crawl.frontier.reopen_host(crawl.host("a.cz"), crawl.now) == 12
+    assert crawl.frontier.host_closing.reopen_host(crawl.host("a.cz"), crawl.now) == 12
     crawl.run()
     assert [start.url for start in crawl.starts] == [ROBOTS] * 2
-    crawl.frontier.reopen_host(crawl.host("a.cz"), crawl.now)
+    crawl.frontier.host_closing.reopen_host(crawl.host("a.cz"), crawl.now)
     assert crawl.run().ends == {Reason.KEPT: 12}

@@ -50,14 +50,14 @@ def test_when_nothing_is_left_the_best_retired_host_goes_on_by_a_milder_threshol
     assert 1 <= some.second_chances <= MAX_STEPS and not some.pinned
     assert crawl.ends[Reason.KEPT] > 100
     assert crawl.ends[Reason.KEPT] + crawl.ends[Reason.BOILERPLATE_ONLY] + crawl.ends[Reason.HOST_RETIRED] == 600
-    assert [host.name for host in crawl.frontier.take_reopened()] == ["some.cz"] * some.second_chances
+    assert [host.name for host in crawl.frontier.host_closing.take_reopened()] == ["some.cz"] * some.second_chances
 
 
 def test_a_second_chance_survives_a_restart_and_is_written_down() -> None:
     crawl = VirtualCrawl(SOME, min_active_hosts=1)
     for url in SOME:
         crawl.frontier.put_seed(url, crawl.now)
-    while not crawl.frontier.take_reopened():
+    while not crawl.frontier.host_closing.take_reopened():
         crawl.run(until=crawl.now + 60)
     events = [what for _, what in crawl.frontier.drain(crawl.now).events]
     assert len(events) == 1 and events[0].startswith("too few hosts: reopened some.cz, yield rate 0.00")

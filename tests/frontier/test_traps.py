@@ -200,7 +200,7 @@ def test_reopened_mirror_goes_on() -> None:
     crawl = VirtualCrawl(web, yield_profile="off").run("http://a.cz/", until=1000 + 400)
     crawl.run("http://b.cz/")
     crawl.commit()
-    crawl.frontier.reopen_host(crawl.host("b.cz"), crawl.now)
+    crawl.frontier.host_closing.reopen_host(crawl.host("b.cz"), crawl.now)
     crawl.run()
     assert crawl.ends == {Reason.KEPT: 122}
 

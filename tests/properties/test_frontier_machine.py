@@ -178,16 +178,16 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule(data=st.data(), state=st.sampled_from(CLOSED_BY_OTHERS))
     def close(self, data: st.DataObject, state: HostState) -> None:
         if (host := self.a_host(data)) is not None:
-            self.frontier.close_host(host, state)
+            self.frontier.host_closing.close_host(host, state)
 
     @rule(data=st.data())
     def reopen(self, data: st.DataObject) -> None:
         if (host := self.a_host(data)) is not None:
-            self.frontier.reopen_host(host, self.now)
+            self.frontier.host_closing.reopen_host(host, self.now)
 
     @rule(name=st.sampled_from(["c.cz", "d.cz", ""]))
     def block(self, name: str) -> None:
-        self.frontier.block_where(lambda other: other == name)
+        self.frontier.host_closing.block_where(lambda other: other == name)
 
     # -- the store
 

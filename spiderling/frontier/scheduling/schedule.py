@@ -296,17 +296,6 @@ class Schedule:
         host.turns += 1
         host.address = address
 
-    def probe_in(self, host: Host, address: str, now: float) -> float | None:
-        """See ``Frontier.probe_in``."""
-        due = max(host.due, self.intervals.earliest_start(host, address))
-        return None if host.in_transit or due > now + LONG_S else max(0.0, due - now)
-
-    def begin_probe(self, host: Host, address: str, now: float) -> None:
-        """A probe of *host* begins; until ``release`` it is the host's request in transit."""
-        self.workbench.remove(host)
-        host.begin_request()
-        self.intervals.started(host, address, now)
-
     def fallback_of(self, url: str, address: str) -> str:
         """The address of the other family that the name in *url* has besides *address*; '' for none."""
         target = canonicalize_again(url)

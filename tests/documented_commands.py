@@ -217,6 +217,9 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
         "tests/cli/test_export_corpus_tools.py", "test_the_example_reads_what_was_written"
     ),
     # languages and models
+    "scrapy about > crawler.html": Run(more="-s SPIDERLING_CONTACT=test@corpus.internal", says="How to keep it out"),
+    "scrapy about -a lang=cs --who 'The corpus group of Example University' --address 192.0.2.7 "
+    "-s SPIDERLING_CONTACT=https://corpus.example.org/crawler.html > crawler.html": Run(says="text in Czech"),
     "scrapy languages": Run(says="Czech"),
     "scrapy options": Run(says="SPIDERLING_CONTACT"),
     "scrapy reasons": Run(says="wrong-language"),

@@ -142,6 +142,9 @@ def typed(line: str, run: Run) -> str:
 def execute(line: str, place: Path, settings: dict[str, object]) -> Ended:
     """Run *line* in *place*; commands that fetch get *settings* too."""
     program, *arguments = split(line)
+    if program == "scrapy" and ">" in arguments:  # what it prints is looked at; a shell would write it to the file
+        at = arguments.index(">")
+        del arguments[at : at + 2]
     if arguments[0] in ("crawl", "seeds", "page"):
         arguments += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     if program == "scrapy":

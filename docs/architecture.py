@@ -51,6 +51,7 @@ WORDS = {
     "export": "the corpus in other formats",
     "simulation": "crawls on a virtual clock",
     "engine": "scheduler, download handler",
+    "live": "the page of a running crawl",
     "reporting": "the report",
     "middlewares": "politeness, limits, robots.txt",
     "pipelines": "verdicts on a page, the document",

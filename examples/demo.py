@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from pathlib import Path
 
 MINIWEB = Path(__file__).parent / "miniweb"
 PORT = 8098
+PAGE_PORT = 8580
 SETTINGS = {
     "SPIDERLING_ALLOW_NETWORKS": "127.80.0.0/16",
     "SPIDERLING_TLDS": "test",
@@ -36,7 +38,7 @@ def main(jobdir: str, arguments: Sequence[str]) -> int:
     """Serve, crawl with further *arguments*, report, and return the crawl's exit code."""
     print(f"Crawling the miniature web into {jobdir} (Ctrl-C pauses, the same command goes on) ...", flush=True)
     with serving() as hosts:
-        settings = {"JOBDIR": jobdir, "SPIDERLING_HOSTS": hosts, **SETTINGS}
+        settings = {"JOBDIR": jobdir, "SPIDERLING_HOSTS": hosts, "SPIDERLING_PAGE": _page(), **SETTINGS}
         command = [sys.executable, "-m", "scrapy", "crawl", "spiderling", "-a", "lang=cs,en"]
         command += ["-a", f"seeds={MINIWEB / 'seeds.txt'}"]
         command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
@@ -60,6 +62,13 @@ def serving() -> Iterator[str]:
         finally:
             server.terminate()
             server.wait()
+
+
+def _page() -> str:
+    """Where the crawl serves its live page: at the usual port, or at any if that is taken."""
+    with socket.socket() as probe:
+        is_taken = probe.connect_ex(("127.0.0.1", PAGE_PORT)) == 0
+    return f"127.0.0.1:{0 if is_taken else PAGE_PORT}"
 
 
 def _start(port: int, ready: Path) -> subprocess.Popen[bytes] | None:

@@ -89,6 +89,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "spiderling.extensions.progress.Progress": 40,
         "spiderling.extensions.archive_bar.ArchiveBar": 45,
         "spiderling.extensions.alerts.AlertWatch": 50,
+        "spiderling.extensions.live_page.LivePage": 55,
         "spiderling.extensions.spiderstate.SpiderState": 0,
         "scrapy.extensions.spiderstate.SpiderState": None,
         "scrapy.extensions.logstats.LogStats": None,

@@ -19,7 +19,7 @@ FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
     "--remote-debugging-port=0",
-    "--remote-debugging-address=127.0.0.1", "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--remote-debugging-address=127.0.0.1", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 
 

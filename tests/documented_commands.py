@@ -86,6 +86,7 @@ REPLAYED = Run(more="--jobs 1", says="| bfs |")
 DEMO = Elsewhere("tests/test_demo.py", "examples.demo")
 DEMO_ARGUMENTS = Elsewhere("tests/cli/test_documented_commands.py", "test_the_demo_takes_arguments")
 COMMON_CRAWL = NotRun("it reads from Common Crawl")
+WATCHED = Elsewhere("tests/live/watched.py", 'Authorization=f"Bearer {self.token}"')
 IMPORTED = Elsewhere("tests/test_docs.py", "test_what_makes_the_pages_can_be_run_from_the_checkout")
 WHEEL = Elsewhere("tests/test_distribution.py", "test_the_wheel_crawls_and_exports_where_there_is_no_checkout")
 ACTIVATED = NotRun("it alters the shell; the tests run the programs of the environment that they are in")
@@ -96,6 +97,10 @@ MEASURES = NotRun("it runs for many minutes, or needs data that are not in the c
 
 COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     # set up
+    "scrapy crawl spiderling -a lang=cs -s SPIDERLING_PAGE=127.0.0.1:8580": BEGUN,
+    'curl -H "Authorization: Bearer $(cat crawls/cs/page.token)" http://127.0.0.1:8580/status.json': WATCHED,
+    """curl -H "Authorization: Bearer $(cat crawls/cs/page.token)" -H 'X-Spiderling: 1' --json '{"action": "block", """
+    """"host": "ads.example.com"}' http://127.0.0.1:8580/control""": WATCHED,
     "make setup": INSTALLS,
     "make test": NotRun("it runs these tests"),
     "make models": MEASURES,
@@ -177,6 +182,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "grep -E 'WARNING|ERROR' crawls/cs/crawl.log": Run(more="|| true"),
     "scrapy report crawls/cs": Run(says="report.html", slow=True),
     "scrapy inspect JOBDIR url": FRAGMENT,
+    "scrapy inspect JOBDIR host NAME": Run(instead=("NAME", "www.example.cz")),
     "scrapy inspect JOBDIR url URL": Run(says="kept"),
     "scrapy inspect JOBDIR --json": Run(says='"version":1'),
     "scrapy inspect JOBDIR --check": Run(says="The crawl is whole."),

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from spiderling.extensions.progress import Progress
+from spiderling.extensions.bottleneck import Bottleneck
 from spiderling.frontier.hosts.host import HostState
 
 HOSTS = Counter({HostState.READY: 3})
@@ -21,13 +21,14 @@ def named(monkeypatch):
     def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0) -> str:
         scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
         engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
-        frontier = SimpleNamespace(throttled=lambda now: (held, 3))
+        frontier = SimpleNamespace(throttled=lambda now: (held, 3), network_trouble=lambda: "")
         clock = SimpleNamespace(now=lambda: 1000.0)
-        progress = Progress(SimpleNamespace(engine=engine, signals=SimpleNamespace(connect=lambda *_: None)))
+        crawl = SimpleNamespace(archives=archives, frontier=frontier, clock=clock, is_paused=False)
+        bottleneck = Bottleneck(SimpleNamespace(engine=engine))
         for at in (0, 1):
             monkeypatch.setattr(time, "thread_time", lambda at=at: 100 + at * cpu_s)
             monkeypatch.setattr(time, "monotonic", lambda at=at: 1000 + at * 60.0)
-            name = progress.bottleneck(SimpleNamespace(archives=archives, frontier=frontier, clock=clock), states)
+            name = bottleneck.of(crawl, states)
         return name.partition(" (")[0]
 
     return named

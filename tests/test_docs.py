@@ -29,7 +29,7 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.removed_options import FIXED, FOLLOWING, MERGED
 from spiderling.commands.options import bounds, unit
-from spiderling.extensions.control import ControlFile
+from spiderling.crawl.control_file import ControlFile
 from spiderling.jobdir.host_list import HostRow
 from spiderling.jobdir.status import Budget, Curves, Ends, Language, Line, Rates, Status, Text, Urls
 from spiderling.pipelines.corpus import CorpusPipeline
@@ -124,7 +124,7 @@ def reasons_page() -> str:
 STATUS_HEAD = """\
 # The status of a crawl, for programs
 
-`scrapy inspect JOBDIR --json` writes one JSON object; a crawl with a live page serves the same as
+`scrapy inspect JOBDIR --json` writes one JSON object; a crawl with a [live page](live.md) serves the same as
 `/status.json`. It is told from the last checkpoint; what only the crawl's own process knows is `null`, empty or 0
 elsewhere. `version` is raised when a field goes or changes its meaning; new fields may come at any time.
 

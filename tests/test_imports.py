@@ -21,7 +21,7 @@ FLOORS = (
     ("languages", "corpus", "archives"),
     ("jobdir", "workers", "training"),
     ("crawl", "export", "simulation"),
-    ("engine", "reporting"),
+    ("engine", "live", "reporting"),
     ("middlewares", "pipelines", "extensions"),
     ("spiders",),
     ("seeding", "examining"),

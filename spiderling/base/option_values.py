@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from spiderling.base import media_types, paragraph_kinds
 from spiderling.base.errors import BadInput
 from spiderling.base.opt_outs import Policy
+from spiderling.base.page_address import parse_page
 from spiderling.base.urls import canonicalize, is_top_level_domain, top_level_domain
 
 if TYPE_CHECKING:
@@ -198,6 +199,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "tlds": parse_tlds,
     "alert_url": _web_address,
     "alert_command": _command,
+    "page": parse_page,
     "prefer_tlds": lambda text: parse_tlds(text, "PREFER_TLDS"),
 }
 """Option -> what parses its value and raises BadInput for one that it cannot understand."""

@@ -24,6 +24,11 @@ def read_yaml(text: str | bytes) -> Any:
         raise BadInput(f"it is no YAML: {' '.join(str(error).split())}") from error
 
 
+def nodes_of(text: str) -> yaml.Node | None:
+    """*text*, which `read_yaml` has read, as nodes that know their places."""
+    return yaml.compose(text, _SafeLoader)
+
+
 def _refuse_endless(text: str | bytes) -> None:
     depth = 0
     for number, event in enumerate(yaml.parse(text, _SafeLoader)):

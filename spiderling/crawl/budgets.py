@@ -44,11 +44,14 @@ class Budgets:
         """(bytes downloaded, bytes kept) at each step within the window, oldest first."""
         self._control: dict[str, float] = {}
         """Limits that control.yaml sets beside the options, by total."""
+        self.limits = self._limits()
+        """Total -> its limit, by the options or control.yaml, for those that have one."""
 
     def set_control_limits(self, pages: float | None, downloaded_mb: float | None) -> None:
         """Take the limits of control.yaml; None or 0 is no limit."""
         given = {"pages": pages or 0, "downloaded_bytes": (downloaded_mb or 0) * 1e6}
         self._control = {total: limit for total, limit in given.items() if limit}
+        self.limits = self._limits()
 
     def has_room(self, totals: Mapping[str, int], in_work: int) -> bool:
         """Whether another page may be begun while *in_work* are, if each of those gives as much as pages do here.
@@ -57,12 +60,19 @@ class Budgets:
         """
         pages = totals.get("pages", 0) + _PRIOR_PAGES
         for total, a_page in _A_PAGE_GIVES.items():
-            limit = getattr(self._options, _LIMITS[total][0]) or math.inf
-            limit = min(limit, self._control.get(total, math.inf))
+            limit = self.limits.get(total, math.inf)
             so_far = totals.get(total, 0)
             if so_far + in_work * (so_far + a_page * _PRIOR_PAGES) / pages >= limit:
                 return False
         return True
+
+    def _limits(self) -> dict[str, float]:
+        given = {total: getattr(self._options, option) for total, (option, _) in _LIMITS.items()}
+        return {
+            total: min(given[total] or math.inf, self._control.get(total, math.inf))
+            for total in _LIMITS
+            if given[total] or total in self._control
+        }
 
     def takes_documents(self, totals: Mapping[str, int]) -> bool:
         """Whether another document may be kept: the budgets of words and documents are kept to the document."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,6 +21,7 @@ from typing import Any
 from spiderling.base.errors import SpiderlingError, StorageError
 from spiderling.base.outcome import Outcome
 from spiderling.corpus.segments import SegmentWriter
+from spiderling.crawl.stage_times import Histogram
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage.protocol import Changes, SegmentRow, Store
 from spiderling.frontier.storage.url_log import with_outcome
@@ -61,6 +63,8 @@ class Checkpoint:
         self._writing: asyncio.Future[list[SegmentRow]] | None = None
         self.lengths = self._corpus.lengths()
         """Durable bytes of each segment of the corpus."""
+        self.times = Histogram()
+        """How long batches took to be written."""
         self.error: SpiderlingError | None = None
         """Why writing stopped; nothing is written any more."""
 
@@ -156,6 +160,7 @@ class Checkpoint:
     def _write(self, entries: dict[str, list[Any]], changes: Changes) -> list[SegmentRow]:
         """In the writer's thread; returns what became of the segments."""
         self._still_here()
+        began = time.monotonic()
         try:
             rows = [row for writer in self._writers if (row := writer.append(entries[writer.kind.name]))]
             url_log = changes.url_log
@@ -165,6 +170,7 @@ class Checkpoint:
         except StorageError:
             self._still_here()  # a directory that has gone is the better message
             raise
+        self.times.add(time.monotonic() - began)
         return rows
 
     def _written(self, writing: asyncio.Future[list[SegmentRow]]) -> None:

@@ -32,6 +32,7 @@ from spiderling.crawl.changed_options import compare_options
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.crawl.near_duplicates import NearDuplicateFilter
+from spiderling.crawl.stage_times import StageTimes
 from spiderling.frontier import Frontier, Report
 from spiderling.frontier.ranking.strategies import gone_parameters
 from spiderling.frontier.storage.protocol import SegmentRow, State
@@ -54,6 +55,8 @@ class Crawl:
 
     stopping = False
     """Whether the spider is being closed."""
+    is_paused = False
+    """Whether control.yaml says that nothing is asked for."""
 
     def __init__(
         self,
@@ -108,6 +111,7 @@ class Crawl:
 
     def _take_up(self, state: State, store: SqliteStore, judged: AddressPolicy) -> None:
         """Make the parts that hold what earlier runs have found."""
+        self.times = StageTimes()
         self.known_digests = DigestSet(state.digests)
         """Digests of kept pages and texts; pipeline 400 adds to it."""
         self.documents, notices = usable(media_types.parse(self.options.documents))

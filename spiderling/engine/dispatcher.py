@@ -111,7 +111,7 @@ class Dispatcher:
 
     def _next_fetch(self) -> Fetch | None:
         crawl = self.crawl
-        if crawl.stopping or crawl.archives is not None:
+        if crawl.stopping or crawl.is_paused or crawl.archives is not None:
             return None
         self._offline.look()
         self._naming.ask()

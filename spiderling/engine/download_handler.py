@@ -12,7 +12,7 @@ import functools
 import ipaddress
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -34,6 +34,7 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange
 from spiderling.base.reasons import Reason
 from spiderling.corpus.warc import EXCHANGE
+from spiderling.crawl.stage_times import Histogram
 from spiderling.engine.component import dispatcher_of
 from spiderling.engine.in_transit import InTransit
 from spiderling.engine.requests import fetch_of
@@ -87,6 +88,8 @@ class Parts:
     resolver: Resolver
     gate: InTransit
     """Says when a connection may be opened."""
+    times: Histogram = field(default_factory=Histogram)
+    """Gets the seconds that each download takes."""
 
 
 class DownloadHandler(BaseDownloadHandler):
@@ -126,6 +129,7 @@ class DownloadHandler(BaseDownloadHandler):
             host_map=dispatcher.host_map,
             resolver=dispatcher.resolver,
             gate=dispatcher.in_transit,
+            times=crawl.times.download,
         )
         return cls(crawler, parts)
 
@@ -179,6 +183,7 @@ class DownloadHandler(BaseDownloadHandler):
             finally:
                 request.meta["wire_bytes"] = raw_response.content.total_bytes
                 raw_response.wire.abort()
+                self._parts.times.add(loop.time() - begin)
 
     async def _connect_target(self, url: yarl.URL, request: Request) -> ConnectTarget:
         """Where to connect to; raises as `_where`."""

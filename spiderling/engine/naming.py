@@ -58,6 +58,7 @@ class Naming:
         else:
             with self._crawl.errors.changing():
                 frontier.resolved(name, answer.addresses, answer.ttl_s, clock.now())
+        self._crawl.times.dns.add(max(0.0, clock.now() - begun))
         self._wake()
 
     def _failed(self, name: str, trouble: Trouble, is_theirs: bool) -> None:

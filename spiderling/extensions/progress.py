@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 
 from spiderling.base.errors import StorageError
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
+from spiderling.extensions.bottleneck import Bottleneck
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.hosts.yields import threshold
 
 logger = logging.getLogger(__name__)
-
-_BUSY = 0.9
-"""Share of a core from which the main process, which uses no second one, counts as the bottleneck.  Chosen."""
 
 
 class Progress(Extension):
     """Start line, progress lines, summary; the totals also go to Scrapy's stats under ``spiderling/``."""
 
     _last_bytes_read = 0
-    _last_cpu_s = 0.0
-    _last_time_s = 0.0
 
     def opened(self) -> None:
         crawl = self.crawl
         logger.info(start_line(crawl))
         self._last_pages = crawl.frontier.ledger.totals["pages"]
-        self._busy()
+        self._bottleneck = Bottleneck(self._crawler)
         self.repeat(self._report, crawl.options.progress_s, "the progress line")
 
     def _report(self) -> None:
@@ -49,8 +44,7 @@ class Progress(Extension):
         states = Counter(crawl.frontier.hosts_by_state())
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
-        away = crawl.frontier.network_trouble()
-        bottleneck = f"network ({away})" if away else self.bottleneck(crawl, states)
+        bottleneck = self._bottleneck.of(crawl, states)
         crawl.frontier.count(f"bound/{bottleneck.partition(' (')[0]}")
         return (
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
@@ -66,36 +60,6 @@ class Progress(Extension):
         read = crawl.archives.bytes_read - self._last_bytes_read
         self._last_bytes_read = crawl.archives.bytes_read
         return f"archives: {crawl.archives.standing()}, {read / 1e6 / crawl.options.progress_s:.2f} MB/s"
-
-    def _busy(self) -> float:
-        """Share of a core that the event loop's thread has used since the last call."""
-        cpu_s = time.thread_time()
-        time_s = time.monotonic()
-        share = (cpu_s - self._last_cpu_s) / max(time_s - self._last_time_s, 1e-9)
-        self._last_cpu_s = cpu_s
-        self._last_time_s = time_s
-        return share
-
-    def bottleneck(self, crawl: Crawl, states: Counter[HostState]) -> str:
-        """Name what limits the speed of the crawl."""
-        if self._busy() > _BUSY:
-            return "main process (one core, and it is busy)"
-        if crawl.archives is not None:
-            return "text workers (SPIDERLING_WORKERS)" if crawl.archives.is_ahead else "reading the archives"
-        engine = self._crawler.engine
-        scraper = engine.scraper.slot
-        if scraper is not None and scraper.active_size > scraper.max_active_size / 2:
-            return "text workers (SPIDERLING_WORKERS)"
-        if engine.downloader.needs_backout():
-            return "connections (CONCURRENT_REQUESTS)"
-        if states[HostState.RESOLVING] > states[HostState.READY] + states[HostState.IN_PROCESS]:
-            return "DNS"
-        throttled, places = crawl.frontier.throttled(crawl.clock.now())
-        if throttled > places / 2:
-            return f"thrift ({throttled:,} hosts of little yield wait for better ones; less thrift asks them sooner)"
-        if states[HostState.READY] + states[HostState.SNOOZED] > 0:
-            return "politeness (hosts wait for their turn)"
-        return "hosts (too few have URLs waiting)"
 
     def _to_stats(self, crawl: Crawl) -> None:
         for key, value in crawl.frontier.ledger.counts().items():

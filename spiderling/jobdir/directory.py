@@ -17,7 +17,9 @@ from spiderling.frontier.storage.state_file import refuse_others
 from spiderling.jobdir.migration import take_over, upgraded
 from spiderling.jobdir.surplus import judged, refuse_without_state
 
-_OURS = {"state", "corpus", "crawl.log", "control.yaml", "spider.state", "report.html", "warc", "links"}
+PAGE_TOKEN = "page.token"  # noqa: S105 - the name of a file
+"""The file with the token of the live page (docs/live.md)."""
+_OURS = {PAGE_TOKEN, "state", "corpus", "crawl.log", "control.yaml", "spider.state", "report.html", "warc", "links"}
 
 
 class Agreement:

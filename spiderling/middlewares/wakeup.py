@@ -38,7 +38,7 @@ class WakeUp(Component):
         crawl = dispatcher.crawl
         due = None
         with crawl.errors.changing():
-            due = crawl.frontier.next_due()
+            due = None if crawl.is_paused else crawl.frontier.next_due()
         pause = _LONGEST_SLEEP_S if due is None else min(max(due - crawl.clock.now(), 0.001), _LONGEST_SLEEP_S)
         dispatcher.changed.clear()
         try:

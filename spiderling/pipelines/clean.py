@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -79,6 +80,7 @@ class CleanPipeline(Component):
             return item
         response = item.response
         crawl = self.crawl
+        began = time.monotonic()
         try:
             item.page = await self._workers.process(Task(response.body, response.url, declared_charset(response)))
         except WorkerCrash as error:
@@ -89,6 +91,7 @@ class CleanPipeline(Component):
             if not crawl.stopping:
                 crawl.fail(error)
             raise PutBack(str(error)) from None
+        crawl.times.text.add(time.monotonic() - began)
         obey_opt_outs(item, crawl)
         check_text(item.page)
         return item

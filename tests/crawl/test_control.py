@@ -8,7 +8,7 @@ import pytest
 from conftest import Crawl, html, page, serving
 
 from spiderling.base.errors import BadInput
-from spiderling.extensions.control import ControlFile
+from spiderling.crawl.control_file import ControlFile
 from spiderling.languages.model_files import read_description
 from webs.web import FixedWeb
 
@@ -63,6 +63,14 @@ def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
     session = Session(Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05), server)
     session.running.until(lambda: len(session.asked("loud.test")) > 3)
 
+    session.write("pause: true\n")
+    paused = time.monotonic()
+    session.running.until(lambda: time.monotonic() > paused + 1)
+    assert not [entry for entry in server.log_entries if entry.time_s > paused]
+    session.write("pause: perhaps\n")
+    session.write("pause: false\n")
+    session.running.until(lambda: len(session.asked("loud.test", paused)) > 3)
+
     session.write('block: ["www.LOUD.test"]\n')
     blocked = time.monotonic()
     session.write('block: ["lou*.test"]\nhost_interval_s: nonsense\nip_interval_s: 0.5\n')  # left aside as a whole
@@ -80,7 +88,8 @@ def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
     result = session.running.wait()
     assert result.code == 0
     assert result.lines("was paused (budget); a larger budget lets it go on.")
-    assert len(result.lines("] ERROR: ")) == 1
+    assert len(result.lines("] ERROR: ")) == 2
+    assert result.lines("] ERROR: ", "pause is 'perhaps'; it must be true or false")
     assert result.lines("] ERROR: ", "control.yaml is left aside", "host_interval_s is 'nonsense'; it must be a number")
     assert "Traceback" not in result.output
 
@@ -92,7 +101,7 @@ def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
     for change in (
         "control.yaml: block: [] -> ['www.LOUD.test']", "blocked loud.test", "reopened loud.test with ",
         "control.yaml: seeds: [] -> ['http://late.test/1']", "control.yaml: host_interval_s: None -> 0.4",
-        "control.yaml: max_pages: None -> 10.0",
+        "control.yaml: max_pages: None -> 10.0", "control.yaml: pause: False -> True",
     ):  # fmt: skip
         assert change in events
 

@@ -1,0 +1,59 @@
+"""What limits the speed of a crawl, in words."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from scrapy.crawler import Crawler
+
+from spiderling.crawl.crawl import Crawl
+from spiderling.frontier.hosts.host import HostState
+
+_BUSY = 0.9
+"""Share of a core from which the main process, which uses no second one, counts as the bottleneck.  Chosen."""
+
+
+class Bottleneck:
+    """Names it from what has happened since it was asked last."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._last_cpu_s = 0.0
+        self._last_time_s = 0.0
+        self._busy()
+
+    def _busy(self) -> float:
+        """Share of a core that the event loop's thread has used since the last call."""
+        cpu_s = time.thread_time()
+        time_s = time.monotonic()
+        share = (cpu_s - self._last_cpu_s) / max(time_s - self._last_time_s, 1e-9)
+        self._last_cpu_s = cpu_s
+        self._last_time_s = time_s
+        return share
+
+    def of(self, crawl: Crawl, states: Counter[HostState]) -> str:
+        """Name what limits the speed of the crawl."""
+        busy = self._busy()
+        if crawl.is_paused:
+            return "paused (by control.yaml)"
+        if away := crawl.frontier.network_trouble():
+            return f"network ({away})"
+        if busy > _BUSY:
+            return "main process (one core, and it is busy)"
+        if crawl.archives is not None:
+            return "text workers (SPIDERLING_WORKERS)" if crawl.archives.is_ahead else "reading the archives"
+        engine = self._crawler.engine
+        scraper = engine.scraper.slot
+        if scraper is not None and scraper.active_size > scraper.max_active_size / 2:
+            return "text workers (SPIDERLING_WORKERS)"
+        if engine.downloader.needs_backout():
+            return "connections (CONCURRENT_REQUESTS)"
+        if states[HostState.RESOLVING] > states[HostState.READY] + states[HostState.IN_PROCESS]:
+            return "DNS"
+        throttled, places = crawl.frontier.throttled(crawl.clock.now())
+        if throttled > places / 2:
+            return f"thrift ({throttled:,} hosts of little yield wait for better ones; less thrift asks them sooner)"
+        if states[HostState.READY] + states[HostState.SNOOZED] > 0:
+            return "politeness (hosts wait for their turn)"
+        return "hosts (too few have URLs waiting)"

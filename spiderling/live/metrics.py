@@ -1,0 +1,135 @@
+"""The metrics of a running crawl for Prometheus, read from the crawl's own counters when they are asked for.
+
+Labels are bounded: reasons, states, the corpus's languages, and the first MOST_STATS of Scrapy's stats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from spiderling.crawl.crawl import Crawl
+from spiderling.crawl.stage_times import BOUNDS_S, Histogram
+
+MOST_STATS = 200
+"""Stats of Scrapy that are told, by name (chosen: components of a project may count by host)."""
+_TOTALS = {
+    "requests": "Requests that were handed out.",
+    "pages": "Judged responses.",
+    "documents": "Documents that were kept.",
+    "downloaded_bytes": "Bytes of bodies, decoded and in UTF-8.",
+    "wire_bytes": "Bytes of bodies as they were received.",
+    "kept_bytes": "Bytes of clean new text.",
+    "internal_errors": "Errors of Spiderling's own.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the metrics are read."""
+
+    crawl: Crawl
+    loop_lag: Histogram
+    connections: Callable[[], int]
+    in_text: Callable[[], int]
+    """Pages that wait for text workers or are there."""
+    bottleneck: Callable[[], str]
+    stats: Callable[[], Mapping[str, Any]]
+    """Scrapy's."""
+
+
+def registry_of(sources: Sources) -> CollectorRegistry:
+    """A registry of the crawl's own, with memory, processor time and open files of its main process."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(CrawlCollector(sources))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+class CrawlCollector(Collector):
+    """Names and help are the schema that examples/operations/ relies on."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._counters()
+        yield from self._gauges()
+        yield from self._times()
+        yield self._stats()
+
+    def _counters(self) -> Iterator[Metric]:
+        ledger = self._sources.crawl.frontier.ledger
+        for name, text in _TOTALS.items():
+            yield CounterMetricFamily(f"spiderling_{name}", text, value=ledger.totals[name])
+        yield CounterMetricFamily("spiderling_running_seconds", "Running time.", value=ledger.totals["time_s"])
+        yield CounterMetricFamily("spiderling_urls_discovered", "URLs that were accepted.", value=ledger.discovered)
+        words = {code: ledger.facts[f"words/{code}"] for code in ledger.languages}
+        yield _labelled(CounterMetricFamily, "words", "Words that were kept.", "language", words)
+        ends = {reason.value: number for reason, number in ledger.ends.items()}
+        yield _labelled(CounterMetricFamily, "ends", "URLs by how they ended (docs/reasons.md).", "reason", ends)
+        refused = {reason.value: number for reason, number in ledger.refused_links.items()}
+        yield _labelled(CounterMetricFamily, "mentions", "Links that were refused, by why.", "reason", refused)
+
+    def _gauges(self) -> Iterator[Metric]:
+        crawl = self._sources.crawl
+        frontier = crawl.frontier
+        values = {
+            "yield_rate": ("Kept bytes / downloaded bytes, of the whole crawl.", frontier.ledger.yield_rate),
+            "hosts_at_work": ("Hosts with URLs to be fetched.", frontier.hosts_at_work()),
+            "connections": ("Requests in the downloader.", self._sources.connections()),
+            "text_pages": ("Pages that wait for text workers or are there.", self._sources.in_text()),
+            "paused": ("1 while control.yaml pauses the crawl.", crawl.is_paused),
+            "network_away": ("1 while nothing answers.", bool(frontier.network_trouble())),
+        }
+        for name, (text, value) in values.items():
+            yield GaugeMetricFamily(f"spiderling_{name}", text, value=float(value))
+        hosts = {state.value: number for state, number in frontier.hosts_by_state().items()}
+        yield _labelled(GaugeMetricFamily, "hosts", "Hosts by state.", "state", hosts)
+        urls = {"waiting": frontier.ledger.waiting, "in transit": frontier.ledger.in_transit}
+        yield _labelled(GaugeMetricFamily, "urls", "URLs that have not ended.", "state", urls)
+        name = self._sources.bottleneck().partition(" (")[0]
+        yield _labelled(GaugeMetricFamily, "bottleneck", "1 for what limits the speed now.", "name", {name: 1})
+
+    def _times(self) -> Iterator[Metric]:
+        times = self._sources.crawl.times
+        stages = {
+            "download": ("From a request's turn to the end of its body.", times.download),
+            "text": ("Of a page in the queue of the text workers and there.", times.text),
+            "checkpoint": ("To write a checkpoint.", self._sources.crawl.checkpoint.times),
+            "dns": ("To resolve a name.", times.dns),
+            "loop_lag": ("By which the event loop is late.", self._sources.loop_lag),
+        }
+        for name, (text, histogram) in stages.items():
+            bounds = [*map(str, BOUNDS_S), "+Inf"]
+            buckets = list(zip(bounds, accumulate(histogram.counts), strict=True))
+            yield HistogramMetricFamily(f"spiderling_{name}_seconds", f"Time: {text}", buckets, histogram.sum_s)
+
+    def _stats(self) -> Metric:
+        stats = {
+            name: value
+            for name, value in sorted(self._sources.stats().items())
+            if isinstance(value, (int, float)) and not name.startswith("spiderling/")
+        }
+        first = dict(list(stats.items())[:MOST_STATS])
+        return _labelled(GaugeMetricFamily, "scrapy_stat", "Scrapy's stats that are numbers.", "name", first)
+
+
+def _labelled(
+    kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    name: str,
+    text: str,
+    label: str,
+    values: Mapping[str, float],
+) -> Metric:
+    """A family of metrics with one label."""
+    family = kind(f"spiderling_{name}", text, labels=[label])
+    for value, number in values.items():
+        family.add_metric([value], number)
+    return family

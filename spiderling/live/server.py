@@ -1,0 +1,221 @@
+"""The server of the live page, on the crawl's own event loop; the state is read in a thread, never on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import functools
+import json
+import os
+import socket
+import stat
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.aiohttp import make_aiohttp_handler
+
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.page_address import PageAddress
+from spiderling.jobdir.directory import PAGE_TOKEN
+from spiderling.jobdir.host_list import hosts_of
+from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.status import Running, status_of
+from spiderling.jobdir.telling import of_host
+from spiderling.live.access import HEADERS, Access, token_in
+from spiderling.live.controls import change
+from spiderling.live.stream import Stream
+
+_MOST_QUERIES = 16
+"""Queries that may wait for the thread (chosen)."""
+_MOST_BODY_BYTES = 10_000
+"""Bytes of the largest body of a POST (chosen)."""
+_CLOSING_S = 1.0
+"""Seconds that connections have when the crawl ends (chosen)."""
+_FILES = {
+    "/": ("page.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+}
+
+
+class Server:
+    """Serves the live page of one crawl."""
+
+    def __init__(
+        self, address: PageAddress, directory: Path, running: Callable[[], Running], registry: CollectorRegistry
+    ) -> None:
+        """Listen at *address*; raises OSError if that is impossible, StorageError if there can be no token.
+
+        *running* gives the crawl's counters, *registry* its metrics.
+        """
+        self._directory = directory
+        self._running = running
+        self._metrics = make_aiohttp_handler(registry)
+        token = token_in(directory / PAGE_TOKEN)
+        self._socket = _listening(address)
+        port = 0 if address.path else self._socket.getsockname()[1]
+        self._access = Access(token, address, port)
+        self.place = f"unix:{address.path}" if address.path else f"http://{self._socket_name()}/"
+        """Where it is served, for people."""
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="live page")
+        self._queries = 0
+        self._stream = Stream(lambda: self._query(self._status(whole=False)))
+
+    def _socket_name(self) -> str:
+        host, port, *_ = self._socket.getsockname()
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def start(self) -> None:
+        app = web.Application(middlewares=[self._guard], client_max_size=_MOST_BODY_BYTES)
+        app.on_response_prepare.append(_add_headers)
+        for path, (name, kind) in _FILES.items():
+            app.router.add_get(path, functools.partial(_file, files(__package__).joinpath(name).read_bytes(), kind))
+        app.router.add_get("/status.json", self._status_json)
+        app.router.add_get("/hosts.json", self._hosts_json)
+        app.router.add_get("/host.json", self._host_json)
+        app.router.add_get("/events", self._stream.serve)
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/session", self._is_known)
+        app.router.add_post("/session", self._session)
+        app.router.add_post("/control", self._control)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_CLOSING_S)
+        await self._runner.setup()
+        await web.SockSite(self._runner, self._socket).start()
+        self._streaming = asyncio.ensure_future(self._stream.run())
+
+    async def close(self) -> None:
+        self._streaming.cancel()
+        self._stream.end()
+        await asyncio.sleep(0)  # let the streams say so
+        await self._runner.cleanup()
+        self._thread.shutdown(wait=False)
+
+    @web.middleware
+    async def _guard(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        self._access.check(request)
+        return await handler(request)
+
+    # -- what is read
+
+    async def _status_json(self, request: web.Request) -> web.Response:
+        return await self._answer(self._status(whole=True))
+
+    def _status(self, whole: bool) -> Callable[[Inspection], str]:
+        running = self._running()
+        return lambda crawl: status_of(crawl, running, whole=whole).to_json()
+
+    async def _hosts_json(self, request: web.Request) -> web.Response:
+        asked = request.query
+        page = asked.get("page", "0")
+        find = functools.partial(
+            hosts_of,
+            search=asked.get("search", ""),
+            order=asked.get("order", "words"),
+            rising=asked.get("rising") == "1",
+            page=int(page) if page.isascii() and page.isdecimal() and len(page) < 10 else 0,
+        )
+        return await self._answer(lambda crawl: json.dumps(asdict(find(crawl))))
+
+    async def _host_json(self, request: web.Request) -> web.Response:
+        name = request.query.get("name", "")
+        return await self._answer(lambda crawl: json.dumps({"name": name, "lines": list(of_host(crawl, name, False))}))
+
+    async def _answer(self, ask: Callable[[Inspection], str]) -> web.Response:
+        try:
+            return web.json_response(text=await self._query(ask))
+        except BadInput as error:
+            return web.json_response({"error": str(error)}, status=404)
+        except SpiderlingError as error:
+            return web.json_response({"error": str(error)}, status=503)
+
+    async def _query(self, ask: Callable[[Inspection], str]) -> str:
+        """What *ask* reads of the state, in the thread."""
+        if self._queries >= _MOST_QUERIES:
+            raise SpiderlingError("too many questions at once")
+        self._queries += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._asked, ask)
+        finally:
+            self._queries -= 1
+
+    def _asked(self, ask: Callable[[Inspection], str]) -> str:
+        with closing(Inspection(self._directory)) as crawl:
+            crawl.connection.looks = False  # the crawl has checked its state, and goes on checking it
+            return ask(crawl)
+
+    # -- what changes something
+
+    async def _is_known(self, request: web.Request) -> web.Response:
+        return web.json_response({"known": self._access.knows(request)})
+
+    async def _session(self, request: web.Request) -> web.Response:
+        self._access.check_post(request)
+        response = web.json_response({})
+        self._access.admit((await _body(request)).get("token"), request, response)
+        return response
+
+    async def _control(self, request: web.Request) -> web.Response:
+        self._access.check_control(request)
+        wanted = await _body(request)
+        work = functools.partial(change, self._directory / "control.yaml", wanted)
+        try:
+            return web.json_response({"said": await asyncio.get_running_loop().run_in_executor(self._thread, work)})
+        except (SpiderlingError, OSError, UnicodeDecodeError) as error:
+            return web.json_response({"error": str(error)}, status=409)
+
+
+async def _file(content: bytes, kind: str, request: web.Request) -> web.Response:
+    return web.Response(body=content, content_type=kind, charset="utf-8")
+
+
+async def _body(request: web.Request) -> dict[str, object]:
+    """The JSON object in the body of *request*."""
+    try:
+        body = await request.json()
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict):
+        raise web.HTTPBadRequest(text="A JSON object is needed.\n")
+    return body
+
+
+async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(HEADERS)
+
+
+def _listening(address: PageAddress) -> socket.socket:
+    if not address.path:
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        return socket.create_server((address.host, address.port), family=family)
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(os.stat(address.path).st_mode):
+            raise OSError(errno.EEXIST, "it is there, and is no socket")
+        _remove_unused(address.path)
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        os.fchmod(listener.fileno(), 0o600)  # on Linux the file gets the mode of the socket
+        listener.bind(address.path)
+        listener.listen()
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _remove_unused(path: str) -> None:
+    """Remove a socket that a crawl has left; raises OSError if somebody listens at it."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))

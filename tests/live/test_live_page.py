@@ -1,0 +1,142 @@
+"""The page of a running crawl: what it tells, what its controls do, and what happens where it cannot be served."""
+
+from __future__ import annotations
+
+import json
+import socket
+import stat
+import time
+
+import pytest
+from conftest import Crawl, page, serving
+from watched import watching, web
+
+from spiderling.live.controls import with_entry
+from webs.web import FixedWeb
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(web()) as running:
+        yield running
+
+
+def asked(server, host: str, since: float) -> int:
+    return sum(entry.host == host and entry.time_s >= since for entry in server.log_entries)
+
+
+def test_controls_are_entries_of_the_control_file(server, tmp_path):
+    with watching(tmp_path / "job", server) as watched:
+        running = watched.running
+        running.until(lambda: asked(server, "loud.test", 0) > 2)
+        watched.control.write_text("# mine\nhost_interval_s: 0.05   # fast\nblock:\n  - ads.test\n")
+        assert watched.command(action="block", host="LOUD.test").status == 200
+        running.until(lambda: "blocked loud.test" in running.output())
+        blocked = time.monotonic() + 0.5
+        running.until(lambda: asked(server, "calm.test", blocked) > 5)
+        assert not asked(server, "loud.test", blocked)
+        text = watched.control.read_text()
+        assert text.startswith("# mine\nhost_interval_s: 0.05   # fast\n") and '"ads.test", "loud.test"' in text
+
+        assert watched.command(action="reopen", host="loud.test").status == 200
+        running.until(lambda: asked(server, "loud.test", blocked) > 2)
+
+        assert watched.command(action="pause").status == 200
+        running.until(lambda: watched.ask("/status.json").json["phase"] == "paused")
+        paused = time.monotonic() + 0.5
+        running.until(lambda: time.monotonic() > paused + 1)
+        assert not asked(server, "calm.test", paused)
+        assert watched.ask("/status.json").json["bottleneck"] == "paused (by control.yaml)"
+        assert watched.command(action="resume").status == 200
+        running.until(lambda: asked(server, "calm.test", paused) > 2)
+
+        reached = watched.ask("/status.json").json["totals"]["pages"]
+        assert watched.command(action="budget", max_pages=reached + 20).status == 200
+        running.until(lambda: watched.ask("/status.json").json["budgets"])
+        assert running.wait().code == 0
+    assert any(
+        "control.yaml: block: " in event and event.endswith("-> ['ads.test', 'loud.test']")
+        for event in watched.crawl.state().events
+    )
+
+
+def test_the_page_tells_of_now_and_the_stream_of_the_end(server, tmp_path):
+    with watching(tmp_path / "job", server) as watched:
+        import http.client
+
+        connection = http.client.HTTPConnection(watched.host, timeout=60)
+        connection.request("GET", "/events")
+        stream = connection.getresponse()
+
+        def event() -> tuple[str, str]:
+            name = data = ""
+            while line := stream.readline().decode().rstrip("\n") or not data:
+                if isinstance(line, str):
+                    name = line.removeprefix("event: ") if line.startswith("event: ") else name
+                    data = line.removeprefix("data: ") if line.startswith("data: ") else data
+            return name, data
+
+        first, second = (json.loads(event()[1]) for _ in range(2))
+        assert second["totals"]["pages"] > first["totals"]["pages"] and second["curves"] is None
+        told = watched.ask("/status.json").json
+        assert told["totals"]["pages"] >= second["totals"]["pages"]
+        assert told["curves"]["hours"]["time"] and told["best_hosts"][0]["words"] > 0
+        assert told["urls"]["discovered"] == sum(told["urls"][part] for part in ("ended", "waiting", "in_transit"))
+        watched.running.process.send_signal(2)
+        rest = stream.read().decode()
+        assert rest.endswith("event: ended\ndata: \n\n")
+        assert watched.running.wait().code == 0
+
+
+def test_a_unix_socket_is_for_its_owner_and_outlives_a_kill(server, tmp_path):
+    path = tmp_path / "s"
+    for _ in range(2):  # the second finds what a kill has left
+        with watching(tmp_path / "job", server, PAGE=f"unix:{path}") as watched:
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            assert watched.ask("/status.json").json["phase"] == "running"
+            assert watched.ask("/status.json", Host="evil.test").status == 403
+            assert watched.command(action="block", host="loud.test").status == 200
+        assert path.exists()
+
+
+@pytest.fixture(scope="module")
+def small():
+    with serving(FixedWeb({"a.test": {"/": page("a")}}, {"a.test": "127.84.23.1"})) as running:
+        yield running
+
+
+@pytest.mark.parametrize("place", ["port", "socket", "file", "nowhere"])
+def test_an_address_in_use_is_a_warning(small, tmp_path, place):
+    with socket.socket(socket.AF_UNIX if place == "socket" else socket.AF_INET) as taken:
+        taken.bind(str(tmp_path / "s") if place == "socket" else ("127.0.0.1", 0))
+        taken.listen()
+        (tmp_path / "file").write_text("mine")
+        where = {"port": f"127.0.0.1:{taken.getsockname()[1]}", "nowhere": "192.0.2.1:8580"}
+        where |= {"socket": f"unix:{tmp_path}/s", "file": f"unix:{tmp_path}/file"}
+        result = Crawl(tmp_path / "job", small, PAGE=where[place]).run("http://a.test/")
+    assert result.code == 0 and len(result.lines("WARNING", "There is no live page: SPIDERLING_PAGE=")) == 1
+    assert "Traceback" not in result.output and (tmp_path / "file").read_text() == "mine"
+
+
+def test_without_the_option_nothing_of_it_is_imported(small, tmp_path):
+    for place in ("", "127.0.0.1:0"):
+        crawl = Crawl(tmp_path / f"job{len(place)}", small, PAGE=place, EXTENSIONS='{"tests.live.seen.Seen": 900}')
+        result = crawl.start("http://a.test/", fresh=True).wait()
+        (line,) = result.lines("Imported:")
+        assert bool(line.removeprefix("Imported:").strip()) is bool(place)
+        assert (crawl.directory / "page.token").exists() is bool(place)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value", "changed"),
+    [
+        ("", "pause", True, "pause: true\n"),
+        ("# only words\n", "pause", True, "# only words\npause: true\n"),
+        ("pause: true # mine\nblock: []\n", "pause", False, "pause: false # mine\nblock: []"),
+        ("block:\n- a.test\n# why\n\npause: true\n", "block", [], "block: []\n# why\n\npause: true"),
+        ("block: [a.test,\n  b.test]\npause: true", "block", ["č.test"], 'block: ["\\u010d.test"]\npause: true'),
+        ("max_pages: 5\npause: true", "max_pages", None, "pause: true"),
+    ],
+)
+def test_what_is_not_changed_stays_as_it_is_written(text, key, value, changed):
+    assert with_entry(text, key, value) == changed

@@ -1,0 +1,227 @@
+"""Who may see and control a crawl through its page: real requests to a running crawl."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+from aiohttp import web as aioweb
+from aiohttp.test_utils import TestClient, TestServer
+from conftest import serving
+from watched import OUR_OWN, Watched, watching, web
+
+from spiderling.base.errors import BadInput
+from spiderling.base.page_address import parse_page
+from spiderling.live.access import Access, token_in
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src data:; frame-ancestors 'none'"
+)
+BLOCK = {"action": "block", "host": "loud.test"}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(web()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def watched(server, tmp_path_factory):
+    with watching(tmp_path_factory.mktemp("watched") / "job", server) as crawl:
+        crawl.running.until(lambda: crawl.ask("/hosts.json").json["found"] == 2)
+        yield crawl
+
+
+def cookie(watched: Watched) -> str:
+    """What a browser sends after the page has exchanged the token."""
+    origin = {"Origin": f"http://{watched.host}", **OUR_OWN}
+    answer = watched.ask("/session", {"token": watched.token}, **origin)
+    assert answer.status == 200
+    given, *attributes = answer.headers["Set-Cookie"].split("; ")
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(attributes)
+    assert watched.token not in given
+    return given
+
+
+def test_on_loopback_everybody_may_look(watched):
+    for path in ("/", "/page.css", "/page.js", "/status.json", "/hosts.json", "/host.json?name=calm.test", "/metrics"):
+        answer = watched.ask(path)
+        assert answer.status == 200, path
+        assert answer.headers["Content-Security-Policy"] == POLICY
+        assert answer.headers["Cache-Control"] == "no-store" and "Access-Control-Allow-Origin" not in answer.headers
+        assert watched.token not in answer.text
+    assert watched.ask("/status.json").json["phase"] == "running"
+    assert "host        calm.test" in watched.ask("/host.json?name=calm.test").json["lines"]
+    assert watched.ask("/host.json?name=nowhere.test").status == 404
+    assert watched.ask("/hosts.json?order=nonsense").status == 404
+    assert watched.ask("/../../etc/passwd").status == 404
+
+
+def test_the_token_is_for_its_owner_alone_and_never_told(watched):
+    path = watched.crawl.directory / "page.token"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(watched.token) >= 43
+    for told in (watched.running.output(), watched.crawl.directory.joinpath("crawl.log").read_text()):
+        assert str(path) in told and watched.token not in told
+
+
+def test_no_control_without_the_token_or_from_elsewhere(watched):
+    """Each of these would block the host, but for one thing."""
+    origin = f"http://{watched.host}"
+    with_cookie = {"Cookie": cookie(watched), "Origin": origin, **OUR_OWN}
+    bearer = {"Authorization": f"Bearer {watched.token}", **OUR_OWN}
+    json_type = {"Content-Type": "application/json"}
+    before = watched.control.read_text()
+    refused = [
+        ({"Origin": origin, **OUR_OWN}, 401),
+        ({"Origin": origin, "Cookie": "spiderling-0=x", **OUR_OWN}, 401),
+        ({"Origin": origin, **OUR_OWN, "Authorization": "Bearer " + "x" * 43}, 401),
+        ({"Origin": origin, **OUR_OWN, "Authorization": f"Basic {watched.token}"}, 401),
+        ({**with_cookie, "Origin": "http://evil.test"}, 403),
+        ({**with_cookie, "Origin": "null"}, 403),
+        ({**with_cookie, "Origin": origin.rpartition(":")[0] + ":1"}, 403),
+        ({**with_cookie, "Host": "evil.test"}, 403),
+        ({**bearer, "Host": "evil.test"}, 403),
+        ({**bearer, "Origin": "http://evil.test"}, 403),
+        ({name: value for name, value in with_cookie.items() if name != "Origin"}, 403),
+        ({name: value for name, value in with_cookie.items() if name != "X-Spiderling"}, 403),
+        ({**with_cookie, "Content-Type": "text/plain"}, 403),
+        ({**bearer, "Content-Type": "application/x-www-form-urlencoded"}, 403),
+        ({**bearer, **json_type, "X-HTTP-Method-Override": "GET", "Host": ""}, 403),
+    ]
+    for headers, status in refused:
+        assert watched.ask("/control", BLOCK, **headers).status == status, headers
+    for method in ("GET", "PUT", "DELETE", "HEAD"):
+        assert watched.ask("/control", BLOCK, method, **bearer).status == 405
+    assert watched.ask("/control?action=block&host=loud.test", None, "GET", **bearer).status == 405
+    form = {"Cookie": with_cookie["Cookie"], "Origin": origin, "Content-Type": "application/x-www-form-urlencoded"}
+    assert watched.ask("/control", "action=block&host=loud.test", **form).status == 403
+    assert watched.ask("/session", {"token": "x"}, Origin=origin, **OUR_OWN).status == 403
+    assert watched.ask("/session", {"token": None}, Origin=origin, **OUR_OWN).status == 403
+    assert watched.ask("/session", {"token": watched.token}, Origin="http://evil.test", **OUR_OWN).status == 403
+    assert watched.control.read_text() == before
+
+
+@pytest.mark.parametrize("body", ["", "[]", "{", '"x"', "[" * 5000, "{}"])
+def test_what_is_no_control_is_refused(watched, body):
+    before = watched.control.read_text()
+    assert watched.ask("/control", body, Authorization=f"Bearer {watched.token}", **OUR_OWN).status in (400, 409)
+    assert watched.control.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "control",
+    [
+        {"action": "block", "host": "a.test/x"},
+        {"action": "block", "host": 'a"]\nseeds: ["http://evil.test/'},
+        {"action": "block", "host": "*.test"},
+        {"action": "block", "host": 7},
+        {"action": "budget", "max_pages": -1},
+        {"action": "budget", "max_pages": "many"},
+        {"action": "budget"},
+        {"action": "seeds", "seeds": ["http://evil.test/"]},
+    ],
+)
+def test_a_control_that_makes_no_sense_changes_nothing(watched, control):
+    before = watched.control.read_text()
+    answer = watched.command(**control)
+    assert answer.status == 409 and answer.json["error"]
+    assert watched.control.read_text() == before
+
+
+def test_a_browser_controls_by_its_cookie(watched, server):
+    given = {"Cookie": cookie(watched), "Origin": f"http://{watched.host}", **OUR_OWN}
+    assert watched.ask("/session", Cookie=given["Cookie"]).json == {"known": True}
+    assert watched.ask("/session").json == {"known": False}
+    answer = watched.ask("/control", BLOCK, **given)
+    assert (answer.status, answer.json["said"]) == (200, "loud.test is blocked in control.yaml")
+    watched.running.until(lambda: "blocked loud.test" in watched.running.output())
+
+
+def test_at_most_eight_look_at_once_and_one_that_goes_makes_room(watched):
+    import http.client
+
+    def opened():
+        connection = http.client.HTTPConnection(watched.host, timeout=60)
+        connection.request("GET", "/events")
+        return connection, connection.getresponse()
+
+    streams = [opened() for _ in range(8)]
+    assert [answer.status for _, answer in streams] == [200] * 8
+    for _, answer in streams:
+        assert any(b"event: status" in answer.readline() for _ in range(10))
+    assert watched.ask("/events").status == 503
+    for connection, answer in streams:
+        answer.close()
+        connection.close()
+
+    def is_free() -> bool:
+        connection, answer = opened()
+        connection.close()
+        return answer.status == 200
+
+    watched.running.until(is_free)
+
+
+# -- beyond loopback
+
+
+@pytest.fixture
+async def remote():
+    """An application that believes to be served beyond loopback."""
+    access = Access("t" * 43, parse_page("192.0.2.1:8580,crawler.test"), 8580)
+
+    @aioweb.middleware
+    async def guard(request, handler):
+        access.check(request)
+        return await handler(request)
+
+    async def told(request):
+        return aioweb.Response(text="told")
+
+    app = aioweb.Application(middlewares=[guard])
+    for path in ("/", "/metrics", "/status.json", "/events"):
+        app.router.add_get(path, told)
+    async with TestClient(TestServer(app)) as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/status.json", "/events"])
+async def test_beyond_loopback_nobody_looks_without_the_token(remote, path):
+    for host in ("crawler.test", "crawler.test:8580", "192.0.2.1:8580"):
+        assert (await remote.get(path, headers={"Host": host})).status == 401
+        with_token = {"Host": host, "Authorization": f"Bearer {'t' * 43}"}
+        assert (await remote.get(path, headers=with_token)).status == 200
+    assert (await remote.get(path, headers={"Host": "localhost:8580"})).status == 403
+    assert (await remote.get("/", headers={"Host": "crawler.test"})).status == 200, "the page asks for the token"
+
+
+def test_a_token_that_others_could_read_is_made_anew(tmp_path):
+    path = tmp_path / "page.token"
+    first = token_in(path)
+    assert token_in(path) == first
+    path.chmod(0o644)
+    second = token_in(path)
+    assert second != first and stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.unlink()
+    os.symlink(tmp_path / "elsewhere", path)
+    assert token_in(path) != second and not (tmp_path / "elsewhere").exists() and not path.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("8580", "write an address and a port"),
+        ("localhost:8580", "write an address and a port"),
+        ("127.0.0.1:99999", "write an address and a port"),
+        ("0.0.0.0:8580", "say by which names"),
+        ("[::]:8580", "say by which names"),
+        ("unix:", "path of a socket"),
+        ("127.0.0.1:8580,a b", "write host names"),
+    ],
+)
+def test_an_address_that_cannot_be_served_is_refused(text, message):
+    with pytest.raises(BadInput, match=message):
+        parse_page(text)

@@ -1,0 +1,95 @@
+"""A crawl with a live page, and questions to it as any program may ask them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from conftest import Crawl, Running, page
+
+from webs.web import FixedWeb
+
+PAGES = 3000
+NAMES = ("calm.test", "loud.test")
+OUR_OWN = {"Content-Type": "application/json", "X-Spiderling": "1"}
+
+
+def web(**more: dict[str, Any]) -> FixedWeb:
+    """Two hosts with more pages than a test waits for, and *more* with dots for underscores."""
+    sites: dict[str, Any] = {
+        host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"/{2 * n}") for n in range(PAGES)} for host in NAMES
+    }
+    sites |= {host.replace("_", "."): pages for host, pages in more.items()}
+    return FixedWeb(sites, {host: f"127.84.22.{n}" for n, host in enumerate(sites, 1)})
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+
+class Watched:
+    """A running crawl that serves its page."""
+
+    def __init__(self, crawl: Crawl, running: Running) -> None:
+        self.crawl = crawl
+        self.running = running
+        self.running.until(lambda: "The live page: " in self.running.output())
+        (self.url,) = re.findall(r"The live page: (\S+) ", self.running.output())
+        self.host = self.url.removeprefix("http://").rstrip("/")
+
+    @property
+    def token(self) -> str:
+        return (self.crawl.directory / "page.token").read_text().strip()
+
+    @property
+    def control(self) -> Path:
+        return self.crawl.directory / "control.yaml"
+
+    def ask(self, path: str, body: Any = None, method: str = "", **headers: str) -> Answer:
+        """Ask with *headers*, named with underscores; *body* is sent as JSON, or as it is if that is text."""
+        connection = http.client.HTTPConnection(*_place(self.host), timeout=60)
+        if self.url.startswith("unix:"):
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.connect(self.url.removeprefix("unix:"))
+        try:
+            given = {name.replace("_", "-"): value for name, value in headers.items()}
+            sent = body if body is None or isinstance(body, str) else json.dumps(body)
+            connection.request(method or ("GET" if body is None else "POST"), path, sent, given)
+            answer = connection.getresponse()
+            return Answer(answer.status, dict(answer.getheaders()), answer.read().decode())
+        finally:
+            connection.close()
+
+    def command(self, **control: Any) -> Answer:
+        """Send a control as a program with the token does."""
+        return self.ask("/control", control, Authorization=f"Bearer {self.token}", **OUR_OWN)
+
+
+def _place(host: str) -> tuple[str, int]:
+    name, _, port = host.rpartition(":")
+    return (name, int(port)) if port.isdecimal() else ("localhost", 80)
+
+
+@contextmanager
+def watching(directory: Path, server, **settings) -> Iterator[Watched]:
+    """A crawl with a page on a free port, which ends with the context."""
+    given = {"PAGE": "127.0.0.1:0", "HOST_INTERVAL_S": 0.1, "PROGRESS_S": 1, **settings}
+    crawl = Crawl(directory, server, **given)
+    running = crawl.start("http://calm.test/1 http://loud.test/1")
+    try:
+        yield Watched(crawl, running)
+    finally:
+        running.process.kill()
+        running.process.wait()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from spiderling.base.printing import counted
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.storage.history import HistoryRow
@@ -24,22 +26,26 @@ _TOO_MUCH_LOST = 0.03
 """Share of the text that it may have lost at most (chosen)."""
 
 _BOUNDS = {
-    "politeness": "It is bound by politeness: hosts wait for their turn while machine and line have room. More hosts "
-    "at a time help (more seeds, SPIDERLING_ACTIVE_HOSTS), a faster machine does not.",
-    "thrift": "It is bound by its own choice: most hosts give little text beside the others and are asked seldom. Less "
-    "thrift (-a strategy=spiderling:thrift=0.3, if it was 1) fetches more pages, for fewer words a byte; more hosts "
-    "that give text (scrapy seeds) fetch more of both.",
-    "main process": "It is bound by the processor: the main process uses one core wholly. A faster core helps, or two "
-    "crawls that share no host (-a tlds=), joined by scrapy dedup.",
-    "text workers": "It is bound by the processor: pages wait for text workers. More cores help, or "
-    "SPIDERLING_WORKERS if some are idle.",
-    "connections": "It is bound by the number of connections: raise CONCURRENT_REQUESTS if memory allows.",
-    "DNS": "It is bound by name resolution: give faster resolvers (SPIDERLING_NAMESERVERS), or raise "
+    "politeness": "It {is|was} bound by politeness: hosts {wait|waited} for their turn while machine and line "
+    "{have|had} room. More hosts at a time help (more seeds, SPIDERLING_ACTIVE_HOSTS), a faster machine does not.",
+    "thrift": "It {is|was} bound by its own choice: most hosts {give|gave} little text beside the others and "
+    "{are|were} asked seldom. Less thrift (-a strategy=spiderling:thrift=0.3, if it was 1) fetches more pages, for "
+    "fewer words a byte; more hosts that give text (scrapy seeds) fetch more of both.",
+    "main process": "It {is|was} bound by the processor: the main process {uses|used} one core wholly. A faster core "
+    "helps, or two crawls that share no host (-a tlds=), joined by scrapy dedup.",
+    "text workers": "It {is|was} bound by the processor: pages {wait|waited} for text workers. More cores help, or "
+    "SPIDERLING_WORKERS if some {are|were} idle.",
+    "connections": "It {is|was} bound by the number of connections: raise CONCURRENT_REQUESTS if memory allows.",
+    "DNS": "It {is|was} bound by name resolution: give faster resolvers (SPIDERLING_NAMESERVERS), or raise "
     "SPIDERLING_DNS_CONCURRENCY.",
-    "hosts": "It is short of hosts: too few have URLs waiting. Give more seeds (scrapy seeds), widen SPIDERLING_TLDS, "
-    "or let the best retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
+    "hosts": "It {is|was} short of hosts: too few {have|had} URLs waiting. Give more seeds (scrapy seeds), widen "
+    "SPIDERLING_TLDS, or let the best retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
+    "network": "The network {is|was} away: look at the line and the name servers.",
+    "reading the archives": "It {is|was} bound by the reading of archives: a faster disk or line helps, or more files "
+    "at once (SPIDERLING_ARCHIVE_FILES).",
 }
-"""Bottleneck as progress lines name it (extensions/progress.py) -> advice."""
+"""Bottleneck as progress lines name it (extensions/progress.py) -> advice; {while it runs|when it is finished}."""
+_TENSES = re.compile(r"\{(\w+)\|(\w+)\}")
 _CAUSES = {
     Reason.WRONG_LANGUAGE: "pages in other languages: seeds nearer to the language, SPIDERLING_TLDS, or a smaller "
     "SPIDERLING_MAX_DISTANCE spare them",
@@ -84,15 +90,17 @@ def marginal(history: list[HistoryRow]) -> tuple[HistoryRow, HistoryRow] | None:
 def _going_on(material: Material) -> Iterator[str]:
     ends = marginal(material.history)
     mean = material.yield_rate
-    waiting = material.counts.get("waiting", 0)
+    waiting = material.waiting
     if not waiting:
         yield (
-            "The crawl is finished: no URL waits. More text needs more seeds (scrapy seeds), a milder yield profile, "
-            "or 'reopen' in control.yaml for single hosts."
+            "The crawl is finished: no URL waits. The same command goes on with more seeds (-a seeds=FILE; "
+            "scrapy seeds finds some), or with a milder yield profile, which reopens the retired hosts that it "
+            "spares; 'reopen' in control.yaml reopens single hosts."
         )
         return
     if ends is None:
-        yield f"{waiting:,} URLs wait; it is too early to say how the yield goes."
+        wait = f"{counted(waiting, 'URL')} {'waits' if waiting == 1 else 'wait'}"
+        yield f"{wait}; it is too early to say how the yield goes."
         return
     first, last = ends
     down = last.downloaded_bytes - first.downloaded_bytes
@@ -103,25 +111,24 @@ def _going_on(material: Material) -> Iterator[str]:
         f"the last {size(down)} gave {rate:.4f} of their bytes as text (in all: {mean:.4f}), {words:,.0f} words an hour"
     )
     left = duration(waiting * seconds / max(1, last.pages - first.pages))
+    rest = "the URL that waits takes" if waiting == 1 else f"the {waiting:,} URLs that wait take"
     if rate < _POOR * mean:
         yield (
-            f"Consider to stop: {news}. The rich hosts are used up; new seeds bring more than the {waiting:,} URLs "
-            "that wait. SPIDERLING_MARGINAL_BYTES and _YIELD stop a crawl at such a point."
+            f"Consider to stop: {news}. The rich hosts are used up; new seeds bring more than what waits. "
+            "SPIDERLING_MARGINAL_BYTES and _YIELD stop a crawl at such a point."
         )
     elif rate < _FAIR * mean:
-        yield f"The yield sinks: {news}. At this pace the {waiting:,} URLs that wait take {left}."
+        yield f"The yield sinks: {news}. At this pace {rest} {left}."
     else:
-        yield f"Let it go on: {news}. At this pace the {waiting:,} URLs that wait take {left}."
+        yield f"Let it go on: {news}. At this pace {rest} {left}."
 
 
 def _bound(material: Material) -> Iterator[str]:
     samples = material.counted("total/bound")
     if samples:
         name, number = samples.most_common(1)[0]
-        bound = _BOUNDS.get(name, name)
-        if not material.counts.get("waiting"):
-            bound = bound.replace("It is", "While it ran it was", 1)
-        yield f"{bound} (So in {number:,} of {samples.total():,} progress lines.)"
+        bound = _TENSES.sub(r"\1" if material.waiting else r"\2", _BOUNDS.get(name, f"It {{is|was}} bound by {name}."))
+        yield f"{bound} (So in {number:,} of {counted(samples.total(), 'progress line')}.)"
 
 
 def _threshold(material: Material) -> Iterator[str]:
@@ -141,8 +148,9 @@ def _threshold(material: Material) -> Iterator[str]:
         gain = profile.more_bytes / max(1, material.total("kept_bytes"))
         if profile.factor < used.factor and gain > _NOTABLE:
             yield (
-                f"A milder yield profile ({profile.name}) would reopen hosts whose parked URLs may give {gain:.0%} "
-                f"more text ({size(profile.more_bytes)}), at a lower yield rate."
+                f"Go on with -s SPIDERLING_YIELD_PROFILE={profile.name}, a milder one: the crawl then reopens by "
+                f"itself the retired hosts that it spares. Their parked URLs may give {gain:.0%} more text "
+                f"({size(profile.more_bytes)}), at a lower yield rate."
             )
             return
 
@@ -155,8 +163,12 @@ def _spent_on(material: Material) -> Iterator[str]:
         if share > _NOTABLE:
             yield f"{share:.0%} of the URLs that were tried were {cause}."
     if ends[Reason.HOST_FULL.value]:
-        yield f"{ends[Reason.HOST_FULL.value]:,} URLs found their host's queue full: SPIDERLING_MAX_HOST_QUEUE."
-    retired = int((material.hosts.states == HostState.RETIRED.value).sum())
+        full = counted(ends[Reason.HOST_FULL.value], "URL")
+        yield f"{full} came to a host whose queue was full: SPIDERLING_MAX_HOST_QUEUE."
+    retired = material.hosts.in_state(HostState.RETIRED)
     if retired:
         parked = int((material.hosts.left - material.hosts.waiting).sum())
-        yield f"{retired:,} hosts were retired; {parked:,} URLs are parked with hosts left alone."
+        yield (
+            f"{counted(retired, 'host')} {'was' if retired == 1 else 'were'} retired; {counted(parked, 'URL')} "
+            f"{'is' if parked == 1 else 'are'} parked with hosts left alone."
+        )

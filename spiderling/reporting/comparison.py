@@ -103,7 +103,7 @@ def _chart(measure: Measure, runs: Sequence[Run], axis: str) -> Chart:
         for at in run.samples[:: max(1, len(run.samples) // _MOST_POINTS)]
     ]
     names = [run.task.strategy for run in runs]
-    legend = {"title": None, "orient": "top", "columns": 5}
+    legend = {"title": None, "orient": "top"}
     strategy = {"field": "strategy", "type": "nominal", "scale": {"domain": names}, "legend": legend}
     shapes = {"domain": names, "range": [_SHAPES[number % len(_SHAPES)] for number in range(len(names))]}
     spec: Spec = {

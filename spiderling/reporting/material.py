@@ -18,6 +18,7 @@ from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.soundness import noted
 from spiderling.frontier.storage.url_log import unpack_ends, unpack_keys
 from spiderling.jobdir.inspection import Inspection, counts_under
+from spiderling.jobdir.status import status_of
 
 _HOST_COLUMNS = ("distance", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "parked", "waiting")
 _ID_MASK = (1 << 24) - 1
@@ -64,6 +65,10 @@ class Hosts:
     parked: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     waiting: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
+    def in_state(self, state: HostState) -> int:
+        """How many hosts are in *state*."""
+        return int((self.states == state.value).sum())
+
     @property
     def left(self) -> npt.NDArray[np.int64]:
         """URLs that wait or are parked; none of a mirror's, whose pages its original has."""
@@ -97,12 +102,19 @@ class Material:
     """(Statement on the use of their front page, number of origins that make it), the commonest first."""
     events: list[tuple[float, str]]
     refusals: list[Refusal]
+    left_s: float | None = None
+    """Seconds until the first budget is spent; None: unknown, or there is none."""
 
     def total(self, name: str) -> int:
         return self.counts.get(f"total/{name}", 0)
 
     def counted(self, prefix: str) -> Counter[str]:
         return counts_under(prefix, self.counts)
+
+    @property
+    def waiting(self) -> int:
+        """URLs that wait; a crawl without any is finished."""
+        return self.counts.get("waiting", 0)
 
     @property
     def yield_rate(self) -> float:
@@ -126,6 +138,7 @@ def material_of(crawl: Inspection, now: float | None = None) -> Material:
         seeds=_seeds(crawl),
         consents=[(row["says"], row["origins"]) for row in crawl.rows(said + " ORDER BY origins DESC LIMIT 50")],
         events=[(row["time"], row["what"]) for row in events],
+        left_s=status_of(crawl, whole=False).left_s,
         refusals=_refusals(crawl),
     )
 

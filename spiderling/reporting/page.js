@@ -8,23 +8,36 @@ function theme() {
   const words = { labelColor: ink, titleColor: ink, labelFontSize: 12, titleFontSize: 13 };
   // told apart by the three kinds of colour blindness too, after Okabe & Ito
   const colours = dark.matches
-    ? ["#ffb454", "#56b4e9", "#e58fc0", "#4fd1a5"]
-    : ["#b8500a", "#0072b2", "#a8407a", "#00785a"];
+    ? ["#ffb454", "#56b4e9", "#e58fc0", "#4fd1a5", "#f0e442", "#c9a0ff", "#ff7f6e", "#b5bec6"]
+    : ["#b8500a", "#0072b2", "#a8407a", "#00785a", "#8a7400", "#5b3fb5", "#c62828", "#5b6670"];
   return {
     background: "transparent",
     font: "system-ui, sans-serif",
     view: { stroke: line },
     axis: { ...words, gridColor: line, domainColor: line, tickColor: line },
-    legend: words,
+    legend: { ...words, labelLimit: 400 },
     text: { color: ink },
     range: { category: colours },
   };
+}
+
+// As many columns of a legend as the chart has room for, at some 7 pixels a letter.
+function fitLegends(part, width) {
+  for (const value of Object.values(part)) {
+    if (!value || typeof value !== "object") continue;
+    if (value.legend?.orient) {
+      const longest = Math.max(...value.scale.domain.map((name) => name.length));
+      value.legend.columns = Math.max(1, Math.floor((width - 70) / (28 + 7 * longest)));
+    }
+    fitLegends(value, width);
+  }
 }
 
 async function draw() {
   for (const figure of document.querySelectorAll("figure[data-chart]")) {
     const spec = JSON.parse(document.getElementById(figure.dataset.chart).textContent);
     const place = figure.querySelector(".chart");
+    fitLegends(spec, place.clientWidth);
     await vegaEmbed(place, { ...spec, width: "container", autosize: { type: "fit", contains: "padding" } }, {
       config: theme(),
       actions: false,
@@ -37,4 +50,5 @@ async function draw() {
 }
 
 dark.addEventListener("change", draw);
+matchMedia("(max-width: 40rem)").addEventListener("change", draw); // other legends
 draw();

@@ -18,22 +18,27 @@ from typing import TypeAlias
 from spiderling.base.printing import printable
 from spiderling.reporting.charts import Chart
 from spiderling.reporting.tables import Cell, Table
+from spiderling.reporting.tiles import Tile
 
 Block: TypeAlias = "Table | Chart | list[str]"
 
+_HALF_COLUMNS = 7
+"""Columns of a table up to which it fits into half of a wide window (chosen)."""
+_NARROW_COLUMNS = 3
+"""Columns up to which it fits into a window of 400 pixels; there each row of another becomes a card (chosen)."""
 _LONG_WORD = 24
 """Characters of a word from which it may be broken to fit a table into the window (chosen)."""
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
 """unsafe-eval, because Vega compiles the expressions of our specs; these hold no data of a crawl."""
 
 
-def page(title: str, subtitle: str, sections: Sequence[tuple[str, Sequence[Block]]]) -> str:
+def page(title: str, subtitle: str, sections: Sequence[tuple[str, Sequence[Block]]], tiles: Sequence[Tile] = ()) -> str:
     """The page: *sections* are (heading, blocks), a block is a table, a chart or a list of sentences."""
     ids = map("c{}".format, count(1))
     parts: list[str] = []
     for number, (heading, blocks) in enumerate(sections):
-        head = f'<section id="s{number}"><h2>{_text(heading)}</h2>'
-        parts += [head, *(_block(block, ids) for block in blocks), "</section>"]
+        head = f'<section id="s{number}"><h2>{_text(heading)}</h2><div class="blocks">'
+        parts += [head, *(_block(block, ids) for block in blocks), "</div></section>"]
     has_charts = any(isinstance(block, Chart) for _, blocks in sections for block in blocks)
     links = "".join(f'<a href="#s{number}">{_text(heading)}</a>' for number, (heading, _) in enumerate(sections))
     script = f"<script>{_own('sort.js')}</script>" + (_drawing() if has_charts else "")
@@ -42,19 +47,29 @@ def page(title: str, subtitle: str, sections: Sequence[tuple[str, Sequence[Block
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{_text(title)}</title><style>{_own('page.css')}</style></head>\n<body><header><h1>{_text(title)}</h1>"
-        f'<p class="note">{_text(subtitle)}</p><nav aria-label="Sections">{links}</nav></header>\n<main>'
+        f'<p class="note">{_text(subtitle)}</p>{_tiles(tiles)}<nav aria-label="Sections">{links}</nav></header>\n<main>'
         + "\n".join(parts)
         + f"</main>{script}</body></html>\n"
     )
 
 
 def _block(block: Block, ids: Iterator[str]) -> str:
-    """*block* as HTML; *ids* names charts."""
+    """*block* as HTML, over the whole width if it needs that; *ids* names charts."""
     if isinstance(block, Table):
-        return _table(block)
-    if isinstance(block, Chart):
-        return _figure(block, next(ids))
-    return "<ul>" + "".join(f"<li>{_text(line)}</li>" for line in block) + "</ul>"
+        is_wide, inside = len(block.columns) > _HALF_COLUMNS, _table(block)
+    elif isinstance(block, Chart):
+        is_wide, inside = "datasets" in block.spec, _figure(block, next(ids))
+    else:
+        is_wide, inside = True, "<ul>" + "".join(f"<li>{_text(line)}</li>" for line in block) + "</ul>"
+    return f'<div class="block{" wide" * is_wide}">{inside}</div>'
+
+
+def _tiles(tiles: Sequence[Tile]) -> str:
+    parts = (
+        f"<div><dt>{_text(tile.name)}</dt><dd><b>{_text(tile.value)}</b> <span>{_text(tile.note)}</span></dd></div>"
+        for tile in tiles
+    )
+    return f'<dl class="tiles" aria-label="At a glance">{"".join(parts)}</dl>' if tiles else ""
 
 
 def _own(name: str) -> str:
@@ -86,29 +101,32 @@ def _table(table: Table) -> str:
     numeric = [any(isinstance(row[at], (int, float)) for row in table.rows) for at in range(len(table.columns))]
     bar = table.columns.index(table.bar) if table.bar else -1
     total = sum(float(row[bar] or 0) for row in table.rows) if table.bar else 0.0
+    width = len(table.columns)
+    kind = "" if width <= _NARROW_COLUMNS else ' class="cards"' if width <= _HALF_COLUMNS + 2 else ' class="cards many"'
+    labels = [f' data-label="{html.escape(name, quote=True)}"' if kind else "" for name in table.columns]
     head = "".join(
         f'<th scope="col"{" class=n" * n}>{_text(c)}</th>' for c, n in zip(table.columns, numeric, strict=True)
     )
     body = "\n".join(
         "<tr>"
-        + "".join(_cell(value, numeric[at], total if at == bar else 0.0) for at, value in enumerate(row))
+        + "".join(_cell(value, numeric[at], total if at == bar else 0.0, labels[at]) for at, value in enumerate(row))
         + "</tr>"
         for row in table.rows
     )
     note = f'<p class="note">{_text(table.note)}</p>' if table.note else ""
     return (
         f'<h3>{_text(table.title)}</h3>{note}<div class="scroll" role="region" tabindex="0" '
-        f'aria-label="{html.escape(table.title, quote=True)}"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        f'aria-label="{html.escape(table.title, quote=True)}"><table{kind}>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def _cell(value: Cell, numeric: bool, total: float) -> str:
+def _cell(value: Cell, numeric: bool, total: float, label: str) -> str:
     if total and isinstance(value, (int, float)):
-        return f'<td class="n bar" style="--w:{100 * value / total:.1f}%">{number(value)}</td>'
+        return f'<td class="n bar"{label} style="--w:{100 * value / total:.1f}%">{number(value)}</td>'
     text = _text(value) if isinstance(value, str) else "" if value is None else number(value)
     breaks = isinstance(value, str) and max(map(len, value.split()), default=0) > _LONG_WORD
-    return f"<td{' class=n' * numeric or ' class=long' * breaks}>{text}</td>"
+    return f"<td{' class=n' * numeric or ' class=long' * breaks}{label}>{text}</td>"
 
 
 def number(value: float) -> str:

@@ -9,29 +9,41 @@ from spiderling.reporting import charts, tables
 from spiderling.reporting.advice import advice
 from spiderling.reporting.material import Material
 from spiderling.reporting.page import Block, page
+from spiderling.reporting.tiles import tiles
 
-_SECTIONS = 12
+_SECTIONS = 14
 """Their number."""
+_PAPERS = (
+    "Suchomel & Pomikálek 2011: Practical Web Crawling for Text Corpora (RASLAN). Suchomel & Pomikálek 2012: Efficient "
+    "Web Crawling for Large Text Corpora (WAC7). They describe SpiderLing, whose measures this report takes up."
+)
 
 
 def report(material: Material) -> str:
     """The HTML of the whole page."""
-    state = f"It runs now: {material.holder}." if material.holder else "No process crawls now."
+    made = f"written {tables.utc(material.made)} by version {material.version}"
     return page(
         f"Crawl report: {material.options.lang}",
-        f"{material.directory}, written {tables.utc(material.made)} by version {material.version}. {state}",
+        f"{material.directory}, {made}. {_standing(material)}",
         [*with_progress(_sections(material), "parts of the page", _SECTIONS)],
+        tiles(material),
     )
 
 
+def _standing(material: Material) -> str:
+    if material.holder:
+        return f"It runs now: {material.holder}."
+    return "It is stopped, and the same command goes on with it." if material.waiting else "It is finished."
+
+
 def _sections(material: Material) -> Iterator[tuple[str, Sequence[Block]]]:
+    """What this crawl did comes first, then what it is compared with."""
     facts = tables.facts
     yield ("What to do next", [advice(material)])
-    yield ("Summary", [tables.summary(material), tables.papers(material)])
+    yield ("Over time", charts.over_time(material))
+    yield ("Summary", [tables.summary(material), tables.by_language(material)])
     yield ("Hosts", [charts.scatter(material), *tables.notable_hosts(material)])
-    yield ("Thresholds", [tables.thresholds(material), tables.profile_table(material)])
-    yield ("Over time", [*charts.over_time(material), tables.history(material)])
-    yield ("Words", [tables.by_language(material), tables.by_tld(material), tables.by_distance(material)])
+    yield ("Words", [tables.by_tld(material), tables.by_distance(material)])
     yield ("Ends", [tables.ends(material), tables.mentions(material)])
     yield ("Left alone", [tables.left_alone(material), tables.refusing(material)])
     yield ("Seeds", [tables.seeds_by_end(material), tables.seeds(material)])
@@ -58,4 +70,7 @@ def _sections(material: Material) -> Iterator[tuple[str, Sequence[Block]]]:
             ),
         ],
     )
+    yield ("Thresholds", [tables.profile_table(material)])
+    yield ("Beside the papers", [[_PAPERS], tables.papers(material), tables.thresholds(material)])
+    yield ("History", [tables.history(material)])
     yield ("Settings", [tables.settings(material), tables.events(material)])

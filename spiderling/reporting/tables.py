@@ -19,6 +19,7 @@ from spiderling.base.option_values import PREFIX, YIELD_PROFILES
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import top_level_domain
+from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.hosts.yields import threshold
 from spiderling.frontier.ranking.strategies import parse
 from spiderling.reporting.material import Material
@@ -57,7 +58,7 @@ def summary(material: Material) -> Table:
     states = Counter(material.hosts.states.tolist())
     rates = material.hosts.rates[material.hosts.downloaded_bytes > 0]
     return Table(
-        "The crawl so far",
+        "The crawl so far" if material.waiting else "The crawl",
         ("", "this crawl"),
         [
             ("Languages", material.options.lang),
@@ -129,7 +130,7 @@ class Profile(NamedTuple):
     name: str
     factor: float
     retired: int
-    """Hosts whose yield rate in all lies below it."""
+    """Hosts that are retired, if it is the one used; else those that would have been, by what they gave in all."""
     spared_share: float
     """Share of all downloaded bytes that came from these hosts after each could have been retired."""
     lost_share: float
@@ -143,7 +144,8 @@ def profiles(material: Material) -> list[Profile]:
     options = material.options
     factors = {name: factor or 0.0 for name, factor in YIELD_PROFILES.items()} | {"0.02": 0.02}
     factors[options.yield_profile] = options.yield_factor() or 0.0
-    return [_profile(material, name, factors[name]) for name in sorted(factors, key=factors.__getitem__)]
+    used = factors[used_profile(material)]
+    return [_profile(material, name, factors[name], used) for name in sorted(factors, key=factors.__getitem__)]
 
 
 def used_profile(material: Material) -> str:
@@ -151,13 +153,13 @@ def used_profile(material: Material) -> str:
     return material.options.yield_profile if parse(material.options.strategy).retires else "off"
 
 
-def _profile(material: Material, name: str, factor: float) -> Profile:
+def _profile(material: Material, name: str, factor: float, used_factor: float) -> Profile:
     hosts = material.hosts
     options = material.options
-    below = retired_by(material, factor)
+    below = _retired(material, factor, used_factor)
     first = np.maximum(options.yield_min_bytes, hosts.downloaded_bytes * options.yield_min_pages / _least(hosts.pages))
     after = np.where(below, 1 - np.minimum(1.0, first / _least(hosts.downloaded_bytes)), 0.0)
-    let_go = (hosts.states == "retired") & ~below
+    let_go = (hosts.states == HostState.RETIRED.value) & ~below
     per_url = hosts.kept_bytes / _least(hosts.pages)
     return Profile(
         name,
@@ -171,6 +173,15 @@ def _profile(material: Material, name: str, factor: float) -> Profile:
 
 def _least(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.maximum(values, 1)
+
+
+def _retired(material: Material, factor: float, used_factor: float) -> _Mask:
+    """The hosts that are retired, or that *factor* would have retired beside or of those that *used_factor* did."""
+    are: _Mask = material.hosts.states == HostState.RETIRED.value
+    if factor == used_factor:
+        return are
+    by_rule = retired_by(material, factor)
+    return np.logical_or(are, by_rule) if factor > used_factor else np.logical_and(are, by_rule)
 
 
 def retired_by(material: Material, factor: float) -> _Mask:
@@ -197,8 +208,10 @@ def profile_table(material: Material) -> Table:
             )
             for profile in profiles(material)
         ],
-        "t(n) = f (log10 n - 1). An estimate from the hosts' totals: a retired host is taken to have given its text "
-        "evenly, and the URLs parked with hosts that a milder profile lets go on to give as much as those before.",
+        "The threshold is t(n) = f (log10 n - 1), where n is the number of a host's pages. The profile in use has the "
+        "hosts that are retired now; the other rows are estimates from the hosts' totals: a retired host is taken to "
+        "have given its text evenly, and the URLs parked with hosts that a milder profile lets go on to give as much "
+        "as those before.",
     )
 
 
@@ -417,12 +430,18 @@ def duration(seconds: float) -> str:
     """
     >>> duration(7384), duration(200_000)
     ('2 h 3 min', '2 d 7 h')
+    >>> duration(104), duration(0)
+    ('1 min 44 s', '0 s')
     """
     days = int(seconds // 86400)
     hours = int(seconds // 3600 % 24)
     minutes = int(seconds // 60 % 60)
-    parts = [f"{number} {unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if number]
-    return " ".join(parts[:2]) or f"{seconds:.0f} s"
+    parts = [
+        f"{number} {unit}"
+        for number, unit in ((days, "d"), (hours, "h"), (minutes, "min"), (int(seconds % 60), "s"))
+        if number
+    ]
+    return " ".join(parts[:2]) or "0 s"
 
 
 def size(number: float) -> str:

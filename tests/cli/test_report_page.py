@@ -175,5 +175,32 @@ async def test_in_a_browser(report, tmp_path):
         assert await tab.value("getComputedStyle(document.body).backgroundColor") != light
         assert all(number > 0 for number in await tab.value(drawn))
         await sorts_by_mouse_and_by_keyboard(tab)
+        for width in (400, 1400):
+            await tab.open(report.as_uri(), width=width)
+            assert await cut(tab) == []
         assert tab.messages == []
-        assert tab.requests == [report.as_uri()]
+        assert set(tab.requests) == {report.as_uri()}
+
+
+async def cut(tab):
+    """What does not fit: the page, tables, charts, entries of legends."""
+    return await tab.value("""[document.documentElement, ...document.querySelectorAll('.scroll, .chart')]
+        .filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel ?? e.tagName)
+        .concat([...document.querySelectorAll('.chart svg')].flatMap(svg =>
+            [...svg.querySelectorAll('.role-legend-label text')]
+                .filter(e => e.getBoundingClientRect().right > svg.getBoundingClientRect().right
+                    || e.textContent.includes('\u2026'))
+                .map(e => e.textContent)))""")
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed (apt install chromium)")
+async def test_the_page_of_a_simulation_fits_into_narrow_and_wide_windows(tmp_path):
+    path = tmp_path / "page.html"
+    strategies = ["bfs", "yield", "lswc:s=3,t=5", "perfect", "spiderling:thrift=6,haste=0"]
+    assert scrapy("simulate", *strategies, "--pages", "300", "--jobs", "1", "--html", str(path)).code == 0
+    async with browsing(tmp_path / "profile") as tab:
+        for width in (400, 1400):
+            await tab.open(path.as_uri(), width=width)
+            assert await tab.value("document.querySelectorAll('.role-legend-label text').length") == 11 * 5
+            assert await cut(tab) == []
+        assert tab.messages == []

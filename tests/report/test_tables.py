@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from made import hosts_of, material
 
 from spiderling.frontier.hosts.yields import RetirementRule, YieldAccount
 from spiderling.reporting import tables
+from spiderling.reporting.advice import advice
 from spiderling.reporting.material import Seed
+from spiderling.reporting.tiles import tiles
 
 MB = 1_000_000
 HOSTS = hosts_of(
@@ -49,6 +53,36 @@ def test_profiles_say_what_other_thresholds_would_have_meant():
     spared = (100 - 0.8) + (80 - 0.64) + (10 - 1.6)  # MB beyond 8 pages of each host
     assert found["0.02"].spared_share == pytest.approx(spared / 201)
     assert found["0.02"].lost_share == pytest.approx((2 * 0.992 + 0.5 * 0.992) / 7.5)
+
+
+def test_hosts_that_are_retired_are_counted_once_and_the_same_everywhere():
+    """They were retired by what they had given then; by what they gave in all, the rule would find others."""
+    hosts = hosts_of(
+        ("was.cz", "retired", 1000, 50 * MB, 2 * MB, 10),
+        ("late.cz", "exhausted", 1000, 50 * MB, MB // 4, 0),
+        ("rich.cz", "exhausted", 1000, 50 * MB, 20 * MB, 0),
+    )
+    given = material(hosts)
+    found = {profile.name: profile.retired for profile in tables.profiles(given)}
+    assert tables.retired_by(given, 0.005).tolist() == [False, True, False]
+    assert found == {"off": 0, "permissive": 0, "normal": 1, "paper": 2, "0.02": 2}
+    assert {tile.name: tile.note for tile in tiles(given)}["hosts"] == "1 retired"
+    assert any(line.startswith("1 host was retired") for line in advice(given))
+    assert "1 retired" in dict(tables.summary(given).rows)["Hosts"]
+
+
+def test_tiles_show_what_a_crawl_has_come_to():
+    given = material(HOSTS, ((1, 0, 0, 0, 0), (7200, 300, 5000, 40 * MB, 4 * MB)),
+                     {"total/words": 5000, "total/documents": 1, "total/time_s": 7200, "waiting": 12,
+                      "total/bound/DNS": 3, "total/bound/hosts": 1})  # fmt: skip
+    found = {tile.name: (tile.value, tile.note) for tile in tiles(given)}
+    assert found["words"] == ("5,000", "in 1 document")
+    assert found["words an hour"][0] == "2,500"
+    assert found["downloaded"] == ("40.0 MB", "0.0056 MB a second")
+    assert found["kept"] == ("4.0 MB", "yield rate 0.1000")
+    assert found["running time"] == ("2 h", "")
+    assert found["bound by"] == ("DNS", "in 3 of 4 progress lines")
+    assert "some 1 h left by budget" in {tile.note for tile in tiles(dataclasses.replace(given, left_s=3600.0))}
 
 
 def test_a_profile_of_the_users_own_is_among_them():

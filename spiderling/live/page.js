@@ -73,7 +73,7 @@ const day = (seconds) => new Date(seconds * 1000).toLocaleString([], { dateStyle
 async function ask(path, body) {
   const answer = await fetch(path, body === undefined ? {} : {
     method: "POST", headers: { "Content-Type": "application/json", "X-Spiderling": "1" }, body: JSON.stringify(body) });
-  if (answer.status === 401) { lock(); throw new Error("The token of the crawl is needed: see Controls."); }
+  if (answer.status === 401) { lock(); throw Object.assign(new Error("The token of the crawl is needed: see Controls."), { isLocked: true }); }
   const text = await answer.text();
   let told = {};
   try { told = JSON.parse(text); } catch { told = { error: text.trim() }; }
@@ -369,7 +369,7 @@ async function begin() {
   try {
     await readAll();
   } catch (error) {
-    badge("no connection", "gone");
+    badge(error.isLocked ? "locked" : "no connection", "gone");
     byId("said").textContent = error.message;
     return;
   }
@@ -379,7 +379,7 @@ async function begin() {
   stream.addEventListener("ended", () => {
     stop();
     badge("stopped", "gone");
-    byId("said").textContent = "The crawl has stopped. Its log says why; the same command goes on with it.";
+    byId("said").textContent = "The crawl has stopped; its log says why. The same command goes on with it: load this page again then.";
   });
   stream.addEventListener("error", () => badge("no connection", "gone"));
 }

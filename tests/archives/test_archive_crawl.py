@@ -245,3 +245,12 @@ def test_what_is_wrong_with_the_arguments_is_said(archives, tmp_path, arguments,
     result = ArchiveCrawl(tmp_path / "job", archives).ended(*arguments)
     assert result.code == 1 and result.lines("ERROR", message)
     assert "Traceback" not in result.output
+
+
+def test_control_yaml_does_not_pause_the_reading_of_archives(archives, tmp_path):
+    job = tmp_path / "job"
+    job.mkdir()
+    (job / "control.yaml").write_text("pause: true\n")
+    result = ArchiveCrawl(job, archives / "a.warc.gz", PAGE="127.0.0.1:0").ended()
+    assert result.code == 0 and result.lines("is finished: all archives are read")
+    assert result.lines("WARNING", "pause has no effect on a crawl of archives") and result.lines("The live page: http")

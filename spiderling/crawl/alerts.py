@@ -102,6 +102,8 @@ class Alerts:
         """Give what waits a last chance; what is not taken then waits for the next run."""
         self._ending.set()
         self._new.set()
+        if any(self._waiting.values()):
+            logger.info("Alerts are being sent, for at most %g s", LAST_S)
         await asyncio.wait(self._tasks, timeout=LAST_S)
         for task in (*self._tasks, self._writer):
             task.cancel()

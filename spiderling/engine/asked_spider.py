@@ -44,6 +44,8 @@ def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: An
         settings["ADDONS"].set("spiderling.addon.SpiderlingAddon", 300, priority="cmdline")
     if not settings.getpriority("SPIDERLING_OFFLINE_WAIT_S"):
         settings.set("SPIDERLING_OFFLINE_WAIT_S", _OFFLINE_WAIT_S, priority="cmdline")
+    # alerts are about crawls that nobody waits for
+    settings.setdict({"SPIDERLING_ALERT_URL": None, "SPIDERLING_ALERT_COMMAND": None}, priority="cmdline")
     if not settings.getbool("LOG_ENABLED"):
         logging.getLogger(offline.__name__).addHandler(logging.StreamHandler())
     process = AsyncCrawlerProcess(settings)

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from brokenparts import EXTENSIONS
-from conftest import Crawl, page, scrapy, serving
+from conftest import DEADLINE_S, DEFAULTS, Crawl, page, scrapy, serving
 from test_offline import WEB, crawl_of, name_server
 from test_offline import seeds as named_seeds
 
@@ -115,7 +115,8 @@ def test_the_crawl_goes_on_while_a_command_hangs_and_ends_with_it(server, tmp_pa
     pid = tmp_path / "pid"
     hanging = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     crawl = crawled(tmp_path, server, ALERT_COMMAND=shlex.join([sys.executable, "-c", hanging]), **FULL)
-    running = crawl.start("http://h0.test/0", CONSTANTS=QUICK | {"crawl.alerts.LAST_S": 1}, HOST_INTERVAL_S=0.1)
+    limits = {"crawl.alerts.LAST_S": 1, "crawl.alerts.LIMIT_S": 10 * DEADLINE_S}
+    running = crawl.start("http://h0.test/0", CONSTANTS=QUICK | limits, HOST_INTERVAL_S=0.1)
     running.until(lambda: pid.exists() and pid.read_text())
     asked = len(server.log_entries)
     running.until(lambda: len(server.log_entries) > asked + 10)
@@ -174,6 +175,14 @@ def test_a_network_that_goes_away_and_comes_back_is_told(tmp_path):
         running.wait()
     assert told.kinds == ["network-gone", "network-back", "finished"]
     assert "dns" in told.alerts[0]["text"]
+
+
+def test_a_command_that_somebody_waits_for_sends_none(server, tmp_path):
+    told = Told(tmp_path)
+    settings = {**DEFAULTS, "SPIDERLING_HOSTS": server.hosts_option, "SPIDERLING_ALERT_COMMAND": told.command}
+    given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    ended = scrapy("page", "http://h0.test/0", "-a", "lang=cs", *given)
+    assert (ended.code, told.alerts) == (0, []), ended.log
 
 
 def test_a_crawl_without_alerts_loads_nothing_of_them():

@@ -67,6 +67,8 @@ class Signal(Enum):
     # lines in robots.txt, and headers
     CONTENT_SIGNAL = ("content-signal", OBEY)
     CONTENT_USAGE = ("content-usage", OBEY)
+    RSL = ("rsl", OBEY)
+    """A licence by RSL that robots.txt, a header or the page names, or that stands in the page (base/rsl.py)."""
     AI_AGENTS = ("ai-agents", RECORD)
     """robots.txt, X-Robots-Tag or meta robots refuse a crawler of SPIDERLING_AI_AGENTS."""
 

@@ -189,12 +189,18 @@ def _command(text: str) -> None:
         raise BadInput(f"{PREFIX}ALERT_COMMAND cannot be split into program and arguments: {error}.") from error
 
 
+def _country(text: str) -> None:
+    if text and not re.fullmatch(r"[A-Za-z]{2}", text):
+        raise BadInput(f"{PREFIX}COUNTRY is {text!r}; write the two letters of ISO 3166-1, such as CZ.")
+
+
 _CHECKS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
     "documents": media_types.parse,
     "paragraph_kinds": paragraph_kinds.parse,
     "optouts": lambda text: Policy.parse("research", text),
     "ports": parse_ports,
+    "country": _country,
     "traps": parse_traps,
     "tlds": parse_tlds,
     "alert_url": _web_address,

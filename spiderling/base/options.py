@@ -18,6 +18,7 @@ from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
 from spiderling.base.option_values import option as _option
 from spiderling.base.printing import nearest
 from spiderling.base.removed_options import REMOVED, refusal
+from spiderling.base.rsl import Licensee
 
 _LEAST_FILTER_BYTES = 8_000_000
 """Least bytes of a near-duplicate filter: in fewer its layers could not grow."""
@@ -45,6 +46,14 @@ class Options:
     )
     optouts: str = _option(
         "", "Opt-outs treated otherwise than by default: 'signal=obey|record|ignore' with commas (docs/opt-outs.md)."
+    )
+    user: str = _option(
+        "",
+        "What you are, for licences by RSL with conditions on that; empty: none is met (docs/opt-outs.md).",
+        choices=("", "commercial", "non-commercial", "education", "government", "personal"),
+    )
+    country: str = _option(
+        "", "The country you are in, ISO 3166-1 alpha-2 such as CZ, for licences by RSL with conditions on that."
     )
     ai_agents: str = _option(
         "GPTBot,ClaudeBot,anthropic-ai,CCBot,Google-Extended,Applebot-Extended,Bytespider,meta-externalagent,"
@@ -398,6 +407,10 @@ class Options:
     def policy(self) -> Policy:
         """How opt-outs are treated; raises BadInput if `optouts` cannot be read."""
         return Policy.parse(self.purpose, self.optouts)
+
+    def licensee(self) -> Licensee:
+        """Who asks for licences."""
+        return Licensee(self.user, self.country.upper())
 
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""

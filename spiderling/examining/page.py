@@ -14,9 +14,10 @@ from scrapy.settings import Settings
 
 from spiderling import languages
 from spiderling.base.errors import BadInput, SpiderlingError
-from spiderling.base.opt_outs import Statement, together
+from spiderling.base.opt_outs import Signal, Statement, together
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
+from spiderling.base.rsl import RslFile
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.arguments import addresses_of, options_of
 from spiderling.crawl.crawl import Crawl
@@ -32,7 +33,7 @@ from spiderling.pipelines.language import check_language
 from spiderling.pipelines.quality import check_quality
 from spiderling.spiders.spiderling import SpiderlingSpider
 from spiderling.text import Page, Paragraph
-from spiderling.text.optout import page_statements
+from spiderling.text.optout import licences, page_statements
 from spiderling.workers.pool import Task, WorkerConfig, text_process
 
 _ALTERNATIVES = "- for standard input, or a URL that begins with http:// or https://"
@@ -54,8 +55,19 @@ def show(name: str, arguments: dict[str, str], settings: Settings, width: int) -
         found = Found(Task(read_input(name, _ALTERNATIVES), _FILE_URL))
     page = examine(found.task, options, accepted)
     said = together(found.site, page_statements(found.headers, page.meta, options, time.time()))
+    said += _of_licences(found, page, options)
     verdict = judge(page, options, [info.code for info in accepted], said)
     yield from render(found.task, page, verdict, width, said)
+
+
+def _of_licences(found: Found, page: Page, options: Options) -> list[Statement]:
+    """What licences by RSL say that stand in the page; those that it only names are not fetched here."""
+    linked, inline = licences(found.headers, page.meta)
+    url = canonicalize(found.task.url)
+    said = [Statement(Signal.RSL, f"not-fetched={address[:300]}") for address in linked]
+    for text in inline:
+        said += RslFile(text.encode(), options.licensee()).statements(found.task.url, url.path if url else "/")
+    return said
 
 
 def _fetched(url: str, arguments: dict[str, str], settings: Settings, options: Options) -> Found:

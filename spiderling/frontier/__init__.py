@@ -23,6 +23,7 @@ How a URL passes, and who decides:
     scheduling/          when its host is looked at: names, places, intervals, shares of crowded addresses
     hosts/               what is known of its host, in memory
     robots.py            whether its site allows it; site_files.py parses the site's files, robots_records.py keeps them
+    reading.py           parses the site's files once
     refusals.py          whether its host refuses us, and when that is tried again
     lifecycle/           every change of a URL's state, counted and kept
     host_closing.py      retires and reopens hosts, by yield and by what the user sets

@@ -34,7 +34,7 @@ from spiderling.frontier.probes import Probes
 from spiderling.frontier.ranking.strategies import LinkingPage, parse
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.reachability import Reachability
-from spiderling.frontier.robots import Robots, raised
+from spiderling.frontier.robots import Robots, licence_at, raised
 from spiderling.frontier.robots_records import stored_robots
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.site_files import Rules, SiteFile
@@ -241,6 +241,15 @@ class Frontier:
     def statements(self, url: str) -> list[Statement]:
         """What the known files of its site say of the use of *url*."""
         return self._robots.statements_of(url)
+
+    def page_licence(self, page: str, address: str, now: float) -> list[Statement] | None:
+        """What the licence at *address*, as written on *page*, says of it; None if it has to be fetched first."""
+        target = canonicalize_again(page)
+        licence = licence_at(target.origin, address) if target is not None else ""
+        if target is not None and licence and not self._robots.knows_licence(licence, now):
+            self._robots.name_licence(target.origin, licence)
+            return None
+        return self._robots.licence_statements(licence, page)
 
     def sample_weight(self, links: int) -> float:
         """Sampling weight of a document whose page has *links* links; 0: the crawl draws no sample."""

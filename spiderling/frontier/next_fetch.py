@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
 from spiderling.frontier.discovery.core import Core, Fetch
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.hosts.host import Host, QueuedUrl, RobotsRequest, identity
 from spiderling.frontier.robots import ENDS, RobotsVerdict
 from spiderling.frontier.scheduling.names import NameStatus
 from spiderling.frontier.scheduling.schedule import next_up
+from spiderling.frontier.site_files import SiteFile
 
 _MAX_ENDS_PER_STEP = 100
 """URLs of one host that may end unfetched in one call (chosen: the event loop goes on)."""
@@ -64,8 +66,23 @@ class NextFetch:
             self._end_head(host, Reason.DNS if name.status is NameStatus.DEAD else Reason.ADDRESS_FORBIDDEN, now)
             return None
         if isinstance(head, RobotsRequest):
-            return Fetch(0, head.url, name.address, host, robots=head)
+            return self._file(host, head, name.address, now)
         return self._judge(head, name.address, now)
+
+    def _file(self, host: Host, request: RobotsRequest, address: str, now: float) -> Fetch | Host | None:
+        """The Fetch of a file of the site; of a licence only if robots.txt of its own origin allows it."""
+        target = canonicalize(request.url) if request.file is SiteFile.LICENCE else None
+        verdict = RobotsVerdict.ALLOWED if target is None else self._robots.judge_file(target.origin, target.url, now)
+        if target is None or verdict is RobotsVerdict.ALLOWED:
+            return Fetch(0, request.url, address, host, robots=request)
+        if verdict is RobotsVerdict.MISSING:
+            return None if self._robots_requests.ask_robots_txt(host, target) else host
+        if verdict is RobotsVerdict.PAUSED:
+            host.postpone(self._robots.paused_until(target.origin))
+            self._schedule.wait_at(host, address, now)
+            return host
+        self._end_head(host, ENDS[verdict], now)
+        return None
 
     def _judge(self, url: QueuedUrl, address: str, now: float) -> Fetch | Host | None:
         """Apply traps and robots.txt to *url*; returns what ``_examine`` does."""

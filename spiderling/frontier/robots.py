@@ -7,8 +7,9 @@ than STALE_S (RFC 9309, 2.4).  Without such a copy the origin's URLs end, and th
 RFC 9309, 2.3.1.4, lets a crawler treat a file that was unreachable for 30 days as missing; we stay away.
 
 tdmrep.json and ai.txt are asked for if robots.txt allows it, and if they may bind the crawl's purpose or are to be
-recorded.  A challenge in the place of one says nothing.  If one cannot be fetched, its last copy counts, if any, and
-it is asked for again after an hour.
+recorded; so are the licence files by RSL that robots.txt or a page names, once for all who name them.  A challenge in
+the place of one says nothing.  If one cannot be fetched, its last copy counts, if any, and it is asked for again after
+an hour.
 
 Files are kept compressed, and parsed ones in a bounded cache, since a parsed file takes up to twenty times its size.
 Every answer goes into the consent ledger.  An answer is parsed before anything changes.  A file on which a
@@ -21,18 +22,21 @@ import hashlib
 import zlib
 from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
 
 from spiderling.base.opt_outs import MINING, TRAINING, Signal, Statement
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import canonicalize_again
+from spiderling.base.rsl import UNKNOWN
+from spiderling.base.urls import canonicalize, canonicalize_again
+from spiderling.frontier.reading import Reader, Reading
 from spiderling.frontier.robots_records import Recent, RobotsRecord, RobotsRecords, RobotsStatus
-from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, Wanted, parsed
+from spiderling.frontier.site_files import MAX_LICENCES, RobotsTxt, Rules, SiteFile, Wanted
 from spiderling.frontier.storage.protocol import ConsentRow
 
 FAILED_READING = "internal-error"
 """The answer noted in the consent ledger for a file that was fetched but not parsed, by an error of ours."""
+MAX_ADDRESS_CHARS = 2000
+"""Characters of the address of a licence; a longer one counts as none (chosen)."""
 MAX_PARSED = 4096
 """Parsed files in the cache (chosen)."""
 MAX_PARSED_BYTES = 8_000_000
@@ -67,17 +71,6 @@ ENDS = {
 """Verdicts that end a URL."""
 
 
-class _Reading(NamedTuple):
-    """The last answer as parsed; ``rules`` is None if the parser failed."""
-
-    origin: str
-    file: SiteFile
-    body: bytes
-    rules: Rules | None
-    says: str = ""
-    """The opt-outs that the file has for the front page."""
-
-
 def raised(error: Exception, url: str) -> None:
     """The default of *failed_on*: raise *error*."""
     raise error
@@ -105,20 +98,31 @@ class Robots:
         self.ledger: list[ConsentRow] = []
         """Answers that the store does not know yet."""
         self._parsed: Recent[Rules] = Recent(MAX_PARSED, MAX_PARSED_BYTES)
-        self._ahead: tuple[SiteFile, bytes, Rules] | None = None
-        self._last: _Reading | None = None
-        self._asked = SiteFile.ROBOTS
-        """The file whose rules were asked last."""
+        self._reader = Reader(options, failed_on)
+        self._asked = ("", SiteFile.ROBOTS)
+        """The origin (or address of a licence) and the file whose rules were asked last."""
+        self._sees_licences = self._policy.sees(Signal.RSL)
+        self._named: dict[str, set[str]] = {}
+        """Origin -> addresses of licences that its pages name, to be fetched before further pages."""
 
     def judge(self, origin: str, url: str, now: float) -> RobotsVerdict:
         """Whether *url* of *origin* may be fetched at *now* for the purpose of this crawl."""
-        for _ in SiteFile:
+        for _ in range(len(SiteFile) + MAX_LICENCES):
             try:
                 return self._verdict(origin, url, now)
             except Exception as error:
                 self._failed_on(error, url)
-                self._give_up(origin, self._asked, now)
+                self._give_up(*self._asked, now)
         return self._verdict(origin, url, now)
+
+    def judge_file(self, origin: str, url: str, now: float) -> RobotsVerdict:
+        """``by_robots_txt``; if a parser of ours fails, robots.txt counts as one that could not be fetched."""
+        try:
+            return self.by_robots_txt(origin, url, now)
+        except Exception as error:
+            self._failed_on(error, url)
+            self._give_up(origin, SiteFile.ROBOTS, now)
+            return RobotsVerdict.UNREACHABLE
 
     def _give_up(self, origin: str, file: SiteFile, now: float) -> None:
         """A parser of ours fails on the known *file*: until it expires it counts as one that could not be fetched."""
@@ -128,7 +132,8 @@ class Robots:
         record = RobotsRecord(status, now, expires, body=b"" if is_robots else _EMPTY)
         self._note(origin, file, record, FAILED_READING, now)
 
-    def _verdict(self, origin: str, url: str, now: float) -> RobotsVerdict:
+    def by_robots_txt(self, origin: str, url: str, now: float) -> RobotsVerdict:
+        """Whether robots.txt alone lets *url* of *origin* be fetched at *now*."""
         record = self.records.find(origin)
         if record is None or not self._is_current(record, now):
             return RobotsVerdict.MISSING
@@ -136,10 +141,13 @@ class Robots:
             return RobotsVerdict.PAUSED
         if record.status is RobotsStatus.UNREACHABLE:
             return RobotsVerdict.UNREACHABLE
-        if record.body in (b"", _EMPTY) and not self._others:
-            return RobotsVerdict.ALLOWED  # no rules, and nothing else to be asked for
-        if not self._allows(origin, url):
-            return RobotsVerdict.FORBIDDEN
+        is_free = record.body in (b"", _EMPTY) or self._allows(origin, url)
+        return RobotsVerdict.ALLOWED if is_free else RobotsVerdict.FORBIDDEN
+
+    def _verdict(self, origin: str, url: str, now: float) -> RobotsVerdict:
+        verdict = self.by_robots_txt(origin, url, now)
+        if verdict is not RobotsVerdict.ALLOWED:
+            return verdict
         if self.missing(origin, now) is not None:
             return RobotsVerdict.MISSING
         opted_out = self._policy.binding(self._said(origin, url, self._policy.obeys)) is not None
@@ -157,8 +165,8 @@ class Robots:
             self._failed_on(error, url)
             return True
 
-    def missing(self, origin: str, now: float) -> SiteFile | None:
-        """The file of *origin* to be fetched next; None if all are current."""
+    def missing(self, origin: str, now: float) -> SiteFile | str | None:
+        """The file of *origin*, or the address of the licence, to be fetched next; None if all are current."""
         for file in (SiteFile.ROBOTS, *self._others):
             record = self.records.find(_key(origin, file))
             if record is not None and self._is_current(record, now):
@@ -167,7 +175,36 @@ class Robots:
                 return file
             refused = RobotsRecord(RobotsStatus.NO_RULES, now, now + self._options.robots_max_age_s, body=_EMPTY)
             self._note(origin, file, refused, "kept out by robots.txt", now)
+        if self._sees_licences:
+            addresses: list[str] = [*self._licences(origin), *self._named.get(origin, ())]
+            for address in addresses:
+                if address and not self.knows_licence(address, now):
+                    return address
+            self._named.pop(origin, None)
         return None
+
+    def _licences(self, origin: str) -> list[str]:
+        """The addresses of the licences that the robots.txt of *origin* names; '' for one that is no address."""
+        rules = self._rules(origin, SiteFile.ROBOTS)
+        named: list[str] = rules.licences if isinstance(rules, RobotsTxt) else []
+        return [licence_at(origin, address) for address in named]
+
+    def knows_licence(self, address: str, now: float) -> bool:
+        """Whether the licence at *address*, or that it cannot be had, is known and not stale."""
+        record = self.records.find(_key(address, SiteFile.LICENCE))
+        return record is not None and self._is_current(record, now)
+
+    def name_licence(self, origin: str, address: str) -> None:
+        """A page of *origin* names the licence at *address*: it comes before further pages."""
+        self._named.setdefault(origin, set()).add(address)
+
+    def licence_statements(self, address: str, url: str) -> list[Statement]:
+        """What the licence at *address* says of *url*; unknown terms if it could not be had, or *address* is ''."""
+        target = canonicalize_again(url)
+        rules = self._rules(address, SiteFile.LICENCE) if address else None
+        if rules is None or target is None:
+            return [Statement(Signal.RSL, f"{UNKNOWN}={address[:300]}" if address else UNKNOWN, TRAINING)]
+        return rules.statements(target.url, target.path)
 
     def _is_current(self, record: RobotsRecord, now: float) -> bool:
         """Whether *record* counts at *now*; not if it expires too late, because the clock was set back since."""
@@ -182,7 +219,7 @@ class Robots:
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
         """Take *rules*, parsed in a thread from *body*, the next answer: a large file takes .1 s and more."""
-        self._ahead = file, body, rules
+        self._reader.parsed_ahead(file, body, rules)
 
     def note_answer(
         self,
@@ -283,6 +320,9 @@ class Robots:
             rules = self._rules(origin, file)
             if rules is not None:
                 found += rules.statements(url, path, wanted)
+        if self._sees_licences and wanted(Signal.RSL):
+            for address in self._licences(origin):
+                found += self.licence_statements(address, url)
         return found
 
     def _allows(self, origin: str, url: str) -> bool:
@@ -296,7 +336,7 @@ class Robots:
         record: RobotsRecord,
         answer: str,
         now: float,
-        read: _Reading | None = None,
+        read: Reading | None = None,
         says: str = "",
     ) -> None:
         key = _key(origin, file)
@@ -306,50 +346,38 @@ class Robots:
         if read is not None and read.rules is not None:
             digest = hashlib.sha256(read.body).hexdigest()
             self._parsed.put(key, read.rules, len(read.body))
-            self._last = None
-        self.ledger.append(ConsentRow(origin, file.value, answer, digest, now, now, read.says if read else says))
+            self._reader.forget_last()
+        place = (origin, file.value)
+        if file is SiteFile.LICENCE and (target := canonicalize_again(origin)):
+            place = (target.origin, target.path)
+        self.ledger.append(ConsentRow(*place, answer, digest, now, now, read.says if read else says))
 
-    def read(self, origin: str, file: SiteFile, body: bytes) -> _Reading:
-        """Parse *body*, an answer, without noting it; the next ``note_answer`` need not parse it again.
-
-        It calls all that is called for a new file, so that a parser of ours fails here if at all.
-        """
-        body = body[:MAX_FILE_BYTES]
-        if self._last is not None and self._last[:3] == (origin, file, body):
-            return self._last
-        try:
-            rules = self._parse(file, body)
-            says = [str(said) for said in rules.statements(origin + "/", "/")]
-            if isinstance(rules, RobotsTxt):
-                if not rules.allows(origin + "/"):
-                    says.insert(0, "disallow")
-                rules.crawl_delay_s()
-                rules.sitemaps()
-            self._last = _Reading(origin, file, body, rules, " ".join(says))
-        except Exception as error:
-            self._failed_on(error, origin + file.value)
-            self._last = _Reading(origin, file, body, None)
-        return self._last
+    def read(self, origin: str, file: SiteFile, body: bytes) -> Reading:
+        """``Reader.read``: parse *body*, an answer, without noting it."""
+        return self._reader.read(origin, file, body)
 
     def _rules(self, origin: str, file: SiteFile) -> Rules | None:
         """The parsed file; None when there are no rules."""
         key = _key(origin, file)
-        self._asked = file
+        self._asked = (origin, file)
         record = self.records.find(key)
         if record is None or record.body in (b"", _EMPTY):
             return None
         rules = self._parsed.get(key)
         if rules is None:
             body = zlib.decompress(record.body)
-            rules = self._parse(file, body)
+            rules = self._reader.parse(file, body)
             self._parsed.put(key, rules, len(body))
         return rules
 
-    def _parse(self, file: SiteFile, body: bytes) -> Rules:
-        ahead = self._ahead
-        self._ahead = None
-        return ahead[2] if ahead is not None and ahead[:2] == (file, body) else parsed(file, body, self._options)
-
 
 def _key(origin: str, file: SiteFile) -> str:
+    if file is SiteFile.LICENCE:
+        return f"{file.value} {origin}"
     return origin if file is SiteFile.ROBOTS else origin + file.value
+
+
+def licence_at(origin: str, address: str) -> str:
+    """The canonical form of the *address* of a licence as *origin* names it; '' if it is none."""
+    target = canonicalize(address if "://" in address else f"{origin}/{address.lstrip('/')}")
+    return target.url if target is not None and 0 < len(address) <= MAX_ADDRESS_CHARS else ""

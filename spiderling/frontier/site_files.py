@@ -1,4 +1,4 @@
-"""The files in which a site speaks to crawlers, parsed: robots.txt, /.well-known/tdmrep.json, /ai.txt.
+"""The files in which a site speaks to crawlers, parsed: robots.txt, /.well-known/tdmrep.json, /ai.txt, licences.
 
 Each parser takes any bytes and never raises; what it cannot read says nothing.  The method ``statements`` of a parsed
 file returns the opt-outs that hold for one URL (base/opt_outs.py).
@@ -11,12 +11,13 @@ import re
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeAlias
-from urllib.parse import quote
 
 from protego import Protego
 
 from spiderling.base.opt_outs import TRAINING, Signal, Statement, reservation, usage
 from spiderling.base.options import Options
+from spiderling.base.path_patterns import PathPattern
+from spiderling.base.rsl import RslFile
 
 MAX_FILE_BYTES = 500 * 1024
 """Bytes of a file that are read: the smallest limit that RFC 9309, 2.5, allows."""
@@ -24,17 +25,16 @@ MAX_RATE_S = 10**9
 """The most seconds that a Request-rate may state; a larger number counts as this (chosen)."""
 MAX_RULES = 1000
 """Rules of a tdmrep.json, and usage lines of a robots.txt, that are read.  Chosen."""
+MAX_LICENCES = 8
+"""License lines of a robots.txt, and licences of a page, that are read; chosen: most name one."""
 MAX_STARS = 4000
-"""Stars in a robots.txt or ai.txt; with more it allows nothing, since matching them takes milliseconds a URL (chosen).
-A path of a usage line or of a tdmrep.json with more than a hundredth of these matches nothing."""
+"""Stars in a robots.txt or ai.txt; with more it allows nothing, since matching takes milliseconds a URL (chosen)."""
 
 # As in Google's parser, only the leading letters, '-' and '_' are the product token (RFC 9309, 2.2.1).
 _AGENT_LINE = re.compile(
     r"^([ \t]*user[ -]?agent[ \t]*:[ \t]*)([a-z_-]+)[^#\r\n]*", re.IGNORECASE | re.MULTILINE | re.ASCII
 )
 _USAGE = {"content-signal": Signal.CONTENT_SIGNAL, "content-usage": Signal.CONTENT_USAGE}
-_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
-_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 _EXTENSION = re.compile(r"(?:\.[a-z0-9]{1,8})?(?:\?.*)?$", re.IGNORECASE | re.DOTALL)
 
 
@@ -44,6 +44,8 @@ class SiteFile(Enum):
     ROBOTS = "/robots.txt"
     TDMREP = "/.well-known/tdmrep.json"
     AI_TXT = "/ai.txt"
+    LICENCE = "licence"
+    """A licence file by RSL; the address of one stands for its origin."""
 
 
 Wanted: TypeAlias = Callable[[Signal], bool]
@@ -62,7 +64,7 @@ class Rules(Protocol):
 
 
 class RobotsTxt:
-    """RFC 9309, with Crawl-delay, Request-rate, Sitemap, and the usage lines of AIPREF and Content-Signal.
+    """RFC 9309, with Crawl-delay, Request-rate, Sitemap, License, and the usage lines of AIPREF and Content-Signal.
 
     The groups whose product token equals ours, whatever the case, count together; without any, those of ``*`` count.
     (Protego alone would also take a group for ``spider`` as ours.)
@@ -71,7 +73,11 @@ class RobotsTxt:
     def __init__(self, body: bytes, options: Options) -> None:
         text = _AGENT_LINE.sub(r"\1\2", body.decode("utf-8-sig", "replace"))
         self._rules = Protego.parse(text if text.count("*") <= MAX_STARS else "User-agent: *\nDisallow: /")
-        self._usage, named = _usage_lines(text, options.robots_agent.lower())
+        lines = _GroupLines(text, options.robots_agent.lower())
+        self._usage = lines.usage
+        self.licences = lines.licences
+        """Addresses on the License lines, as written (RSL 1.0, 4.4: those of our group, else those outside groups)."""
+        named = lines.named
         self._agent = options.robots_agent if options.robots_agent.lower() in named else "*"
         ai_agents = map(str.strip, options.ai_agents.split(","))
         self._ai_agents = [agent for agent in ai_agents if agent.lower() in named]
@@ -111,26 +117,36 @@ class _UsageLine(NamedTuple):
     value: str
 
 
-def _usage_lines(text: str, agent: str) -> tuple[list[_UsageLine], set[str]]:
-    """The usage lines outside groups and in those of *agent*, else of ``*``; and the tokens that have groups."""
-    lines: dict[str, list[_UsageLine]] = {"": []}
-    group = [""]
-    is_open = False
-    for line in text.splitlines():
-        field, colon, value = (part.strip() for part in line.partition("#")[0].partition(":"))
-        field = field.lower()
-        if field in ("user-agent", "useragent", "user agent"):
-            group = [*(group if is_open else []), value.lower()]
-            lines.setdefault(value.lower(), [])
-            is_open = True
-        elif colon and field not in ("sitemap", "host"):
-            is_open = False
-            if field in _USAGE:
-                path, _, rest = value.replace("\t", " ").partition(" ") if value.startswith("/") else ("", "", value)
-                for name in group:
-                    lines[name].append(_UsageLine(_USAGE[field], PathPattern(path), rest))
-    ours = lines.get(agent, lines.get("*", []))
-    return [*lines[""], *ours][:MAX_RULES], lines.keys() - {""}
+class _GroupLines:
+    """Lines that Protego does not know: those outside groups, and those in the groups of one agent, else of ``*``."""
+
+    def __init__(self, text: str, agent: str) -> None:
+        usage: dict[str, list[_UsageLine]] = {"": []}
+        licences: dict[str, list[str]] = {"": []}
+        group = [""]
+        is_open = False
+        for line in text.splitlines():
+            field, colon, value = (part.strip() for part in line.partition("#")[0].partition(":"))
+            field = field.lower()
+            if field in ("user-agent", "useragent", "user agent"):
+                group = [*(group if is_open else []), value.lower()]
+                usage.setdefault(value.lower(), [])
+                is_open = True
+            elif colon and field not in ("sitemap", "host"):
+                is_open = False
+                if field in _USAGE:
+                    path, _, rest = (
+                        value.replace("\t", " ").partition(" ") if value.startswith("/") else ("", "", value)
+                    )
+                    for name in group:
+                        usage[name].append(_UsageLine(_USAGE[field], PathPattern(path), rest))
+                elif field == "license":
+                    for name in group:
+                        licences.setdefault(name, []).append(value)
+        ours = agent if agent in usage else "*"
+        self.usage = [*usage[""], *usage.get(ours, [])][:MAX_RULES]
+        self.licences = list(dict.fromkeys(licences.get(ours) or licences[""]))[:MAX_LICENCES]
+        self.named = usage.keys() - {""}
 
 
 class TdmRep:
@@ -184,43 +200,6 @@ def parsed(file: SiteFile, body: bytes, options: Options) -> Rules:
     """The rules in *body*."""
     if file is SiteFile.TDMREP:
         return TdmRep(body)
+    if file is SiteFile.LICENCE:
+        return RslFile(body, options.licensee())
     return RobotsTxt(body, options) if file is SiteFile.ROBOTS else AiTxt(body, options)
-
-
-class PathPattern:
-    """A path as rules have it: ``*`` is any characters, ``$`` the end (RFC 9309, 2.2.3)."""
-
-    def __init__(self, pattern: str) -> None:
-        pattern = _normal(pattern)
-        self.length = len(pattern)
-        """In characters; of the patterns that match, the longest counts (2.2.2)."""
-        self._at_end = pattern.endswith("$")
-        self._first, *self._parts = pattern.removesuffix("$").split("*")
-
-    def matches(self, path: str) -> bool:
-        """Whether the pattern matches *path* from its beginning; in time linear in the path for each star."""
-        path = _normal(path)
-        if not path.startswith(self._first) or len(self._parts) > MAX_STARS // 100:
-            return False
-        position = len(self._first)
-        if not self._parts:
-            return not self._at_end or len(path) == position
-        for part in self._parts[:-1]:
-            position = path.find(part, position)
-            if position < 0:
-                return False
-            position += len(part)
-        last = self._parts[-1]
-        return path[position:].endswith(last) if self._at_end else path.find(last, position) >= 0
-
-
-def _normal(text: str) -> str:
-    """Percent-encoding in one form, so that equal paths are equal strings (RFC 9309, 2.2.2)."""
-    if text.isascii() and "%" not in text and " " not in text:
-        return text
-    return _ESCAPE.sub(_unescaped, quote(text, safe="!#$%&'()*+,/:;=?@[]~"))
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    character = chr(int(match[1], 16))
-    return character if _UNRESERVED.fullmatch(character) else match[0].upper()

@@ -18,22 +18,28 @@ from scrapy.http import Headers, Response
 
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.follow import Follow
-from spiderling.base.opt_outs import Policy, Signal, Statement, together
+from spiderling.base.opt_outs import TRAINING, Policy, Signal, Statement, together
 from spiderling.base.reasons import Reason
+from spiderling.base.rsl import UNKNOWN, RslFile
+from spiderling.base.urls import canonicalize_again
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Component
 from spiderling.engine.exit_codes import FAILED_STAT
 from spiderling.engine.outcomes import DropPage, PutBack
+from spiderling.frontier.site_files import MAX_LICENCES
 from spiderling.items import PageItem
 from spiderling.text import Page
-from spiderling.text.optout import page_statements
+from spiderling.text.html.links import join
+from spiderling.text.optout import licences, page_statements
 from spiderling.workers.pool import Task, WorkerConfig, WorkerCrash, WorkerPool
 
 logger = logging.getLogger(__name__)
 
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 _INDEXING = {Signal.NOINDEX, Signal.NOARCHIVE, Signal.UNAVAILABLE_AFTER}
-_HEADERS = (b"X-Robots-Tag", b"tdm-reservation", b"tdm-policy", b"Content-Usage", b"Content-Signal")
+_HEADERS = (b"X-Robots-Tag", b"Link", b"tdm-reservation", b"tdm-policy", b"Content-Usage", b"Content-Signal")
+RSL_ATTRIBUTION = "attribution (RSL)"
+"""What a document has as its licence whose page has no other one, but a licence by RSL for attribution."""
 _KEYS = Headers(dict.fromkeys(_HEADERS, b"")).keys()
 
 
@@ -124,8 +130,32 @@ def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
     said = page_statements(headers_of(response), item.page.meta, crawl.options, crawl.clock.now())
     item.statements = [statement for statement in said if policy.sees(statement.signal)]
     item.follow = follow(item.statements, policy)
+    if policy.sees(Signal.RSL):
+        item.statements += licence_statements(item, crawl)
     item.statements = together(crawl.frontier.statements(response.url), item.statements)
     check_opt_outs(item.statements, policy)
+
+
+def licence_statements(item: PageItem, crawl: Crawl) -> list[Statement]:
+    """What the licences by RSL that the page names, or that stand in it, say of it.
+
+    Raises PutBack while one of them has to be fetched first; for archives, which fetch nothing, its terms are unknown.
+    """
+    assert item.page is not None
+    url = item.response.url
+    linked, inline = licences(headers_of(item.response), item.page.meta)
+    found: list[Statement] = []
+    for address in linked[:MAX_LICENCES]:
+        said = crawl.frontier.page_licence(url, join(url, address) or "", crawl.clock.now())
+        if said is None and crawl.archives is None:
+            raise PutBack(f"{url} waits for its licence {address}")
+        found += said or [Statement(Signal.RSL, UNKNOWN, TRAINING)]
+    target = canonicalize_again(url)
+    for text in inline[:MAX_LICENCES]:
+        found += RslFile(text.encode(), crawl.options.licensee()).statements(url, target.path if target else "/")
+    if any(said.detail.startswith("attribution") for said in found) and not item.page.licence:
+        item.page.licence = RSL_ATTRIBUTION
+    return found
 
 
 def headers_of(response: Response) -> list[tuple[str, str]]:

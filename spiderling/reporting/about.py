@@ -40,6 +40,12 @@ _MEANS = (
     _Means(Signal.CONTENT_USAGE, "robots.txt, or a header", "Content-Usage: search=n", SEARCHING),
     _Means(Signal.CONTENT_SIGNAL, "robots.txt, or a header", "Content-Signal: ai-train=no", TRAINING),
     _Means(Signal.CONTENT_SIGNAL, "robots.txt, or a header", "Content-Signal: search=no", SEARCHING),
+    _Means(
+        Signal.RSL,
+        "robots.txt, a header or the page",
+        "License: https://your.site/rsl.xml  # prohibits ai-train",
+        TRAINING,
+    ),
     _Means(Signal.AI_AGENTS, "robots.txt", "User-agent: GPTBot\nDisallow: /", TRAINING),
 )
 _STYLE = (

@@ -13,12 +13,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 
+from spiderling.base import rsl
 from spiderling.base.opt_outs import ANY, NOTHING, TRAINING, Signal, Statement, reservation, usage
 from spiderling.base.options import Options
+from spiderling.text.html.metadata import RSL_END, RSL_INLINE, RSL_LINKS
 
 MAX_HEADER_CHARS = 2000
 """Characters of a header value that are read; chosen."""
 _EXPIRY = re.compile(r"unavailable_after\s*:\s*((?:[a-z]{3,9}\s*,)?[^,]*)", re.IGNORECASE)
+_LINK = re.compile(r"<(?P<address>[^<>]*)>(?P<rest>[^<]*)")
+_REL = re.compile(r"""\brel\s*=\s*(?:"[^"]*\blicense\b|'[^']*\blicense\b|license\b)""", re.IGNORECASE)
 _VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview"))
 _DIRECTIVES = {
     "noindex": [Statement(Signal.NOINDEX, refuses=ANY)],
@@ -29,6 +33,19 @@ _DIRECTIVES = {
     "noai": [Statement(Signal.NOAI, refuses=TRAINING)],
     "noimageai": [Statement(Signal.NOAI, "images")],
 }
+
+
+def licences(headers: Iterable[tuple[str, str]], meta: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """The licences by RSL that a page names, as written, and those that stand in it (RSL 1.0, 4.5 and 4.6)."""
+    linked = [
+        match["address"]
+        for name, value in headers
+        if name.lower() == "link"
+        for match in _LINK.finditer(value[:MAX_HEADER_CHARS])
+        if rsl.MEDIA_TYPE in match["rest"].lower() and _REL.search(match["rest"])
+    ]
+    inline = [text for text in meta.get(RSL_INLINE, "").split(RSL_END) if text.strip()]
+    return list(dict.fromkeys([*linked, *meta.get(RSL_LINKS, "").split()])), inline
 
 
 def page_statements(

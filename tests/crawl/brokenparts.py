@@ -14,7 +14,7 @@ from typing import Any
 
 from spiderling.base import errors
 from spiderling.extensions import yieldfeed
-from spiderling.frontier import Frontier, robots
+from spiderling.frontier import Frontier, reading, robots
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.middlewares import site_files
@@ -22,7 +22,7 @@ from spiderling.middlewares import site_files
 EXTENSIONS = json.dumps({"tests.crawl.brokenparts.BrokenParts": 1})
 POINTS = {
     "outcome": (yieldfeed, "of_item"),
-    "site-file": (robots, "parsed"),
+    "site-file": (reading, "parsed"),
     "sitemap": (site_files, "read_sitemap"),
     "report": (HostClosing, "review"),
     "take": (Admission, "left_out"),

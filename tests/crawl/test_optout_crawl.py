@@ -17,6 +17,7 @@ from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb, WebResponse, html, plain, redirect
 
 SITE_FILES = ("/robots.txt", "/.well-known/tdmrep.json", "/ai.txt")
+LICENCES = ("/l.xml", "/secret/l.xml", "/none.xml", "/free.xml")
 PAST, FUTURE = "Wed, 03 Aug 2022 15:00:00 GMT", "2099-01-01"
 
 
@@ -36,6 +37,23 @@ def tdmrep(rules: list[dict]) -> WebResponse:
     return WebResponse(200, {"Content-Type": "application/json"}, json.dumps(rules).encode())
 
 
+def rsl(terms: str, url: str = "/") -> str:
+    content = f'<content url="{url}"><license>{terms}</license></content>'
+    return f'<rsl xmlns="https://rslstandard.org/rsl">{content}</rsl>'
+
+
+def licence(terms: str, url: str = "/") -> WebResponse:
+    return WebResponse(200, {"Content-Type": "application/rsl+xml"}, rsl(terms, url).encode())
+
+
+def in_head(seed: str, head: str) -> WebResponse:
+    return WebResponse(200, {"Content-Type": "text/html"}, document(seed).replace("<head>", "<head>" + head).encode())
+
+
+NO_TRAINING = '<prohibits type="usage">ai-train</prohibits>'
+ATTRIBUTION = '<payment type="attribution"/>'
+LINK = 'rel="license"; type="application/rsl+xml"'
+RSL_LINK = '<link rel="license" type="application/rsl+xml" href="{}">'
 MARKED = document("marked", "/from-marked").replace("<a ", '<a rel="ugc nofollow" ')
 KEPT = ("kept", "")
 WEB: dict[str, dict[str, tuple[WebResponse, tuple[str, str] | None]]] = {
@@ -112,6 +130,32 @@ WEB: dict[str, dict[str, tuple[WebResponse, tuple[str, str] | None]]] = {
         "/robots.txt": (plain("User-agent: GPTBot\nDisallow: /\n\nUser-agent: spider\nDisallow: /"), None),
         "/a": (page("g1"), ("kept", "ai-agents:GPTBot")),
     },
+    "rsl.test": {
+        "/robots.txt": (plain("License: http://rsl.test/l.xml\nLicense: http://royal.test/l.xml"), None),
+        "/l.xml": (licence(NO_TRAINING, "/no/"), None),
+        "/a": (page("r1"), KEPT),
+        "/no/a": (page("r2"), ("site-opted-out", "")),
+        "/paid/a": (page("r3"), ("site-opted-out", "")),
+    },
+    "royal.test": {
+        "/l.xml": (licence('<payment type="crawl"/>', "/paid/"), None),
+        "/robots.txt": (plain("User-agent: *\nDisallow: /secret"), None),
+        "/secret/l.xml": (licence(""), None),
+    },
+    "linked.test": {
+        "/header": (headed("l1", Link=f"</style.css>; rel=preload, <http://royal.test/none.xml>; {LINK}"),
+                    ("opted-out", "rsl:unknown=http://royal.test/none.xml")),
+        "/secret": (headed("l2", Link=f"<http://royal.test/secret/l.xml>; {LINK}"),
+                    ("opted-out", "rsl:unknown=http://royal.test/secret/l.xml")),
+        "/paid/x": (headed("l3", Link=f"<http://royal.test/l.xml>; {LINK}"), ("opted-out", "rsl:payment:crawl")),
+        "/free": (in_head("l4", RSL_LINK.format("/free.xml")), ("kept", "rsl:attribution")),
+        "/free.xml": (licence(ATTRIBUTION), None),
+        "/inline": (in_head("l5", f'<script type="application/rsl+xml">{rsl(NO_TRAINING, "")}</script>'),
+                    ("opted-out", "rsl:prohibited")),
+        "/inline-free": (in_head("l6", f'<script type="application/rsl+xml">{rsl("")}</script>'), ("kept", "rsl:free")),
+        "/inline-odd": (in_head("l7", '<script type="application/rsl+xml"><rsl><!-- </script>'),
+                        ("opted-out", "rsl:unknown")),
+    },
     "down.test": {
         "/.well-known/tdmrep.json": (WebResponse(503), None),
         "/ai.txt": (WebResponse(200, {"Content-Type": "text/html"}, b"<html>Not found</html>"), None),
@@ -182,6 +226,8 @@ def test_every_page_ends_as_its_signals_say(crawled):
     assert {url: got.get(url) for url in expected} == expected
     nofollow = {f"http://{host}{path}" for host, paths in WEB.items() for path in paths if path.startswith("/from-")}
     assert {url for url in nofollow & got.keys()} == {"http://head.test/from-noindex"}
+    licences = {doc.url: doc.attributes.get("licence") for doc in crawled[0].documents()}
+    assert licences["http://linked.test/free"] == "attribution (RSL)"
     assert {reason for reason, _ in (got[url] for url in got.keys() - expected.keys())} <= {"http-error"}
 
 
@@ -189,7 +235,13 @@ def test_no_page_is_asked_for_before_the_files_of_its_site_nor_one_that_they_res
     asked: dict[str, list[str]] = {}
     for entry in crawled[1]:
         asked.setdefault(entry.host, []).append(entry.path)
+    assert {path: asked["royal.test"].count(path) for path in asked["royal.test"]} == {
+        "/robots.txt": 1, "/l.xml": 1, "/none.xml": 1,
+    }, "once for all pages and sites, as its robots.txt allows"  # fmt: skip
     for host, paths in WEB.items():
+        if host == "royal.test":
+            continue
+        asked[host] = [path for path in asked[host] if path not in LICENCES]
         first_page = next((at for at, path in enumerate(asked[host]) if path not in SITE_FILES), len(SITE_FILES))
         assert tuple(asked[host][:first_page]) == SITE_FILES or host == "ai.test", "moved.test asks that one, too"
         assert set(asked[host][:first_page]) == {*SITE_FILES}
@@ -206,8 +258,16 @@ def test_ledger_holds_what_every_site_was_asked_and_answered(crawled):
         purposes = json.loads(inspection.meta["purposes"])
     finally:
         inspection.close()
-    assert {(row["origin"], row["file"]) for row in rows} == {
-        (f"http://{host}", file) for host in WEB for file in SITE_FILES
+    licences = {(row["origin"], row["file"]): row["answer"] for row in rows if row["file"] in LICENCES}
+    assert licences == {
+        ("http://rsl.test", "/l.xml"): "200",
+        ("http://royal.test", "/l.xml"): "200",
+        ("http://royal.test", "/none.xml"): "404",
+        ("http://royal.test", "/secret/l.xml"): "no answer",
+        ("http://linked.test", "/free.xml"): "200",
+    }
+    assert {(row["origin"], row["file"]) for row in rows} - licences.keys() == {
+        (f"http://{host}", file) for host in WEB for file in SITE_FILES if host != "royal.test" or file == "/robots.txt"
     }
     said = {(row["origin"], row["file"]): (row["answer"], row["says"]) for row in rows}
     assert said[("http://signal.test", "/robots.txt")] == ("200", "content-signal:search=yes content-usage:train-ai=n")

@@ -46,7 +46,7 @@ def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]
     with monkeypatch.context() as patched:
         patched.setattr(NameIndex, "find", counted("storage.host_table.MAX_RECENT_NAMES", NameIndex.find))
         patched.setattr(MemoryStore, "robots", counted("robots_records.MAX_RECORDS", MemoryStore.robots))
-        patched.setattr("spiderling.frontier.robots.parsed", counted("robots.MAX_PARSED", parsed))
+        patched.setattr("spiderling.frontier.reading.parsed", counted("robots.MAX_PARSED", parsed))
         crawl = VirtualCrawl(web, yield_profile="off", strategy="spiderling:thrift=0", active_hosts=8)
         crawl.run(urls[0], until=crawl.now)
         while not crawl.frontier.is_finished:

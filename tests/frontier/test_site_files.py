@@ -12,10 +12,11 @@ from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
 
 from spiderling.base.opt_outs import MINING, TRAINING, Signal
 from spiderling.base.options import Options
+from spiderling.base.path_patterns import PathPattern
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier.robots import Robots, RobotsVerdict
-from spiderling.frontier.site_files import AiTxt, PathPattern, RobotsTxt, SiteFile, TdmRep, parsed
+from spiderling.frontier.site_files import AiTxt, RobotsTxt, SiteFile, TdmRep, parsed
 from spiderling.frontier.storage.sqlite import ConsentRow
 
 OPTIONS = Options()

@@ -26,16 +26,52 @@ class RobotsRequests:
         self._sitemaps = sitemaps
         self._awaited: dict[str, Host] = {}
         """Origin that was asked for a file -> the host that waits for the answer."""
+        self._wanting: dict[str, set[Host]] = {}
+        """Address of a licence that was asked for -> the hosts that wait for it."""
 
     def ask(self, host: Host, target: CanonicalUrl, now: float) -> bool:
         """Queue the next missing file of *target*'s origin; False if it is asked for already, at a redirect's host."""
         if target.origin in self._awaited:
             self._schedule.set_aside(host)
             return False
-        self._awaited[target.origin] = host
         file = self._robots.missing(target.origin, now) or SiteFile.ROBOTS
+        if isinstance(file, str):
+            return self._ask_for_licence(host, file, now)
+        self._awaited[target.origin] = host
         host.robots_requests.append(RobotsRequest(target.origin, target.origin + file.value, target.name, file=file))
         return True
+
+    def ask_robots_txt(self, host: Host, target: CanonicalUrl) -> bool:
+        """Queue the robots.txt that a licence of *host* waits for; False if it is asked for already."""
+        if target.origin in self._awaited:
+            self._schedule.set_aside(host)
+            return False
+        self._awaited[target.origin] = host
+        host.robots_requests.appendleft(
+            RobotsRequest(target.origin, target.origin + SiteFile.ROBOTS.value, target.name)
+        )
+        return True
+
+    def _ask_for_licence(self, host: Host, address: str, now: float) -> bool:
+        """Queue the licence at *address* at its own host, once for all who want it; False if *host* waits for that."""
+        target = canonicalize(address)
+        if target is None or not self._url_states.scope.allows_port(target.port):
+            self._robots.note_failure(address, now, SiteFile.LICENCE, "no address")
+            return True
+        owner = self._admission.host(target.host, host.distance)
+        if owner.is_closed:
+            self._robots.note_failure(address, now, SiteFile.LICENCE, f"its host is {owner.state.value}")
+            return True
+        is_new = address not in self._wanting
+        self._wanting.setdefault(address, set()).add(host)
+        if is_new:
+            owner.robots_requests.append(RobotsRequest(address, address, target.name, file=SiteFile.LICENCE))
+        if owner is host and is_new:
+            return True
+        self._schedule.set_aside(host)
+        if is_new:
+            self._schedule.place(owner, now)
+        return False
 
     def take_answer(
         self,
@@ -61,9 +97,10 @@ class RobotsRequests:
     def drop(self, host: Host) -> None:
         """Drop the requests of *host*, which was closed; hosts that redirected to it ask again when they are due."""
         while host.robots_requests:
-            waiting = self._awaited.pop(host.robots_requests.popleft().origin, None)
-            if waiting is not None and waiting is not host:
-                self._schedule.place(waiting, waiting.due)
+            origin = host.robots_requests.popleft().origin
+            waiting = self._wanting.pop(origin, set()) | {self._awaited.pop(origin, host)}
+            for other in waiting - {host}:
+                self._schedule.place(other, other.due)
 
     def _follow(self, request: RobotsRequest, target: CanonicalUrl, now: float) -> None:
         """Queue the request at the redirect's host, whose own intervals count."""
@@ -88,13 +125,17 @@ class RobotsRequests:
             self._robots.note_answer(request.origin, status, body, now, request.file, retry_after_s, challenge)
         else:  # apart, since the answer may be what a former run stopped at
             self._robots.note_failure(request.origin, now, request.file)
+        for waiting in self._wanting.pop(request.origin, ()):
+            if not waiting.is_closed:
+                self._schedule.place(waiting, now)
         host = self._awaited.pop(request.origin, None)
         if host is None or host.is_closed:
             return None
         if request.file is SiteFile.ROBOTS and self._robots.refuses(request.origin):
             return host, HostState.REFUSED
         if request.file is SiteFile.ROBOTS:
-            self._sitemaps.put_named(host, self._robots.sitemaps(request.origin), now)
+            if host.queued:  # else it was asked for the sake of a licence
+                self._sitemaps.put_named(host, self._robots.sitemaps(request.origin), now)
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         host.postpone(host.last_start + self._schedule.intervals.of(host))
         self._url_states.hosts.changed.add(host)

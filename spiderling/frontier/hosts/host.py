@@ -173,6 +173,7 @@ class RobotsRequest:
     """A request for a file of a site, such as robots.txt, on behalf of an origin."""
 
     origin: str
+    """For a licence its own address, as it is named."""
     url: str
     """Where it is fetched; after a redirect it may be of another origin."""
     name: str
@@ -183,7 +184,9 @@ class RobotsRequest:
 
 def identity(head: QueuedUrl | RobotsRequest) -> tuple[str, int | None]:
     """(URL, key) or (URL of a file of a site, None): it stays the same over restarts."""
-    return (head.origin + head.file.value, None) if isinstance(head, RobotsRequest) else (head.url, head.key)
+    if isinstance(head, QueuedUrl):
+        return head.url, head.key
+    return (head.origin if head.file is SiteFile.LICENCE else head.origin + head.file.value), None
 
 
 @dataclass(slots=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from spiderling.base import rsl
 from spiderling.text.html.normal import normal_form
 
 MAX_META_CHARS = 500
@@ -19,6 +20,14 @@ _MAX_REFRESH_CHARS = 2000
 """Characters of a refresh that are searched for its address; chosen."""
 MAX_ALTERNATES = 300
 """Versions in other languages that are kept; chosen: Wikipedia has about 300 languages."""
+
+RSL_LINKS = "rsl"
+"""Key of `Metadata.meta`: addresses of licences by RSL, as written."""
+RSL_INLINE = "rsl:inline"
+"""Key of `Metadata.meta`: licences by RSL that stand in the page, with RSL_END behind each."""
+RSL_END = "\x1e"
+_MAX_RSL_CHARS = 8000
+"""Characters of these addresses; chosen: more than MAX_LICENCES of them (frontier/site_files.py)."""
 
 _METAS = """
 description keywords robots googlebot author generator og:locale og:type og:title og:url content-language refresh
@@ -48,7 +57,10 @@ class Metadata:
         if tag == "meta":
             return self._read_meta(attributes)
         if tag == "link":
-            self.read_rel(attributes.get("rel", "").lower(), attributes.get("href", ""))
+            if attributes.get("type", "").strip().lower() == rsl.MEDIA_TYPE:
+                self._read_rsl(attributes)
+            else:
+                self.read_rel(attributes.get("rel", "").lower(), attributes.get("href", ""))
             self._read_alternate(attributes)
         elif tag == "time":
             self._read_time(attributes)
@@ -64,6 +76,12 @@ class Metadata:
         for name in rel.split():
             if name in ("canonical", "license"):
                 self.rels.setdefault(name, href)
+
+    def _read_rsl(self, attributes: Mapping[str, str]) -> None:
+        """Keep the addresses of licences by RSL, separated by spaces, for text/optout.py."""
+        if "license" in attributes.get("rel", "").lower().split():
+            address = "".join(attributes.get("href", "").split())
+            self.meta[RSL_LINKS] = f"{self.meta.get(RSL_LINKS, '')} {address}".strip()[:_MAX_RSL_CHARS]
 
     def _read_alternate(self, attributes: Mapping[str, str]) -> None:
         language = attributes.get("hreflang", "").strip().lower()[:MAX_LANGUAGE_CHARS]

@@ -16,7 +16,7 @@ from lxml import etree
 
 from spiderling.text.html.blocks import MAX_BLOCK_CHARS, MAX_BLOCKS, Block, Parsed, named_tuples
 from spiderling.text.html.links import LinkCollector
-from spiderling.text.html.metadata import MAX_META_CHARS, Metadata
+from spiderling.text.html.metadata import MAX_META_CHARS, RSL_END, RSL_INLINE, Metadata
 from spiderling.text.html.normal import NEXT_LINE, normal_form, normal_forms
 from spiderling.text.html.tags import (
     APART,
@@ -110,6 +110,7 @@ class Builder:
         self._collected_start = 0
         self._title: list[str] = []
         self._data: list[str] = []
+        self._rsl: list[str] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         kind = KINDS.get(tag, INLINE)
@@ -227,6 +228,8 @@ class Builder:
             self._new_block()
         self._links.end_anchor()
         head = self._metadata
+        if self._rsl:
+            head.meta[RSL_INLINE] = "".join(self._rsl)[:MAX_DATA_CHARS]
         return Parsed(
             blocks=self._blocks(),
             links=self._links.links(),
@@ -329,7 +332,10 @@ class Builder:
             # a <title> outside of a head, behind text, may be that of a picture
             self._collect(self._title if not self._title and (self._dead or not self._rows) else None)
         elif tag == "script":
-            self._collect(self._data if "ld+json" in attributes.get("type", "").lower() else None)
+            kind = attributes.get("type", "").lower()
+            if "rsl+xml" in kind and self._rsl:
+                self._rsl.append(RSL_END)
+            self._collect(self._data if "ld+json" in kind else self._rsl if "rsl+xml" in kind else None)
         else:
             target = self._metadata.read_tag(tag, attributes)
             if target is not None:

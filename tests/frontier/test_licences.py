@@ -1,0 +1,181 @@
+"""Licence files by RSL: fetched once for all who name them, under the rules of their own host, before their pages."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots, to
+
+from spiderling.base.reasons import Reason
+
+TEXT = '<rsl xmlns="https://rslstandard.org/rsl"><content url="{url}"><license>{terms}</license></content></rsl>'
+NO_TRAINING = '<prohibits type="usage">ai-train</prohibits>'
+MISSING = Answer(status=404, kept_bytes=0)
+
+
+def licence(terms: str = NO_TRAINING, url: str = "/", **more: object) -> Answer:
+    return Answer(body=TEXT.format(url=url, terms=terms).encode(), **more)
+
+
+def naming(*addresses: str, more: str = "") -> Answer:
+    return robots("".join(f"License: {address}\n" for address in addresses) + more)
+
+
+def site(name: str, number: int = 3) -> dict[str, Answer]:
+    return {f"http://{name}/{n}": page() for n in range(number)}
+
+
+def pages(web: dict) -> list[str]:
+    return [url for url in web if url.rsplit("/", 1)[1].isdigit()]
+
+
+def fetches(crawl: VirtualCrawl) -> Counter[str]:
+    return Counter(start.url for start in crawl.starts)
+
+
+@pytest.mark.parametrize(
+    ("terms", "purpose", "end"),
+    [
+        (NO_TRAINING, "ai-train", Reason.SITE_OPTED_OUT),
+        (NO_TRAINING, "search", Reason.KEPT),
+        (NO_TRAINING, "research", Reason.KEPT),
+        ('<payment type="crawl"/>', "search", Reason.SITE_OPTED_OUT),
+        ('<payment type="attribution"/>', "ai-train", Reason.KEPT),
+    ],
+)
+def test_terms_bind_by_purpose(terms: str, purpose: str, end: Reason) -> None:
+    web = site("a.cz") | {"http://a.cz/robots.txt": naming("http://a.cz/l.xml"), "http://a.cz/l.xml": licence(terms)}
+    crawl = VirtualCrawl(web, purpose=purpose).run(*pages(web))
+    assert crawl.ends == {end: 3}
+    assert fetches(crawl)["http://a.cz/l.xml"] == 1
+
+
+def test_one_licence_of_many_hosts_is_fetched_once_a_day_under_its_own_robots_txt() -> None:
+    web = {"http://royal.cz/l.xml": licence(url="/1"), "http://royal.cz/robots.txt": MISSING}
+    for number in range(6):
+        web |= site(f"a{number}.cz") | {f"http://a{number}.cz/robots.txt": naming("http://royal.cz/l.xml")}
+    crawl = VirtualCrawl(web).run(*pages(web))
+    assert crawl.ends == {Reason.KEPT: 12, Reason.SITE_OPTED_OUT: 6}
+    assert fetches(crawl)["http://royal.cz/l.xml"] == fetches(crawl)["http://royal.cz/robots.txt"] == 1
+    order = [start.url for start in crawl.starts if "royal" in start.url]
+    assert order == ["http://royal.cz/robots.txt", "http://royal.cz/l.xml"]
+    crawl.assert_polite(host_s=5.0, ip_s=0.1)
+    assert [(row.origin, row.file, row.answer) for row in crawl.consents() if row.file == "/l.xml"] == [
+        ("http://royal.cz", "/l.xml", "200")
+    ]
+    crawl.now += 1.1 * DAY_S
+    crawl.run("http://a0.cz/new", "http://a1.cz/new")
+    assert fetches(crawl)["http://royal.cz/l.xml"] == 2
+    crawl.commit()
+    crawl.kill_and_resume()
+    crawl.run("http://a2.cz/new")
+    assert fetches(crawl)["http://royal.cz/l.xml"] == 2, "it is known after a restart"
+
+
+@pytest.mark.parametrize(
+    "web",
+    [
+        {"http://b.cz/robots.txt": robots("User-agent: *\nDisallow: /l")},
+        {"http://b.cz/robots.txt": Answer(status=403)},
+        {"http://b.cz/robots.txt": Answer(status=503)},
+        {"http://b.cz/l.xml": MISSING},
+        {"http://b.cz/l.xml": Answer(status=503)},
+        {"http://b.cz/l.xml": Answer(body=b"<html>no")},
+        {"http://b.cz/l.xml": to("http://b.cz/l.xml")},
+        {"http://b.cz/l.xml": to("http://dead.cz/l.xml")},
+        {"http://b.cz/l.xml": to("http://c.cz/l.xml"), "http://c.cz/robots.txt": robots("User-agent: *\nDisallow: /")},
+    ],
+)
+@pytest.mark.parametrize(
+    ("purpose", "end"), [("ai-train", Reason.SITE_OPTED_OUT), ("search", Reason.KEPT), ("research", Reason.KEPT)]
+)
+def test_terms_that_cannot_be_had_refuse_training_only(web: dict, purpose: str, end: Reason) -> None:
+    web = site("a.cz") | {"http://a.cz/robots.txt": naming("http://b.cz/l.xml"), "http://c.cz/l.xml": licence("")} | web
+    crawl = VirtualCrawl(web, {"dead.cz": Resolution(permanent=True)}, purpose=purpose, retries=1)
+    assert crawl.run(*pages(web)).ends == {end: 3}
+    assert "http://c.cz/l.xml" not in fetches(crawl), "its robots.txt forbids it"
+
+
+@pytest.mark.parametrize("address", ["ftp://a.cz/l.xml", "http://", "http://b.cz:22/l.xml", "http://" + "b" * 3000])
+def test_addresses_that_cannot_be_fetched_are_unknown_terms(address: str) -> None:
+    web = site("a.cz") | {"http://a.cz/robots.txt": naming(address)}
+    assert VirtualCrawl(web).run(*pages(web)).ends == {Reason.SITE_OPTED_OUT: 3}
+    assert VirtualCrawl(web, purpose="search").run(*pages(web)).ends == {Reason.KEPT: 3}
+
+
+def test_licences_of_our_group_replace_those_outside_groups() -> None:
+    """RSL 1.0, 4.4.2, with the erratum of 16 January 2026."""
+    ours = "User-agent: spiderling\nLicense: http://a.cz/free.xml\n\nUser-agent: *\nLicense: http://a.cz/other.xml\n"
+    web = site("a.cz") | {
+        "http://a.cz/robots.txt": naming("http://a.cz/strict.xml", more=ours),
+        "http://a.cz/strict.xml": licence(),
+        "http://a.cz/free.xml": licence(""),
+    }
+    crawl = VirtualCrawl(web).run(*pages(web))
+    assert crawl.ends == {Reason.KEPT: 3}
+    assert fetches(crawl).keys() & {"http://a.cz/strict.xml", "http://a.cz/other.xml"} == set()
+
+
+def test_relative_addresses_and_redirects_are_followed() -> None:
+    web = site("a.cz") | {
+        "http://a.cz/robots.txt": naming("/l.xml"),
+        "http://a.cz/l.xml": to("http://b.cz/moved.xml"),
+        "http://b.cz/moved.xml": licence(),
+    }
+    assert VirtualCrawl(web).run(*pages(web)).ends == {Reason.SITE_OPTED_OUT: 3}
+
+
+def test_two_licences_bind_together_and_ignored_ones_cost_nothing() -> None:
+    web = site("a.cz") | {
+        "http://a.cz/robots.txt": naming("http://a.cz/1.xml", "http://a.cz/2.xml"),
+        "http://a.cz/1.xml": licence(url="/1"),
+        "http://a.cz/2.xml": licence(url="/2"),
+    }
+    assert VirtualCrawl(web).run(*pages(web)).ends == {Reason.SITE_OPTED_OUT: 2, Reason.KEPT: 1}
+    crawl = VirtualCrawl(web, optouts="rsl=ignore,tdm-file=ignore,ai-txt=ignore").run(*pages(web))
+    assert crawl.ends == {Reason.KEPT: 3}
+    assert not any(url.endswith(".xml") for url in fetches(crawl))
+    recorded = VirtualCrawl(web, optouts="rsl=record,tdm-file=ignore,ai-txt=ignore").run(*pages(web))
+    assert recorded.ends == {Reason.KEPT: 3}
+    assert fetches(recorded)["http://a.cz/1.xml"] == 1
+
+
+def test_two_hosts_that_name_each_others_licences_wait_for_nothing_for_ever() -> None:
+    web = site("a.cz") | site("b.cz") | {
+        "http://a.cz/robots.txt": naming("http://b.cz/l.xml"),
+        "http://b.cz/robots.txt": naming("http://a.cz/l.xml"),
+        "http://a.cz/l.xml": licence(url="/1"),
+        "http://b.cz/l.xml": licence(url="/1"),
+    }  # fmt: skip
+    assert VirtualCrawl(web).run(*pages(web)).ends == {Reason.SITE_OPTED_OUT: 2, Reason.KEPT: 4}
+
+
+def test_host_of_a_licence_that_is_closed_meanwhile_keeps_nobody_waiting() -> None:
+    web = site("a.cz") | {"http://a.cz/robots.txt": naming("http://b.cz/l.xml"), "http://b.cz/l.xml": licence("")}
+    crawl = VirtualCrawl(web, {"b.cz": [Resolution(("10.9.9.9",))]}, dns_s=3.0).run(*pages(web), until=1008.5)
+    crawl.frontier.host_closing.block_where(lambda name: name == "b.cz")
+    assert crawl.run().ends == {Reason.SITE_OPTED_OUT: 3}
+
+
+def test_licence_that_a_page_names_comes_before_further_pages() -> None:
+    web = site("a.cz") | {"http://b.cz/l.xml": licence(url="/1")}
+    crawl = VirtualCrawl(web).run("http://a.cz/0")
+    assert crawl.frontier.page_licence("http://a.cz/0", "http://b.cz/l.xml", crawl.now) is None
+    crawl.run("http://a.cz/2")
+    order = [start.url for start in crawl.starts]
+    assert order.index("http://b.cz/l.xml") < order.index("http://a.cz/2")
+    said = crawl.frontier.page_licence("http://a.cz/1", "http://b.cz/l.xml", crawl.now)
+    assert said is not None and [str(statement) for statement in said] == ["rsl:prohibited", "rsl:free"]
+    assert crawl.frontier.page_licence("http://a.cz/1", "", crawl.now), "no address: unknown terms"
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(["http://b.cz/l.xml", "/l.xml", "http://[", "x", "//", "\x00", "é", "http://b.cz/l.xml#a"])),
+       st.binary(max_size=60))  # fmt: skip
+def test_no_license_line_and_no_file_holds_a_crawl_up(addresses: list[str], body: bytes) -> None:
+    web = site("a.cz") | {"http://a.cz/robots.txt": naming(*addresses), "http://b.cz/l.xml": Answer(body=body)}
+    crawl = VirtualCrawl(web).run(*pages(web))
+    assert sum(crawl.ends.values()) == 3

@@ -99,7 +99,7 @@ function tiles(status) {
     ["Words", number(totals.words || 0), `${number(totals.documents || 0)} documents`],
     ["Words an hour", short(lately.words_per_hour), `${short(overall.words_per_hour)} overall`],
     ["Pages a second", number(lately.pages_per_s), `${number(totals.pages || 0)} pages`],
-    ["MB a second down", number(lately.downloaded_bytes_per_s / 1e6), `${bytes(totals.downloaded_bytes || 0)} in all`],
+    ["MB a second down", short(lately.downloaded_bytes_per_s / 1e6), `${bytes(totals.downloaded_bytes || 0)} in all`],
     ["Yield rate", number(lately.yield_rate), `${number(overall.yield_rate)} overall, ${bytes(totals.kept_bytes || 0)} kept`],
     ["Time left", status.left_s === null ? "open" : duration(status.left_s), budgets ? `by ${budgets}` : "no budget is set"],
     ["Hosts at work", number(status.hosts_at_work), `${number(urls.waiting)} URLs wait, ${number(urls.in_transit)} in transit`],
@@ -240,7 +240,8 @@ function chart(figure, title, values) {
   });
 }
 
-const short = (value) => value >= 1000 ? value.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1 }) : number(value);
+const short = (value) => value >= 1000 ? value.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1 })
+  : Number(value.toPrecision(3)).toLocaleString("en");
 
 // -- hosts
 
@@ -320,20 +321,20 @@ function onSubmit(id, work) {
 
 function listen() {
   onSubmit("search", () => { Object.assign(state.hosts, { search: byId("search-for").value, page: 0 }); readHosts(); });
-  onSubmit("unlock", () => tell(byId("said"), unlock(byId("token").value.trim()).then(() => {
+  onSubmit("unlock", () => tell(byId("control-said"), unlock(byId("token").value.trim()).then(() => {
     byId("token").value = "";
     if (!state.stream) begin();
     return { said: "The controls are unlocked." };
   })));
-  onSubmit("block", () => tell(byId("said"), ask("/control", { action: "block", host: byId("block-host").value.trim() })));
+  onSubmit("block", () => tell(byId("control-said"), ask("/control", { action: "block", host: byId("block-host").value.trim() })));
   onSubmit("budget", () => {
     const given = { action: "budget" };
     if (byId("max-pages").value) given.max_pages = Number(byId("max-pages").value);
     if (byId("max-mb").value) given.max_downloaded_mb = Number(byId("max-mb").value);
-    tell(byId("said"), ask("/control", given));
+    tell(byId("control-said"), ask("/control", given));
   });
   byId("pause").addEventListener("click", () =>
-    tell(byId("said"), ask("/control", { action: state.status?.phase === "paused" ? "resume" : "pause" })));
+    tell(byId("control-said"), ask("/control", { action: state.status?.phase === "paused" ? "resume" : "pause" })));
   for (const action of ["block", "reopen"]) {
     byId(`host-${action}`).addEventListener("click", () => tell(byId("host-said"), ask("/control", { action, host: state.opened })));
   }

@@ -16,6 +16,7 @@ from spiderling.engine.component import crawl_of, error_of, has_crawl
 
 _OFFLINE_WAIT_S = 120.0
 """SPIDERLING_OFFLINE_WAIT_S of a command, unless it is given; chosen: a person waits, and the same command goes on."""
+_FOR_LONG_CRAWLS = ("SPIDERLING_PAGE", "SPIDERLING_ALERT_URL", "SPIDERLING_ALERT_COMMAND")
 _SpiderT = TypeVar("_SpiderT", bound="AskedSpider")
 
 
@@ -44,8 +45,8 @@ def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: An
         settings["ADDONS"].set("spiderling.addon.SpiderlingAddon", 300, priority="cmdline")
     if not settings.getpriority("SPIDERLING_OFFLINE_WAIT_S"):
         settings.set("SPIDERLING_OFFLINE_WAIT_S", _OFFLINE_WAIT_S, priority="cmdline")
-    # alerts are about crawls that nobody waits for
-    settings.setdict({"SPIDERLING_ALERT_URL": None, "SPIDERLING_ALERT_COMMAND": None}, priority="cmdline")
+    # the live page and alerts are about crawls that nobody waits for
+    settings.setdict(dict.fromkeys(_FOR_LONG_CRAWLS), priority="cmdline")
     if not settings.getbool("LOG_ENABLED"):
         logging.getLogger(offline.__name__).addHandler(logging.StreamHandler())
     process = AsyncCrawlerProcess(settings)

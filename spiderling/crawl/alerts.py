@@ -85,7 +85,7 @@ class Alerts:
         self._taken[kind] = now
         alert = {
             "kind": kind,
-            "text": text,
+            "text": f"{self._crawl.resolve().name}: {text}",
             "crawl": str(self._crawl.resolve()),
             "machine": socket.gethostname(),
             "time": datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="seconds"),

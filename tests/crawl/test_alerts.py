@@ -89,7 +89,7 @@ def test_a_finished_crawl_tells_both_channels_and_keeps_them_secret(server, tmp_
         result = crawl.run("http://h0.test/30")
         (path, alert) = web.got.pop()
     assert result.code == 0 and path == "/secret-token" and told.alerts == [alert]
-    assert alert["kind"] == "finished" and alert["text"] == "The crawl is finished."
+    assert alert["kind"] == "finished" and alert["text"] == "job: The crawl is finished."
     assert alert["crawl"] == str(crawl.directory.resolve()) and alert["machine"] and alert["time"].endswith("+00:00")
     written = b"".join(path.read_bytes() for path in crawl.directory.rglob("*") if path.is_file())
     assert b"secret-token" not in written + result.output.encode(), "the address may be all that is asked for"
@@ -131,7 +131,7 @@ def test_an_internal_error_is_told_with_what_to_do(server, tmp_path):
     crawl = crawled(tmp_path, server, ALERT_COMMAND=told.command, EXTENSIONS=EXTENSIONS)
     assert crawl.run("http://h1.test/30", FAULT="outcome /33 KeyError").code == 0
     assert told.kinds == ["internal-errors", "finished"]
-    assert told.alerts[0]["text"].startswith("1 internal error ended") and "report it" in told.alerts[0]["text"]
+    assert told.alerts[0]["text"].startswith("job: 1 internal error ended") and "report it" in told.alerts[0]["text"]
 
 
 def test_an_error_that_stops_the_crawl_is_told(server, tmp_path):

@@ -139,9 +139,11 @@ def test_hosts_go_further_behind_with_their_second_foreign_page() -> None:
 def test_an_unread_host_is_worth_what_such_hosts_gave_over_their_whole_life() -> None:
     hosts = Hosts((1, FRUITFUL), *[(6, UNREAD)] * 40)
     hosts.gave(0, 3_000)
-    assert hosts.waits(40) > 0.0
+    assert 0.0 < hosts.waits(40) < 2 * INTERVAL_S, "none was tried"
     for number in range(1, 21):
         hosts.gave(number, 0, 1)
+    assert hosts.waits(40) > 10 * INTERVAL_S
+    for number in range(1, 21):
         hosts.hosts[number].account.pages = hosts.hosts[number].documents = 1
         hosts.throttle.count(hosts.hosts[number], 2)
         hosts.gave(number, 3_000, 20)

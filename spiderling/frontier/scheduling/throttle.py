@@ -8,8 +8,8 @@ above the bar are asked at every interval; below it, they are asked (yield rate 
 once a day at least.
 
 Idle time has a price as well: while the crawl gets less text a second than it did, the bar is lower, down to a floor.
-At its start a crawl knows little of what hosts give (home pages, from which it begins, hold the least text), and the
-line is idle: so the bar grows with the first text that is kept.
+At its start a crawl knows little of what hosts give: home pages, from which it begins, hold the least text.  So the bar
+grows with the first text that is kept, and unread hosts of a rank promise nearly as much until some were tried.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _REMEMBERED = 10_000
 """Pages after which what the classes gave counts half: a class that is asked seldom could not correct its own."""
 _ENOUGH_BYTES = 50_000
 """Kept bytes from which on the bar has its full height (measured: benchmarks/results.md)."""
+_UNTRIED = 0.7
+"""What unread hosts of a rank promise at least, before some were tried / the bar (measured: benchmarks/results.md)."""
 _OFTEN = 16
 """Pages between two estimates of what the classes give."""
 _MOMENT_S = 60.0
@@ -150,9 +152,12 @@ class Throttle:
         """Work out the yield rate of each class."""
         promised = math.fsum(map(mul, self._downloaded, _PROMISED))
         unit = (math.fsum(self._kept) + 1.0) / (promised + 1.0)  # so that all classes together promise what they gave
+        promises = [unit * promise for promise in _PROMISED]
+        least = _UNTRIED * self._bar() / self._thrift
+        promises[_UNREAD::_KINDS] = [max(promise, least) for promise in promises[_UNREAD::_KINDS]]
         self._rates = [
-            (given + _PROMISED_BYTES * unit * promise) / (size + _PROMISED_BYTES)
-            for given, size, promise in zip(self._kept, self._downloaded, _PROMISED, strict=True)
+            (given + _PROMISED_BYTES * promise) / (size + _PROMISED_BYTES)
+            for given, size, promise in zip(self._kept, self._downloaded, promises, strict=True)
         ]
         self._set_waits()
 

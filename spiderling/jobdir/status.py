@@ -36,7 +36,9 @@ _HOURS = 6
 _POINTS = 400
 """Most points of a curve: more than a screen can show apart (chosen)."""
 _MOST_LINES = 20
-"""Events, warnings and newest texts that are told (chosen)."""
+"""Events and warnings that are told (chosen)."""
+_MOST_TEXTS = 10
+"""Newest texts that are told (chosen: reading them is half of the work of a status)."""
 _BATCHES = 20
 """Last batches of ends in which kept texts are looked for (chosen)."""
 _BEGINNING = 240
@@ -356,7 +358,7 @@ def _languages(counts: Mapping[str, int]) -> list[Language]:
     return [Language(code, number, words[code]) for code, number in counts_under("language", counts).most_common()]
 
 
-def newest_of(crawl: Inspection, most: int = _MOST_LINES) -> list[Text]:
+def newest_of(crawl: Inspection, most: int = _MOST_TEXTS) -> list[Text]:
     """The texts that were kept last, newest first; none without SPIDERLING_TRAIL."""
     query = f"SELECT time, segment, offset_bytes, keys, ends FROM ended ORDER BY batch DESC LIMIT {_BATCHES}"
     found: list[Text] = []

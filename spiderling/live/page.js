@@ -138,7 +138,7 @@ function show(status) {
   table(byId("mentions-table"), ["reason", "links", "that is"], ends(status.mentions), "Links not followed");
   table(byId("languages-table"), ["language", "documents", "words"], status.languages.map((one) => [one.code, one.documents, one.words]), "Languages");
   if (status.statements) table(byId("statements-table"), ["for the front page", "origins"], Object.entries(status.statements), "What sites say");
-  if (!isShown(byId("newest-list"), status.newest)) byId("newest-list").replaceChildren(...status.newest.slice(0, 10).map((text) => make("li", {}, make("time", {}, clock(text.time)),
+  if (!isShown(byId("newest-list"), status.newest)) byId("newest-list").replaceChildren(...status.newest.map((text) => make("li", {}, make("time", {}, clock(text.time)),
     make("strong", {}, text.title || "(without a title)"), ` ${text.language}, ${number(text.words)} words`,
     make("br"), make("span", { className: "note" }, text.url), make("br"), make("span", { lang: text.language }, text.begins))));
   lines(byId("warnings-list"), status.warnings);

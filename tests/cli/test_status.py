@@ -68,7 +68,7 @@ def test_a_program_is_told_what_the_state_holds(crawl):
     for text in told["newest"]:
         assert kept[text["url"]].attributes["title"] == text["title"]
         assert " ".join(kept[text["url"]].paragraphs).startswith(text["begins"]) and text["begins"]
-    assert len({text["url"] for text in told["newest"]}) == 20
+    assert len({text["url"] for text in told["newest"]}) == 10
 
 
 def test_the_counters_of_a_running_crawl_go_before_those_of_the_state(opened):

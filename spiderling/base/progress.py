@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 LOG_EVERY_S = 60.0
 """Seconds between two lines in a log."""
-_BAR_EVERY_S = 1.0
+BAR_EVERY_S = 1.0
 """Seconds between two states of a bar (chosen)."""
 
 
@@ -41,7 +41,7 @@ class Meter:
                 unit="B" if in_bytes else f" {unit}",
                 unit_scale=in_bytes,
                 leave=False,
-                mininterval=_BAR_EVERY_S,
+                mininterval=BAR_EVERY_S,
                 smoothing=0,
             )
 

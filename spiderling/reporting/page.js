@@ -50,5 +50,5 @@ async function draw() {
 }
 
 dark.addEventListener("change", draw);
-matchMedia("(max-width: 40rem)").addEventListener("change", draw); // other legends
+matchMedia("(max-width: 50rem)").addEventListener("change", draw); // other legends
 draw();

@@ -147,12 +147,12 @@ def _paragraphs(samples: Sequence[Sample], found: Mapping[int, Any]) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known(BlockModel):
-    """A model that knows the probabilities of one page."""
+    """A model that knows the probabilities of the blocks that one page shows; those of its JSON count as no text."""
 
     known: Sequence[float] = ()
 
     def probabilities(self, blocks: Any, *_: Any) -> list[float]:
-        return list(self.known)
+        return [*self.known, *[0.0] * (len(blocks) - len(self.known))]
 
 
 def _kept(case: Case, probabilities: Sequence[float]) -> str:

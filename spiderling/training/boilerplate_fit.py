@@ -44,10 +44,12 @@ _DROPPED = (0.15, 0.1)
 """Shares of features and of hidden units that a step leaves out."""
 _PAGE_POWER = 0.8
 """The blocks of a page weigh together as the sum of their weights, to the power of one less this."""
-_SET_POWER = 0.4
+_SET_POWER = 0.8
 """A page weighs as the number of pages in its set, to the power of minus this."""
 _HOST_POWER = 0.25
 """The same for its host."""
+_REPEATED = 0.3
+"""Factor of the weight of a block whose text another block of the page holds as well: which one is text is not sure."""
 _MOST_BLOCKS = 250
 """Blocks of a page that are fitted to, drawn from all; they weigh as much as all."""
 _BATCH = 1024
@@ -168,7 +170,9 @@ def _sample(page: MarkedPage, parsed: Parsed) -> Sample:
     weights /= weights.sum() ** _PAGE_POWER
     truth = None
     if page.text is not None:
-        truth = np.array(labels([block.text for block in blocks], page), np.float32)
+        found = labels([block.text for block in blocks], page)
+        truth = np.array([one is True for one in found], np.float32)
+        weights[[one is None for one in found]] *= _REPEATED
         known = set(words_of(page.text))
         # one word that the text holds may be its heading or boilerplate, so such a block has no weight
         weights[[len(one) == 1 and one[0] in known for one in words]] = 0

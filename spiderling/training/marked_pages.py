@@ -125,11 +125,11 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def labels(texts: Sequence[str], page: MarkedPage) -> list[bool]:
+def labels(texts: Sequence[str], page: MarkedPage) -> list[bool | None]:
     """For each of the blocks' *texts*, whether it belongs to the page's text; requires ``page.text``.
 
-    What the text holds once belongs to one block: the first long one, else the short one nearest to long ones.  So
-    neither a title in a menu is text, nor a teaser that repeats the beginning.
+    What the text holds once belongs to one block: the first long one, else the short one nearest to long ones.  Another
+    that holds it gets None: a title in a menu, a teaser that repeats the beginning.
     """
     assert page.text is not None
     gold = words_of(page.text)
@@ -141,9 +141,9 @@ def labels(texts: Sequence[str], page: MarkedPage) -> list[bool]:
     def away(place: int) -> int:
         return min((abs(place - other) for other in long), default=0)
 
-    found = [False] * len(words)
+    found: list[bool | None] = [False] * len(words)
     for place in (*long, *sorted({*known}.difference(long), key=lambda place: (away(place), place))):
-        found[place] = _is_known(words[place], left)
+        found[place] = _is_known(words[place], left) or None
         if found[place]:
             for size, counts in left.items():
                 counts.subtract(_grams(words[place], size))

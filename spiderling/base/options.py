@@ -279,8 +279,8 @@ class Options:
     )
     min_known_share: float = _option(
         0.6,
-        "How usual the text's character 4-grams are for its language, where 1 is the language's own text: "
-        "below this it is another, unknown one.",
+        "How usual the text's character 4-grams and short words are for its language, where 1 is the language's own "
+        "text: below this it is another, unknown one.",
         low=0,
         high=1,
     )

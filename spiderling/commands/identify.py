@@ -20,7 +20,7 @@ class Command(SpiderlingCommand):
     description = (
         "Name the language of a text or HTML file (- is standard input), of the whole and of each line, or of "
         "each paragraph of an HTML page that is text. The known share is how usual the text's character 4-grams "
-        "are for the language: 1 is as in the language's own texts; a crawl keeps what reaches "
+        "and short words are for the language: 1 is as in the language's own texts; a crawl keeps what reaches "
         "SPIDERLING_MIN_KNOWN_SHARE. Example: scrapy identify page.html --among cs,sk,pl"
     )
 

@@ -6,8 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.base.progress import with_progress
@@ -54,8 +52,7 @@ def _guesses(models: LanguageModels, paragraphs: Sequence[str]) -> Guesses:
     batches = range(0, max(1, len(paragraphs)), _BATCH_LINES)
     unit = f"x {_BATCH_LINES} paragraphs"
     found = [models.identify(paragraphs[at : at + _BATCH_LINES]) for at in with_progress(batches, unit, len(batches))]
-    arrays = zip(*((one.scores, one.hits, one.sizes) for one in found), strict=True)
-    return Guesses(models.codes, *map(np.concatenate, arrays))
+    return Guesses.joined(found)
 
 
 def _html(body: bytes, models: LanguageModels) -> tuple[Sequence[str], str]:

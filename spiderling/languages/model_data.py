@@ -37,6 +37,7 @@ def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) 
         **description,
         "spaced": model.spaced,
         "known": model.known,
+        "unlisted": model.unlisted,
         "tokens": model.tokens,
         "badness": {word: list(expected) for word, expected in model.profile.items()},
     }

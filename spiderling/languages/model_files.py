@@ -1,7 +1,7 @@
 """The files of a language model, and what reads those that need no n-grams (model_data.py has the rest).
 
     language.yaml   code, iso3, name, native, aliases, scripts, tlds, neighbours, encodings, origin and licence,
-                    spaced, known, badness (word: mean, standard deviation, limit)
+                    spaced, known, unlisted, tokens, badness (word: mean, standard deviation, limit)
     words.txt       word<TAB>count, most frequent first
     ngrams.zst      counts of the character 1- to 4-grams, in which a space is a word boundary; zstd of
                     one line of JSON: size -> [number of n-grams, bytes of their text]; then for each size

@@ -77,6 +77,7 @@ class LanguageInfo:
     encodings: tuple[str, ...] = ()
     spaced: bool = True
     known: float = 1.0
+    unlisted: float = 1.0
     """See LanguageModel."""
     tokens: int = 0
     """See LanguageModel."""
@@ -107,6 +108,7 @@ class LanguageInfo:
             spaced=self.spaced,
             encodings=self.encodings,
             known=self.known,
+            unlisted=self.unlisted,
             tokens=self.tokens,
         )
 
@@ -205,6 +207,7 @@ def _info(directory: Traversable) -> LanguageInfo:
             **{key: tuple(map(str, given.get(key) or ())) for key in _LISTS},
             spaced=bool(given.get("spaced", True)),
             known=float(given.get("known") or 1.0),
+            unlisted=float(given.get("unlisted", 1.0)),
             tokens=int(given.get("tokens") or 0),
             profile={str(word): _expected(*values) for word, values in (given.get("badness") or {}).items()},
             origin=dict(given.get("origin") or {}),

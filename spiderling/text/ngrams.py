@@ -22,6 +22,8 @@ Places = npt.NDArray[np.intp]
 _SPACE = np.uint32(ord(" "))
 _BEHIND_LATIN = 0x370
 """First code point behind the Latin letters, but for some of Vietnamese (Unicode, Blocks.txt)."""
+_AE = ord("æ")
+"""The Latin letter that many Ossetian texts have for the Cyrillic one (U+04D5), which counts as the same."""
 _FIRST_WIDE = 0x2E80
 """First code point of ideographs, kana and syllables."""
 _WIDE_WEIGHT = 3
@@ -70,7 +72,7 @@ def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
 
 def _blank_latin(chars: Hashes, starts: Places) -> None:
     """Blank the Latin letters among *chars* in the texts that have more others; *starts* as in `normalised`."""
-    latin = (chars != _SPACE) & (chars < _BEHIND_LATIN)
+    latin = (chars != _SPACE) & (chars < _BEHIND_LATIN) & (chars != _AE)
     others = (chars >= _BEHIND_LATIN).view(np.uint8) + (_WIDE_WEIGHT - 1) * (chars >= _FIRST_WIDE).view(np.uint8)
     mine, theirs = (np.add.reduceat(counts, starts[:-1], dtype=np.intp) for counts in (latin, others))
     chars[latin & np.repeat(mine < theirs, np.diff(starts))] = _SPACE
@@ -96,7 +98,7 @@ def _lower_letters() -> Hashes:
     """For each code point its lower-case letter, or a space; a look-up takes half the time of ``str.lower``."""
     letters = ~code_points_of(re.compile(r"[\W\d_]+"))
     letters[[ord(mark) for mark in MARKS]] = True
-    lower = codepoints(_every_character().replace("\u0130", "I").lower())
+    lower = codepoints(_every_character().replace("\u0130", "I").lower().replace("\u04d5", "æ"))
     return np.where(letters.take(lower), lower, _SPACE)
 
 

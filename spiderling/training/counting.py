@@ -13,6 +13,7 @@ import xxhash
 
 from spiderling.text.boilerplate.rules import is_unspaced
 from spiderling.text.language.function_words import build_profile, merged, stoplist_of
+from spiderling.text.language.known import NOT_MEASURED, short_chars
 from spiderling.text.language.models import ORDER, LanguageModel, LanguageModels
 from spiderling.text.ngrams import NgramCounts, count_ngrams, normalise, sum_of
 
@@ -30,6 +31,8 @@ _DOCUMENT_WORDS = 500
 """Words of a stretch of text that counts as one document of the profile; chosen: a short article."""
 _HELD_OUT = 10
 """One of this many lines is held out; chosen."""
+_MIN_HELD_OUT_WORDS = 30
+"""Held-out short words by which a share is measured; chosen."""
 _GOLDEN = 0.6180339887
 """Fraction of the golden ratio, whose multiples are spread evenly between 0 and 1."""
 
@@ -48,8 +51,8 @@ def train(
     *listed*, a frequency list, counts as a text of *number* words (see `drawn`): some languages have a list that is
     better than their texts.
     """
-    first = [line for line, end in zip(lines, accumulate(map(len, lines)), strict=True) if end <= MAX_CHARS]
-    lines = [*first, *drawn(listed or {}, number)]
+    written = [line for line, end in zip(lines, accumulate(map(len, lines)), strict=True) if end <= MAX_CHARS]
+    lines = [*written, *drawn(listed or {}, number)]
     texts = list(map(normalise, lines))
     spaced = not is_unspaced(" ".join(lines[:1000]))
     ngrams = _ngrams(texts)
@@ -63,6 +66,7 @@ def train(
         stoplist_of(frequent, words.total()) if spaced else frozenset(),
         spaced,
         known=_known(lines),
+        unlisted=_unlisted(written, words, listed or {}) if spaced else NOT_MEASURED,
         tokens=words.total(),
     )
 
@@ -80,6 +84,7 @@ def extended(old: LanguageModel, lines: Sequence[str]) -> LanguageModel:
         stoplist=stoplist_of(words, tokens) if new.spaced else frozenset(),
         encodings=old.encodings,
         known=_known(lines, old.ngrams),
+        unlisted=_unlisted(lines, Counter(old.words) + Counter(new.words), {}) if new.spaced else NOT_MEASURED,
         tokens=tokens,
     )
 
@@ -103,7 +108,25 @@ def _known(lines: Sequence[str], old: NgramCounts | None = None) -> float:
     ngrams = _ngrams(list(map(normalise, rest)))
     ngrams = sum_of(old, ngrams).first(MAX_NGRAMS) if old else ngrams
     trial = LanguageModels((LanguageModel("", ngrams, {}, {}, spaced=not is_unspaced(" ".join(rest[:1000]))),))
-    return max(0.01, round(trial.identify(test).known_share(""), 3))
+    return max(0.01, round(trial.usual_share("", test), 3))
+
+
+def _unlisted(lines: Sequence[str], words: Counter[str], listed: Mapping[str, int]) -> float:
+    """`LanguageModel.unlisted`, by held-out *lines* and by the whole list *listed*, the larger; *words*: of all text.
+
+    A model of fewer than MAX_WORDS words has a list that is too small to tell anything.
+    """
+    if len(words) < MAX_WORDS:
+        return NOT_MEASURED
+    held_out = Counter(word for line in split(lines)[1] for word in normalise(line).split())
+    max_chars = short_chars(_first(words, MAX_WORDS))
+    shares = []
+    for counts, lasting in ((held_out, words - held_out), (Counter(listed), words)):
+        short = {word: count for word, count in counts.items() if len(word) <= max_chars}
+        kept = _first(lasting, MAX_WORDS)
+        if sum(short.values()) >= _MIN_HELD_OUT_WORDS:
+            shares.append(sum(count for word, count in short.items() if word not in kept) / sum(short.values()))
+    return round(max(shares, default=NOT_MEASURED), 3)
 
 
 def drawn(listed: Mapping[str, int], number: int) -> list[str]:

@@ -5,9 +5,10 @@ A model holds the counts of the 1- to ORDER-grams of a plain text in one languag
 log-probabilities of hashed n-grams, so one look-up scores all paragraphs of a page.
 Naive Bayes names the nearest of the known languages.  The *known share* tells whether
 the text is in that language at all: the share of its 4-grams (3- or 2-grams where a
-letter says more) that are usual in the language, divided by the same share in held-out
-text.  So one threshold suits small and large models.  benchmarks/language.py compares
-this with the cosine of trigrams (cosine.py).
+letter says more) that are usual in the language, divided by the share expected in text
+of the language; less where too many of its short words are not in the language's list
+(known.py).  So one threshold suits small and large models.  benchmarks/language.py
+compares this with the cosine of trigrams (cosine.py).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from spiderling.text.encoding.labels import codecs_of
 from spiderling.text.encoding.spelling import Spelling
 from spiderling.text.language.cosine import CosineGuesses, trigrams, vectors
 from spiderling.text.language.function_words import Profile
+from spiderling.text.language.known import NOT_MEASURED, TextWords, WordList, expected_share, is_alone_in_script
 from spiderling.text.language.sisters import Sisters, WordCounts, sisters_among, word_keys
 from spiderling.text.ngrams import Array, Hashes, NgramCounts, Places, crossing, hash_rows, normalised, windows
 
@@ -81,7 +83,9 @@ class LanguageModel:
     """Whether words are written between spaces."""
     encodings: tuple[str, ...] = ()
     known: float = 1.0
-    """Share of usual n-grams in held-out text of the language: the unit of known shares."""
+    """Share of usual n-grams in held-out text of the language."""
+    unlisted: float = NOT_MEASURED
+    """Share of words that `words` lacks among the short words of held-out text."""
     tokens: int = 0
     """Number of words in the text, those not in `words` included."""
 
@@ -100,9 +104,10 @@ class Guesses:
     scores: Array
     """Log-probability (text, language), less its mean over the languages."""
     hits: Array
-    """Number of usual n-grams / the model's `known` (text, language)."""
+    """Number of usual n-grams / their expected share (text, language)."""
     sizes: Array
     """Number of 4-grams (text)."""
+    words: TextWords
 
     def nearest(self, rows: list[int] | slice = _ALL) -> str | None:
         """The nearest language of the texts *rows*, taken as one; None without letters."""
@@ -111,9 +116,9 @@ class Guesses:
         return self.codes[int(self.scores[rows].sum(0).argmax())]
 
     def known_share(self, code: str, rows: list[int] | slice = _ALL) -> float:
-        """Known share of the texts *rows*, taken as one, in the language *code*; at most 1, as in held-out text."""
+        """Known share of the texts *rows*, taken as one, in the language *code*; at most 1."""
         hits = self.hits[rows, self.codes.index(code)].sum()
-        return min(1.0, float(hits / max(1.0, self.sizes[rows].sum())))
+        return min(1.0, float(hits / max(1.0, self.sizes[rows].sum()))) * self.words.likeness(code, rows)
 
     def sure(self) -> list[str | None]:
         """The nearest language of each text; None when it is too short, or too near to a second language."""
@@ -129,7 +134,8 @@ class Guesses:
     def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
         """The known share of each of the texts *rows* in its language, which *codes* names."""
         columns = [self.codes.index(code) for code in codes]
-        return list(np.minimum(1, self.hits[rows, columns] / np.maximum(1, self.sizes[rows])).tolist())
+        shares = np.minimum(1, self.hits[rows, columns] / np.maximum(1, self.sizes[rows]))
+        return list((shares * self.words.likenesses(codes, rows)).tolist())
 
     def candidates(self, min_share: float) -> tuple[str, ...]:
         """The languages that the texts, taken as one, may be in, nearest first.
@@ -142,6 +148,14 @@ class Guesses:
         totals = self.scores.sum(0)
         order = np.argsort(-totals, kind="stable").tolist()
         return tuple(self.codes[i] for i in order if totals[order[0]] - totals[i] < _MIN_MARGIN * ORDER)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Guesses]) -> Guesses:
+        """The guesses at all texts of *parts*, of which there is at least one."""
+        scores = np.concatenate([part.scores for part in parts])
+        hits = np.concatenate([part.hits for part in parts])
+        sizes = np.concatenate([part.sizes for part in parts])
+        return cls(parts[0].codes, scores, hits, sizes, TextWords.joined([part.words for part in parts]))
 
     def leaning(self, code: str | None, weight: float) -> Guesses:
         """These guesses with *weight*, a natural logarithm of odds, in favour of *code* in each text."""
@@ -212,6 +226,28 @@ class LanguageModels:
         return tuple(_Usual.of(size, self.models) for size in sizes)
 
     @cached_property
+    def _expected(self) -> Array:
+        """Share of usual n-grams in text of each language."""
+        shares = [expected_share(each.code, each.known, each.ngrams, each.known_size) for each in self.models]
+        return np.array(shares, np.float32)
+
+    def usual_share(self, code: str, texts: Sequence[str]) -> float:
+        """Share of n-grams that are usual in the language *code* among those of the *texts*, taken as one."""
+        guesses, column = self.identify(texts), self.codes.index(code)
+        return float(self._expected[column] * guesses.hits[:, column].sum() / max(1.0, guesses.sizes.sum()))
+
+    @cached_property
+    def _word_lists(self) -> dict[str, WordList | None]:
+        return {}
+
+    def _word_list(self, code: str) -> WordList | None:
+        if code not in self._word_lists:
+            model = self[code]
+            alone = not model.spaced or is_alone_in_script(model.ngrams)
+            self._word_lists[code] = None if alone else WordList.of(code, model.words, model.unlisted)
+        return self._word_lists[code]
+
+    @cached_property
     def _sisters(self) -> tuple[tuple[Sisters, ...], Places]:
         """The families of sisters, and the family of each language, by its index; -1: none."""
         lists = {
@@ -245,17 +281,17 @@ class LanguageModels:
         """Guess by naive Bayes, from the first MAX_CHARS characters of each text, all in one pass."""
         if not self.models or not texts:
             empty = np.zeros((len(texts), len(self.models)), np.float32)
-            return Guesses(self.codes, empty, empty, np.zeros(len(texts), np.float32))
+            nothing = TextWords(np.zeros(0, np.uint32), np.zeros(len(texts) + 1, np.intp), self._word_list)
+            return Guesses(self.codes, empty, empty, np.zeros(len(texts), np.float32), nothing)
         chars, starts = normalised([text[:MAX_CHARS] for text in texts])
         sizes = _sizes(starts, ORDER)
         hits = np.zeros((len(texts), len(self.models)), np.float32)
         grams = {size: windows(chars, size) for size in range(1, ORDER + 1)}
         for usual in self._usual:
             hits[:, usual.columns] = usual.shares(grams[usual.size], starts) * sizes[:, None]
-        units = np.array([model.known for model in self.models], np.float32)
         scores = _scores(grams, starts, self._logs)[:, : len(self.models)]
         self._tell_sisters(scores, chars, starts)
-        return Guesses(self.codes, scores, hits / units, sizes)
+        return Guesses(self.codes, scores, hits / self._expected, sizes, TextWords(chars, starts, self._word_list))
 
 
 @dataclass(frozen=True, slots=True)

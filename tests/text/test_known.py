@@ -1,0 +1,115 @@
+"""A text is told from texts in relatives of its language, by script and with or without tone marks."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import replace
+
+import pytest
+
+from spiderling.languages import load
+from spiderling.text import LanguageModels
+from spiderling.text.language.known import NOT_MEASURED, is_alone_in_script
+from spiderling.text.language.models import Guesses
+from spiderling.training.counting import MAX_WORDS, extended, sentences, train
+
+LEAST = 0.6
+# From the Universal Declaration of Human Rights (public domain).
+SCOTS = """Aw human sowels is born free and equal in dignity and richts. They are tochered wi mense and conscience and
+shuld guide theirsels ane til ither in a speirit o britherheid. Awbody hes the richt tae life, liberty and security o
+person. Naebody shal be gart thole wulsome arrest, detention nor exile."""
+ENGLISH = """All human beings are born free and equal in dignity and rights. They are endowed with reason and
+conscience and should act towards one another in a spirit of brotherhood. Everyone has the right to life, liberty and
+security of person. No one shall be subjected to arbitrary arrest, detention or exile."""
+YORUBA = """Gbogbo ènìyàn ni a bí ní òmìnira; iyì àti ẹ̀tọ́ kọ̀ọ̀kan sì dọ́gba. Wọ́n ní ẹ̀bùn ti làákàyè àti ti ẹ̀rí‐ọkàn,
+ó sì yẹ kí wọn ó máa hùwà sí ara wọn gẹ́gẹ́ bí ọmọ ìyá. Ẹnì kọ̀ọ̀kan ló ní ẹ̀tọ́ láti wà láàyè, ẹ̀tọ́ sí òmìnira àti
+ẹ̀tọ́ sí ààbò ara rẹ̀."""
+KNOWN = {
+    "en": ENGLISH,
+    "yo": YORUBA,
+    "te": "ప్రతిపత్తిస్వత్వముల విషయమున మానవులెల్లరును జన్మతః స్వతంత్రులును సమానులును నగుదురు. వారు వివేచన-అంతఃకరణ "
+    "సంపన్నులగుటచే పరస్పరము భ్రాతృభావముతో వర్తింపవలయును. జీవితరక్షణకు, స్వేచ్ఛకు, దేహరక్షకు, ప్రతి యొకరికిని హక్కు గలదు.",
+    "kn": "ಎಲ್ಲಾ ಮಾನವರೂ ಸ್ವತಂತ್ರರಾಗಿಯೇ ಜನಿಸಿದ್ದಾರೆ. ಹಾಗೂ ಘನತೆ ಮತ್ತು ಹಕ್ಕುಗಳಲ್ಲಿ ಸಮಾನರಾಗಿದ್ದಾರೆ. ವಿವೇಕ ಮತ್ತು "
+    "ಅಂತಃಕರಣಗಳನ್ನು ಪಡೆದವರಾದ್ದರಿಂದ ಅವರು ಪರಸ್ಪರ ಸಹೋದರ ಭಾವದಿಂದ ವರ್ತಿಸಬೇಕು.",
+    "os": "Адӕймӕгтӕ се 'ппӕт дӕр райгуырынц сӕрибарӕй ӕмӕ ӕмхуызонӕй сӕ барты. Уыдон ӕххӕст сты зонд ӕмӕ намысӕй, "
+    "ӕмӕ кӕрӕдзийӕн хъуамӕ уой ӕфсымӕрты хуызӕн.",
+}
+TONES = dict.fromkeys(map(ord, "\u0300\u0301\u0302\u0304\u030c"))
+
+
+def without_tones(text: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).translate(TONES))
+
+
+@pytest.fixture(scope="module")
+def models() -> LanguageModels:
+    return load([*KNOWN, "de", "fr", "nl", "ig", "ha", "ru"])
+
+
+@pytest.mark.parametrize("code", KNOWN)
+def test_texts_of_all_scripts_are_known(models, code):
+    guesses = models.identify([KNOWN[code]])
+    assert guesses.nearest() == code
+    assert guesses.known_share(code) >= LEAST
+
+
+def test_a_relative_shares_the_ngrams_but_not_the_short_words(models):
+    scots = models.identify([SCOTS])
+    assert scots.nearest() == "en"
+    assert scots.known_share("en") < LEAST
+    unmeasured = LanguageModels(tuple(replace(model, unlisted=NOT_MEASURED) for model in models.models))
+    assert unmeasured.identify([SCOTS]).known_share("en") >= LEAST, "by n-grams alone it is English"
+
+
+def test_with_and_without_tone_marks(models):
+    shares = [models.identify([text]).known_share("yo") for text in (YORUBA, without_tones(YORUBA))]
+    assert min(shares) >= LEAST
+    assert models.identify([SCOTS]).known_share("yo") < 0.5
+    assert models.identify(["12, 13", KNOWN["te"]]).known_share("yo") < 0.2
+
+
+def test_a_letter_of_ossetian_has_two_codes(models):
+    latin = KNOWN["os"].replace("ӕ", "æ").replace("Ӕ", "Æ")
+    assert models.identify([latin]).known_share("os") == models.identify([KNOWN["os"]]).known_share("os")
+
+
+def test_a_few_words_alone_do_not_decide(models):
+    """Three unknown names are no text of a relative; a page of them is."""
+    name = "The Brown gow tae hes aw the wi"
+    few, many = (models.identify([" ".join([name] * number)]) for number in (1, 8))
+    likeness = [guesses.words.likeness("en", slice(None)) for guesses in (few, many)]
+    assert likeness[0] > likeness[1] + 0.1
+
+
+def test_rows_apart_together_and_in_parts(models):
+    texts = [ENGLISH, "", YORUBA, SCOTS, "..."]
+    whole = models.identify(texts)
+    parts = Guesses.joined([models.identify(texts[:2]), models.identify([]), models.identify(texts[2:])])
+    codes = ["en", "en", "yo", "en", "yo"]
+    alone = [models.identify([text]).known_share(code) for text, code in zip(texts, codes, strict=True)]
+    assert whole.known_shares(codes, range(5)) == pytest.approx(alone)
+    assert parts.known_shares(codes, range(5)) == pytest.approx(alone)
+    assert parts.known_share("en", [0, 3]) == pytest.approx(whole.known_share("en", [0, 3]))
+    assert whole.known_share("en", [3]) < whole.known_share("en", [0, 3]) < whole.known_share("en", [0])
+    assert whole.known_shares([], []) == []
+
+
+def test_who_is_alone_in_a_script():
+    alone = {code for code in KNOWN if is_alone_in_script(load([code])[code].ngrams)}
+    assert alone == {"te", "kn"}
+    assert all(is_alone_in_script(load([code])[code].ngrams) for code in ("el", "he", "ko", "ja", "th"))
+    assert not any(is_alone_in_script(load([code])[code].ngrams) for code in ("ar", "hi", "zh", "bn", "am"))
+
+
+def test_unlisted_words_are_measured_on_held_out_lines_or_the_rest_of_a_list():
+    words = [f"{a}{b}{c}" for a in "bcdfgklmnprstvz" for b in "aeiouyáéíóúýäöü" for c in "bcdfghklmnprstvzščřžťďň"]
+    assert len(words) > MAX_WORDS
+    lines = sentences([" ".join(words[start : start + 6]) for start in range(0, len(words), 6)])
+    assert train("xx", lines).unlisted == pytest.approx(1, abs=0.05), "no word of a held-out line stands in another"
+    assert train("xx", sentences([*lines, *(f"tak {line} ten" for line in lines)])).unlisted < 0.5
+    assert train("xx", lines[:20]).unlisted == NOT_MEASURED, "a small list tells nothing"
+    listed = {word: 2 if place < MAX_WORDS else 1 for place, word in enumerate(words)}
+    rest = (len(words) - MAX_WORDS) / sum(listed.values())
+    assert train("xx", [], listed, 40_000).unlisted == pytest.approx(rest, abs=0.05)
+    more = extended(train("xx", lines), sentences([line.upper() for line in lines[:200]]))
+    assert 0 <= more.unlisted <= 1

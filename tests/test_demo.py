@@ -43,6 +43,7 @@ def test_demo_pauses_goes_on_and_says_when_it_is_finished(tmp_path: Path) -> Non
     output = run(jobdir)
     assert "Resuming the crawl" in output
     assert "is finished.\n" in output
+    assert re.search(r"The live page: http://127\.0\.0\.1:\d+/ \(", output)
     assert f"The report is in {jobdir}/report.html" in output
     assert re.search(r"balance +([\d,]+) discovered = \1 ends \+ 0 waiting \+ 0 in transit\n", output)
     assert "Retired odkazy.test" in log(jobdir)

@@ -181,7 +181,8 @@ class Status:
     process: str
     """The process that crawls, as ``process 123 on host``; empty: none."""
     phase: str
-    """running, paused (by control.yaml), stopping, stopped (URLs wait) or finished."""
+    """running, stopped (URLs wait) or finished; from the crawl's own process also paused (by control.yaml) and
+    stopping."""
     lang: str
     """SPIDERLING_LANG"""
     strategy: str

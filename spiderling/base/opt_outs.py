@@ -136,9 +136,11 @@ def together(site: Iterable[Statement], page: Iterable[Statement]) -> list[State
 
 # -- usage preferences, in robots.txt and in headers
 
+_MAX_USES = 1000
+"""Preferences of a header or line that are read; chosen: more than fit into a usual header."""
 _USES = {
     "ai-train": TRAINING,  # Content-Signal
-    "train-ai": TRAINING,  # Content-Usage; the names below are those of earlier drafts of its vocabulary
+    "train-ai": TRAINING,  # Content-Usage; its ``ai-use`` concerns no corpus, the names below are of earlier drafts
     "ai": TRAINING,
     "train-genai": TRAINING,
     "genai": TRAINING,
@@ -152,11 +154,13 @@ def usage(signal: Signal, text: str) -> list[Statement]:
     """The preferences in *text*, ``key=y|n|yes|no`` with commas; what is no preference is passed over.
 
     Content-Signal (contentsignals.org, draft-romm-aipref-contentsignals) and Content-Usage
-    (draft-ietf-aipref-attach-05, -vocab-07) differ in labels and values; either is understood
-    in both.  As in RFC 9651 the last of equal keys counts.
+    (draft-ietf-aipref-attach-05 of 19 August 2026, -vocab-08 of 14 September 2026) differ in labels
+    and values; either is understood in both.  As in RFC 9651 the last of equal keys counts.  By that
+    RFC capitals make all preferences unknown, and by vocab-08 labels of earlier drafts say nothing;
+    here they count, since whoever wrote them meant something.
     """
     found: dict[str, Statement] = {}
-    for entry in text.lower().split(",")[:50]:
+    for entry in text.lower().split(",")[:_MAX_USES]:
         key, _, value = (part.strip() for part in entry.partition(";")[0].partition("="))
         if value in ("y", "yes", "n", "no") and key.replace("-", "").isalnum() and len(key) < 30:
             refuses = _USES.get(key, NOTHING) if value.startswith("n") else NOTHING

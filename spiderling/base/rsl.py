@@ -108,6 +108,9 @@ class RslFile:
             self._is_sound = True
             self._contents = list(self._read(root))
             self._is_sound &= bool(self._contents)
+        self._names_hosts = any(said.host for said in self._contents)
+        self._stated: dict[tuple[int, ...], list[Statement]] = {}
+        """Numbers of the contents that count -> what they say together."""
 
     def statements(
         self, url: str, path: str, wanted: Callable[[Signal], bool] = lambda signal: True
@@ -115,10 +118,19 @@ class RslFile:
         """What it says of *url*, whose path with query is *path*."""
         if not wanted(Signal.RSL):
             return []
-        host = urlsplit(url).hostname or ""
-        fitting = [said for said in self._contents if said.host in ("", host) and said.pattern.matches(path)]
-        longest = max((said.pattern.length for said in fitting), default=0)
-        effective = [said for said in fitting if said.pattern.length == longest]
+        host = (urlsplit(url).hostname or "") if self._names_hosts else ""
+        fitting = [
+            (number, said.pattern.length)
+            for number, said in enumerate(self._contents)
+            if said.host in ("", host) and said.pattern.matches(path)
+        ]
+        longest = max((length for _, length in fitting), default=0)
+        effective = tuple(number for number, length in fitting if length == longest)
+        if effective not in self._stated:
+            self._stated[effective] = self._statements([self._contents[number] for number in effective])
+        return self._stated[effective]
+
+    def _statements(self, effective: list[_Content]) -> list[Statement]:
         found = self._judged(effective) if effective else {}
         if not self._is_sound:
             found[UNKNOWN] = found.get(UNKNOWN, frozenset()) | TRAINING

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-MAX_PAGE_BYTES = 100_000
+MAX_PAGE_BYTES = 50_000
 """Bytes of a page that may be a challenge; chosen: those that we know have 1 to 40 kB."""
 _HEAD_BYTES = 8192
 """Bytes in which marks are looked for (chosen: scripts and frames of a challenge stand at its beginning)."""
+_MAX_TAGS = 120
+"""Tags in these bytes that a challenge may have; chosen: that of Anubis has 76, and nine of ten usual pages have more,
+or are larger, which spares the search."""
 _MAX_LINKS = 10
 """Links in these bytes that a challenge may have: help, terms, the maker (chosen)."""
 _MAX_TEXT_BYTES = 4000
@@ -80,7 +83,7 @@ def _by_marks(body: bytes) -> str:
     if len(body) > MAX_PAGE_BYTES:
         return ""
     head = body[:_HEAD_BYTES]
-    if head.count(b"<a ") > _MAX_LINKS:
+    if head.count(b"<") > _MAX_TAGS or head.count(b"<a ") > _MAX_LINKS:
         return ""
     for maker, marks in _MARKS:
         if marks[0] in head and all(mark in head for mark in marks) and _text_bytes(body) <= _MAX_TEXT_BYTES:

@@ -22,6 +22,7 @@ import hashlib
 import zlib
 from collections.abc import Callable
 from enum import Enum
+from functools import lru_cache
 
 from spiderling.base.opt_outs import MINING, TRAINING, Signal, Statement
 from spiderling.base.options import Options
@@ -37,6 +38,8 @@ FAILED_READING = "internal-error"
 """The answer noted in the consent ledger for a file that was fetched but not parsed, by an error of ours."""
 MAX_ADDRESS_CHARS = 2000
 """Characters of the address of a licence; a longer one counts as none (chosen)."""
+MAX_JUDGED = 10_000
+"""URLs that were allowed and whose pages have not come, of which is kept what is said of them (chosen)."""
 MAX_PARSED = 4096
 """Parsed files in the cache (chosen)."""
 MAX_PARSED_BYTES = 8_000_000
@@ -102,6 +105,8 @@ class Robots:
         self._asked = ("", SiteFile.ROBOTS)
         """The origin (or address of a licence) and the file whose rules were asked last."""
         self._sees_licences = self._policy.sees(Signal.RSL)
+        self._said_of: dict[str, list[Statement]] = {}
+        """URL that was allowed -> what the files of its origin say of it, until its page is judged."""
         self._named: dict[str, set[str]] = {}
         """Origin -> addresses of licences that its pages name, to be fetched before further pages."""
 
@@ -150,8 +155,13 @@ class Robots:
             return verdict
         if self.missing(origin, now) is not None:
             return RobotsVerdict.MISSING
-        opted_out = self._policy.binding(self._said(origin, url, self._policy.obeys)) is not None
-        return RobotsVerdict.OPTED_OUT if opted_out else RobotsVerdict.ALLOWED
+        said = self._said(origin, url, self._policy.sees)
+        if self._policy.binding(said) is not None:
+            return RobotsVerdict.OPTED_OUT
+        if len(self._said_of) >= MAX_JUDGED:
+            self._said_of.clear()
+        self._said_of[url] = said
+        return RobotsVerdict.ALLOWED
 
     def paused_until(self, origin: str) -> float:
         """When the robots.txt of *origin*, which could not be fetched, is asked for again."""
@@ -176,14 +186,14 @@ class Robots:
             refused = RobotsRecord(RobotsStatus.NO_RULES, now, now + self._options.robots_max_age_s, body=_EMPTY)
             self._note(origin, file, refused, "kept out by robots.txt", now)
         if self._sees_licences:
-            addresses: list[str] = [*self._licences(origin), *self._named.get(origin, ())]
+            addresses: list[str] = [*self.licences(origin), *self._named.get(origin, ())]
             for address in addresses:
                 if address and not self.knows_licence(address, now):
                     return address
             self._named.pop(origin, None)
         return None
 
-    def _licences(self, origin: str) -> list[str]:
+    def licences(self, origin: str) -> list[str]:
         """The addresses of the licences that the robots.txt of *origin* names; '' for one that is no address."""
         rules = self._rules(origin, SiteFile.ROBOTS)
         named: list[str] = rules.licences if isinstance(rules, RobotsTxt) else []
@@ -201,10 +211,13 @@ class Robots:
     def licence_statements(self, address: str, url: str) -> list[Statement]:
         """What the licence at *address* says of *url*; unknown terms if it could not be had, or *address* is ''."""
         target = canonicalize_again(url)
+        return self._terms(address, url, target.path if target else "/")
+
+    def _terms(self, address: str, url: str, path: str) -> list[Statement]:
         rules = self._rules(address, SiteFile.LICENCE) if address else None
-        if rules is None or target is None:
+        if rules is None:
             return [Statement(Signal.RSL, f"{UNKNOWN}={address[:300]}" if address else UNKNOWN, TRAINING)]
-        return rules.statements(target.url, target.path)
+        return rules.statements(url, path)
 
     def _is_current(self, record: RobotsRecord, now: float) -> bool:
         """Whether *record* counts at *now*; not if it expires too late, because the clock was set back since."""
@@ -213,7 +226,13 @@ class Robots:
         return now < record.expires <= now + longest_s
 
     def statements_of(self, url: str) -> list[Statement]:
-        """What the known files of its origin say of the use of *url*, by signals that the crawl heeds or records."""
+        """What the files of its origin say of the use of *url*, by signals that the crawl heeds or records.
+
+        Those count by which it was allowed, for they were current when it was fetched (attach-05, "When Preferences
+        Apply"); without such, those that are known.
+        """
+        if (said := self._said_of.pop(url, None)) is not None:
+            return said
         target = canonicalize_again(url)
         return self._said(target.origin, target.url, self._policy.sees) if target else []
 
@@ -321,8 +340,8 @@ class Robots:
             if rules is not None:
                 found += rules.statements(url, path, wanted)
         if self._sees_licences and wanted(Signal.RSL):
-            for address in self._licences(origin):
-                found += self.licence_statements(address, url)
+            for address in self.licences(origin):
+                found += self._terms(address, url, path)
         return found
 
     def _allows(self, origin: str, url: str) -> bool:
@@ -372,11 +391,12 @@ class Robots:
 
 
 def _key(origin: str, file: SiteFile) -> str:
-    if file is SiteFile.LICENCE:
-        return f"{file.value} {origin}"
-    return origin if file is SiteFile.ROBOTS else origin + file.value
+    if file is SiteFile.ROBOTS:
+        return origin
+    return f"{file.value} {origin}" if file is SiteFile.LICENCE else origin + file.value
 
 
+@lru_cache(maxsize=4096)
 def licence_at(origin: str, address: str) -> str:
     """The canonical form of the *address* of a licence as *origin* names it; '' if it is none."""
     target = canonicalize(address if "://" in address else f"{origin}/{address.lstrip('/')}")

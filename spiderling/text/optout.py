@@ -24,6 +24,7 @@ _EXPIRY = re.compile(r"unavailable_after\s*:\s*((?:[a-z]{3,9}\s*,)?[^,]*)", re.I
 _LINK = re.compile(r"<(?P<address>[^<>]*)>(?P<rest>[^<]*)")
 _REL = re.compile(r"""\brel\s*=\s*(?:"[^"]*\blicense\b|'[^']*\blicense\b|license\b)""", re.IGNORECASE)
 _VALUED = frozenset(("max-snippet", "max-image-preview", "max-video-preview"))
+_USAGES = (("content-signal", Signal.CONTENT_SIGNAL), ("content-usage", Signal.CONTENT_USAGE))
 _DIRECTIVES = {
     "noindex": [Statement(Signal.NOINDEX, refuses=ANY)],
     "nofollow": [Statement(Signal.NOFOLLOW)],
@@ -64,8 +65,9 @@ def page_statements(
         for agent, text in [*(("", value) for value in fields.get("x-robots-tag", ())), *tagged]
         for said in _directives(agent, text, options, now)
     ]
-    for signal in (Signal.CONTENT_SIGNAL, Signal.CONTENT_USAGE):
-        found += usage(signal, ",".join(fields.get(signal.value, ())))
+    for name, signal in _USAGES:
+        if name in fields:
+            found += usage(signal, ",".join(fields[name]))
     in_header = {name: values[0] for name, values in fields.items()}
     reserved = (
         reservation(Signal.TDM, said.get("tdm-reservation", ""), said.get("tdm-policy")) for said in (meta, in_header)

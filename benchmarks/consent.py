@@ -1,0 +1,148 @@
+"""Whether a crawl does what site owners say, URL by URL, and what judging a page costs.
+
+    python benchmarks/consent.py [--quick]
+
+RESULT: cases, the pages of 49 sites (webs/consent.py) times the purposes; violations, those that were fetched, kept or
+left out otherwise than their owners say, in three real crawls; false_challenges, pages of the bundled web (and of
+--data) that were taken for challenges; us_per_page, processor time of all judgements of one page, the mean:
+whether it may be fetched by all files of its site, whether it is a challenge, what its headers and
+head say, and its licence.  The pages are those of webs/consent.py, the bodies those of the bundled web.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from benchmarks.common import ROOT, arguments, result, table
+from spiderling.base.opt_outs import together
+from spiderling.base.options import Options
+from spiderling.base.rsl import RslFile
+from spiderling.base.urls import canonicalize
+from spiderling.fetch.challenges import challenge_of
+from spiderling.frontier.robots import Robots, RobotsVerdict
+from spiderling.frontier.site_files import SiteFile
+from spiderling.frontier.storage.url_log import unpack_ends
+from spiderling.jobdir.inspection import Inspection
+from spiderling.text.html.parser import parse as parse_page
+from spiderling.text.optout import licences, page_statements
+from tests.conftest import Crawl, document, serving
+from webs.consent import HOST, PURPOSES, consent_web, seeds_of, violations
+from webs.recorded import RecordedWeb
+
+
+def ended(crawl: Crawl) -> dict[str, str]:
+    """URL -> Reason of each URL that ended."""
+    inspection = Inspection(crawl.directory)
+    try:
+        rows = inspection.rows("SELECT keys, ends FROM ended")
+        logged = {end.url: end.reason for row in rows for end in unpack_ends(row["keys"], row["ends"])}
+        state = crawl.state()
+        refusing = {name for name, host in state.hosts.items() if host["state"] == "refused"}
+        parked = [url for url, is_parked in state.urls if is_parked and urlsplit(url).hostname in refusing]
+        return logged | dict.fromkeys(parked, HOST)
+    finally:
+        inspection.close()
+
+
+def crawled(letter: str) -> tuple[int, list[str]]:
+    """(cases, violations) of a real crawl for one purpose."""
+    web, cases = consent_web(document)
+    with tempfile.TemporaryDirectory() as name, serving(web) as server:
+        seeds = Path(name, "seeds.txt")
+        seeds.write_text(seeds_of(cases))
+        crawl = Crawl(Path(name, "job"), server, OPTOUTS="", PURPOSE=PURPOSES[letter], HOST_INTERVAL_S=0.02)
+        outcome = crawl.start(str(seeds), fresh=True).wait(600)
+        assert outcome.code == 0, outcome.output[-2000:]
+        fetched = {f"http://{entry.host}{entry.path}" for entry in server.log_entries}
+        return len(cases), violations(cases, letter, ended(crawl), fetched)
+
+
+class Site(NamedTuple):
+    """What an owner says of one page."""
+
+    url: str
+    headers: list[tuple[str, str]]
+    meta: dict[str, str]
+
+
+def spoken(robots: Robots) -> list[Site]:
+    """The pages of webs/consent.py, whose files are noted in *robots*."""
+    web, cases = consent_web(document)
+    sites = []
+    for case in cases:
+        target = canonicalize(case.url)
+        assert target is not None
+        for file in (SiteFile.ROBOTS, SiteFile.TDMREP, SiteFile.AI_TXT):
+            answer = web.respond(target.name, file.value)
+            robots.note_answer(target.origin, answer.status, answer.body, 0.0, file)
+        answer = web.respond(target.name, target.path)
+        page = parse_page(answer.body.decode("latin-1"))
+        headers = [(name, value) for name, value in answer.headers.items() if name != "Content-Type"]
+        for address in (*robots.licences(target.origin), *licences(headers, page.meta)[0]):
+            if licence := canonicalize(address):
+                answer = web.respond(licence.name, licence.path)
+                robots.note_answer(licence.url, answer.status, answer.body, 0.0, SiteFile.LICENCE)
+        sites.append(Site(target.url, headers, page.meta))
+    return sites
+
+
+def judging(robots: Robots, sites: list[Site], bodies: list[bytes], rounds: int) -> float:
+    """Microseconds of processor time for all judgements of a page."""
+    options = Options()
+    policy = options.policy()
+    origins = [url.partition("//")[2].partition("/")[0] for url, _, _ in sites]
+    begin = time.process_time()
+    for number in range(rounds):
+        url, headers, meta = sites[number % len(sites)]
+        verdict = robots.judge(f"http://{origins[number % len(sites)]}", url, 1.0)
+        if verdict is not RobotsVerdict.ALLOWED:
+            continue
+        challenge_of(200, {}, bodies[number % len(bodies)])
+        said = [one for one in page_statements(headers, meta, options, 1.8e9) if policy.sees(one.signal)]
+        linked, inline = licences(headers, meta)
+        for address in linked:
+            said += robots.licence_statements(address, url)
+        for text in inline:
+            said += RslFile(text.encode(), options.licensee()).statements(url, "/")
+        policy.binding(together(robots.statements_of(url), said))
+    return (time.process_time() - begin) / rounds * 1e6
+
+
+def bundled() -> Iterator[bytes]:
+    web = RecordedWeb(ROOT / "examples" / "miniweb")
+    for host in web.hosts():
+        for path in web.paths(host):
+            yield web.respond(host, path).body
+
+
+def main() -> None:
+    given = arguments(__doc__)
+    rows = []
+    for letter, purpose in PURPOSES.items():
+        number, found = crawled(letter)
+        rows.append((purpose, number, len(found)))
+        print("\n".join(found))
+    bodies = list(bundled())
+    challenges = [body for body in bodies if challenge_of(200, {}, body)]
+    robots = Robots(Options())
+    sites = spoken(robots)
+    us = min(judging(robots, sites, bodies, 2_000 if given.quick else 20_000) for _ in range(5))
+    table(("purpose", "pages", "violations"), rows)
+    print(f"{len(challenges)} of {len(bodies):,} pages were taken for challenges; {us:.1f} us a page")
+    result(
+        cases=sum(row[1] for row in rows), violations=sum(row[2] for row in rows), false_challenges=len(challenges),
+        us_per_page=round(us, 1),
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""A real crawl of a web whose owners say yes and no in every way: each page ends as docs/opt-outs.md says."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+from conftest import ROOT, Crawl, document, serving
+
+from spiderling.frontier.storage.url_log import unpack_ends
+from spiderling.jobdir.inspection import Inspection
+from webs.consent import HOST, PRECEDENCE_HOST, PURPOSES, SPEAKERS, consent_web, pairs, seeds_of, violations
+
+LETTERS = {"F": {"site-opted-out", "robots-forbidden"}, "D": {"opted-out"}, "K": {"kept"}}
+
+
+def ends_of(crawl: Crawl) -> dict[str, str]:
+    """URL -> Reason of each URL that ended; those of hosts that refuse are parked."""
+    inspection = Inspection(crawl.directory)
+    try:
+        rows = inspection.rows("SELECT keys, ends FROM ended")
+        logged = {end.url: end.reason for row in rows for end in unpack_ends(row["keys"], row["ends"])}
+    finally:
+        inspection.close()
+    state = crawl.state()
+    refusing = {name for name, host in state.hosts.items() if host["state"] == "refused"}
+    parked = [url for url, is_parked in state.urls if is_parked and urlsplit(url).hostname in refusing]
+    return logged | dict.fromkeys(parked, HOST)
+
+
+def crawled(directory, letter: str) -> tuple[list, dict[str, str], set[str]]:
+    web, cases = consent_web(document)
+    seeds = directory / "seeds.txt"
+    seeds.write_text(seeds_of(cases))
+    with serving(web) as server:
+        crawl = Crawl(directory / "job", server, OPTOUTS="", PURPOSE=PURPOSES[letter], HOST_INTERVAL_S=0.02)
+        result = crawl.start(str(seeds)).wait()
+        assert result.code == 0 and "Traceback" not in result.output, result.output[-3000:]
+        return cases, ends_of(crawl), {f"http://{entry.host}{entry.path}" for entry in server.log_entries}
+
+
+@pytest.fixture(scope="module")
+def for_training(tmp_path_factory):
+    return crawled(tmp_path_factory.mktemp("consent"), "T")
+
+
+def test_each_page_is_fetched_and_kept_as_its_owner_says(for_training):
+    cases, ends, fetched = for_training
+    assert violations(cases, "T", ends, fetched) == []
+    assert len({urlsplit(case.url).hostname for case in cases}) >= 30
+    assert {case.end for case in cases} >= {"site-opted-out", "opted-out", "noindex", "host-refused", "challenged"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("letter", ["S", "R"])
+def test_so_it_is_for_other_purposes(letter, tmp_path):
+    cases, ends, fetched = crawled(tmp_path, letter)
+    assert violations(cases, letter, ends, fetched) == []
+
+
+def test_the_table_of_precedence_is_true_in_every_cell(for_training):
+    _, ends, _ = for_training
+    lines = (ROOT / "docs/opt-outs.md").read_text("utf-8").splitlines()
+    head = next(line for line in lines if line.startswith("| no says"))
+    columns = re.findall(r"`([\w-]+)`", head)
+    begin = lines.index(head) + 2
+    cells = {}
+    for line in lines[begin : begin + len(columns)]:
+        name, *letters = (cell.strip(" `") for cell in line.strip("|").split("|"))
+        cells |= {(name, column): letter for column, letter in zip(columns, letters, strict=True) if letter}
+    assert cells.keys() == set(pairs())
+    assert set(columns) == SPEAKERS.keys()
+    told = {(no, yes): ends[f"http://{PRECEDENCE_HOST}/{no}/{yes}"] for no, yes in cells}
+    assert {pair: end for pair, end in told.items() if end not in LETTERS[cells[pair]]} == {}

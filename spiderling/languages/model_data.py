@@ -12,7 +12,7 @@ import yaml
 import zstandard
 
 from spiderling.base.errors import BadInput
-from spiderling.languages.model_files import DESCRIPTION, NGRAMS, WORDS, damaged
+from spiderling.languages.model_files import CONTRAST, DESCRIPTION, NGRAMS, WORDS, damaged
 from spiderling.text import LanguageModel
 from spiderling.text.ngrams import NgramCounts, codepoints
 
@@ -44,6 +44,8 @@ def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) 
     document = yaml.safe_dump(values, allow_unicode=True, sort_keys=False, width=120, default_flow_style=None)
     table = "".join(f"{word}\t{count}\n" for word, count in model.words.items())
     parts = {DESCRIPTION: document.encode(), WORDS: table.encode(), NGRAMS: pack(model.ngrams)}
+    if model.contrast:
+        parts[CONTRAST] = "".join(f"{word}\n" for word in sorted(model.contrast)).encode()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in parts.items():

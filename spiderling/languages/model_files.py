@@ -3,6 +3,8 @@
     language.yaml   code, iso3, name, native, aliases, scripts, tlds, neighbours, encodings, origin and licence,
                     spaced, known, unlisted, tokens, badness (word: mean, standard deviation, limit)
     words.txt       word<TAB>count, most frequent first
+    contrast.txt    one word a line that a sister language lacks, made by people (not in every model; text/language/
+                    sisters.py); characters, where words are not written between spaces
     ngrams.zst      counts of the character 1- to 4-grams, in which a space is a word boundary; zstd of
                     one line of JSON: size -> [number of n-grams, bytes of their text]; then for each size
                     the n-grams joined, in UTF-8, and their counts as four planes of bytes, the lowest first
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "language.yaml"
 WORDS = "words.txt"
+CONTRAST = "contrast.txt"
 NGRAMS = "ngrams.zst"
 SEEDS = "seeds.txt"
 TRUSTED = "trusted"
@@ -63,6 +66,13 @@ def read_words(directory: Traversable) -> dict[str, int]:
         return dict(zip(fields[::2], map(int, fields[1::2]), strict=True))
     except ValueError:
         raise damaged(directory.name, WORDS, "expected lines of a word, a tab and a number") from None
+
+
+def read_contrast(directory: Traversable) -> frozenset[str]:
+    """The words that a sister language lacks; empty when there is no such file.  Raises BadInput."""
+    if not directory.joinpath(CONTRAST).is_file():
+        return frozenset()
+    return frozenset(_text(directory, CONTRAST).split())
 
 
 def read_seeds(directory: Traversable) -> list[Seed]:

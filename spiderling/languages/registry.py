@@ -110,6 +110,7 @@ class LanguageInfo:
             known=self.known,
             unlisted=self.unlisted,
             tokens=self.tokens,
+            contrast=model_files.read_contrast(self._place),
         )
 
     @property

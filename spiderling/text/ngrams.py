@@ -20,6 +20,8 @@ Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.intp]
 _SPACE = np.uint32(ord(" "))
+_BASIS = np.uint32(0x9E3779B1)
+"""What a hash begins with."""
 _BEHIND_LATIN = 0x370
 """First code point behind the Latin letters, but for some of Vietnamese (Unicode, Blocks.txt)."""
 _AE = ord("æ")
@@ -124,26 +126,38 @@ def codepoints(text: str) -> Hashes:
 
 
 def hash_rows(grams: Hashes, size: int) -> Hashes:
-    """32-bit hash of each row of *grams*."""
-    return _hash(list(grams.T), len(grams), size)
+    """32-bit hash of each row of *grams*, which have *size* columns."""
+    values = np.full(len(grams), _BASIS)
+    for column in range(size):
+        _add(values, grams[:, column])
+    return _mixed(values)
 
 
-def windows(chars: Hashes, size: int) -> Hashes:
-    """32-bit hash of the n-gram that begins at each character; behind the end it is padded with zeros."""
-    padded = np.concatenate((chars, np.zeros(size - 1, np.uint32)))
-    return _hash([padded[offset : offset + len(chars)] for offset in range(size)], len(chars), size)
+def windows(chars: Hashes, largest: int) -> dict[int, Hashes]:
+    """Size up to *largest* -> 32-bit hash of the n-gram that begins at each character.
+
+    Behind the end they are padded with zeros.  An n-gram's hash goes on from that of its first characters.
+    """
+    padded = np.concatenate((chars, np.zeros(largest - 1, np.uint32)))
+    values = np.full(len(chars), _BASIS)
+    found = {}
+    for size in range(1, largest + 1):
+        _add(values, padded[size - 1 : size - 1 + len(chars)])
+        found[size] = _mixed(values)
+    return found
 
 
-def _hash(columns: Sequence[Hashes], length: int, size: int) -> Hashes:
-    value = np.full(length, size * 0x9E3779B1 & 0xFFFFFFFF, np.uint32)
-    for column in columns:
-        value ^= column
-        value *= np.uint32(0x01000193)
-        value += np.uint32(0x7F4A7C15)
-    value ^= value >> np.uint32(15)
-    value *= np.uint32(0x846CA68B)
-    value ^= value >> np.uint32(13)
-    return value
+def _add(values: Hashes, column: Hashes) -> None:
+    values ^= column
+    values *= np.uint32(0x01000193)
+    values += np.uint32(0x7F4A7C15)
+
+
+def _mixed(values: Hashes) -> Hashes:
+    mixed: Hashes = values ^ (values >> np.uint32(15))
+    mixed *= np.uint32(0x846CA68B)
+    mixed ^= mixed >> np.uint32(13)
+    return mixed
 
 
 def crossing(starts: Places, size: int) -> Places:

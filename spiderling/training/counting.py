@@ -86,6 +86,7 @@ def extended(old: LanguageModel, lines: Sequence[str]) -> LanguageModel:
         known=_known(lines, old.ngrams),
         unlisted=_unlisted(lines, Counter(old.words) + Counter(new.words), {}) if new.spaced else NOT_MEASURED,
         tokens=tokens,
+        contrast=old.contrast,
     )
 
 

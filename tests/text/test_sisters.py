@@ -34,6 +34,11 @@ def test_a_word_has_the_same_key_wherever_it_stands():
         ("zu", "Ngifuna ukukhuluma nawe ngalokhu kodwa angikwazi."),
         ("st", "Re tla etsa sena hore batho ba phele hantle."),
         ("tn", "Re tla dira seno gore batho ba tshele sentle."),
+        ("bs", "Također je saopćio da će hiljade ljekara prisustvovati sjednici u januaru."),
+        ("ms", "Polis memaklumkan bahawa syarikat itu akan membayar cukai kerana kualiti projek."),
+        ("id", "Polisi mengatakan bahwa perusahaan itu akan membayar pajak karena kualitas proyek."),
+        ("yue", "佢哋話呢個建議唔可以接受，所以冇人肯去。"),
+        ("zh", "議員表示，這項建議無法接受，因此沒有人願意去。"),
     ],
 )
 def test_sisters(code, text):
@@ -63,3 +68,20 @@ def test_words_decide_where_ngrams_do_not():
         assert [guesses.nearest([row]) for row in (0, 1)] == ["nb", "nn"]
     without = LanguageModels((replace(nb, words={}), replace(nn, words={})))
     assert without.identify(texts).scores.shape == (2, 2)
+
+
+def test_a_contrast_list_tells_sisters_apart_where_words_do_not():
+    nb, nn = load(["nb", "nn"]).models
+    twin = replace(nn, ngrams=nb.ngrams, words=nb.words, tokens=nb.tokens)
+    text = ["Brevet kom i går."]
+    for words, code in (((["brevet"], []), "nb"), (([], ["brevet"]), "nn")):
+        mine, its = map(frozenset, words)
+        models = LanguageModels((replace(nb, contrast=mine), replace(twin, contrast=its)))
+        assert models.identify(text).nearest() == code
+
+
+def test_formal_words_in_the_characters_of_cantonese_are_cantonese():
+    models = load(["zh", "yue", "en"])
+    formal = "議會委員會目前正在起草立法，以推行名稱變更，關於議會成員名稱的任何描述的最終決定，當然由成員自己決定。"
+    assert models.identify([formal]).nearest() == "zh"
+    assert models.identify([formal.replace("的", "嘅").replace("在", "喺")]).nearest() == "yue"

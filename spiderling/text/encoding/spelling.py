@@ -269,7 +269,8 @@ class Spelling:
         """log P (letter, language) of each letter after the two before it, in units."""
         width = self._logs.shape[1]
         table = self._logs.view(f"V{2 * width}")[:, 0]  # each row as one value, which is copied as a whole
-        places = (windows(letters, size) & np.uint32(len(table) - 1) for size in (2, 3))
+        hashes = windows(letters, 3)
+        places = (hashes[size] & np.uint32(len(table) - 1) for size in (2, 3))
         pairs, triples = (table.take(place).view(np.int16).reshape(-1, width) for place in places)
         rows, singles = self._letters
         single = singles.take(rows.take(letters), 0)

@@ -85,5 +85,5 @@ def vectors(languages: Sequence[NgramCounts]) -> Array:
 
 def trigrams(text: str) -> Hashes:
     """Hashed trigrams of a text."""
-    hashes: Hashes = windows(codepoints(normalise(text)), _SIZE)[: 1 - _SIZE] & _MASK
+    hashes: Hashes = windows(codepoints(normalise(text)), _SIZE)[_SIZE][: 1 - _SIZE] & _MASK
     return hashes

@@ -34,7 +34,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from spiderling.languages.model_data import save  # noqa: E402
-from spiderling.languages.model_files import SEEDS, TRUSTED  # noqa: E402
+from spiderling.languages.model_files import CONTRAST, SEEDS, TRUSTED  # noqa: E402
 from spiderling.training.counting import DRAWN_WORDS, alphabet, sentences, train  # noqa: E402
 
 DATA = HERE.parent.parent / "shared" / "data"
@@ -129,6 +129,10 @@ def texts_of(code: str, about: Mapping[str, Any], files: Mapping[str, bytes]) ->
         lines = sentences(
             [line.translate(table) for line in map(_single_letters, small) for table in (LATIN, CYRILLIC)]
         )
+    if about.get("also_unmarked"):
+        lines = sentences([*lines, *map(_unmarked, lines)])
+        for word, count in list(words.items()):
+            words[_unmarked(word)] += count * (_unmarked(word) != word)
     digest = xxhash.xxh3_128_hexdigest(b"\0".join(files[path] for path in paths))
     return Texts(paths, lines, held_out, words, f"xxh3_128:{digest}")
 
@@ -138,6 +142,11 @@ def _single_letters(line: str) -> str:
     for latin, letter in DIGRAPHS.items():
         line = line.replace(latin, letter)
     return line
+
+
+def _unmarked(text: str) -> str:
+    """*text* without marks above and below its letters, as many people type it."""
+    return "".join(char for char in unicodedata.normalize("NFD", text) if not unicodedata.combining(char))
 
 
 def frequencies(text: str) -> Counter[str]:
@@ -177,6 +186,8 @@ def build(code: str, about: Mapping[str, Any], encodings: Mapping[str, list[str]
     directory, other = (place / code for place in places)
     size = save(directory, description, model)
     (directory / SEEDS).write_text(seeds(code, about), encoding="utf-8")
+    if (other / CONTRAST).exists():
+        (other / CONTRAST).rename(directory / CONTRAST)
     shutil.rmtree(other, ignore_errors=True)
     return f"{code}  {size / 1000:.0f} kB  known {model.known}"
 

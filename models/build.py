@@ -33,6 +33,7 @@ import zstandard
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from models.spellings import both_serbian, latin_crimean_tatar, unmarked  # noqa: E402
 from spiderling.languages.model_data import save  # noqa: E402
 from spiderling.languages.model_files import CONTRAST, SEEDS, TRUSTED  # noqa: E402
 from spiderling.training.counting import DRAWN_WORDS, alphabet, sentences, train  # noqa: E402
@@ -51,10 +52,6 @@ SOURCES = {
 ARCHIVES = ("texts.tar.zst", "more-texts.tar.zst")
 SHARED_LICENCE = "cc-by-sa"
 SHARED = {folder for folder, (_, licence) in SOURCES.items() if licence == "CC-BY-SA-4.0"}
-LATIN = str.maketrans("абвгдђежзијклмнопрстћуфхцчш", "abvgdđežzijklmnoprstćufhcčš")
-CYRILLIC = {latin: letter for letter, latin in LATIN.items()}
-DIGRAPHS = {"lj": "љ", "nj": "њ", "dž": "џ"}
-LATIN |= str.maketrans({letter: latin for latin, letter in DIGRAPHS.items()})
 LISTS = ("unilex", "cc-by-sa")
 HELD_OUT = 50
 HELD_OUT_SENTENCES = 30
@@ -125,28 +122,14 @@ def texts_of(code: str, about: Mapping[str, Any], files: Mapping[str, bytes]) ->
         ends = accumulate(map(len, mine))
         lines += [line for line, end in zip(mine, ends, strict=True) if end <= limits.get(path, end)]
     if about.get("both_alphabets"):
-        small = [line.lower() for line in lines]
-        lines = sentences(
-            [line.translate(table) for line in map(_single_letters, small) for table in (LATIN, CYRILLIC)]
-        )
-    if about.get("also_unmarked"):
-        lines = sentences([*lines, *map(_unmarked, lines)])
-        for word, count in list(words.items()):
-            words[_unmarked(word)] += count * (_unmarked(word) != word)
+        lines = sentences(both_serbian(lines))
+    for option, spelling in (("also_latin", latin_crimean_tatar), ("also_unmarked", unmarked)):
+        if about.get(option):
+            lines = sentences([*lines, *map(spelling, lines)])
+            for word, count in list(words.items()):
+                words[spelling(word)] += count * (spelling(word) != word)
     digest = xxhash.xxh3_128_hexdigest(b"\0".join(files[path] for path in paths))
     return Texts(paths, lines, held_out, words, f"xxh3_128:{digest}")
-
-
-def _single_letters(line: str) -> str:
-    """A Serbian line with one character for each letter; a few words such as injekcija get one too few."""
-    for latin, letter in DIGRAPHS.items():
-        line = line.replace(latin, letter)
-    return line
-
-
-def _unmarked(text: str) -> str:
-    """*text* without marks above and below its letters, as many people type it."""
-    return "".join(char for char in unicodedata.normalize("NFD", text) if not unicodedata.combining(char))
 
 
 def frequencies(text: str) -> Counter[str]:

@@ -24,11 +24,13 @@ Close languages can be accepted as one:
 AFTER_GROUPS = """\
 
 Any other set is given as a list: `-a lang=xh,zu`. Montenegrin (cnr) has no model of its own; its texts are taken for
-Bosnian, Croatian or Serbian, so `cnr` means `hbs`. Malay and Bosnian cannot be told from Indonesian and from Croatian
-and Serbian: no text was found that shows how they differ. So accept them only with their groups, `-a lang=msa` and
-`-a lang=hbs`; a crawl of `ms` or `bs` alone warns. South Ndebele (nr) has no model: with one, 6 % of the Zulu sentences
-were taken for it. Some models are made of two kinds of texts: Persian (fa) of Iran and
-Afghanistan, Chinese (zh) of simplified and traditional characters, Serbian, Uzbek and Crimean Tatar of two alphabets.
+Bosnian, Croatian or Serbian, so `cnr` means `hbs`. Malay and Bosnian are told from Indonesian, Croatian and Serbian in
+every second document only: their models rest on lists of words that are mixed with the sisters'. So accept them with
+their groups, `-a lang=msa` and `-a lang=hbs`; a crawl of `ms` or `bs` alone warns. Standard Chinese in traditional
+characters is Chinese (zh); Cantonese (yue) is what is written in its own characters, such as 嘅, 唔, 喺. South
+Ndebele (nr) has no model: with one, 6 % of the Zulu sentences were taken for it. Some models are made of two kinds of
+texts: Persian (fa) of Iran and Afghanistan, Chinese (zh) of simplified and traditional characters, Serbian, Uzbek and
+Crimean Tatar of two alphabets.
 
 ## Is it in that language at all?
 The nearest model is not enough: it takes a page in Limburgish for Dutch. So a document is kept only if its *known

@@ -156,10 +156,14 @@ def only_as_group(accepted: Sequence[LanguageInfo]) -> list[str]:
     codes = {info.code for info in accepted}
     alone = [info for info in accepted if info.code in GROUP_ONLY and not codes.issuperset(_twins(info.code))]
     return [
-        f"{info.name} ({info.code}) can hardly be told from {' and '.join(_twins(info.code))}: most of its pages will "
-        f"be taken for these and dropped. Accept them together: -a lang={GROUP_ONLY[info.code]}."
+        f"{info.name} ({info.code}) is hard to tell from {_in_words(_twins(info.code))}: half of its pages and "
+        f"more will be taken for those languages and dropped. Accept them together: -a lang={GROUP_ONLY[info.code]}."
         for info in alone
     ]
+
+
+def _in_words(codes: Sequence[str]) -> str:
+    return " and ".join(f"{info.name} ({info.code})" for info in find_languages(",".join(codes)))
 
 
 def _twins(code: str) -> list[str]:

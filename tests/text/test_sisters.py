@@ -37,6 +37,8 @@ def test_a_word_has_the_same_key_wherever_it_stands():
         ("bs", "Također je saopćio da će hiljade ljekara prisustvovati sjednici u januaru."),
         ("ms", "Polis memaklumkan bahawa syarikat itu akan membayar cukai kerana kualiti projek."),
         ("id", "Polisi mengatakan bahwa perusahaan itu akan membayar pajak karena kualitas proyek."),
+        ("crh", "Er kesniñ yaşamaq, serbestlik ve şahsiy havfsızlıq aqqı bardır."),
+        ("tr", "Yaşamak, hürriyet ve kişi emniyeti her ferdin hakkıdır."),
         ("yue", "佢哋話呢個建議唔可以接受，所以冇人肯去。"),
         ("zh", "議員表示，這項建議無法接受，因此沒有人願意去。"),
     ],

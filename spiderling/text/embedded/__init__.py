@@ -41,14 +41,9 @@ def embedded_text(html: bytes, blocks: Sequence[Block], good_chars: int) -> Embe
     scripts = scripts_with_text(html)
     if not scripts:
         return None
-    best = Prose("", 0)
-    source = ""
     shown = Shown([block.text for block in blocks])
-    for name, value in values_in(scripts):
-        prose = longest_prose(value, name, shown)
-        if prose.chars > best.chars:
-            best = prose
-            source = name
+    found = ((longest_prose(value, source, shown), source) for source, value in values_in(scripts))
+    best, source = max(found, key=lambda pair: pair[0].chars, default=(Prose("", 0), ""))
     if best.chars < max(LEAST_CHARS, _MIN_FACTOR * good_chars) or is_reserved(html, blocks):
         return None
     return EmbeddedText(_BEGIN + best.html.encode("utf-8", "replace") + _END, source)

@@ -1,10 +1,9 @@
 """Where each host stands: on the workbench, waiting for its name's address, in the backlog, or at rest.
 
-The workbench has a bounded number of places; the hosts that hold one are in memory.  The other hosts with URLs wait
-in the backlog for a place, first come, first served.  While hosts wait there, a host gives its place up after some
-requests, or when it is not due for long; so every host with URLs is served.  Hosts whose address or registrable domain
-holds its share of all places, or whose address holds over twice the places that it can use, wait in lines of their own
-(apart.py, places.py).
+A host on the workbench has one of a bounded number of places, and is in memory.  The others with URLs wait in the
+backlog, first come, first served.  While others wait there, a host gives its place up after some requests, or when it
+is not due for long.  So every host with URLs is served.  Hosts of an address or a registrable domain that has its share
+of all places wait in a line of their own (places.py, apart.py).
 """
 
 from __future__ import annotations

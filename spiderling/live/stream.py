@@ -41,12 +41,12 @@ class Stream:
             try:
                 self._latest = f"event: status\ndata: {await self._made()}\n\n".encode()
                 trouble = ""
-            except SpiderlingError as error:
-                if str(error) != trouble:
-                    trouble = str(error)
+            except Exception as error:  # whatever it is, the next status may come
+                said = str(error) if isinstance(error, SpiderlingError) else f"{type(error).__name__}: {error}"
+                if said != trouble:
+                    trouble = said
                     logger.warning("The live page stands still: %s", trouble)
-                continue
-            self._next_turn()
+            self._next_turn()  # also with the former status: only writing shows which browsers have gone
 
     def end(self) -> None:
         """Tell all who listen that the crawl has ended."""

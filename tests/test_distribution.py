@@ -54,6 +54,7 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
     run(tmp_path, *install, wheel)
     packages = next(home.glob("lib/python*/site-packages"))
     assert (packages / "spiderling/py.typed").is_file()
+    assert {path.name for path in packages.glob("spiderling/live/page.*")} == {"page.css", "page.html", "page.js"}
     link(packages, PROJECT["dependencies"])
 
     program = home / "bin/spiderling"

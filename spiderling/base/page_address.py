@@ -31,13 +31,17 @@ class PageAddress:
         return not self.names and (bool(self.path) or ipaddress.ip_address(self.host).is_loopback)
 
     def hosts(self, port: int) -> frozenset[str]:
-        """The values of the header Host that are answered, when *port* is listened at."""
-        known = {name.lower() for name in self.names}
-        if self.path or ipaddress.ip_address(self.host).is_loopback:
-            known.add("localhost")
-        if not self.path:
-            known.add(f"[{self.host}]" if ":" in self.host else self.host)
-        return frozenset({*known, *(f"{name}:{port}" for name in known)})
+        """The values of the header Host that are answered, when *port* is listened at.
+
+        Names that were given may come without it, from a proxy; ours may not, as another server may be at port 80.
+        """
+        names = {name.lower() for name in self.names}
+        if self.path:
+            return frozenset({"localhost", *names})
+        ours = {f"[{self.host}]" if ":" in self.host else self.host}
+        if ipaddress.ip_address(self.host).is_loopback:
+            ours.add("localhost")
+        return frozenset({*names, *(f"{name}:{port}" for name in names | ours), *(ours if port == 80 else ())})
 
 
 def parse_page(text: str) -> PageAddress | None:

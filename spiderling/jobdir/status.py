@@ -48,6 +48,8 @@ _LOG_BYTES = 256_000
 _WARNING = re.compile(
     rb"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ (WARNING|ERROR|CRITICAL) [\w.]+: ([^\r\n]*)", re.MULTILINE
 )
+TOTALS = ("requests", "pages", "documents", "words", "wire_bytes", "downloaded_bytes", "kept_bytes", "time_s")
+"""Totals that are always told."""
 BUDGETS = ("words", "documents", "pages", "downloaded_bytes", "time_s")
 """Totals that an option ``max_...`` bounds."""
 CURVES = ("time", "time_s", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "waiting", "at_work")
@@ -262,7 +264,7 @@ def status_of(
         strategy=crawl.options.strategy,
         made=time.time() if now is None else now,
         created=float(noted(crawl.meta, "created", 0.0)),
-        totals={name: number for name, number in totals.items() if not name.startswith("bound/")},
+        totals={name: totals[name] for name in {*TOTALS, *totals} if not name.startswith("bound/")},
         urls=_urls(counts, running.in_transit if running else 0),
         hosts=hosts,
         hosts_at_work=sum(number for state, number in hosts.items() if state not in _AT_REST),

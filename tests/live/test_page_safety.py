@@ -81,6 +81,8 @@ def test_no_control_without_the_token_or_from_elsewhere(watched):
         ({"Origin": origin, **OUR_OWN, "Authorization": f"Basic {watched.token}"}, 401),
         ({**with_cookie, "Origin": "http://evil.test"}, 403),
         ({**with_cookie, "Origin": "null"}, 403),
+        ({**with_cookie, "Origin": "http://127.0.0.1"}, 403),
+        ({**with_cookie, "Origin": "http://localhost"}, 403),
         ({**with_cookie, "Origin": origin.rpartition(":")[0] + ":1"}, 403),
         ({**with_cookie, "Host": "evil.test"}, 403),
         ({**bearer, "Host": "evil.test"}, 403),

@@ -133,7 +133,14 @@ def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
     if policy.sees(Signal.RSL):
         item.statements += licence_statements(item, crawl)
     item.statements = together(crawl.frontier.statements(response.url), item.statements)
+    if not item.page.licence and any(owes_attribution(said) for said in item.statements):
+        item.page.licence = RSL_ATTRIBUTION
     check_opt_outs(item.statements, policy)
+
+
+def owes_attribution(said: Statement) -> bool:
+    """Whether a licence by RSL asks for attribution."""
+    return said.signal is Signal.RSL and said.detail.partition("=")[0] == "attribution"
 
 
 def licence_statements(item: PageItem, crawl: Crawl) -> list[Statement]:
@@ -153,8 +160,6 @@ def licence_statements(item: PageItem, crawl: Crawl) -> list[Statement]:
     target = canonicalize_again(url)
     for text in inline[:MAX_LICENCES]:
         found += RslFile(text.encode(), crawl.options.licensee()).statements(url, target.path if target else "/")
-    if any(said.detail.startswith("attribution") for said in found) and not item.page.licence:
-        item.page.licence = RSL_ATTRIBUTION
     return found
 
 

@@ -17,7 +17,7 @@ from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb, WebResponse, html, plain, redirect
 
 SITE_FILES = ("/robots.txt", "/.well-known/tdmrep.json", "/ai.txt")
-LICENCES = ("/l.xml", "/secret/l.xml", "/none.xml", "/free.xml")
+LICENCES = ("/l.xml", "/secret/l.xml", "/none.xml", "/free.xml", "/duty.xml")
 PAST, FUTURE = "Wed, 03 Aug 2022 15:00:00 GMT", "2099-01-01"
 
 
@@ -131,7 +131,9 @@ WEB: dict[str, dict[str, tuple[WebResponse, tuple[str, str] | None]]] = {
         "/a": (page("g1"), ("kept", "ai-agents:GPTBot")),
     },
     "rsl.test": {
-        "/robots.txt": (plain("License: http://rsl.test/l.xml\nLicense: http://royal.test/l.xml"), None),
+        "/robots.txt": (plain("License: /l.xml\nLicense: http://royal.test/l.xml\nLicense: /duty.xml"), None),
+        "/duty.xml": (licence(ATTRIBUTION, "/duty/"), None),
+        "/duty/a": (page("r4"), ("kept", "rsl:attribution")),
         "/l.xml": (licence(NO_TRAINING, "/no/"), None),
         "/a": (page("r1"), KEPT),
         "/no/a": (page("r2"), ("site-opted-out", "")),
@@ -227,7 +229,8 @@ def test_every_page_ends_as_its_signals_say(crawled):
     nofollow = {f"http://{host}{path}" for host, paths in WEB.items() for path in paths if path.startswith("/from-")}
     assert {url for url in nofollow & got.keys()} == {"http://head.test/from-noindex"}
     licences = {doc.url: doc.attributes.get("licence") for doc in crawled[0].documents()}
-    assert licences["http://linked.test/free"] == "attribution (RSL)"
+    assert licences["http://linked.test/free"] == licences["http://rsl.test/duty/a"] == "attribution (RSL)"
+    assert licences["http://plain.test/"] is None
     assert {reason for reason, _ in (got[url] for url in got.keys() - expected.keys())} <= {"http-error"}
 
 
@@ -265,6 +268,7 @@ def test_ledger_holds_what_every_site_was_asked_and_answered(crawled):
         ("http://royal.test", "/none.xml"): "404",
         ("http://royal.test", "/secret/l.xml"): "no answer",
         ("http://linked.test", "/free.xml"): "200",
+        ("http://rsl.test", "/duty.xml"): "200",
     }
     assert {(row["origin"], row["file"]) for row in rows} - licences.keys() == {
         (f"http://{host}", file) for host in WEB for file in SITE_FILES if host != "royal.test" or file == "/robots.txt"

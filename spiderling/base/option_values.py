@@ -122,7 +122,7 @@ def checked(name: str, spec: Field[Any], value: Any) -> Any:
     value = converted(name, type(spec.default), value)
     low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
     if choices and value not in choices:
-        raise BadInput(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
+        raise BadInput(f"{name} is {value!r}; it must be one of {', '.join(choice or 'empty' for choice in choices)}.")
     if (low is not None and value < low) or (high is not None and value > high):
         bounds = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
         raise BadInput(f"{name} is {value!r}; it must be {bounds}.")

@@ -53,4 +53,4 @@ def bounds(spec: Field[Any]) -> str:
     """The values that it may have; empty if any."""
     low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
     ends = [f"from {low:g}" if low is not None else "", f"to {high:g}" if high is not None else ""]
-    return ", ".join(choices) or " ".join(filter(None, ends))
+    return ", ".join(choice or "empty" for choice in choices) or " ".join(filter(None, ends))

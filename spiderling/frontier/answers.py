@@ -72,7 +72,7 @@ class Answers:
         if request is None or request is not host.asking:
             return
         if 200 <= status < 300 and not challenge:
-            self._robots.read(request.origin, request.file, body)  # first, since it may raise
+            self._robots.reader.read(request.origin, request.file, body)  # first, since it may raise
         host.asking = None
         ledger = self._url_states.ledger
         self._url_states.hosts.count_bytes(host, 0, len(body), 0)

@@ -34,7 +34,7 @@ from spiderling.frontier.probes import Probes
 from spiderling.frontier.ranking.strategies import LinkingPage, parse
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.reachability import Reachability
-from spiderling.frontier.robots import Robots, licence_at, raised
+from spiderling.frontier.robots import LICENCE_GRACE_S, Robots, licence_at, raised
 from spiderling.frontier.robots_records import stored_robots
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.site_files import Rules, SiteFile
@@ -246,7 +246,7 @@ class Frontier:
         """What the licence at *address*, as written on *page*, says of it; None if it has to be fetched first."""
         target = canonicalize_again(page)
         licence = licence_at(target.origin, address) if target is not None else ""
-        if target is not None and licence and not self._robots.knows_licence(licence, now):
+        if target is not None and licence and not self._robots.knows_licence(licence, now, LICENCE_GRACE_S):
             self._robots.name_licence(target.origin, licence)
             return None
         return self._robots.licence_statements(licence, page)

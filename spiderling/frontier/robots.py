@@ -51,6 +51,9 @@ STALE_S = 2_592_000.0
 """Seconds for which the last robots.txt counts while a newer one cannot be fetched: 30 days (RFC 9309, 2.3.1.4)."""
 _ASK_AGAIN_S = 3600.0
 """Seconds until a file that could not be fetched is asked for again, if it has a copy or needs none (chosen)."""
+LICENCE_GRACE_S = 3600.0
+"""Seconds for which a stale licence counts for the page that names it; it may grow stale while the page is fetched
+(chosen)."""
 _EMPTY = zlib.compress(b"")
 
 
@@ -101,7 +104,7 @@ class Robots:
         self.ledger: list[ConsentRow] = []
         """Answers that the store does not know yet."""
         self._parsed: Recent[Rules] = Recent(MAX_PARSED, MAX_PARSED_BYTES)
-        self._reader = Reader(options, failed_on)
+        self.reader = Reader(options, failed_on)
         self._asked = ("", SiteFile.ROBOTS)
         """The origin (or address of a licence) and the file whose rules were asked last."""
         self._sees_licences = self._policy.sees(Signal.RSL)
@@ -186,9 +189,10 @@ class Robots:
             refused = RobotsRecord(RobotsStatus.NO_RULES, now, now + self._options.robots_max_age_s, body=_EMPTY)
             self._note(origin, file, refused, "kept out by robots.txt", now)
         if self._sees_licences:
-            addresses: list[str] = [*self.licences(origin), *self._named.get(origin, ())]
-            for address in addresses:
-                if address and not self.knows_licence(address, now):
+            named = [(address, 0.0) for address in self.licences(origin)]
+            named += [(address, LICENCE_GRACE_S) for address in self._named.get(origin, ())]
+            for address, grace_s in named:
+                if address and not self.knows_licence(address, now, grace_s):
                     return address
             self._named.pop(origin, None)
         return None
@@ -199,10 +203,12 @@ class Robots:
         named: list[str] = rules.licences if isinstance(rules, RobotsTxt) else []
         return [licence_at(origin, address) for address in named]
 
-    def knows_licence(self, address: str, now: float) -> bool:
-        """Whether the licence at *address*, or that it cannot be had, is known and not stale."""
+    def knows_licence(self, address: str, now: float, grace_s: float = 0.0) -> bool:
+        """Whether the licence at *address*, or that it cannot be had, is known, and stale for *grace_s* at most."""
         record = self.records.find(_key(address, SiteFile.LICENCE))
-        return record is not None and self._is_current(record, now)
+        return record is not None and (
+            self._is_current(record, now) or record.expires <= now < record.expires + grace_s
+        )
 
     def name_licence(self, origin: str, address: str) -> None:
         """A page of *origin* names the licence at *address*: it comes before further pages."""
@@ -238,7 +244,7 @@ class Robots:
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
         """Take *rules*, parsed in a thread from *body*, the next answer: a large file takes .1 s and more."""
-        self._reader.parsed_ahead(file, body, rules)
+        self.reader.parsed_ahead(file, body, rules)
 
     def note_answer(
         self,
@@ -263,7 +269,7 @@ class Robots:
             answer = f"{status} challenge of {challenge}" if challenge else str(status)
             self._note(origin, file, record, answer, now, says="refuses" if is_refusal else "")
         elif 200 <= status < 300:
-            read = self.read(origin, file, body)
+            read = self.reader.read(origin, file, body)
             if read.rules is None:
                 self.note_failure(origin, now, file, FAILED_READING, retry_after_s)
                 return
@@ -365,15 +371,11 @@ class Robots:
         if read is not None and read.rules is not None:
             digest = hashlib.sha256(read.body).hexdigest()
             self._parsed.put(key, read.rules, len(read.body))
-            self._reader.forget_last()
+            self.reader.forget_last()
         place = (origin, file.value)
         if file is SiteFile.LICENCE and (target := canonicalize_again(origin)):
             place = (target.origin, target.path)
         self.ledger.append(ConsentRow(*place, answer, digest, now, now, read.says if read else says))
-
-    def read(self, origin: str, file: SiteFile, body: bytes) -> Reading:
-        """``Reader.read``: parse *body*, an answer, without noting it."""
-        return self._reader.read(origin, file, body)
 
     def _rules(self, origin: str, file: SiteFile) -> Rules | None:
         """The parsed file; None when there are no rules."""
@@ -385,7 +387,7 @@ class Robots:
         rules = self._parsed.get(key)
         if rules is None:
             body = zlib.decompress(record.body)
-            rules = self._reader.parse(file, body)
+            rules = self.reader.parse(file, body)
             self._parsed.put(key, rules, len(body))
         return rules
 

@@ -146,3 +146,17 @@ def test_ledger_and_report_say_who_refuses_and_why(crawled) -> None:
     written = report(material)
     assert "Hosts that refuse: 3" in written
     assert "200 challenge of anubis" in written
+
+
+def test_a_refusal_outlives_its_process_and_ends_with_its_pause(tmp_path) -> None:
+    sites = {"edge.test": {"/robots.txt": refusing(403), "/a": page("edge")}}
+    with serving(FixedWeb(sites, {"edge.test": "127.84.32.1"})) as server:
+        lasting, short = (Crawl(tmp_path / name, server) for name in ("lasting", "short"))
+        assert lasting.run("http://edge.test/a").code == 0
+        assert short.run("http://edge.test/a", CONSTANTS={"frontier.refusals.PAUSES_S": [0.1]}).code == 0
+        sites["edge.test"]["/robots.txt"] = WebResponse(404)
+        assert lasting.run().code == short.run().code == 0
+        assert [entry.path for entry in server.log_entries] == ["/robots.txt"] * 3 + ["/a"]
+    assert lasting.state().hosts["edge.test"]["state"] == "refused"
+    assert [doc.url for doc in short.documents()] == ["http://edge.test/a"]
+    assert (lasting.documents(), lasting.state().counts["end/host-refused"]) == ([], 1)

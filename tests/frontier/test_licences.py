@@ -172,6 +172,15 @@ def test_licence_that_a_page_names_comes_before_further_pages() -> None:
     assert crawl.frontier.page_licence("http://a.cz/1", "", crawl.now), "no address: unknown terms"
 
 
+def test_licence_that_grows_stale_while_its_page_is_fetched_sends_nobody_round_in_circles() -> None:
+    crawl = VirtualCrawl(site("a.cz") | {"http://b.cz/l.xml": licence("")}, robots_max_age_s=60.0).run("http://a.cz/0")
+    asked = ("http://a.cz/0", "http://b.cz/l.xml")
+    assert crawl.frontier.page_licence(*asked, crawl.now) is None
+    crawl.run("http://a.cz/1")
+    assert crawl.frontier.page_licence(*asked, crawl.now + 600) is not None
+    assert crawl.frontier.page_licence(*asked, crawl.now + 2 * 3600) is None
+
+
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(["http://b.cz/l.xml", "/l.xml", "http://[", "x", "//", "\x00", "é", "http://b.cz/l.xml#a"])),
        st.binary(max_size=60))  # fmt: skip

@@ -190,7 +190,8 @@ class Robots:
             self._note(origin, file, refused, "kept out by robots.txt", now)
         if self._sees_licences:
             named = [(address, 0.0) for address in self.licences(origin)]
-            named += [(address, LICENCE_GRACE_S) for address in self._named.get(origin, ())]
+            if origin in self._named:
+                named += [(address, LICENCE_GRACE_S) for address in self._named[origin]]
             for address, grace_s in named:
                 if address and not self.knows_licence(address, now, grace_s):
                     return address

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import email.utils
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 
 from spiderling.base import rsl
@@ -36,8 +36,10 @@ _DIRECTIVES = {
 }
 
 
-def licences(headers: Iterable[tuple[str, str]], meta: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def licences(headers: Sequence[tuple[str, str]], meta: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """The licences by RSL that a page names, as written, and those that stand in it (RSL 1.0, 4.5 and 4.6)."""
+    if not (RSL_LINKS in meta or RSL_INLINE in meta or any(name.lower() == "link" for name, _ in headers)):
+        return [], []
     linked = [
         match["address"]
         for name, value in headers

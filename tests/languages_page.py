@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 from spiderling.languages import GROUPS, LanguageInfo, available
@@ -73,14 +73,15 @@ where the alphabet does not tell them. Models in the directories of `SPIDERLING_
 
 ## Bundled
 - *kB* is the size of the training text, or of the frequency list from which it was drawn.
-- *Documents* and *sentences* are per cent recognised, with all models loaded, in 1,000 and in at most 120 characters
-  of NTREX-128 (news; no training text is from there). In the first figure `hbs`, `msa`, `nor` and
-  `zho` count as one language each, in brackets each language by itself. "-": NTREX does not have the language.
+- *Documents* and *sentences* are per cent recognised with all models loaded. *News* is NTREX-128, documents of 1,000
+  and sentences of at most 120 characters; *web* is the test data of [lingua-py](https://github.com/pemistahl/lingua-py),
+  documents of ten sentences. No training text is from there. In the first figure `hbs`, `msa`, `nor` and `zho` count
+  as one language each, in brackets each language by itself. "-": it does not have the language.
 - With less than 50 kB a model is a beginning: `scrapy train CODE text.txt --add --out my-models` adds text.
 - `make models` builds all anew; [models/README.md](../models/README.md) has the licences.
 
-| code | language | native | kB | documents | sentences | texts | seeds |
-|---|---|---|---|---|---|---|---|
+| code | language | native | kB | news documents | sentences | web documents | sentences | texts | seeds |
+|---|---|---|---|---|---|---|---|---|---|
 """
 SHORT = {
     "Mozilla Common Voice, sentences": "Common Voice",
@@ -103,25 +104,21 @@ def languages_page() -> str:
         named = [f"{models[member].name} ({member})" for member in members if member in models]
         text += f"| `{code}` | {', '.join(named)} |\n"
     text += AFTER_GROUPS
-    rows = (_row(info, measured.get(info.code)) for info in sorted(models.values(), key=lambda info: info.name))
+    rows = (
+        _row(info, measured.get(info.code, ["-"] * 4)) for info in sorted(models.values(), key=lambda info: info.name)
+    )
     return text + "".join(rows)
 
 
-def _row(info: LanguageInfo, measured: Mapping[str, float] | None) -> str:
-    documents = f"{measured['documents']:.1f}" if measured else "-"
-    sentences = "-"
-    if measured:
-        sentences = f"{measured['sentences']:.1f}"
-        if measured["strict"] != measured["sentences"]:
-            sentences += f" ({measured['strict']:.1f})"
+def _row(info: LanguageInfo, measured: Sequence[str]) -> str:
     texts = ", ".join(SHORT[text["source"]] for text in info.origin["texts"])
     kb = int(info.origin["bytes"]) // 1000
     return (
-        f"| `{info.code}` | {info.name} | {info.native} | {kb:,} | {documents} | {sentences} | {texts} | "
+        f"| `{info.code}` | {info.name} | {info.native} | {kb:,} | {' | '.join(measured)} | {texts} | "
         f"{len(info.seeds())} |\n"
     )
 
 
-def _measured() -> dict[str, dict[str, float]]:
-    head, *rows = (line.split("\t") for line in MEASURED.read_text("utf-8").splitlines())
-    return {row[0]: dict(zip(head[1:], map(float, row[1:]), strict=True)) for row in rows}
+def _measured() -> dict[str, list[str]]:
+    rows = (line.split("\t") for line in MEASURED.read_text("utf-8").splitlines())
+    return {row[0]: row[1:] for row in rows}

@@ -40,7 +40,7 @@ def identify(body: bytes, models: LanguageModels, names: dict[str, str]) -> Iter
     yield f"{'paragraphs':<12}{', '.join(f'{code} {count}' for code, count in counts.most_common())}"
     least = Options().min_known_share
     if guesses.known_share(order[0]) < least:
-        yield f"{'':<12}none of the languages: a crawl keeps what reaches a known share of {least}"
+        yield f"{'':<12}none of the languages: a crawl keeps known shares from {least} on"
     yield ""
     yield f"{'lang':<6}{'share':<7}text"
     for row, (named, text) in enumerate(zip(sure, paragraphs, strict=True)):

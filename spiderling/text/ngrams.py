@@ -24,6 +24,11 @@ _BASIS = np.uint32(0x9E3779B1)
 """What a hash begins with."""
 _BEHIND_LATIN = 0x370
 """First code point behind the Latin letters, but for some of Vietnamese (Unicode, Blocks.txt)."""
+_CYRILLIC = 0x400, 0x530
+"""First code point of Cyrillic, and of what follows (Unicode, Blocks.txt)."""
+_LOOK_ALIKES = np.arange(_BEHIND_LATIN, dtype=np.uint32)
+"""For each Latin letter the Cyrillic one that looks alike, if there is one (Unicode, confusables.txt)."""
+_LOOK_ALIKES[list(b"aceijopsxy")] = list(map(ord, "асеіјорѕху"))
 _AE = ord("æ")
 """The Latin letter that many Ossetian texts have for the Cyrillic one (U+04D5), which counts as the same."""
 _FIRST_WIDE = 0x2E80
@@ -73,11 +78,18 @@ def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
 
 
 def _blank_latin(chars: Hashes, starts: Places) -> None:
-    """Blank the Latin letters among *chars* in the texts that have more others; *starts* as in `normalised`."""
+    """Blank the Latin letters among *chars* in the texts that have more others; *starts* as in `normalised`.
+
+    One that stands beside a Cyrillic letter is a letter of that word, typed on another keyboard or misread.
+    """
     latin = (chars != _SPACE) & (chars < _BEHIND_LATIN) & (chars != _AE)
     others = (chars >= _BEHIND_LATIN).view(np.uint8) + (_WIDE_WEIGHT - 1) * (chars >= _FIRST_WIDE).view(np.uint8)
     mine, theirs = (np.add.reduceat(counts, starts[:-1], dtype=np.intp) for counts in (latin, others))
-    chars[latin & np.repeat(mine < theirs, np.diff(starts))] = _SPACE
+    few = latin & np.repeat(mine < theirs, np.diff(starts))
+    cyrillic = (chars >= _CYRILLIC[0]) & (chars < _CYRILLIC[1])
+    beside = np.flatnonzero(few[1:-1] & (cyrillic[:-2] | cyrillic[2:])) + 1
+    chars[beside], few[beside] = _LOOK_ALIKES.take(chars[beside], mode="clip"), False
+    chars[few] = _SPACE
 
 
 def _only_letters(text: str) -> Hashes:

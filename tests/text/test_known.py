@@ -73,6 +73,17 @@ def test_a_letter_of_ossetian_has_two_codes(models):
     assert models.identify([latin]).known_share("os") == models.identify([KNOWN["os"]]).known_share("os")
 
 
+def test_latin_letters_in_a_cyrillic_word_are_read_as_cyrillic():
+    cyrillic = "Само што је отишао, почела је киша и сви су се вратили у кућу на вечеру код баке."
+    serbian = load(["sr", "en"])
+    shares = [
+        serbian.identify([text]).known_share("sr")
+        for text in (cyrillic, cyrillic.translate(str.maketrans("аеој", "aeoj")), f"{cyrillic} Windows")
+    ]
+    assert shares == pytest.approx([shares[0]] * 3, abs=0.1)
+    assert shares[0] >= LEAST
+
+
 def test_a_few_words_alone_do_not_decide(models):
     """Three unknown names are no text of a relative; a page of them is."""
     name = "The Brown gow tae hes aw the wi"

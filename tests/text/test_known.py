@@ -15,9 +15,12 @@ from spiderling.training.counting import MAX_WORDS, extended, sentences, train
 
 LEAST = 0.6
 # From the Universal Declaration of Human Rights (public domain).
-SCOTS = """Aw human sowels is born free and equal in dignity and richts. They are tochered wi mense and conscience and
-shuld guide theirsels ane til ither in a speirit o britherheid. Awbody hes the richt tae life, liberty and security o
-person. Naebody shal be gart thole wulsome arrest, detention nor exile."""
+SCOTS = """Awbody, as a member o society, hes the richt tae social security and is entitelt tae realisation, throu
+national darg and international compluterance and confeerin til the organisation and fends o ilka State,
+o the economic, social and cultural richts that maun be haen for his dignity and the free development o
+his personality. Awbody hes the richt tae hae wark, free choice o employ, fair and guid tids o wark, and
+security gin wark gaes wantin. Awbody, wi nae ony discrimination, hes the richt tae equal pey for equal
+wark."""
 ENGLISH = """All human beings are born free and equal in dignity and rights. They are endowed with reason and
 conscience and should act towards one another in a spirit of brotherhood. Everyone has the right to life, liberty and
 security of person. No one shall be subjected to arbitrary arrest, detention or exile."""
@@ -64,7 +67,6 @@ def test_a_relative_shares_the_ngrams_but_not_the_short_words(models):
 def test_with_and_without_tone_marks(models):
     shares = [models.identify([text]).known_share("yo") for text in (YORUBA, without_tones(YORUBA))]
     assert min(shares) >= LEAST
-    assert models.identify([SCOTS]).known_share("yo") < 0.5
     assert models.identify(["12, 13", KNOWN["te"]]).known_share("yo") < 0.2
 
 

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 MOST = 8
 """Streams at the same time (chosen: each is a connection that stays open)."""
-EVERY_S = 2.0
+EVERY_S = 3.0
 """Seconds between two events (chosen)."""
 _WRITE_S = 30.0
 """Seconds after which a browser that takes nothing is given up (chosen)."""

@@ -31,7 +31,7 @@ from spiderling.base.removed_options import FIXED, FOLLOWING, MERGED
 from spiderling.commands.options import bounds, unit
 from spiderling.crawl.control_file import ControlFile
 from spiderling.jobdir.host_list import HostRow
-from spiderling.jobdir.status import Budget, Curves, Ends, Language, Line, Rates, Status, Text, Urls
+from spiderling.jobdir.status_schema import Budget, Curves, Ends, Language, Line, Rates, Status, Text, Urls
 from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
 from tests.languages_page import languages_page
@@ -128,7 +128,7 @@ STATUS_HEAD = """\
 `/status.json`. It is told from the last checkpoint; what only the crawl's own process knows is `null`, empty or 0
 elsewhere. `version` is raised when a field goes or changes its meaning; new fields may come at any time.
 
-This page is generated from spiderling/jobdir/status.py by `python -m tests.test_docs`.
+This page is generated from spiderling/jobdir/status_schema.py by `python -m tests.test_docs`.
 """
 STATUS = (Status, Urls, Rates, Budget, Ends, Language, Text, Line, HostRow, Curves)
 """The classes of the status, the whole first."""

@@ -19,7 +19,7 @@ from spiderling.extensions.bottleneck import Bottleneck
 from spiderling.jobdir.directory import PAGE_TOKEN
 
 if TYPE_CHECKING:
-    from spiderling.jobdir.status import Running
+    from spiderling.jobdir.status_schema import Running
     from spiderling.live.server import Server
 
 logger = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class LivePage(Extension):
         return self._named
 
     def _running(self) -> Running:
-        from spiderling.jobdir.status import Running
+        from spiderling.jobdir.status_schema import Running
 
         crawl = self.crawl
         frontier = crawl.frontier

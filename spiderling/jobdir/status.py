@@ -1,18 +1,15 @@
 """The status of a crawl as plain data: what the live page, ``inspect --json`` and the report say.
 
-It comes from the state, read-only, and, for a crawl of this process, from its own counters (``Running``).  The classes
-are the schema of ``status.json``; docs/status.md lists their fields.
+It comes from the state, read-only, and, for a crawl of this process, from its own counters (``Running``).
 """
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,11 +21,22 @@ from spiderling.corpus import reader
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.storage.soundness import noted
 from spiderling.frontier.storage.url_log import unpack_ends
-from spiderling.jobdir.host_list import HostRow, hosts_of
+from spiderling.jobdir.host_list import hosts_of
 from spiderling.jobdir.inspection import Inspection, counts_under
+from spiderling.jobdir.status_schema import (
+    VERSION,
+    Budget,
+    Curves,
+    Ends,
+    Language,
+    Line,
+    Rates,
+    Running,
+    Status,
+    Text,
+    Urls,
+)
 
-VERSION = 1
-"""Raised when a field goes or changes its meaning; not for a new one."""
 LATELY_S = 300
 """Running time, in seconds, of which the rates are those of now (chosen)."""
 _HOURS = 6
@@ -63,180 +71,6 @@ OPT_OUTS = frozenset(
 )  # fmt: skip
 """Ends by the will of the site."""
 _AT_REST = frozenset((HostState.EXHAUSTED.value, *(state.value for state in CLOSED_STATES)))
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """What only the crawl's own process knows."""
-
-    counts: Mapping[str, int]
-    """As in the table ``count``."""
-    hosts: Mapping[str, int]
-    """Hosts by state."""
-    in_transit: int
-    bottleneck: str
-    trouble: str
-    limits: Mapping[str, float]
-    """Total -> the budget in force."""
-    is_paused: bool
-    is_stopping: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Speeds over a part of the running time."""
-
-    seconds: int
-    """Length of that part; pauses do not count."""
-    pages_per_s: float
-    downloaded_bytes_per_s: float
-    words_per_hour: float
-    yield_rate: float
-    """Kept bytes / downloaded bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Urls:
-    """discovered = ended + waiting + in_transit."""
-
-    discovered: int
-    ended: int
-    waiting: int
-    in_transit: int
-    """0 where another process crawls: they count as waiting."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """A limit at which the crawl stops."""
-
-    total: str
-    """The key of ``totals`` that it bounds."""
-    limit: float
-    reached: int
-    left_s: float | None
-    """Seconds until then, at the present rate; null: it does not come nearer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """URLs that ended in one way, or mentions that were refused in one way."""
-
-    reason: str
-    """docs/reasons.md"""
-    urls: int
-    help: str
-    """The reason in words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Language:
-    """What was kept in one language."""
-
-    code: str
-    documents: int
-    words: int
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A document that was kept."""
-
-    time: float
-    url: str
-    title: str
-    language: str
-    words: int
-    begins: str
-    """The first characters of its text; empty if they cannot be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Something that was logged or noted."""
-
-    time: float
-    level: str
-    """WARNING, ERROR or CRITICAL; of an event EVENT."""
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Curves:
-    """Totals over time, by column: the newest point last."""
-
-    hours: dict[str, list[float]]
-    """The last hours."""
-    whole: dict[str, list[float]]
-    """The whole crawl."""
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """One moment of a crawl.  Times are seconds since 1970, UTC."""
-
-    version: int
-    """The version of this schema."""
-    program: str
-    """The version of Spiderling that crawls."""
-    directory: str
-    process: str
-    """The process that crawls, as ``process 123 on host``; empty: none."""
-    phase: str
-    """running, stopped (URLs wait) or finished; from the crawl's own process also paused (by control.yaml) and
-    stopping."""
-    lang: str
-    """SPIDERLING_LANG"""
-    strategy: str
-    """SPIDERLING_STRATEGY"""
-    made: float
-    """When this was made."""
-    created: float
-    """When the crawl was begun."""
-    totals: dict[str, int]
-    """Over all sessions: requests, pages, documents, words, wire_bytes, downloaded_bytes, kept_bytes, time_s (running
-    time) and others."""
-    urls: Urls
-    hosts: dict[str, int]
-    """State -> hosts."""
-    hosts_at_work: int
-    """Hosts with URLs to be fetched."""
-    lately: Rates
-    """The last five minutes of running time."""
-    overall: Rates
-    """The whole running time."""
-    bottleneck: str
-    """What limits the speed, in words; empty where another process crawls, or none."""
-    bottlenecks: dict[str, int]
-    """How many progress lines named each."""
-    trouble: str
-    """What is wrong with the network; empty: nothing."""
-    budgets: list[Budget]
-    left_s: float | None
-    """Seconds until the first budget is spent; null: unknown, or there is none."""
-    ends: list[Ends]
-    """Most frequent first."""
-    mentions: list[Ends]
-    """Links that never became URLs to be fetched, most frequent first."""
-    refusals: list[Ends]
-    """Those of ``ends`` that sites asked for: robots.txt, opt-outs."""
-    languages: list[Language]
-    """Most documents first."""
-    newest: list[Text]
-    """Newest first."""
-    warnings: list[Line]
-    """Of crawl.log, newest first."""
-    events: list[Line]
-    """What a person did or should know, newest first."""
-    best_hosts: list[HostRow] | None
-    """Those that gave most words; null in the stream of the live page."""
-    statements: dict[str, int] | None
-    """What sites say of the use of their texts -> origins; null in the stream of the live page."""
-    curves: Curves | None
-    """null in the stream of the live page."""
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
 
 
 def status_of(

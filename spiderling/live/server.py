@@ -25,7 +25,8 @@ from spiderling.base.page_address import PageAddress
 from spiderling.jobdir.directory import PAGE_TOKEN
 from spiderling.jobdir.host_list import hosts_of
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.status import Running, status_of
+from spiderling.jobdir.status import status_of
+from spiderling.jobdir.status_schema import Running
 from spiderling.jobdir.telling import of_host
 from spiderling.live.access import HEADERS, Access, token_in
 from spiderling.live.controls import change

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from spiderling.text.boilerplate import rules
-from spiderling.text.html import parser, tags
+from spiderling.text.html import parser, pieces, tags
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -46,8 +46,9 @@ class _Builder(parser.Builder):
     def forms(texts: list[str]) -> list[str]:
         return texts
 
-    def joined(self, text: str) -> str:
-        return "".join(piece for piece in text.split(tags.EDGE) if piece == tags.BREAK or not piece.isspace())
+    @staticmethod
+    def joined(text: str) -> str:
+        return "".join(piece for piece in text.split(pieces.EDGE) if piece == pieces.BREAK or not piece.isspace())
 
     def end(self, tag: str) -> None:
         super().end(tag)

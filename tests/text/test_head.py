@@ -10,8 +10,8 @@ from spiderling.base.link_batch import FOREIGN, WANTED
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.declared import fill_head, iso_date
-from spiderling.text.html.metadata import MAX_ALTERNATES
-from spiderling.text.html.parser import MAX_DATA_CHARS, parse
+from spiderling.text.html.metadata import MAX_ALTERNATES, MAX_DATA_CHARS
+from spiderling.text.html.parser import parse
 
 URL = "http://h.test/a/b"
 

@@ -16,7 +16,7 @@ import ada_url
 from spiderling.text.html.blocks import MAX_ANCHOR_CHARS, MAX_LINKS, RawLink, named_tuples
 from spiderling.text.html.metadata import Metadata
 from spiderling.text.html.normal import normal_forms
-from spiderling.text.html.tags import EDGE
+from spiderling.text.html.pieces import EDGE
 
 _OUTSIDE = -1
 """The block of a link that stands in none."""

@@ -1,4 +1,7 @@
-"""Collects what <meta>, <link>, <base>, <html> and <time> say about a page; declared.py interprets it."""
+"""Collects what a page says about itself; declared.py interprets it.
+
+It stands in <title>, <meta>, <link>, <base>, <html> and <time>, and in scripts that hold JSON-LD or licences by RSL.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ MAX_META_CHARS = 500
 """Characters of a value that are kept; chosen."""
 MAX_LANGUAGE_CHARS = 35
 """Characters of a language tag that are kept: what RFC 5646, section 4.4.1 asks a buffer to hold."""
+MAX_DATA_CHARS = 50_000
+"""Characters of the JSON-LD, and of the licences by RSL, that are kept; chosen."""
 _MAX_METAS = 60
 """Names in `Metadata.meta` up to which robots directives are added; chosen."""
 _MAX_AGENT_CHARS = 40
@@ -51,6 +56,35 @@ class Metadata:
         self.base: str | None = None
         self.html_lang: str | None = None
         self.alternates: dict[str, str] = {}
+        self.title = ""
+        self.data = ""
+        """Text of the JSON-LD scripts; this and `title` are known at the page's `end`."""
+        self._title: list[str] = []
+        self._data: list[str] = []
+        self._rsl: list[str] = []
+
+    def texts_of(self, tag: str, attributes: Mapping[str, str], behind_text: bool) -> list[str] | None:
+        """The list that takes the text of a <title> or <script>, None if that text says nothing.
+
+        *behind_text*: other text of the page is shown before it.  Such a <title> may be that of a picture.
+        """
+        if tag == "title":
+            return None if behind_text or self._title else self._title
+        kind = attributes.get("type", "").lower()
+        if "ld+json" in kind:
+            return self._data
+        if "rsl+xml" not in kind:
+            return None
+        if self._rsl:
+            self._rsl.append(RSL_END)
+        return self._rsl
+
+    def end(self) -> None:
+        """The page ends: what was collected is cut and set."""
+        self.title = normal_form("".join(self._title))[:MAX_META_CHARS]
+        self.data = "".join(self._data)[:MAX_DATA_CHARS]
+        if self._rsl:
+            self.meta[RSL_INLINE] = "".join(self._rsl)[:MAX_DATA_CHARS]
 
     def read_tag(self, tag: str, attributes: Mapping[str, str]) -> str | None:
         """Read one tag; returns the address that a <meta http-equiv=refresh> leads to, else None."""

@@ -9,21 +9,18 @@ harm, the time is linear.  libxml2's parser calls a `Builder` and builds no tree
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Mapping
 
 from lxml import etree
 
 from spiderling.text.html.blocks import MAX_BLOCK_CHARS, MAX_BLOCKS, Block, Parsed, named_tuples
 from spiderling.text.html.links import LinkCollector
-from spiderling.text.html.metadata import MAX_META_CHARS, RSL_END, RSL_INLINE, Metadata
-from spiderling.text.html.normal import NEXT_LINE, normal_form, normal_forms
+from spiderling.text.html.metadata import Metadata
+from spiderling.text.html.normal import NEXT_LINE, normal_forms
+from spiderling.text.html.pieces import APART, BREAK, EDGE, RUBBISH, joined
 from spiderling.text.html.tags import (
-    APART,
     BOX,
-    BREAK,
     DEAD,
-    EDGE,
     FIELD,
     HEAD,
     HEADING,
@@ -32,42 +29,36 @@ from spiderling.text.html.tags import (
     KINDS,
     LINE_BREAK,
     LINK,
-    RUBBISH,
     THROUGH,
 )
 from spiderling.text.html.zones import ZONED, Tree
 
-MAX_DATA_CHARS = 50_000
-"""Characters of the JSON-LD that are kept; chosen."""
-
 _NEXT_LINE = NEXT_LINE.encode()
-_MEETING = re.compile(rf"{EDGE}(?<=\w{{3}}{EDGE}){EDGE}*(?=\w\w)")
-"""Where two pieces of text meet without white space; the EDGE in front makes the search fast.
-
-On 2,717 pages with gold texts the rule of `Builder.joined` parts 484 of 1,408 glued pairs of words, and two names that
-were whole (DataFeed, Better): three letters in front spare Mc and De."""
 
 
 def parse(html: str | bytes, builder: Builder | None = None) -> Parsed:
-    """Paragraphs, links and metadata of a page, bytes in UTF-8; never raises, in time linear in its length."""
+    """Blocks of text, links and metadata of a page.
+
+    Takes the page as text or as its bytes in UTF-8, and a `Builder`, which is used up, if others than the usual blocks
+    are wanted.  The result depends on these alone.  No page makes it raise; it reads the page once, in time linear in
+    its length, and stops where the page has MAX_BLOCKS blocks or the parser gives up.
+    """
     builder = builder or Builder()
-    body = (html.encode("utf-8", "replace") if isinstance(html, str) else html).translate(None, builder.rubbish)
-    if _NEXT_LINE[-1] in body and _NEXT_LINE in body:  # a search for one byte is far faster than for two
-        body = body.replace(_NEXT_LINE, "…".encode())
     parser = etree.HTMLParser(target=builder, encoding="utf-8", huge_tree=True)
     with contextlib.suppress(etree.LxmlError, _Full):  # what was found up to there counts
-        etree.fromstring(body or b" ", parser)
+        etree.fromstring(_readable(html, builder.rubbish), parser)
     found = builder.result()
     # the builder is in a reference cycle until the next garbage collection; this frees its texts now
     vars(builder).clear()
     return found
 
 
-def _apart(match: re.Match[str]) -> str:
-    """A space where a word ends and one with a capital begins, else nothing."""
-    text = match.string
-    start, end = match.span()
-    return " " if text[start - 1].islower() and text[end].isupper() and text[end + 1].isalpha() else ""
+def _readable(html: str | bytes, rubbish: bytes) -> bytes:
+    """The page in UTF-8, without the bytes of *rubbish* and never empty, as the parser wants it."""
+    body = (html.encode("utf-8", "replace") if isinstance(html, str) else html).translate(None, rubbish)
+    if _NEXT_LINE[-1] in body and _NEXT_LINE in body:  # a search for one byte is far faster than for two
+        body = body.replace(_NEXT_LINE, "…".encode())
+    return body or b" "
 
 
 class _Full(Exception):
@@ -77,11 +68,13 @@ class _Full(Exception):
 class Builder:
     """Receives the parser's events and makes blocks, links and metadata of them.
 
-    A *piece* is the text between two tags.  `_tokens` holds the pieces of the current block with an EDGE between them.
-    tests/text/stock_justext.py overrides the public attribute and methods where the ``justext`` package differs.
+    `_tokens` holds the pieces of the current block with an EDGE between them.  The tree's element of a block is the one
+    in which its first piece ends.
+    tests/text/stock_justext.py overrides the public attributes and methods where the ``justext`` package differs.
     """
 
     rubbish = RUBBISH
+    joined = staticmethod(joined)
 
     @staticmethod
     def forms(texts: list[str]) -> list[str]:
@@ -106,13 +99,11 @@ class Builder:
         self._element_changes: list[tuple[int, int]] = []  # (number of tokens before the change, element)
         self._dead: list[str] = []  # tags of the ignored element that is open, and of those open in it
         self._dead_start = 0
-        self._collected: list[str] | None = None  # receives the text of the open element
+        self._collected: list[str] | None = None  # takes the text of the ignored element that is open
         self._collected_start = 0
-        self._title: list[str] = []
-        self._data: list[str] = []
-        self._rsl: list[str] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Called by the parser for each start tag; frequent kinds of tags stand first."""
         kind = KINDS.get(tag, INLINE)
         if kind >= HEAD:
             self._head(tag, attributes)
@@ -142,6 +133,7 @@ class Builder:
             self._open(tag, kind, attributes)
 
     def _open(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
+        """An element of a seldom kind begins."""
         if kind >= DEAD:
             if kind == FIELD:
                 self._tokens += APART
@@ -168,6 +160,7 @@ class Builder:
         self._links.add_link(attributes, attributes.get("src", attributes.get("href")), len(self._rows))
 
     def end(self, tag: str) -> None:
+        """Called by the parser for each end tag, written or implied."""
         kind = KINDS.get(tag, INLINE)
         if self._dead:
             self._end_dead()
@@ -185,7 +178,6 @@ class Builder:
             if kind == INSIDE:
                 self._tokens += APART
             elif kind != THROUGH:
-                self._end_collected()
                 self._tokens.append(EDGE)
             if tag in ZONED:
                 self._tree.leave()
@@ -213,8 +205,11 @@ class Builder:
         self._dead.append(tag)
 
     def _end_dead(self) -> None:
+        """The ignored element ends, or one in it; its text goes where it was asked for, and to no block."""
         self._dead.pop()
-        self._end_collected()
+        if self._collected is not None:
+            self._collected += self._tokens[self._collected_start :]
+            self._collected = None
         del self._tokens[self._dead_start :]
 
     def close(self) -> None:
@@ -228,18 +223,17 @@ class Builder:
             self._new_block()
         self._links.end_anchor()
         head = self._metadata
-        if self._rsl:
-            head.meta[RSL_INLINE] = "".join(self._rsl)[:MAX_DATA_CHARS]
+        head.end()
         return Parsed(
             blocks=self._blocks(),
             links=self._links.links(),
-            title=normal_form("".join(self._title))[:MAX_META_CHARS],
+            title=head.title,
             meta=head.meta,
             rels=head.rels,
             base=head.base,
             html_lang=head.html_lang,
             alternates=head.alternates,
-            data="".join(self._data)[:MAX_DATA_CHARS],
+            data=head.data,
             links_cut=self._links.number_cut,
             tree=self._tree,
         )
@@ -273,6 +267,7 @@ class Builder:
         self._opener = opener
 
     def _add_block(self, text: str) -> None:
+        """Add a row for the current block, whose pieces make *text*."""
         links = self._links
         if links.is_open:
             links.read_text()
@@ -288,14 +283,8 @@ class Builder:
         self._rows.append((" ".join(text.split()), self._heading, links.chars, self._opener, pieces, element))
         links.end_block()
 
-    def joined(self, text: str) -> str:
-        """The text of a block without its EDGEs.
-
-        A space replaces them behind a word in small letters and before one with a capital: such are entries of menus.
-        """
-        return _MEETING.sub(_apart, text).replace(EDGE, "")
-
     def _element_changed(self) -> None:
+        """An element that ends no block, but stands in the tree, began or ended."""
         if self._tokens:
             self._element_changes.append((len(self._tokens), self._tree.opened[-1]))
         else:
@@ -303,16 +292,12 @@ class Builder:
 
     def _text_element(self) -> int:
         """Number of the element in which the first piece of the current block ends."""
-        element = self._element
-        last = self._tree.opened[-1]
-        if element == last and not self._element_changes:
-            return element
         tokens = self._tokens
         first = next(place for place, token in enumerate(tokens) if not token.isspace())
         end = next((place for place in range(first, len(tokens)) if tokens[place][:1] == EDGE), None)
         if end is None:
-            return last
-        return next((element for place, element in reversed(self._element_changes) if place <= end), element)
+            return self._tree.opened[-1]
+        return next((element for place, element in reversed(self._element_changes) if place <= end), self._element)
 
     def _break(self) -> None:
         """Two <br> in a row end the block; a single one is a space."""
@@ -328,25 +313,12 @@ class Builder:
         return self._after_break and all(map(str.isspace, self._tokens[self._break_end :]))
 
     def _head(self, tag: str, attributes: Mapping[str, str]) -> None:
-        if tag == "title":
-            # a <title> outside of a head, behind text, may be that of a picture
-            self._collect(self._title if not self._title and (self._dead or not self._rows) else None)
-        elif tag == "script":
-            kind = attributes.get("type", "").lower()
-            if "rsl+xml" in kind and self._rsl:
-                self._rsl.append(RSL_END)
-            self._collect(self._data if "ld+json" in kind else self._rsl if "rsl+xml" in kind else None)
+        """A tag that says something about the page begins."""
+        if tag in ("title", "script"):
+            behind_text = bool(self._rows) and not self._dead
+            self._collected = self._metadata.texts_of(tag, attributes, behind_text)
+            self._collected_start = len(self._tokens)
         else:
             target = self._metadata.read_tag(tag, attributes)
             if target is not None:
                 self._links.add_refresh(target)
-
-    def _collect(self, texts: list[str] | None) -> None:
-        """When the element that has just begun ends, add its text to *texts*, if given."""
-        self._collected = texts
-        self._collected_start = len(self._tokens)
-
-    def _end_collected(self) -> None:
-        if self._collected is not None:
-            self._collected += self._tokens[self._collected_start :]
-            self._collected = None

@@ -1,4 +1,4 @@
-"""What tags mean for the text of a page, and the characters that the parser puts between texts."""
+"""What tags mean for the text of a page."""
 
 from __future__ import annotations
 
@@ -46,11 +46,3 @@ KINDS = {
     **dict.fromkeys(("meta", "link", "html", "time"), HEAD + INLINE),
     **dict.fromkeys(("base", "script", "title"), HEAD + DEAD),
 }
-EDGE = "\x1c"
-"""Stands between two pieces of text.  It counts as white space; a page can give it only as &#28; (see RUBBISH)."""
-APART = (EDGE, " ", EDGE)
-"""Stands between two texts that are never one word."""
-BREAK = "\x1d"
-"""Stands for a <br>; white space like EDGE."""
-RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"
-"""Control characters, without white space, which are deleted from a page before it is parsed."""

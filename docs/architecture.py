@@ -50,6 +50,7 @@ WORDS = {
     "crawl": "one crawl: options, checkpoint, budgets",
     "export": "the corpus in other formats",
     "simulation": "crawls on a virtual clock",
+    "cluster": "messages between shards of one crawl",
     "engine": "scheduler, download handler",
     "live": "the page of a running crawl",
     "reporting": "the report",

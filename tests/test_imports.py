@@ -21,6 +21,7 @@ FLOORS = (
     ("languages", "corpus", "archives"),
     ("jobdir", "workers", "training"),
     ("crawl", "export", "simulation"),
+    ("cluster",),
     ("engine", "live", "reporting"),
     ("middlewares", "pipelines", "extensions"),
     ("spiders",),

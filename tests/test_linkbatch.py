@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.base.link_batch import FOREIGN, NOFOLLOW, NONE, TEXT_BLOCK, WANTED, Link, form_of, gathered, received
+from spiderling.base.link_batch import (
+    FOREIGN,
+    NOFOLLOW,
+    NONE,
+    TEXT_BLOCK,
+    WANTED,
+    Link,
+    completed,
+    form_of,
+    gathered,
+    received,
+)
 from spiderling.base.options import Options
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import canonicalize, url_hash
@@ -110,3 +121,28 @@ def test_what_no_worker_of_ours_makes_is_refused(changed: dict[str, object]) -> 
 def test_too_many_columns_are_refused() -> None:
     with pytest.raises(TypeError):
         received(*GOOD, b"")
+
+
+@given(LINKS)
+def test_what_follows_from_the_urls_can_be_made_anew(links: list[Link]) -> None:
+    batch = gathered(links)
+    bare = batch._replace(hashes=b"", sections=b"", words=b"", forms=b"", depths=b"")
+    assert completed(bare) == batch
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"of_host": b"\x07\x00" * 2},
+        {"of_host": b"\x00"},
+        {"prefixes": b"\x09\x00"},
+        {"prefixes": b"\x00"},
+        {"paths": b"/1"},
+        {"paths": b"/1\n/2\n/3"},
+        {"paths": b"/1\n/\xff"},
+        {"flags": b""},
+    ],
+)
+def test_columns_that_do_not_fit_are_not_completed(changed: dict[str, bytes]) -> None:
+    with pytest.raises((ValueError, IndexError)):
+        completed(gathered([Link("http://a.cz/1"), Link("https://www.b.cz/2?x")])._replace(**changed))

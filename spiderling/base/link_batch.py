@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -16,7 +16,16 @@ import numpy as np
 
 from spiderling.base import media_types
 from spiderling.base.url_features import OF_NAME, OF_PATH, section_of, words_of_name, words_of_path
-from spiderling.base.urls import HASH_BITS, PREFIXES, CanonicalUrl, assembled, canonical_each, prefix_of, url_hash
+from spiderling.base.urls import (
+    HASH_BITS,
+    PREFIXES,
+    CanonicalUrl,
+    assembled,
+    canonical_each,
+    name_of,
+    prefix_of,
+    url_hash,
+)
 
 TEXT_BLOCK = 1
 NOFOLLOW = 2
@@ -205,12 +214,39 @@ def gathered(links: Iterable[Link]) -> LinkBatch:
         return NONE._replace(hosts=tuple(hosts), others=tuple(others), bad=bad)
     urls, paths, prefixes, of_host, of_names = zip(*rows, strict=True)
     text = "\n".join(paths).encode("ascii")
-    lines = text.split(b"\n")
-    words = array("H", chain.from_iterable(chain.from_iterable(zip(of_names, map(words_of_path, lines), strict=True))))
-    wide = array("H", of_host), array("Q", map(url_hash, urls)), array("I", map(section_of, lines)), words
-    columns = prefixes, *zip(*map(form_of, paths), strict=True), *zip(*map(_cues, kept), strict=True)
-    head = tuple(hosts), text, *(column.tobytes() for column in wide)
-    return LinkBatch._make((*head, *map(bytes, columns), tuple(others), bad))
+    hashes, sections, words, forms, depths = _derived(urls, paths, text.split(b"\n"), of_names)
+    flags, scores, anchors = map(bytes, zip(*map(_cues, kept), strict=True))
+    head = tuple(hosts), text, array("H", of_host).tobytes(), hashes, sections, words, bytes(prefixes), forms, depths
+    return LinkBatch(*head, flags, scores, anchors, tuple(others), bad)
+
+
+def completed(bare: LinkBatch) -> LinkBatch:
+    """*bare* with the columns that follow from its URLs; raises ValueError or IndexError if those do not fit together.
+
+    A message to another shard (cluster/content.py) leaves these columns out.
+    """
+    if not bare.size:
+        return received(*bare)
+    paths = bare.paths.decode("ascii").split("\n")
+    places = zip(bare.prefixes, array("H", bare.of_host), strict=True)
+    origins = [PREFIXES[prefix] + bare.hosts[number] for prefix, number in places]
+    words_of = {origin: words_of_name(name_of(origin)) for origin in set(origins)}
+    urls = map(str.__add__, origins, paths)
+    names = [words_of[origin] for origin in origins]
+    hashes, sections, words, forms, depths = _derived(urls, paths, bare.paths.split(b"\n"), names)
+    whole = bare._replace(hashes=hashes, sections=sections, words=words, forms=forms, depths=depths)
+    return received(*whole)
+
+
+def _derived(
+    urls: Iterable[str], paths: Sequence[str], lines: Sequence[bytes], of_names: Iterable[tuple[int, ...]]
+) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+    """Hashes, sections, words, forms, depths of *urls*, by their *paths*, the same as bytes, and words of their names."""
+    words = chain.from_iterable(chain.from_iterable(zip(of_names, map(words_of_path, lines), strict=True)))
+    forms, depths = zip(*map(form_of, paths), strict=True)
+    wide = array("Q", map(url_hash, urls)), array("I", map(section_of, lines)), array("H", words)
+    hashes, sections, every_word = (column.tobytes() for column in wide)
+    return hashes, sections, every_word, bytes(forms), bytes(depths)
 
 
 def _cues(link: Link) -> tuple[int, int, int]:

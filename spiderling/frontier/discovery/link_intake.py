@@ -17,7 +17,7 @@ from spiderling.base.urls import PREFIXES, canonicalize
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.discovery.core import Core
 from spiderling.frontier.discovery.traps import Visit
-from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.ranking.linking_page import LinkingHost
 from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.ranking.strategy import DROPPED, BatchRanker
@@ -55,7 +55,7 @@ class Intake:
                 visit.found(mention.target)
 
     def _put_columns(
-        self, source: Host, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
+        self, source: LinkingHost, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
     ) -> None:
         url_states = self._url_states
         ids = self._ids(source, links.hosts)
@@ -80,7 +80,7 @@ class Intake:
                 self._schedule.wake(host_id, now, min(entries)[0])
 
     def _entered(
-        self, source: Host, links: LinkBatch, new: NewLinks, ids: list[int], ranks: list[int]
+        self, source: LinkingHost, links: LinkBatch, new: NewLinks, ids: list[int], ranks: list[int]
     ) -> tuple[list[int], dict[int, list[Entry]]]:
         """Add *new* links to the seen set; returns their keys, and host id -> entries for its queue."""
         numbers = new.numbers
@@ -105,7 +105,7 @@ class Intake:
             return [key for key in keys if key], {host_id: some for host_id, some in waiting.items() if some}
         return keys, waiting
 
-    def _ids(self, source: Host, names: Sequence[str]) -> list[int]:
+    def _ids(self, source: LinkingHost, names: Sequence[str]) -> list[int]:
         """The ids of the hosts *names*, 0 for unknown ones; known ones may get a lower distance."""
         ids = self._url_states.hosts.find_all(names)
         for host_id in self._url_states.host_states.farther(ids, source.distance + 1):
@@ -113,7 +113,7 @@ class Intake:
                 self._admission.lower(host_id, source.distance + 1)
         return ids
 
-    def _allowed(self, source: Host, links: LinkBatch, new: NewLinks, ids: list[int]) -> list[int]:
+    def _allowed(self, source: LinkingHost, links: LinkBatch, new: NewLinks, ids: list[int]) -> list[int]:
         """The indices in *links* of the *new* links that are not refused."""
         scope = self._url_states.scope
         closed = self._admission.traps.closed
@@ -145,7 +145,7 @@ class Intake:
                 self._admission.refuse(reason)
         return allowed
 
-    def _gate(self, source: Host, name: str, host_id: int) -> tuple[Reason | None, Reason | None]:
+    def _gate(self, source: LinkingHost, name: str, host_id: int) -> tuple[Reason | None, Reason | None]:
         """``Admission.gate``; BAD_URL for a new name that is not canonical, as only a forged batch has."""
         if not host_id and ((target := canonicalize(f"http://{name}/")) is None or target.host != name):
             return Reason.BAD_URL, Reason.BAD_URL
@@ -159,7 +159,7 @@ class Intake:
                 self._schedule.wake(host_id, now, entry[0])
                 visit.found(links.target(entry[2]))
 
-    def _mention(self, source: Host, url: str, flags: int, rank_of: BatchRanker, page: int) -> Mention | None:
+    def _mention(self, source: LinkingHost, url: str, flags: int, rank_of: BatchRanker, page: int) -> Mention | None:
         """The Mention of a link that is not in the columns of the batch; None if it is refused."""
         target = canonicalize(url)
         if target is None:

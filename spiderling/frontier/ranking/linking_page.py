@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.ranks import SEED_RANK
+from spiderling.frontier.hosts.yields import YieldAccount
 
 if TYPE_CHECKING:
     from spiderling.base.outcome import Outcome
@@ -15,10 +17,25 @@ _RELEVANT = frozenset({Reason.KEPT, Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Rea
 """Reasons of pages that are in an accepted language."""
 
 
+@dataclass(frozen=True, slots=True)
+class FarHost:
+    """Stands for the host of a page that another shard has read; only its distance is known."""
+
+    distance: int
+    name: str = ""
+    id: int = -1
+    """No host of this shard has it."""
+    account: YieldAccount = field(default_factory=YieldAccount)
+    documents: int = 0
+
+
+LinkingHost: TypeAlias = "Host | FarHost"
+
+
 class LinkingPage(NamedTuple):
     """The page whose links are ranked."""
 
-    host: Host
+    host: LinkingHost
     reason: Reason
     """How the page ended."""
     rank: int = SEED_RANK

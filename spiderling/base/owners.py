@@ -1,0 +1,23 @@
+"""Which shard of a crawl owns a host.
+
+All hosts of a registrable domain have one owner.  So what is measured or limited by domain (traps, yield, shares of
+the places, opt-outs) stays within one process, and so do most hosts that share an address.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import xxhash
+
+from spiderling.base.urls import name_of, registrable_domain
+
+MAX_SHARDS = 1024
+"""Chosen: far more than a crawl can use; a shard's number fits two bytes."""
+
+
+@lru_cache(maxsize=1 << 17)
+def owner_of(host: str, shards: int) -> int:
+    """The shard, 0 to *shards* - 1, of the host record's name *host*; an address literal is a domain of its own."""
+    domain = registrable_domain(name_of(f"http://{host}"))
+    return int(xxhash.xxh3_64_intdigest(domain.encode()) % shards)

@@ -1,0 +1,12 @@
+"""A crawl of several shards: processes that each own a part of the hosts, on one machine or many.
+
+A shard is one process with one directory and one state.  It writes what it finds of other shards' hosts as messages
+into its own state, in the transaction that records the page.  Copies of the messages go through Redis, which may lose
+everything at any time.  The receiver records a message's effects and its number in one transaction, and only then says
+so; only then does the sender forget the message.  So nothing is lost, and nothing is taken twice.
+
+    content.py     the links and mentions of a message, as bytes and back
+    envelope.py    what makes a message one of this crawl: version, addresses, number, code of authenticity
+
+Nothing here is imported by a crawl of one shard.
+"""

@@ -1,0 +1,162 @@
+"""What one shard packs another unpacks; nothing else comes out of any bytes, and nothing but ValueError."""
+
+from __future__ import annotations
+
+import json
+import struct
+from contextlib import suppress
+
+import pytest
+import zstandard
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from spiderling.base.link_batch import FOREIGN, TEXT_BLOCK, WANTED, Link, gathered
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
+from spiderling.cluster.content import MAX_PLAIN_BYTES, Content, FoundLinks, packed, section, unpacked
+from spiderling.frontier.discovery.admission import Mention
+from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
+
+HOSTS = st.sampled_from(["a.cz", "www.a.cz", "b.cz:8080", "[::1]", "1.2.3.4", "a.cz:443", "x_"])
+PATHS = st.text(st.sampled_from("aZ0./?&=;%-\xe9"), max_size=9)
+URLS = st.builds("{}://{}/{}".format, st.sampled_from(["http", "https"]), HOSTS, PATHS)
+LINKS = st.builds(Link, URLS, st.booleans(), st.floats(0, 1), st.integers(0, 300), st.booleans(),
+                  st.sampled_from([0, WANTED, FOREIGN]))  # fmt: skip
+BATCHES = st.lists(LINKS, max_size=8).map(lambda links: gathered(links)._replace(bad=0))
+PAGES = st.builds(
+    LinkingPage, st.builds(FarHost, st.integers(0, 65535)), st.sampled_from(Reason), st.integers(0, 9), st.booleans(),
+    st.text(max_size=3), st.floats(0, 1e6),
+)  # fmt: skip
+MENTIONS = st.builds(
+    Mention, URLS.map(canonicalize).filter(bool), st.integers(0, 65535), st.integers(0, 9), st.just(0),
+    st.none() | st.binary(max_size=20), st.binary(max_size=9), st.integers(0, 5),
+)  # fmt: skip
+CONTENTS = st.builds(
+    Content, st.lists(st.builds(FoundLinks, PAGES, BATCHES), max_size=3).map(tuple),
+    st.lists(MENTIONS, max_size=3).map(tuple),
+)  # fmt: skip
+
+
+def plain(content: Content) -> object:
+    """*content* without what only its sender has."""
+    links = [
+        ([page.host.distance, *page[1:6]], {key: value for key, value in links._asdict().items() if key != "bad"})
+        for page, links in content.links
+    ]
+    return links, list(content.mentions)
+
+
+@given(st.lists(CONTENTS, max_size=3))
+def test_sections_come_out_as_they_went_in(contents: list[Content]) -> None:
+    found = unpacked(packed(map(section, contents)))
+    links = tuple(one for content in contents for one in content.links)
+    mentions = tuple(one for content in contents for one in content.mentions)
+    assert plain(found) == plain(Content(links, mentions))
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_do_harm(data: bytes) -> None:
+    for message in (data, packed([data]), packed([struct.pack("!II", len(data), 0), data])):
+        with suppress(ValueError):
+            unpacked(message)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=6), max_leaves=12,
+)  # fmt: skip
+GOOD = section(
+    Content(
+        (FoundLinks(LinkingPage(FarHost(2), Reason.KEPT), gathered([Link("http://a.cz/"), Link("http://a.cz:443/b")])),),
+        (Mention(canonicalize("http://b.cz/"), 1, 2, 0, b"pickle", b"salt", 1),),
+    )
+)  # fmt: skip
+LENGTH, TAIL = struct.unpack_from("!II", GOOD)
+HEAD = json.loads(GOOD[8 : 8 + LENGTH])
+
+
+def places(value: object, path: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
+    inner = value if isinstance(value, list) else []
+    return [path, *(place for at, one in enumerate(inner) for place in places(one, (*path, at)))]
+
+
+def changed(value: object, path: tuple[int, ...], new: object) -> object:
+    if not path:
+        return new
+    assert isinstance(value, list)
+    return [changed(one, path[1:], new) if at == path[0] else one for at, one in enumerate(value)]
+
+
+@settings(max_examples=400)
+@given(st.sampled_from(places(HEAD)), JSON)
+@example((0, 0, 0, 5), float("nan"))
+@example((0, 0, 0, 0), -1)
+@example((0, 0, 0, 0), 1 << 80)
+@example((0, 0, 0, 1), "NO_REASON")
+@example((0, 0, 1), ["a.cz", 7])
+@example((0, 0, 1), ["\ud800.cz"])
+@example((0, 0, 1), [])
+@example((0, 0, 2), -1)
+@example((0, 0, 4), [["http://a.cz:443/b", "a.cz", 0, 256, 0]])
+@example((1, 0, 0), "http://B.cz/")
+@example((1, 0, 0), "file:///etc/passwd")
+@example((1, 0, 2), 10)
+@example((1, 0, 4), -1)
+@example((1, 0, 4), None)
+def test_any_change_of_a_head_is_refused_or_gives_what_a_shard_might_have_sent(
+    path: tuple[int, ...], new: object
+) -> None:
+    """A shard whose main process went astray cannot make another one do so."""
+    head = json.dumps(changed(HEAD, path, new)).encode()
+    try:
+        found = unpacked(packed([struct.pack("!II", len(head), TAIL), head, GOOD[8 + LENGTH :]]))
+    except ValueError:
+        return
+    for page, links in found.links:
+        assert 0 <= page.host.distance <= 65535 and 0 <= page.rank <= 9 and type(page.relevant) is bool
+        assert page.badness == page.badness and isinstance(page.language, str)
+        assert all(canonicalize(url) for url, _, _ in links.rows() if "//a.cz/" in url)
+    for mention in found.mentions:
+        assert canonicalize(mention.target.url) == mention.target
+        assert 0 <= mention.distance <= 65535 and 0 <= mention.rank <= 9
+        assert mention.payload is None or type(mention.payload) is bytes
+
+
+@given(st.integers(8 + LENGTH, len(GOOD) - 1), st.integers(1, 255))
+def test_a_changed_column_is_refused_or_names_other_links(at: int, change: int) -> None:
+    data = bytearray(GOOD)
+    data[at] ^= change
+    with suppress(ValueError):
+        (found,) = unpacked(packed([bytes(data)])).links
+        assert found.links.size == 1 and found.links.paths.startswith(b"/")
+        found.links.target(0)
+
+
+@pytest.mark.parametrize("missing", range(1, len(GOOD)))
+def test_a_section_that_is_cut_off_is_refused(missing: int) -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        unpacked(packed([GOOD[:-missing]]))
+
+
+def test_a_deep_head_is_refused() -> None:
+    head = b"[" * 100_000
+    with pytest.raises(ValueError, match="cannot be read"):
+        unpacked(packed([struct.pack("!II", len(head), 0), head]))
+
+
+def test_a_message_that_would_fill_the_memory_is_refused() -> None:
+    bomb = zstandard.ZstdCompressor().compress(bytes(MAX_PLAIN_BYTES + 1))
+    stream = zstandard.ZstdCompressor().compressobj()
+    unsized = stream.compress(bytes(MAX_PLAIN_BYTES + 1)) + stream.flush()
+    for message in (bomb, unsized):
+        assert len(message) < 10_000
+        with pytest.raises(ValueError, match="cannot be read"):
+            unpacked(message)
+
+
+def test_derived_columns_are_not_carried() -> None:
+    links = gathered([Link("http://a.cz/one/two?x", True)])
+    forged = links._replace(hashes=bytes(8), words=bytes(12), forms=b"\x7f")
+    found = unpacked(packed([section(Content((FoundLinks(LinkingPage(FarHost(1), Reason.KEPT), forged),)))]))
+    assert found.links[0].links == links and links.flags == bytes([TEXT_BLOCK])

@@ -241,7 +241,7 @@ def completed(bare: LinkBatch) -> LinkBatch:
 def _derived(
     urls: Iterable[str], paths: Sequence[str], lines: Sequence[bytes], of_names: Iterable[tuple[int, ...]]
 ) -> tuple[bytes, bytes, bytes, bytes, bytes]:
-    """Hashes, sections, words, forms, depths of *urls*, by their *paths*, the same as bytes, and words of their names."""
+    """Hashes, sections, words, forms, depths of *urls*; *paths* are theirs, *lines* the same as bytes."""
     words = chain.from_iterable(chain.from_iterable(zip(of_names, map(words_of_path, lines), strict=True)))
     forms, depths = zip(*map(form_of, paths), strict=True)
     wide = array("Q", map(url_hash, urls)), array("I", map(section_of, lines)), array("H", words)

@@ -1,6 +1,6 @@
 """The simulator beside real crawls: the same strategies on the same web, once over sockets and once on a virtual clock.
 
-    python benchmarks/live.py [--quick] [--interval 0.05]
+    python benchmarks/live.py [--quick] [--interval 0.05] [--webs miniweb,synthetic] [--strategies bfs,spiderling]
 
 A web is served on loopback and crawled by the real spider with `bfs`, without retirement and with mirrors; what it
 recorded (SPIDERLING_LINKS) is the simulator's web.  Then each strategy crawls both, with the same intervals and as many
@@ -86,26 +86,31 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the miniature web alone, one random seed")
     parser.add_argument("--data", help="not needed")
     parser.add_argument("--interval", type=float, default=0.05, help="seconds between requests to a host (default .05)")
+    parser.add_argument("--webs", default="miniweb,synthetic", help="both by default")
+    parser.add_argument("--strategies", default=",".join(STRATEGIES), help="all by default")
     options = parser.parse_args()
     OPTIONS["host_interval_s"] = options.interval
     quick = options.quick
     synthetic = SyntheticWeb(HOSTS, 1, read_words(ROOT / "models", ("cs", "sk", "pl", "en", "de")))
-    webs: dict[str, tuple[str, list[str]]] = {"miniweb": (str(ROOT / "examples/miniweb"), [])}
-    if not quick:
-        webs["synthetic"] = f"synthetic:{HOSTS}:1", synthetic.seeds(5)
+    webs: dict[str, tuple[str, list[str]]] = {
+        "miniweb": (str(ROOT / "examples/miniweb"), []),
+        "synthetic": (f"synthetic:{HOSTS}:1", synthetic.seeds(5)),
+    }
+    chosen = ["miniweb"] if quick else options.webs.split(",")
     head = ("web", "strategy", "pages real", "simulated", "kept/MB at 25 %: real", "simulated")
     table((*head, "50 %: real", "simulated", "75 %: real", "simulated", "end: real", "simulated"), [])
-    worst = [_compared(name, web, seeds, 1 if quick else 3) for name, (web, seeds) in webs.items()]
-    result(webs=len(webs), largest_difference=round(max(worst), 3))
+    strategies = options.strategies.split(",")
+    worst = [_compared(name, *webs[name], strategies, 1 if quick else 3) for name in chosen]
+    result(webs=len(chosen), largest_difference=round(max(worst), 3))
 
 
-def _compared(name: str, web: str, seeds: Sequence[str], repeats: int) -> float:
+def _compared(name: str, web: str, seeds: Sequence[str], strategies: Sequence[str], repeats: int) -> float:
     """Prints rows of the table as they are there; gives the largest relative difference among them."""
     whole = _real(web, "bfs", seeds, 1)
     most = curve(whole.lines)[-1].kept_bytes
     seconds = CONNECTIONS / pace(whole.lines)
     worst = 0.0
-    for strategy in STRATEGIES:
+    for strategy in strategies:
         draws = range(1, repeats + 1)
         real = [curve((whole if strategy == "bfs" else _real(web, strategy, seeds, draw)).lines) for draw in draws]
         simulated = [_simulated(web, whole, strategy, seconds, draw) for draw in draws]

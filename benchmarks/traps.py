@@ -34,7 +34,7 @@ from spiderling.base.reasons import Reason
 from spiderling.engine.outcomes import DropPage, links_of
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.discovery.traps import Traps
-from spiderling.frontier.storage.seen import digest_key
+from spiderling.corpus.digests import digest_key
 from spiderling.pipelines.clean import check_text
 from spiderling.pipelines.language import check_language
 from spiderling.pipelines.quality import check_quality

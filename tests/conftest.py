@@ -38,7 +38,7 @@ import zstandard
 from forked import Forked, Server
 from hypothesis import HealthCheck, settings
 
-from spiderling.frontier.storage.queue_reader import urls_of
+from spiderling.jobdir.queue_reader import urls_of
 from webs.server import serve
 from webs.web import html
 

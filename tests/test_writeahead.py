@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from conftest import ROOT
 
-from spiderling.frontier.storage.state_file import damaged_log
+from spiderling.jobdir.write_ahead_log import damaged_log
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 

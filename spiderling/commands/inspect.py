@@ -80,7 +80,7 @@ class Command(SpiderlingCommand):
         return rebuild(directory, given, Clock().now())
 
     def _check(self, directory: Path) -> Iterator[str]:
-        from spiderling.frontier.storage.soundness import to_check
+        from spiderling.frontier.storage.state_file import to_check
         from spiderling.jobdir.check import problems
         from spiderling.jobdir.inspection import Inspection
 

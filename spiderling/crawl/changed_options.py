@@ -9,7 +9,7 @@ from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.option_values import PREFIX, parse_ports, parse_traps, parse_yield_profile
 from spiderling.base.options import Options
 from spiderling.base.removed_options import FIXED, FOLLOWING, translated
-from spiderling.frontier.storage.soundness import noted
+from spiderling.jobdir.sound_reading import noted
 from spiderling.text.boilerplate.rules import parse_rules
 from spiderling.text.quality import parse_quality
 

@@ -36,8 +36,8 @@ from spiderling.crawl.stage_times import StageTimes
 from spiderling.frontier import Frontier, Report
 from spiderling.frontier.ranking.strategies import gone_parameters
 from spiderling.frontier.storage.protocol import SegmentRow, State
-from spiderling.frontier.storage.seen import DigestSet
-from spiderling.frontier.storage.soundness import noted
+from spiderling.corpus.digests import DigestSet
+from spiderling.jobdir.sound_reading import noted
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
 from spiderling.jobdir.directory import Agreement, Jobdir

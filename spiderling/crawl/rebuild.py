@@ -37,14 +37,14 @@ from spiderling.crawl.checkpoint import with_outcomes
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.ranking.linking_page import LinkingPage
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
-from spiderling.frontier.storage.seen import digest_key
+from spiderling.corpus.digests import digest_key
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.storage.state_file import damaged_log, recorded_segments
 from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.surplus import Surplus, beyond, set_aside
+from spiderling.jobdir.surplus import Surplus, beyond, recorded_segments, set_aside
+from spiderling.jobdir.write_ahead_log import damaged_log
 
 _Item = TypeVar("_Item")
 

@@ -19,7 +19,7 @@ from spiderling.base.errors import BadInput, DamageError, JobdirError, Spiderlin
 from spiderling.corpus.reader import Source, StoredDocument, attributes_of, stored_documents
 from spiderling.corpus.segments import SUFFIX, frames
 from spiderling.export.formats import split_name
-from spiderling.frontier.storage.soundness import noted
+from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.card import files_in, provenance, read_manifest
 from spiderling.jobdir.card_page import Manifest
 from spiderling.jobdir.inspection import Inspection, Segment

@@ -30,8 +30,7 @@ How a URL passes, and who decides:
     reachability.py      whether the hosts fail or the network; probes.py asks hosts while it is away
     storage/             tables in memory, and what survives a kill
 
-No module reads a clock.  Only storage/ does I/O: sqlite.py and checksums.py for the crawl; queue_reader.py,
-soundness.py and state_file.py for what examines a state from outside.
+No module reads a clock.  Only storage/ does I/O.  What examines a state from outside stands in jobdir/.
 """
 
 from spiderling.frontier.discovery.core import Fetch, Report

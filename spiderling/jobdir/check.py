@@ -38,11 +38,11 @@ from spiderling.frontier.storage.checksums import (
     read_written,
 )
 from spiderling.frontier.storage.protocol import HostRow
-from spiderling.frontier.storage.queue_reader import queues_by_host
+from spiderling.jobdir.queue_reader import queues_by_host
 from spiderling.frontier.storage.schema import SCHEMA, SCHEMA_VERSION
-from spiderling.frontier.storage.seen import digest_key
-from spiderling.frontier.storage.soundness import noted
-from spiderling.frontier.storage.state_file import damaged_log
+from spiderling.corpus.digests import digest_key
+from spiderling.jobdir.sound_reading import noted
+from spiderling.jobdir.write_ahead_log import damaged_log
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.jobdir.card import changed_files
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under

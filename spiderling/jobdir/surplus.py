@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -24,8 +24,11 @@ from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.base.option_values import PREFIX
 from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost
 from spiderling.corpus.warc import ends_batch
+from spiderling.frontier.storage.checksums import whole_rows
 from spiderling.frontier.storage.protocol import SegmentRow
-from spiderling.frontier.storage.state_file import damaged_log, log_of, recorded_segments
+from spiderling.frontier.storage.state_file import as_it_is, log_of, what_to_do
+from spiderling.jobdir.sound_reading import SoundConnection
+from spiderling.jobdir.write_ahead_log import damaged_log
 
 ASIDE = "aside"
 """Directory beside the segments of a kind, for what was set aside."""
@@ -94,6 +97,25 @@ def _settle(found: Sequence[Surplus], is_cut: bool) -> list[str]:
     except OSError as error:
         raise JobdirError(f"{error.filename} cannot be moved or cut back: {error.strerror}.") from error
     return [f"{_said(found)}, which the state did not know, went to {ASIDE}/"] if found and not is_cut else []
+
+
+def recorded_segments(database: Path) -> list[SegmentRow] | None:
+    """The segments that the state at *database* records; None if the file is missing or is no state.
+
+    Nothing is written.  Each row is compared with its checksum, since what segments hold beyond the recorded lengths
+    may be cut off.  Raises JobdirError if the file is damaged.
+    """
+    if not database.is_file():
+        return None
+    with closing(SoundConnection(database, as_it_is(database))) as connection:
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        if "file" not in tables:
+            return None
+        rows = connection.execute("SELECT name, length_bytes, entries, kind FROM file ORDER BY name").fetchall()
+        try:
+            return list(map(SegmentRow._make, whole_rows(connection, "file") if "written" in tables else rows))
+        except ValueError as error:
+            raise JobdirError(f"{database} is damaged: {error}; {what_to_do(database)}.") from error
 
 
 def undo(directory: Path, database: Path, prefix: str) -> None:

@@ -14,7 +14,7 @@ import xxhash
 
 from spiderling.base.reasons import Reason
 from spiderling.engine.outcomes import DropPage
-from spiderling.frontier.storage.seen import digest_key
+from spiderling.corpus.digests import digest_key
 from spiderling.items import PageItem
 from spiderling.pipelines.page_pipeline import PagePipeline
 from spiderling.text import Page, kept_language, measure_clean

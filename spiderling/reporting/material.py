@@ -15,7 +15,7 @@ from spiderling.base.progress import with_progress
 from spiderling.base.urls import HASH_BITS, canonicalize
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.storage.history import HistoryRow
-from spiderling.frontier.storage.soundness import noted
+from spiderling.jobdir.sound_reading import noted
 from spiderling.frontier.storage.url_log import unpack_ends, unpack_keys
 from spiderling.jobdir.inspection import Inspection, counts_under
 from spiderling.jobdir.status import status_of

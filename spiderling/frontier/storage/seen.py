@@ -1,6 +1,6 @@
-"""The seen set: the 64-bit keys of all URLs ever discovered; and the set of the digests of kept pages.
+"""The seen set: the 64-bit keys of all URLs ever discovered.
 
-The seen set is exact up to a given number of keys, with 10 to 12 bytes a key.  Then a Bloom filter of about the same
+It is exact up to a given number of keys, with 10 to 12 bytes a key.  Then a Bloom filter of about the same
 size takes over, which takes about one new URL in 10,000 for a known one.  The store has the exact keys in any case.
 """
 
@@ -116,36 +116,6 @@ class SeenSet:
             self._table = KeyTable()
 
 
-class DigestSet:
-    """Digests of pages and texts, for exact duplicates.
-
-    The digests of a page in work can be taken back; those of a page that was kept stay.
-    """
-
-    def __init__(self, digests: Iterable[int] = ()) -> None:
-        self._kept = SeenSet(digests)
-        self._kept.drain()
-        self._pending: set[int] = set()
-
-    def isdisjoint(self, digests: Iterable[int]) -> bool:
-        return not any(digest in self._pending or digest in self._kept for digest in digests)
-
-    def update(self, digests: Iterable[int]) -> None:
-        """A page with these digests is in work."""
-        self._pending.update(digests)
-
-    def difference_update(self, digests: Iterable[int]) -> None:
-        """The page in work was not kept: forget its digests."""
-        self._pending.difference_update(digests)
-
-    def keep(self, digests: Iterable[int]) -> None:
-        """The page in work was kept."""
-        for digest in digests:
-            self._pending.discard(digest)
-            self._kept.add(digest)
-        self._kept.drain()
-
-
 def _turned(key: int) -> int:
     """*key* with its hash in the upper bits and its host id in the lower ones; see SeenSet."""
     return (key & _HASH_MASK) << 24 | key >> HASH_BITS & MAX_HOST_ID or 1
@@ -160,11 +130,3 @@ def _spread(host_ids: Keys, digests: Keys) -> Keys:
     """``_turned`` of the keys with these parts."""
     turned: Keys = np.maximum(digests << _HASH_SHIFT | host_ids, _LEAST)
     return turned
-
-
-def digest_key(digest: bytes) -> int:
-    """The first 64 bits of an xxh3_128 digest, as a signed integer.
-
-    At 10^7 kept pages, one crawl in 10^5 would take two different pages for duplicates.
-    """
-    return int.from_bytes(digest[:8], "big", signed=True)

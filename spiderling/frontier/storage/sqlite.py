@@ -33,8 +33,7 @@ from spiderling.frontier.storage.protocol import (
 )
 from spiderling.frontier.storage.queue_lines import log_entry, packed, replayed, unpacked
 from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION, VIEWS
-from spiderling.frontier.storage.soundness import what_to_do
-from spiderling.frontier.storage.state_file import as_it_is, refuse_others, version_of
+from spiderling.frontier.storage.state_file import as_it_is, refuse_others, version_of, what_to_do
 
 _REFUSED = (sqlite3.Error, *checksums.UNFIT)
 """Exceptions for a damaged file, or for a value that its column or array cannot hold."""

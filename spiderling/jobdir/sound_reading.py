@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from spiderling.base.errors import JobdirError
 from spiderling.base.reasons import KEYS
 from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.storage.state_file import what_to_do
 
 _TABLES = re.compile(r"\b(?:FROM|JOIN) (\w+)")
 _KINDS = {"INTEGER": "integer", "REAL": "real", "TEXT": "text", "BLOB": "blob"}
@@ -27,20 +28,6 @@ _VALUES = {"state": [state.value for state in HostState], "reason": sorted(KEYS)
 _MOST_SAID = 120
 """Characters of SQLite's own message that are printed; it may quote what it could not read (chosen)."""
 _T = TypeVar("_T")
-
-
-def what_to_do(database: Path) -> str:
-    """What a user can do about damage in the state *database*, as the end of a sentence."""
-    directory = database.parent.parent
-    return (
-        f"{to_check(directory)}make it anew with `scrapy inspect {directory} --rebuild`, put it back from a backup, or "
-        f"take out what is whole with `scrapy export {directory} --salvage`"
-    )
-
-
-def to_check(directory: Path) -> str:
-    """The first part of ``what_to_do``, which a check itself leaves out."""
-    return f"see all damage with `scrapy inspect {directory} --check`, "
 
 
 class SoundConnection(sqlite3.Connection):

@@ -31,10 +31,10 @@ from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
+from spiderling.corpus.digests import digest_key
 from spiderling.engine.outcomes import DropPage, links_of
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.discovery.traps import Traps
-from spiderling.corpus.digests import digest_key
 from spiderling.pipelines.clean import check_text
 from spiderling.pipelines.language import check_language
 from spiderling.pipelines.quality import check_quality

@@ -19,6 +19,11 @@ PARTS = {
         "balance", "counts", "ends", "forget_refused_links", "in_transit", "languages", "refused_links", "totals",
         "waiting", "yield_rate",
     },
+    "host_states": {"at_work", "hosts_by_state"},
+    "intervals": {"answered", "connect_in", "host_s", "ip_s", "may_also_start"},
+    "next_fetch": {"examined", "shunned"},
+    "robots": {"parsed_ahead", "statements_of"},
+    "strategy": {"weight"},
     "host_closing": {"block_where", "judge_by", "reopen_host", "rule", "take_reopened"},
     "probes": {"begin", "due_in", "end", "may_ask"},
 }  # fmt: skip

@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 from conftest import ROOT
 
-from spiderling.jobdir.write_ahead_log import damaged_log
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.write_ahead_log import damaged_log
 
 PAGE, HEADER, FRAME = 4096, 32, 24
 

@@ -23,6 +23,7 @@ from spiderling.base.lists import read_host_list
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
+from spiderling.corpus.digests import DigestSet
 from spiderling.corpus.links import LinkKind
 from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter
 from spiderling.corpus.warc import WarcKind, verdict
@@ -36,11 +37,10 @@ from spiderling.crawl.stage_times import StageTimes
 from spiderling.frontier import Frontier, Report
 from spiderling.frontier.ranking.strategies import gone_parameters
 from spiderling.frontier.storage.protocol import SegmentRow, State
-from spiderling.corpus.digests import DigestSet
-from spiderling.jobdir.sound_reading import noted
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
 from spiderling.jobdir.directory import Agreement, Jobdir
+from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.surplus import undo
 from spiderling.workers.converter import usable
 

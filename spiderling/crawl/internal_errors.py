@@ -72,14 +72,14 @@ class InternalErrors:
         self._frontier = frontier
         self._checkpoint = checkpoint
         self._shunned = json.loads(meta.get(_KEY, "[]"))
-        frontier.shun(frozenset(chain.from_iterable(self._shunned)) - {None})
+        frontier.next_fetch.shunned = frozenset(chain.from_iterable(self._shunned)) - {None}
 
     def forgive(self) -> None:
         """Fetch URLs and files on which the crawl stopped like any other from now on."""
         assert self._frontier is not None and self._checkpoint is not None
         if self._shunned:
             self._shunned = []
-            self._frontier.shun(frozenset())
+            self._frontier.next_fetch.shunned = frozenset()
             self._checkpoint.set_meta(_KEY, [])
 
     # -- one URL
@@ -89,7 +89,7 @@ class InternalErrors:
         if isinstance(error, FATAL) or self._frontier is None:
             self.stop(error, url)
             return
-        self._frontier.count("internal_errors")
+        self._frontier.ledger.totals["internal_errors"] += 1
         met = Met(self._frontier.ledger.ends.total(), type(error).__name__, place_of(error), url)
         self._of_place[met.kind, met.place] += 1
         logger.error(

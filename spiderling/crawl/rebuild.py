@@ -29,6 +29,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.removed_options import translated
 from spiderling.base.urls import canonicalize, url_key
 from spiderling.corpus.cdxj import records
+from spiderling.corpus.digests import digest_key
 from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.reader import Document, documents
 from spiderling.corpus.segments import frames
@@ -37,7 +38,6 @@ from spiderling.crawl.checkpoint import with_outcomes
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.ranking.linking_page import LinkingPage
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
-from spiderling.corpus.digests import digest_key
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.check import problems
@@ -182,7 +182,7 @@ class _Rebuilding:
         balance = self.frontier.ledger.balance
         return (
             f"{self.frontier.ledger.totals['documents']:,} documents of "
-            f"{sum(self.frontier.hosts_by_state().values()):,} hosts, "
+            f"{sum(self.frontier.host_states.hosts_by_state().values()):,} hosts, "
             f"{balance.discovered:,} URLs known, {balance.waiting:,} of them wait"
         )
 
@@ -240,7 +240,7 @@ class _Rebuilding:
             pages.enter(fetch.id)
             outcome = replace(outcome, url_id=fetch.id)
             self.told[fetch.id] = outcome, place
-            self.frontier.count("requests")
+            self.frontier.ledger.totals["requests"] += 1
         elif outcome.reason is not Reason.KEPT:
             return
         self.frontier.report(outcome, self.now)
@@ -253,7 +253,8 @@ class _Rebuilding:
             target = canonicalize(line.url)
             if target is None:
                 continue
-            distance = self.distances.setdefault(target.host, self.frontier.distance_of(target.host))
+            host = self.frontier.host(target.host)
+            distance = self.distances.setdefault(target.host, host.distance if host else 0)
             for url in line.links:
                 if (link := canonicalize(url)) is not None and link.host != target.host:
                     self.distances[link.host] = min(self.distances.get(link.host, distance + 1), distance + 1)

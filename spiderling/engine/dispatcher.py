@@ -124,7 +124,7 @@ class Dispatcher:
         try:
             fetch = crawl.frontier.take(now)
         except Exception as error:  # `stop` blames the URL that was looked at, unless disk or memory failed
-            head = crawl.frontier.examined
+            head = crawl.frontier.next_fetch.examined
             crawl.errors.stop(error, *(() if head is None else identity(head)))
             return None
         for host in crawl.frontier.host_closing.take_reopened():

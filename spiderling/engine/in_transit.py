@@ -63,7 +63,8 @@ class InTransit:
     def connect_in(self, request: Request) -> float:
         """Seconds until the connection for *request* may be opened."""
         fetch = fetch_of(request)
-        return 0.0 if fetch is None else self._crawl.frontier.connect_in(fetch, self._crawl.clock.now())
+        crawl = self._crawl
+        return 0.0 if fetch is None else crawl.frontier.intervals.connect_in(fetch.address, crawl.clock.now())
 
     def started(self, request: Request, address: str) -> None:
         """Note that *request* opens a connection to *address* now."""
@@ -76,14 +77,14 @@ class InTransit:
         if (fetch := fetch_of(request)) is None:
             return True
         with self._changing(fetch):
-            return self._crawl.frontier.may_also_start(address, self._crawl.clock.now())
+            return self._crawl.frontier.intervals.may_also_start(address, self._crawl.clock.now())
         return False  # after an error of our own, which stops the crawl
 
     def answered(self, request: Request) -> None:
         """Note that the answer to *request* is complete, which says how slow its host is."""
         if (fetch := fetch_of(request)) is not None:
             with self._changing(fetch):
-                self._crawl.frontier.answered(fetch, self._crawl.clock.now())
+                self._crawl.frontier.intervals.answered(fetch.host, self._crawl.clock.now())
 
     # -- it leaves
 

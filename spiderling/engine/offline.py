@@ -99,7 +99,7 @@ class Offline:
         """Pass on the causes that are known by now; when nothing answers, probe or stop the crawl."""
         if self._known.is_calm and not self._is_said:
             return
-        network = self._known.look(self._crawl.frontier.hosts_at_work(), self._crawl.clock.now())
+        network = self._known.look(self._crawl.frontier.host_states.at_work(), self._crawl.clock.now())
         self._tell()
         self._log_change()
         if network is Network.UNKNOWN_NAMES:

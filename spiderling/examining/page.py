@@ -119,7 +119,7 @@ class PageSpider(AskedSpider, SpiderlingSpider):
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
         self.answer = response
-        self.site = crawl_of(self.crawler).frontier.statements(response.url)
+        self.site = crawl_of(self.crawler).frontier.robots.statements_of(response.url)
         return iter(())
 
     def note_crawl(self, crawl: Crawl, reason: str) -> None:

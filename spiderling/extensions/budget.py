@@ -27,7 +27,7 @@ class Budget(Extension):
 
     def _count_time(self) -> None:
         seconds = int(self.crawl.clock.now() - self._counted_at)
-        self.crawl.frontier.count("time_s", 0 if self.crawl.is_paused else seconds)
+        self.crawl.frontier.ledger.totals["time_s"] += 0 if self.crawl.is_paused else seconds
         self._counted_at += seconds
         self._look()
 

@@ -74,10 +74,9 @@ class Control(Extension):
             if (old := getattr(former, key)) != new:
                 crawl.note_event(f"control.yaml: {key}: {old!r} -> {new!r}")
         self._pause(crawl, wanted.pause)
-        crawl.frontier.set_rates(
-            crawl.options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s,
-            crawl.options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s,
-        )
+        intervals = crawl.frontier.intervals
+        intervals.host_s = crawl.options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s
+        intervals.ip_s = crawl.options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s
         crawl.frontier.host_closing.judge_by(wanted.yield_profile)
         self._apply_blocks(crawl, wanted)
         crawl.budgets.set_control_limits(wanted.max_pages, wanted.max_downloaded_mb)

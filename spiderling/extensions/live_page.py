@@ -89,7 +89,7 @@ class LivePage(Extension):
     def _name_bottleneck(self) -> str:
         now = time.monotonic()
         if now - self._named_at > _NAMED_S or not self._named:
-            self._named = self._bottleneck.of(self.crawl, Counter(self.crawl.frontier.hosts_by_state()))
+            self._named = self._bottleneck.of(self.crawl, Counter(self.crawl.frontier.host_states.hosts_by_state()))
             self._named_at = now
         return self._named
 
@@ -100,7 +100,7 @@ class LivePage(Extension):
         frontier = crawl.frontier
         return Running(
             counts=frontier.ledger.counts(),
-            hosts={state.value: number for state, number in frontier.hosts_by_state().items()},
+            hosts={state.value: number for state, number in frontier.host_states.hosts_by_state().items()},
             in_transit=frontier.ledger.in_transit,
             bottleneck=self._name_bottleneck(),
             trouble=frontier.network_trouble(),

@@ -41,11 +41,11 @@ class Progress(Extension):
         totals = crawl.frontier.ledger.totals
         pages = totals["pages"] - self._last_pages
         self._last_pages = totals["pages"]
-        states = Counter(crawl.frontier.hosts_by_state())
+        states = Counter(crawl.frontier.host_states.hosts_by_state())
         near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
         hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
         bottleneck = self._bottleneck.of(crawl, states)
-        crawl.frontier.count(f"bound/{bottleneck.partition(' (')[0]}")
+        crawl.frontier.ledger.totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
         return (
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
             f"{totals['downloaded_bytes'] / 1e6:,.1f} MB down, {totals['kept_bytes'] / 1e6:,.2f} MB kept, "
@@ -87,7 +87,7 @@ def summary(crawl: Crawl, reason: str) -> str:
     """The crawl so far, as a table a person can read."""
     ledger = crawl.frontier.ledger
     totals = ledger.totals
-    states = crawl.frontier.hosts_by_state()
+    states = crawl.frontier.host_states.hosts_by_state()
     rows = [
         ("pages", f"{totals['pages']:,}"),
         ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),

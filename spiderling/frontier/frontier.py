@@ -1,8 +1,7 @@
 """The frontier's door: ``put_seed``, ``take``, ``resolved``, ``report`` and what else its users call.
 
-Code outside the package uses these methods and properties, and five parts that are handed out as a whole:
-``host_closing``, ``reachability``, ``probes``, ``archive_pages`` and ``sitemaps``.  The package's docstring lists the
-modules.
+Code outside the package uses these methods and properties, and of its parts what tests/test_frontier_door.py lists.
+The package's docstring lists the modules.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from spiderling.frontier.discovery.link_intake import Intake
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.discovery.sitemaps import Sitemaps
 from spiderling.frontier.host_closing import HostClosing
-from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsRequest
+from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.lifecycle.ask_again import AskedAgain, ask_again
 from spiderling.frontier.lifecycle.ledger import Ledger, history_row
@@ -37,7 +36,6 @@ from spiderling.frontier.reachability import Reachability
 from spiderling.frontier.robots import LICENCE_GRACE_S, Robots, licence_at, raised
 from spiderling.frontier.robots_records import stored_robots
 from spiderling.frontier.scheduling.schedule import Schedule
-from spiderling.frontier.site_files import Rules, SiteFile
 from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import Changes, State, Store
@@ -70,8 +68,9 @@ class Frontier:
         self.url_states = UrlStates(options, self._store, self.strategy)
         self.strategy.begin(self.url_states, options)
         self.hosts = self.url_states.hosts
+        self.host_states = self.url_states.host_states
         self._admission = Admission(options, self.url_states, self.strategy)
-        self._robots = Robots(options, stored_robots(self._store), failed_on)
+        self.robots = Robots(options, stored_robots(self._store), failed_on)
         self.schedule = Schedule(
             options,
             self.hosts,
@@ -80,8 +79,8 @@ class Frontier:
             lambda host: self.host_closing.vet(host),  # it is made after the schedule
             self.strategy,
         )
-        self._intervals = self.schedule.intervals
-        self._core = core = Core(options, self.strategy, self.url_states, self._admission, self._robots, self.schedule)
+        self.intervals = self.schedule.intervals
+        self._core = core = Core(options, self.strategy, self.url_states, self._admission, self.robots, self.schedule)
         self.sitemaps = Sitemaps(core)
         self._robots_requests = RobotsRequests(core, self.sitemaps)
         self.host_closing = HostClosing(core, self._robots_requests)
@@ -89,7 +88,7 @@ class Frontier:
         self.probes = Probes(self._admission, self.schedule)
         self.archive_pages = ArchivePages(core)
         self._intake = Intake(core)
-        self._next_fetch = NextFetch(core, self._robots_requests)
+        self.next_fetch = NextFetch(core, self._robots_requests)
         self._answers = Answers(core, self._intake, self._robots_requests, self.host_closing, self.reachability)
 
     # -- URLs come in
@@ -99,10 +98,10 @@ class Frontier:
         target = canonicalize(url)
         if target is None:
             return self._admission.refuse(Reason.BAD_URL)
-        if url in self._next_fetch.shunned:
+        if url in self.next_fetch.shunned:
             return Reason.INTERNAL_ERROR
         if host_id := self.url_states.requeue_failed_seed(target):
-            self._robots.ask_again(target.origin)
+            self.robots.ask_again(target.origin)
             self.schedule.wake(host_id, now, SEED_RANK)
             return None
         return self._core.put(Mention(target, distance, SEED_RANK), now)
@@ -114,7 +113,7 @@ class Frontier:
         type and form of the URL do not matter, and it is no link for the option ``follow``.
         """
         target = canonicalize(url)
-        if target is None or url in self._next_fetch.shunned:
+        if target is None or url in self.next_fetch.shunned:
             return Reason.INTERNAL_ERROR if target else self._admission.refuse(Reason.BAD_URL)
         distance, page = self._admission.found_on(source, target)
         return self._core.put(Mention(target, distance, REQUEST_RANK, page, payload, salt), now)
@@ -126,10 +125,6 @@ class Frontier:
     def ask_again(self, ends: Iterable[End], now: float) -> AskedAgain:
         """Let the URLs of *ends* wait again, whatever their Reason; none of them may be waiting already."""
         return ask_again(self.url_states, self.schedule, ends, now)
-
-    def shun(self, urls: frozenset[int | str | None]) -> None:
-        """Set the URLs and files of sites (by `identity`) that end unfetched when their turn comes."""
-        self._next_fetch.shunned = urls
 
     # -- URLs go out
 
@@ -145,7 +140,7 @@ class Frontier:
         """Hand out a request whose host and address are due at *now*; None if there is none."""
         while not self.reachability.is_away and (place := self.schedule.pop(now)) is not None:
             host, address = place
-            fetch = self._next_fetch.of_host(host, address, now)
+            fetch = self.next_fetch.of_host(host, address, now)
             if fetch is None:
                 continue
             if fetch.robots is not None:
@@ -153,41 +148,29 @@ class Frontier:
             else:
                 self.url_states.hand_out(host)
             self.schedule.hand_out(host, fetch.address, now)
-            self.count("requests")
+            self.ledger.totals["requests"] += 1
             return fetch
         self.host_closing.relax(now)
         return None
-
-    @property
-    def examined(self) -> QueuedUrl | RobotsRequest | None:
-        """The URL or site file that ``take`` examined last; if ``take`` raised an error, that was its cause."""
-        return self._next_fetch.examined
 
     def may_start(self, fetch: Fetch, now: float) -> float | None:
         """The last gate: 0 if the request may start now, else seconds to wait; None if it may not start at all."""
         if fetch.host.is_closed or not self.may_connect(fetch.address):
             return None
-        due = self._intervals.earliest_start(fetch.host, fetch.address)
+        due = self.intervals.earliest_start(fetch.host, fetch.address)
         if due > now:
             return due - now
-        self._intervals.permitted(fetch.host, fetch.address, now)
+        self.intervals.permitted(fetch.host, fetch.address, now)
         return 0.0
-
-    def connect_in(self, fetch: Fetch, now: float) -> float:
-        """Seconds until the connection for *fetch* may be opened, once ``may_start`` has returned 0."""
-        return self._intervals.connect_in(fetch.address, now)
 
     def started(self, fetch: Fetch, now: float, address: str = "") -> None:
         """The connection for *fetch* is being opened, to *address* if given: both intervals begin at *now*."""
-        self._intervals.started(fetch.host, address or fetch.address, now)
+        self.intervals.started(fetch.host, address or fetch.address, now)
 
     def fallback_of(self, fetch: Fetch) -> str:
         """The address of the other IP family at which *fetch* may be tried too; '' for none."""
-        return self.schedule.fallback_of(fetch.url, fetch.address)
-
-    def may_also_start(self, address: str, now: float) -> bool:
-        """Whether a request started at another address may be tried at *address* too; if so, its interval begins."""
-        return self._intervals.may_also_start(address, now)
+        target = canonicalize_again(fetch.url)
+        return self.schedule.names.fallback(target.name, fetch.address) if target is not None else ""
 
     # -- answers come back
 
@@ -198,10 +181,6 @@ class Frontier:
     def unresolved(self, name: str, permanent: bool, now: float) -> None:
         """*name* does not exist (*permanent*), or its servers do not answer for now."""
         self.schedule.unresolved(name, permanent, now)
-
-    def answered(self, fetch: Fetch, now: float) -> None:
-        """The answer to *fetch* is complete or will not come; after a slow one the host rests longer."""
-        self._intervals.answered(fetch.host, now)
 
     def give_back(self, fetch: Fetch, now: float) -> None:
         """Requeue a fetch that was handed out but not made; it ends if its host was closed meanwhile."""
@@ -223,10 +202,6 @@ class Frontier:
         """
         self._answers.take_robots_txt(fetch, status, body, location, now, retry_after_s, challenge)
 
-    def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
-        """Take *rules*, parsed ahead from *body*, which the next ``robots_answered`` brings."""
-        self._robots.parsed_ahead(file, body, rules)
-
     def report(self, outcome: Outcome, now: float) -> Report:
         """Account for a finished request: count sizes, admit links, end or requeue the URL, release the host."""
         return self._answers.report(outcome, now)
@@ -238,22 +213,14 @@ class Frontier:
         target = canonicalize_again(url)
         return target is not None and self._admission.traps.is_copy(target.host, sketch)
 
-    def statements(self, url: str) -> list[Statement]:
-        """What the known files of its site say of the use of *url*."""
-        return self._robots.statements_of(url)
-
     def page_licence(self, page: str, address: str, now: float) -> list[Statement] | None:
         """What the licence at *address*, as written on *page*, says of it; None if it has to be fetched first."""
         target = canonicalize_again(page)
         licence = licence_at(target.origin, address) if target is not None else ""
-        if target is not None and licence and not self._robots.knows_licence(licence, now, LICENCE_GRACE_S):
-            self._robots.name_licence(target.origin, licence)
+        if target is not None and licence and not self.robots.knows_licence(licence, now, LICENCE_GRACE_S):
+            self.robots.name_licence(target.origin, licence)
             return None
-        return self._robots.licence_statements(licence, page)
-
-    def sample_weight(self, links: int) -> float:
-        """Sampling weight of a document whose page has *links* links; 0: the crawl draws no sample."""
-        return self.strategy.weight(links)
+        return self.robots.licence_statements(licence, page)
 
     # -- hosts
 
@@ -261,26 +228,13 @@ class Frontier:
         """The record of the host *name*; None if it is not known."""
         return self.hosts.get(name)
 
-    def distance_of(self, name: str) -> int:
-        """Host hops from the seeds to the host *name*; 0 if it is not known."""
-        host_id = self.hosts.find(name)
-        return self.hosts.states.distance(host_id) if host_id else 0
-
-    def hosts_by_state(self) -> dict[HostState, int]:
-        """How many hosts are in each state."""
-        return self.hosts.states.hosts_by_state()
-
-    def hosts_at_work(self) -> int:
-        """How many hosts have URLs to be fetched."""
-        return self.hosts.states.at_work()
-
     def network_trouble(self) -> str:
         """A message for the user: how many hosts fail, and how; '' unless the network is away."""
-        return self.reachability.summary(self.hosts_at_work())
+        return self.reachability.summary(self.host_states.at_work())
 
     def throttled(self, now: float) -> tuple[int, int]:
         """(hosts that would be due at *now* and wait since they yield little, places in use)."""
-        return self.schedule.throttled(now)
+        return self.schedule.throttle.number(now), self.schedule.places_used
 
     def block_addresses(self, is_blocked: Callable[[str], bool]) -> None:
         """Connect to no address that satisfies *is_blocked*; all names are resolved and judged again."""
@@ -289,34 +243,23 @@ class Frontier:
 
     def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
         """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
-        self._admission.crawl_only(is_wanted)
+        self._admission.is_wanted = is_wanted
 
     def may_connect(self, address: str) -> bool:
         """Whether neither the options nor the user forbid *address*."""
         return self._allows(address) and not self._is_blocked_address(address)
 
-    # -- rates
-
-    def set_rates(self, host_interval_s: float, ip_interval_s: float) -> None:
-        """From now on these are the seconds between two requests to a host and to an address."""
-        self._intervals.host_s = host_interval_s
-        self._intervals.ip_s = ip_interval_s
-
     # -- counts
 
     @property
     def ledger(self) -> Ledger:
-        """The counts; outside the package only ``count`` and ``Ledger.forget_refused_links`` change them."""
+        """The counts; outside the package only totals and ``forget_refused_links`` change them."""
         return self.url_states.ledger
 
     @property
     def is_finished(self) -> bool:
         """Whether nothing waits and nothing is in transit."""
         return not (self.ledger.waiting or self.ledger.in_transit)
-
-    def count(self, total: str, number: int = 1) -> None:
-        """Add *number* to one of the totals."""
-        self.ledger.totals[total] += number
 
     # -- the store
 
@@ -337,7 +280,7 @@ class Frontier:
         """What the store must learn since the last call, as one immutable batch."""
         self.schedule.workbench.forget_idle(now)
         url_states = self.url_states
-        changes = url_states.drain(self._robots)
+        changes = url_states.drain(self.robots)
         meta = self.strategy.state() | self.reachability.state() | url_states.failed_seeds.state()
         return replace(changes, url_log=url_states.url_log.drain(now), meta=meta)
 
@@ -346,7 +289,7 @@ class Frontier:
         self.strategy.restore(state.meta)
         self.reachability.restore(state.meta)
         self.url_states.failed_seeds.restore(state.meta)
-        self._robots.records.look_in_store()
+        self.robots.records.look_in_store()
         self.schedule.restore(self.url_states.restore(state, self._store), now)
         self.host_closing.restore(self._store, state.meta, now)
 
@@ -354,4 +297,4 @@ class Frontier:
         """The store has committed what ``drain`` returned last; drop from memory what only the store needs now."""
         self.url_states.queues.note_commit()
         self.hosts.note_commit()
-        self._robots.records.forget_stored()
+        self.robots.records.forget_stored()

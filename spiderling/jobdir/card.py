@@ -27,9 +27,9 @@ from spiderling.base.atomic_files import write_whole
 from spiderling.base.digits import whole_number
 from spiderling.base.errors import StorageError
 from spiderling.base.options import Options
-from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.card_page import NOT_STATED, Manifest, readme_of
 from spiderling.jobdir.inspection import Inspection, counts_under
+from spiderling.jobdir.sound_reading import noted
 from spiderling.languages import LanguageInfo
 
 MANIFEST = "manifest.json"

@@ -24,6 +24,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS
 from spiderling.corpus import reader
 from spiderling.corpus.cdxj import records
+from spiderling.corpus.digests import digest_key
 from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import SUFFIX
 from spiderling.frontier.hosts.host import CLOSED_STATES
@@ -38,14 +39,13 @@ from spiderling.frontier.storage.checksums import (
     read_written,
 )
 from spiderling.frontier.storage.protocol import HostRow
-from spiderling.jobdir.queue_reader import queues_by_host
 from spiderling.frontier.storage.schema import SCHEMA, SCHEMA_VERSION
-from spiderling.corpus.digests import digest_key
-from spiderling.jobdir.sound_reading import noted
-from spiderling.jobdir.write_ahead_log import damaged_log
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.jobdir.card import changed_files
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under
+from spiderling.jobdir.queue_reader import queues_by_host
+from spiderling.jobdir.sound_reading import noted
+from spiderling.jobdir.write_ahead_log import damaged_log
 
 _T = TypeVar("_T")
 

@@ -23,11 +23,11 @@ from spiderling.corpus import reader
 from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.reader import Document
 from spiderling.frontier.scope import Scope
-from spiderling.jobdir.queue_reader import UrlRow, url_of_key, urls_of
 from spiderling.frontier.storage.schema import APPLICATION_ID, READABLE, SCHEMA_VERSION
-from spiderling.jobdir.sound_reading import SoundConnection, is_like, noted
 from spiderling.frontier.storage.state_file import what_to_do
 from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
+from spiderling.jobdir.queue_reader import UrlRow, url_of_key, urls_of
+from spiderling.jobdir.sound_reading import SoundConnection, is_like, noted
 
 
 class Ended(NamedTuple):

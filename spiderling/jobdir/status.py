@@ -19,10 +19,10 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.corpus import reader
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
-from spiderling.jobdir.sound_reading import noted
 from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.host_list import hosts_of
 from spiderling.jobdir.inspection import Inspection, counts_under
+from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.status_schema import (
     VERSION,
     Budget,

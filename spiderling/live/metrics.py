@@ -82,7 +82,7 @@ class CrawlCollector(Collector):
         frontier = crawl.frontier
         values = {
             "yield_rate": ("Kept bytes / downloaded bytes, of the whole crawl.", frontier.ledger.yield_rate),
-            "hosts_at_work": ("Hosts with URLs to be fetched.", frontier.hosts_at_work()),
+            "hosts_at_work": ("Hosts with URLs to be fetched.", frontier.host_states.at_work()),
             "connections": ("Requests in the downloader.", self._sources.connections()),
             "text_pages": ("Pages that wait for text workers or are there.", self._sources.in_text()),
             "paused": ("1 while control.yaml pauses the crawl.", crawl.is_paused),
@@ -90,7 +90,7 @@ class CrawlCollector(Collector):
         }
         for name, (text, value) in values.items():
             yield GaugeMetricFamily(f"spiderling_{name}", text, value=float(value))
-        hosts = {state.value: number for state, number in frontier.hosts_by_state().items()}
+        hosts = {state.value: number for state, number in frontier.host_states.hosts_by_state().items()}
         yield _labelled(GaugeMetricFamily, "hosts", "Hosts by state.", "state", hosts)
         urls = {"waiting": frontier.ledger.waiting, "in transit": frontier.ledger.in_transit}
         yield _labelled(GaugeMetricFamily, "urls", "URLs that have not ended.", "state", urls)

@@ -59,7 +59,7 @@ class SiteFilesMiddleware(Component):
             try:
                 async with self._reading_rules:
                     rules = await asyncio.to_thread(parsed, asked.file, body, crawl.options)
-                crawl.frontier.parsed_ahead(asked.file, body, rules)
+                crawl.frontier.robots.parsed_ahead(asked.file, body, rules)
             except Exception as error:
                 crawl.errors.note(error, request.url)
                 status = 0

@@ -132,7 +132,7 @@ def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
     item.follow = follow(item.statements, policy)
     if policy.sees(Signal.RSL):
         item.statements += licence_statements(item, crawl)
-    item.statements = together(crawl.frontier.statements(response.url), item.statements)
+    item.statements = together(crawl.frontier.robots.statements_of(response.url), item.statements)
     if not item.page.licence and any(owes_attribution(said) for said in item.statements):
         item.page.licence = RSL_ATTRIBUTION
     check_opt_outs(item.statements, policy)

@@ -42,7 +42,7 @@ class CorpusPipeline(PagePipeline):
         response = item.response
         fetch = fetch_of(response.request)
         host = fetch.host if fetch else None
-        weight = self.crawl.frontier.sample_weight(page.batch.number)
+        weight = self.crawl.frontier.strategy.weight(page.batch.number)
         captured = response.request.meta.get(CAPTURED) if response.request is not None else None
         time = datetime.fromtimestamp(captured or self.crawl.clock.now(), timezone.utc)
         return {

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import xxhash
 
 from spiderling.base.reasons import Reason
-from spiderling.engine.outcomes import DropPage
 from spiderling.corpus.digests import digest_key
+from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
 from spiderling.pipelines.page_pipeline import PagePipeline
 from spiderling.text import Page, kept_language, measure_clean

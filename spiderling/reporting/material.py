@@ -15,9 +15,9 @@ from spiderling.base.progress import with_progress
 from spiderling.base.urls import HASH_BITS, canonicalize
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.storage.history import HistoryRow
-from spiderling.jobdir.sound_reading import noted
 from spiderling.frontier.storage.url_log import unpack_ends, unpack_keys
 from spiderling.jobdir.inspection import Inspection, counts_under
+from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.status import status_of
 
 _HOST_COLUMNS = ("distance", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "parked", "waiting")

@@ -104,7 +104,7 @@ class Replay:
     def sample(self) -> Sample:
         """Where the crawl stands."""
         totals = self.frontier.ledger.totals
-        states = self.frontier.hosts_by_state()
+        states = self.frontier.host_states.hosts_by_state()
         return Sample(
             self.now,
             totals["pages"],
@@ -154,7 +154,7 @@ class Replay:
     def _answer(self, fetch: Fetch) -> None:
         frontier = self.frontier
         now = self.now
-        frontier.answered(fetch, now)
+        frontier.intervals.answered(fetch.host, now)
         if fetch.robots is not None:
             frontier.robots_answered(fetch, *self._web.robots(fetch.url), now)
             return

@@ -77,7 +77,7 @@ class SpiderlingSpider(CorpusSpider):
         crawl = crawl_of(self.crawler)
         seeds = self._seeds
         self._seeds = ()  # there may be millions
-        if not seeds and not crawl.frontier.hosts_by_state():  # a crawl that has begun gets only seeds that are given
+        if not seeds and not crawl.frontier.host_states:  # a crawl that has begun gets only seeds that are given
             try:
                 seeds = model_seeds(crawl.accepted)
             except BadInput as error:
@@ -86,7 +86,7 @@ class SpiderlingSpider(CorpusSpider):
             self.logger.info("%s from %s", counted(len(seeds), "seed"), self.seeds or MODEL_SEEDS)
             crawl.note_seeds(self.seeds or MODEL_SEEDS, [seed.url for seed in seeds])
             is_live = bool(crawl.options.contact)  # without one, no public address is asked
-            if is_live and not crawl.frontier.hosts_by_state() and crawl.options.follow == "all":
+            if is_live and not crawl.frontier.host_states and crawl.options.follow == "all":
                 notice = few_hosts([seed.url for seed in seeds], crawl.accepted[0].code, crawl.options.host_interval_s)
                 if notice:
                     self.logger.info(notice)

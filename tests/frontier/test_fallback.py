@@ -37,13 +37,12 @@ def test_the_fallback_is_the_first_allowed_address_of_the_other_family(
 def test_a_request_is_handed_out_with_its_first_address_and_the_schedule_knows_the_other() -> None:
     crawl = VirtualCrawl({"http://a.cz/": page()}, {"a.cz": Resolution((FOUR, SIX))}).run("http://a.cz/")
     assert {start.address for start in crawl.starts} == {FOUR}
-    assert crawl.frontier.schedule.fallback_of("http://a.cz/", FOUR) == SIX
-    assert crawl.frontier.schedule.fallback_of("no url", FOUR) == ""
+    assert crawl.frontier.schedule.names.fallback("a.cz", FOUR) == SIX
 
 
 def test_the_second_address_is_tried_only_when_its_own_turn_has_come() -> None:
     frontier = VirtualCrawl({}, ip_interval_s=0.5).frontier
-    assert frontier.may_also_start(SIX, 10.0)
-    assert not frontier.may_also_start(SIX, 10.4)
-    assert frontier.may_also_start(FOUR, 10.4)
-    assert frontier.may_also_start(SIX, 10.5)
+    assert frontier.intervals.may_also_start(SIX, 10.0)
+    assert not frontier.intervals.may_also_start(SIX, 10.4)
+    assert frontier.intervals.may_also_start(FOUR, 10.4)
+    assert frontier.intervals.may_also_start(SIX, 10.5)

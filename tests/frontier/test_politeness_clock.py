@@ -206,7 +206,7 @@ def test_first_allowed_address_is_used() -> None:
 
 def test_intervals_may_be_changed_while_the_crawl_runs() -> None:
     crawl = VirtualCrawl(site("a.cz", 40), start_delay_s=lambda fetch: 0.0).run("http://a.cz/", until=1060.0)
-    crawl.frontier.set_rates(17.0, crawl.options.ip_interval_s)
+    crawl.frontier.intervals.host_s = 17.0
     before = len(crawl.starts)
     crawl.run()
     assert min(crawl.pauses(pages_only=False)[before:]) == pytest.approx(17.0)

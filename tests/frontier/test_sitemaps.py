@@ -28,7 +28,7 @@ class SitemapCrawl(VirtualCrawl):
             return
         self.asked[fetch.url] += 1
         self.busy.discard(fetch.host.name)
-        self.frontier.answered(fetch, self.now)
+        self.frontier.intervals.answered(fetch.host, self.now)
         self.frontier.sitemaps.put_files(fetch, self.indexes.get(fetch.url, []), self.now)
         self.frontier.sitemaps.put_urls(fetch, self.sitemaps.get(fetch.url, []), self.now)
         outcome = Outcome(fetch.id, fetch.url, Reason.SITEMAP, status=200, body_bytes=7)

@@ -242,7 +242,7 @@ class VirtualCrawl:
 
     def _connect(self, fetch: Fetch) -> None:
         """What was granted is opened, maybe later; ``connect_in`` keeps it from others that were late."""
-        wait_s = self.frontier.connect_in(fetch, self.now)
+        wait_s = self.frontier.intervals.connect_in(fetch.address, self.now)
         if wait_s > 0:
             self._later(max(wait_s, _ROUNDING_S / 10), lambda: self._connect(fetch))
             return
@@ -255,7 +255,7 @@ class VirtualCrawl:
     def answer(self, fetch: Fetch, answer: Answer) -> None:
         """*answer* to *fetch* has come."""
         self.busy.discard(fetch.host.name)
-        self.frontier.answered(fetch, self.now)
+        self.frontier.intervals.answered(fetch.host, self.now)
         self.answers.append(Done(self.now, fold(fetch.url), fetch.url, answer, fetch.robots is not None))
         if fetch.robots is not None:
             self._robots_known[fetch.robots.origin] = self.now

@@ -47,7 +47,8 @@ class Admission:
         self._follow = options.follow
         self.is_blocked: Callable[[str], bool] = lambda name: False
         """Whether the user blocked a host of this name."""
-        self._is_wanted: Callable[[str], bool] = lambda name: True
+        self.is_wanted: Callable[[str], bool] = lambda name: True
+        """Whether URLs of a host of this name may be accepted."""
 
     def accept(self, mention: Mention) -> int | Reason:
         """The id of the host in whose queue the URL now waits; or the Reason why it was refused or ended at once."""
@@ -109,10 +110,6 @@ class Admission:
     def _by_port(self, port: int) -> Reason | None:
         return None if self._scope.allows_port(port) else Reason.PORT_FORBIDDEN
 
-    def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
-        """See ``Frontier.crawl_only``."""
-        self._is_wanted = is_wanted
-
     def unwanted(self, target: CanonicalUrl) -> Reason | None:
         """Why *target* would be refused even as a seed, whatever is known of hosts and URLs; None if it would not."""
         return self._refusal(Mention(target, 0, SEED_RANK), 0, 0, True)
@@ -158,7 +155,7 @@ class Admission:
     def _astray(self, name: str, host_id: int, asked_for: bool) -> Reason | None:
         """OUT_OF_SCOPE for a host that is not wanted, and for a link that is not to be followed."""
         strays = not asked_for and (self._follow == "none" or (self._follow == "host" and not host_id))
-        return Reason.OUT_OF_SCOPE if strays or not self._is_wanted(name) else None
+        return Reason.OUT_OF_SCOPE if strays or not self.is_wanted(name) else None
 
     def _refusal(self, mention: Mention, host_id: int, distance: int, asked_for: bool) -> Reason | None:
         target = mention.target

@@ -85,7 +85,7 @@ class Intervals:
         self._workbench.address(address).last_started = now
 
     def may_also_start(self, address: str, now: float) -> bool:
-        """See ``Frontier.may_also_start``."""
+        """Whether a request started at another address may be tried at *address* too; if so, its interval begins."""
         entry = self._workbench.address(address)
         if entry.last_permitted + self.ip_s > now:
             return False

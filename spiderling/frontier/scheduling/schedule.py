@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from spiderling.base.options import Options
-from spiderling.base.urls import canonicalize_again
 from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsRequest
 from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.hosts.yields import YieldAccount
@@ -64,7 +63,7 @@ class Schedule:
         self._queues = queues
         self._vet = vet
         self._places_in_all = options.active_hosts
-        self._places_used = 0
+        self.places_used = 0
         self._places = Places(
             options.active_hosts, options.max_share, lambda: self.intervals.host_s / max(self.intervals.ip_s, 0.001)
         )
@@ -75,25 +74,21 @@ class Schedule:
         self.names = Names(options, allows)
         self.workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
         self.intervals = Intervals(options, self.workbench)
-        self._throttle = Throttle(strategy.thrift, strategy.foreign_pages, lambda: self.intervals.host_s)
+        self.throttle = Throttle(strategy.thrift, strategy.foreign_pages, lambda: self.intervals.host_s)
 
     def lookup(self, head: RobotsRequest | QueuedUrl, now: float) -> Name:
         """What is known at *now* of the name that *head* needs."""
         return self.names.lookup(name_in(head), now)
 
-    def throttled(self, now: float) -> tuple[int, int]:
-        """See ``Frontier.throttled``."""
-        return self._throttle.number(now), self._places_used
-
     def next_due(self) -> float | None:
         """When ``pop`` is to be called next; None if nothing waits for a point in time."""
-        waiting = self._backlog.next_due() if self._places_used < self._places_in_all else None
-        dues = (self.workbench.next_due(), self._throttle.next_due(), waiting)
+        waiting = self._backlog.next_due() if self.places_used < self._places_in_all else None
+        dues = (self.workbench.next_due(), self.throttle.next_due(), waiting)
         return min((due for due in dues if due is not None), default=None)
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """Take a host that is due at *now* off the workbench, by rank; returns it with its address."""
-        if (released := self._throttle.released(now)) is not None:
+        if (released := self.throttle.released(now)) is not None:
             self.workbench.add_host(*released)
         self._make_room(now)
         self._fill(now)
@@ -103,8 +98,8 @@ class Schedule:
 
     def _make_room(self, now: float) -> None:
         """If no place is free, a host in the throttle for long makes room for one of the backlog, two ranks better."""
-        if self._places_used >= self._places_in_all and (best := self._backlog.best_rank()) < LAST_RANK:
-            host = self._throttle.pop_worse(best + 1, LONG_S)
+        if self.places_used >= self._places_in_all and (best := self._backlog.best_rank()) < LAST_RANK:
+            host = self.throttle.pop_worse(best + 1, LONG_S)
             if host is not None:
                 self._leave_place(host)
                 self._put_back(host.id, host.due, now)
@@ -138,7 +133,7 @@ class Schedule:
             self._rank(host_id, rank, now, is_at_rest)
         if not is_at_rest:
             return
-        if self._places_used < self._places_in_all and not len(self._backlog):
+        if self.places_used < self._places_in_all and not len(self._backlog):
             host = self._hosts.by_id(host_id)
             self._vet(host)
             host.postpone(now)
@@ -179,7 +174,7 @@ class Schedule:
             states = self._hosts.states
             states.heads[host.id] = head.rank
             states.ranks[host.id] = self._strategy.host_rank(host.id, host.account, head.rank)
-        self._throttle.count(host, self._hosts.states.ranks[host.id])
+        self.throttle.count(host, self._hosts.states.ranks[host.id])
         if not host.robots_requests and self._goes_back(host, name, now):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
@@ -213,19 +208,19 @@ class Schedule:
         if address != host.place:
             self._places.move(host, address)
         if host.due > now + LONG_S + self.intervals.of(host):
-            self._throttle.count(host, None)  # no other host waits for one that does not answer
+            self.throttle.count(host, None)  # no other host waits for one that does not answer
         if not self._keeps(host, address, now):
             self.workbench.add_host(host, address)
 
     def _keeps(self, host: Host, address: str, now: float) -> bool:
         """Whether *host* waits in the throttle; not while another host's site file redirects to it."""
         is_awaited = bool(host.robots_requests) and host.robots_requests[0].redirects > 0
-        return not is_awaited and self._throttle.keeps(host, address, self._hosts.states.ranks[host.id], now)
+        return not is_awaited and self.throttle.keeps(host, address, self._hosts.states.ranks[host.id], now)
 
     def set_aside(self, host: Host) -> None:
         """*host* waits for a file that another host is asked for; no other host waits for it meanwhile."""
         host.state = HostState.SNOOZED
-        self._throttle.count(host, None)
+        self.throttle.count(host, None)
 
     def rest(self, host: Host) -> None:
         """*host* has no work or is closed."""
@@ -236,7 +231,7 @@ class Schedule:
     def _fill(self, now: float) -> None:
         """Give free places to the hosts that are next in the backlog."""
         for _ in range(_LOOKS_PER_STEP):
-            if self._places_used >= self._places_in_all:
+            if self.places_used >= self._places_in_all:
                 return
             host_id = self._backlog.pop(now)
             is_alone = host_id is None and not self._backlog.has_others(now)
@@ -265,7 +260,7 @@ class Schedule:
         host.due = self.intervals.first_due(host, now)
         host.active = True
         host.turns = 0
-        self._places_used += 1
+        self.places_used += 1
         self._places.acquire(host)
         self.place(host, now)
 
@@ -273,9 +268,9 @@ class Schedule:
         self.workbench.remove(host)
         if host.active:
             host.active = False
-            self._places_used -= 1
+            self.places_used -= 1
             self._places.release(host)
-            self._throttle.count(host, None)
+            self.throttle.count(host, None)
             self._hosts.changed.add(host)
             self._hosts.release_host(host)
 
@@ -295,11 +290,6 @@ class Schedule:
         host.turns += 1
         host.address = address
 
-    def fallback_of(self, url: str, address: str) -> str:
-        """The address of the other family that the name in *url* has besides *address*; '' for none."""
-        target = canonicalize_again(url)
-        return self.names.fallback(target.name, address) if target is not None else ""
-
     def count_yield(self, host: Host, kept_bytes: int, downloaded_bytes: int, now: float) -> None:
         """Note what one request to *host* gave.
 
@@ -307,7 +297,7 @@ class Schedule:
         text would else raise the bar above all other hosts.
         """
         if not self.workbench.shares.lane(host.domain, host.address):
-            self._throttle.learn(host, kept_bytes, downloaded_bytes, now)
+            self.throttle.learn(host, kept_bytes, downloaded_bytes, now)
 
     def release(self, host: Host, now: float) -> None:
         """The request in transit to *host* is over: place the host."""

@@ -147,7 +147,7 @@ def opened(directory: Path) -> str:
             store.host(host)
             for chunk in store.chunk_ids(host):
                 store.chunk(chunk)
-        for mark in store.host_summaries():
+        for mark in store.used_hosts():
             store.robots(f"http://{mark.name}")
         store.consents()
         for kind in (SegmentKind("corpus", SUFFIX), LinkKind(), WarcKind("on", {})):

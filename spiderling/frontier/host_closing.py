@@ -144,18 +144,18 @@ class HostClosing:
         is_asked = {HostState.SPENT, HostState.REFUSED} & states.keys() or (
             HostState.RETIRED in states and (self._floor or is_milder)
         )
-        for summary in store.host_summaries() if is_asked else ():
-            if summary.state == HostState.SPENT.value:
-                spent.append(summary.id)
-            elif summary.state == HostState.REFUSED.value:
-                heapq.heappush(self._refused, (self.refusals.until(summary.name), summary.id))
-            elif summary.state == HostState.RETIRED.value:
-                taken = max(0, -summary.exempt)
-                account = YieldAccount(summary.pages, summary.downloaded_bytes, summary.kept_bytes)
-                if is_milder and not self.rule.milder(taken).retires(hosts.account_in(summary.name, account)):
-                    spared.append(summary.id)
+        for row in store.used_hosts() if is_asked else ():
+            if row.state == HostState.SPENT.value:
+                spent.append(row.id)
+            elif row.state == HostState.REFUSED.value:
+                heapq.heappush(self._refused, (self.refusals.until(row.name), row.id))
+            elif row.state == HostState.RETIRED.value:
+                taken = max(0, -row.exempt)
+                account = YieldAccount(row.pages, row.downloaded_bytes, row.kept_bytes)
+                if is_milder and not self.rule.milder(taken).retires(hosts.account_of(row.name, account)):
+                    spared.append(row.id)
                 else:
-                    self._note_retired(summary.id, account, taken)
+                    self._note_retired(row.id, account, taken)
         for host_id in spent:
             host = hosts.by_id(host_id)
             if not self.is_spent(host):
@@ -219,7 +219,7 @@ class HostClosing:
             return ()
         if self._gives_up(host):
             unit: tuple[Host, ...] = (host,)
-        elif rule.retires(hosts.account_of(host)):
+        elif rule.retires(hosts.account_of(host.name, host.account)):
             unit = tuple(member for member in hosts.unit_in_memory(host) if not (member.is_closed or member.pinned))
         else:
             return ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import canonicalize
+from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.frontier.discovery.core import Core, Fetch
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.hosts.host import Host, QueuedUrl, RobotsRequest, identity
@@ -71,18 +71,11 @@ class NextFetch:
 
     def _file(self, host: Host, request: RobotsRequest, address: str, now: float) -> Fetch | Host | None:
         """The Fetch of a file of the site; of a licence only if robots.txt of its own origin allows it."""
+        fetch = Fetch(0, request.url, address, host, robots=request)
         target = canonicalize(request.url) if request.file is SiteFile.LICENCE else None
-        verdict = RobotsVerdict.ALLOWED if target is None else self._robots.judge_file(target.origin, target.url, now)
-        if target is None or verdict is RobotsVerdict.ALLOWED:
-            return Fetch(0, request.url, address, host, robots=request)
-        if verdict is RobotsVerdict.MISSING:
-            return None if self._robots_requests.ask_robots_txt(host, target) else host
-        if verdict is RobotsVerdict.PAUSED:
-            host.postpone(self._robots.paused_until(target.origin))
-            self._schedule.wait_at(host, address, now)
-            return host
-        self._end_head(host, ENDS[verdict], now)
-        return None
+        if target is None:
+            return fetch
+        return self._if_allowed(fetch, target, self._robots.judge_file(target.origin, target.url, now), now)
 
     def _judge(self, url: QueuedUrl, address: str, now: float) -> Fetch | Host | None:
         """Apply traps and robots.txt to *url*; returns what ``_examine`` does."""
@@ -90,16 +83,23 @@ class NextFetch:
         if (end := self._admission.left_out(url)) is not None:
             self._end_head(url.host, end, now)
             return None
-        verdict = self._robots.judge(target.origin, target.url, now)
+        fetch = Fetch(url.key, url.url, address, url.host, url.payload)
+        return self._if_allowed(fetch, target, self._robots.judge(target.origin, target.url, now), now)
+
+    def _if_allowed(
+        self, fetch: Fetch, target: CanonicalUrl, verdict: RobotsVerdict, now: float
+    ) -> Fetch | Host | None:
+        """Carry out the *verdict* on *fetch*; returns what ``_examine`` does."""
+        host = fetch.host
         if verdict is RobotsVerdict.ALLOWED:
-            return Fetch(url.key, url.url, address, url.host, url.payload)
+            return fetch
         if verdict is RobotsVerdict.MISSING:
-            return None if self._robots_requests.ask(url.host, target, now) else url.host
+            return None if self._robots_requests.ask(host, target, now) else host
         if verdict is RobotsVerdict.PAUSED:
-            url.host.postpone(self._robots.paused_until(target.origin))
-            self._schedule.wait_at(url.host, address, now)
-            return url.host
-        self._end_head(url.host, ENDS[verdict], now)
+            host.postpone(self._robots.paused_until(target.origin))
+            self._schedule.wait_at(host, fetch.address, now)
+            return host
+        self._end_head(host, ENDS[verdict], now)
         return None
 
     def _end_head(self, host: Host, reason: Reason, now: float) -> None:

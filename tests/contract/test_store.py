@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.frontier.hosts.host import STATE_OF
-from spiderling.frontier.storage.memory import MemoryStore, summary_of
+from spiderling.frontier.storage.memory import MemoryStore, is_used
 from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,
     Changes,
@@ -101,14 +101,14 @@ def everything(store: Store) -> object:
     else:
         with pytest.raises(JobdirError, match="missing"):
             list(store.host_columns())
-    assert list(store.host_summaries()) == [mark for row in rows if (mark := summary_of(row)) is not None]
+    assert list(store.used_hosts()) == [row for row in rows if is_used(row)]
     chunks = {chunk: store.chunk(chunk) for host in range(1, 11) for chunk in store.chunk_ids(host)}
     return plain(store.load()), rows, chunks, store.robots("http://a.cz"), store.consents()
 
 
 def test_new_store_is_empty(store: Store) -> None:
     assert plain(store.load()) == State(seen=[], digests=[])
-    assert list(store.host_columns()) == list(store.host_summaries()) == store.chunk_ids(1) == []
+    assert list(store.host_columns()) == list(store.used_hosts()) == store.chunk_ids(1) == []
     assert store.robots("http://a.cz") is None
     with pytest.raises(StorageError):
         store.host(1)

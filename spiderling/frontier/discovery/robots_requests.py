@@ -30,7 +30,7 @@ class RobotsRequests:
         """Address of a licence that was asked for -> the hosts that wait for it."""
 
     def ask(self, host: Host, target: CanonicalUrl, now: float) -> bool:
-        """Queue the next missing file of *target*'s origin; False if it is asked for already, at a redirect's host."""
+        """Queue the next missing file of *target*'s origin as the host's next; False if it is asked for elsewhere."""
         if target.origin in self._awaited:
             self._schedule.set_aside(host)
             return False
@@ -38,18 +38,8 @@ class RobotsRequests:
         if isinstance(file, str):
             return self._ask_for_licence(host, file, now)
         self._awaited[target.origin] = host
-        host.robots_requests.append(RobotsRequest(target.origin, target.origin + file.value, target.name, file=file))
-        return True
-
-    def ask_robots_txt(self, host: Host, target: CanonicalUrl) -> bool:
-        """Queue the robots.txt that a licence of *host* waits for; False if it is asked for already."""
-        if target.origin in self._awaited:
-            self._schedule.set_aside(host)
-            return False
-        self._awaited[target.origin] = host
-        host.robots_requests.appendleft(
-            RobotsRequest(target.origin, target.origin + SiteFile.ROBOTS.value, target.name)
-        )
+        request = RobotsRequest(target.origin, target.origin + file.value, target.name, file=file)
+        host.robots_requests.appendleft(request)
         return True
 
     def _ask_for_licence(self, host: Host, address: str, now: float) -> bool:

@@ -33,7 +33,8 @@ def ask_again(url_states: UrlStates, schedule: Schedule, ends: Iterable[End], no
             raise ValueError(f"{end.url!r} has ended and is no URL")
         payload = b64decode(end.payload) if end.payload else None
         line = line_of(QueuedUrl(end.key, end.url, host, end.rank, target, payload=payload))
-        if url_states.ask_again(host.id, end.rank, line, Reason.of(end.reason), payload is not None) is None:
+        url_states.ledger.reopen_ended(Reason.of(end.reason), 1)
+        if url_states.wait(host.id, end.rank, line, payload is not None) is None:
             waiting += 1
             schedule.wake(host.id, now, end.rank)
         else:

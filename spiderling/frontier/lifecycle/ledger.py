@@ -51,14 +51,14 @@ class Ledger:
         self.discovered = counts.get("discovered", 0)
         self.waiting = counts.get("waiting", 0)
         self.in_transit = 0
-        reasons = {"end": self.ends, "mention": self.refused_links}
-        others = {"total": self.totals, "language": self.languages, "fact": self.facts}
+        self._by_reason = {"end": self.ends, "mention": self.refused_links}
+        self._by_name = {"total": self.totals, "language": self.languages, "fact": self.facts}
         for key, value in counts.items():
             kind, _, name = key.partition("/")
-            if kind in reasons:
-                reasons[kind][_reason(name)] = value
-            elif kind in others:
-                others[kind][name] = value
+            if kind in self._by_reason:
+                self._by_reason[kind][_reason(name)] = value
+            elif kind in self._by_name:
+                self._by_name[kind][name] = value
 
     def discover(self, number: int = 1) -> None:
         self.discovered += number
@@ -121,11 +121,8 @@ class Ledger:
 
     def counts(self) -> dict[str, int]:
         """All counts under one name space, for the store; what is in transit counts as waiting again."""
-        counts = {f"end/{reason.value}": number for reason, number in self.ends.items()}
-        counts |= {f"mention/{reason.value}": number for reason, number in self.refused_links.items()}
-        counts |= {f"total/{key}": number for key, number in self.totals.items()}
-        counts |= {f"language/{key}": number for key, number in self.languages.items()}
-        counts |= {f"fact/{key}": number for key, number in self.facts.items()}
+        counts = {f"{kind}/{reason.value}": n for kind, ends in self._by_reason.items() for reason, n in ends.items()}
+        counts |= {f"{kind}/{name}": n for kind, totals in self._by_name.items() for name, n in totals.items()}
         return counts | {"discovered": self.discovered, "waiting": self.waiting + self.in_transit}
 
 

@@ -71,9 +71,9 @@ class UrlStates:
         self.ledger = Ledger(state.counts)
         self.seen = SeenSet(state.seen, self._max_exact_keys)
         open_hosts = self.hosts.load_hosts()
-        for summary in store.host_summaries():
-            self.hosts.load_summary(summary)
-            if summary.in_transit and (reason := CLOSED_STATES.get(STATE_OF[summary.state])) is not None:
+        for row in store.used_hosts():
+            self.hosts.load_used(row)
+            if row.transit is not None and (reason := CLOSED_STATES.get(STATE_OF[row.state])) is not None:
                 self.ledger.end_waiting(reason)
         self.queues.load_tails(state.tails, state.counts.get(GENERATION, 0))
         return open_hosts
@@ -134,11 +134,6 @@ class UrlStates:
             self.hosts.changed.add(host)
         self.queues.push(host_id, rank, line)
         return None
-
-    def ask_again(self, host_id: int, rank: int, line: bytes, reason: Reason, is_request: bool) -> Reason | None:
-        """``wait`` for a URL that had ended with *reason*."""
-        self.ledger.reopen_ended(reason, 1)
-        return self.wait(host_id, rank, line, is_request)
 
     def requeue_failed_seed(self, target: CanonicalUrl) -> int:
         """Requeue *target* if it is a failed seed, and clear its host's failures; returns the host's id, or 0."""

@@ -9,9 +9,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import zstandard
+
+if TYPE_CHECKING:
+    from spiderling.frontier.ranking.worth import Worth
 
 KEY = "learnt"
 """The key of the snapshot in the store's ``meta``; the keys of the lines have a number behind it."""
@@ -50,26 +53,10 @@ class Note(NamedTuple):
     """The words of its URL (base/url_features.py); empty if the language is not known."""
 
 
-class Tables(Protocol):
-    """The tables that are made of notes."""
-
-    def take(self, note: Note) -> None:
-        """Count what a page gave."""
-
-    def columns(self) -> Sequence[bytes]:
-        """All tables, packed for the store."""
-
-    def fill(self, columns: Sequence[bytes]) -> None:
-        """Restore what ``columns`` returned; raises ValueError for what it cannot have returned."""
-
-    def forget(self) -> None:
-        """Be as before the first note."""
-
-
 class Notes:
     """The notes of one crawl; ``entries`` is for the store's ``meta``."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Worth) -> None:
         self._tables = tables
         self._line: list[Note] = []
         self._number = 0

@@ -18,7 +18,7 @@ from spiderling.base.urls import MAX_HOST_ID, domain_mark, registrable_domain
 from spiderling.frontier.hosts.host import STATE_OF, Host, HostState, HostStates
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.storage.key_table import NameIndex
-from spiderling.frontier.storage.protocol import HostRow, HostSummary, Store, lines_before_chunks
+from spiderling.frontier.storage.protocol import HostRow, Store, lines_before_chunks
 from spiderling.frontier.storage.queue_lines import line_of
 from spiderling.frontier.storage.queues import Queues
 
@@ -186,19 +186,20 @@ class HostTable:
             dues.extend(columns.dues)
             yield columns.names
 
-    def load_summary(self, summary: HostSummary) -> None:
+    def load_used(self, row: HostRow) -> None:
         """After ``load_hosts``: take in what more the store knows of a host; raises DamageError if it is impossible."""
-        if summary.state not in STATE_OF or not all(isinstance(value, int) for value in summary[3:]):
-            raise DamageError(f"the state is damaged: the host {summary.name} has what no host has.")
-        account = YieldAccount(summary.pages, summary.downloaded_bytes, summary.kept_bytes)
-        if summary.downloaded_bytes:
-            self.states.ranks[summary.id] = self._rank_of(summary.id, account)
-        if summary.exempt > 0:
-            self.pinned.add(summary.id)
+        numbers = (row.pages, row.downloaded_bytes, row.kept_bytes, row.exempt)
+        if row.state not in STATE_OF or not all(isinstance(number, int) for number in numbers):
+            raise DamageError(f"the state is damaged: the host {row.name} has what no host has.")
+        account = YieldAccount(row.pages, row.downloaded_bytes, row.kept_bytes)
+        if row.downloaded_bytes:
+            self.states.ranks[row.id] = self._rank_of(row.id, account)
+        if row.exempt > 0:
+            self.pinned.add(row.id)
         if self._units is not None:
-            unit = self._unit(summary.name)
+            unit = self._unit(row.name)
             unit.account.count_bytes(account.pages, account.downloaded_bytes, account.kept_bytes)
-            unit.retired += STATE_OF[summary.state] is HostState.RETIRED
+            unit.retired += STATE_OF[row.state] is HostState.RETIRED
 
     def _update_of(self, host_id: int) -> tuple[int, int, int, int]:
         """The entry of ``Changes.host_updates`` for a host."""
@@ -228,12 +229,8 @@ class HostTable:
             self._unit(host.name).account.count_bytes(pages, downloaded_bytes, kept_bytes)
         self.changed.add(host)
 
-    def account_of(self, host: Host) -> YieldAccount:
-        """The account by which *host* is retired: its own, or the sum over its unit."""
-        return self.account_in(host.name, host.account)
-
-    def account_in(self, name: str, own: YieldAccount) -> YieldAccount:
-        """The account by which the host *name* is retired, if its *own* is this one."""
+    def account_of(self, name: str, own: YieldAccount) -> YieldAccount:
+        """The account by which the host *name* is retired: its *own*, or the sum over its unit."""
         return own if self._units is None else self._unit(name).account
 
     def unit_in_memory(self, host: Host) -> list[Host]:

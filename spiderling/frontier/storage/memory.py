@@ -12,7 +12,6 @@ from spiderling.frontier.storage.protocol import (
     Changes,
     ConsentRow,
     HostRow,
-    HostSummary,
     RobotsRow,
     State,
     chunks_of,
@@ -20,14 +19,10 @@ from spiderling.frontier.storage.protocol import (
 from spiderling.frontier.storage.queue_lines import replay
 
 
-def summary_of(row: HostRow) -> HostSummary | None:
-    """The HostSummary of *row*; None if a restart needs none."""
-    in_transit = row.transit is not None
-    if not (row.pages or row.downloaded_bytes or row.exempt or in_transit or STATE_OF[row.state] in CLOSED_STATES):
-        return None
-    return HostSummary(
-        row.id, row.name, row.state, row.pages, row.downloaded_bytes, row.kept_bytes, row.exempt, in_transit
-    )
+def is_used(row: HostRow) -> bool:
+    """Whether ``used_hosts`` gives *row*."""
+    has_past = row.pages or row.downloaded_bytes or row.exempt or row.transit is not None
+    return bool(has_past or STATE_OF[row.state] in CLOSED_STATES)
 
 
 class MemoryStore:
@@ -59,9 +54,8 @@ class MemoryStore:
         if fields:
             yield HostColumns(*map(list, zip(*fields, strict=True)))
 
-    def host_summaries(self) -> Iterator[HostSummary]:
-        summaries = (summary_of(self._hosts[host_id]) for host_id in sorted(self._hosts))
-        return (summary for summary in summaries if summary is not None)
+    def used_hosts(self) -> Iterator[HostRow]:
+        return filter(is_used, (self._hosts[host_id] for host_id in sorted(self._hosts)))
 
     def chunk_ids(self, host_id: int) -> list[int]:
         return sorted(self._chunks.get(host_id, ()))

@@ -102,22 +102,6 @@ def lines_before_chunks(transit: bytes | None, first: bytes) -> list[bytes]:
     return [line for line in (transit, *first.split(b"\n")) if line]
 
 
-class HostSummary(NamedTuple):
-    """A host that was asked before, is closed, pinned or reopened, or has a URL in transit, as a restart needs it.
-
-    A restart needs only the HostColumns of all other hosts.
-    """
-
-    id: int
-    name: str
-    state: str
-    pages: int
-    downloaded_bytes: int
-    kept_bytes: int
-    exempt: int
-    in_transit: int
-
-
 class RobotsRow(NamedTuple):
     """The columns of the table ``robots``; ``origin`` may also be the address of another file of a site."""
 
@@ -225,8 +209,11 @@ class Store(Protocol):
     def host_columns(self) -> Iterator[HostColumns]:
         """All hosts in the order of their ids, in blocks; raises JobdirError if one is missing."""
 
-    def host_summaries(self) -> Iterator[HostSummary]:
-        """The hosts that have a HostSummary, in the order of their ids."""
+    def used_hosts(self) -> Iterator[HostRow]:
+        """The hosts of which a restart needs more than HostColumns, in the order of their ids.
+
+        They were asked before, are closed, pinned or reopened, or have a URL in transit.
+        """
 
     def chunk_ids(self, host_id: int) -> list[int]:
         """Ids of a host's chunks, ascending."""

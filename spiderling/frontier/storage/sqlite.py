@@ -25,7 +25,6 @@ from spiderling.frontier.storage.protocol import (
     Changes,
     ConsentRow,
     HostRow,
-    HostSummary,
     RobotsRow,
     SegmentRow,
     State,
@@ -46,7 +45,8 @@ _HOST_COLUMNS = "SELECT {} FROM (SELECT {} FROM host WHERE id >= ? AND id < ? OR
     ", ".join(f"group_concat({column.split()[-1]}, x'0a')" for column in _COLUMNS.split(", ")), _COLUMNS
 )
 """Each column of a block of hosts as one text, a value on a line: twice as fast as a row for each host."""
-_HAS_SUMMARY = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR state IN ({})".format(
+_COLUMNS_OF_ROW = ", ".join(HostRow._fields)
+_IS_USED = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR state IN ({})".format(
     ", ".join(f"'{state.value}'" for state in CLOSED_STATES)
 )
 _FULL = "disk is full"
@@ -155,11 +155,10 @@ class SqliteStore:
                     raise ValueError(f"a column of the hosts {first} to {ids[-1]} is not whole")
                 yield columns
 
-    def host_summaries(self) -> Iterator[HostSummary]:
-        columns = "id, name, state, pages, downloaded_bytes, kept_bytes, exempt, transit IS NOT NULL"
+    def used_hosts(self) -> Iterator[HostRow]:
         with self._reading():
-            rows = self._reader.execute(f"SELECT {columns} FROM host WHERE {_HAS_SUMMARY} ORDER BY id")
-            yield from map(HostSummary._make, rows)
+            rows = self._reader.execute(f"SELECT {_COLUMNS_OF_ROW} FROM host WHERE {_IS_USED} ORDER BY id")
+            yield from map(HostRow._make, rows)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

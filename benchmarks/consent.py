@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -29,28 +28,12 @@ from spiderling.base.rsl import RslFile
 from spiderling.base.urls import canonicalize
 from spiderling.fetch.challenges import challenge_of
 from spiderling.frontier.robots import Robots, RobotsVerdict
-from spiderling.frontier.site_files import SiteFile
-from spiderling.frontier.storage.url_log import unpack_ends
-from spiderling.jobdir.inspection import Inspection
+from spiderling.frontier.site_files import FileAnswer, SiteFile
 from spiderling.text.html.parser import parse as parse_page
 from spiderling.text.optout import licences, page_statements
 from tests.conftest import Crawl, document, serving
-from webs.consent import HOST, PURPOSES, consent_web, seeds_of, violations
+from webs.consent import PURPOSES, consent_web, seeds_of, violations
 from webs.recorded import RecordedWeb
-
-
-def ended(crawl: Crawl) -> dict[str, str]:
-    """URL -> Reason of each URL that ended."""
-    inspection = Inspection(crawl.directory)
-    try:
-        rows = inspection.rows("SELECT keys, ends FROM ended")
-        logged = {end.url: end.reason for row in rows for end in unpack_ends(row["keys"], row["ends"])}
-        state = crawl.state()
-        refusing = {name for name, host in state.hosts.items() if host["state"] == "refused"}
-        parked = [url for url, is_parked in state.urls if is_parked and urlsplit(url).hostname in refusing]
-        return logged | dict.fromkeys(parked, HOST)
-    finally:
-        inspection.close()
 
 
 def crawled(letter: str) -> tuple[int, list[str]]:
@@ -63,7 +46,8 @@ def crawled(letter: str) -> tuple[int, list[str]]:
         outcome = crawl.start(str(seeds), fresh=True).wait(600)
         assert outcome.code == 0, outcome.output[-2000:]
         fetched = {f"http://{entry.host}{entry.path}" for entry in server.log_entries}
-        return len(cases), violations(cases, letter, ended(crawl), fetched)
+        ends = {url: reason for url, (reason, _) in crawl.ended().items()}
+        return len(cases), violations(cases, letter, ends, fetched)
 
 
 class Site(NamedTuple):
@@ -83,14 +67,14 @@ def spoken(robots: Robots) -> list[Site]:
         assert target is not None
         for file in (SiteFile.ROBOTS, SiteFile.TDMREP, SiteFile.AI_TXT):
             answer = web.respond(target.name, file.value)
-            robots.note_answer(target.origin, answer.status, answer.body, 0.0, file)
+            robots.note_answer(target.origin, FileAnswer(answer.status, answer.body), 0.0, file)
         answer = web.respond(target.name, target.path)
         page = parse_page(answer.body.decode("latin-1"))
         headers = [(name, value) for name, value in answer.headers.items() if name != "Content-Type"]
-        for address in (*robots.licences(target.origin), *licences(headers, page.meta)[0]):
+        for address in (*robots.licences.of(target.origin), *licences(headers, page.meta)[0]):
             if licence := canonicalize(address):
                 answer = web.respond(licence.name, licence.path)
-                robots.note_answer(licence.url, answer.status, answer.body, 0.0, SiteFile.LICENCE)
+                robots.note_answer(licence.url, FileAnswer(answer.status, answer.body), 0.0, SiteFile.LICENCE)
         sites.append(Site(target.url, headers, page.meta))
     return sites
 
@@ -109,8 +93,8 @@ def judging(robots: Robots, sites: list[Site], bodies: list[bytes], rounds: int)
         challenge_of(200, {}, bodies[number % len(bodies)])
         said = [one for one in page_statements(headers, meta, options, 1.8e9) if policy.sees(one.signal)]
         linked, inline = licences(headers, meta)
-        for address in linked:
-            said += robots.licence_statements(address, url)
+        if linked:
+            said += robots.licences.of_page(url, linked, 1.0) or []
         for text in inline:
             said += RslFile(text.encode(), options.licensee()).statements(url, "/")
         policy.binding(together(robots.statements_of(url), said))

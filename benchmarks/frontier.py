@@ -35,6 +35,7 @@ from spiderling.base.options import Options  # noqa: E402
 from spiderling.base.outcome import Outcome  # noqa: E402
 from spiderling.base.reasons import Reason  # noqa: E402
 from spiderling.frontier import Fetch, Frontier  # noqa: E402
+from spiderling.frontier.site_files import FileAnswer  # noqa: E402
 from spiderling.frontier.storage.sqlite import SqliteStore  # noqa: E402
 
 LINKS, NEW_SHARE, OWN_SHARE, PAGES_PER_BATCH = 60, 0.25, 0.67, 64
@@ -106,7 +107,7 @@ class Run:
             if fetch is None:
                 self._wait()
             elif fetch.robots is not None:
-                self.frontier.robots_answered(fetch, 404, b"", None, self.now)
+                self.frontier.robots_answered(fetch, FileAnswer(404), self.now)
             else:
                 self._report(fetch, web)
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from spiderling.base.options import Options  # noqa: E402
 from spiderling.frontier.robots import Robots, RobotsVerdict  # noqa: E402
-from spiderling.frontier.site_files import MAX_FILE_BYTES, Rules, SiteFile, parsed  # noqa: E402
+from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, Rules, SiteFile, parsed  # noqa: E402
 from spiderling.text.optout import page_statements  # noqa: E402
 
 ORIGIN = "http://a.example"
@@ -71,7 +71,7 @@ def judging(urls: list[str], rounds: int, optouts: str) -> float:
     """Microseconds for each URL that is judged."""
     robots = Robots(Options(optouts=optouts))
     for file, body in FILES.items():
-        robots.note_answer(ORIGIN, 200, body, 0.0, file)
+        robots.note_answer(ORIGIN, FileAnswer(200, body), 0.0, file)
     assert robots.judge(ORIGIN, urls[0], 1.0) is RobotsVerdict.ALLOWED
     return per_call(lambda number: robots.judge(ORIGIN, urls[number % 1000], 1.0), rounds)
 
@@ -80,7 +80,7 @@ def noting(rules: Rules) -> None:
     """The answer to a request for the large robots.txt, which was parsed ahead."""
     robots = Robots(Options())
     robots.parsed_ahead(SiteFile.ROBOTS, LARGE, rules)
-    robots.note_answer(ORIGIN, 200, LARGE, 0.0)
+    robots.note_answer(ORIGIN, FileAnswer(200, LARGE), 0.0)
 
 
 def per_call(call: Callable[[int], object], rounds: int) -> float:

@@ -35,6 +35,7 @@ from spiderling.corpus.digests import digest_key
 from spiderling.engine.outcomes import DropPage, links_of
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.discovery.traps import Traps
+from spiderling.frontier.site_files import FileAnswer
 from spiderling.pipelines.clean import check_text
 from spiderling.pipelines.language import check_language
 from spiderling.pipelines.quality import check_quality
@@ -121,7 +122,7 @@ class Crawl:
             frontier.started(fetch, now)
             run.requests[fetch.host.name] += 1
             if fetch.robots is not None:
-                frontier.robots_answered(fetch, 404, b"", None, now)
+                frontier.robots_answered(fetch, FileAnswer(404), now)
                 continue
             outcome = self._outcome(frontier, fetch)
             run.pages |= {fetch.url} if outcome.status == 200 else set()

@@ -89,10 +89,11 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
     url_states, schedule, rules, traps = (
         frontier.url_states,
         frontier.schedule,
-        frontier._robots,
+        frontier.robots,
         frontier._admission.traps,
     )
     hosts, queues = url_states.hosts, url_states.queues
+    records = rules.files.records
     worth = getattr(frontier.strategy, "worth", None)
     parts: dict[str, list[Any]] = {
         "seen set": [url_states.seen],
@@ -117,8 +118,13 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
         "workbench": [schedule.workbench, schedule._places],
         "throttled": [schedule._throttle],
         "names and addresses": [schedule.names],
-        "robots.txt: records": [rules.records.in_memory, rules.records._unknown, rules.records.changed, rules.ledger],
-        "robots.txt: parsed": [rules._parsed],
+        "robots.txt: records": [
+            records.in_memory,
+            records._unknown,
+            records.changed,
+            rules.files.ledger,
+        ],
+        "robots.txt: parsed": [rules.files._parsed],
         "robots.txt: tasks": [frontier._robots_requests],
         "traps": [traps],
         "strategy: sections": [worth._sections] if worth else [],
@@ -205,7 +211,7 @@ def _size(each: Any) -> int:
 
 def _units(crawl: Crawl) -> dict[str, int]:
     frontier = crawl.frontier
-    url_states, schedule, rules = frontier.url_states, frontier.schedule, frontier._robots
+    url_states, schedule, rules = frontier.url_states, frontier.schedule, frontier.robots
     return {
         "seen set": len(url_states.seen),
         "digests of kept pages": len(crawl.known_digests._kept),
@@ -219,8 +225,8 @@ def _units(crawl: Crawl) -> dict[str, int]:
         "backlog": len(schedule._backlog),
         "throttled": sum(map(len, schedule._throttle._waiting)),
         "names and addresses": len(schedule.names._names),
-        "robots.txt: records": len(rules.records.in_memory),
-        "robots.txt: parsed": len(rules._parsed),
+        "robots.txt: records": len(rules.files.records.in_memory),
+        "robots.txt: parsed": len(rules.files._parsed),
         "waiting": url_states.ledger.waiting,
     }
 

@@ -32,12 +32,15 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import IO, NamedTuple
+from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import zstandard
 from forked import Forked, Server
 from hypothesis import HealthCheck, settings
 
+from spiderling.frontier.storage.url_log import unpack_ends
+from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.queue_reader import urls_of
 from webs.server import serve
 from webs.web import html
@@ -399,6 +402,19 @@ class Crawl:
         documents = self.documents()
         assert max(Counter(doc.url for doc in documents).values(), default=1) == 1
         return {doc.url: doc.digest for doc in documents}
+
+    def ended(self) -> dict[str, tuple[str, str]]:
+        """URL -> (Reason, detail) of each URL that ended; those of hosts that refuse are parked."""
+        inspection = Inspection(self.directory)
+        try:
+            rows = inspection.rows("SELECT keys, ends FROM ended")
+            logged = [end for row in rows for end in unpack_ends(row["keys"], row["ends"])]
+        finally:
+            inspection.close()
+        state = self.state()
+        refusing = {name for name, host in state.hosts.items() if host["state"] == "refused"}
+        parked = [url for url, is_parked in state.urls if is_parked and urlsplit(url).hostname in refusing]
+        return {end.url: (end.reason, end.detail) for end in logged} | dict.fromkeys(parked, ("host-refused", ""))
 
     def state(self) -> State:
         with closing(sqlite3.connect(f"file:{self.directory}/state/frontier.sqlite?mode=ro", uri=True)) as connection:

@@ -22,7 +22,7 @@ PARTS = {
     "host_states": {"at_work", "hosts_by_state"},
     "intervals": {"answered", "connect_in", "host_s", "ip_s", "may_also_start"},
     "next_fetch": {"examined", "shunned"},
-    "robots": {"parsed_ahead", "statements_of"},
+    "robots": {"licences", "parsed_ahead", "statements_of"},
     "strategy": {"weight"},
     "host_closing": {"block_where", "judge_by", "reopen_host", "rule", "take_reopened"},
     "probes": {"begin", "due_in", "end", "may_ask"},

@@ -22,6 +22,7 @@ from spiderling.engine.requests import Payloads, fetch_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.frontier import Fetch
 from spiderling.frontier.reachability import Trouble
+from spiderling.frontier.site_files import FileAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class Failures:
 
     def _robots_failed(self, fetch: Fetch, is_theirs: bool) -> None:
         if is_theirs:
-            self._in_transit.settle_robots(fetch, 0, b"", None)
+            self._in_transit.settle_robots(fetch, FileAnswer())
         else:
             self._in_transit.give_back(fetch)
 

@@ -16,6 +16,7 @@ from spiderling.crawl.internal_errors import Changing
 from spiderling.engine.requests import fetch_of
 from spiderling.frontier import Fetch
 from spiderling.frontier.hosts.host import Host, identity
+from spiderling.frontier.site_files import FileAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -96,23 +97,12 @@ class InTransit:
         self._leave(outcome.url_id or 0)
         return report.end
 
-    def settle_robots(
-        self,
-        fetch: Fetch,
-        status: int,
-        body: bytes,
-        location: str | None,
-        retry_after_s: float = 0.0,
-        challenge: str = "",
-    ) -> None:
-        """Account for the request of a site file that is over; *status* is 0 when no answer came.
-
-        *challenge*: the maker of the challenge that came in its place (fetch/challenges.py).
-        """
+    def settle_robots(self, fetch: Fetch, answer: FileAnswer) -> None:
+        """Account for the request of a site file that is over."""
         assert fetch.robots is not None
         now = self._crawl.clock.now()
         with self._crawl.errors.changing(*identity(fetch.robots)):
-            self._crawl.frontier.robots_answered(fetch, status, body, location, now, retry_after_s, challenge)
+            self._crawl.frontier.robots_answered(fetch, answer, now)
         self._leave(fetch.url)
 
     def give_back(self, fetch: Fetch) -> None:

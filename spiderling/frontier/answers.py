@@ -15,6 +15,7 @@ from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, Queue
 from spiderling.frontier.hosts.ranks import SEED_RANK
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.reachability import Reachability
+from spiderling.frontier.site_files import FileAnswer
 
 
 class Answers:
@@ -56,32 +57,23 @@ class Answers:
             self._robots_requests.drop(host)
         self._schedule.release(host, now)
 
-    def take_robots_txt(
-        self,
-        fetch: Fetch,
-        status: int,
-        body: bytes,
-        location: str | None,
-        now: float,
-        retry_after_s: float,
-        challenge: str,
-    ) -> None:
+    def take_robots_txt(self, fetch: Fetch, answer: FileAnswer, now: float) -> None:
         """See ``Frontier.robots_answered``."""
         request = fetch.robots
         host = fetch.host
         if request is None or request is not host.asking:
             return
-        if 200 <= status < 300 and not challenge:
-            self._robots.reader.read(request.origin, request.file, body)  # first, since it may raise
+        if answer.has_file:
+            self._robots.files.reader.read(request.origin, request.file, answer.body)  # first, since it may raise
         host.asking = None
         ledger = self._url_states.ledger
-        self._url_states.hosts.count_bytes(host, 0, len(body), 0)
-        ledger.totals["downloaded_bytes"] += len(body)
+        self._url_states.hosts.count_bytes(host, 0, len(answer.body), 0)
+        ledger.totals["downloaded_bytes"] += len(answer.body)
         ledger.totals["robots"] += 1
-        if status:
+        if answer.status:
             self._reachability.host_answered(request.origin, host.last_start, now)
-        self._schedule.intervals.note_status(host, status, now + min(retry_after_s, self._max_snooze_s))
-        closed = self._robots_requests.take_answer(request, status, body, location, now, retry_after_s, challenge)
+        self._schedule.intervals.note_status(host, answer.status, now + min(answer.retry_after_s, self._max_snooze_s))
+        closed = self._robots_requests.take_answer(request, answer, now)
         if closed is not None and closed[1] is HostState.REFUSED:
             self._host_closing.refuse(closed[0], now)
         elif closed is not None:

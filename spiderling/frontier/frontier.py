@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from spiderling.base.link_batch import Link, LinkBatch, batch_of
-from spiderling.base.opt_outs import Statement
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -33,9 +32,10 @@ from spiderling.frontier.probes import Probes
 from spiderling.frontier.ranking.strategies import LinkingPage, parse
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.reachability import Reachability
-from spiderling.frontier.robots import LICENCE_GRACE_S, Robots, licence_at, raised
+from spiderling.frontier.robots import Robots, raised
 from spiderling.frontier.robots_records import stored_robots
 from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import Changes, State, Store
@@ -186,21 +186,9 @@ class Frontier:
         """Requeue a fetch that was handed out but not made; it ends if its host was closed meanwhile."""
         self._answers.give_back(fetch, now)
 
-    def robots_answered(
-        self,
-        fetch: Fetch,
-        status: int,
-        body: bytes,
-        location: str | None,
-        now: float,
-        retry_after_s: float = 0.0,
-        challenge: str = "",
-    ) -> None:
-        """Note the answer to a robots.txt request (status 0: none came); *location* is a redirect's target.
-
-        *challenge*: the maker of the challenge that the answer is, '' if it is none.
-        """
-        self._answers.take_robots_txt(fetch, status, body, location, now, retry_after_s, challenge)
+    def robots_answered(self, fetch: Fetch, answer: FileAnswer, now: float) -> None:
+        """Note the answer to a request for a file of a site."""
+        self._answers.take_robots_txt(fetch, answer, now)
 
     def report(self, outcome: Outcome, now: float) -> Report:
         """Account for a finished request: count sizes, admit links, end or requeue the URL, release the host."""
@@ -212,15 +200,6 @@ class Frontier:
         """Whether its domain has as many pages with this *sketch* as may be kept (traps.py)."""
         target = canonicalize_again(url)
         return target is not None and self._admission.traps.is_copy(target.host, sketch)
-
-    def page_licence(self, page: str, address: str, now: float) -> list[Statement] | None:
-        """What the licence at *address*, as written on *page*, says of it; None if it has to be fetched first."""
-        target = canonicalize_again(page)
-        licence = licence_at(target.origin, address) if target is not None else ""
-        if target is not None and licence and not self.robots.knows_licence(licence, now, LICENCE_GRACE_S):
-            self.robots.name_licence(target.origin, licence)
-            return None
-        return self.robots.licence_statements(licence, page)
 
     # -- hosts
 
@@ -289,7 +268,7 @@ class Frontier:
         self.strategy.restore(state.meta)
         self.reachability.restore(state.meta)
         self.url_states.failed_seeds.restore(state.meta)
-        self.robots.records.look_in_store()
+        self.robots.files.records.look_in_store()
         self.schedule.restore(self.url_states.restore(state, self._store), now)
         self.host_closing.restore(self._store, state.meta, now)
 
@@ -297,4 +276,4 @@ class Frontier:
         """The store has committed what ``drain`` returned last; drop from memory what only the store needs now."""
         self.url_states.queues.note_commit()
         self.hosts.note_commit()
-        self.robots.records.forget_stored()
+        self.robots.files.records.forget_stored()

@@ -58,21 +58,21 @@ class Refusals:
             return False
         answer = f"{outcome.status} {outcome.detail}".strip()
         said = ConsentRow(target.origin, "/", answer, "", now, now, f"refuses {IN_A_ROW} pages in a row")
-        self._robots.ledger.append(said)
+        self._robots.files.ledger.append(said)
         return True
 
     def begin(self, host: Host, now: float) -> float:
         """*host* refuses: note when its robots.txt is to be tried again; returns the seconds until then."""
-        former = self._robots.records.find(host.name)
+        former = self._robots.files.records.find(host.name)
         times = 1 + (former.failures if former else 0)
         pause = PAUSES_S[min(times, len(PAUSES_S)) - 1]
-        self._robots.records.put(host.name, RobotsRecord(RobotsStatus.REFUSED, now, now + pause, times))
+        self._robots.files.records.put(host.name, RobotsRecord(RobotsStatus.REFUSED, now, now + pause, times))
         self._paths.pop(host.id, None)
         return pause
 
     def until(self, name: str) -> float:
         """When the robots.txt of the host *name*, which refuses, is to be tried again."""
-        record = self._robots.records.find(name)
+        record = self._robots.files.records.find(name)
         return record.expires if record else 0.0
 
     def retry(self, host: Host, now: float) -> None:
@@ -85,4 +85,4 @@ class Refusals:
         """*host* has given a page again: its next refusal begins with the shortest pause."""
         if host.id in self._retried:
             self._retried.discard(host.id)
-            self._robots.records.put(host.name, RobotsRecord(RobotsStatus.NO_RULES, 0.0, 0.0))
+            self._robots.files.records.put(host.name, RobotsRecord(RobotsStatus.NO_RULES, 0.0, 0.0))

@@ -1,4 +1,4 @@
-"""What the robots.txt of each origin allows (RFC 9309), what its other files say, and when they must be fetched again.
+"""What the files of each origin allow: robots.txt (RFC 9309) and the others; and when they must be fetched again.
 
 robots.txt: a 4xx other than 429 means no rules; but 401, 402, 403, 451 or a challenge means that the host refuses
 (refusals.py), unless the option refused_robots says otherwise.  After a 429, a 5xx or no answer nothing is allowed for
@@ -11,39 +11,29 @@ recorded; so are the licence files by RSL that robots.txt or a page names, once 
 the place of one says nothing.  If one cannot be fetched, its last copy counts, if any, and it is asked for again after
 an hour.
 
-Files are kept compressed, and parsed ones in a bounded cache, since a parsed file takes up to twenty times its size.
 Every answer goes into the consent ledger.  An answer is parsed before anything changes.  A file on which a
 parser of ours fails counts as one that could not be fetched.
 """
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Callable
 from enum import Enum
-from functools import lru_cache
 
 from spiderling.base.opt_outs import MINING, TRAINING, Signal, Statement
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.rsl import UNKNOWN
-from spiderling.base.urls import canonicalize, canonicalize_again
-from spiderling.frontier.reading import Reader, Reading
-from spiderling.frontier.robots_records import Recent, RobotsRecord, RobotsRecords, RobotsStatus
-from spiderling.frontier.site_files import MAX_LICENCES, RobotsTxt, Rules, SiteFile, Wanted
-from spiderling.frontier.storage.protocol import ConsentRow
+from spiderling.base.urls import canonicalize_again
+from spiderling.frontier.known_files import EMPTY, KnownFiles
+from spiderling.frontier.licences import Licences
+from spiderling.frontier.robots_records import RobotsRecord, RobotsStatus
+from spiderling.frontier.site_files import MAX_LICENCES, FileAnswer, RobotsTxt, Rules, SiteFile
 
 FAILED_READING = "internal-error"
 """The answer noted in the consent ledger for a file that was fetched but not parsed, by an error of ours."""
-MAX_ADDRESS_CHARS = 2000
-"""Characters of the address of a licence; a longer one counts as none (chosen)."""
 MAX_JUDGED = 10_000
 """URLs that were allowed and whose pages have not come, of which is kept what is said of them (chosen)."""
-MAX_PARSED = 4096
-"""Parsed files in the cache (chosen)."""
-MAX_PARSED_BYTES = 8_000_000
-"""Bytes of these files as fetched (chosen).  Parsed, a file of one rule a line takes 12 to 20 times that (measured)."""
 REFUSING = frozenset({401, 402, 403, 451})
 """Statuses by which a server says that it has the page, or may have it, and does not give it to us (RFC 9110, 15.5;
 RFC 7725)."""
@@ -51,10 +41,6 @@ STALE_S = 2_592_000.0
 """Seconds for which the last robots.txt counts while a newer one cannot be fetched: 30 days (RFC 9309, 2.3.1.4)."""
 _ASK_AGAIN_S = 3600.0
 """Seconds until a file that could not be fetched is asked for again, if it has a copy or needs none (chosen)."""
-LICENCE_GRACE_S = 3600.0
-"""Seconds for which a stale licence counts for the page that names it; it may grow stale while the page is fetched
-(chosen)."""
-_EMPTY = zlib.compress(b"")
 
 
 class RobotsVerdict(Enum):
@@ -83,7 +69,7 @@ def raised(error: Exception, url: str) -> None:
 
 
 class Robots:
-    """Judges URLs by the files of their origins (robots_records.py), and notes what sites answer."""
+    """Judges URLs by the files of their origins (known_files.py), and notes what sites answer."""
 
     def __init__(
         self,
@@ -100,18 +86,11 @@ class Robots:
         self._policy = options.policy()
         asked = ((SiteFile.TDMREP, Signal.TDM_FILE, MINING), (SiteFile.AI_TXT, Signal.AI_TXT, TRAINING))
         self._others = [file for file, signal, refuses in asked if self._policy.asks(signal, refuses)]
-        self.records = RobotsRecords(lookup)
-        self.ledger: list[ConsentRow] = []
-        """Answers that the store does not know yet."""
-        self._parsed: Recent[Rules] = Recent(MAX_PARSED, MAX_PARSED_BYTES)
-        self.reader = Reader(options, failed_on)
-        self._asked = ("", SiteFile.ROBOTS)
-        """The origin (or address of a licence) and the file whose rules were asked last."""
+        self.files = KnownFiles(options, lookup, failed_on)
+        self.licences = Licences(self.files)
         self._sees_licences = self._policy.sees(Signal.RSL)
         self._said_of: dict[str, list[Statement]] = {}
         """URL that was allowed -> what the files of its origin say of it, until its page is judged."""
-        self._named: dict[str, set[str]] = {}
-        """Origin -> addresses of licences that its pages name, to be fetched before further pages."""
 
     def judge(self, origin: str, url: str, now: float) -> RobotsVerdict:
         """Whether *url* of *origin* may be fetched at *now* for the purpose of this crawl."""
@@ -120,7 +99,7 @@ class Robots:
                 return self._verdict(origin, url, now)
             except Exception as error:
                 self._failed_on(error, url)
-                self._give_up(*self._asked, now)
+                self._give_up(*self.files.asked, now)
         return self._verdict(origin, url, now)
 
     def judge_file(self, origin: str, url: str, now: float) -> RobotsVerdict:
@@ -137,19 +116,19 @@ class Robots:
         is_robots = file is SiteFile.ROBOTS
         expires = now + self._options.robots_max_age_s
         status = RobotsStatus.UNREACHABLE if is_robots else RobotsStatus.STALE
-        record = RobotsRecord(status, now, expires, body=b"" if is_robots else _EMPTY)
-        self._note(origin, file, record, FAILED_READING, now)
+        record = RobotsRecord(status, now, expires, body=b"" if is_robots else EMPTY)
+        self.files.note(origin, file, record, FAILED_READING, now)
 
     def by_robots_txt(self, origin: str, url: str, now: float) -> RobotsVerdict:
         """Whether robots.txt alone lets *url* of *origin* be fetched at *now*."""
-        record = self.records.find(origin)
-        if record is None or not self._is_current(record, now):
+        record = self.files.find(origin, SiteFile.ROBOTS)
+        if record is None or not self.files.is_current(record, now):
             return RobotsVerdict.MISSING
         if record.status is RobotsStatus.FAILED:
             return RobotsVerdict.PAUSED
         if record.status is RobotsStatus.UNREACHABLE:
             return RobotsVerdict.UNREACHABLE
-        is_free = record.body in (b"", _EMPTY) or self._allows(origin, url)
+        is_free = record.body in (b"", EMPTY) or self._allows(origin, url)
         return RobotsVerdict.ALLOWED if is_free else RobotsVerdict.FORBIDDEN
 
     def _verdict(self, origin: str, url: str, now: float) -> RobotsVerdict:
@@ -158,7 +137,7 @@ class Robots:
             return verdict
         if self.missing(origin, now) is not None:
             return RobotsVerdict.MISSING
-        said = self._said(origin, url, self._policy.sees)
+        said = self._said(origin, url)
         if self._policy.binding(said) is not None:
             return RobotsVerdict.OPTED_OUT
         if len(self._said_of) >= MAX_JUDGED:
@@ -168,7 +147,7 @@ class Robots:
 
     def paused_until(self, origin: str) -> float:
         """When the robots.txt of *origin*, which could not be fetched, is asked for again."""
-        return self.records.in_memory[origin].expires
+        return self.files.records.in_memory[origin].expires
 
     def forbids(self, origin: str, url: str) -> bool:
         """Whether the last known robots.txt, however old, forbids *url*; True if a parser of ours fails on it."""
@@ -181,56 +160,14 @@ class Robots:
     def missing(self, origin: str, now: float) -> SiteFile | str | None:
         """The file of *origin*, or the address of the licence, to be fetched next; None if all are current."""
         for file in (SiteFile.ROBOTS, *self._others):
-            record = self.records.find(_key(origin, file))
-            if record is not None and self._is_current(record, now):
+            record = self.files.find(origin, file)
+            if record is not None and self.files.is_current(record, now):
                 continue
             if file is SiteFile.ROBOTS or self._allows(origin, origin + file.value):
                 return file
-            refused = RobotsRecord(RobotsStatus.NO_RULES, now, now + self._options.robots_max_age_s, body=_EMPTY)
-            self._note(origin, file, refused, "kept out by robots.txt", now)
-        if self._sees_licences:
-            named = [(address, 0.0) for address in self.licences(origin)]
-            if origin in self._named:
-                named += [(address, LICENCE_GRACE_S) for address in self._named[origin]]
-            for address, grace_s in named:
-                if address and not self.knows_licence(address, now, grace_s):
-                    return address
-            self._named.pop(origin, None)
-        return None
-
-    def licences(self, origin: str) -> list[str]:
-        """The addresses of the licences that the robots.txt of *origin* names; '' for one that is no address."""
-        rules = self._rules(origin, SiteFile.ROBOTS)
-        named: list[str] = rules.licences if isinstance(rules, RobotsTxt) else []
-        return [licence_at(origin, address) for address in named]
-
-    def knows_licence(self, address: str, now: float, grace_s: float = 0.0) -> bool:
-        """Whether the licence at *address*, or that it cannot be had, is known, and stale for *grace_s* at most."""
-        record = self.records.find(_key(address, SiteFile.LICENCE))
-        return record is not None and (
-            self._is_current(record, now) or record.expires <= now < record.expires + grace_s
-        )
-
-    def name_licence(self, origin: str, address: str) -> None:
-        """A page of *origin* names the licence at *address*: it comes before further pages."""
-        self._named.setdefault(origin, set()).add(address)
-
-    def licence_statements(self, address: str, url: str) -> list[Statement]:
-        """What the licence at *address* says of *url*; unknown terms if it could not be had, or *address* is ''."""
-        target = canonicalize_again(url)
-        return self._terms(address, url, target.path if target else "/")
-
-    def _terms(self, address: str, url: str, path: str) -> list[Statement]:
-        rules = self._rules(address, SiteFile.LICENCE) if address else None
-        if rules is None:
-            return [Statement(Signal.RSL, f"{UNKNOWN}={address[:300]}" if address else UNKNOWN, TRAINING)]
-        return rules.statements(url, path)
-
-    def _is_current(self, record: RobotsRecord, now: float) -> bool:
-        """Whether *record* counts at *now*; not if it expires too late, because the clock was set back since."""
-        is_pause = record.status is RobotsStatus.FAILED
-        longest_s = self._options.max_snooze_s if is_pause else self._options.robots_max_age_s
-        return now < record.expires <= now + longest_s
+            refused = RobotsRecord(RobotsStatus.NO_RULES, now, now + self._options.robots_max_age_s, body=EMPTY)
+            self.files.note(origin, file, refused, "kept out by robots.txt", now)
+        return self.licences.missing(origin, now) if self._sees_licences else None
 
     def statements_of(self, url: str) -> list[Statement]:
         """What the files of its origin say of the use of *url*, by signals that the crawl heeds or records.
@@ -241,58 +178,46 @@ class Robots:
         if (said := self._said_of.pop(url, None)) is not None:
             return said
         target = canonicalize_again(url)
-        return self._said(target.origin, target.url, self._policy.sees) if target else []
+        return self._said(target.origin, target.url) if target else []
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
         """Take *rules*, parsed in a thread from *body*, the next answer: a large file takes .1 s and more."""
-        self.reader.parsed_ahead(file, body, rules)
+        self.files.reader.parsed_ahead(file, body, rules)
 
-    def note_answer(
-        self,
-        origin: str,
-        status: int,
-        body: bytes,
-        now: float,
-        file: SiteFile = SiteFile.ROBOTS,
-        retry_after_s: float = 0.0,
-        challenge: str = "",
-    ) -> None:
-        """Note the final answer (redirects followed) to a request for *file*.
-
-        *retry_after_s*: the pause that the server asks for, 0 if none.  *challenge*: the maker of the challenge that
-        came in the place of the file (fetch/challenges.py), '' for none.
-        """
+    def note_answer(self, origin: str, answer: FileAnswer, now: float, file: SiteFile = SiteFile.ROBOTS) -> None:
+        """Note the final *answer* (redirects followed) to a request for *file*; a licence has its address as origin."""
+        status = answer.status
         expires = now + self._options.robots_max_age_s
         is_refusal = file is SiteFile.ROBOTS and self._options.refused_robots == "leave"
-        if challenge or (is_refusal and status in REFUSING):
+        if answer.challenge or (is_refusal and status in REFUSING):
             kind = RobotsStatus.REFUSED if is_refusal else RobotsStatus.NO_RULES
-            record = RobotsRecord(kind, now, now if is_refusal else expires, body=_EMPTY)
-            answer = f"{status} challenge of {challenge}" if challenge else str(status)
-            self._note(origin, file, record, answer, now, says="refuses" if is_refusal else "")
-        elif 200 <= status < 300:
-            read = self.reader.read(origin, file, body)
+            record = RobotsRecord(kind, now, now if is_refusal else expires, body=EMPTY)
+            told = f"{status} challenge of {answer.challenge}" if answer.challenge else str(status)
+            self.files.note(origin, file, record, told, now, says="refuses" if is_refusal else "")
+        elif answer.has_file:
+            read = self.files.reader.read(origin, file, answer.body)
             if read.rules is None:
-                self.note_failure(origin, now, file, FAILED_READING, retry_after_s)
+                self.note_failure(origin, now, file, FAILED_READING, answer.retry_after_s)
                 return
             record = RobotsRecord(RobotsStatus.RULES, now, expires, body=zlib.compress(read.body))
-            self._note(origin, file, record, str(status), now, read)
+            self.files.note(origin, file, record, str(status), now, read)
         elif 300 <= status < 500 and status != 429:
-            record = RobotsRecord(RobotsStatus.NO_RULES, now, expires, body=_EMPTY)
-            self._note(origin, file, record, str(status), now)
+            record = RobotsRecord(RobotsStatus.NO_RULES, now, expires, body=EMPTY)
+            self.files.note(origin, file, record, str(status), now)
         else:
-            self.note_failure(origin, now, file, str(status), retry_after_s)
+            self.note_failure(origin, now, file, str(status), answer.retry_after_s)
 
     def note_failure(
         self, origin: str, now: float, file: SiteFile, answer: str = "no answer", retry_after_s: float = 0.0
     ) -> None:
         """Note that no usable answer came: pause, after the retries use the last copy, or give up for a day."""
         options = self._options
-        former = self.records.find(_key(origin, file))
+        former = self.files.find(origin, file)
         failures = 1 + (former.failures if former else 0)
         body, fetched = (former.body, min(former.fetched, now)) if former and former.body else (b"", now)
         again = min(_ASK_AGAIN_S, options.robots_max_age_s)
         if file is not SiteFile.ROBOTS:
-            record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body or _EMPTY)
+            record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body or EMPTY)
         elif failures <= options.retries:
             pause = min(retry_after_s or options.retry_delay_s * 2.0 ** (failures - 1), options.max_snooze_s)
             record = RobotsRecord(RobotsStatus.FAILED, fetched, now + pause, failures, body)
@@ -300,23 +225,23 @@ class Robots:
             record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body)
         else:
             record = RobotsRecord(RobotsStatus.UNREACHABLE, now, now + options.robots_max_age_s)
-        self._note(origin, file, record, answer, now)
+        self.files.note(origin, file, record, answer, now)
 
     def refuses(self, origin: str) -> bool:
         """Whether the last answer to a request for the robots.txt of *origin* was a refusal."""
-        record = self.records.find(origin)
+        record = self.files.find(origin, SiteFile.ROBOTS)
         return record is not None and record.status is RobotsStatus.REFUSED
 
     def expire(self, origin: str, now: float) -> None:
         """Let the robots.txt of *origin*, if one is known, be fetched before anything else."""
-        record = self.records.find(origin)
+        record = self.files.find(origin, SiteFile.ROBOTS)
         if record is not None:
             record.expires = min(record.expires, now)
-            self.records.put(origin, record)
+            self.files.records.put(origin, record)
 
     def ask_again(self, origin: str) -> None:
         """Let the robots.txt of *origin* be fetched anew if the last attempt failed."""
-        record = self.records.find(origin)
+        record = self.files.find(origin, SiteFile.ROBOTS)
         if record is not None and record.status in (RobotsStatus.FAILED, RobotsStatus.UNREACHABLE):
             record.failures = 0
             record.expires = 0.0
@@ -324,7 +249,7 @@ class Robots:
     def crawl_delay(self, origin: str) -> float:
         """Seconds asked for by Crawl-delay or Request-rate, the longer one; 0 if none."""
         try:
-            rules = self._rules(origin, SiteFile.ROBOTS)
+            rules = self.files.rules(origin, SiteFile.ROBOTS)
             return rules.crawl_delay_s() if isinstance(rules, RobotsTxt) else 0.0
         except Exception as error:  # maybe the file of another origin of the host; `judge` will give it up
             self._failed_on(error, origin)
@@ -333,74 +258,25 @@ class Robots:
     def sitemaps(self, origin: str) -> list[str]:
         """Addresses on the Sitemap lines of *origin*'s robots.txt, as written."""
         try:
-            rules = self._rules(origin, SiteFile.ROBOTS)
+            rules = self.files.rules(origin, SiteFile.ROBOTS)
             return rules.sitemaps() if isinstance(rules, RobotsTxt) else []
         except Exception as error:  # as in `crawl_delay`
             self._failed_on(error, origin)
             return []
 
-    def _said(self, origin: str, url: str, wanted: Wanted) -> list[Statement]:
+    def _said(self, origin: str, url: str) -> list[Statement]:
         path = url[len(origin) :]
+        wanted = self._policy.sees
         found = []
         for file in (SiteFile.ROBOTS, *self._others):
-            rules = self._rules(origin, file)
+            rules = self.files.rules(origin, file)
             if rules is not None:
                 found += rules.statements(url, path, wanted)
-        if self._sees_licences and wanted(Signal.RSL):
-            for address in self.licences(origin):
-                found += self._terms(address, url, path)
+        if self._sees_licences:
+            for address in self.licences.of(origin):
+                found += self.licences.statements(address, url, path)
         return found
 
     def _allows(self, origin: str, url: str) -> bool:
-        rules = self._rules(origin, SiteFile.ROBOTS)
+        rules = self.files.rules(origin, SiteFile.ROBOTS)
         return not isinstance(rules, RobotsTxt) or rules.allows(url)
-
-    def _note(
-        self,
-        origin: str,
-        file: SiteFile,
-        record: RobotsRecord,
-        answer: str,
-        now: float,
-        read: Reading | None = None,
-        says: str = "",
-    ) -> None:
-        key = _key(origin, file)
-        self.records.put(key, record)
-        self._parsed.drop(key)
-        digest = ""
-        if read is not None and read.rules is not None:
-            digest = hashlib.sha256(read.body).hexdigest()
-            self._parsed.put(key, read.rules, len(read.body))
-            self.reader.forget_last()
-        place = (origin, file.value)
-        if file is SiteFile.LICENCE and (target := canonicalize_again(origin)):
-            place = (target.origin, target.path)
-        self.ledger.append(ConsentRow(*place, answer, digest, now, now, read.says if read else says))
-
-    def _rules(self, origin: str, file: SiteFile) -> Rules | None:
-        """The parsed file; None when there are no rules."""
-        key = _key(origin, file)
-        self._asked = (origin, file)
-        record = self.records.find(key)
-        if record is None or record.body in (b"", _EMPTY):
-            return None
-        rules = self._parsed.get(key)
-        if rules is None:
-            body = zlib.decompress(record.body)
-            rules = self.reader.parse(file, body)
-            self._parsed.put(key, rules, len(body))
-        return rules
-
-
-def _key(origin: str, file: SiteFile) -> str:
-    if file is SiteFile.ROBOTS:
-        return origin
-    return f"{file.value} {origin}" if file is SiteFile.LICENCE else origin + file.value
-
-
-@lru_cache(maxsize=4096)
-def licence_at(origin: str, address: str) -> str:
-    """The canonical form of the *address* of a licence as *origin* names it; '' if it is none."""
-    target = canonicalize(address if "://" in address else f"{origin}/{address.lstrip('/')}")
-    return target.url if target is not None and 0 < len(address) <= MAX_ADDRESS_CHARS else ""

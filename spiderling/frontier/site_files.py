@@ -48,6 +48,25 @@ class SiteFile(Enum):
     """A licence file by RSL; the address of one stands for its origin."""
 
 
+class FileAnswer(NamedTuple):
+    """What came of a request for such a file."""
+
+    status: int = 0
+    """0: no answer came."""
+    body: bytes = b""
+    location: str | None = None
+    """The target of a redirect."""
+    retry_after_s: float = 0.0
+    """The pause that the server asks for; 0 if none."""
+    challenge: str = ""
+    """The maker of the challenge that came in the place of the file (fetch/challenges.py); '' for none."""
+
+    @property
+    def has_file(self) -> bool:
+        """Whether the body is the file that was asked for."""
+        return 200 <= self.status < 300 and not self.challenge
+
+
 Wanted: TypeAlias = Callable[[Signal], bool]
 
 

@@ -21,7 +21,7 @@ from spiderling.fetch.challenges import challenge_of
 from spiderling.frontier import Fetch
 from spiderling.frontier.discovery.sitemaps import is_sitemap
 from spiderling.frontier.hosts.host import RobotsRequest
-from spiderling.frontier.site_files import MAX_FILE_BYTES, parsed
+from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, parsed
 from spiderling.middlewares.limits import asked_to_wait_s, may_pass, redirect_target
 from spiderling.text.sitemap import Sitemap, read_sitemap
 
@@ -64,9 +64,9 @@ class SiteFilesMiddleware(Component):
                 crawl.errors.note(error, request.url)
                 status = 0
         crawl.archive(exchange_of(request), {"reason": "site-file"})
-        self.dispatcher.in_transit.settle_robots(
-            fetch, status, response.body, redirect_target(response), asked_to_wait_s(response) or 0.0, challenge
-        )
+        wait_s = asked_to_wait_s(response) or 0.0
+        answer = FileAnswer(status, response.body, redirect_target(response), wait_s, challenge)
+        self.dispatcher.in_transit.settle_robots(fetch, answer)
         raise FileTaken(f"{request.url} is a file of a site")
 
     async def _settle_sitemap(self, fetch: Fetch, request: Request, response: Response) -> Response:

@@ -146,17 +146,20 @@ def owes_attribution(said: Statement) -> bool:
 def licence_statements(item: PageItem, crawl: Crawl) -> list[Statement]:
     """What the licences by RSL that the page names, or that stand in it, say of it.
 
-    Raises PutBack while one of them has to be fetched first; for archives, which fetch nothing, its terms are unknown.
+    Raises PutBack if one of them has to be fetched first; for archives, which fetch nothing, its terms are unknown.
     """
     assert item.page is not None
     url = item.response.url
     linked, inline = licences(headers_of(item.response), item.page.meta)
     found: list[Statement] = []
-    for address in linked[:MAX_LICENCES]:
-        said = crawl.frontier.page_licence(url, join(url, address) or "", crawl.clock.now())
-        if said is None and crawl.archives is None:
-            raise PutBack(f"{url} waits for its licence {address}")
-        found += said or [Statement(Signal.RSL, UNKNOWN, TRAINING)]
+    if linked and crawl.archives is None:
+        addresses = [join(url, address) or "" for address in linked[:MAX_LICENCES]]
+        said = crawl.frontier.robots.licences.of_page(url, addresses, crawl.clock.now())
+        if said is None:
+            raise PutBack(f"{url} waits for its licences {' '.join(addresses)}")
+        found += said
+    elif linked:
+        found.append(Statement(Signal.RSL, UNKNOWN, TRAINING))
     target = canonicalize_again(url)
     for text in inline[:MAX_LICENCES]:
         found += RslFile(text.encode(), crawl.options.licensee()).statements(url, target.path if target else "/")

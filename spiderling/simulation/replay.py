@@ -20,6 +20,7 @@ from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.simulation.measures import Sample
 
@@ -156,7 +157,7 @@ class Replay:
         now = self.now
         frontier.intervals.answered(fetch.host, now)
         if fetch.robots is not None:
-            frontier.robots_answered(fetch, *self._web.robots(fetch.url), now)
+            frontier.robots_answered(fetch, FileAnswer(*self._web.robots(fetch.url)), now)
             return
         outcome = self._web.outcome(fetch.id, fetch.url)
         if outcome.text_key and outcome.reason is Reason.KEPT:

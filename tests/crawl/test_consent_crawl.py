@@ -8,25 +8,9 @@ from urllib.parse import urlsplit
 import pytest
 from conftest import ROOT, Crawl, document, serving
 
-from spiderling.frontier.storage.url_log import unpack_ends
-from spiderling.jobdir.inspection import Inspection
-from webs.consent import HOST, PRECEDENCE_HOST, PURPOSES, SPEAKERS, consent_web, pairs, seeds_of, violations
+from webs.consent import PRECEDENCE_HOST, PURPOSES, SPEAKERS, consent_web, pairs, seeds_of, violations
 
 LETTERS = {"F": {"site-opted-out", "robots-forbidden"}, "D": {"opted-out"}, "K": {"kept"}}
-
-
-def ends_of(crawl: Crawl) -> dict[str, str]:
-    """URL -> Reason of each URL that ended; those of hosts that refuse are parked."""
-    inspection = Inspection(crawl.directory)
-    try:
-        rows = inspection.rows("SELECT keys, ends FROM ended")
-        logged = {end.url: end.reason for row in rows for end in unpack_ends(row["keys"], row["ends"])}
-    finally:
-        inspection.close()
-    state = crawl.state()
-    refusing = {name for name, host in state.hosts.items() if host["state"] == "refused"}
-    parked = [url for url, is_parked in state.urls if is_parked and urlsplit(url).hostname in refusing]
-    return logged | dict.fromkeys(parked, HOST)
 
 
 def crawled(directory, letter: str) -> tuple[list, dict[str, str], set[str]]:
@@ -37,7 +21,8 @@ def crawled(directory, letter: str) -> tuple[list, dict[str, str], set[str]]:
         crawl = Crawl(directory / "job", server, OPTOUTS="", PURPOSE=PURPOSES[letter], HOST_INTERVAL_S=0.02)
         result = crawl.start(str(seeds)).wait()
         assert result.code == 0 and "Traceback" not in result.output, result.output[-3000:]
-        return cases, ends_of(crawl), {f"http://{entry.host}{entry.path}" for entry in server.log_entries}
+        ends = {url: reason for url, (reason, _) in crawl.ended().items()}
+        return cases, ends, {f"http://{entry.host}{entry.path}" for entry in server.log_entries}
 
 
 @pytest.fixture(scope="module")

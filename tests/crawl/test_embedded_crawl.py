@@ -8,8 +8,6 @@ from conftest import SENTENCES, Crawl, serving
 
 from spiderling.corpus.reader import read_documents
 from spiderling.export.formats import record_of
-from spiderling.frontier.storage.url_log import unpack_ends
-from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb, WebResponse, html
 
 HOST = "json.test"
@@ -52,11 +50,8 @@ def test_pages_with_text_in_json(tmp_path):
         ended = crawl.run(f"http://{HOST}/")
     assert ended.code == 0
     assert ended.lines("ends", "needs-script 2")
-    inspection = Inspection(crawl.directory)
-    rows = inspection.rows("SELECT keys, ends FROM ended")
-    ends = {end.url: end.reason for row in rows for end in unpack_ends(row["keys"], row["ends"])}
-    inspection.close()
-    assert {path: ends[f"http://{HOST}{path}"] for path in PAGES} == {path: end for path, (_, end) in PAGES.items()}
+    ends = crawl.ended()
+    assert {path: ends[f"http://{HOST}{path}"][0] for path in PAGES} == {path: end for path, (_, end) in PAGES.items()}
     found = {doc.url.removeprefix(f"http://{HOST}"): doc for doc in crawl.documents()}
     assert {path: doc.attributes["text_source"] for path, doc in found.items()} == {"/state": "state", "/ld": "json-ld"}
     assert found["/state"].paragraphs == [f"{line} 1." for line in LINES]

@@ -18,6 +18,7 @@ from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.crawl.internal_errors import MOST, WINDOW_ENDS
 from spiderling.frontier.host_closing import HostClosing
+from spiderling.frontier.site_files import FileAnswer
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb, WebResponse, plain
@@ -148,7 +149,7 @@ class OpenedCrawl:
         now = crawl.clock.now()
         crawl.frontier.put_seed(SEED, now)
         crawl.frontier.resolved("a.test", ("127.84.17.1",), 600, now)
-        crawl.frontier.robots_answered(crawl.frontier.take(now + 10), 404, b"", None, now + 10)
+        crawl.frontier.robots_answered(crawl.frontier.take(now + 10), FileAnswer(404), now + 10)
         self.url_id = crawl.frontier.take(now + 20).id
 
     async def over(self) -> None:

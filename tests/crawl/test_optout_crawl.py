@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from conftest import Crawl, document, page, serving
 
-from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb, WebResponse, html, plain, redirect
 
@@ -205,18 +204,8 @@ def crawled(tmp_path_factory):
         return crawl, server.log_entries, written.read_text().splitlines()
 
 
-def ended(crawl: Crawl) -> dict[str, tuple[str, str]]:
-    """URL -> (Reason, detail) of each URL that ended."""
-    inspection = Inspection(crawl.directory)
-    try:
-        rows = inspection.rows("SELECT keys, ends FROM ended")
-        return {end.url: (end.reason, end.detail) for row in rows for end in unpack_ends(row["keys"], row["ends"])}
-    finally:
-        inspection.close()
-
-
 def test_every_page_ends_as_its_signals_say(crawled):
-    found = ended(crawled[0])
+    found = crawled[0].ended()
     optouts = {doc.url: doc.attributes.get("optout", "") for doc in crawled[0].documents()}
     got = {url: (reason, optouts[url] if reason == "kept" else detail) for url, (reason, detail) in found.items()}
     expected = {

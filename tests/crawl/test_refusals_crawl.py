@@ -6,7 +6,6 @@ import pytest
 from conftest import Crawl, page, serving
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
-from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.inspection import Inspection
 from spiderling.reporting.material import material_of
 from spiderling.reporting.report import report
@@ -14,16 +13,6 @@ from webs.challenges import CHALLENGES
 from webs.web import FixedWeb, WebResponse
 
 SITE_FILES = ("/robots.txt", "/.well-known/tdmrep.json", "/ai.txt")
-
-
-def ended(crawl: Crawl) -> dict[str, tuple[str, str]]:
-    """URL -> (Reason, detail) of each URL that ended."""
-    inspection = Inspection(crawl.directory)
-    try:
-        rows = inspection.rows("SELECT keys, ends FROM ended")
-        return {end.url: (end.reason, end.detail) for row in rows for end in unpack_ends(row["keys"], row["ends"])}
-    finally:
-        inspection.close()
 
 
 def with_cookie(answer: WebResponse) -> WebResponse:
@@ -88,7 +77,7 @@ def crawled(tmp_path_factory):
 
 
 def test_each_answer_ends_as_what_it_is(crawled) -> None:
-    found = ended(crawled[0])
+    found = crawled[0].ended()
     assert {url: found.get(url) for url in ENDS} == ENDS
     for name, _ in MAKERS:
         reason, maker = found[f"http://{name}.test/a"]

@@ -22,7 +22,7 @@ FOUND_AGAIN = {
     "scheduling.names._MAX_NAMES": 6,
     "storage.host_table.MAX_RECENT_NAMES": 5,
     "robots_records.MAX_RECORDS": 6,
-    "robots.MAX_PARSED": 4,
+    "known_files.MAX_PARSED": 4,
 }
 """What is forgotten has to be asked for, looked up, read or parsed once more."""
 LOST = {"ranking.worth._SECTIONS": 5, "ranking.host_languages._MOST_HOSTS": 5}
@@ -46,7 +46,7 @@ def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]
     with monkeypatch.context() as patched:
         patched.setattr(NameIndex, "find", counted("storage.host_table.MAX_RECENT_NAMES", NameIndex.find))
         patched.setattr(MemoryStore, "robots", counted("robots_records.MAX_RECORDS", MemoryStore.robots))
-        patched.setattr("spiderling.frontier.reading.parsed", counted("robots.MAX_PARSED", parsed))
+        patched.setattr("spiderling.frontier.reading.parsed", counted("known_files.MAX_PARSED", parsed))
         crawl = VirtualCrawl(web, yield_profile="off", strategy="spiderling:thrift=0", active_hosts=8)
         crawl.run(urls[0], until=crawl.now)
         while not crawl.frontier.is_finished:

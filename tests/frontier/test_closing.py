@@ -9,6 +9,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch
 from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.site_files import FileAnswer
 
 SITE = {f"http://a.cz/{number}": page() for number in range(10)}
 
@@ -83,7 +84,7 @@ def first_fetch(crawl: VirtualCrawl, now: float) -> Fetch:
     crawl.frontier.resolved("a.cz", ("10.0.0.1",), 900.0, now)
     robots_txt = crawl.frontier.take(now)
     assert robots_txt is not None
-    crawl.frontier.robots_answered(robots_txt, 404, b"", None, now)
+    crawl.frontier.robots_answered(robots_txt, FileAnswer(404), now)
     fetch = crawl.frontier.take(now + 5)
     assert fetch is not None
     return fetch
@@ -131,7 +132,7 @@ def test_robots_answer_that_comes_twice_is_harmless() -> None:
     fetch = frontier.take(0.0)
     assert fetch is not None
     for _ in range(2):
-        frontier.robots_answered(fetch, 404, b"", None, 1.0)
+        frontier.robots_answered(fetch, FileAnswer(404), 1.0)
     frontier.give_back(fetch, 1.0)
     assert fetch.host.in_transit == 0
     first = frontier.take(5.0)

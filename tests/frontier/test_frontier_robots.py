@@ -16,7 +16,7 @@ from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.robots import Robots, RobotsVerdict
 from spiderling.frontier.robots_records import RobotsRecord, RobotsStatus
-from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
+from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, RobotsTxt, Rules, SiteFile, parsed
 
 FORBID_ALL = robots("User-agent: *\nDisallow: /\n")
 BROKEN = Answer(status=503)
@@ -41,7 +41,7 @@ ALONE = Options(optouts="tdm-file=ignore,ai-txt=ignore")
 )
 def test_status_decides(status: int, verdict: RobotsVerdict) -> None:
     rules = Robots(ALONE)
-    rules.note_answer("http://a.cz", status, b"User-agent: *\nDisallow: /", 0.0)
+    rules.note_answer("http://a.cz", FileAnswer(status, b"User-agent: *\nDisallow: /"), 0.0)
     assert rules.judge("http://a.cz", "http://a.cz/x", 1.0) is verdict
     assert rules.judge("http://b.cz", "http://b.cz/x", 1.0) is RobotsVerdict.MISSING
 
@@ -64,7 +64,7 @@ def test_status_decides(status: int, verdict: RobotsVerdict) -> None:
 )
 def test_rules(body: bytes, allowed: bool) -> None:
     rules = Robots(ALONE)
-    rules.note_answer("http://a.cz", 200, body, 0.0)
+    rules.note_answer("http://a.cz", FileAnswer(200, body), 0.0)
     verdict = rules.judge("http://a.cz", "http://a.cz/p/x.html", 1.0)
     assert verdict is (RobotsVerdict.ALLOWED if allowed else RobotsVerdict.FORBIDDEN)
 
@@ -85,7 +85,7 @@ def test_rules(body: bytes, allowed: bool) -> None:
 )
 def test_crawl_delay(line: str, delay_s: float) -> None:
     rules = Robots(ALONE)
-    rules.note_answer("http://a.cz", 200, f"User-agent: *\n{line}\n".encode(), 0.0)
+    rules.note_answer("http://a.cz", FileAnswer(200, f"User-agent: *\n{line}\n".encode()), 0.0)
     assert rules.crawl_delay("http://a.cz") == delay_s
     assert rules.crawl_delay("http://unknown.cz") == 0.0
 
@@ -98,7 +98,7 @@ _LINES = st.sampled_from(
 @given(st.lists(st.tuples(_LINES, st.binary(max_size=30))), st.text(max_size=20))
 def test_no_file_and_no_path_raises(lines: list[tuple[bytes, bytes]], path: str) -> None:
     rules = Robots(ALONE)
-    rules.note_answer("http://a.cz", 200, b"\n".join(key + value for key, value in lines), 0.0)
+    rules.note_answer("http://a.cz", FileAnswer(200, b"\n".join(key + value for key, value in lines)), 0.0)
     assert rules.judge("http://a.cz", f"http://a.cz/{path}", 1.0) in (RobotsVerdict.ALLOWED, RobotsVerdict.FORBIDDEN)
     assert 0 <= rules.crawl_delay("http://a.cz") < float("inf")
 
@@ -114,7 +114,7 @@ def test_rules_that_were_parsed_ahead_count_for_that_file_and_once() -> None:
     ):
         rules.parsed_ahead(file, ahead, other)
         for origin in ("http://a.cz", "http://b.cz"):
-            rules.note_answer(origin, 200, answer, 0.0)
+            rules.note_answer(origin, FileAnswer(200, answer), 0.0)
             verdicts.append(rules.judge(origin, url.replace("http://a.cz", origin), 1.0) is RobotsVerdict.ALLOWED)
     assert verdicts == [True, False, False, False, False, False]
 
@@ -148,7 +148,7 @@ def test_no_call_of_take_goes_through_a_whole_long_queue() -> None:
     frontier.resolved("a.cz", ("10.0.0.1",), 900.0, 0.0)
     fetch = frontier.take(0.0)
     assert fetch is not None
-    frontier.robots_answered(fetch, 200, FORBID_ALL.body, None, 0.1)
+    frontier.robots_answered(fetch, FileAnswer(200, FORBID_ALL.body), 0.1)
     waiting = []
     while (due := frontier.next_due()) is not None:
         assert frontier.take(due) is None
@@ -322,12 +322,12 @@ def test_store_is_asked_only_for_what_it_can_have(monkeypatch: pytest.MonkeyPatc
     rules = Robots(ALONE, lambda key: asked.append(key))
     for number in range(3):
         assert rules.missing(f"http://h{number}.cz", 0.0) is not None
-        rules.note_answer(f"http://h{number}.cz", 404, b"", 0.0)
+        rules.note_answer(f"http://h{number}.cz", FileAnswer(404, b""), 0.0)
     assert asked == []
-    rules.records.changed.clear()
-    rules.records.forget_stored()
+    rules.files.records.changed.clear()
+    rules.files.records.forget_stored()
     for _ in range(2):
-        assert rules.records.find("http://h0.cz") is None
+        assert rules.files.records.find("http://h0.cz") is None
     assert asked == ["http://h0.cz"], "which it may have now, and is asked for once"
 
 
@@ -339,7 +339,7 @@ def wide(number: int) -> bytes:
 
 def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A parser takes twenty times the size of its file: 4,096 files of 500 kB would take 40 GB."""
-    monkeypatch.setattr("spiderling.frontier.robots.MAX_PARSED_BYTES", 200_000)
+    monkeypatch.setattr("spiderling.frontier.known_files.MAX_PARSED_BYTES", 200_000)
     held = WeakSet[Rules]()
 
     def noted(file: SiteFile, body: bytes, options: Options) -> Rules:
@@ -349,7 +349,7 @@ def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("spiderling.frontier.reading.parsed", noted)
     rules = Robots(ALONE)
     for number in range(40):
-        rules.note_answer(f"http://h{number}.cz", 200, wide(number), 0.0)
+        rules.note_answer(f"http://h{number}.cz", FileAnswer(200, wide(number)), 0.0)
         assert (len(held) - 1) * len(wide(number)) <= 200_000, "and the one that was just read"
     assert len(held) > 2
     for number in (*range(40), 0):
@@ -364,13 +364,13 @@ def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.
     store: dict[str, RobotsRecord] = {}
     rules = Robots(ALONE, store.get)
     for number in range(40):
-        rules.note_answer(f"http://h{number}.cz", 200, wide(number), 0.0)
-        store |= {origin: rules.records.in_memory[origin] for origin in rules.records.changed}
-        rules.records.forget_stored()
-        assert f"http://h{number}.cz" in rules.records.in_memory, "nobody else may have it yet"
-        rules.records.changed.clear()
-        rules.records.forget_stored()
-        assert sum(len(record.body) for record in rules.records.in_memory.values()) <= 100_000
+        rules.note_answer(f"http://h{number}.cz", FileAnswer(200, wide(number)), 0.0)
+        store |= {origin: rules.files.records.in_memory[origin] for origin in rules.files.records.changed}
+        rules.files.records.forget_stored()
+        assert f"http://h{number}.cz" in rules.files.records.in_memory, "nobody else may have it yet"
+        rules.files.records.changed.clear()
+        rules.files.records.forget_stored()
+        assert sum(len(record.body) for record in rules.files.records.in_memory.values()) <= 100_000
     assert rules.judge("http://h0.cz", "http://h0.cz/x", 1.0) is RobotsVerdict.FORBIDDEN, "it comes from the store"
 
 
@@ -383,7 +383,7 @@ def test_a_stored_file_on_which_a_parser_of_ours_fails_is_reported_and_says_noth
     )
     failed: list[str] = []
     rules = Robots(ALONE, lambda key: stored, lambda error, url: failed.append(url))
-    rules.records.look_in_store()
+    rules.files.records.look_in_store()
 
     def fail(*values: object) -> Rules:
         raise RuntimeError

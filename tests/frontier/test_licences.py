@@ -163,22 +163,31 @@ def test_host_of_a_licence_that_is_closed_meanwhile_keeps_nobody_waiting() -> No
 def test_licence_that_a_page_names_comes_before_further_pages() -> None:
     web = site("a.cz") | {"http://b.cz/l.xml": licence(url="/1")}
     crawl = VirtualCrawl(web).run("http://a.cz/0")
-    assert crawl.frontier.page_licence("http://a.cz/0", "http://b.cz/l.xml", crawl.now) is None
+    assert crawl.frontier.robots.licences.of_page("http://a.cz/0", ["http://b.cz/l.xml"], crawl.now) is None
     crawl.run("http://a.cz/2")
     order = [start.url for start in crawl.starts]
     assert order.index("http://b.cz/l.xml") < order.index("http://a.cz/2")
-    said = crawl.frontier.page_licence("http://a.cz/1", "http://b.cz/l.xml", crawl.now)
+    said = crawl.frontier.robots.licences.of_page("http://a.cz/1", ["http://b.cz/l.xml"], crawl.now)
     assert said is not None and [str(statement) for statement in said] == ["rsl:prohibited", "rsl:free"]
-    assert crawl.frontier.page_licence("http://a.cz/1", "", crawl.now), "no address: unknown terms"
+    assert crawl.frontier.robots.licences.of_page("http://a.cz/1", [""], crawl.now), "no address: unknown terms"
 
 
 def test_licence_that_grows_stale_while_its_page_is_fetched_sends_nobody_round_in_circles() -> None:
     crawl = VirtualCrawl(site("a.cz") | {"http://b.cz/l.xml": licence("")}, robots_max_age_s=60.0).run("http://a.cz/0")
-    asked = ("http://a.cz/0", "http://b.cz/l.xml")
-    assert crawl.frontier.page_licence(*asked, crawl.now) is None
+    asked = ("http://a.cz/0", ["http://b.cz/l.xml"])
+    assert crawl.frontier.robots.licences.of_page(*asked, crawl.now) is None
     crawl.run("http://a.cz/1")
-    assert crawl.frontier.page_licence(*asked, crawl.now + 600) is not None
-    assert crawl.frontier.page_licence(*asked, crawl.now + 2 * 3600) is None
+    assert crawl.frontier.robots.licences.of_page(*asked, crawl.now + 600) is not None
+    assert crawl.frontier.robots.licences.of_page(*asked, crawl.now + 2 * 3600) is None
+
+
+def test_page_that_names_another_licence_each_time_is_fetched_twice_at_most() -> None:
+    crawl = VirtualCrawl(site("a.cz")).run("http://a.cz/0")
+    said = [
+        crawl.frontier.robots.licences.of_page("http://a.cz/0", [f"http://b.cz/{n}.xml"], crawl.now) for n in range(2)
+    ]
+    assert said[0] is None
+    assert [str(statement) for statement in said[1] or ()] == ["rsl:unknown=http://b.cz/1.xml"]
 
 
 @settings(max_examples=40)

@@ -8,6 +8,7 @@ import pytest
 from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, fold, page, robots, to
 
 from spiderling.base.reasons import Reason
+from spiderling.frontier.site_files import FileAnswer
 
 HOUR_S = 3600.0
 
@@ -163,7 +164,7 @@ def test_who_has_waited_longest_goes_first() -> None:
         if name == "old.cz":
             robots_txt = frontier.take(now)
             assert robots_txt is not None
-            frontier.robots_answered(robots_txt, 404, b"", None, now)
+            frontier.robots_answered(robots_txt, FileAnswer(404), now)
     fetch = frontier.take(100.0)
     assert fetch is not None
     assert fetch.host.name == "old.cz"

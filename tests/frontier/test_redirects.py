@@ -11,6 +11,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier.discovery.robots_requests import MAX_REDIRECTS
 from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.site_files import FileAnswer
 
 CHAIN = [f"http://a.cz/{number}" for number in range(8)]
 
@@ -100,7 +101,7 @@ def test_redirect_of_a_subclass_request_takes_its_payload_along() -> None:
     frontier.resolved("a.cz", ("10.0.0.1",), 900.0, 0.0)
     robots_txt = frontier.take(0.0)
     assert robots_txt is not None
-    frontier.robots_answered(robots_txt, 404, b"", None, 0.0)
+    frontier.robots_answered(robots_txt, FileAnswer(404), 0.0)
     first = frontier.take(5.0)
     assert first is not None
     assert first.url == "http://a.cz/in", "seeds come first"

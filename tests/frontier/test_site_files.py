@@ -16,7 +16,7 @@ from spiderling.base.path_patterns import PathPattern
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier.robots import Robots, RobotsVerdict
-from spiderling.frontier.site_files import AiTxt, RobotsTxt, SiteFile, TdmRep, parsed
+from spiderling.frontier.site_files import AiTxt, FileAnswer, RobotsTxt, SiteFile, TdmRep, parsed
 from spiderling.frontier.storage.sqlite import ConsentRow
 
 OPTIONS = Options()
@@ -261,10 +261,10 @@ def test_no_file_raises(file, body, path):
     """Neither a parser, nor what the frontier asks of it, nor the state that has to hold what it says."""
     robots_of, url = Robots(OPTIONS), to_url(path)
     for other in SiteFile:
-        robots_of.note_answer("http://a.cz", 200 if other is file else 404, body, 0.0, other)
+        robots_of.note_answer("http://a.cz", FileAnswer(200 if other is file else 404, body), 0.0, other)
     assert robots_of.judge("http://a.cz", url, 1.0) is not RobotsVerdict.MISSING
     assert robots_of.crawl_delay("http://a.cz") >= 0
-    assert all(" ".join(map(str, row)).encode() for row in robots_of.ledger)
+    assert all(" ".join(map(str, row)).encode() for row in robots_of.files.ledger)
     for statement in parsed(file, body, OPTIONS).statements(f"http://a.cz/{path}", f"/{path}"):
         assert len(str(statement).split()) == 1
 
@@ -359,10 +359,12 @@ def test_all_answers_are_in_the_ledger_and_the_store():
 
 def test_ledger_says_what_holds_for_the_front_page():
     robots_of = Robots(OPTIONS)
-    robots_of.note_answer("http://a.cz", 200, b"User-agent: *\nDisallow: /\nContent-Signal: ai-train=no", 7.0)
-    robots_of.note_answer("http://b.cz", 404, b"", 8.0)
+    robots_of.note_answer(
+        "http://a.cz", FileAnswer(200, b"User-agent: *\nDisallow: /\nContent-Signal: ai-train=no"), 7.0
+    )
+    robots_of.note_answer("http://b.cz", FileAnswer(404), 8.0)
     robots_of.note_failure("http://c.cz", 9.0, SiteFile.ROBOTS)
-    assert [row._replace(digest=row.digest[:4]) for row in robots_of.ledger] == [
+    assert [row._replace(digest=row.digest[:4]) for row in robots_of.files.ledger] == [
         ConsentRow("http://a.cz", "/robots.txt", "200", "4773", 7.0, 7.0, "disallow content-signal:ai-train=no"),
         ConsentRow("http://b.cz", "/robots.txt", "404", "", 8.0, 8.0, ""),
         ConsentRow("http://c.cz", "/robots.txt", "no answer", "", 9.0, 9.0, ""),

@@ -17,6 +17,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import ConsentRow
 
@@ -260,7 +261,9 @@ class VirtualCrawl:
         if fetch.robots is not None:
             self._robots_known[fetch.robots.origin] = self.now
             wait_s = answer.retry_after_s or 0.0
-            self.frontier.robots_answered(fetch, answer.status, answer.body, answer.location, self.now, wait_s)
+            self.frontier.robots_answered(
+                fetch, FileAnswer(answer.status, answer.body, answer.location, wait_s), self.now
+            )
             return
         outcome = Outcome(
             url_id=fetch.id,

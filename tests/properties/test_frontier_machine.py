@@ -16,6 +16,7 @@ from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.urls import canonicalize, url_key
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl
+from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import Changes
 
@@ -113,7 +114,7 @@ class FrontierMachine(RuleBasedStateMachine):
             self.take()
         for fetch in [fetch for fetch in self.fetches if fetch.robots is not None][: times - 1]:
             self.fetches.remove(fetch)
-            self.frontier.robots_answered(fetch, 404, b"", None, self.now)
+            self.frontier.robots_answered(fetch, FileAnswer(404), self.now)
 
     @precondition(lambda self: self.fetches)
     @rule(data=st.data())
@@ -142,7 +143,7 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule(data=st.data(), status=st.sampled_from([200, 200, 404, 404, 500, 0]), body=ROBOTS, location=st.none() | URLS)
     def robots_answer(self, data: st.DataObject, status: int, body: bytes, location: str | None) -> None:
         if (fetch := self.pick(data, robots=True)) is not None:
-            self.frontier.robots_answered(fetch, status, body, location, self.now)
+            self.frontier.robots_answered(fetch, FileAnswer(status, body, location), self.now)
 
     @rule(data=st.data(), reason=ENDS, kept=st.sampled_from([0, 90]), links=st.lists(ANY_URLS, max_size=6))
     def page(self, data: st.DataObject, reason: Reason, kept: int, links: list[str]) -> None:
@@ -273,7 +274,7 @@ class FrontierMachine(RuleBasedStateMachine):
             self.take()
             for fetch in self.fetches:
                 if fetch.robots is not None:
-                    self.frontier.robots_answered(fetch, 404, b"", None, self.now)
+                    self.frontier.robots_answered(fetch, FileAnswer(404), self.now)
                 else:
                     self.frontier.report(Outcome(fetch.id, fetch.url, Reason.KEPT, 200), self.now)
             self.fetches = []

@@ -11,6 +11,7 @@ from spiderling.base.urls import CanonicalUrl, canonicalize, url_key
 from spiderling.frontier.discovery.core import Core, Fetch
 from spiderling.frontier.hosts.host import CLOSED_STATES, QueuedUrl
 from spiderling.frontier.hosts.ranks import SEED_RANK
+from spiderling.frontier.site_files import FileAnswer
 
 
 class ArchivePages:
@@ -34,7 +35,7 @@ class ArchivePages:
         """Note a robots.txt of the archive: it counts for the pages after it, however old it gets."""
         target = canonicalize(url)
         if target is not None:
-            self._robots.note_answer(target.origin, status, body, now)
+            self._robots.note_answer(target.origin, FileAnswer(status, body), now)
 
     def begin(self, url: str, distance: int = 0) -> Fetch | Reason:
         """Begin work on a page at *url*; returns its Fetch, or why it is left out: the first page at a URL counts.

@@ -8,7 +8,7 @@ from spiderling.base.urls import CanonicalUrl, canonicalize, origins_of
 from spiderling.frontier.discovery.core import Core
 from spiderling.frontier.discovery.sitemaps import Sitemaps
 from spiderling.frontier.hosts.host import Host, HostState, RobotsRequest
-from spiderling.frontier.site_files import SiteFile
+from spiderling.frontier.site_files import FileAnswer, SiteFile
 
 MAX_REDIRECTS = 5
 """Redirects in a row that are followed, from a page or a robots.txt (RFC 9309, 2.3.1.2, wants five at least)."""
@@ -63,26 +63,17 @@ class RobotsRequests:
             self._schedule.place(owner, now)
         return False
 
-    def take_answer(
-        self,
-        request: RobotsRequest,
-        status: int,
-        body: bytes,
-        location: str | None,
-        now: float,
-        retry_after_s: float = 0.0,
-        challenge: str = "",
-    ) -> tuple[Host, HostState] | None:
-        """Note an answer (status 0: none) or follow its redirect; returns a host to be closed, and with which state."""
-        target = canonicalize(location) if location else None
+    def take_answer(self, request: RobotsRequest, answer: FileAnswer, now: float) -> tuple[Host, HostState] | None:
+        """Note an answer or follow its redirect; returns a host to be closed, and with which state."""
+        target = canonicalize(answer.location) if answer.location else None
         if target and request.redirects < MAX_REDIRECTS and self._url_states.scope.allows_port(target.port):
             self._follow(request, target, now)
             return None
-        return self._settle(request, status, body, now, retry_after_s, challenge)
+        return self._settle(request, answer, now)
 
     def fail(self, request: RobotsRequest, now: float) -> None:
         """*request* cannot be made: note that no answer came."""
-        self._settle(request, 0, b"", now)
+        self._settle(request, FileAnswer(), now)
 
     def drop(self, host: Host) -> None:
         """Drop the requests of *host*, which was closed; hosts that redirected to it ask again when they are due."""
@@ -102,17 +93,9 @@ class RobotsRequests:
         host.robots_requests.append(replace(request, url=target.url, name=target.name, redirects=request.redirects + 1))
         self._schedule.place(host, now)
 
-    def _settle(
-        self,
-        request: RobotsRequest,
-        status: int,
-        body: bytes,
-        now: float,
-        retry_after_s: float = 0.0,
-        challenge: str = "",
-    ) -> tuple[Host, HostState] | None:
-        if status:
-            self._robots.note_answer(request.origin, status, body, now, request.file, retry_after_s, challenge)
+    def _settle(self, request: RobotsRequest, answer: FileAnswer, now: float) -> tuple[Host, HostState] | None:
+        if answer.status:
+            self._robots.note_answer(request.origin, answer, now, request.file)
         else:  # apart, since the answer may be what a former run stopped at
             self._robots.note_failure(request.origin, now, request.file)
         for waiting in self._wanting.pop(request.origin, ()):

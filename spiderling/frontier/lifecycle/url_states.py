@@ -99,13 +99,13 @@ class UrlStates:
             hosts=hosts,
             host_updates=host_updates,
             seen=self.seen.drain(),
-            robots=robots.records.drain(),
-            consent=robots.ledger,
+            robots=robots.files.records.drain(),
+            consent=robots.files.ledger,
             counts=self.ledger.counts() | {GENERATION: self.queues.generation},
             events=self._events,
         )
         self._events = []
-        robots.ledger = []
+        robots.files.ledger = []
         return changes
 
     def wait(self, host_id: int, rank: int, line: bytes, is_request: bool) -> Reason | None:

@@ -16,12 +16,24 @@ from spiderling.frontier.robots_records import Recent, RobotsRecord, RobotsRecor
 from spiderling.frontier.site_files import Rules, SiteFile
 from spiderling.frontier.storage.protocol import ConsentRow
 
-MAX_PARSED = 4096
-"""Parsed files in the cache (chosen)."""
+MAX_PARSED = 8192
+"""Origins and licences whose files are in the cache, some 600 bytes each beside the parsed files (chosen)."""
 MAX_PARSED_BYTES = 8_000_000
 """Bytes of these files as fetched (chosen).  Parsed, a file of one rule a line takes 12 to 20 times that (measured)."""
 EMPTY = zlib.compress(b"")
 """The body of a record of a file without rules."""
+
+
+class _Parsed:
+    """What is parsed of one origin, or of one licence."""
+
+    __slots__ = ("files", "since", "until")
+
+    def __init__(self) -> None:
+        self.files: dict[SiteFile, tuple[Rules | None, int]] = {}
+        """File -> its rules, None if it has none, and its bytes."""
+        self.since = self.until = 0.0
+        """The time for which all files of the origin are known to be current."""
 
 
 class KnownFiles:
@@ -44,7 +56,7 @@ class KnownFiles:
 
         An error of a parser does not say which file it failed on: it is this one.
         """
-        self._parsed: Recent[Rules] = Recent(MAX_PARSED, MAX_PARSED_BYTES)
+        self._parsed: Recent[_Parsed] = Recent(MAX_PARSED, MAX_PARSED_BYTES)
 
     def find(self, origin: str, file: SiteFile) -> RobotsRecord | None:
         """What is known of *file*; for a licence *origin* is its address."""
@@ -56,19 +68,42 @@ class KnownFiles:
         longest_s = self._options.max_snooze_s if is_pause else self._options.robots_max_age_s
         return now < record.expires <= now + longest_s
 
+    def are_current(self, origin: str, now: float) -> bool:
+        """Whether `note_current` said so of all files of *origin*, and none has changed since."""
+        parsed = self._parsed.get(origin)
+        return parsed is not None and parsed.since <= now < parsed.until
+
+    def note_current(self, origin: str, since: float, until: float) -> None:
+        """All files of *origin* were looked at: they are current from *since* until *until*."""
+        parsed = self._parsed.get(origin) or _Parsed()
+        parsed.since = since
+        parsed.until = until
+        self._keep(origin, parsed)
+
+    def outdate(self, origin: str) -> None:
+        """A file of *origin* may have to be fetched: take nothing for current."""
+        if (parsed := self._parsed.get(origin)) is not None:
+            parsed.until = 0.0
+
     def rules(self, origin: str, file: SiteFile) -> Rules | None:
         """The parsed file; None when there are no rules."""
-        key = _key(origin, file)
         self.asked = (origin, file)
-        record = self.records.find(key)
+        parsed = self._parsed.get(origin)
+        if parsed is None or file not in parsed.files:
+            parsed = parsed or _Parsed()
+            parsed.files[file] = self._read(origin, file)
+            self._keep(origin, parsed)
+        return parsed.files[file][0]
+
+    def _read(self, origin: str, file: SiteFile) -> tuple[Rules | None, int]:
+        record = self.find(origin, file)
         if record is None or record.body in (b"", EMPTY):
-            return None
-        rules = self._parsed.get(key)
-        if rules is None:
-            body = zlib.decompress(record.body)
-            rules = self.reader.parse(file, body)
-            self._parsed.put(key, rules, len(body))
-        return rules
+            return None, 0
+        body = zlib.decompress(record.body)
+        return self.reader.parse(file, body), len(body)
+
+    def _keep(self, origin: str, parsed: _Parsed) -> None:
+        self._parsed.put(origin, parsed, sum(size for _, size in parsed.files.values()))
 
     def note(
         self,
@@ -83,11 +118,15 @@ class KnownFiles:
         """Enter a *record* and its row of the ledger.  *read*: the answer as parsed; else *says* is what it says."""
         key = _key(origin, file)
         self.records.put(key, record)
-        self._parsed.drop(key)
         digest = ""
+        self.outdate(origin)
+        if (parsed := self._parsed.get(origin)) is not None:
+            parsed.files.pop(file, None)
         if read is not None and read.rules is not None:
             digest = hashlib.sha256(read.body).hexdigest()
-            self._parsed.put(key, read.rules, len(read.body))
+            parsed = parsed or _Parsed()
+            parsed.files[file] = (read.rules, len(read.body))
+            self._keep(origin, parsed)
             self.reader.forget_last()
         place = (origin, file.value)
         if file is SiteFile.LICENCE and (target := canonicalize_again(origin)):

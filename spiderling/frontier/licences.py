@@ -5,6 +5,7 @@ A licence file is known by its address, once for all who name it.  One that cann
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from spiderling.base.opt_outs import TRAINING, Signal, Statement
@@ -50,6 +51,11 @@ class Licences:
         self._named.pop(origin, None)
         return None
 
+    def expire_at(self, origin: str) -> float:
+        """When the first licence that the robots.txt of *origin* names has to be fetched again."""
+        records = [self._files.find(address, SiteFile.LICENCE) for address in self.of(origin)]
+        return min((record.expires for record in records if record is not None), default=math.inf)
+
     def knows(self, address: str, now: float, grace_s: float = 0.0) -> bool:
         """Whether the licence at *address*, or that it cannot be had, is known, and stale for *grace_s* at most."""
         record = self._files.find(address, SiteFile.LICENCE)
@@ -71,6 +77,7 @@ class Licences:
                 self._waiting.clear()
             self._waiting.add(page)
             self._named.setdefault(origin, set()).update(unknown)
+            self._files.outdate(origin)
             return None
         self._waiting.discard(page)
         return [said for address in licences for said in self.statements(address, page, path)]

@@ -132,11 +132,15 @@ class Robots:
         return RobotsVerdict.ALLOWED if is_free else RobotsVerdict.FORBIDDEN
 
     def _verdict(self, origin: str, url: str, now: float) -> RobotsVerdict:
-        verdict = self.by_robots_txt(origin, url, now)
-        if verdict is not RobotsVerdict.ALLOWED:
-            return verdict
-        if self.missing(origin, now) is not None:
-            return RobotsVerdict.MISSING
+        if not self.files.are_current(origin, now):
+            verdict = self.by_robots_txt(origin, url, now)
+            if verdict is not RobotsVerdict.ALLOWED:
+                return verdict
+            if self.missing(origin, now) is not None:
+                return RobotsVerdict.MISSING
+            self.files.note_current(origin, now, self._expire_at(origin))
+        elif not self._allows(origin, url):
+            return RobotsVerdict.FORBIDDEN
         said = self._said(origin, url)
         if self._policy.binding(said) is not None:
             return RobotsVerdict.OPTED_OUT
@@ -168,6 +172,12 @@ class Robots:
             refused = RobotsRecord(RobotsStatus.NO_RULES, now, now + self._options.robots_max_age_s, body=EMPTY)
             self.files.note(origin, file, refused, "kept out by robots.txt", now)
         return self.licences.missing(origin, now) if self._sees_licences else None
+
+    def _expire_at(self, origin: str) -> float:
+        """When the first file that counts for *origin* has to be fetched again."""
+        records = [self.files.find(origin, file) for file in (SiteFile.ROBOTS, *self._others)]
+        of_files = min(record.expires for record in records if record is not None)
+        return min(of_files, self.licences.expire_at(origin)) if self._sees_licences else of_files
 
     def statements_of(self, url: str) -> list[Statement]:
         """What the files of its origin say of the use of *url*, by signals that the crawl heeds or records.
@@ -238,6 +248,7 @@ class Robots:
         if record is not None:
             record.expires = min(record.expires, now)
             self.files.records.put(origin, record)
+            self.files.outdate(origin)
 
     def ask_again(self, origin: str) -> None:
         """Let the robots.txt of *origin* be fetched anew if the last attempt failed."""

@@ -22,8 +22,8 @@ How a URL passes, and who decides:
     storage/queues.py    where it waits: the head in memory, chunks on disk, the newest in a log
     scheduling/          when its host is looked at: names, places, intervals, shares of crowded addresses
     hosts/               what is known of its host, in memory
-    robots.py            whether its site allows it; site_files.py parses the site's files, robots_records.py keeps them
-    reading.py           parses the site's files once
+    robots.py            whether its site allows it, by its files; licences.py: by the licences that it names
+    known_files.py       the files of sites, parsed by site_files.py (once: reading.py), kept by robots_records.py
     refusals.py          whether its host refuses us, and when that is tried again
     lifecycle/           every change of a URL's state, counted and kept
     host_closing.py      retires and reopens hosts, by yield and by what the user sets

@@ -13,7 +13,8 @@ from spiderling.text.html.zones import Tree
 from spiderling.text.kinds import kinds
 from spiderling.text.language.cosine import CosineGuesses
 from spiderling.text.language.function_words import badness
-from spiderling.text.language.models import MIN_CHARS, Guesses, LanguageModels
+from spiderling.text.language.guesses import MIN_CHARS, Guesses
+from spiderling.text.language.models import LanguageModels
 from spiderling.text.ngrams import words as words_of
 from spiderling.text.page import Page, Paragraph, TextOptions
 from spiderling.text.quality import quality

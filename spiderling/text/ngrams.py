@@ -30,7 +30,8 @@ _LOOK_ALIKES = np.arange(_BEHIND_LATIN, dtype=np.uint32)
 """For each Latin letter the Cyrillic one that looks alike, if there is one (Unicode, confusables.txt)."""
 _LOOK_ALIKES[list(b"aceijopsxy")] = list(map(ord, "асеіјорѕху"))
 _AE = ord("æ")
-"""The Latin letter that many Ossetian texts have for the Cyrillic one (U+04D5), which counts as the same."""
+_CYRILLIC_AE = 0x4D5
+"""The Latin letter that many Ossetian texts have for the Cyrillic one, which counts as the same."""
 _FIRST_WIDE = 0x2E80
 """First code point of ideographs, kana and syllables."""
 _WIDE_WEIGHT = 3
@@ -56,17 +57,19 @@ def words(text: str) -> list[str]:
     return _only_letters(text).tobytes().decode("utf-32-le").split()
 
 
-def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
-    """Code points of the normalised *texts*, joined; and where each text begins, and the last one ends.
+def normalised(texts: Sequence[str]) -> tuple[Hashes, Places, Hashes]:
+    """Code points of the normalised *texts*, joined; where each text begins, and the last one ends; and the code points
+    as they are written.
 
     Latin letters are left out of a text in which they are the minority: they are names, commands, quotations.
     """
     every = f" {'  '.join(texts)} "
     if _is_special(every):
-        texts = [text.lower() for text in texts]
+        texts = [text.lower() if "\u03a3" in text else text.replace("\u0130", "i\u0307") for text in texts]
         every = f" {'  '.join(texts)} "
     starts = np.cumsum([0, *(len(text) + 2 for text in texts)])
-    chars = _lower_letters().take(codepoints(every), mode="clip")
+    written = codepoints(every)
+    chars = _lower_letters().take(written, mode="clip")
     if chars.max() >= _BEHIND_LATIN:
         _blank_latin(chars, starts)
     kept = chars != _SPACE
@@ -74,7 +77,7 @@ def normalised(texts: Sequence[str]) -> tuple[Hashes, Places]:
     kept[starts[:-1]] = True  # keep the space before each text
     sizes = np.add.reduceat(kept, starts[:-1], dtype=np.intp)
     kept[starts[:-1][sizes == 1] + 1] = True  # a text without letters is two spaces
-    return chars[kept], np.concatenate(([0], np.cumsum(np.maximum(sizes, 2))))
+    return chars[kept], np.concatenate(([0], np.cumsum(np.maximum(sizes, 2)))), written[kept]
 
 
 def _blank_latin(chars: Hashes, starts: Places) -> None:
@@ -107,12 +110,18 @@ def lower_letters(chars: Hashes) -> Hashes:
     return _lower_letters().take(chars, mode="clip")
 
 
+def are_capital(chars: Hashes) -> npt.NDArray[np.bool_]:
+    """Which of the letters *chars* are capital ones."""
+    capital: npt.NDArray[np.bool_] = (lower_letters(chars) != chars) & (chars != _CYRILLIC_AE)
+    return capital
+
+
 @lru_cache(maxsize=1)
 def _lower_letters() -> Hashes:
     """For each code point its lower-case letter, or a space; a look-up takes half the time of ``str.lower``."""
     letters = ~code_points_of(re.compile(r"[\W\d_]+"))
     letters[[ord(mark) for mark in MARKS]] = True
-    lower = codepoints(_every_character().replace("\u0130", "I").lower().replace("\u04d5", "æ"))
+    lower = codepoints(_every_character().replace("\u0130", "I").lower().replace(chr(_CYRILLIC_AE), chr(_AE)))
     return np.where(letters.take(lower), lower, _SPACE)
 
 

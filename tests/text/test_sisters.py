@@ -9,15 +9,20 @@ import pytest
 
 from spiderling.languages import load
 from spiderling.text import LanguageModels
-from spiderling.text.language.sisters import SISTERS, word_keys
-from spiderling.text.ngrams import codepoints
+from spiderling.text.language.sisters import SISTERS
+from spiderling.text.language.words import TextWords, keys_of
+from spiderling.text.ngrams import normalised
 
 
 def test_a_word_has_the_same_key_wherever_it_stands():
-    starts, keys = word_keys(codepoints(" ikkje eg  ikkje meg ikke "))
-    assert starts.tolist() == [1, 7, 11, 17, 21]
-    assert keys[0] == keys[2]
-    assert len(set(keys.tolist())) == 4
+    chars, starts, written = normalised(["Ikkje eg,  ikkje", "meg", "ikke"])
+    words = TextWords(chars, starts, written).split()
+    assert words.texts.tolist() == [0, 0, 0, 1, 2]
+    assert words.lengths.tolist() == [5, 2, 5, 3, 4]
+    assert [chr(letter) for letter in words.first] == ["I", "e", "i", "m", "i"]
+    assert words.keys[0] == words.keys[2]
+    assert len(set(words.keys.tolist())) == 4
+    assert words.keys.tolist() == keys_of(["ikkje", "eg", "ikkje", "meg", "ikke"]).tolist()
 
 
 @pytest.mark.parametrize(

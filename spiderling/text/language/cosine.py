@@ -24,7 +24,7 @@ _TIE = 1.05
 
 @dataclass(frozen=True, slots=True)
 class CosineGuesses:
-    """Guesses at the languages of some texts, with the methods of `spiderling.text.language.models.Guesses`."""
+    """Guesses at the languages of some texts, with the methods of `spiderling.text.language.guesses.Guesses`."""
 
     codes: tuple[str, ...]
     vectors: Array

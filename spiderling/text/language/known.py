@@ -2,42 +2,42 @@
 
 By n-grams alone, Scots is English: relatives share most of them, but fewer of the short words, most of which are
 function words.  A text of the language has few short words that the model's list lacks.  If a text has more of them
-than expected, its known share falls in proportion.
+than expected, its known share falls in proportion.  Words with a capital letter do not count: most unlisted ones are
+names and titles, and a relative's function words are seldom capitalised.
 
 What is expected depends on the script.  A language that is alone in its script is mistaken for no other, but its words
-are often long, and each text has others.  Where most writers leave out the tone marks, words count without them, and
+are often long, and each text has others.  Chinese characters count as such a script, since only Chinese languages and
+Japanese have them.  Where most writers leave out the tone marks, words count without them, and
 few n-grams suffice.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from spiderling.text.language.sisters import Keys, word_keys
-from spiderling.text.ngrams import Array, Hashes, NgramCounts, Places, codepoints
+from spiderling.text.language.words import Keys, TextWords, keys_of
+from spiderling.text.ngrams import Array, NgramCounts, Places, are_capital
 
 NOT_MEASURED = 1.0
 """Share of unlisted words of a model whose word list tells nothing."""
 _SHORT_SHARE = 0.7
 """Share of a text that its short words make up; chosen on texts of half of the languages without a model, as are the
 constants below."""
-_ELSEWHERE = 0.88
+_ELSEWHERE = 0.8
 """Usual n-grams in texts of other sources, as a share of those in held-out text of the model's sources."""
 _ALONE = 0.57
 """The same for a language that is alone in its script."""
 _FEW_NGRAMS = 13_000
 """A model with fewer n-grams knows fewer of those in other texts, in proportion to this power of its number:"""
 _FEW_EXPONENT = 0.15
-_UNLISTED_ELSEWHERE = 1.5
+_UNLISTED_ELSEWHERE = 1.25
 """Unlisted short words in texts of other sources, in units of those in held-out text of the model's sources."""
-_NAMES = 0.2
-"""Share of short words that are names and terms, which no list holds (measured: benchmarks/results.md)."""
+_TERMS = 0.16
+"""Share of short words that are terms and names without capitals, which no list holds (benchmarks/results.md)."""
 _DOUBT = 10
 """Words as expected that are added to each text, so that a few words alone do not decide."""
 _ALONE_IN_SCRIPT = np.array(
@@ -52,6 +52,7 @@ _ALONE_IN_SCRIPT = np.array(
         (0x10A0, 0x1100),  # Georgian
         (0x1780, 0x1800),  # Khmer
         (0x3040, 0x3100),  # kana
+        (0x4E00, 0xA000),  # Chinese characters
         (0xAC00, 0xD7B0),  # Hangul
     ]
 )
@@ -61,9 +62,6 @@ _WITHOUT_TONES = frozenset({"yo"})
 """Languages whose tone marks most writers leave out."""
 _WITH_TONES = 0.15
 """Usual n-grams in text of these languages with all tone marks, in the unit of _ELSEWHERE."""
-_TONE_MARKS = dict.fromkeys(map(ord, "\u0300\u0301\u0302\u0304\u030c"))
-_TONED = 0x1F00
-"""Code point behind the letters that may have tone marks (Unicode, Latin Extended Additional)."""
 _SPACE = 32
 _Numbers = Any
 """A number, or an array of them."""
@@ -102,7 +100,7 @@ class WordList:
     """The words of a language, as far as they tell whether a text is in it."""
 
     keys: Keys
-    """Sorted `word_keys`."""
+    """Sorted."""
     max_chars: int
     """Letters of the longest short words."""
     unlisted: float
@@ -115,98 +113,57 @@ class WordList:
         if not words or unlisted >= NOT_MEASURED:
             return None
         without_tones = code in _WITHOUT_TONES
-        chars = codepoints(f" {' '.join(words)} ")
-        keys = word_keys(_toneless(chars)[0] if without_tones else chars)[1]
-        expected = min(1.0, _UNLISTED_ELSEWHERE * unlisted + _NAMES)
+        keys = keys_of(words, without_tones)
+        expected = min(1.0, _UNLISTED_ELSEWHERE * unlisted + _TERMS)
         return cls(np.unique(keys), short_chars(words), expected, without_tones)
 
 
 @dataclass(frozen=True, slots=True)
-class TextWords:
-    """The words of some texts, to be compared with word lists."""
+class KnownWords:
+    """Which words of some texts are in the word lists of languages."""
 
-    chars: Hashes
-    starts: Places
-    """As from `normalised`."""
+    words: TextWords
     list_of: Callable[[str], WordList | None]
     """The word list of a language."""
-    _split: dict[bool, tuple[Places, Places, Keys]] = field(default_factory=dict)
+    _counted: dict[str, tuple[Places, Places]] = field(default_factory=dict)
 
     @classmethod
-    def joined(cls, parts: Sequence[TextWords]) -> TextWords:
+    def joined(cls, parts: Sequence[KnownWords]) -> KnownWords:
         """The words of all texts of *parts*, of which there is at least one."""
-        ends = np.cumsum([0, *(len(part.chars) for part in parts)])
-        starts = [part.starts[:-1] + end for part, end in zip(parts, ends, strict=False)]
-        return cls(
-            np.concatenate([part.chars for part in parts]), np.concatenate([*starts, ends[-1:]]), parts[0].list_of
-        )
+        return cls(TextWords.joined([part.words for part in parts]), parts[0].list_of)
 
     def likeness(self, code: str, rows: Sequence[int] | slice) -> float:
         """How many short words the texts *rows*, taken as one, have as expected in the language *code*: 0 to 1."""
         words = self.list_of(code)
         if words is None:
             return 1.0
-        unlisted, number = self._unlisted(words, rows)
-        return float(_likeness(words.unlisted, unlisted.sum(), number.sum()))
+        unlisted, number = self._counts(code, words)
+        return float(_likeness(words.unlisted, unlisted[rows].sum(), number[rows].sum()))
 
     def likenesses(self, codes: Sequence[str], rows: Sequence[int]) -> Array:
         """The same for each of the texts *rows* and its language, which *codes* names."""
-        unlisted, number = np.zeros((2, len(rows)))
-        expected = np.ones(len(rows))
+        found = np.ones(len(rows), np.float32)
         for code, words in ((code, self.list_of(code)) for code in set(codes)):
             if words is not None:
                 places = [place for place, each in enumerate(codes) if each == code]
                 mine = [rows[place] for place in places]
-                expected[places] = words.unlisted
-                unlisted[places], number[places] = (counts[mine] for counts in self._unlisted(words, mine))
-        found: Array = _likeness(expected, unlisted, number)
+                unlisted, number = self._counts(code, words)
+                found[places] = _likeness(words.unlisted, unlisted[mine], number[mine])
         return found
 
-    def _unlisted(self, words: WordList, rows: Sequence[int] | slice) -> tuple[Places, Places]:
-        """Number of the unlisted short words, and of all short ones, in each text; 0 where it is not one of *rows*."""
-        texts, lengths, keys = self._words(words.without_tones)
-        size = len(self.starts) - 1
-        wanted = np.zeros(size, np.bool_)
-        wanted[rows] = True
-        mine = wanted[texts] & (lengths <= words.max_chars)
-        texts, keys = texts[mine], keys[mine]
-        places = np.searchsorted(words.keys, keys).clip(max=len(words.keys) - 1)
-        unlisted = texts[words.keys[places] != keys]
-        return np.bincount(unlisted, minlength=size), np.bincount(texts, minlength=size)
-
-    def _words(self, without_tones: bool) -> tuple[Places, Places, Keys]:
-        """Of each word its text, its number of letters and its key."""
-        if without_tones not in self._split:
-            chars, starts = self.chars, self.starts
-            if without_tones:
-                chars, places = _toneless(chars)
-                starts = places[starts]
-            begins, keys = word_keys(chars)
-            spaces = np.flatnonzero(chars == _SPACE)
-            lengths = spaces[np.searchsorted(spaces, begins)] - begins
-            self._split[without_tones] = np.searchsorted(starts, begins, "right") - 1, lengths, keys
-        return self._split[without_tones]
+    def _counts(self, code: str, listed: WordList) -> tuple[Places, Places]:
+        """Number of the unlisted short words in small letters, and of all of these, in each text."""
+        if code not in self._counted:
+            words = self.words.split(listed.without_tones)
+            short = (words.lengths <= listed.max_chars) & ~are_capital(words.first)
+            texts, keys = words.texts[short], words.keys[short]
+            places = np.searchsorted(listed.keys, keys).clip(max=len(listed.keys) - 1)
+            unlisted = texts[listed.keys[places] != keys]
+            size = len(self.words.starts) - 1
+            self._counted[code] = np.bincount(unlisted, minlength=size), np.bincount(texts, minlength=size)
+        return self._counted[code]
 
 
 def _likeness(expected: _Numbers, unlisted: _Numbers, number: _Numbers) -> _Numbers:
     found = (unlisted + _DOUBT * expected) / (number + _DOUBT)
     return expected / np.maximum(found, expected)
-
-
-def _toneless(chars: Hashes) -> tuple[Hashes, Places]:
-    """The code points *chars* without tone marks, and the new place of each old one, and of the end."""
-    table = _letters_without_tones()
-    letters = np.where(chars < len(table), table.take(chars, mode="clip"), chars)
-    kept = letters != 0
-    return letters[kept].astype(np.uint32), np.concatenate(([0], np.cumsum(kept)))
-
-
-@lru_cache(maxsize=1)
-def _letters_without_tones() -> Hashes:
-    """For each code point that may have tone marks the letter without them; 0 for a mark itself."""
-    found = np.arange(_TONED, dtype=np.uint32)
-    for code in range(0xC0, _TONED):
-        bare = unicodedata.normalize("NFC", unicodedata.normalize("NFD", chr(code)).translate(_TONE_MARKS))
-        if len(bare) <= 1:
-            found[code] = ord(bare) if bare else 0
-    return found

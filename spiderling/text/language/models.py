@@ -14,7 +14,7 @@ compares this with the cosine of trigrams (cosine.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -24,26 +24,21 @@ from spiderling.text.encoding.labels import codecs_of
 from spiderling.text.encoding.spelling import Spelling
 from spiderling.text.language.cosine import CosineGuesses, trigrams, vectors
 from spiderling.text.language.function_words import Profile
-from spiderling.text.language.known import NOT_MEASURED, TextWords, WordList, expected_share, is_alone_in_script
+from spiderling.text.language.guesses import MIN_CHARS, ORDER, Guesses
+from spiderling.text.language.known import NOT_MEASURED, KnownWords, WordList, expected_share, is_alone_in_script
 from spiderling.text.language.sisters import Sisters, WordCounts, sisters_among
+from spiderling.text.language.usual import TextNgrams, UsualNgrams, numbers, usual_ngrams
+from spiderling.text.language.words import TextWords
 from spiderling.text.ngrams import Array, Hashes, NgramCounts, Places, crossing, hash_rows, normalised, windows
 
-ORDER = 4
-"""Characters of the longest n-grams; chosen."""
 MAX_CHARS = 600
 """Characters of a text that are read; chosen: more do not change the answer."""
-MIN_CHARS = 40
-"""4-grams that a text with a sure language has at least; chosen."""
 _TABLE_BITS = 17
 """Binary logarithm of the number of hashes with log-probabilities; chosen, as are the constants below."""
-_KNOWN_BITS = 18
-"""Binary logarithm of the number of hashes of usual n-grams."""
 _SMOOTHING = 0.3
 """Count that every hash has at least (additive smoothing)."""
 _SCALE = 500_000
 """Sum to which the counts of each model are scaled, so that smoothing weighs the same in all."""
-_USUAL_SHARE = 0.8
-"""Share of a text's n-grams that the usual ones make up."""
 _BLOCK = 4096
 """Hashes whose logarithms are taken at once: they fit into a processor's cache."""
 _LOG_UNITS = 512
@@ -56,18 +51,6 @@ _SYLLABLES = 150
 """Letters above which a language writes syllables."""
 _IDEOGRAPHS = 500
 """Letters above which a language writes ideographs."""
-_MIN_MARGIN = 6.0
-"""Natural logarithm of the odds against the second language at which the first is sure."""
-_COUNT_BITS = 12
-"""Bits of a count of one text's n-grams, of which there are fewer than 2 * MAX_CHARS + 3."""
-_COUNTS = 64 // _COUNT_BITS
-"""Languages whose counts one 64-bit addition increases."""
-_ALL = slice(None)
-_SHIFTS = (np.arange(_COUNTS) * _COUNT_BITS).astype(np.uint64)
-_SPREAD = (
-    (np.arange(1 << _COUNTS, dtype=np.uint64)[:, None] >> np.arange(_COUNTS, dtype=np.uint64) & 1) << _SHIFTS
-).sum(1)
-"""For each set of _COUNTS languages, as bits: the number to add to increase their counts by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,75 +80,10 @@ class LanguageModel:
         letters = self.ngrams.letters
         return 2 if letters > _IDEOGRAPHS else 3 if letters > _SYLLABLES or not self.spaced else ORDER
 
-
-@dataclass(frozen=True, slots=True)
-class Guesses:
-    """Guesses at the languages of some texts, as arrays."""
-
-    codes: tuple[str, ...]
-    scores: Array
-    """Log-probability (text, language), less its mean over the languages."""
-    hits: Array
-    """Number of usual n-grams / their expected share (text, language)."""
-    sizes: Array
-    """Number of 4-grams (text)."""
-    words: TextWords
-
-    def nearest(self, rows: list[int] | slice = _ALL) -> str | None:
-        """The nearest language of the texts *rows*, taken as one; None without letters."""
-        if not self.codes or not self.sizes[rows].sum():
-            return None
-        return self.codes[int(self.scores[rows].sum(0).argmax())]
-
-    def known_share(self, code: str, rows: list[int] | slice = _ALL) -> float:
-        """Known share of the texts *rows*, taken as one, in the language *code*; at most 1."""
-        hits = self.hits[rows, self.codes.index(code)].sum()
-        return min(1.0, float(hits / max(1.0, self.sizes[rows].sum()))) * self.words.likeness(code, rows)
-
-    def sure(self) -> list[str | None]:
-        """The nearest language of each text; None when it is too short, or too near to a second language."""
-        if not self.codes:
-            return [None] * len(self.sizes)
-        best = self.scores.argmax(1)
-        enough = self.sizes >= MIN_CHARS
-        if len(self.codes) > 1:
-            second, first = np.partition(self.scores, -2, axis=1)[:, -2:].T
-            enough &= (first - second) / ORDER >= _MIN_MARGIN  # overlapping n-grams count each letter ORDER times
-        return [self.codes[i] if yes else None for i, yes in zip(best.tolist(), enough.tolist(), strict=True)]
-
-    def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
-        """The known share of each of the texts *rows* in its language, which *codes* names."""
-        columns = [self.codes.index(code) for code in codes]
-        shares = np.minimum(1, self.hits[rows, columns] / np.maximum(1, self.sizes[rows]))
-        return list((shares * self.words.likenesses(codes, rows)).tolist())
-
-    def candidates(self, min_share: float) -> tuple[str, ...]:
-        """The languages that the texts, taken as one, may be in, nearest first.
-
-        Empty for too little text, or when the known share in the nearest language is below *min_share*.
-        """
-        nearest = self.nearest()
-        if nearest is None or self.sizes.sum() < MIN_CHARS or self.known_share(nearest) < min_share:
-            return ()
-        totals = self.scores.sum(0)
-        order = np.argsort(-totals, kind="stable").tolist()
-        return tuple(self.codes[i] for i in order if totals[order[0]] - totals[i] < _MIN_MARGIN * ORDER)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Guesses]) -> Guesses:
-        """The guesses at all texts of *parts*, of which there is at least one."""
-        scores = np.concatenate([part.scores for part in parts])
-        hits = np.concatenate([part.hits for part in parts])
-        sizes = np.concatenate([part.sizes for part in parts])
-        return cls(parts[0].codes, scores, hits, sizes, TextWords.joined([part.words for part in parts]))
-
-    def leaning(self, code: str | None, weight: float) -> Guesses:
-        """These guesses with *weight*, a natural logarithm of odds, in favour of *code* in each text."""
-        if code not in self.codes:
-            return self
-        scores = self.scores.copy()
-        scores[:, self.codes.index(code)] += weight * ORDER * (self.sizes > 0)
-        return replace(self, scores=scores)
+    @property
+    def expected_share(self) -> float:
+        """Share of usual n-grams in text of the language."""
+        return expected_share(self.code, self.known, self.ngrams, self.known_size)
 
 
 @dataclass(frozen=True)
@@ -222,21 +140,15 @@ class LanguageModels:
         return centred
 
     @cached_property
-    def _usual(self) -> tuple[_Usual, ...]:
-        """The usual n-grams of each size that known shares need."""
-        sizes = sorted({model.known_size for model in self.models})
-        return tuple(_Usual.of(size, self.models) for size in sizes)
-
-    @cached_property
-    def _expected(self) -> Array:
-        """Share of usual n-grams in text of each language."""
-        shares = [expected_share(each.code, each.known, each.ngrams, each.known_size) for each in self.models]
-        return np.array(shares, np.float32)
+    def _usual(self) -> dict[str, UsualNgrams]:
+        """The usual n-grams of each language."""
+        return usual_ngrams((each.code, each.ngrams, each.known_size, each.expected_share) for each in self.models)
 
     def usual_share(self, code: str, texts: Sequence[str]) -> float:
         """Share of n-grams that are usual in the language *code* among those of the *texts*, taken as one."""
-        guesses, column = self.identify(texts), self.codes.index(code)
-        return float(self._expected[column] * guesses.hits[:, column].sum() / max(1.0, guesses.sizes.sum()))
+        guesses = self.identify(texts)
+        hits = guesses.ngrams.likeness(code) * guesses.sizes
+        return float(self._usual[code].expected * hits.sum() / max(1.0, guesses.sizes.sum()))
 
     @cached_property
     def _word_lists(self) -> dict[str, WordList | None]:
@@ -264,20 +176,18 @@ class LanguageModels:
             family_of[family.columns] = index
         return families, family_of
 
-    def _tell_sisters(self, scores: Array, chars: Hashes, starts: Places) -> None:
-        """Add to *scores* what words say where the nearest language has sisters; *chars*, *starts*: `normalised`."""
+    def _tell_sisters(self, scores: Array, words: TextWords) -> None:
+        """Add to *scores* what *words* say where the nearest language has sisters."""
         families, family_of = self._sisters
         found = family_of[scores.argmax(1)]
-        sizes = np.diff(starts)
+        sizes = np.diff(words.starts)
         for index in set(found.tolist()) - {-1}:
             family = families[index]
             rows = np.flatnonzero(found == index)
             rows = rows[family.in_doubt(scores[rows[:, None], family.columns] / ORDER, sizes[rows])]
             if len(rows):
-                mine = np.zeros(len(sizes), np.bool_)
-                mine[rows] = True
-                evidence = family.evidence(chars[np.repeat(mine, sizes)], sizes[rows])
-                scores[rows[:, None], family.columns] += ORDER * evidence
+                texts, keys = words.keys_in(rows) if family.spaced else words.characters_in(rows)
+                scores[rows[:, None], family.columns] += ORDER * family.evidence(texts, keys, len(sizes))[rows]
 
     def compare(self, texts: Sequence[str]) -> CosineGuesses:
         """Guess by the cosine of trigrams, from the first MAX_CHARS characters of each text."""
@@ -285,73 +195,19 @@ class LanguageModels:
 
     def identify(self, texts: Sequence[str]) -> Guesses:
         """Guess by naive Bayes, from the first MAX_CHARS characters of each text, all in one pass."""
-        if not self.models or not texts:
-            empty = np.zeros((len(texts), len(self.models)), np.float32)
-            nothing = TextWords(np.zeros(0, np.uint32), np.zeros(len(texts) + 1, np.intp), self._word_list)
-            return Guesses(self.codes, empty, empty, np.zeros(len(texts), np.float32), nothing)
-        chars, starts = normalised([text[:MAX_CHARS] for text in texts])
-        sizes = _sizes(starts, ORDER)
-        hits = np.zeros((len(texts), len(self.models)), np.float32)
+        scores = np.zeros((len(texts), len(self.models)), np.float32)
+        if not scores.size:
+            chars, starts, written = np.zeros(0, np.uint32), np.zeros(len(texts) + 1, np.intp), np.zeros(0, np.uint32)
+        else:
+            chars, starts, written = normalised([text[:MAX_CHARS] for text in texts])
         grams = windows(chars, ORDER)
-        for usual in self._usual:
-            hits[:, usual.columns] = usual.shares(grams[usual.size], starts) * sizes[:, None]
-        scores = _scores(grams, starts, self._logs)[:, : len(self.models)]
-        self._tell_sisters(scores, chars, starts)
-        return Guesses(self.codes, scores, hits / self._expected, sizes, TextWords(chars, starts, self._word_list))
-
-
-@dataclass(frozen=True, slots=True)
-class _Usual:
-    """The usual n-grams of one size, in the languages whose known shares use that size."""
-
-    size: int
-    columns: npt.NDArray[np.intp]
-    """Places of these languages in `LanguageModels.models`."""
-    table: npt.NDArray[np.uint8]
-    """(hash, group of _COUNTS languages): a bit for each language of the group."""
-
-    @classmethod
-    def of(cls, size: int, models: Sequence[LanguageModel]) -> _Usual:
-        """The usual n-grams of *size* in those *models* that need this size."""
-        columns = [column for column, model in enumerate(models) if model.known_size == size]
-        table = np.zeros((1 << _KNOWN_BITS, -(-len(columns) // _COUNTS)), np.uint8)
-        for index, column in enumerate(columns):
-            group, place = divmod(index, _COUNTS)
-            ngrams = models[column].ngrams
-            if size in ngrams.sizes:
-                weights = ngrams.weights()[size]
-                usual = ngrams.sizes[size][0][weights >= _least_usual(weights)]
-                table[hash_rows(usual, size) & np.uint32(len(table) - 1), group] |= np.uint8(1 << place)
-        return cls(size, np.array(columns, np.intp), table)
-
-    def shares(self, grams: Hashes, starts: Places) -> Array:
-        """Share of usual n-grams (text, language) among the hashed n-grams *grams*."""
-        number, width = self.table.shape
-        rows = self.table.view(f"V{width}")[:, 0].take(grams & np.uint32(number - 1), mode="clip")
-        bits = rows.view(np.uint8).reshape(-1, width)
-        bits[crossing(starts, self.size)] = 0
-        sums = np.add.reduceat(_SPREAD.take(bits, mode="clip"), starts[:-1], axis=0)
-        counts = sums[:, :, None] >> _SHIFTS & np.uint64((1 << _COUNT_BITS) - 1)
-        known: Array = counts.reshape(len(sums), -1)[:, : len(self.columns)].astype(np.float32)
-        known /= np.maximum(1, _sizes(starts, self.size))[:, None]
-        return known
-
-
-def _sizes(starts: Places, size: int) -> Array:
-    """Number of n-grams of *size* in each text."""
-    found: Array = np.maximum(0, np.diff(starts) - (size - 1)).astype(np.float32)
-    return found
-
-
-def _least_usual(weights: Array) -> float:
-    """The least weight of a usual n-gram: those make up _USUAL_SHARE of a text.
-
-    Rarer n-grams (names, foreign words) tell little, and a longer training text has more of them.  By counts instead of
-    weights, all n-grams in the rarer of two alphabets would be rare.
-    """
-    falling = np.sort(weights)[::-1]
-    mass = np.cumsum(falling, dtype=np.float64)
-    return float(falling[np.searchsorted(mass, _USUAL_SHARE * mass[-1])]) if len(mass) else 0.0
+        words = TextWords(chars, starts, written)
+        if scores.size:
+            scores = _scores(grams, starts, self._logs)[:, : len(self.models)]
+            self._tell_sisters(scores, words)
+        ngrams = TextNgrams(grams, starts, self._usual.__getitem__)
+        known = KnownWords(words, self._word_list)
+        return Guesses(self.codes, scores, numbers(starts, ORDER), ngrams, known)
 
 
 def _scores(grams: Mapping[int, Hashes], starts: Places, logs: npt.NDArray[np.int16]) -> Array:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from spiderling.text.ngrams import Array, Hashes, Places, codepoints
+from spiderling.text.language.words import Keys, keys_of
+from spiderling.text.ngrams import Array, Places
 
 SISTERS = (
     ("da", "nb", "nn", "sv"),
@@ -51,10 +51,6 @@ _PRIORS = {"hi": 1.5, "nl": 1.0, "id": 1.0, "sv": 1.0, "zu": 0.5, "bs": -0.5, "c
 gains what another loses."""
 _BEHIND_LATIN = "\u0370"
 """First letter that is not Latin."""
-_SPACE = 32
-_BASE = np.uint64(0x9E3779B97F4A7C15)
-_INVERSE = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
-Keys = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +80,7 @@ class Sisters:
     columns: Places
     """Their places among all languages."""
     keys: Keys
-    """The words of all, as sorted `word_keys`."""
+    """The words of all, as sorted keys; where words are not written between spaces, their characters."""
     weights: Array
     """(word, sister): log-probability less its mean; a last row of zeros stands for all other words."""
     priors: Array
@@ -102,7 +98,7 @@ class Sisters:
         listed = has.any(1)
         contrast = _CONTRAST if spaced else _CHARACTER_CONTRAST
         weights[listed] = contrast * (has - has.mean(1, keepdims=True))[listed]
-        keys = word_keys(codepoints(f" {' '.join(vocabulary)} "))[1]
+        keys = keys_of(vocabulary) if spaced else np.array(list(map(ord, vocabulary)), np.uint64)
         order = np.argsort(keys)
         rows = np.concatenate([weights[order], np.zeros((1, len(counts)), np.float32)])
         return cls(
@@ -115,14 +111,12 @@ class Sisters:
         doubt: npt.NDArray[np.bool_] = (first - second < _DOUBT + _DOUBT_OF_CHARACTER * sizes) | (not self.spaced)
         return doubt
 
-    def evidence(self, chars: Hashes, sizes: Places) -> Array:
-        """What the words of texts say (text, sister); *chars* are those of `normalised`, *sizes* of them a text."""
-        places, keys = word_keys(chars) if self.spaced else (np.arange(len(chars)), chars.astype(np.uint64))
-        texts = np.repeat(np.arange(len(sizes)), sizes)[places]
+    def evidence(self, texts: Places, keys: Keys, number: int) -> Array:
+        """What words say of *number* texts (text, sister): each word is in one of *texts* and has one of *keys*."""
         rows = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
         rows[self.keys[rows] != keys] = len(self.keys)
         said = self.weights[rows]
-        sums = np.stack([np.bincount(texts, column, len(sizes)) for column in said.T], axis=1)
+        sums = np.stack([np.bincount(texts, column, number) for column in said.T], axis=1)
         return (sums + self.priors).astype(np.float32)
 
 
@@ -140,21 +134,3 @@ def sisters_among(
                 priors = [_PRIORS.get(code, 0.0) for code in loaded]
                 found.append(Sisters.of(columns, [counts[code] for code in loaded], priors, is_spaced))
     return tuple(found)
-
-
-def word_keys(chars: Hashes) -> tuple[Places, Keys]:
-    """Where each word between spaces begins, and its 64-bit hash: a polynomial of its code points."""
-    powers, inverses = _powers(1 << len(chars).bit_length())
-    sums = np.zeros(len(chars) + 1, np.uint64)
-    np.cumsum(chars * powers[: len(chars)], out=sums[1:])
-    spaces = np.flatnonzero(chars == _SPACE)
-    long = np.diff(spaces) > 1
-    starts, ends = spaces[:-1][long] + 1, spaces[1:][long]
-    keys: Keys = (sums[ends] - sums[starts]) * inverses[starts]
-    return starts, keys
-
-
-@lru_cache(maxsize=2)
-def _powers(number: int) -> tuple[Keys, Keys]:
-    """The first powers of the polynomial's base and of its inverse."""
-    return np.cumprod(np.full(number, _BASE)), np.cumprod(np.full(number, _INVERSE))

@@ -36,9 +36,10 @@ Crimean Tatar of two alphabets.
 The nearest model is not enough: it takes a page in Limburgish for Dutch. So a document is kept only if its *known
 share* reaches `SPIDERLING_MIN_KNOWN_SHARE` (.6). That is the share of its 4-grams that are usual in the language,
 divided by the share that is expected in its texts. It falls in proportion if more of the text's short words than
-expected are not in the model's word list: Scots has the n-grams of English, but not its function words. Some languages
-count differently: those that are alone in a script, whose words are often long (Telugu, Kannada, Thai), and Yoruba,
-whose words count without tone marks. Documents of 1,000 characters in other languages that pass all the same:
+expected are not in the model's word list: Scots has the n-grams of English, but not its function words. Words with a
+capital letter, most of them names, do not count there. Some languages count differently: those that are alone in a
+script, whose words are often long (Telugu, Kannada, Thai), and Yoruba, whose words count without tone marks. Documents
+of 1,000 characters in other languages that pass all the same:
 
 | set-up | accepted % |
 |---|---|

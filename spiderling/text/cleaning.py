@@ -75,7 +75,7 @@ def _with_embedded(judged: _Judged, html: bytes, text: str, models: LanguageMode
         _drop_repeats(longer, len(parsed.blocks))
         if _good_chars(longer) >= before + LEAST_CHARS:
             return longer, both, scores
-    page.needs_script = is_shell(html, parsed.blocks)
+    page.needs_script = before < LEAST_CHARS and is_shell(html, parsed.blocks)
     return judged
 
 

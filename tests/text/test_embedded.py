@@ -14,6 +14,7 @@ from spiderling.text import Page, TextOptions, process
 from spiderling.text.embedded import embedded_text
 from spiderling.text.embedded.prose import MAX_NODES, Shown, longest_prose
 from spiderling.text.embedded.scripts import scripts_with_text, values_in
+from spiderling.text.embedded.shell import is_shell
 
 MODELS = load(("cs", "en"))
 FIRST = (
@@ -151,6 +152,11 @@ NOT_FREE = {
     "a notice": "<body><p>This article is for subscribers only. Already a member? Log in.</p>",
     "a German notice": "<body><p>Weiterlesen mit unserem Digital-Abonnement</p>",
     "a Czech notice": "<body><p>Pokračování článku je dostupné pouze pro předplatitele.</p>",
+    "minified": "<script>seo({isAccessibleForFree:!1})</script>",
+    "microdata, nested": "<body><span itemprop=isAccessibleForFree><b>False</b></span>",
+    "a question": "<body><p>Already a subscriber? Log in</p>",
+    "a notice below its heading": "<body><h2>Keep reading</h2><p>It takes a minute.<p><a href=/x>Subscribe</a></p>",
+    "a short Turkish notice": "<body><p>Bu içerik abonelere özeldir</p>",
     "a French notice": "<body><p>La suite est réservée aux abonnés.</p>",
 }  # fmt: skip
 
@@ -174,6 +180,8 @@ FREE = {
     "microdata": '<meta itemprop="isAccessibleForFree" content="true"><meta itemprop="isGift" content="false">',
     "a tier": '<meta property="article:content_tier" content="free">',
     "a newsletter": "<body><p>Subscribe to our newsletter</p>",
+    "a newsletter above a heading": "<body><p>Sign up for our weekly letter.</p><h3>More stories</h3>",
+    "a menu": "<body><ul><li><a href=/x>Log in</a><li><a href=/y>All articles</a></ul>",
 }
 
 
@@ -193,6 +201,9 @@ def test_text_that_is_free_is_taken(mark):
         "<body><div id='app'></div><script src=/a.js></script>",
         "<body><div id=__next></div><script>start()</script>",
         "<body><my-app></my-app><script src=/a.js></script>",
+        "<body><my-app>One moment…</my-app><script src=/a.js></script>",
+        "<body><div id=root><div class=a><svg><path d='M0 0'/></svg></div></div><script src=/a.js></script>",
+        "<body><div style='display: contents'><script>start()</script></div>",
         "<body><p>Prosím, zapněte si JavaScript.</p><script src=/a.js></script>",
     ],
 )
@@ -210,6 +221,9 @@ def test_a_shell_needs_a_script(html):
         shell("", f"<noscript>{HTML}</noscript>"),
         shell("", "<ul>" + "<li><a href=/x>A link to another page of this site</a>" * 30 + "</ul>"),
         "<body><ul><li><a href=/x>one</a></ul><script>count()</script>",
+        "<body><img src=/a.png><script>count()</script>",
+        f"<body><div id=root></div><p>JavaScript is not all: {FIRST}</p><p>{THIRD}</p><script>count()</script>",
+        "<body><div id=root><h1>Hello</h1></div><script>count()</script>",
     ],
 )
 def test_other_pages_do_not(html):
@@ -246,6 +260,7 @@ HOSTILE = {
     "marks": '"isAccessibleForFree":' * (MANY // 10),
     "surrogates": 'window.__INITIAL_STATE__={"a":"\\ud800 ' + "\\udfff a " * 10_000 + '"}',
     "keys": f"window.__INITIAL_STATE__={json.dumps({LONG + str(n): LONG for n in range(2)})}",
+    "mounts": "</script>" + "<div id=root>" * MANY,
 }  # fmt: skip
 HEADS = ("", " id=__NUXT_DATA__ type=application/json", LD)
 
@@ -254,7 +269,9 @@ HEADS = ("", " id=__NUXT_DATA__ type=application/json", LD)
 @pytest.mark.parametrize("head", HEADS)
 def test_hostile_json_takes_bounded_time(name, head):
     start = time.process_time()
-    embedded_text(f"<script{head}>{HOSTILE[name]}</script>".encode("utf-8", "replace"), [], 0)
+    html = f"<script{head}>{HOSTILE[name]}</script>".encode("utf-8", "replace")
+    embedded_text(html, [], 0)
+    is_shell(html, [])
     assert time.process_time() - start < 8
 
 

@@ -22,10 +22,10 @@ _NOT_FREE = re.compile(
     (?:[\[\{]\s{0,99}){0,3}                                                # a list or an object around the value
     (?:\\{0,9}["']@?\w{1,20}\\{0,9}["']\s{0,99}:\s{0,99}\\{0,9}["'][\w:/.]{0,60}\\{0,9}["']\s{0,99},\s{0,99})?
     (?:\\{0,9}["']@(?:id|value)\\{0,9}["']\s{0,99}:\s{0,99})?
-    \\{0,9}["']?\s{0,99}(?:(?:https?:)?\\{0,9}/\\{0,9}/(?:www\.)?schema\.org\\{0,9}/|schema:)?(?:false|no|0)\b""",
+    \\{0,9}["']?\s{0,99}(?:(?:https?:)?\\{0,9}/\\{0,9}/(?:www\.)?schema\.org\\{0,9}/|schema:)?(?:(?:false|no|0)\b|!1)""",
     re.VERBOSE,
 )
-_TAG = re.compile(rb"<[^<>]*isaccessibleforfree[^<>]*>[^<>]{0,40}")
+_TAG = re.compile(rb"<[^<>]*isaccessibleforfree[^<>]*>(?:<(?:b|em|span|strong)>)?[^<>]{0,40}")
 _SAYS_FALSE = re.compile(rb"\b(?:false|no|0)\b")
 _TIER = re.compile(rb"content_tier[^<>]{0,99}\b(?:locked|metered)\b|\b(?:locked|metered)\b[^<>]{0,99}content_tier")
 _NOTICE_BLOCKS = 40
@@ -34,12 +34,16 @@ _LONG_CHARS = 200
 """Characters of a block of running text; chosen."""
 _MAX_NOTICE = 500
 """Characters of a notice; chosen."""
+_BRIEF = 200
+"""Characters of a notice that need not say what it is for, and of a line of one in several lines; chosen."""
+_BELOW = 2
+"""Blocks below a heading that belong to its notice; chosen."""
 _SUBSCRIBE = re.compile(
-    r"""subscri|suscri|suscr[ií]b|abonn|abona|prenumer|předpl|predpl|subskry|assina|iscri|sottoscri|\bmember
+    r"""subscri|suscri|suscr[ií]b|abonn|abb?ona|\babo\b|prenumer|předpl|predpl|subskry|assina|iscri|sottoscri|\bmember
     |log\ ?in|sign\ ?in|sign\ ?up|regist|trial|premium|paywall|unlock|freischalt|anmeld|connecte[rz]|vásárol|előfizet
-    |tilaa|tilaus|tellimus|pretplat|naroč|συνδρομ|подпис|подпіс|передплат|абонамент|претплат|абонент|ücretli|abone
-    |berlangganan|đăng\ ký|مشترک|اشتراك|اشترك|מנוי|सदस्य|सब्सक्र|সাবস্ক্র|สมัคร|会員|登録|購読|有料|订阅|訂閱|会员|會員|付费
-    |付費|구독|회원|유료""",
+    |tilaa|tilaus|tellimus|pretplat|naroč|συνδρομ|подпис|подпіс|передплат|абона|претплат|абонент|ücretli|abone
+    |langgan|đăng\ ký|thành\ viên|مشتر[كک]|اشتراك|اشترك|מנוי|सदस्य|सब्सक्र|সাবস্ক্র|สมัคร|会員|登録|購読|有料|订阅|訂閱|会员
+    |會員|付费|付費|구독|회원|유료""",
     re.IGNORECASE | re.VERBOSE,
 )
 _READ = re.compile(
@@ -51,6 +55,14 @@ _READ = re.compile(
     |oku|haber|baca|selengkapnya|đọc|مقال|قراءة|ادامه|כתבה|קרי|पढ़|পড়|อ่าน|続き|全文|記事|阅读|閱讀|继续|기사|전문|계속""",
     re.IGNORECASE | re.VERBOSE,
 )
+_ONLY = re.compile(
+    r"""\bonly\b|already|\bnur\b|bereits|exklusiv|seulement|déjà|\bsolo\b|solamente|riservat|\bgià\b|pouze|\bjen\b|\blen\b
+    |tylko|alleen|uitsluitend|\bkun\b|\bbar[ae]\b|redan|allerede|\bvain\b|\bcsak\b|exclusiv|numai|\bdoar\b|samo|само
+    |только|лише|тільки|yalnız|sadece|özel|zaten|khusus|hanya|dành\ cho|\bchỉ\b|μόνο|فقط|केवल|בלבד|เฉพาะ|限定|专享|專享
+    |전용""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""For subscribers only; or already one?"""
 
 
 def is_reserved(html: bytes, blocks: Sequence[Block]) -> bool:
@@ -76,9 +88,21 @@ def _is_marked(lower: bytes) -> bool:
 def _ends_in_notice(blocks: Sequence[Block]) -> bool:
     """Whether a block behind the last long one asks the reader to subscribe in order to read."""
     last = max((place for place, block in enumerate(blocks) if len(block.text) >= _LONG_CHARS), default=0)
-    return any(map(_is_notice, blocks[last : last + _NOTICE_BLOCKS]))
+    behind = blocks[last : last + _NOTICE_BLOCKS]
+    return any(_is_notice(block.text) or _heads_notice(behind, place) for place, block in enumerate(behind))
 
 
-def _is_notice(block: Block) -> bool:
-    text = block.text[-_MAX_NOTICE:]
-    return bool(_SUBSCRIBE.search(text) and _READ.search(text))
+def _is_notice(text: str) -> bool:
+    end = text[-_MAX_NOTICE:]
+    if not _SUBSCRIBE.search(end):
+        return False
+    is_brief = len(text) <= _BRIEF and "©" not in text
+    return _READ.search(end) is not None or (is_brief and _ONLY.search(text) is not None)
+
+
+def _heads_notice(blocks: Sequence[Block], place: int) -> bool:
+    """Whether the block at *place* is a heading ("Continue reading") of a notice that asks to subscribe."""
+    first, *below = blocks[place : place + 1 + _BELOW]
+    if not first.heading or len(first.text) > _BRIEF or not _READ.search(first.text):
+        return False
+    return any(len(block.text) <= _BRIEF and _SUBSCRIBE.search(block.text) for block in below)

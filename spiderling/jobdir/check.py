@@ -39,7 +39,7 @@ from spiderling.frontier.storage.checksums import (
     read_written,
 )
 from spiderling.frontier.storage.protocol import HostRow
-from spiderling.frontier.storage.schema import SCHEMA, SCHEMA_VERSION
+from spiderling.frontier.storage.schema import CHECKED_SINCE, NOT_IN_5, schema_of
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.jobdir.card import changed_files
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under
@@ -68,7 +68,7 @@ def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[s
     crawl.connection.looks = True
     compared.append(
         "checksums of the state's rows, and how many there are"
-        if crawl.schema == SCHEMA_VERSION
+        if crawl.schema >= CHECKED_SINCE
         else f"not compared: checksums of the state's rows, which schema {crawl.schema} has not"
     )
     for part in (_books, _sums, _trail, _corpus, _beside, _card):
@@ -246,12 +246,13 @@ def _shown(entries: Iterable[_T], segment: Segment) -> Iterator[_T]:
 def damaged_rows(connection: sqlite3.Connection, schema: int) -> Iterator[str]:
     """A sentence for each damage to a state of *schema*; without checksums only SQLite's own check is made."""
     checks = {"structure": _structure(connection)}
-    if schema == SCHEMA_VERSION:
-        checks["schema"] = _schema(connection)
+    if schema >= CHECKED_SINCE:
+        checks["schema"] = _schema(connection, schema)
         checks["hosts"] = _table(connection, "host", _checked_hosts(connection))
         checks["chunks"] = _table(connection, "chunk", _checked_chunks(connection))
         for name, table in TABLES.items():
-            checks[name] = _table(connection, name, checked_rows(connection, table))
+            if schema > 5 or name not in NOT_IN_5:
+                checks[name] = _table(connection, name, checked_rows(connection, table))
     unread: dict[str, list[str]] = {}
     for what, sentences in checks.items():
         try:
@@ -271,10 +272,10 @@ def _structure(connection: sqlite3.Connection) -> Iterator[str]:
     yield from (f"the state's file is damaged: {row[0]}" for row in found if row[0] != "ok")
 
 
-def _schema(connection: sqlite3.Connection) -> Iterator[str]:
+def _schema(connection: sqlite3.Connection, schema: int) -> Iterator[str]:
     query = "SELECT type, name, tbl_name, sql FROM sqlite_master"
     with closing(sqlite3.connect(":memory:")) as new:
-        new.executescript(SCHEMA)
+        new.executescript(schema_of(schema))
         wanted = {row[1]: row for row in new.execute(query)}
     there = {row[1]: row for row in connection.execute(query)}
     names = sorted(str(name) for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))

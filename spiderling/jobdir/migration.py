@@ -1,9 +1,10 @@
 """Upgrades: the state of an earlier version becomes one of this version, whole or not at all.
 
-The rows are copied into a new file, in one transaction and with this version's checksums.  When that file is synced and
-its crawl was found usable, one renaming puts it in the place of the old one.  The old one stays beside it, under the
-name ``frontier.sqlite.schema-4``, with the content of its write-ahead log.  After a kill at any moment the file with
-the state's name is either the old one or the new one, and the next start goes on with that.
+The rows are copied into a new file, in one transaction: those of schema 4 get checksums, those of schema 5 keep theirs,
+so that damage is still noticed.  When that file is synced and its crawl was found usable, one renaming puts it in the
+place of the old one.  The old one stays beside it, under a name such as ``frontier.sqlite.schema-4``, with the content
+of its write-ahead log.  After a kill at any moment the file with the state's name is either the old one or the new one,
+and the next start goes on with that.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from spiderling.base.atomic_files import replacing, sync_directory, sync_file
 from spiderling.base.errors import StorageError
 from spiderling.frontier.storage.checksums import TABLES, UNFIT, CheckedTables
 from spiderling.frontier.storage.protocol import HostRow
-from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from spiderling.frontier.storage.schema import APPLICATION_ID, CHECKED_SINCE, NEW_IN_6, SCHEMA, SCHEMA_VERSION
 from spiderling.frontier.storage.state_file import as_it_is, log_of, version_of
 
-_FORMERS = (4,)
-"""Schemas that only lack the checksums of this one; older ones are refused."""
+_FORMERS = (4, 5)
+"""Schemas that can be brought to this one; older ones are refused."""
 _GROWTH = 1.25
 """Factor by which checksums make a state larger, at most."""
 
@@ -41,7 +42,14 @@ def upgraded(path: Path) -> Path | None:
     with _all_or_nothing(path, new):
         _refuse_full_disk(path)
         new.unlink(missing_ok=True)
-        _copy(path, new)
+        source = f"{path.absolute().as_uri()}?{as_it_is(path)}"
+        with (
+            closing(sqlite3.connect(source, uri=True)) as old,
+            closing(sqlite3.connect(new, isolation_level=None)) as made,
+        ):
+            made.execute("PRAGMA synchronous=OFF")  # it is synced as a whole
+            (_copy_rows if former < CHECKED_SINCE else _copy_file)(old, made)
+        sync_file(new)
     return new
 
 
@@ -86,32 +94,30 @@ def _refuse_full_disk(path: Path) -> None:
         raise OSError(f"{needed / 1e6:,.0f} MB are needed on its disk, {free / 1e6:,.0f} MB are free")
 
 
-def _copy(path: Path, new: Path) -> None:
-    """Make *new* of the rows of the state at *path*, durably."""
-    source = f"{path.absolute().as_uri()}?{as_it_is(path)}"
-    with (
-        closing(sqlite3.connect(source, uri=True)) as old,
-        closing(sqlite3.connect(new, isolation_level=None)) as made,
-    ):
-        made.executescript(
-            f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA application_id={APPLICATION_ID};"
-            f"PRAGMA user_version={SCHEMA_VERSION}; BEGIN; {SCHEMA}"
-        )
-        tables = CheckedTables(made)
-        tables.write_hosts(
-            map(HostRow._make, old.execute(f"SELECT {', '.join(HostRow._fields)} FROM host ORDER BY id"))
-        )
-        tables.insert_chunks(old.execute("SELECT id, urls, lines FROM chunk ORDER BY id"))
-        there = {row[0] for row in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        for table in (table for name, table in TABLES.items() if name in there):  # the trail and history came later
-            for row in old.execute(table.rows.replace(", checksum FROM", " FROM")):
-                if table.keys:
-                    tables.replace_row(table.name, row)
-                else:
-                    tables.append_whole_row(table, row)
-        tables.write_sums()
-        made.execute("COMMIT")
-    sync_file(new)
+def _copy_rows(old: sqlite3.Connection, made: sqlite3.Connection) -> None:
+    """Copy the rows of schema 4, with checksums."""
+    made.executescript(
+        f"PRAGMA journal_mode=OFF; PRAGMA application_id={APPLICATION_ID};"
+        f"PRAGMA user_version={SCHEMA_VERSION}; BEGIN; {SCHEMA}"
+    )
+    tables = CheckedTables(made)
+    tables.write_hosts(map(HostRow._make, old.execute(f"SELECT {', '.join(HostRow._fields)} FROM host ORDER BY id")))
+    tables.insert_chunks(old.execute("SELECT id, urls, lines FROM chunk ORDER BY id"))
+    there = {row[0] for row in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    for table in (table for name, table in TABLES.items() if name in there):  # the trail and history came later
+        for row in old.execute(table.rows.replace(", checksum FROM", " FROM")):
+            if table.keys:
+                tables.replace_row(table.name, row)
+            else:
+                tables.append_whole_row(table, row)
+    tables.write_sums()
+    made.execute("COMMIT")
+
+
+def _copy_file(old: sqlite3.Connection, made: sqlite3.Connection) -> None:
+    """Copy a file of schema 5 as it is, and add the tables that it lacks."""
+    old.backup(made)
+    made.executescript(f"PRAGMA journal_mode=DELETE; BEGIN; {NEW_IN_6} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
 
 
 def _keep(path: Path) -> Path:

@@ -22,6 +22,9 @@ from spiderling.frontier.storage.protocol import (
     ConsentRow,
     Flush,
     HostRow,
+    OutboxRow,
+    OutboxSummary,
+    PeerRow,
     RobotsRow,
     SegmentRow,
     State,
@@ -60,6 +63,8 @@ FULL = Changes(
     counts={"end/kept": 2, "waiting": 1, "": -1},
     meta={"options": "{}", "ž": ""},
     events=[(1.0, "begun")],
+    outbox=[OutboxRow(2, 1, 5.0, 3, b"abc"), OutboxRow(2, 2, 6.0, 1, b""), OutboxRow(0, 1, 6.5, 2, b"d\x00")],
+    peers=[PeerRow(0, 1, 1, 0), PeerRow(2, 2, 1, 77)],
 )
 
 
@@ -103,7 +108,8 @@ def everything(store: Store) -> object:
             list(store.host_columns())
     assert list(store.used_hosts()) == [row for row in rows if is_used(row)]
     chunks = {chunk: store.chunk(chunk) for host in range(1, 11) for chunk in store.chunk_ids(host)}
-    return plain(store.load()), rows, chunks, store.robots("http://a.cz"), store.consents()
+    messages = [store.messages(shard, after, most) for shard in range(4) for after in (0, 1) for most in (0, 9, 999)]
+    return plain(store.load()), rows, chunks, store.robots("http://a.cz"), store.consents(), messages
 
 
 def test_new_store_is_empty(store: Store) -> None:
@@ -121,7 +127,8 @@ def test_every_kind_of_row_comes_back(opened: Callable[[], Store]) -> None:
     store.commit(FULL)
     expected = State(
         tails={1 << 4: [b"@/a", b"@/b"], 2 << 4 | 3: [b"C/\xff\t"]}, seen=[7, -(2**63), 2**63 - 1], digests=[0, -1],
-        segments=FULL.segments, counts=FULL.counts, meta=FULL.meta,
+        segments=FULL.segments, counts=FULL.counts, meta=FULL.meta, peers=FULL.peers,
+        outboxes={0: OutboxSummary(1, 1, 2, 2, 6.5), 2: OutboxSummary(1, 2, 4, 3, 5.0)},
     )  # fmt: skip
     for again in (store, opened()):  # also when it is opened again without having been closed
         assert plain(again.load()) == expected
@@ -157,6 +164,23 @@ def test_rows_are_replaced_and_keys_are_added(store: Store) -> None:
     assert state.segments == [SegmentRow("cs-00001.prevert.zst", 1, 0), FULL.segments[1]]
     assert state.counts == {"end/kept": 2, "waiting": 5, "": -1}
     assert state.meta == {"options": "{}", "ž": "!"}
+
+
+def test_messages_stay_until_they_are_acknowledged(opened: Callable[[], Store]) -> None:
+    store = opened()
+    store.commit(FULL)
+    longer = FULL.outbox[1]._replace(links=9, message=b"xyz")
+    store.commit(Changes(outbox=[longer, OutboxRow(2, 3, 8.0, 1, b"e" * 50)], peers=[PeerRow(2, 3, 1, 78)]))
+    assert store.messages(2, 0, 10**6) == [FULL.outbox[0], longer, OutboxRow(2, 3, 8.0, 1, b"e" * 50)]
+    assert [row.number for row in store.messages(2, 0, 6)] == [1, 2]
+    assert [row.number for row in store.messages(2, 2, 6)] == [3], "one at least"
+    assert store.messages(2, 3, 6) == store.messages(1, 0, 6) == []
+    store.commit(Changes(acknowledged={2: 2, 1: 5}))
+    for again in (store, opened()):
+        assert [row.number for row in again.messages(2, 0, 10**6)] == [3]
+        assert again.messages(0, 0, 10**6) == [FULL.outbox[2]]
+        assert again.load().outboxes[2] == OutboxSummary(3, 1, 1, 50, 8.0)
+        assert again.load().peers == [PeerRow(0, 1, 1, 0), PeerRow(2, 3, 1, 78)]
 
 
 def test_log_is_replayed_in_order(store: Store) -> None:
@@ -236,6 +260,10 @@ def batches(draw: st.DrawFn) -> list[Changes]:
                 counts=draw(st.dictionaries(TEXT, INT64, max_size=3)),
                 meta=draw(st.dictionaries(TEXT, TEXT, max_size=3)),
                 events=draw(st.lists(st.tuples(SECONDS, TEXT), max_size=2)),
+                outbox=draw(st.lists(st.builds(OutboxRow, st.integers(0, 3), st.integers(1, 4), SECONDS, SMALL,
+                                               st.binary(max_size=9)), max_size=4)),
+                acknowledged=draw(st.dictionaries(st.integers(0, 3), st.integers(0, 4), max_size=2)),
+                peers=draw(st.lists(st.builds(PeerRow, st.integers(0, 3), SMALL, SMALL, SMALL), max_size=2)),
             )
         )  # fmt: skip
     return made
@@ -378,6 +406,8 @@ def test_damaged_file(tmp_path: Path) -> None:
         ("UPDATE seen SET keys = zeroblob(8)", lambda store: store.load()),
         ("DELETE FROM digest", lambda store: store.load()),
         ("UPDATE count SET value = 3 WHERE key = 'end/kept'", lambda store: store.load()),
+        ("UPDATE peer SET received = 78 WHERE shard = 2", lambda store: store.load()),
+        ("UPDATE outbox SET message = x'40'", lambda store: store.messages(2, 0, 1)),
     ],
 )
 def test_a_row_that_was_changed_is_not_read(

@@ -91,6 +91,8 @@ TABLES = {
         Table("robots", "ttrrib", "origin status fetched expires failures body", 1),
         Table("consent", "ttttrrt", "origin file answer digest first last says", 4),
         Table("history", "iriiiiiiiiiii", _HISTORY, 1),
+        Table("outbox", "irib", "id time links message", 1),
+        Table("peer", "iiii", "shard sent epoch received", 1),
     )
 }
 """Every table with a checksum in ``written``, by name."""

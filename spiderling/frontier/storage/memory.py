@@ -12,9 +12,14 @@ from spiderling.frontier.storage.protocol import (
     Changes,
     ConsentRow,
     HostRow,
+    OutboxRow,
+    OutboxSummary,
+    PeerRow,
     RobotsRow,
     State,
     chunks_of,
+    message_id,
+    within,
 )
 from spiderling.frontier.storage.queue_lines import replay
 
@@ -23,6 +28,12 @@ def is_used(row: HostRow) -> bool:
     """Whether ``used_hosts`` gives *row*."""
     has_past = row.pages or row.downloaded_bytes or row.exempt or row.transit is not None
     return bool(has_past or STATE_OF[row.state] in CLOSED_STATES)
+
+
+def _summary(rows: list[OutboxRow]) -> OutboxSummary:
+    sizes = [len(row.message) for row in rows]
+    links = sum(row.links for row in rows)
+    return OutboxSummary(rows[0].number, len(rows), links, sum(sizes), min(row.time for row in rows))
 
 
 class MemoryStore:
@@ -34,11 +45,19 @@ class MemoryStore:
         """Host id -> chunk id -> lines."""
         self._robots: dict[str, RobotsRow] = {}
         self._consent: dict[tuple[str, ...], ConsentRow] = {}
+        self._outbox: dict[int, OutboxRow] = {}
+        self._peers: dict[int, PeerRow] = {}
         self._state = State()
         self._closed = False
 
     def load(self) -> State:
-        return deepcopy(self._state)
+        waiting: dict[int, list[OutboxRow]] = {}
+        for _, row in sorted(self._outbox.items()):
+            waiting.setdefault(row.shard, []).append(row)
+        state = deepcopy(self._state)
+        state.peers = [self._peers[shard] for shard in sorted(self._peers)]
+        state.outboxes = {shard: _summary(rows) for shard, rows in waiting.items()}
+        return state
 
     def host(self, host_id: int) -> HostRow:
         try:
@@ -98,6 +117,18 @@ class MemoryStore:
         state.digests.extend(changes.digests)
         state.counts.update(changes.counts)
         state.meta.update(changes.meta)
+        self._commit_messages(changes)
+
+    def _commit_messages(self, changes: Changes) -> None:
+        self._outbox.update((row.id, row) for row in changes.outbox)
+        for shard, last in changes.acknowledged.items():
+            for key in range(message_id(shard, 1), message_id(shard, last) + 1):
+                self._outbox.pop(key, None)
+        self._peers.update((row.shard, row) for row in changes.peers)
+
+    def messages(self, shard: int, after: int, most_bytes: int) -> list[OutboxRow]:
+        rows = (row for _, row in sorted(self._outbox.items()) if row.shard == shard and row.number > after)
+        return within(rows, most_bytes)
 
     def consents(self) -> list[ConsentRow]:
         return sorted(self._consent.values(), key=lambda row: (row.origin, row.file, row.first, row.answer, row.digest))

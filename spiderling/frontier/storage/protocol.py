@@ -35,6 +35,20 @@ HOST_SHIFT = _SLOT_SHIFT + BAND_BITS
 """A chunk's host is ``id >> HOST_SHIFT``."""
 
 
+_SHARD_SHIFT = 48
+"""A message's shard is ``id >> _SHARD_SHIFT``; the bits below are its number."""
+
+
+def message_id(shard: int, number: int) -> int:
+    """The key of a message in the table ``outbox``."""
+    return shard << _SHARD_SHIFT | number
+
+
+def shard_and_number(message: int) -> tuple[int, int]:
+    """The shard and the number of a message with this key."""
+    return message >> _SHARD_SHIFT, message & (1 << _SHARD_SHIFT) - 1
+
+
 def slots_of_host(host_id: int) -> range:
     """The slots of a host, best band first."""
     first = host_id << BAND_BITS
@@ -140,6 +154,58 @@ class SegmentRow(NamedTuple):
     """The directory that holds it (corpus/segments.py)."""
 
 
+class OutboxRow(NamedTuple):
+    """A message to another shard (cluster/), which stays until that shard has committed what it took from it."""
+
+    shard: int
+    number: int
+    """The messages to one shard are numbered from 1 on, without gaps."""
+    time: float
+    """When it was begun."""
+    links: int
+    """Links and single URLs in it."""
+    message: bytes
+
+    @property
+    def id(self) -> int:
+        """The key of its row: the messages to one shard are neighbours."""
+        return message_id(self.shard, self.number)
+
+
+def within(rows: Iterable[OutboxRow], most_bytes: int) -> list[OutboxRow]:
+    """The first of *rows* that have *most_bytes* together, but one at least."""
+    taken: list[OutboxRow] = []
+    for row in rows:
+        most_bytes -= len(row.message)
+        if taken and most_bytes < 0:
+            break
+        taken.append(row)
+    return taken
+
+
+class OutboxSummary(NamedTuple):
+    """The messages that wait for one shard."""
+
+    first: int
+    """The lowest of their numbers."""
+    messages: int
+    links: int
+    bytes: int
+    since: float
+    """When the oldest was begun."""
+
+
+class PeerRow(NamedTuple):
+    """How far the exchange with another shard has come."""
+
+    shard: int
+    sent: int = 0
+    """Number of the newest message to it."""
+    epoch: int = 1
+    received: int = 0
+    """Number of the last message from it in that epoch, whose content was taken in."""
+
+
 class Flush(NamedTuple):
     """All tails at the moment of a batch: the store makes them chunks of *generation* and empties the log."""
 
@@ -179,6 +245,11 @@ class Changes:
     url_log: UrlLogBatch = field(default_factory=UrlLogBatch)
     history: HistoryRow | None = None
     """The crawl's totals at the moment of the batch."""
+    outbox: list[OutboxRow] = field(default_factory=list)
+    """New messages to other shards, and longer ones that replace their former ones."""
+    acknowledged: dict[int, int] = field(default_factory=dict)
+    """Shard -> number up to which it has committed the messages to it, which are deleted."""
+    peers: list[PeerRow] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -192,6 +263,9 @@ class State:
     segments: list[SegmentRow] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     meta: dict[str, str] = field(default_factory=dict)
+    peers: list[PeerRow] = field(default_factory=list)
+    outboxes: dict[int, OutboxSummary] = field(default_factory=dict)
+    """By the shard that the messages are for."""
 
 
 class Store(Protocol):
@@ -226,6 +300,9 @@ class Store(Protocol):
 
     def consents(self) -> list[ConsentRow]:
         """All answers of sites about opt-outs, ordered by origin, file and time."""
+
+    def messages(self, shard: int, after: int, most_bytes: int) -> list[OutboxRow]:
+        """The messages to *shard* from the number *after* + 1 on, as many as have *most_bytes*, but one at least."""
 
     def commit(self, changes: Changes) -> None:
         """Apply all of *changes* or nothing; raises StorageError, after which the store must not be used."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
+"""Version 5 had no tables for the messages between shards."""
+CHECKED_SINCE = 5
 """Version 4 had no checksums (checksums.py)."""
-READABLE = (4, SCHEMA_VERSION)
+READABLE = (4, 5, SCHEMA_VERSION)
 """Versions that can be read; a crawl that starts on an older one converts it first (jobdir/migration.py)."""
 APPLICATION_ID = 0x59D37
 """The application id in SQLite's header of our files; the command `file` shows it."""
@@ -53,6 +55,15 @@ CREATE TABLE history(tick INTEGER PRIMARY KEY, time REAL NOT NULL, time_s INTEGE
     kept_bytes INTEGER NOT NULL, discovered INTEGER NOT NULL, waiting INTEGER NOT NULL, hosts INTEGER NOT NULL,
     at_work INTEGER NOT NULL, retired INTEGER NOT NULL, checksum INTEGER NOT NULL);
 """
+NEW_IN_6 = """
+CREATE TABLE outbox(id INTEGER PRIMARY KEY, time REAL NOT NULL, links INTEGER NOT NULL, checksum INTEGER NOT NULL,
+    message BLOB NOT NULL);
+CREATE TABLE peer(shard INTEGER PRIMARY KEY, sent INTEGER NOT NULL, epoch INTEGER NOT NULL,
+    received INTEGER NOT NULL, checksum INTEGER NOT NULL);
+"""
+"""The messages that wait for other shards to take them, and how far the exchange with each shard has come."""
+NOT_IN_5 = ("outbox", "peer")
+"""The tables of NEW_IN_6."""
 
 VIEWS = """
 CREATE VIEW IF NOT EXISTS ends AS SELECT substr(key, 5) AS reason, value AS urls,
@@ -71,5 +82,11 @@ CREATE VIEW IF NOT EXISTS yield AS
 """
 """Views for people who read the file with sqlite3 or datasette, as ``hosts`` is; they may read while the crawl runs."""
 
-SCHEMA = f"{_TABLES}{VIEWS}"
+
+def schema_of(version: int) -> str:
+    """The SQL that creates all tables and views of a file of *version*, which is CHECKED_SINCE or later."""
+    return f"{_TABLES}{'' if version == 5 else NEW_IN_6}{VIEWS}"
+
+
+SCHEMA = schema_of(SCHEMA_VERSION)
 """Creates all tables and views of a new file."""

@@ -25,10 +25,16 @@ from spiderling.frontier.storage.protocol import (
     Changes,
     ConsentRow,
     HostRow,
+    OutboxRow,
+    OutboxSummary,
+    PeerRow,
     RobotsRow,
     SegmentRow,
     State,
     chunks_of,
+    message_id,
+    shard_and_number,
+    within,
 )
 from spiderling.frontier.storage.queue_lines import log_entry, packed, replayed, unpacked
 from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION, VIEWS
@@ -134,7 +140,15 @@ class SqliteStore:
                 segments=[SegmentRow._make(row) for row in self._whole("file")],
                 counts=dict(self._whole("count")),
                 meta=dict(self._whole("meta")),
+                peers=[PeerRow._make(row) for row in self._whole("peer")],
+                outboxes=self._outboxes(),
             )
+
+    def _outboxes(self) -> dict[int, OutboxSummary]:
+        sums = "min(id), count(*), sum(links), sum(length(message)), min(time)"
+        rows = self._reader.execute(f"SELECT {sums} FROM outbox GROUP BY id / ?", (message_id(1, 0),))
+        summaries = ((*shard_and_number(first), *rest) for first, *rest in rows)
+        return {shard: OutboxSummary(number, *rest) for shard, number, *rest in summaries}
 
     def _whole(self, table: str) -> Iterator[tuple[Any, ...]]:
         """The rows of a table, each compared with its checksum."""
@@ -206,6 +220,22 @@ class SqliteStore:
         )
         return [ConsentRow._make(row) for row in rows]
 
+    def messages(self, shard: int, after: int, most_bytes: int) -> list[OutboxRow]:
+        table = checksums.TABLES["outbox"]
+        query = "SELECT id, time, links, message, checksum FROM outbox WHERE id > ? AND id < ? ORDER BY id"
+
+        def rows() -> Iterator[OutboxRow]:
+            bounds = (message_id(shard, after), message_id(shard + 1, 0))
+            for *values, checksum in self._reader.execute(query, bounds):
+                is_whole = agrees(checksum, checksums.row_checksum, table, values)
+                self._refuse_changed(is_whole, f"message {values[0]}")
+                yield OutboxRow(*shard_and_number(values[0]), *values[1:])
+
+        try:
+            return within(rows(), most_bytes)
+        except sqlite3.Error as error:
+            raise StorageError(f"{self._path} could not be read: {error}.") from error
+
     def _refuse_changed(self, is_whole: bool, what: str) -> None:
         if not is_whole:
             raise StorageError(f"{self._path} is damaged: {what} is not as it was written.")
@@ -255,10 +285,14 @@ class SqliteStore:
             "file": changes.segments,
             "count": counts.items(),
             "meta": changes.meta.items(),
+            "outbox": ((row.id, *row[2:]) for row in changes.outbox),
+            "peer": changes.peers,
         }
         for name, rows in written.items():
             for row in rows:
                 tables.replace_row(name, row)
+        for shard, last in changes.acknowledged.items():
+            tables.delete_rows("outbox", "id > ? AND id <= ?", (message_id(shard, 0), message_id(shard, last)))
         if changes.history is not None:
             tables.replace_row("history", changes.history)
             for condition, values in history.thinning(changes.history):

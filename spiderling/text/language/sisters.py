@@ -41,7 +41,7 @@ _CONTRAST = 6.0
 """Nats by which a word of a contrast list tells the sisters that have it from the others; chosen as above."""
 _CHARACTER_CONTRAST = 20.0
 """The same for a character: standard Chinese has none of those in which Cantonese is written."""
-_DOUBT = 10.0
+_DOUBT = 6.0
 """Nats between the two nearest sisters, for a text without letters, from which on words are not asked; words overruled
 6 at most in the paragraphs of the Universal Declaration.  Characters are always asked."""
 _DOUBT_OF_CHARACTER = 0.1
@@ -107,17 +107,18 @@ class Sisters:
 
     def in_doubt(self, scores: Array, sizes: Places) -> npt.NDArray[np.bool_]:
         """In which texts words may change the nearest sister; *scores*: nats (text, sister), *sizes*: characters."""
-        second, first = np.partition(scores, -2, axis=1)[:, -2:].T
-        doubt: npt.NDArray[np.bool_] = (first - second < _DOUBT + _DOUBT_OF_CHARACTER * sizes) | (not self.spaced)
+        bounds = scores.max(1) - (_DOUBT + _DOUBT_OF_CHARACTER * sizes)
+        doubt: npt.NDArray[np.bool_] = ((scores > bounds[:, None]).sum(1) > 1) | (not self.spaced)
         return doubt
 
     def evidence(self, texts: Places, keys: Keys, number: int) -> Array:
         """What words say of *number* texts (text, sister): each word is in one of *texts* and has one of *keys*."""
         rows = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
         rows[self.keys[rows] != keys] = len(self.keys)
-        said = self.weights[rows]
-        sums = np.stack([np.bincount(texts, column, number) for column in said.T], axis=1)
-        return (sums + self.priors).astype(np.float32)
+        width = len(self.columns)
+        places = texts[:, None] * width + np.arange(width)
+        sums = np.bincount(places.ravel(), self.weights.take(rows, 0).ravel(), number * width)
+        return (sums.reshape(number, width) + self.priors).astype(np.float32)
 
 
 def sisters_among(

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.ngrams import code_points_of, codepoints, normalise, normalised, words
+from spiderling.text.ngrams import are_capital, code_points_of, codepoints, normalise, normalised, words
 
 ANY = st.text(st.sampled_from("aÁ ßİΣς,.0_-\u0301\u200d\U0001f600क्षअ漢\ud800\n\t") | st.characters(), max_size=12)
 
@@ -29,6 +29,20 @@ def test_texts_in_a_row_are_normalised_each_by_itself(texts):
     parts = [chars[start:end].tolist() for start, end in itertools.pairwise(starts)]
     assert parts == [codepoints(normalise(without_few_latin(text))).tolist() for text in texts]
     assert starts[-1] == len(chars)
+
+
+def test_capital_letters_of_texts_beside_each_other():
+    """A dotted I or a capital sigma in one text leaves the capitals of the others alone."""
+    chars, starts, written = normalised(["İzmir Ada ev", "The Æble ate", "ӕмӕ Ӕмӕ", "Νίκος ΟΔΟΣ"])
+    firsts = np.flatnonzero(chars[:-1] == ord(" ")) + 1
+    firsts = firsts[chars[firsts] != ord(" ")]
+    capital = are_capital(written[firsts])
+    texts = np.searchsorted(starts, firsts, "right") - 1
+    assert [capital[texts == text].tolist() for text in range(3)] == [
+        [False, True, False],
+        [True, True, False],
+        [False, True],
+    ]
 
 
 @given(ANY)

@@ -347,6 +347,13 @@ def test_ports(ports: str) -> None:
         Options.from_settings({"SPIDERLING_PORTS": ports})
 
 
+@pytest.mark.parametrize(("country", "advice"), [("UK", "write GB"), ("EN", "such as CZ"), ("Czechia", "such as CZ")])
+def test_country_that_there_is_not_would_meet_conditions_that_bind_us(country: str, advice: str) -> None:
+    with pytest.raises(BadInput, match=rf"SPIDERLING_COUNTRY is '{country}', which is no country .*{advice}\.$"):
+        read("country", country)
+    assert read("country", "gb") == "gb"
+
+
 @pytest.mark.parametrize(
     ("text", "limits"),
     [

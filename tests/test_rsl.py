@@ -119,6 +119,7 @@ def test_conditions_on_the_user(user: str) -> None:
         (prohibits("EU", "geo"), "CZ", False),
         (prohibits("US", "geo"), "CZ", True),
         (prohibits("US", "geo"), "", False),
+        (prohibits("UK", "geo"), "GB", False),
     ],
 )
 def test_conditions_on_the_country(terms: str, country: str, is_met: bool) -> None:
@@ -149,6 +150,7 @@ def test_the_longest_path_counts_and_equal_ones_together() -> None:
     [
         ("", True), ("*", True), ("/", True), ("http://a.cz/", True), ("https://A.cz:443/*", True),
         ("http://a.cz", True),
+        ("http://www.a.cz/", True),
         ("http://b.cz/", False), ("/y", False), ("x", True), ("/" + "*" * 50, True), ("http://[", False),
     ],
 )  # fmt: skip

@@ -21,6 +21,9 @@ from spiderling.base.printing import hint
 class Purpose(Enum):
     """What the corpus is built for."""
 
+    __hash__ = object.__hash__
+    """That of Enum is a function in Python, and each page asks for some twenty."""
+
     RESEARCH = "research"
     SEARCH = "search"
     AI_TRAIN = "ai-train"
@@ -44,6 +47,7 @@ class Signal(Enum):
     """One kind of statement; ``rule`` is its default, OBEY or RECORD."""
 
     rule: str
+    __hash__ = object.__hash__  # as above
 
     def __new__(cls, name: str, rule: str) -> Signal:
         member = object.__new__(cls)
@@ -134,10 +138,18 @@ def together(site: Iterable[Statement], page: Iterable[Statement]) -> list[State
     return [*(said for said in site if not (superseded and said.signal is Signal.TDM_FILE)), *page]
 
 
+def few(statements: Iterable[Statement]) -> list[Statement]:
+    """*statements*, each once, of thousands only some, those that refuse first: each document keeps them."""
+    found = list(dict.fromkeys(statements))
+    return found if len(found) <= _MAX_KEPT else sorted(found, key=lambda said: not said.refuses)[:_MAX_KEPT]
+
+
 # -- usage preferences, in robots.txt and in headers
 
 _MAX_USES = 1000
 """Preferences of a header or line that are read; chosen: more than fit into a usual header."""
+_MAX_KEPT = 50
+"""Statements of a page or file that are kept; chosen: nobody makes more than ten that mean anything."""
 _USES = {
     "ai-train": TRAINING,  # Content-Signal
     "train-ai": TRAINING,  # Content-Usage; its ``ai-use`` concerns no corpus, the names below are of earlier drafts
@@ -165,7 +177,7 @@ def usage(signal: Signal, text: str) -> list[Statement]:
         if value in ("y", "yes", "n", "no") and key.replace("-", "").isalnum() and len(key) < 30:
             refuses = _USES.get(key, NOTHING) if value.startswith("n") else NOTHING
             found[key] = Statement(signal, f"{key}={value}", refuses)
-    return list(found.values())
+    return few(found.values())
 
 
 # -- the TDM Reservation Protocol: file, header and meta say the same

@@ -13,7 +13,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from spiderling.base import media_types, paragraph_kinds
+from spiderling.base import media_types, paragraph_kinds, rsl
 from spiderling.base.errors import BadInput
 from spiderling.base.opt_outs import Policy
 from spiderling.base.page_address import parse_page
@@ -190,8 +190,10 @@ def _command(text: str) -> None:
 
 
 def _country(text: str) -> None:
-    if text and not re.fullmatch(r"[A-Za-z]{2}", text):
-        raise BadInput(f"{PREFIX}COUNTRY is {text!r}; write the two letters of ISO 3166-1, such as CZ.")
+    code = text.upper()
+    if text and code not in rsl.COUNTRIES:
+        example = f"write {rsl.ALIASES[code]}" if code in rsl.ALIASES else "write its two letters, such as CZ"
+        raise BadInput(f"{PREFIX}COUNTRY is {text!r}, which is no country of ISO 3166-1; {example}.")
 
 
 _CHECKS: dict[str, Callable[[str], object]] = {

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from lxml import etree
 
 from spiderling.base.opt_outs import ANY, TRAINING, Purpose, Signal, Statement
-from spiderling.base.path_patterns import MAX_STARS, PathPattern
+from spiderling.base.path_patterns import MAX_FILE_STARS, MAX_STARS, PathPattern, Patterns
 
 NAMESPACE = "https://rslstandard.org/rsl"
 MEDIA_TYPE = "application/rsl+xml"
@@ -33,6 +33,19 @@ _USES = {
 _KNOWN_USES = frozenset().union(*_USES.values(), {"ai-input", "ai-index"})
 _FREE = frozenset({"free", "attribution"})
 _PAYMENTS = frozenset({"purchase", "subscription", "training", "crawl", "use", "contribution"})
+_CODES = """
+AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC
+CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD
+GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH
+KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW
+MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC
+SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY
+UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
+"""
+COUNTRIES = frozenset(_CODES.split())
+"""Codes of ISO 3166-1 alpha-2."""
+ALIASES = {"UK": "GB", "EL": "GR"}
+"""What the EU and many others write for two of them."""
 _MEMBERS = "AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IT LT LU LV MT NL PL PT RO SE SI SK"
 """Of the EU, which is a token of its own."""
 _EU = frozenset(_MEMBERS.split())
@@ -41,8 +54,10 @@ rsl content license permits prohibits payment standard custom amount accepts rep
 terms
 """
 _ELEMENTS = frozenset(_NAMES.split())
-_MAX_CONTENTS = 1000
-"""<content> elements of a file that are read (chosen)."""
+_MAX_CONTENTS = 2000
+"""<content> elements of a file that are read, together with the elements right in them (chosen)."""
+_MAX_STATED = 100
+"""Combinations of contents of which is kept what they say (chosen: most files have a few paths)."""
 _MAX_TOKENS = 300
 """Tokens of a list that are read; chosen: there are 249 countries."""
 _TOKENS = re.compile(r"[^\s,]+")
@@ -87,7 +102,7 @@ class _Content(NamedTuple):
     """One <content>."""
 
     host: str
-    """Of a full URL; '': that of whoever names the licence."""
+    """Of a full URL, without ``www.``; '': that of whoever names the licence."""
     pattern: PathPattern
     has_server: bool
     licences: list[_Licence]
@@ -108,7 +123,8 @@ class RslFile:
             self._is_sound = True
             self._contents = list(self._read(root))
             self._is_sound &= bool(self._contents)
-        self._names_hosts = any(said.host for said in self._contents)
+        self._hosts = {said.host for said in self._contents} - {""}
+        self._patterns: dict[str, Patterns[int]] = {}
         self._stated: dict[tuple[int, ...], list[Statement]] = {}
         """Numbers of the contents that count -> what they say together."""
 
@@ -118,17 +134,22 @@ class RslFile:
         """What it says of *url*, whose path with query is *path*."""
         if not wanted(Signal.RSL):
             return []
-        host = (urlsplit(url).hostname or "") if self._names_hosts else ""
-        fitting = [
-            (number, said.pattern.length)
-            for number, said in enumerate(self._contents)
-            if said.host in ("", host) and said.pattern.matches(path)
-        ]
-        longest = max((length for _, length in fitting), default=0)
-        effective = tuple(number for number, length in fitting if length == longest)
+        host = _folded(urlsplit(url).hostname or "") if self._hosts else ""
+        effective = tuple(self._patterns_of(host if host in self._hosts else "").longest(path))
         if effective not in self._stated:
+            if len(self._stated) >= _MAX_STATED:
+                self._stated.clear()
             self._stated[effective] = self._statements([self._contents[number] for number in effective])
         return self._stated[effective]
+
+    def _patterns_of(self, host: str) -> Patterns[int]:
+        """The paths of contents for *host*, one of _hosts or '', each with the number of its content."""
+        if host not in self._patterns:
+            numbered = enumerate(self._contents)
+            self._patterns[host] = Patterns(
+                (said.pattern, number) for number, said in numbered if said.host in ("", host)
+            )
+        return self._patterns[host]
 
     def _statements(self, effective: list[_Content]) -> list[Statement]:
         found = self._judged(effective) if effective else {}
@@ -165,13 +186,15 @@ class RslFile:
     # -- reading
 
     def _read(self, root: Any) -> Iterator[_Content]:
-        number = 0
+        read = 0
+        stars = 0
         for element in root.iter():
             name = _name(element)
             self._is_sound &= name in _ELEMENTS or name == ""
             if name == "content":
-                number += 1
-                if number > _MAX_CONTENTS:
+                stars += element.get("url", "").count("*")
+                read += 1 + len(element)
+                if read > _MAX_CONTENTS or stars > MAX_FILE_STARS:
                     self._is_sound = False
                     return
                 yield self._content(element)
@@ -182,7 +205,7 @@ class RslFile:
         if "://" in address:
             rest = address.partition("://")[2]
             host, slash, rest = rest.partition("/")
-            host = host.partition(":")[0].lower()
+            host = _folded(host.partition(":")[0].lower())
             address = slash + rest
         pattern = address if address.startswith(("/", "*")) and address.count("*") <= MAX_STARS else ""
         has_server = bool(element.get("server")) or element.get("encrypted", "").strip().lower() == "true"
@@ -212,8 +235,17 @@ class RslFile:
         self._is_sound &= kind in ("usage", "user", "geo")
         tokens = _TOKENS.findall("".join(element.itertext()))
         self._is_sound &= len(tokens) <= _MAX_TOKENS
-        spelled = (token.upper() if kind == "geo" else token.lower() for token in tokens[:_MAX_TOKENS])
+        spelled = (_country(token) if kind == "geo" else token.lower() for token in tokens[:_MAX_TOKENS])
         return kind, frozenset(token for token in spelled if ":" not in token)
+
+
+def _country(token: str) -> str:
+    return ALIASES.get(token.upper(), token.upper())
+
+
+def _folded(host: str) -> str:
+    """*host* without ``www.``: who writes a licence may mean either name of his site."""
+    return host.removeprefix("www.")
 
 
 def _price(payment: Any) -> str:

@@ -1,7 +1,8 @@
 """Knows the page that a service at a site's edge shows in place of the one asked for: prove that you are no robot.
 
-Headers count first.  Without one, a page is a challenge if it holds what its maker's challenges hold, and hardly any
-text or links: a page *about* challenges, or one on which such a service runs in the background, is none.
+Headers count first.  Without one, a page is a challenge if it holds what its maker's challenges hold, not in its text,
+and has hardly any text or links: a page *about* challenges, a robots.txt that forbids the address of one, or a page on
+which such a service runs in the background is none.
 What is looked for is what the makers document (Cloudflare, AWS, Vercel, Anubis), and what crawlers report of others.
 """
 
@@ -86,21 +87,24 @@ def _by_marks(body: bytes) -> str:
     if head.count(b"<") > _MAX_TAGS or head.count(b"<a ") > _MAX_LINKS:
         return ""
     for maker, marks in _MARKS:
-        if marks[0] in head and all(mark in head for mark in marks) and _text_bytes(body) <= _MAX_TEXT_BYTES:
-            return maker
+        if marks[0] in head and all(mark in head for mark in marks):
+            text = _text(body)
+            if len(text) <= _MAX_TEXT_BYTES and marks[0] not in text:
+                return maker
     return ""
 
 
-def _text_bytes(body: bytes) -> int:
-    """Bytes of text outside of tags, scripts and styles, about; in time linear in the page."""
-    total = 0
+def _text(body: bytes) -> bytes:
+    """The text outside of tags, scripts and styles, about; in time linear in the page."""
+    before, *pieces = body.split(b"<")
+    words = before.split()
     is_hidden = False
-    for piece in body.split(b"<"):
+    for piece in pieces:
         name = piece[:8].lower()
         if name.startswith((b"script", b"style", b"svg")):
             is_hidden = True
         elif name.startswith((b"/script", b"/style", b"/svg")):
             is_hidden = False
         if not is_hidden:
-            total += len(b" ".join(piece.partition(b">")[2].split()))
-    return total
+            words += piece.partition(b">")[2].split()
+    return b" ".join(words)

@@ -10,13 +10,14 @@ import json
 import re
 from collections.abc import Callable
 from enum import Enum
+from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from protego import Protego
 
-from spiderling.base.opt_outs import TRAINING, Signal, Statement, reservation, usage
+from spiderling.base.opt_outs import TRAINING, Signal, Statement, few, reservation, usage
 from spiderling.base.options import Options
-from spiderling.base.path_patterns import PathPattern
+from spiderling.base.path_patterns import MAX_FILE_STARS, PathPattern, Patterns, normal
 from spiderling.base.rsl import RslFile
 
 MAX_FILE_BYTES = 500 * 1024
@@ -27,19 +28,24 @@ MAX_RULES = 1000
 """Rules of a tdmrep.json, and usage lines of a robots.txt, that are read.  Chosen."""
 MAX_LICENCES = 8
 """License lines of a robots.txt, and licences of a page, that are read; chosen: most name one."""
-MAX_STARS = 4000
-"""Stars in a robots.txt or ai.txt; with more it allows nothing, since matching takes milliseconds a URL (chosen)."""
-
-# As in Google's parser, only the leading letters, '-' and '_' are the product token (RFC 9309, 2.2.1).
 _AGENT_LINE = re.compile(
-    r"^([ \t]*user[ -]?agent[ \t]*:[ \t]*)([a-z_-]+)[^#\r\n]*", re.IGNORECASE | re.MULTILINE | re.ASCII
+    r"^[^\S\n]*user(?:[- ]?agent[^\S\n]*:|(?:-|[^\S\n]+)?agent[^\S\n]+(?![^:#\n]*:(?:\s|#|$)))([^#\n]*)",
+    re.IGNORECASE | re.MULTILINE,
 )
+"""A line that Protego takes for a User-agent line, one without a colon too."""
+_TOKENS = (re.compile(r"[a-z0-9_-]+"), re.compile(r"[a-z_-]+"))
+"""What of such a line is the product token.  As in Google's parser, only leading letters, '-' and '_' are (RFC 9309,
+2.2.1); but the names of some crawlers have digits."""
+_NOBODY = "."
+"""Stands for all agents that do not matter here.  It is part of no token."""
 _USAGE = {"content-signal": Signal.CONTENT_SIGNAL, "content-usage": Signal.CONTENT_USAGE}
 _EXTENSION = re.compile(r"(?:\.[a-z0-9]{1,8})?(?:\?.*)?$", re.IGNORECASE | re.DOTALL)
 
 
 class SiteFile(Enum):
     """A file that speaks for a whole origin, by its path."""
+
+    __hash__ = object.__hash__  # as in base/opt_outs.py
 
     ROBOTS = "/robots.txt"
     TDMREP = "/.well-known/tdmrep.json"
@@ -90,15 +96,15 @@ class RobotsTxt:
     """
 
     def __init__(self, body: bytes, options: Options) -> None:
-        text = _AGENT_LINE.sub(r"\1\2", body.decode("utf-8-sig", "replace"))
-        self._rules = Protego.parse(text if text.count("*") <= MAX_STARS else "User-agent: *\nDisallow: /")
+        ai_agents = [agent.strip() for agent in options.ai_agents.split(",")]
+        text = _of_agents({agent.lower() for agent in (options.robots_agent, *ai_agents)}, body)
+        self._rules = Protego.parse(text if text.count("*") <= MAX_FILE_STARS else "User-agent: *\nDisallow: /")
         lines = _GroupLines(text, options.robots_agent.lower())
         self._usage = lines.usage
         self.licences = lines.licences
         """Addresses on the License lines, as written (RSL 1.0, 4.4: those of our group, else those outside groups)."""
         named = lines.named
         self._agent = options.robots_agent if options.robots_agent.lower() in named else "*"
-        ai_agents = map(str.strip, options.ai_agents.split(","))
         self._ai_agents = [agent for agent in ai_agents if agent.lower() in named]
 
     def allows(self, url: str) -> bool:
@@ -118,54 +124,68 @@ class RobotsTxt:
     def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
         """The usage lines with the longest matching path, as for Allow and Disallow; and AI crawlers kept out."""
         found: list[Statement] = []
-        for signal in filter(wanted, _USAGE.values()) if self._usage else ():
-            lines = [line for line in self._usage if line.signal is signal and line.pattern.matches(path)]
-            longest = max((line.pattern.length for line in lines), default=0)
-            for line in lines:
-                if line.pattern.length == longest:
-                    found += usage(signal, line.value)
+        for signal, lines in self._usage.items():
+            if wanted(signal):
+                found += chain.from_iterable(lines.longest(path))
         if self._ai_agents and wanted(Signal.AI_AGENTS):
             kept_out = (agent for agent in self._ai_agents if not self._rules.can_fetch(url, agent))
             found += [Statement(Signal.AI_AGENTS, agent, TRAINING) for agent in kept_out]
-        return found
+        return few(found)
 
 
-class _UsageLine(NamedTuple):
-    signal: Signal
-    pattern: PathPattern
-    value: str
+def _of_agents(agents: set[str], body: bytes) -> str:
+    """The text of a robots.txt in which all agents but *agents* and ``*`` have one name.
+
+    Else each rule would be kept for each agent of its group: 4,000 of each filled the memory.
+    """
+
+    def renamed(line: re.Match[str]) -> str:
+        value = line[1].strip().lower()
+        tokens = [token[0] for pattern in _TOKENS if (token := pattern.match(value))]
+        named = value if value in ("", "*") else next((token for token in tokens if token in agents), _NOBODY)
+        return f"User-agent: {named}"
+
+    return _AGENT_LINE.sub(renamed, "\n".join(body.decode("utf-8-sig", "replace").splitlines()))
 
 
 class _GroupLines:
     """Lines that Protego does not know: those outside groups, and those in the groups of one agent, else of ``*``."""
 
     def __init__(self, text: str, agent: str) -> None:
-        usage: dict[str, list[_UsageLine]] = {"": []}
+        usage: dict[str, list[tuple[Signal, str]]] = {"": []}
         licences: dict[str, list[str]] = {"": []}
         group = [""]
         is_open = False
         for line in text.splitlines():
             field, colon, value = (part.strip() for part in line.partition("#")[0].partition(":"))
             field = field.lower()
-            if field in ("user-agent", "useragent", "user agent"):
-                group = [*(group if is_open else []), value.lower()]
-                usage.setdefault(value.lower(), [])
+            if field == "user-agent":
+                group = list(dict.fromkeys([*(group if is_open else []), value]))
+                usage.setdefault(value, [])
                 is_open = True
             elif colon and field not in ("sitemap", "host"):
                 is_open = False
                 if field in _USAGE:
-                    path, _, rest = (
-                        value.replace("\t", " ").partition(" ") if value.startswith("/") else ("", "", value)
-                    )
                     for name in group:
-                        usage[name].append(_UsageLine(_USAGE[field], PathPattern(path), rest))
+                        usage[name].append((_USAGE[field], value))
                 elif field == "license":
                     for name in group:
                         licences.setdefault(name, []).append(value)
         ours = agent if agent in usage else "*"
-        self.usage = [*usage[""], *usage.get(ours, [])][:MAX_RULES]
+        lines = [*usage[""], *usage.get(ours, [])][:MAX_RULES]
+        self.usage = {
+            signal: Patterns(_usage_line(signal, value) for kind, value in lines if kind is signal)
+            for signal in _USAGE.values()
+            if any(kind is signal for kind, _ in lines)
+        }
         self.licences = list(dict.fromkeys(licences.get(ours) or licences[""]))[:MAX_LICENCES]
         self.named = usage.keys() - {""}
+
+
+def _usage_line(signal: Signal, value: str) -> tuple[PathPattern, list[Statement]]:
+    """The path and the preferences of a line."""
+    path, _, rest = value.replace("\t", " ").partition(" ") if value.startswith("/") else ("", "", value)
+    return PathPattern(path), usage(signal, rest)
 
 
 class TdmRep:
@@ -177,14 +197,19 @@ class TdmRep:
         except (ValueError, RecursionError):
             rules = []
         rules = rules if isinstance(rules, list) else [rules]
-        self._rules = [
-            (PathPattern(_encodable(rule["location"]).partition("#")[0].strip()), _said(rule))
-            for rule in rules[:MAX_RULES]
-            if isinstance(rule, dict) and isinstance(rule.get("location"), str)
-        ]
+        self._rules: list[tuple[PathPattern, list[Statement]]] = []
+        stars = 0
+        for rule in rules[:MAX_RULES]:
+            if isinstance(rule, dict) and isinstance(rule.get("location"), str):
+                location = _encodable(rule["location"]).partition("#")[0].strip()
+                stars += location.count("*")
+                if stars > MAX_FILE_STARS:
+                    break
+                self._rules.append((PathPattern(location), _said(rule)))
 
     def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
         """By the first rule whose location matches: "the most specific match is the first in sequence"."""
+        path = normal(path)
         return list(next((said for pattern, said in self._rules if pattern.matches(path)), ()))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 
 from spiderling.base import rsl
-from spiderling.base.opt_outs import ANY, NOTHING, TRAINING, Signal, Statement, reservation, usage
+from spiderling.base.opt_outs import ANY, NOTHING, TRAINING, Signal, Statement, few, reservation, usage
 from spiderling.base.options import Options
 from spiderling.text.html.metadata import RSL_END, RSL_INLINE, RSL_LINKS
 
@@ -61,21 +61,26 @@ def page_statements(
     fields: dict[str, list[str]] = {}
     for name, value in headers:
         fields.setdefault(name.lower(), []).append(value[:MAX_HEADER_CHARS])
-    tagged = [(name.partition(":")[2], text) for name, text in meta.items() if name.partition(":")[0] == "robots"]
-    found = [
-        said
-        for agent, text in [*(("", value) for value in fields.get("x-robots-tag", ())), *tagged]
-        for said in _directives(agent, text, options, now)
-    ]
+    found: list[Statement] = []
+    for value in fields.get("x-robots-tag", ()):
+        found += _directives("", value, options, now)
+    for name, text in meta.items():
+        kind, _, agent = name.partition(":")
+        if kind == "robots":
+            found += _directives(agent, text, options, now)
     for name, signal in _USAGES:
         if name in fields:
             found += usage(signal, ",".join(fields[name]))
-    in_header = {name: values[0] for name, values in fields.items()}
-    reserved = (
-        reservation(Signal.TDM, said.get("tdm-reservation", ""), said.get("tdm-policy")) for said in (meta, in_header)
-    )
-    found += next(filter(None, reserved), [])  # the page supersedes the header
-    return list(dict.fromkeys(found))
+    in_header = {name: values[0] for name, values in fields.items() if name.startswith("tdm-")}
+    found += _reserved(meta) or _reserved(in_header)  # the page supersedes the header
+    return few(found) if found else []
+
+
+def _reserved(said: Mapping[str, str]) -> list[Statement]:
+    """The TDM reservation in a page's metadata or headers."""
+    if "tdm-reservation" not in said:
+        return []
+    return reservation(Signal.TDM, said["tdm-reservation"], said.get("tdm-policy"))
 
 
 def _directives(agent: str, text: str, options: Options, now: float) -> Iterator[Statement]:

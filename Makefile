@@ -1,4 +1,5 @@
-# make setup   .venv with everything the crawler needs
+# make setup   .venv with everything the crawler needs; the compiled text steps too where a C compiler is
+# make native  those steps anew, with a compiler from PyPI where there is none
 # make demo    a real crawl of the bundled miniature web, on loopback (JOBDIR=..., ARGS='-a strategy=bfs ...')
 # make lint    style and types
 # make test    all tests but the long ones, which make slow runs
@@ -10,11 +11,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBDIR ?= crawls/demo
 .DELETE_ON_ERROR:
-.PHONY: setup setup-test setup-bench demo test slow lint bench profile models clean
+.PHONY: setup native setup-test setup-bench demo test slow lint bench profile models clean
 
-setup: .venv/installed
-setup-test: .venv/installed-test
-setup-bench: .venv/installed-bench
+NATIVE := $(wildcard native/*.py native/*.toml native/src/spiderling_native/*.p*)
+
+setup: .venv/installed .venv/native
+setup-test: .venv/installed-test .venv/native
+setup-bench: .venv/installed-bench .venv/native
 
 .venv/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -27,6 +30,14 @@ setup-bench: .venv/installed-bench
 .venv/installed: .venv/created requirements.txt constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements.txt
 	@touch $@
+
+.venv/native: .venv/installed $(NATIVE)
+	@$(BIN)/python native/install.py
+	@touch $@
+
+native: .venv/installed
+	@$(BIN)/python native/install.py --zig
+	@touch .venv/native
 
 .venv/installed-test: .venv/installed requirements-test.txt constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-test.txt
@@ -61,4 +72,4 @@ models: setup
 	$(BIN)/python models/build.py $(if $(TEXTS),--texts $(TEXTS)) $(if $(SEEDS),--seeds $(SEEDS))
 
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build native/build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

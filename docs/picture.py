@@ -55,7 +55,7 @@ def picture() -> str:
         received, url=f"http://{HOST}{PATH}", http_charset=None, models=load(["cs", "sk", "en", "de"]), options=options
     )
     parsed = parse(decode(received, None, ["windows-1250"]).text or "")
-    tree = parsed.tree.inherited()
+    tree = parsed.tree
     first = bundled().first(features(parsed.blocks, tree, declared_by(parsed)))
     second = bundled().probabilities(parsed.blocks, tree, declared_by(parsed))
     height = TOP + ROW * len(parsed.blocks) + 78

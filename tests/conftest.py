@@ -38,6 +38,7 @@ from xml.etree import ElementTree
 import zstandard
 from forked import Forked, Server
 from hypothesis import HealthCheck, settings
+from text_steps import pytest_generate_tests, steps  # noqa: F401 - for pytest
 
 from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.inspection import Inspection

@@ -30,14 +30,14 @@ BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.
 def test_the_requirements_are_those_of_the_core_and_of_all_extras():
     lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
     listed = {line.split("#")[0].strip() for line in lines} - {""}
-    extras = {name: set(needs) for name, needs in PROJECT["optional-dependencies"].items() if name != "all"}
+    extras = {name: set(needs) for name, needs in PROJECT["optional-dependencies"].items() if name in MODULES}
     assert listed == {*PROJECT["dependencies"], *set().union(*extras.values())}
     assert not set().union(*extras.values()) & set(PROJECT["dependencies"])
 
 
 def test_every_extra_is_known_to_the_code_and_part_of_all():
     extras = PROJECT["optional-dependencies"]
-    assert extras.keys() == {*MODULES, "all"}
+    assert extras.keys() == {*MODULES, "native", "all"}
     assert extras["all"] == [f"{PROJECT['name']}[{','.join(sorted(MODULES))}]"]
 
 

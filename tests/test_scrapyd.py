@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from conftest import Crawl, page, serving
 
+from spiderling.text.compiled import choose
 from webs.web import FixedWeb
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,6 +75,7 @@ def test_two_jobs_of_one_directory(service, tmp_path):
     log = log_of(directory, "first")
     assert "ERROR" not in log
     assert "is finished." in log
+    assert f"; text steps: {choose().words}" in log, "the egg holds the sources that the compiled steps stand for"
     assert {document.url for document in crawl.documents()} == {
         "http://a.test/", *(f"http://a.test/{n}" for n in range(PAGES)),
     }  # fmt: skip

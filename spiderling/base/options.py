@@ -255,6 +255,12 @@ class Options:
     worker_growth_bytes: int = _option(
         500_000_000, "Memory that a text worker may gain above its models before a fresh one takes over.", low=1_000_000
     )
+    compiled: str = _option(
+        "auto",
+        "Whether text workers run compiled steps, with the same results in less time (docs/performance.md): where "
+        "they are there (auto), never (no), or only so (required).",
+        choices=("auto", "no", "required"),
+    )
     boilerplate: str = _option(
         "learned",
         "How boilerplate is told from text: by a fitted model, by jusText's rules in our pass, or by that package.",

@@ -42,6 +42,7 @@ from spiderling.jobdir.card import model_digests, seeds_digest, write_card
 from spiderling.jobdir.directory import Agreement, Jobdir
 from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.surplus import undo
+from spiderling.text.compiled import choose
 from spiderling.workers.converter import usable
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ class Crawl:
 
     def _take_up(self, state: State, store: SqliteStore, judged: AddressPolicy) -> None:
         """Make the parts that hold what earlier runs have found."""
+        self.text_steps = choose(self.options.compiled).words
+        """Which steps the text workers run, compiled ones or Python's, and why."""
         self.times = StageTimes()
         self.known_digests = DigestSet(state.digests)
         """Digests of kept pages and texts; pipeline 400 adds to it."""
@@ -221,6 +224,7 @@ class Crawl:
         manifest: dict[str, object] = {
             "options": self.options.on_record(),
             "version": __version__,
+            "text_steps": self.text_steps,
             "models": model_digests(self.accepted),
             "from_archives": self.archives is not None,
             "purposes": sorted({*noted(state.meta, "purposes", list[str]()), self.options.purpose}),

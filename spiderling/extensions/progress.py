@@ -79,7 +79,8 @@ def start_line(crawl: Crawl) -> str:
     others = ", ".join(code for code in crawl.recognised if code not in accepted) or "nothing"
     return (
         f"{verb} the crawl in {crawl.jobdir.path.resolve()}: {languages}, told apart from {others}; "
-        f"{'' if crawl.archives is not None else f'strategy {crawl.options.strategy}; '}{rule}"
+        f"{'' if crawl.archives is not None else f'strategy {crawl.options.strategy}; '}{rule}; "
+        f"text steps: {crawl.text_steps}"
     )
 
 

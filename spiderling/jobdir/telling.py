@@ -11,6 +11,7 @@ from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.ranking.strategies import Heidix, parse
 from spiderling.jobdir.inspection import Ended, Inspection, Story
+from spiderling.jobdir.sound_reading import noted
 
 _BEST_HOSTS = 10
 """Hosts that the overview names; chosen."""
@@ -24,6 +25,7 @@ def overview(crawl: Inspection) -> Iterator[str]:
             "directory": crawl.directory,
             "crawling": crawl.holder or "no process",
             "language": crawl.options.lang,
+            "text steps": noted(crawl.meta, "text_steps", ""),
             "discovered": f"{counts.get('discovered', 0):,} URLs, {counts.get('waiting', 0):,} wait",
         }
     )

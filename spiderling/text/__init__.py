@@ -17,13 +17,16 @@
     shingles.py      hashes of word runs: near-duplicates share many
     sketch.py        one hash of a page's words: soft error pages share it
     optout.py        what the page says about the use of its text
+    steps.py         the steps that can be compiled, as one value that `process` is given
+    compiled.py      these steps from the distribution spiderling-native (native/), if it is there and fits
     page.py          Page, the value that holds all results
     sitemap.py       the URLs in a sitemap
     tokens.py        words and signs, for vertical files
     prevertical.py   a document as it stands in the corpus
     unpickling.py    reads pages from a text worker without trusting it
 
-Nothing here uses the network or a clock.  The only files read are the weights for boilerplate/model.py.
+Nothing here uses the network or a clock.  The only files read are the weights for boilerplate/model.py, and
+the sources that the compiled steps stand for.
 """
 
 from spiderling.text.cleaning import clean_text, kept_language, measure_clean, process, process_document

@@ -19,7 +19,6 @@ from spiderling.text.embedded.shell import is_shell
 from spiderling.text.encoding.detect import decode
 from spiderling.text.html.blocks import MAX_LINKS, Parsed, named_tuples
 from spiderling.text.html.links import resolve
-from spiderling.text.html.parser import parse
 from spiderling.text.html.zones import Tree
 from spiderling.text.judging import Judge
 from spiderling.text.language.models import LanguageModels
@@ -28,10 +27,19 @@ from spiderling.text.quality import words_in
 from spiderling.text.shingles import shingles
 from spiderling.text.sketch import sketch
 from spiderling.text.spam import with_spam_signs
+from spiderling.text.steps import PYTHON, Steps
 
 
-def process(body: bytes, *, url: str, http_charset: str | None, models: LanguageModels, options: TextOptions) -> Page:
-    """The Page of the *body* at *url*; no content makes it raise.
+def process(
+    body: bytes,
+    *,
+    url: str,
+    http_charset: str | None,
+    models: LanguageModels,
+    options: TextOptions,
+    steps: Steps = PYTHON,
+) -> Page:
+    """The Page of the *body* at *url*; no content makes it raise.  The same one by all *steps* (text/steps.py).
 
     A good paragraph is kept when it is of a wanted kind, and in an accepted language or too short to tell.
     Requires that *models* hold the accepted languages.
@@ -43,11 +51,11 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
         same = detected == "utf-8" and "\ufffd" not in text and not body.startswith(BOM_UTF8)
         recoded = body if same else text.encode("utf-8", "replace")
         page.utf8_bytes = len(recoded)
-        parsed = parse(recoded)
+        parsed = steps.parse(recoded)
         fill_head(page, parsed, url)
         scores = Judge(page, models, options).judge(text, parsed.blocks, parsed.tree, declared_by(parsed))
         if _good_chars(page) < SHORT_CHARS:
-            page, parsed, scores = _with_embedded((page, parsed, scores), recoded, text, models, options)
+            page, parsed, scores = _with_embedded((page, parsed, scores), recoded, text, models, options, steps)
         _links(page, parsed, url, options, scores)
     clean = _measured(page, options, url)
     if text is not None and clean and page.language is not None:
@@ -58,7 +66,9 @@ def process(body: bytes, *, url: str, http_charset: str | None, models: Language
 _Judged = tuple[Page, Parsed, "list[float] | None"]
 
 
-def _with_embedded(judged: _Judged, html: bytes, text: str, models: LanguageModels, options: TextOptions) -> _Judged:
+def _with_embedded(
+    judged: _Judged, html: bytes, text: str, models: LanguageModels, options: TextOptions, steps: Steps
+) -> _Judged:
     """Add the text in the page's JSON after the text that it shows, and judge both; *judged* if nothing good is added.
 
     *html* is *text* in UTF-8.
@@ -68,7 +78,7 @@ def _with_embedded(judged: _Judged, html: bytes, text: str, models: LanguageMode
     found = embedded_text(html, parsed.blocks, before)
     if found is not None:
         longer = replace(page, text_source=found.source)
-        both = parse(html + found.html)
+        both = steps.parse(html + found.html)
         scores = Judge(longer, models, options).judge(
             text + found.html.decode(), both.blocks, both.tree, declared_by(both)
         )
@@ -132,7 +142,7 @@ def process_document(
     if document is not None:
         page = replace(page, encoding_detected="", title=document.title, meta=document.meta, html_lang=document.lang)
         lenient = replace(options, boilerplate="justext", preset="permissive")
-        Judge(page, models, lenient).judge("", document.blocks, Tree())
+        Judge(page, models, lenient).judge("", document.blocks, Tree().inherited())
     _measured(page, options)
     return page
 

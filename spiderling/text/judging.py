@@ -9,7 +9,7 @@ from spiderling.text.boilerplate.model import bundled
 from spiderling.text.boilerplate.rules import GOOD, Rules, choose, classify, length_scale, rules_for, stock
 from spiderling.text.declared import WEIGHT, declared_language, lswc_among
 from spiderling.text.html.blocks import Block, named_tuples
-from spiderling.text.html.zones import Tree
+from spiderling.text.html.zones import Inherited
 from spiderling.text.kinds import kinds
 from spiderling.text.language.cosine import CosineGuesses
 from spiderling.text.language.function_words import badness
@@ -45,20 +45,19 @@ class Judge:
         self._options = options
 
     def judge(
-        self, html: str, blocks: list[Block], tree: Tree, declared: Declared = NOTHING_DECLARED
+        self, html: str, blocks: list[Block], tree: Inherited, declared: Declared = NOTHING_DECLARED
     ) -> list[float] | None:
         """Set paragraphs, languages and signals; returns the blocks' probabilities in the learned mode, else None."""
         self._identify(blocks)
-        inherited = tree.inherited()
         scores = None
         if self._options.boilerplate == "learned":
             model = self._options.block_model or bundled()
-            scores = model.probabilities(blocks, inherited, declared)
+            scores = model.probabilities(blocks, tree, declared)
             classes = choose(blocks, scores, self._options.block_threshold)
         else:
             blocks, classes = self._by_rules(html, blocks)
         good = [index for index, cls in enumerate(classes) if cls == GOOD]
-        kind_of = dict(zip(good, kinds(blocks, inherited, good), strict=True))
+        kind_of = dict(zip(good, kinds(blocks, tree, good), strict=True))
         wanted = [index for index in good if kind_of[index] in self._options.kinds]
         self._measure(blocks, wanted)
         self._page.candidates = self._candidates(blocks)

@@ -176,7 +176,7 @@ def _sample(page: MarkedPage, parsed: Parsed) -> Sample:
         known = set(words_of(page.text))
         # one word that the text holds may be its heading or boilerplate, so such a block has no weight
         weights[[len(one) == 1 and one[0] in known for one in words]] = 0
-    tree = parsed.tree.inherited()
+    tree = parsed.tree
     return Sample(page, blocks, tree, features(blocks, tree, declared_by(parsed)), truth, weights)
 
 

@@ -30,6 +30,7 @@ from spiderling.base import media_types
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.options import Options
 from spiderling.text import Page, TextOptions
+from spiderling.text.compiled import AUTO, choose
 from spiderling.workers.converter import Limits, convert, limit_address_space, usable
 
 _CONVERSION_SHARE = 0.8
@@ -88,6 +89,8 @@ class WorkerConfig:
     """Bytes of a document above which it gives no text."""
     document_wall_s: float = 16.0
     """Seconds in which a document must be converted."""
+    compiled: str = AUTO
+    """The option SPIDERLING_COMPILED."""
     process: str = "spiderling.workers.process:text_process"
     """module:function; called with this value, it returns the function that makes a Page of a Task."""
 
@@ -103,6 +106,7 @@ class WorkerConfig:
             documents=tuple(sorted(usable(media_types.parse(options.documents))[0])),
             document_bytes=options.max_document_bytes,
             document_wall_s=_CONVERSION_SHARE * options.page_timeout_s,
+            compiled=options.compiled,
         )
 
 
@@ -113,6 +117,7 @@ def text_process(config: WorkerConfig) -> Callable[[Task], Page]:
 
     models = load(config.recognise, config.models)
     models.warm_up()
+    steps = choose(config.compiled).steps
 
     limits = Limits(config.document_wall_s, config.page_cpu_s, input_bytes=config.document_bytes)
 
@@ -121,7 +126,14 @@ def text_process(config: WorkerConfig) -> Callable[[Task], Page]:
         if kind in config.documents:
             document = convert(kind, task.body, limits)
             return process_document(document, kind, task.body, models=models, options=config.options)
-        return process(task.body, url=task.url, http_charset=task.http_charset, models=models, options=config.options)
+        return process(
+            task.body,
+            url=task.url,
+            http_charset=task.http_charset,
+            models=models,
+            options=config.options,
+            steps=steps,
+        )
 
     return work
 

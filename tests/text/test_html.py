@@ -191,7 +191,7 @@ def test_pieces(html, pieces):
 )
 def test_zones(html, zones):
     parsed = parse(html)
-    inherited = parsed.tree.inherited().zones
+    inherited = parsed.tree.zones
     found = [
         (block.text, " ".join(name for name, bit in BITS.items() if inherited[block.element] & bit))
         for block in parsed.blocks

@@ -21,7 +21,7 @@ CODE = "for (i = 0; i &lt; n; i++) { sum += a[i]; }"
 def told(html: str) -> list[str]:
     """The kinds of all blocks of a page."""
     page = parse_html(html)
-    return kinds(page.blocks, page.tree.inherited(), range(len(page.blocks)))
+    return kinds(page.blocks, page.tree, range(len(page.blocks)))
 
 
 @pytest.mark.parametrize(

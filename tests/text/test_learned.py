@@ -35,12 +35,12 @@ PAGE = f"<nav><ul>{MENU}</ul></nav><h1>O kočce</h1><p>{CZECH * 3}<p>{CZECH * 2}
 
 def seen(html: str):
     parsed = parse(html)
-    return features(parsed.blocks, parsed.tree.inherited())
+    return features(parsed.blocks, parsed.tree)
 
 
 def chances(html: str) -> list[float]:
     parsed = parse(html)
-    return bundled().probabilities(parsed.blocks, parsed.tree.inherited())
+    return bundled().probabilities(parsed.blocks, parsed.tree)
 
 
 def column(html: str, name: str) -> list[float]:
@@ -121,7 +121,7 @@ LIST = f"<div class=list>{ITEMS}</div><div class=other><p>one two three four fiv
 def test_context(name, expected):
     parsed = parse(LIST)
     guesses = np.array([0.5, 0.25, 0.25, 1.0], np.float32)
-    rows = context(features(parsed.blocks, parsed.tree.inherited()), guesses, parsed.blocks, parsed.tree.inherited())
+    rows = context(features(parsed.blocks, parsed.tree), guesses, parsed.blocks, parsed.tree)
     assert [round(float(value), 3) for value in rows[:, CONTEXT_NAMES.index(name)]] == expected
 
 
@@ -198,7 +198,7 @@ def test_weights_survive_a_file(tmp_path):
     path = tmp_path / "weights.json"
     path.write_text(bundled().to_json())
     parsed = parse(PAGE)
-    page = parsed.blocks, parsed.tree.inherited()
+    page = parsed.blocks, parsed.tree
     options = TextOptions.from_options(Options(boilerplate_model=str(path)), ["cs"])
     assert options.block_model is not None
     again = pickle.loads(pickle.dumps(options.block_model))
@@ -229,5 +229,5 @@ def test_damaged_weights(tmp_path, content):
 def test_many_blocks_take_bounded_time(html):
     parsed = parse(html)
     start = time.process_time()
-    bundled().probabilities(parsed.blocks, parsed.tree.inherited())
+    bundled().probabilities(parsed.blocks, parsed.tree)
     assert time.process_time() - start < 4

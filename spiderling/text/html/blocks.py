@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from spiderling.text.html.zones import Tree
+from spiderling.text.html.zones import Inherited
 
 MAX_BLOCKS = 20_000
 """Blocks of a page that are read; chosen: no page that people write has as many."""
@@ -62,7 +62,7 @@ class Parsed(NamedTuple):
     """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
     links_cut: int
     """Number of links left out, beyond MAX_LINKS."""
-    tree: Tree
+    tree: Inherited
     """The elements around the blocks."""
 
 

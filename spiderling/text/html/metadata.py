@@ -40,7 +40,8 @@ date dc.date dcterms.date dcterms.created dcterms.modified datepublished datemod
 article:published_time article:modified_time og:updated_time license dcterms.license dc.rights
 tdm-reservation tdm-policy
 """
-_META_NAMES = frozenset(_METAS.split())
+META_NAMES = frozenset(_METAS.split())
+"""Names of a <meta> that are kept."""
 _FOR_ROBOTS = re.compile(
     r"\b(?:noindex|nofollow|none|noarchive|nocache|noai|noimageai|unavailable_after)\b", re.IGNORECASE
 )
@@ -136,7 +137,7 @@ class Metadata:
         content = attributes.get("content")
         if content and _FOR_ROBOTS.search(content):
             self._add_directives(name, content)
-        if not content or name not in _META_NAMES:
+        if not content or name not in META_NAMES:
             return None
         self.meta.setdefault(name, normal_form(content)[:MAX_META_CHARS])
         target = _REFRESH_URL.search(content[:_MAX_REFRESH_CHARS]) if name == "refresh" else None
@@ -145,6 +146,6 @@ class Metadata:
     def _add_directives(self, name: str, content: str) -> None:
         """Keep directives for robots for text/optout.py; those of tags with the same name are joined."""
         key = name if name == "robots" else f"robots:{name[:_MAX_AGENT_CHARS]}"
-        if (name == "robots" or name not in _META_NAMES) and len(self.meta) < _MAX_METAS:
+        if (name == "robots" or name not in META_NAMES) and len(self.meta) < _MAX_METAS:
             said = f"{self.meta[key]}, {content}" if key in self.meta else content
             self.meta[key] = said[:MAX_META_CHARS]

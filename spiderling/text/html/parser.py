@@ -235,7 +235,7 @@ class Builder:
             alternates=head.alternates,
             data=head.data,
             links_cut=self._links.number_cut,
-            tree=self._tree,
+            tree=self._tree.inherited(),
         )
 
     def _blocks(self) -> list[Block]:

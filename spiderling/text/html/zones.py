@@ -68,7 +68,7 @@ Names of inline tags tell little and would cost a look-up each; names of html an
 """
 MAX_ELEMENTS = 100_000
 """Elements of a page that stand in the tree; chosen."""
-_MAX_DEPTH = 250
+MAX_DEPTH = 250
 """Depth of the tree; chosen."""
 _FACTOR = 1_000_003
 """Multiplier of the hash that makes a shape; chosen, a prime."""
@@ -93,7 +93,7 @@ class Inherited(NamedTuple):
 class Tree:
     """The elements that may hold blocks, numbered in the order of their start tags; 0 is the page.
 
-    An element beyond MAX_ELEMENTS or _MAX_DEPTH counts as its parent.
+    An element beyond MAX_ELEMENTS or MAX_DEPTH counts as its parent.
     """
 
     __slots__ = ("_names", "opened", "parents")
@@ -109,10 +109,10 @@ class Tree:
         opened = self.opened
         parents = self.parents
         number = len(parents)
-        if number >= MAX_ELEMENTS or len(opened) > _MAX_DEPTH:
+        if number >= MAX_ELEMENTS or len(opened) > MAX_DEPTH:
             return self.stay()
         parents.append(opened[-1])
-        self._names.append(_named(tag, attributes) if attributes else _WITHOUT_NAME[tag])
+        self._names.append(_named(tag, attributes) if attributes else WITHOUT_NAME[tag])
         opened.append(number)
         return number
 
@@ -146,33 +146,33 @@ class Tree:
 
 def _named(tag: str, attributes: Mapping[str, str]) -> tuple[int, int]:
     """Zone and shape of an element, without those around it."""
-    zone, shape = _of_classes(tag, attributes.get("class"))
+    zone, shape = class_zone(tag, attributes.get("class"))
     if len(attributes) > ("class" in attributes):
         for attribute in _FURTHER:
             if attribute in attributes:
-                zone |= _zone(attributes[attribute])
-        if _is_hidden(attributes):
+                zone |= name_zone(attributes[attribute])
+        if "hidden" in attributes or hides(attributes.get("style")):
             zone |= BITS["hidden"]
     return zone, shape
 
 
-def _is_hidden(attributes: Mapping[str, str]) -> bool:
-    """Whether an element's own attributes hide it."""
-    style = attributes.get("style")
-    return (style is not None and _UNSEEN.search(style) is not None) or "hidden" in attributes
+def hides(style: str | None) -> bool:
+    """Whether an element's own *style* hides it."""
+    return style is not None and _UNSEEN.search(style) is not None
 
 
 @lru_cache(maxsize=16384)
-def _of_classes(tag: str, classes: str | None) -> tuple[int, int]:
+def class_zone(tag: str, classes: str | None) -> tuple[int, int]:
+    """The zone and the shape that a tag and the value of its class tell."""
     zone = BITS[_TAGS[tag]] if tag in _TAGS else 0
     if classes:
-        zone |= _zone(classes)
+        zone |= name_zone(classes)
     shape = f"{tag} {_DIGITS.sub('', (classes or '')[:_MAX_NAME_CHARS])}"
     return zone, zlib.crc32(shape.encode("utf-8", "replace"))
 
 
 @lru_cache(maxsize=16384)
-def _zone(name: str) -> int:
+def name_zone(name: str) -> int:
     """The zone that a class or id names."""
     zone = 0
     for match in _NAMES.finditer(name[:_MAX_NAME_CHARS].lower()):
@@ -180,4 +180,5 @@ def _zone(name: str) -> int:
     return zone
 
 
-_WITHOUT_NAME = {tag: _named(tag, {}) for tag in ZONED}
+WITHOUT_NAME = {tag: _named(tag, {}) for tag in ZONED}
+"""Tag -> zone and shape of an element without names."""

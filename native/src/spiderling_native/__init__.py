@@ -1,0 +1,10 @@
+"""The compiled twin of spiderling's text chain: the same results to the last bit, in less time.
+
+It imports nothing of spiderling, which hands in its tables and classes (spiderling/text/compiled.py).
+"""
+
+from spiderling_native._parse import Parser
+from spiderling_native.sources import SOURCES
+
+__all__ = ["SOURCES", "Parser", "__version__"]
+__version__ = "0.1"

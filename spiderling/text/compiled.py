@@ -1,0 +1,90 @@
+"""The compiled steps of the text chain: the distribution spiderling-native, if it is installed and fits this code.
+
+It imports nothing of ours: here it is given our tables and classes.  It knows digests of the Python sources that it
+stands for, and is not used where one of them differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from importlib.resources import files
+from typing import NamedTuple
+
+from spiderling.base.errors import BadInput
+from spiderling.text.html import blocks, metadata, normal, parser, pieces, tags, zones
+from spiderling.text.steps import PYTHON, Parse, Steps
+
+AUTO, NO, REQUIRED = "auto", "no", "required"
+"""Values of SPIDERLING_COMPILED."""
+_BUILD = "`make setup` builds it where a C compiler is, `make native` anywhere"
+
+
+class Choice(NamedTuple):
+    """Which steps run, and why."""
+
+    steps: Steps
+    words: str
+    """For a person: "compiled (spiderling-native 0.1)", or "Python" and the reason."""
+
+
+def choose(option: str = AUTO) -> Choice:
+    """The steps by SPIDERLING_COMPILED; raises BadInput if the compiled ones are required and cannot run."""
+    if option == NO:
+        return Choice(PYTHON, "Python (SPIDERLING_COMPILED=no)")
+    found = _compiled()
+    if found.steps is PYTHON and option == REQUIRED:
+        raise BadInput(f"SPIDERLING_COMPILED=required, but {found.words.removeprefix('Python: ')}.")
+    return found
+
+
+def _compiled() -> Choice:
+    try:
+        import spiderling_native
+    except ModuleNotFoundError as error:
+        if error.name != "spiderling_native":
+            return Choice(PYTHON, f"Python: spiderling-native cannot be loaded ({error})")
+        return Choice(PYTHON, f"Python: spiderling-native is not installed; {_BUILD}")
+    except ImportError as error:  # another lxml or another Python than it was built for
+        return Choice(PYTHON, f"Python: spiderling-native cannot be loaded ({error}); {_BUILD} anew")
+    different = [name for name, known in spiderling_native.SOURCES.items() if digest(name) != known]
+    if different:
+        return Choice(PYTHON, f"Python: spiderling-native was built for another {different[0]}; {_BUILD} anew")
+    steps = Steps(parse=_parser(spiderling_native.Parser))
+    return Choice(steps, f"compiled (spiderling-native {spiderling_native.__version__})")
+
+
+def digest(name: str) -> str:
+    """The digest of our module *name*, such as text/html/parser.py, also in a zipped egg; '' without its source."""
+    try:
+        return hashlib.sha256(files("spiderling").joinpath(name).read_bytes()).hexdigest()[:16]
+    except OSError:
+        return ""
+
+
+def _parser(kind: Callable[..., Parse]) -> Parse:
+    """The twin of `parser.parse`."""
+    return kind(
+        python=parser.parse,
+        kinds=tags.KINDS,
+        without_name=zones.WITHOUT_NAME,
+        class_zone=zones.class_zone,
+        name_zone=zones.name_zone,
+        hides=zones.hides,
+        hidden=zones.BITS["hidden"],
+        inherited=zones.Inherited,
+        block=blocks.Block,
+        link=blocks.RawLink,
+        parsed=blocks.Parsed,
+        metadata=metadata.Metadata,
+        meta_names=metadata.META_NAMES,
+        normal_forms=normal.normal_forms,
+        rubbish=pieces.RUBBISH,
+        next_line=normal.NEXT_LINE,
+        max_blocks=blocks.MAX_BLOCKS,
+        max_block_chars=blocks.MAX_BLOCK_CHARS,
+        max_links=blocks.MAX_LINKS,
+        max_anchor_chars=blocks.MAX_ANCHOR_CHARS,
+        max_elements=zones.MAX_ELEMENTS,
+        max_depth=zones.MAX_DEPTH,
+    )

@@ -1,0 +1,21 @@
+"""The steps of the text chain that can be compiled, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from spiderling.text.html.blocks import Parsed
+from spiderling.text.html.parser import parse
+
+Parse = Callable[[str | bytes], Parsed]
+
+
+class Steps(NamedTuple):
+    """What `process` calls; compiled.py has the same functions compiled, with equal results."""
+
+    parse: Parse
+
+
+PYTHON = Steps(parse)
+"""The specification of what the compiled functions do."""

@@ -18,6 +18,7 @@ from spiderling.frontier.answers import Answers
 from spiderling.frontier.discovery.admission import Admission, Mention
 from spiderling.frontier.discovery.archive_pages import ArchivePages
 from spiderling.frontier.discovery.core import Core, Fetch, Report
+from spiderling.frontier.discovery.elsewhere import Elsewhere
 from spiderling.frontier.discovery.link_intake import Intake
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.discovery.sitemaps import Sitemaps
@@ -55,11 +56,12 @@ class Frontier:
         store: Store | None = None,
         strategy: Strategy | None = None,
         failed_on: Callable[[Exception, str], None] = raised,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         """*allows*: whether an address may be connected to (SSRF guard).  *strategy* replaces that of the options.
 
         Without a *store* everything stays in memory, and ``committed`` must not be called.  *failed_on* is called when
-        a parser of ours fails on a site's file (robots.py).
+        a parser of ours fails on a site's file (robots.py).  *elsewhere*: the other shards of the crawl, if it has any.
         """
         self.strategy = strategy or parse(options.strategy)
         self._store: Store = MemoryStore() if store is None else store
@@ -80,7 +82,9 @@ class Frontier:
             self.strategy,
         )
         self.intervals = self.schedule.intervals
-        self._core = core = Core(options, self.strategy, self.url_states, self._admission, self.robots, self.schedule)
+        self._elsewhere = elsewhere
+        parts = self.strategy, self.url_states, self._admission, self.robots, self.schedule
+        self._core = core = Core(options, *parts, elsewhere)
         self.sitemaps = Sitemaps(core)
         self._robots_requests = RobotsRequests(core, self.sitemaps)
         self.host_closing = HostClosing(core, self._robots_requests)
@@ -94,10 +98,12 @@ class Frontier:
     # -- URLs come in
 
     def put_seed(self, url: str, now: float, distance: int = 0) -> Reason | None:
-        """Accept a seed; returns why it was refused, or None."""
+        """Accept a seed; returns why it was refused, or None.  Each shard gets all seeds, and takes its own."""
         target = canonicalize(url)
         if target is None:
             return self._admission.refuse(Reason.BAD_URL)
+        if self._core.is_elsewhere(target.host):
+            return None
         if url in self.next_fetch.shunned:
             return Reason.INTERNAL_ERROR
         if host_id := self.url_states.requeue_failed_seed(target):
@@ -110,17 +116,24 @@ class Frontier:
         """Accept a request that a subclass of the spider makes; returns why it was refused, or None.
 
         *payload* comes back with the Fetch; *salt* distinguishes requests for one URL; *source*: URL of the page.  File
-        type and form of the URL do not matter, and it is no link for the option ``follow``.
+        type and form of the URL do not matter, and it is no link for the option ``follow``.  As with seeds, each shard
+        takes its own of those without a *source*.
         """
         target = canonicalize(url)
         if target is None or url in self.next_fetch.shunned:
             return Reason.INTERNAL_ERROR if target else self._admission.refuse(Reason.BAD_URL)
+        if source is None and self._core.is_elsewhere(target.host):
+            return None
         distance, page = self._admission.found_on(source, target)
         return self._core.put(Mention(target, distance, REQUEST_RANK, page, payload, salt), now)
 
     def put_links(self, linking: LinkingPage, links: LinkBatch | Iterable[Link], now: float, page: int = 0) -> None:
         """Accept the links of one page as a batch; *page* is its key."""
         self._intake.put(linking, batch_of(links), now, page, None)
+
+    def put_found(self, mention: Mention, now: float) -> Reason | None:
+        """Accept a URL that another shard found; returns why it was refused, or None."""
+        return self._core.put(mention, now)
 
     def ask_again(self, ends: Iterable[End], now: float) -> AskedAgain:
         """Let the URLs of *ends* wait again, whatever their Reason; none of them may be waiting already."""
@@ -249,7 +262,7 @@ class Frontier:
     @property
     def has_changes(self) -> bool:
         """Whether a host, a queue or an event waits for the store."""
-        return self.url_states.has_changes
+        return self.url_states.has_changes or (self._elsewhere is not None and self._elsewhere.has_changes)
 
     def history(self, now: float) -> HistoryRow:
         """The totals at *now*, as a row of the table ``history``."""
@@ -261,7 +274,8 @@ class Frontier:
         url_states = self.url_states
         changes = url_states.drain(self.robots)
         meta = self.strategy.state() | self.reachability.state() | url_states.failed_seeds.state()
-        return replace(changes, url_log=url_states.url_log.drain(now), meta=meta)
+        changes = replace(changes, url_log=url_states.url_log.drain(now), meta=meta)
+        return changes if self._elsewhere is None else self._elsewhere.drain(changes, now)
 
     def restore(self, state: State, now: float) -> None:
         """Take up what was committed; no host, known or new, is due before *now* plus the intervals."""
@@ -271,9 +285,13 @@ class Frontier:
         self.robots.files.records.look_in_store()
         self.schedule.restore(self.url_states.restore(state, self._store), now)
         self.host_closing.restore(self._store, state.meta, now)
+        if self._elsewhere is not None:
+            self._elsewhere.restore(state)
 
     def committed(self) -> None:
         """The store has committed what ``drain`` returned last; drop from memory what only the store needs now."""
         self.url_states.queues.note_commit()
         self.hosts.note_commit()
         self.robots.files.records.forget_stored()
+        if self._elsewhere is not None:
+            self._elsewhere.committed()

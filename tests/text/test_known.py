@@ -34,6 +34,8 @@ KNOWN = {
     "సంపన్నులగుటచే పరస్పరము భ్రాతృభావముతో వర్తింపవలయును. జీవితరక్షణకు, స్వేచ్ఛకు, దేహరక్షకు, ప్రతి యొకరికిని హక్కు గలదు.",
     "kn": "ಎಲ್ಲಾ ಮಾನವರೂ ಸ್ವತಂತ್ರರಾಗಿಯೇ ಜನಿಸಿದ್ದಾರೆ. ಹಾಗೂ ಘನತೆ ಮತ್ತು ಹಕ್ಕುಗಳಲ್ಲಿ ಸಮಾನರಾಗಿದ್ದಾರೆ. ವಿವೇಕ ಮತ್ತು "
     "ಅಂತಃಕರಣಗಳನ್ನು ಪಡೆದವರಾದ್ದರಿಂದ ಅವರು ಪರಸ್ಪರ ಸಹೋದರ ಭಾವದಿಂದ ವರ್ತಿಸಬೇಕು.",
+    # news, written for this test: less colloquial than the model's texts
+    "yue": "中央銀行維持基準利率不變嘅決定符合分析員預期，惟通脹壓力持續，企業融資成本仲未見回落。",
     "os": "Адӕймӕгтӕ се 'ппӕт дӕр райгуырынц сӕрибарӕй ӕмӕ ӕмхуызонӕй сӕ барты. Уыдон ӕххӕст сты зонд ӕмӕ намысӕй, "
     "ӕмӕ кӕрӕдзийӕн хъуамӕ уой ӕфсымӕрты хуызӕн.",
 }
@@ -46,7 +48,7 @@ def without_tones(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def models() -> LanguageModels:
-    return load([*KNOWN, "de", "fr", "nl", "ig", "ha", "ru"])
+    return load([*KNOWN, "zh", "de", "fr", "nl", "ig", "ha", "ru"])
 
 
 @pytest.mark.parametrize("code", KNOWN)
@@ -109,8 +111,8 @@ def test_rows_apart_together_and_in_parts(models):
 
 def test_who_is_alone_in_a_script():
     alone = {code for code in KNOWN if is_alone_in_script(load([code])[code].ngrams)}
-    assert alone == {"te", "kn"}
-    assert all(is_alone_in_script(load([code])[code].ngrams) for code in ("el", "he", "ko", "ja", "th", "zh", "yue"))
+    assert alone == {"te", "kn", "yue"}
+    assert all(is_alone_in_script(load([code])[code].ngrams) for code in ("el", "he", "ko", "ja", "th", "zh"))
     assert not any(is_alone_in_script(load([code])[code].ngrams) for code in ("ar", "hi", "bn", "am"))
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier.discovery.admission import Admission, Mention
+from spiderling.frontier.discovery.elsewhere import Elsewhere
 from spiderling.frontier.hosts.host import Host, RobotsRequest
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.strategy import Strategy
@@ -25,9 +26,18 @@ class Core:
     admission: Admission
     robots: Robots
     schedule: Schedule
+    elsewhere: Elsewhere | None = None
+    """The other shards of the crawl, if there are any."""
+
+    def is_elsewhere(self, host: str) -> bool:
+        """Whether another shard owns the host record's name *host*."""
+        return self.elsewhere is not None and not self.elsewhere.owns(host)
 
     def put(self, mention: Mention, now: float) -> Reason | None:
-        """Accept a single URL and wake its host; returns why it was refused, or None."""
+        """Accept a single URL and wake its host, or give it to its shard; returns why it was refused, or None."""
+        if self.elsewhere is not None and not self.elsewhere.owns(mention.target.host):
+            self.elsewhere.give(mention)
+            return None
         accepted = self.admission.accept(mention)
         if isinstance(accepted, Reason):
             return accepted

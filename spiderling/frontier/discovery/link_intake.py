@@ -47,6 +47,8 @@ class Intake:
             self._admission.refuse(Reason.BAD_URL, links.bad)
         if visit is not None and visit.is_copy:
             links = self._leaving(links, visit)
+        if self._core.elsewhere is not None:
+            links = self._core.elsewhere.keep_own(linking, links)
         if links.size:
             self._put_columns(source, links, rank_of, now, page, visit)
         for url, _, flags, _, _ in links.others:

@@ -25,7 +25,7 @@ class FarHost:
     name: str = ""
     id: int = -1
     """No host of this shard has it."""
-    account: YieldAccount = field(default_factory=YieldAccount)
+    account: YieldAccount = field(default_factory=YieldAccount, compare=False)
     documents: int = 0
 
 

@@ -83,6 +83,8 @@ _OPENING = PAGE.index("is the opening")
 _GROUPED = len(PAGE)
 _NEAR = NAMES.index("common with the longest")
 _CHANCE = NAMES.index("chance")
+_PARTS = np.cumsum((2, len(_OFFSETS), 2 * len(_WINDOWS), len(_NEXT)))
+"""Where the parts of the columns from _CHANCE on begin: of the block, neighbours, both sides, behind, the page."""
 
 
 class _Mass(NamedTuple):
@@ -210,32 +212,30 @@ def _nearness(inside: Ints, longest: int, tree: Inherited, out: Array) -> None:
 
 def _chances(mass: _Mass, out: Array) -> None:
     """Fill in the chances of the block, its neighbours and the page."""
+    own, neighbours, around, behind, page = np.split(out, _PARTS)
     chance = mass.chance
     share = mass.share
     both = chance * share
     number = len(chance)
-    width = len(_OFFSETS)
     clipped = np.minimum(np.maximum(chance, _LEAST), 1 - _LEAST)
-    out[0] = chance
-    out[1] = np.log(clipped / (1 - clipped)) / 5
-    out[2 : 2 + width] = 0
-    shift(chance[None], _OFFSETS, out[2 : 2 + width])
+    own[0] = chance
+    own[1] = np.log(clipped / (1 - clipped)) / 5
+    neighbours[:] = 0
+    shift(chance[None], _OFFSETS, neighbours)
     windows, sizes = window_sums(np.array((both, share, chance)), _WINDOWS)
-    around = out[2 + width : 2 + width + 2 * len(_WINDOWS)].reshape(len(_WINDOWS), 2, number)
-    around[:, 0] = windows[:, 0] / (windows[:, 1] + _TINY)
-    around[:, 1] = windows[:, 2] / sizes
-    page = out[2 + width + 2 * len(_WINDOWS) :]
+    around[::2] = windows[:, 0] / (windows[:, 1] + _TINY)
+    around[1::2] = windows[:, 2] / sizes
     sums = np.concatenate(([0.0], np.cumsum(chance, dtype=np.float64)))
-    for place, reach in enumerate(_NEXT):
+    for row, reach in zip(behind, _NEXT, strict=True):
         last = np.minimum(number, np.arange(1, number + 1) + reach)
-        page[place] = (sums[last] - sums[1:]) / reach
-    page = page[len(_NEXT) :]
+        row[:] = (sums[last] - sums[1:]) / reach
     total = float(both.sum()) + _TINY
     high = float(both.max()) + _TINY
     until = np.cumsum(both)
     page[:3] = (until - both) / total, 1 - until / total, both / total
     of_page = (total, chance.max(), chance.mean(), math.log1p(total * float(mass.words.sum())) / 10)
     page[3:7] = np.array(of_page)[:, None]
-    page[7:, (0, -1)] = 0
-    page[7, 1:] = np.maximum.accumulate(both[:-1]) / high
-    page[8, :-1] = np.maximum.accumulate(both[:0:-1])[::-1] / high
+    highest_before, highest_after = page[7:]
+    highest_before[0] = highest_after[-1] = 0
+    highest_before[1:] = np.maximum.accumulate(both[:-1]) / high
+    highest_after[:-1] = np.maximum.accumulate(both[:0:-1])[::-1] / high

@@ -87,20 +87,22 @@ OWN = [
     *(f"in {kind}" for kind in KINDS),
 ]
 """Names of a block's own features, in their order."""
-_BROAD = [OWN.index(name) for name in ("log words", "link density", "stops a word", "ends in a stop", "text words")]
-_LINK_DENSITY = OWN.index("link density")
-_ENDINGS = [OWN.index(name) for name in ("ends in a stop", "ends in a colon", "ends in dots")]
+_COLUMN = {name: place for place, name in enumerate(OWN)}
+_BROAD = [_COLUMN[name] for name in ("log words", "link density", "stops a word", "ends in a stop", "text words")]
+_LINK_DENSITY = _COLUMN["link density"]
+_ENDINGS = [_COLUMN[name] for name in ("ends in a stop", "ends in a colon", "ends in dots")]
 _BITS = np.arange(len(_ENDINGS))[:, None]
-_H1 = OWN.index("tag h1")
-_NEAR = OWN.index("tag none")
+_H1 = _COLUMN["tag h1"]
+_NEAR = _COLUMN["tag none"]
 """Number of own features that a block's neighbours show: without tags and zones, which they mostly share."""
-_MARKED = slice(OWN.index("code"), len(OWN))
+_MARKED = slice(_COLUMN["code"], len(OWN))
 """Own features whose means over the page are features too."""
 _ZONES = slice(len(OWN) - len(KINDS), len(OWN))
 _PLACES = np.arange(len(KINDS))[:, None]
 _ALIKE = {"th": "td", "dt": "dd", "h4": "h3", "h5": "h3", "h6": "h3"}
-_TAG_COLUMNS = {tag: OWN.index(f"tag {_ALIKE.get(tag, tag) or 'none'}") for tag in (*_TAGS, *_ALIKE)}
-_LAST_TAG = OWN.index(f"tag {_TAGS[-1]}")
+_TAG_COLUMNS = {tag: _COLUMN[f"tag {_ALIKE.get(tag, tag) or 'none'}"] for tag in (*_TAGS, *_ALIKE)}
+_LAST_TAG = _COLUMN[f"tag {_TAGS[-1]}"]
+_LADDERS = np.cumsum((len(_LADDER), len(_LINK_LADDER)))
 _STEPS, _LINK_STEPS = (np.array(steps, np.float32)[:, None] for steps in (_LADDER, _LINK_LADDER))
 PAGE = [
     *OWN,
@@ -184,17 +186,28 @@ def _own(blocks: Sequence[Block], zones: Ints, columns: Array) -> Array:
     marks = _counts(texts, chars)
     words = marks[:, _SPACE] + 1 + _WIDE_WORD * marks[:, _WIDE]
     density = np.minimum(1, link_chars / chars)
-    columns[:4] = np.log1p(words) / 5, np.log1p(chars) / 7, density, link_chars == 0
-    columns[4:6] = np.minimum(1, 4 * marks[:, (_STOP, _COMMA)].T / words)
-    columns[7] = headings
-    columns[_ENDINGS] = [_ending(text[-3:]) for text in texts] >> _BITS & 1
-    columns[8:11] = marks[:, (_DIGIT, _UPPER, _SYMBOL)].T / chars
-    columns[11] = ["©" in text for text in texts]
-    columns[12:14] = np.minimum(2, piece_counts / words), np.minimum(1, words * (1 - density) / 60)
-    columns[14] = marks[:, _CODE] / chars
-    columns[17] = [text[0].islower() for text in texts]
     known = Counter(texts)
-    columns[18] = [known[text] > 1 for text in texts]
+    found = {
+        "log words": np.log1p(words) / 5,
+        "log characters": np.log1p(chars) / 7,
+        "link density": density,
+        "no links": link_chars == 0,
+        "stops a word": np.minimum(1, 4 * marks[:, _STOP] / words),
+        "commas a word": np.minimum(1, 4 * marks[:, _COMMA] / words),
+        "heading": headings,
+        "digits": marks[:, _DIGIT] / chars,
+        "capitals": marks[:, _UPPER] / chars,
+        "symbols": marks[:, _SYMBOL] / chars,
+        "copyright": ["©" in text for text in texts],
+        "pieces a word": np.minimum(2, piece_counts / words),
+        "text words": np.minimum(1, words * (1 - density) / 60),
+        "code": marks[:, _CODE] / chars,
+        "begins small": [text[0].islower() for text in texts],
+        "repeated": [known[text] > 1 for text in texts],
+    }
+    for name, values in found.items():
+        columns[_COLUMN[name]] = values
+    columns[_ENDINGS] = [_ending(text[-3:]) for text in texts] >> _BITS & 1
     columns[[_TAG_COLUMNS.get(tag, _LAST_TAG) for tag in tags], np.arange(len(texts))] = 1
     columns[_ZONES] = zones[np.array(elements)] >> _PLACES & 1
     return words
@@ -202,25 +215,25 @@ def _own(blocks: Sequence[Block], zones: Ints, columns: Array) -> Array:
 
 def _declared(blocks: Sequence[Block], declared: Declared, firsts: Array, columns: Array) -> None:
     """Fill in what the page says of itself, and the place of its title; *firsts* marks the h1."""
+    in_title, in_description, is_title, behind, distance, firsts_before = columns[:6]
     title, description, types = declared
     name = max(_DIVIDERS.split(title), key=len)[:_DECLARED_CHARS]
     begin = description[:_DECLARED_CHARS]
     texts = [block.text if len(block.text) >= _LEAST_DECLARED else "" for block in blocks]
     if len(name) >= _LEAST_DECLARED:
-        columns[0] = [text != "" and (name in text or text in title) for text in texts]
+        in_title[:] = [text != "" and (name in text or text in title) for text in texts]
     if len(begin) >= _LEAST_DECLARED:
-        columns[1] = [text != "" and (begin in text or text[:_DECLARED_CHARS] in description) for text in texts]
+        in_description[:] = [text != "" and (begin in text or text[:_DECLARED_CHARS] in description) for text in texts]
     headings = np.array([block.heading for block in blocks])
-    number = len(blocks)
-    for marks in (columns[0] * headings, firsts, columns[0]):
+    for marks in (in_title * headings, firsts, in_title):
         if marks.any():
             place = int(marks.argmax())
-            columns[2, place] = 1
-            columns[3, place:] = 1
-            columns[4, place:] = np.log1p(np.arange(number - place)) / 5
+            is_title[place] = 1
+            behind[place:] = 1
+            distance[place:] = np.log1p(np.arange(len(blocks) - place)) / 5
             break
-    columns[5] = np.minimum(1, (np.cumsum(firsts) - firsts) / 4)
-    columns[6 : 6 + len(_SAID)] = np.array([any(name in types for name in names) for names in _SAID.values()])[:, None]
+    firsts_before[:] = np.minimum(1, (np.cumsum(firsts) - firsts) / 4)
+    columns[6:] = np.array([any(name in types for name in names) for names in _SAID.values()])[:, None]
 
 
 def _opening(columns: Array) -> int:
@@ -251,23 +264,21 @@ def _counts(texts: Sequence[str], chars: Array) -> Array:
 
 def _place(words: Array, density: Array, columns: Array) -> None:
     """Fill in the ladders, each block's place and share of the page's text, and the page's size and link density."""
+    ladder, link_ladder, others = np.split(columns, _LADDERS)
+    place, before, after, share, of_longest, page_text, page_links = others
     number = len(words)
     text = words * (1 - density)
     total = max(1.0, float(text.sum()))
     until = np.cumsum(text)
-    columns[: len(_LADDER)] = words >= _STEPS
-    columns = columns[len(_LADDER) :]
-    columns[: len(_LINK_LADDER)] = density > _LINK_STEPS
-    columns = columns[len(_LINK_LADDER) :]
-    columns[:5] = (
-        np.arange(number) / number,
-        (until - text) / total,
-        (total - until) / total,
-        text / total,
-        text / max(1.0, float(text.max())),
-    )
-    columns[5] = math.log1p(total) / 10
-    columns[6] = float(words @ density) / max(1.0, float(words.sum()))
+    ladder[:] = words >= _STEPS
+    link_ladder[:] = density > _LINK_STEPS
+    place[:] = np.arange(number) / number
+    before[:] = (until - text) / total
+    after[:] = (total - until) / total
+    share[:] = text / total
+    of_longest[:] = text / max(1.0, float(text.max()))
+    page_text[:] = math.log1p(total) / 10
+    page_links[:] = float(words @ density) / max(1.0, float(words.sum()))
 
 
 def shift(columns: Array, offsets: Sequence[int], out: Array) -> None:

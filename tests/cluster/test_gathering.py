@@ -1,0 +1,106 @@
+"""What leaves a shard: each foreign link once, again only from nearer, in sections that are never too large."""
+
+from __future__ import annotations
+
+from spiderling.base.link_batch import NONE, Link, LinkBatch, gathered
+from spiderling.base.owners import owner_of
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import canonicalize
+from spiderling.cluster.content import FoundLinks, packed, unpacked
+from spiderling.cluster.gathering import MAX_SECTION_LINKS, MAX_URL_BYTES, Gathering
+from spiderling.frontier.discovery.admission import Mention
+from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
+
+SHARDS = 4
+PAGE = LinkingPage(FarHost(3), Reason.KEPT)
+
+
+def batch(*urls: str) -> LinkBatch:
+    return gathered(map(Link, urls))
+
+
+def of_host(number: int, path: str = "") -> str:
+    return f"http://host{number}.cz/{path}"
+
+
+def sent(gathering: Gathering) -> dict[int, list[FoundLinks]]:
+    found: dict[int, list[FoundLinks]] = {}
+    for shard, section, number in gathering.sections():
+        content = unpacked(packed([section]))
+        assert number == sum(one.links.number for one in content.links) + len(content.mentions)
+        found.setdefault(shard, []).extend(content.links)
+    return found
+
+
+def urls_in(found: dict[int, list[FoundLinks]]) -> dict[int, list[str]]:
+    return {shard: [url for one in some for url, _, _ in one.links.rows()] for shard, some in found.items()}
+
+
+def test_links_go_to_the_owners_of_their_hosts_and_own_ones_stay() -> None:
+    urls = [of_host(number, f"{number}") for number in range(40)] + [
+        "http://host7.cz:443/odd",
+        "http://host8.cz:443/odd",
+    ]
+    gathering = Gathering(1, SHARDS)
+    own = gathering.keep_own(PAGE, batch(*urls, "mailto:x"))
+    found = urls_in(sent(gathering)) | {1: [url for url, _, _ in own.rows()]}
+    expected: dict[int, list[str]] = {shard: [] for shard in range(SHARDS)}
+    for url in urls:
+        expected[owner_of(canonicalize(url).host, SHARDS)].append(url)
+    assert {shard: sorted(some) for shard, some in found.items()} == {s: sorted(some) for s, some in expected.items()}
+    assert own.bad == 1 and not gathering
+    assert sent(gathering) == {}
+
+
+def test_a_page_whose_links_are_all_own_is_left_as_it_is() -> None:
+    links = batch(*[of_host(number) for number in range(40) if owner_of(f"host{number}.cz", SHARDS) == 2])
+    gathering = Gathering(2, SHARDS)
+    assert gathering.keep_own(PAGE, links) is links and gathering.keep_own(PAGE, NONE) is NONE
+
+
+def test_a_link_is_sent_again_only_from_nearer() -> None:
+    me = 1 - owner_of("host3.cz", 2)
+    gathering = Gathering(me, 2)
+
+    def at(distance: int, *urls: str) -> list[str]:
+        gathering.keep_own(PAGE._replace(host=FarHost(distance)), batch(*urls))
+        return [url for some in urls_in(sent(gathering)).values() for url in some]
+
+    one, other = of_host(3, "1"), of_host(3, "2")
+    assert at(3, one, one) == [one]
+    assert at(3, one) == at(5, one) == []
+    assert at(5, one, other) == [other]
+    assert at(2, one) == [one], "its host is nearer than was known"
+    assert at(2, one) == []
+
+
+def test_pages_that_no_strategy_tells_apart_share_a_batch() -> None:
+    me = 1 - owner_of("host3.cz", 2)
+    gathering = Gathering(me, 2)
+    for number, page in enumerate([PAGE, PAGE._replace(badness=0.01), PAGE._replace(rank=5), PAGE._replace(pages=7)]):
+        gathering.keep_own(page, batch(of_host(3, f"{number}")))
+    (found,) = sent(gathering).values()
+    assert sorted((one.page.rank, one.links.number) for one in found) == [(0, 3), (5, 1)]
+
+
+def test_sections_are_never_too_large_and_lose_nothing() -> None:
+    me = 1 - owner_of("host3.cz", 2)
+    gathering = Gathering(me, 2)
+    urls = [of_host(3, f"{number}{'x' * (MAX_URL_BYTES - 20)}") for number in range(2 * MAX_SECTION_LINKS + 5)]
+    for start in range(0, len(urls), 300):
+        gathering.keep_own(PAGE, batch(*urls[start : start + 300], of_host(3, "y" * MAX_URL_BYTES)))
+    sections = list(gathering.sections())
+    assert max(number for _, _, number in sections) <= MAX_SECTION_LINKS
+    found = [url for _, section, _ in sections for one in unpacked(packed([section])).links
+             for url, _, _ in one.links.rows()]  # fmt: skip
+    assert found == urls
+
+
+def test_single_urls_go_with_what_belongs_to_them() -> None:
+    me = 1 - owner_of("host3.cz", 2)
+    gathering = Gathering(me, 2)
+    mention = Mention(canonicalize(of_host(3)), 2, 4, 99, b"payload", b"salt", 2)
+    gathering.give(mention)
+    ((shard, section, number),) = gathering.sections()
+    assert (shard, number) == (1 - me, 1)
+    assert unpacked(packed([section])).mentions == (Mention(mention.target, 2, 4, 0, b"payload", b"salt", 2),)

@@ -41,6 +41,10 @@ class Streams:
         for shard in [shard for shard in self.receipts if chance.random() < 0.3]:
             del self.receipts[shard]
 
+    def longest(self) -> int:
+        """Entries of the longest stream."""
+        return max((len(stream.entries) for stream in self.streams.values()), default=0)
+
     def exchange(self, me: int, asked: Round) -> Answer:
         if self.is_away:
             raise TransportError("away")
@@ -66,7 +70,8 @@ class Streams:
             entries = self.streams.get((sender, me), Stream()).entries
             found = sorted(entry for entry in entries if entry > after)[:MOST_READ]
             messages += [Message(sender, *entry, entries[entry]) for entry in found]
-        return Answer({shard: said for shard, said in self.receipts.items() if shard != me}, lengths, messages)
+        receipts = {sender: self.receipts[sender] for sender in asked.after if sender in self.receipts}
+        return Answer(receipts, lengths, messages)
 
 
 class MemoryTransport:

@@ -7,6 +7,7 @@ import importlib.util
 from spiderling.base.errors import BadInput
 
 MODULES = {
+    "cluster": "redis",
     "commoncrawl": "duckdb",
     "dedup": "duckdb",
     "documents": "pypdfium2",

@@ -5,13 +5,14 @@ into its own state, in the transaction that records the page.  Copies of the mes
 everything at any time.  The receiver records a message's effects and its number in one transaction, and only then says
 so; only then does the sender forget the message.  So nothing is lost, and nothing is taken twice.
 
-    exchange.py    one shard's side of the protocol, for its frontier and for the transport
-    gathering.py   what leaves this shard, until the next checkpoint
-    lane.py        the messages to one other shard: written, sent, forgotten
-    content.py     the links and mentions of a message, as bytes and back
-    envelope.py    what makes a message one of this crawl: version, addresses, number, code of authenticity
-    transport.py   what carries messages, as the protocol sees it
+    exchange.py         one shard's side of the protocol, for its frontier and for the transport
+    gathering.py        what leaves this shard, until the next checkpoint
+    lane.py             the messages to one other shard: written, sent, forgotten
+    content.py          the links and mentions of a message, as bytes and back
+    envelope.py         what makes a message one of this crawl: version, addresses, number, code of authenticity
+    transport.py        what carries messages, as the protocol sees it
+    redis_transport.py  the same over Redis
 
-These are pure: no clock, and no I/O but through the store and the transport.  Nothing here is imported by a crawl of
-one shard.
+All but the last are pure: no clock, and no I/O but through the store and the transport.  Nothing here is imported by a
+crawl of one shard.
 """

@@ -38,14 +38,14 @@ class Round(NamedTuple):
     to: dict[int, Outgoing]
     """By the number of the receiver."""
     after: dict[int, tuple[int, int]]
-    """Sender -> epoch and number of the last message that is known of it."""
+    """For each other shard, epoch and number of the last message that is known of it."""
 
 
 class Answer(NamedTuple):
     """What a shard gets."""
 
     receipts: dict[int, bytes]
-    """Those of other shards, as far as there are any."""
+    """By the shard that gave it; those that there are."""
     lengths: dict[int, int]
     """Receiver -> number of entries in the stream to it; -1: an entry could not be added."""
     messages: list[Message]

@@ -6,6 +6,9 @@ DIR/pages/pages-dev.jsonl.zst, 1359 real pages of 15 sets, and DIR/wcxb-dev.json
 (cleaning.py).  The learned mode is measured on hosts that its fit did not see.  jusText mode has the package's stop
 list of the page's language, none where that is not known or the script has no spaces.
 
+*compiled* are the steps of native/ where they are built, in turn with Python's; the ratio to jusText is that of those
+which run here.  *unequal* counts the pages of the timed sizes that are not the same both ways.
+
 The rows of the steps are taken inside the whole chain and add up to their sum; the whole is timed
 again without those clocks.  Times are of this process alone, for each page the best of some passes,
 because others use the machine too; as in the crawl's workers, OPENBLAS_NUM_THREADS=1 and garbage is
@@ -20,9 +23,7 @@ import os
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy is imported
 
 import gc
-import io
 import sys
-import tarfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,6 @@ from typing import Any
 from unittest import mock
 
 import justext
-import zstandard
 from lxml import etree
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,19 +41,20 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.cleaning import bodies, cases, quality, stoplist  # noqa: E402
 from benchmarks.common import arguments, result, table  # noqa: E402
+from benchmarks.equality import bundled_pages, differs  # noqa: E402
 from spiderling.languages import available, load  # noqa: E402
 from spiderling.text import LanguageModels, TextOptions, cleaning, process  # noqa: E402
 from spiderling.text.boilerplate.model import BlockModel  # noqa: E402
+from spiderling.text.compiled import choose  # noqa: E402
 from spiderling.text.judging import Judge  # noqa: E402
+from spiderling.text.steps import PYTHON, Steps  # noqa: E402
 
-MINIWEB = Path(__file__).resolve().parent.parent / "examples/miniweb/pages.tar.zst"
 LANGUAGES = ("en", "cs", "de", "pl", "el", "ru", "fr", "es", "zh", "ja", "ar", "hi")
 URL = "http://www.example.org/news/2026/page.html"
-SUM, STOCK = "all, learned", "stock justext + cosine"
+SUM, COMPILED_SUM, STOCK = "all, learned", "all, learned, compiled", "stock justext + cosine"
 LXML, EVENTS = "lxml, a tree and no more", "lxml, each tag and text to an empty function"
 STEPS = {
     "decode": (cleaning, "decode"),
-    "parse": (cleaning, "parse"),
     "head": (cleaning, "fill_head"),
     "languages": (Judge, "_identify"),
     "learned classes": (BlockModel, "probabilities"),
@@ -61,7 +62,8 @@ STEPS = {
     "links": (cleaning, "_links"),
     "clean text": (cleaning, "_measured"),
 }
-"""The steps of `process`, by the function that does each."""
+"""The steps of `process` that are always Python's, by the function that does each; `Steps` has the others."""
+COMPILED = choose()
 Page = tuple[bytes, str]
 """Body and language, '' when that is not known."""
 
@@ -69,10 +71,10 @@ Page = tuple[bytes, str]
 def main() -> None:
     given = arguments(__doc__)
     marked = cases(given.data) if given.data else []
-    pages = list(bodies(marked)) or _bundled_pages()
+    pages = list(bodies(marked)) or [(body, "") for body in bundled_pages()]
     number, passes, step = (8, 3, 6) if given.quick else (60, 5, 1)
     found = {kb: _times(_nearest(pages, kb * 1000, number), passes) for kb in (131, 30)}
-    print(f"CPU ms a page; {len(_models().codes)} languages told apart")
+    print(f"CPU ms a page; {len(_models().codes)} languages told apart; text steps: {COMPILED.words}")
     table(
         ["step", *(f"{kb} kB" for kb in found)], [[step, *(one[step] for one in found.values())] for step in found[131]]
     )
@@ -80,9 +82,17 @@ def main() -> None:
     result(
         ms_131k=round(found[131][SUM], 2),
         ms_30k=round(found[30][SUM], 2),
-        ratio_stock=round(found[131][STOCK] / found[131][SUM], 1),
+        ratio_stock=round(found[131][STOCK] / found[131].get(COMPILED_SUM, found[131][SUM]), 1),
+        **(_compared(found, pages, number) if COMPILED.steps is not PYTHON else {}),
         **(quality(marked, step) if marked else {}),
     )
+
+
+def _compared(found: dict[int, dict[str, float]], pages: Sequence[Page], number: int) -> dict[str, float]:
+    options = TextOptions(_models().codes, with_shingles=True)
+    timed = [body for kb in found for body, _ in _nearest(pages, kb * 1000, number)]
+    ratios = {f"compiled_ratio_{kb}k": round(one[COMPILED_SUM] / one[SUM], 3) for kb, one in found.items()}
+    return {**ratios, "unequal": sum(differs(body, COMPILED.steps, _models(), options) for body in timed)}
 
 
 # -- time
@@ -93,17 +103,23 @@ def _times(pages: Sequence[Page], passes: int) -> dict[str, float]:
     models = _models()
     modes = {mode: TextOptions(models.codes[:1], mode) for mode in ("learned", "justext")}
 
-    def whole(mode: str) -> Callable[[bytes, str], object]:
-        return lambda body, _: process(body, url=URL, http_charset=None, models=models, options=modes[mode])
+    def whole(mode: str, steps: Steps = PYTHON) -> Callable[[bytes, str], object]:
+        return lambda body, _: process(
+            body, url=URL, http_charset=None, models=models, options=modes[mode], steps=steps
+        )
 
     with _workers_garbage():
         models.warm_up()
         memory = _memory_mb(lambda: [whole("learned")(*page) for page in pages])
         sums = {
             "page, kB": sum(len(body) for body, _ in pages) / len(pages) / 1000,
-            **_steps(whole("learned"), pages, passes),
+            **_steps(lambda steps: whole("learned", steps), PYTHON, pages, passes),
         }
         tools = {SUM: whole("learned"), "all, justext": whole("justext"), STOCK: _stock}
+        if COMPILED.steps is not PYTHON:
+            by_compiled = _steps(lambda steps: whole("learned", steps), COMPILED.steps, pages, passes)
+            sums |= {f"{name}, compiled": by_compiled[name] for name in (*Steps._fields, "sum of the steps")}
+            tools[COMPILED_SUM] = whole("learned", COMPILED.steps)
         tools |= {LXML: _tree, EVENTS: _events, **_rivals()}
         sums |= _milliseconds(tools, pages, passes)
     return {**sums, "memory for a page at most, MB": memory}
@@ -134,8 +150,10 @@ def _milliseconds(
     return {name: 1000 * sum(times) / len(pages) for name, times in best.items()}
 
 
-def _steps(run: Callable[[bytes, str], object], pages: Sequence[Page], passes: int) -> dict[str, float]:
-    """Time inside each of STEPS, of the best pass over each page, and what the rest of it takes."""
+def _steps(
+    whole: Callable[[Steps], Callable[[bytes, str], object]], steps: Steps, pages: Sequence[Page], passes: int
+) -> dict[str, float]:
+    """Time inside each of *steps* and STEPS, of the best pass over each page, and what the rest of it takes."""
     clock: Counter[str] = Counter()
 
     def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -148,6 +166,7 @@ def _steps(run: Callable[[bytes, str], object], pages: Sequence[Page], passes: i
 
         return wrapped
 
+    run = whole(Steps(**{name: timed(name, function) for name, function in steps._asdict().items()}))
     best: dict[int, dict[str, float]] = {}
     patches = [mock.patch.object(*where, timed(name, getattr(*where))) for name, where in STEPS.items()]
     for patch in patches:
@@ -160,7 +179,7 @@ def _steps(run: Callable[[bytes, str], object], pages: Sequence[Page], passes: i
         if place not in best or total < best[place]["sum of the steps"]:
             best[place] = {**clock, "the rest": total - clock.total(), "sum of the steps": total}
     mock.patch.stopall()
-    rows = (*STEPS, "the rest", "sum of the steps")
+    rows = ("decode", *Steps._fields, *(name for name in STEPS if name != "decode"), "the rest", "sum of the steps")
     return {name: 1000 * sum(one.get(name, 0) for one in best.values()) / len(pages) for name in rows}
 
 
@@ -251,13 +270,6 @@ def _vectors() -> dict[str, dict[str, float]]:
 
 def _nearest(pages: Sequence[Page], size: int, number: int) -> list[Page]:
     return sorted(pages, key=lambda page: abs(len(page[0]) - size))[:number]
-
-
-def _bundled_pages() -> list[Page]:
-    web = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj().decompress(MINIWEB.read_bytes())
-    with tarfile.open(fileobj=io.BytesIO(web)) as archive:
-        files = (archive.extractfile(member) for member in archive if member.isfile())
-        return [(file.read(), "") for file in files if file]
 
 
 if __name__ == "__main__":

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-import io
 import runpy
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spiderling
+from benchmarks.equality import PIECES, bundled_pages, differs, mutated
 from spiderling.base.errors import BadInput
 from spiderling.languages import load
-from spiderling.text import Page, TextOptions, process
+from spiderling.text import TextOptions
 from spiderling.text.compiled import AUTO, NO, REQUIRED, choose, digest
 from spiderling.text.steps import PYTHON
 
@@ -30,8 +26,10 @@ SEALED: dict[str, str] = runpy.run_path(str(ROOT / "native/src/spiderling_native
 COMPILED = choose().steps
 MODELS = load(("cs", "en", "de"))
 OPTIONS = TextOptions(("cs", "en"), with_shingles=True)
-STEP = 40
-"""Of the bundled pages every fortieth is compared; benchmarks/equality.py compares all, in all modes."""
+STEP, BROKEN = 40, 40
+"""Every fortieth of the bundled pages is compared, and as many broken ones; benchmarks/equality.py compares all."""
+
+CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří. "
 
 compiled = pytest.mark.skipif(COMPILED is PYTHON, reason=choose().words)
 
@@ -104,58 +102,22 @@ def test_a_zipped_egg_knows_its_sources(tmp_path):
 # -- equal pages
 
 
-def values(page: Page) -> dict[str, Any]:
-    """All that a page says, with lists in place of arrays."""
-    found = {spec.name: getattr(page, spec.name) for spec in dataclasses.fields(page) if spec.init}
-    found["shingles"] = [part.tolist() for part in page.shingles[:2]] + [page.shingles.repeats]
-    return found
-
-
-def assert_equal(body: bytes) -> None:
-    both = [
-        process(body, url="http://a.test/b/c", http_charset=None, models=MODELS, options=OPTIONS, steps=steps)
-        for steps in (PYTHON, COMPILED)
-    ]
-    assert repr(values(both[0])) == repr(values(both[1]))
-
-
-def bundled() -> list[bytes]:
-    packed = (ROOT / "examples/miniweb/pages.tar.zst").read_bytes()
-    with tarfile.open(
-        fileobj=io.BytesIO(zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj().decompress(packed))
-    ) as archive:
-        files = [archive.extractfile(member) for member in archive if member.isfile()]
-        return [file.read() for file in files if file]
+@compiled
+def test_bundled_pages_are_equal():
+    assert [body for body in bundled_pages()[::STEP] if differs(body, COMPILED, MODELS, OPTIONS)] == []
 
 
 @compiled
-def test_bundled_pages_are_equal():
-    for body in bundled()[::STEP]:
-        assert_equal(body)
-
-
-PIECES = st.sampled_from(
-    """
-    <p> </p> <div\tclass=nav> <div\tid=main\tstyle=display:none> </div> <a\thref=/x\talt=y> <a\thref=/z\trel=license>
-    </a> <br>
-    <button> </button> <title> </title>
-    <script\ttype=application/ld+json> <script\ttype=application/rsl+xml> </script>
-    <html\tlang=cs\tclass=q> <body\thidden> <head> </head> </body> </html> <!-- --> <td> <table> </table> <li>
-    <h2> </h2> <select><option> </select> <svg> </svg> <desc> <input> <b\thidden> </b> <i> </i> <iframe\tsrc=y>
-    <area\thref=z\talt=q> <frame\tsrc=f> <frameset> <base\thref=b> <noscript> <form> <textarea> </textarea> <![CDATA[
-    <meta\tname=description\tcontent=k> <meta\thttp-equiv=refresh\tcontent=0;url=/r> <meta\tname=x\tcontent=NoIndex>
-    <link\trel=alternate\threflang=de\thref=/de> <link\trel=Canonical\thref=c> <time\tpubdate\tdatetime=2020> <hr> <img>
-    &#28; &#29; &#30; &nbsp; &shy; &#xd800; &#x1F600; &#0; &amp; < > " ' / fooBar Baz kočka Жук ŽIŽKA 猫 ﬁ ὐ
-    \u0301 \u200d \u00ad \u0085 \u001c \ud800
-    """.replace("\n", " ").split(" ")
-) | st.sampled_from([" ", "\n", "\t", "\u00a0", "\u2003", "Když se kočka vrátila domů, bylo už tma a spali. "])
+def test_broken_pages_are_equal():
+    broken = mutated(bundled_pages(), BROKEN)
+    assert [body for body in broken if differs(body, COMPILED, MODELS, OPTIONS)] == []
 
 
 @compiled
 @settings(max_examples=250)
-@given(st.lists(PIECES, max_size=60))
+@given(st.lists(st.sampled_from([*PIECES, CZECH, "\ud800"]), max_size=60))
 def test_any_page_is_equal(pieces):
-    html = "".join(piece.replace("\t", " ") if len(piece) > 1 else piece for piece in pieces)
+    html = "".join(pieces)
     for text in (html, html.encode("utf-8", "replace")):
         ours, theirs = PYTHON.parse(text), COMPILED.parse(text)
         assert [column.tolist() for column in ours.tree] == [column.tolist() for column in theirs.tree]

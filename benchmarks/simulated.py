@@ -22,7 +22,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from benchmarks.common import ROOT, recorded_crawl
+from spiderling.base.link_batch import FOREIGN, WANTED
 from spiderling.simulation.comparison import CLAIRVOYANT, SHARES, Run, Task, Terms, crawl, make_web
 from spiderling.simulation.graphs import of_crawl
 from spiderling.simulation.pages import PageWeb
@@ -45,7 +48,7 @@ class Job(NamedTuple):
     """One crawl to be simulated."""
 
     web: str
-    """A recipe's name, ``graph:LANGUAGE`` or ``miniweb:LANGUAGE``."""
+    """A recipe's name, ``graph:LANGUAGE`` or ``miniweb:LANGUAGE``; these two may have ``+hreflang`` behind them."""
     pages: int
     """Of a generated web."""
     seed: int
@@ -120,7 +123,7 @@ class Crawls:
         for job in wanted:
             if self._key(job) not in self._known:
                 missing[job.web, job.pages, job.seed].append(job)
-        for name in sorted({web for web, _, _ in missing if web in MINIWEBS}):
+        for name in sorted({web.partition("+")[0] for web, _, _ in missing} & {*MINIWEBS}):
             _record(self._directory, name)
         groups = sorted(missing.values(), key=lambda group: group[0].seed)  # so that a part of them tells of all webs
         for job, result in _simulated(groups, self._directory, self._data, self._switch, processes):
@@ -204,14 +207,33 @@ def _point(run: Run, share: float) -> Point | None:
 
 def open_web(job: Job, directory: Path, data: Path | None) -> PageWeb:
     """The web of *job*; *directory* keeps what was recorded, and *data* holds ``graph/``."""
-    kind, _, language = job.web.partition(":")
+    name, _, said = job.web.partition("+")
+    kind, _, language = name.partition(":")
     if kind == "miniweb":
-        with _recording(directory, job.web).open("rb") as file:
+        with _recording(directory, name).open("rb") as file:
             lines = pickle.load(file)
         others = sorted({line.url for line in lines if line.url.count("/") == 3} - {PORTAL})
-        return of_crawl(job.web, lines, language, [PORTAL, *random.Random(job.seed).sample(others, 2)])
-    name = f"{data}/{job.web}" if kind == "graph" else job.web
-    return make_web(name, job.seed, Terms(pages=job.pages))
+        web = of_crawl(name, lines, language, [PORTAL, *random.Random(job.seed).sample(others, 2)])
+    else:
+        web = make_web(f"{data}/{name}" if kind == "graph" else name, job.seed, Terms(pages=job.pages))
+    return with_hreflang(web) if said == "hreflang" else web
+
+
+def with_hreflang(web: PageWeb) -> PageWeb:
+    """*web*, in which links to pages of the same host in another language say truly whether that is the wanted one."""
+    host = web.pages.host
+    language = web.pages.language
+    plain = web.cues
+
+    def cues(page: int) -> Any:
+        targets, _ = web.links(page)
+        columns = np.zeros((len(targets), 2), np.int64) if plain is None else np.array(plain(page))
+        switches = (host[targets] == host[page]) & (language[targets] != language[page])
+        columns[:, 1] = np.where(switches, np.where(language[targets] == 0, WANTED, FOREIGN), 0)
+        return columns
+
+    web.cues = cues
+    return web
 
 
 def webs(data: Path | None) -> tuple[str, ...]:

@@ -92,21 +92,18 @@ class Worth:
         kept = totals["kept_bytes"] + _USUAL_RATE * _USUAL_BYTES
         return max(1e-4, min(0.5, kept / (totals["downloaded_bytes"] + _USUAL_BYTES)))
 
-    @property
-    def fruitful(self) -> float:
+    def _note_means(self) -> None:
+        """Compute what all ranks are compared with, which changes with each note only."""
+        kept, downloaded = self._fruitful
+        given = (kept + _USUAL_RATE * _FRUITFUL_BYTES) / (downloaded + _FRUITFUL_BYTES)
+        self.fruitful = max(1e-4, min(0.5, given))
         """The yield rate so far of the hosts that gave text; ranks compare with it.
 
         That of the whole crawl falls while many poor hosts are tried, until all links seem rich.
         """
-        kept, downloaded = self._fruitful
-        given = (kept + _USUAL_RATE * _FRUITFUL_BYTES) / (downloaded + _FRUITFUL_BYTES)
-        return max(1e-4, min(0.5, given))
-
-    @property
-    def page_bytes(self) -> float:
-        """Mean size of a page of the crawl."""
         pages, downloaded = self._read
-        return (downloaded + _USUAL_PAGES * _USUAL_PAGE_BYTES) / (pages + _USUAL_PAGES)
+        self.page_bytes = (downloaded + _USUAL_PAGES * _USUAL_PAGE_BYTES) / (pages + _USUAL_PAGES)
+        """Mean size of a page of the crawl."""
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
         """The rank of a host by what it gave and by what its next link, of the rank *head*, promises.
@@ -181,6 +178,7 @@ class Worth:
         self._languages = HostLanguages()
         self._fruitful = [0, 0]
         self._read = [0, 0]
+        self._note_means()
 
     def take(self, note: Note) -> None:
         """Count what a page gave."""
@@ -188,13 +186,14 @@ class Worth:
         _, kept, downloaded = _SECTION.unpack(self._sections.get(key, _NOTHING))
         given = kept + note.kept_bytes, downloaded + note.body_bytes
         self._read = [self._read[0] + 1, self._read[1] + note.body_bytes]
+        if note.rate > _FRUITFUL_RATE:
+            self._fruitful = [self._fruitful[0] + note.kept_bytes, self._fruitful[1] + note.body_bytes]
+        self._note_means()
         prior = _YOUNG_PAGES * self.page_bytes
         expected = (given[0] + prior * note.rate) / (given[1] + prior)
         self._sections[key] = _SECTION.pack(_beside(expected, note.rate), *given)
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
-        if note.rate > _FRUITFUL_RATE:
-            self._fruitful = [self._fruitful[0] + note.kept_bytes, self._fruitful[1] + note.body_bytes]
         if note.is_wanted is not None:
             self._languages.count_page(note.host_id, note.is_wanted)
             self._words.count_page(note.words, note.is_wanted)
@@ -224,6 +223,7 @@ class Worth:
             raise ValueError("sums that are none")
         self._fruitful = sums[:2].tolist()
         self._read = sums[2:].tolist()
+        self._note_means()
         size = _SECTION.size
         packed = rows.tobytes()
         self._sections = {key: packed[at * size : (at + 1) * size] for at, key in enumerate(keys.tolist())}

@@ -39,7 +39,6 @@ from spiderling.corpus.segments import SegmentKind, SegmentWriter
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier import Frontier
-from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.check import problems
@@ -268,7 +267,7 @@ async def test_whatever_fails_in_a_checkpoint_stops_the_crawl(tmp_path, monkeypa
     failures = []
     frontier = Frontier(Options(lang="cs"))
     writer = SegmentWriter(tmp_path, "cs", 10)
-    checkpoint = Checkpoint(frontier, MemoryStore(), [writer], lambda: 0.0, failures.append)
+    checkpoint = Checkpoint(frontier, SqliteStore(), [writer], lambda: 0.0, failures.append)
     frontier.put_seed("http://a.test/", 0.0)
     monkeypatch.setattr(frontier, "drain", {}.__getitem__)
     checkpoint.begin_if_needed()
@@ -282,7 +281,7 @@ async def test_no_batch_is_cut_off_before_the_frontier_knows_that_the_last_one_i
     told = []
     monkeypatch.setattr("spiderling.crawl.checkpoint.MAX_OUTCOMES", 1)
     frontier = Frontier(Options(lang="cs"))
-    checkpoint = Checkpoint(frontier, MemoryStore(), [SegmentWriter(tmp_path, "cs", 10)], lambda: 0.0, pytest.fail)
+    checkpoint = Checkpoint(frontier, SqliteStore(), [SegmentWriter(tmp_path, "cs", 10)], lambda: 0.0, pytest.fail)
     drain = frontier.drain
     monkeypatch.setattr(frontier, "drain", lambda now: [told.append("cut off"), drain(now)][1])
     monkeypatch.setattr(frontier, "committed", lambda: told.append("written"))
@@ -456,7 +455,7 @@ async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_e
 
 @pytest.mark.parametrize("size", [5000, 100_000], ids=["fails-at-flush", "fails-at-write"])
 async def test_a_disk_that_refuses_the_corpus_stops_with_one_error_and_commits_nothing(tmp_path, size):
-    failures, store = [], MemoryStore()
+    failures, store = [], SqliteStore()
     frontier = Frontier(Options(lang="cs"))
     writer = SegmentWriter(tmp_path, "cs", 10**6)
     checkpoint = Checkpoint(frontier, store, [writer], lambda: 0.0, failures.append)

@@ -38,8 +38,8 @@ from spiderling.frontier.robots_records import stored_robots
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.history import HistoryRow
-from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import Changes, State, Store
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import End
 
 
@@ -60,11 +60,11 @@ class Frontier:
     ) -> None:
         """*allows*: whether an address may be connected to (SSRF guard).  *strategy* replaces that of the options.
 
-        Without a *store* everything stays in memory, and ``committed`` must not be called.  *failed_on* is called when
+        Without a *store* everything stays in memory.  *failed_on* is called when
         a parser of ours fails on a site's file (robots.py).  *elsewhere*: the other shards of the crawl, if it has any.
         """
         self.strategy = strategy or parse(options.strategy)
-        self._store: Store = MemoryStore() if store is None else store
+        self._store: Store = SqliteStore() if store is None else store
         self._allows = allows
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
         self.url_states = UrlStates(options, self._store, self.strategy)

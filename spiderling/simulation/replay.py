@@ -21,7 +21,7 @@ from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.site_files import FileAnswer
-from spiderling.frontier.storage.memory import MemoryStore
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.simulation.measures import Sample
 
 PAGES_PER_BATCH = 1000
@@ -59,7 +59,7 @@ class Replay:
         strategy: Strategy | None = None,
     ) -> None:
         """*pages_per_s*: most requests a second, 0 for no limit; *strategy*: in place of the options' one."""
-        self.store = MemoryStore()
+        self.store = SqliteStore()
         self.frontier = Frontier(options, store=self.store, strategy=strategy)
         self.now = 0.0
         self.relevant = 0

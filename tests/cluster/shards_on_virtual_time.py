@@ -20,7 +20,7 @@ from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.transport import Answer, TransportError
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
-from spiderling.frontier.storage.memory import MemoryStore
+from model_store import ModelStore
 from spiderling.frontier.storage.protocol import Changes, Store
 
 SEAL = Seal(bytes(16), b"the key")
@@ -41,7 +41,7 @@ class Shard:
     def __init__(self, me: int, shards: int, streams: Streams, opened: Callable[[], Store] | None = None) -> None:
         """*opened* opens its store as a new process does; None: one in memory."""
         self.me, self.shards, self.streams = me, shards, streams
-        memory = MemoryStore()
+        memory = ModelStore()
         self.opened = opened or (lambda: memory)
         self.begin()
 

@@ -17,7 +17,7 @@ from spiderling.cluster.content import packed
 from spiderling.cluster.envelope import Kind, Place, Seal
 from spiderling.cluster.exchange import Exchange, page_elsewhere
 from spiderling.cluster.transport import Outgoing, Round
-from spiderling.frontier.storage.memory import MemoryStore
+from model_store import ModelStore
 
 
 def started(shards: int) -> list[Shard]:
@@ -124,7 +124,7 @@ def test_a_directory_that_was_put_back_from_a_backup_is_noticed(loser):
 def test_forged_messages_and_receipts_change_nothing():
     streams = Streams()
     one, other = two(streams)
-    forger = Exchange(0, 2, Seal(bytes(16), b"another key"), MemoryStore())
+    forger = Exchange(0, 2, Seal(bytes(16), b"another key"), ModelStore())
     streams.exchange(0, forger.ask(0.0)._replace(to={1: Outgoing(1, [(1, b"\x01" + packed([b"x"]) + bytes(16))])}))
     for _ in range(3):
         other.round(1000.0)

@@ -1,4 +1,4 @@
-"""One contract, two stores: what was committed is what is loaded; all of a batch or nothing."""
+"""One contract for a store in a file, one in memory and a model: what was committed is what is loaded, whole or not."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from model_store import ModelStore, is_used
 
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.frontier.hosts.host import STATE_OF
-from spiderling.frontier.storage.memory import MemoryStore, is_used
 from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,
     Changes,
@@ -68,13 +68,14 @@ FULL = Changes(
 )
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["model", "file", "memory"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
     """Opens the store, or opens it once more as a new process would."""
-    memory, stores = MemoryStore(), []
+    kept: dict[str, Store] = {"model": ModelStore(), "memory": SqliteStore()}
+    stores = [*kept.values()]
 
     def open_store() -> Store:
-        store: Store = memory if request.param == "memory" else SqliteStore(tmp_path / "state.sqlite")
+        store = kept.get(request.param) or SqliteStore(tmp_path / "state.sqlite")
         stores.append(store)
         return store
 
@@ -271,15 +272,15 @@ def batches(draw: st.DrawFn) -> list[Changes]:
 
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(made=batches())
-def test_both_stores_hold_the_same(made: list[Changes], tmp_path_factory: pytest.TempPathFactory) -> None:
-    memory, path = MemoryStore(), tmp_path_factory.mktemp("store") / "state.sqlite"
+def test_the_store_holds_what_its_model_holds(made: list[Changes], tmp_path_factory: pytest.TempPathFactory) -> None:
+    model, path = ModelStore(), tmp_path_factory.mktemp("store") / "state.sqlite"
     with closing(SqliteStore(path)) as sqlite:
         for changes in made:
-            memory.commit(changes)
+            model.commit(changes)
             sqlite.commit(changes)
-            assert everything(sqlite) == everything(memory)
+            assert everything(sqlite) == everything(model)
     with closing(SqliteStore(path)) as again:
-        assert everything(again) == everything(memory)
+        assert everything(again) == everything(model)
     with closing(sqlite3.connect(path)) as connection:
         strange = list(damaged_rows(connection, SCHEMA_VERSION))
         assert not strange or (len(strange) == 1 and "of table host" in strange[0]), "a frontier leaves no id out"

@@ -15,7 +15,7 @@ from spiderling.frontier.lifecycle.ledger import Ledger
 from spiderling.frontier.ranking.strategies import Spiderling
 from spiderling.frontier.site_files import parsed
 from spiderling.frontier.storage.host_table import NameIndex
-from spiderling.frontier.storage.memory import MemoryStore
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 HOSTS, PAGES, STEP_S = 30, 6, 20.0
 FOUND_AGAIN = {
@@ -45,7 +45,7 @@ def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]
     web |= {f"http://h{host}.cz/robots.txt": robots("User-agent: *\nDisallow: /x\n") for host in range(HOSTS)}
     with monkeypatch.context() as patched:
         patched.setattr(NameIndex, "find", counted("storage.host_table.MAX_RECENT_NAMES", NameIndex.find))
-        patched.setattr(MemoryStore, "robots", counted("robots_records.MAX_RECORDS", MemoryStore.robots))
+        patched.setattr(SqliteStore, "robots", counted("robots_records.MAX_RECORDS", SqliteStore.robots))
         patched.setattr("spiderling.frontier.reading.parsed", counted("known_files.MAX_PARSED", parsed))
         crawl = VirtualCrawl(web, yield_profile="off", strategy="spiderling:thrift=0", active_hosts=8)
         crawl.run(urls[0], until=crawl.now)

@@ -11,7 +11,7 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Frontier
 from spiderling.frontier.ranking.strategies import LinkingPage
-from spiderling.frontier.storage.memory import MemoryStore
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 
 def test_link_from_nearer_lowers_the_distance_though_it_was_met_before() -> None:
@@ -74,7 +74,7 @@ def test_a_name_that_is_none_makes_no_host() -> None:
 
 
 def test_a_host_that_is_nearer_by_a_link_is_so_after_a_restart() -> None:
-    store, options = MemoryStore(), Options()
+    store, options = SqliteStore(), Options()
     frontier = Frontier(options, store=store)
     frontier.put_seed("http://far.cz/", 0.0, distance=7)
     frontier.put_seed("http://a.cz/", 0.0)
@@ -90,7 +90,7 @@ def test_a_host_that_is_nearer_by_a_link_is_so_after_a_restart() -> None:
 
 
 def test_a_host_that_nobody_asked_for_has_a_row_and_no_place_in_memory() -> None:
-    store = MemoryStore()
+    store = SqliteStore()
     frontier = Frontier(Options(active_hosts=1), store=store)
     frontier.put_seed("http://a.cz/", 0.0)
     near = frontier.hosts.get("a.cz")

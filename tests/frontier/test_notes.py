@@ -21,14 +21,14 @@ from spiderling.frontier.ranking.new_links import NewLinks
 from spiderling.frontier.ranking.notes import KEY, LINES, Note, Notes
 from spiderling.frontier.ranking.strategies import Heidix, LinkingPage
 from spiderling.frontier.ranking.worth import Worth
-from spiderling.frontier.storage.memory import MemoryStore
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 REASONS = (Reason.KEPT, Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY, Reason.DUPLICATE)
 SECTIONS = ("forum", "goods", "cs/news", "en/news", "")
 
 
 def begun(strategy: str, hosts: int = 9) -> Frontier:
-    frontier = Frontier(Options(lang="cs", strategy=strategy), store=MemoryStore())
+    frontier = Frontier(Options(lang="cs", strategy=strategy), store=SqliteStore())
     for number in range(hosts):
         frontier.put_seed(f"http://h{number}.cz/", 0.0)
     return frontier
@@ -68,7 +68,7 @@ def ranks(frontier: Frontier) -> list[int]:
 @pytest.mark.parametrize("strategy", ["spiderling", "heidix"])
 @pytest.mark.parametrize("batches", [1, LINES - 1, LINES, LINES + 1, 3 * LINES + 7])
 def test_ranks_are_the_same_after_a_kill(strategy: str, batches: int) -> None:
-    frontier, store, rng = begun(strategy), MemoryStore(), random.Random(batches)
+    frontier, store, rng = begun(strategy), SqliteStore(), random.Random(batches)
     for _ in range(batches):
         teach(frontier, rng, 7)
         store.commit(frontier.drain(0.0))

@@ -13,17 +13,17 @@ from spiderling.base.errors import StorageError
 from spiderling.base.urls import canonicalize, url_key
 from spiderling.frontier.hosts.host import Host, HostStates, QueuedUrl
 from spiderling.frontier.storage.host_table import HostTable, host_row
-from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import BAND_BITS, Flush
 from spiderling.frontier.storage.queue_lines import line_of, packed, plain_line, unpacked, url_of
 from spiderling.frontier.storage.queues import Queues
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 
 class Shop:
     """Queues, a host and a store, with batches written whenever it is said."""
 
-    def __init__(self, store: MemoryStore | None = None) -> None:
-        self.store = store or MemoryStore()
+    def __init__(self, store: SqliteStore | None = None) -> None:
+        self.store = store or SqliteStore()
         self.flush: Flush | None = None
         """The last one."""
         self.states = HostStates()

@@ -25,7 +25,7 @@ from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.new_links import FoundLink
 from spiderling.frontier.ranking.strategies import STRATEGIES, LinkingPage, gone_parameters, parse
 from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
-from spiderling.frontier.storage.memory import MemoryStore
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 WRONG = Reason.WRONG_LANGUAGE
 
@@ -94,7 +94,7 @@ def test_server_without_relevant_pages_is_left_after_s_of_them() -> None:
 def rank(name: str, linking: LinkingPage, block: bool = False) -> int:
     options = Options(strategy=name)
     strategy, target = parse(name), canonicalize("http://b.cz/")
-    url_states = UrlStates(options, MemoryStore(), strategy)
+    url_states = UrlStates(options, SqliteStore(), strategy)
     url_states.hosts.create("a.cz", 0)
     strategy.begin(url_states, options)
     assert target is not None

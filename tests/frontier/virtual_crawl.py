@@ -18,8 +18,8 @@ from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.site_files import FileAnswer
-from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import ConsentRow
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 DAY_S = 86400.0
 _ROUNDING_S = 1e-6
@@ -122,7 +122,7 @@ class VirtualCrawl:
     ) -> None:
         self.options = Options(**{"optouts": "tdm-file=ignore,ai-txt=ignore", **options})
         self._last_profile = self.options.yield_profile
-        self._store, self._allows = MemoryStore(), allows
+        self._store, self._allows = SqliteStore(), allows
         self.frontier = Frontier(self.options, allows, self._store)
         self.now = now
         self.starts: list[Start] = []

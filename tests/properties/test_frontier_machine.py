@@ -17,8 +17,8 @@ from spiderling.base.urls import canonicalize, url_key
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl
 from spiderling.frontier.site_files import FileAnswer
-from spiderling.frontier.storage.memory import MemoryStore
 from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 OPTIONS = Options(
     host_interval_s=2.0, ip_interval_s=0.5, retries=1, retry_delay_s=10.0, robots_max_age_s=200.0, max_distance=2,
@@ -51,7 +51,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.store = MemoryStore()
+        self.store = SqliteStore()
         self.frontier = Frontier(OPTIONS, store=self.store)
         self.batch: Changes | None = None
         self.is_written = False

@@ -62,9 +62,3 @@ class Bloom:
         for number, salt in enumerate(_SALTS):
             bits = np.uint64(1) << (keys * np.uint64(salt) >> np.uint64(58))
             np.bitwise_or.at(self._array, (first + np.uint64(number)).astype(np.int64), bits)
-
-    @property
-    def error_rate(self) -> float:
-        """The share of new keys that are taken for known ones now, estimated from the share of bits that are set."""
-        sample = self._array[: 1 << 20]
-        return float(np.unpackbits(sample.view(np.uint8)).mean()) ** _WORDS

@@ -60,11 +60,6 @@ class SeenSet:
         missing = self._table.missing(turned)
         return missing if self._bloom is None else [at for at in missing if int(turned[at]) not in self._bloom]
 
-    @property
-    def error_rate(self) -> float:
-        """The share of new keys that are taken for known ones now; 0 while the set is exact."""
-        return self._bloom.error_rate if self._bloom is not None else 0.0
-
     def add(self, key: int) -> bool:
         """Add *key*; True if it was not there."""
         turned = _turned(key)

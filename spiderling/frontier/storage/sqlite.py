@@ -1,4 +1,4 @@
-"""The durable state of a crawl: one SQLite file (memory.py is its twin without a file).
+"""The durable state of a crawl: one SQLite file; the simulator's and tests' states stay in memory.
 
 ``commit`` writes one batch of Changes in one transaction, with a write-ahead log (WAL).  A committed batch survives
 any kill of the process.  A power cut leaves the file whole, but may lose the last batches unless the store is
@@ -42,6 +42,8 @@ from spiderling.frontier.storage.state_file import as_it_is, refuse_others, vers
 
 _REFUSED = (sqlite3.Error, *checksums.UNFIT)
 """Exceptions for a damaged file, or for a value that its column or array cannot hold."""
+IN_MEMORY = Path()
+"""In place of a path: the state is lost with the store, which one thread uses at a time."""
 _CACHE_KB = 32_000
 """SQLite's page cache of the writing connection (chosen)."""
 _HOSTS_AT_ONCE = 20_000
@@ -62,7 +64,7 @@ _FULL = "disk is full"
 class SqliteStore:
     """The store in a file; one connection that writes, one that reads, each used by one thread at a time."""
 
-    def __init__(self, path: Path, synced: bool = False, writes: bool = True) -> None:
+    def __init__(self, path: Path = IN_MEMORY, synced: bool = False, writes: bool = True) -> None:
         """Open or create the file at *path*; raises JobdirError if it is not ours or of another version.
 
         *synced*: a commit survives a power cut as soon as it returns (synchronous=FULL, else NORMAL).  *writes*: False
@@ -91,7 +93,8 @@ class SqliteStore:
         self._reader = self._writer = self._connect()
         try:
             self._prepare()
-            self._reader = self._connect()
+            if self._path is not IN_MEMORY:
+                self._reader = self._connect()
         except sqlite3.Error as error:
             self.close()
             if _FULL in str(error):
@@ -107,7 +110,7 @@ class SqliteStore:
             raise
 
     def _connect(self, parameters: str = "mode=rwc") -> sqlite3.Connection:
-        uri = f"{self._path.absolute().as_uri()}?{parameters}"
+        uri = "file::memory:" if self._path is IN_MEMORY else f"{self._path.absolute().as_uri()}?{parameters}"
         try:
             return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:

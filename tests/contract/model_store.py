@@ -1,4 +1,4 @@
-"""A store without a file, for the simulator and for tests."""
+"""The store as a few dicts: a model that the real one is compared with."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _summary(rows: list[OutboxRow]) -> OutboxSummary:
     return OutboxSummary(rows[0].number, len(rows), links, sum(sizes), min(row.time for row in rows))
 
 
-class MemoryStore:
+class ModelStore:
     """Holds what was committed for as long as the process lives."""
 
     def __init__(self) -> None:

@@ -455,7 +455,7 @@ async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_e
 
 @pytest.mark.parametrize("size", [5000, 100_000], ids=["fails-at-flush", "fails-at-write"])
 async def test_a_disk_that_refuses_the_corpus_stops_with_one_error_and_commits_nothing(tmp_path, size):
-    failures, store = [], SqliteStore()
+    failures, store = [], SqliteStore(tmp_path / "state.sqlite")
     frontier = Frontier(Options(lang="cs"))
     writer = SegmentWriter(tmp_path, "cs", 10**6)
     checkpoint = Checkpoint(frontier, store, [writer], lambda: 0.0, failures.append)
@@ -470,9 +470,10 @@ async def test_a_disk_that_refuses_the_corpus_stops_with_one_error_and_commits_n
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert len(failures) == 1
-    assert store.load().counts == {}
     with pytest.raises(StorageError):
         store.commit(frontier.drain(0.0))  # the store was closed all the same
+    with closing(SqliteStore(tmp_path / "state.sqlite")) as again:
+        assert again.load().counts == {}
 
 
 # -- durability

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from spiderling.base.option_values import parse_yield_profile
 from spiderling.base.outcome import Outcome
-from spiderling.frontier.discovery.core import Core
+from spiderling.frontier.discovery.core import Core, Part
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.hosts.host import Host, HostState
 from spiderling.frontier.hosts.yields import MAX_STEPS, RetirementRule, YieldAccount
@@ -19,14 +19,14 @@ _FAILURES_PER_RETRY = 3
 """A host's queue is purged after more than this x (retries + 1) failed requests in a row (chosen)."""
 
 
-class HostClosing:
+class HostClosing(Part):
     """Closes and reopens hosts; what becomes of their URLs is in lifecycle/url_states.py.
 
     ``review`` decides after each page, when Answers reports it, whether its host is retired.
     """
 
     def __init__(self, core: Core, robots_requests: RobotsRequests) -> None:
-        self._options = core.options
+        super().__init__(core)
         self._gives_up = core.strategy.gives_up
         self._own_factor = core.options.yield_factor() if core.strategy.retires else None
         self.judge_by(None)
@@ -34,9 +34,6 @@ class HostClosing:
         self._floor = max(core.options.min_active_hosts, int(core.strategy.reopens))
         self._second_chances: list[list[tuple[float, int]]] = [[] for _ in range(MAX_STEPS + 1)]
         """For each step of ``RetirementRule.milder``, a heap of the retired hosts that it spares: (-yield rate, id)."""
-        self._url_states = core.url_states
-        self._admission = core.admission
-        self._schedule = core.schedule
         self._robots_requests = robots_requests
         self.refusals = Refusals(core.robots)
         self._refused: list[tuple[float, int]] = []

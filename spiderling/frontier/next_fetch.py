@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize
-from spiderling.frontier.discovery.core import Core, Fetch
+from spiderling.frontier.discovery.core import Core, Fetch, Part
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.hosts.host import Host, QueuedUrl, RobotsRequest, identity
 from spiderling.frontier.robots import ENDS, RobotsVerdict
@@ -18,14 +18,11 @@ _STEP_PAUSE_S = 0.01
 """Seconds until the host's turn after such a call; chosen."""
 
 
-class NextFetch:
+class NextFetch(Part):
     """Finds the next fetch of a host whose turn has come."""
 
     def __init__(self, core: Core, robots_requests: RobotsRequests) -> None:
-        self._url_states = core.url_states
-        self._admission = core.admission
-        self._robots = core.robots
-        self._schedule = core.schedule
+        super().__init__(core)
         self._robots_requests = robots_requests
         self.shunned: frozenset[int | str | None] = frozenset()
         """URLs and files of sites (by `identity`) on which the crawl has failed: they end when their turn comes."""

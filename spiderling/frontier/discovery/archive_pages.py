@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize, url_key
-from spiderling.frontier.discovery.core import Core, Fetch
+from spiderling.frontier.discovery.core import Core, Fetch, Part
 from spiderling.frontier.hosts.host import CLOSED_STATES, QueuedUrl
 from spiderling.frontier.hosts.ranks import SEED_RANK
 from spiderling.frontier.site_files import FileAnswer
 
 
-class ArchivePages:
+class ArchivePages(Part):
     """Call ``begin`` when a page has been read, and ``enter`` right before it is reported."""
 
     def __init__(self, core: Core) -> None:
-        self._url_states = core.url_states
-        self._admission = core.admission
-        self._robots = core.robots
+        super().__init__(core)
         self._in_work: dict[int, QueuedUrl] = {}
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:

@@ -1,4 +1,4 @@
-"""What the parts of a frontier share: Core, which holds them; Fetch and Report, which the frontier returns."""
+"""What the parts of a frontier share: Core, which holds those that a Part needs; Fetch and Report, which it returns."""
 
 from __future__ import annotations
 
@@ -43,6 +43,19 @@ class Core:
             return accepted
         self.schedule.wake(accepted, now, mention.rank)
         return None
+
+
+class Part:
+    """A part that works with nearly all others."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._options = core.options
+        self._strategy = core.strategy
+        self._url_states = core.url_states
+        self._admission = core.admission
+        self._robots = core.robots
+        self._schedule = core.schedule
 
 
 class Fetch(NamedTuple):

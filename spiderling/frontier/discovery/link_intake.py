@@ -15,7 +15,7 @@ from spiderling.base.link_batch import TEXT_BLOCK, LinkBatch
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import PREFIXES, canonicalize
 from spiderling.frontier.discovery.admission import Mention
-from spiderling.frontier.discovery.core import Core
+from spiderling.frontier.discovery.core import Part
 from spiderling.frontier.discovery.traps import Visit
 from spiderling.frontier.ranking.linking_page import LinkingHost
 from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
@@ -29,15 +29,8 @@ Entry = tuple[int, bytes, int]
 """(rank, line, index in the batch) of a URL that comes into a queue."""
 
 
-class Intake:
+class Intake(Part):
     """Accepts what is new in a batch; a forged batch from a worker can do no more harm than a page with those links."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._strategy = core.strategy
-        self._url_states = core.url_states
-        self._admission = core.admission
-        self._schedule = core.schedule
 
     def put(self, linking: LinkingPage, links: LinkBatch, now: float, page: int, visit: Visit | None) -> None:
         """Accept the links of a page, whose key is *page*."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spiderling.base.urls import CanonicalUrl, canonicalize, origins_of
-from spiderling.frontier.discovery.core import Core
+from spiderling.frontier.discovery.core import Core, Part
 from spiderling.frontier.discovery.sitemaps import Sitemaps
 from spiderling.frontier.hosts.host import Host, HostState, RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
@@ -14,15 +14,11 @@ MAX_REDIRECTS = 5
 """Redirects in a row that are followed, from a page or a robots.txt (RFC 9309, 2.3.1.2, wants five at least)."""
 
 
-class RobotsRequests:
+class RobotsRequests(Part):
     """One request per origin at a time; a redirect may move it to the queue of another host."""
 
     def __init__(self, core: Core, sitemaps: Sitemaps) -> None:
-        self._max_delay_s = core.options.max_crawl_delay_s
-        self._url_states = core.url_states
-        self._admission = core.admission
-        self._robots = core.robots
-        self._schedule = core.schedule
+        super().__init__(core)
         self._sitemaps = sitemaps
         self._awaited: dict[str, Host] = {}
         """Origin that was asked for a file -> the host that waits for the answer."""
@@ -112,7 +108,7 @@ class RobotsRequests:
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         host.postpone(host.last_start + self._schedule.intervals.of(host))
         self._url_states.hosts.changed.add(host)
-        if host.crawl_delay_s > self._max_delay_s and not host.pinned:
+        if host.crawl_delay_s > self._options.max_crawl_delay_s and not host.pinned:
             return host, HostState.FORBIDDEN
         self._schedule.place(host, now)
         return None

@@ -189,11 +189,13 @@ class Frontier:
 
     def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> None:
         """*name* has *addresses* for *ttl_s* seconds; the first allowed one is used."""
-        self.schedule.resolved(name, addresses, ttl_s, now)
+        for host in self.schedule.names.resolved(name, addresses, ttl_s, now):
+            self.schedule.place(host, now)
 
     def unresolved(self, name: str, permanent: bool, now: float) -> None:
         """*name* does not exist (*permanent*), or its servers do not answer for now."""
-        self.schedule.unresolved(name, permanent, now)
+        for host in self.schedule.names.unresolved(name, permanent, now):
+            self.schedule.place(host, now)
 
     def give_back(self, fetch: Fetch, now: float) -> None:
         """Requeue a fetch that was handed out but not made; it ends if its host was closed meanwhile."""

@@ -110,17 +110,6 @@ class Schedule:
         self._hosts.states.set_ready(waiting)
         self._backlog.extend(waiting)
 
-    # -- names
-
-    def resolved(self, name: str, addresses: tuple[str, ...], ttl_s: float, now: float) -> None:
-        """The answer to a wanted name; the hosts that waited for it go on."""
-        for host in self.names.resolved(name, addresses, ttl_s, now):
-            self.place(host, now)
-
-    def unresolved(self, name: str, permanent: bool, now: float) -> None:
-        for host in self.names.unresolved(name, permanent, now):
-            self.place(host, now)
-
     # -- places
 
     def wake(self, host_id: int, now: float, rank: int = 0) -> None:

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 import xxhash
 from memory_transport import Streams
+from model_store import ModelStore
 
 from spiderling.base.link_batch import Link, LinkBatch, gathered
 from spiderling.base.reasons import Reason
@@ -20,7 +21,6 @@ from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.transport import Answer, TransportError
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
-from model_store import ModelStore
 from spiderling.frontier.storage.protocol import Changes, Store
 
 SEAL = Seal(bytes(16), b"the key")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_transport import Streams
+from model_store import ModelStore
 from shards_on_virtual_time import EVENTS, SEAL, Shard, crawled
 
 from spiderling.base.errors import JobdirError
@@ -17,7 +18,6 @@ from spiderling.cluster.content import packed
 from spiderling.cluster.envelope import Kind, Place, Seal
 from spiderling.cluster.exchange import Exchange, page_elsewhere
 from spiderling.cluster.transport import Outgoing, Round
-from model_store import ModelStore
 
 
 def started(shards: int) -> list[Shard]:

@@ -26,10 +26,8 @@ from scrapy.responsetypes import responsetypes
 from scrapy.utils._download_handlers import check_stop_download, normalize_bind_address
 
 from spiderling import signals as our_signals
-from spiderling.base import media_types
 from spiderling.base.addresses import AddressPolicy, HostMap, literal_address
 from spiderling.base.clock import running_time
-from spiderling.base.digits import whole_number
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange
 from spiderling.base.reasons import Reason
@@ -38,13 +36,13 @@ from spiderling.crawl.stage_times import Histogram
 from spiderling.engine.component import dispatcher_of
 from spiderling.engine.in_transit import InTransit
 from spiderling.engine.requests import fetch_of
+from spiderling.engine.response_heads import ResponseHeads, declared_length
 from spiderling.fetch import tls
 from spiderling.fetch.client import ConnectTarget, MinimumRate, RawRequest, RawResponse, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
 from spiderling.fetch.errors import AddressForbidden, ResponseRefused, TransferCut
 from spiderling.fetch.resolver import Resolver
 from spiderling.fetch.translation import HeadFlood, is_of_the_connection, translated
-from spiderling.text.declared import language_of_tag
 
 if sys.version_info >= (3, 11):
     from asyncio import Timeout, timeout
@@ -60,7 +58,6 @@ _ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
 SLOW_WINDOW_S = 10.0
 """Seconds over which SPIDERLING_MIN_BYTES_PER_S is measured; chosen: shorter pauses are usual."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
-_DESCRIBING = (b"Content-Type", b"Content-Disposition")
 _NOT_SENT = frozenset(
     {
         b"Proxy-Authorization",
@@ -109,6 +106,7 @@ class DownloadHandler(BaseDownloadHandler):
         self._parts = parts
         self._options = parts.options
         self._gate = parts.gate
+        self._heads = ResponseHeads(parts.options, parts.accepted, parts.documents)
         self._fail_on_dataloss = crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
         self._ssl_context = tls.context(crawler.settings, self._options.tls == "strict")
         self._bind_address = normalize_bind_address(crawler.settings.get("DOWNLOAD_BIND_ADDRESS"))
@@ -227,13 +225,13 @@ class DownloadHandler(BaseDownloadHandler):
 
     async def _response(self, raw_response: RawResponse, request: Request) -> Response:
         headers = Headers(raw_response.head.raw_headers)
-        limit = self._judge(raw_response.head.code, headers, request)
+        limit = self._heads.judge(raw_response.head.code, headers, request)
         decoder = BodyDecoder(b",".join(headers.getlist(b"Content-Encoding")), limit, self._options.max_ratio)
         if decoder.is_hopeless:
             raise ResponseRefused(Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for.")
         give_out = functools.partial(_made, raw_response, headers, request.url)
         stop = check_stop_download(
-            signals.headers_received, self.crawler, request, headers=headers, body_length=_declared_length(headers)
+            signals.headers_received, self.crawler, request, headers=headers, body_length=declared_length(headers)
         )
         if stop is not None:
             return give_out(stop_download=stop)
@@ -257,33 +255,6 @@ class DownloadHandler(BaseDownloadHandler):
         for problem in found:
             self.crawler.stats.inc_value(f"spiderling/tls/{problem}")
         return [tls.FLAG + problem for problem in found]
-
-    def _judge(self, status: int, headers: Headers, request: Request) -> int:
-        """Most bytes that the body may have; raises ResponseRefused if the headers rule the response out."""
-        content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
-        wanted = self._parts.documents
-        is_document = bool(wanted) and (
-            media_types.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path) in wanted
-        )
-        if status == 200 and request.meta.get("judge_type"):
-            if not is_document and not media_types.is_text(content_type, disposition):
-                raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
-            if not self._may_be_ours(headers):
-                raise ResponseRefused(Reason.WRONG_LANGUAGE, f"{request.url} is in {headers[b'Content-Language']!r}.")
-        limit = self._options.max_document_bytes if is_document else self._options.max_body_bytes
-        limit = min(limit, request.meta.get("download_maxsize") or limit)
-        length = _declared_length(headers)
-        if length is not None and length > limit and request.method != "HEAD":
-            raise ResponseRefused(Reason.TOO_BIG, f"{request.url} announces {length} bytes, more than {limit}.")
-        return limit
-
-    def _may_be_ours(self, headers: Headers) -> bool:
-        """Whether Content-Language names a wanted language, or none, or is ignored."""
-        if self._options.content_language == "ignore":
-            return True
-        tags = b",".join(headers.getlist(b"Content-Language")).decode("latin-1").split(",")
-        declared = {code for code in map(language_of_tag, tags) if code}
-        return not declared or not declared.isdisjoint(self._parts.accepted)
 
     async def _body(
         self, raw_response: RawResponse, request: Request, decoder: BodyDecoder, limit: int, raw: list[bytes] | None
@@ -366,7 +337,3 @@ def exchange_with(request: Request, raw_response: RawResponse, body: bytes, trun
         body=body,
         truncated=truncated,
     )
-
-
-def _declared_length(headers: Headers) -> int | None:
-    return whole_number(headers.get(b"Content-Length") or b"")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from random import random
 
 import pytest
 from conftest import Crawl, document, page, serving
@@ -282,3 +283,20 @@ def test_nothing_is_left_outside_of_the_directory_of_the_crawl(crawled):
     }
     names = {str(path.relative_to(crawl.directory)) for path in crawl.directory.rglob("*")}
     assert all("passwd" not in name and "test" not in name for name in names), names
+
+
+class RestlessWeb(FixedWeb):
+    """Each answer names another licence."""
+
+    def respond(self, host: str, path: str) -> WebResponse:
+        return headed("r", Link=f"</{random()}.xml>; {LINK}") if path == "/" else super().respond(host, path)
+
+
+def test_a_page_that_names_another_licence_each_time_is_fetched_twice(tmp_path):
+    """It was fetched for ever, and so were licences, from whatever host it named."""
+    with serving(RestlessWeb({"r.test": {}}, {"r.test": "127.84.7.250"})) as server:
+        crawl = Crawl(tmp_path / "job", server, OPTOUTS="")
+        assert crawl.run("http://r.test/").code == 0
+        asked = [entry.path for entry in server.log_entries if entry.path not in SITE_FILES]
+    assert crawl.ended()["http://r.test/"][0] == "opted-out"
+    assert [path == "/" for path in asked] == [True, False, True]

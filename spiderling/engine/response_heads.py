@@ -1,0 +1,61 @@
+"""What the head of a response decides: whether its body is not wanted, and how large it may be."""
+
+from __future__ import annotations
+
+import yarl
+from scrapy import Request
+from scrapy.http import Headers
+
+from spiderling.base import media_types
+from spiderling.base.digits import whole_number
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.fetch.errors import ResponseRefused
+from spiderling.text.declared import language_of_tag
+
+_DESCRIBING = (b"Content-Type", b"Content-Disposition")
+
+
+class ResponseHeads:
+    """Judges responses by status and headers, before anything of their bodies is read."""
+
+    def __init__(self, options: Options, accepted: frozenset[str], documents: frozenset[str]) -> None:
+        """*accepted*: codes of the languages that are wanted; *documents*: kinds of them (base/media_types.py)."""
+        self._options = options
+        self._accepted = accepted
+        self._documents = documents
+
+    def judge(self, status: int, headers: Headers, request: Request) -> int:
+        """Most bytes that the body may have; raises ResponseRefused if the headers rule the response out.
+
+        Unwanted types and languages are refused if ``request.meta`` says ``judge_type``.
+        """
+        content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
+        is_document = bool(self._documents) and (
+            media_types.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path)
+            in self._documents
+        )
+        if status == 200 and request.meta.get("judge_type"):
+            if not is_document and not media_types.is_text(content_type, disposition):
+                raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
+            if not self._may_be_ours(headers):
+                raise ResponseRefused(Reason.WRONG_LANGUAGE, f"{request.url} is in {headers[b'Content-Language']!r}.")
+        limit = self._options.max_document_bytes if is_document else self._options.max_body_bytes
+        limit = min(limit, request.meta.get("download_maxsize") or limit)
+        length = declared_length(headers)
+        if length is not None and length > limit and request.method != "HEAD":
+            raise ResponseRefused(Reason.TOO_BIG, f"{request.url} announces {length} bytes, more than {limit}.")
+        return limit
+
+    def _may_be_ours(self, headers: Headers) -> bool:
+        """Whether Content-Language names a wanted language, or none, or is ignored."""
+        if self._options.content_language == "ignore":
+            return True
+        tags = b",".join(headers.getlist(b"Content-Language")).decode("latin-1").split(",")
+        declared = {code for code in map(language_of_tag, tags) if code}
+        return not declared or not declared.isdisjoint(self._accepted)
+
+
+def declared_length(headers: Headers) -> int | None:
+    """The number of bytes that Content-Length announces, None if it is missing or no number."""
+    return whole_number(headers.get(b"Content-Length") or b"")

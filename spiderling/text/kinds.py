@@ -47,16 +47,21 @@ _NOTICE_WORDS = ("avascript", "avaScript", "ookie", " to reply", " to post", " t
 
 
 def kinds(blocks: Sequence[Block], tree: Inherited, good: Sequence[int]) -> list[str]:
-    """The kind of each of *blocks* whose indices are *good*, in their order; *tree* is the page's."""
+    """The kind of each of *blocks* whose indices are *good*, in their order; *tree* is the page's.
+
+    What is named comment or teaser is one only below other text: posts of a forum are named comments, leads teasers.
+    """
     zones = [int(tree.zones[blocks[index].element]) for index in good]
     parts = _parts([len(blocks[index].text) for index in good], zones)
     found: list[str] = []
     is_below_text = False
     for index, zone in zip(good, zones, strict=True):
-        kind = _alone(blocks[index], zone & parts)
+        purposes = zone & parts
+        kind = _alone(blocks[index], purposes if is_below_text else purposes & ~BITS["teaser"])
         if kind == TEXT and zone & BITS["comment"] and is_below_text:
             kind = COMMENT
-        is_below_text = is_below_text or (kind == TEXT and not zone & BITS["comment"])
+        is_other = zone & BITS["comment"] or purposes & BITS["teaser"]
+        is_below_text = is_below_text or (kind == TEXT and not is_other)
         found.append(kind)
     return found
 

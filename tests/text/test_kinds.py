@@ -47,6 +47,8 @@ def told(html: str) -> list[str]:
         ("<p>He wrote JavaScript for a living, and baked cookies.", ["text"]),
         (f"<p>{TEXT * 9}<div class=related-posts><h3>Read also</h3><p>{TEXT}</div>", ["text", "teaser", "teaser"]),
         (f"<div class=related-posts><h3>Read also</h3><p>{TEXT}</div>", ["heading", "text"]),
+        (f"<div class=teaser><p>{TEXT}<p>{TEXT}</div><p>{TEXT * 9}", ["text", "text", "text"]),
+        (f"<div id=teaser>{TEXT}</div><p>{TEXT * 9}<div class=teaser><p>{TEXT}</div>", ["text", "text", "teaser"]),
         ("<ul><li><a href=/x>Ten more stories about dogs</a></ul>", ["teaser"]),
         ("<h2><a href=/x>A story about dogs</a></h2>", ["heading"]),
         (f"<p>{TEXT}</p><ol class=comments><li>{TEXT}</ol>", ["text", "comment"]),

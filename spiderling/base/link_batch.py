@@ -164,6 +164,20 @@ class LinkBatch(NamedTuple):
         kept = [np.frombuffer(column, f"V{width}")[places].tobytes() for column, width in columns]
         return LinkBatch._make((self.hosts, b"\n".join([lines[at] for at in places]), *kept, others, self.bad))
 
+    def parts(self, sizes: Iterable[int]) -> Iterator[LinkBatch]:
+        """The links in the columns as batches of *sizes*, each with its own hosts alone."""
+        numbers = array("H", self.of_host)
+        lines = self.paths.split(b"\n")
+        end = 0
+        for size in sizes:
+            start = end
+            end += size
+            places = {number: place for place, number in enumerate(dict.fromkeys(numbers[start:end]))}
+            hosts = tuple([self.hosts[number] for number in places])
+            of_host = array("H", [places[number] for number in numbers[start:end]]).tobytes()
+            columns = [c[start * w : end * w] for c, w in zip(self[3:-2], _WIDTHS[1:], strict=True)]
+            yield LinkBatch._make((hosts, b"\n".join(lines[start:end]), of_host, *columns, (), 0))
+
     def followed(self) -> LinkBatch:
         """The links without rel=nofollow."""
         places = [at for at, flags in enumerate(self.flags) if not flags & NOFOLLOW]

@@ -1,9 +1,9 @@
-"""The links and mentions of a message, as bytes and back.
+"""The links and single URLs of a message, as bytes and back.
 
 A message is one zstd frame of sections.  A section is what a shard found between two checkpoints: a head in JSON, and
 a tail of columns.  It says what was found; what follows from a URL (hashes, words, form) the receiver computes, so it
-is neither carried nor believed.  Pages that no strategy can tell apart (same distance, end, rank, language; badness to
-a tenth) share one batch.
+is neither carried nor believed.  The links stand in the order of their pages.  Pages that no strategy can tell apart
+(same distance, end, rank, language; badness to a tenth) count as one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import zstandard
@@ -48,22 +48,23 @@ class Content(NamedTuple):
     mentions: tuple[Mention, ...] = ()
 
 
-def section(content: Content) -> bytes:
-    """*content* as a section of a message; of the pages only what strategies read is carried, of hosts the distance."""
-    groups: list[object] = []
-    tail: list[bytes] = []
-    for page, links in content.links:
-        about = [page.host.distance, page.reason.name, page.rank, page.relevant, page.language, page.badness]
-        groups.append([about, links.hosts, links.size, len(links.paths), links.others])
-        tail += [links.paths, *(getattr(links, name) for name in _COLUMNS)]
-    mentions: list[object] = []
-    for mention in content.mentions:
+def section(pages: Sequence[tuple[LinkingPage, int]], links: LinkBatch, mentions: Sequence[Mention]) -> bytes:
+    """A section of a message.
+
+    *pages*: whose *links* these are, and how many each has, in their order.  Of a page only what strategies read is
+    carried, of its host the distance; of *links*, the columns alone, of *mentions* not their pages.
+    """
+    abouts = [
+        [page.host.distance, page.reason.name, page.rank, page.relevant, page.language, page.badness, number]
+        for page, number in pages
+    ]
+    tail = [links.paths, *(getattr(links, name) for name in _COLUMNS)]
+    told: list[object] = []
+    for mention in mentions:
         length = None if mention.payload is None else len(mention.payload)
-        mentions.append(
-            [mention.target.url, mention.distance, mention.rank, mention.redirects, length, len(mention.salt)]
-        )
+        told.append([mention.target.url, mention.distance, mention.rank, mention.redirects, length, len(mention.salt)])
         tail += [mention.payload or b"", mention.salt]
-    head = json.dumps([groups, mentions], separators=(",", ":")).encode()
+    head = json.dumps([abouts, links.hosts, len(links.paths), told], separators=(",", ":")).encode()
     return b"".join([_LENGTHS.pack(len(head), sum(map(len, tail))), head, *tail])
 
 
@@ -120,24 +121,23 @@ class _Tail:
 
 
 def _read(head: bytes, tail: _Tail) -> Content:
-    groups, mentions = json.loads(head)
-    content = Content(
-        tuple([_found(group, tail) for group in groups]), tuple([_mention(mention, tail) for mention in mentions])
-    )
+    abouts, hosts, length, mentions = json.loads(head)
+    pages = [(_page(*about), number) for *about, number in abouts]
+    links = tuple(_found(pages, tuple(hosts), length, tail))
+    content = Content(links, tuple([_mention(mention, tail) for mention in mentions]))
     tail.end()
     return content
 
 
-def _found(group: list[Any], tail: _Tail) -> FoundLinks:
-    about, hosts, size, length, others = group
+def _found(pages: list[tuple[LinkingPage, Any]], hosts: tuple[str, ...], length: int, tail: _Tail) -> list[FoundLinks]:
+    if any(type(number) is not int or number < 0 for _, number in pages):
+        raise ValueError("a page with links that cannot be counted")
+    sizes = [number for _, number in pages]
     paths = tail.take(length)
-    of_host, prefixes, flags, scores, anchors = (tail.take(width * size) for width in _COLUMNS.values())
-    others = tuple(map(tuple, others))
-    urls = LinkBatch(tuple(hosts), paths, of_host, prefixes=prefixes)
-    bare = urls._replace(flags=flags, scores=scores, anchors=anchors, others=others)
-    if any(not 0 <= number <= 255 for _, _, *numbers in others for number in numbers):
-        raise ValueError("links with cues that none has")
-    return FoundLinks(_page(*about), completed(bare))
+    of_host, prefixes, flags, scores, anchors = (tail.take(width * sum(sizes)) for width in _COLUMNS.values())
+    urls = LinkBatch(hosts, paths, of_host, prefixes=prefixes)
+    links = completed(urls._replace(flags=flags, scores=scores, anchors=anchors))
+    return [FoundLinks(page, batch) for (page, _), batch in zip(pages, links.parts(sizes), strict=True)]
 
 
 def _page(distance: int, reason: str, rank: int, relevant: bool, language: str, badness: float) -> LinkingPage:

@@ -20,7 +20,7 @@ from spiderling.base.errors import JobdirError
 from spiderling.base.link_batch import LinkBatch
 from spiderling.cluster.content import Content, unpacked
 from spiderling.cluster.envelope import Kind, Place, Refused, Seal
-from spiderling.cluster.gathering import Gathering
+from spiderling.cluster.gathering import Gathering, Places
 from spiderling.cluster.lane import Lane
 from spiderling.cluster.transport import Answer, Message, Round
 from spiderling.frontier import Frontier
@@ -59,8 +59,8 @@ class Exchange:
         """Whether this shard owns *host*."""
         return self._gathering.owner(host) == self.me
 
-    def keep_own(self, page: LinkingPage, links: LinkBatch) -> LinkBatch:
-        """Take the links to hosts of other shards; returns the rest."""
+    def keep_own(self, page: LinkingPage, links: LinkBatch) -> Places | None:
+        """Take the links to hosts of other shards; returns the places of the rest, None if that is all."""
         return self._gathering.keep_own(page, links)
 
     def give(self, mention: Mention) -> None:

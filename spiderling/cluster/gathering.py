@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import chain
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from spiderling.base.link_batch import LinkBatch, Other
+from spiderling.base.link_batch import NONE, LinkBatch
 from spiderling.base.owners import owner_of
-from spiderling.cluster.content import Content, FoundLinks, section
+from spiderling.cluster.content import section
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
 from spiderling.frontier.storage.key_table import Keys, KeyTable
@@ -33,8 +32,10 @@ _TAIL_BITS = 24
 """Bits of a host name's hash below the 40 of a URL's hash, in a key of the links that were sent."""
 
 Places = NDArray[np.int64]
-_Found = tuple[LinkBatch, NDArray[np.uint16], Places, list[tuple[int, Other]]]
-"""Links of a page, the owner of each, the places of those to be sent; owner and link of those that have no place."""
+_Found = tuple[LinkBatch, NDArray[np.uint16], Places]
+"""Links of a page, the owner of each, and the places of those to be sent."""
+_NOBODY = np.iinfo(np.uint16).max
+"""The owner of links that are left out."""
 
 
 class Gathering:
@@ -74,21 +75,18 @@ class Gathering:
         """Take a single URL of a foreign host."""
         self._mentions[self.owner(mention.target.host)].append(mention)
 
-    def keep_own(self, page: LinkingPage, links: LinkBatch) -> LinkBatch:
-        """Take the links to foreign hosts; returns the others."""
-        me = self._me
+    def keep_own(self, page: LinkingPage, links: LinkBatch) -> Places | None:
+        """Take the links to foreign hosts; returns the places of the others, None if that is all."""
         owners = [self._host(name)[0] for name in links.hosts]
-        others = [(self.owner(other[1]), other) for other in links.others]
-        if all(owner == me for owner in chain(owners, (owner for owner, _ in others))):
-            return links
+        if owners.count(self._me) == len(owners):
+            return None
         of_host = np.frombuffer(links.of_host, np.uint16)
         owner_of_link = np.array(owners, np.uint16)[of_host]
-        is_own = owner_of_link == me
+        is_own = owner_of_link == self._me
         places = self._not_sent(page, links, of_host, np.flatnonzero(~is_own))
-        foreign = [(owner, other) for owner, other in others if owner != me]
-        if len(places) or foreign:
-            self._links[_alike(page)].append((links, owner_of_link, places, foreign))
-        return links.only(np.flatnonzero(is_own).tolist(), tuple(other for owner, other in others if owner == me))
+        if len(places):
+            self._links[_alike(page)].append((links, owner_of_link, places))
+        return np.flatnonzero(is_own)
 
     def _not_sent(self, page: LinkingPage, links: LinkBatch, of_host: NDArray[np.uint16], places: Places) -> Places:
         """Those of *places* that were not sent lately, or not from as near; the first of equal links."""
@@ -128,16 +126,15 @@ class Gathering:
 
     def sections(self) -> Iterator[tuple[int, bytes, int]]:
         """(Shard, section, links in it) of what has gathered, which is forgotten then."""
-        found: defaultdict[int, list[FoundLinks]] = defaultdict(list)
-        for page, batches in self._links.items():
-            for shard, links in _by_shard(batches):
-                found[shard].append(FoundLinks(page, links))
+        links = self._links
         mentions = self._mentions
         self._links = defaultdict(list)
         self._mentions = defaultdict(list)
-        for shard in sorted(found.keys() | mentions.keys()):
-            for content, number in _contents(found[shard], mentions[shard]):
-                yield shard, section(content), number
+        for shard, pages, batch in _by_shard(links) if links else ():
+            yield shard, section(pages, batch, ()), batch.size
+        for shard, some in mentions.items():
+            for mention in some:
+                yield shard, section((), NONE, (mention,)), 1
 
 
 def _alike(page: LinkingPage) -> LinkingPage:
@@ -146,62 +143,41 @@ def _alike(page: LinkingPage) -> LinkingPage:
     return LinkingPage(FarHost(page.host.distance), page.reason, page.rank, page.relevant, page.language, badness)
 
 
-def _contents(found: list[FoundLinks], mentions: list[Mention]) -> Iterator[tuple[Content, int]]:
-    """The contents of sections, none of them too large, with the number of their links."""
-    chosen: list[FoundLinks] = []
-    number = 0
-    for one in found:
-        if chosen and number + one.links.number > MAX_SECTION_LINKS:
-            yield Content(tuple(chosen)), number
-            chosen = []
-            number = 0
-        chosen.append(one)
-        number += one.links.number
-    if chosen:
-        yield Content(tuple(chosen)), number
-    for mention in mentions:
-        yield Content((), (mention,)), 1
+def _by_shard(
+    found: dict[LinkingPage, list[_Found]],
+) -> Iterator[tuple[int, list[tuple[LinkingPage, int]], LinkBatch]]:
+    """(Shard, pages and how many links each has, their links) for sections.
 
-
-def _by_shard(found: list[_Found]) -> Iterator[tuple[int, LinkBatch]]:
-    """The links of alike pages as a batch for each shard, without the columns that follow from the URLs."""
+    The links lack the columns that follow from their URLs.
+    """
     names: dict[str, int] = {}
-    numbers: list[NDArray[np.uint32]] = []
     lines: list[bytes] = []
-    columns: list[list[NDArray[np.uint8]]] = []
-    owners: list[NDArray[np.uint16]] = []
-    others: defaultdict[int, list[Other]] = defaultdict(list)
-    for batch, owner_of_link, places, foreign in found:
-        table = np.array([names.setdefault(name, len(names)) for name in batch.hosts], np.uint32)
-        numbers.append(table[np.frombuffer(batch.of_host, np.uint16)[places]])
-        every = batch.paths.split(b"\n")
-        lines += [every[at] for at in places.tolist()]
-        cues = batch.prefixes, batch.flags, batch.scores, batch.anchors
-        columns.append([np.frombuffer(column, np.uint8)[places] for column in cues])
-        owners.append(owner_of_link[places])
-        for shard, other in foreign:
-            others[shard].append(other)
-    number = np.concatenate(numbers)
-    owner = np.concatenate(owners)
-    whole = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
-    owner[np.array([len(line) > MAX_URL_BYTES for line in lines], bool)] = np.iinfo(np.uint16).max
-    hosts = list(names)
-    for shard in sorted({*np.unique(owner).tolist(), *others} - {np.iinfo(np.uint16).max}):
-        of_shard = np.flatnonzero(owner == shard)
-        for start in range(0, max(len(of_shard), 1), MAX_SECTION_LINKS):
+    parts = []
+    for at, batches in enumerate(found.values()):
+        for batch, owner_of_link, places in batches:
+            table = np.array([names.setdefault(name, len(names)) for name in batch.hosts], np.uint32)
+            every = batch.paths.split(b"\n")
+            lines += [every[place] for place in places.tolist()]
+            cues = batch.prefixes, batch.flags, batch.scores, batch.anchors
+            columns = [np.frombuffer(column, np.uint8)[places] for column in cues]
+            hosts = table[np.frombuffer(batch.of_host, np.uint16)[places]]
+            parts.append((np.full(len(places), at), owner_of_link[places], hosts, *columns))
+    pages, owners, of_host, *cues_of_link = (np.concatenate(column) for column in zip(*parts, strict=True))
+    owners[np.fromiter((len(line) > MAX_URL_BYTES for line in lines), bool, len(lines))] = _NOBODY
+    every_page = list(found)
+    every_name = list(names)
+    for shard in np.unique(owners[owners != _NOBODY]).tolist():
+        of_shard = np.flatnonzero(owners == shard)
+        for start in range(0, len(of_shard), MAX_SECTION_LINKS):
             chosen = of_shard[start : start + MAX_SECTION_LINKS]
-            used, of_host = np.unique(number[chosen], return_inverse=True)
-            prefixes, flags, scores, anchors = (column[chosen].tobytes() for column in whole)
-            yield (
-                shard,
-                LinkBatch(
-                    hosts=tuple(hosts[at] for at in used.tolist()),
-                    paths=b"\n".join([lines[at] for at in chosen.tolist()]),
-                    of_host=of_host.astype(np.uint16).tobytes(),
-                    prefixes=prefixes,
-                    flags=flags,
-                    scores=scores,
-                    anchors=anchors,
-                    others=() if start else tuple(others[shard]),
-                ),
+            used, numbers = np.unique(of_host[chosen], return_inverse=True)
+            linking = zip(*(column.tolist() for column in np.unique(pages[chosen], return_counts=True)), strict=True)
+            prefixes, flags, scores, anchors = (column[chosen].tobytes() for column in cues_of_link)
+            urls = LinkBatch(
+                tuple(every_name[at] for at in used.tolist()),
+                b"\n".join([lines[at] for at in chosen.tolist()]),
+                numbers.astype(np.uint16).tobytes(),
+                prefixes=prefixes,
             )
+            batch = urls._replace(flags=flags, scores=scores, anchors=anchors)
+            yield shard, [(every_page[at], number) for at, number in linking], batch

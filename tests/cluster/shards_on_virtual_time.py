@@ -60,8 +60,9 @@ class Shard:
     def page(self) -> None:
         *links, single = self.links(self.pages)
         page = LinkingPage(FarHost(self.pages % 3), Reason.KEPT, 1, badness=self.pages % 5)
-        own = self.exchange.keep_own(page, gathered(map(Link, links)))
-        self.put_links(page, own, 0.0, 0)
+        batch = gathered(map(Link, links))
+        own = self.exchange.keep_own(page, batch)
+        self.taken += [batch.target(at).url for at in (range(batch.size) if own is None else own.tolist())]
         mention = Mention(canonicalize(single), 1, 2, 0, b"payload", b"salt", 1)
         if self.exchange.owns(mention.target.host):
             self.put_found(mention, 0.0)
@@ -73,7 +74,7 @@ class Shard:
 
     def put_links(self, page: LinkingPage, links: LinkBatch, now: float, key: int) -> None:
         self.taken += [url for url, _, _ in links.rows()]
-        assert all(self.exchange.owns(name) for name in links.hosts) or not key
+        assert all(self.exchange.owns(name) for name in links.hosts) and key
 
     def put_found(self, mention: Mention, now: float) -> None:
         assert (mention.payload, mention.salt, mention.redirects) == (b"payload", b"salt", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -92,19 +93,35 @@ def test_server_without_relevant_pages_is_left_after_s_of_them() -> None:
 
 
 def rank(name: str, linking: LinkingPage, block: bool = False) -> int:
+    return ranking(name)(linking, block)
+
+
+def ranking(name: str) -> Callable[[LinkingPage, bool], int]:
+    """The function that ranks the link of a page, in a block of text or not."""
     options = Options(strategy=name)
     strategy, target = parse(name), canonicalize("http://b.cz/")
     url_states = UrlStates(options, SqliteStore(), strategy)
     url_states.hosts.create("a.cz", 0)
     strategy.begin(url_states, options)
     assert target is not None
-    return strategy.ranker(linking)(FoundLink.to(target, 0, block))
+    return lambda linking, block: strategy.ranker(linking)(FoundLink.to(target, 0, block))
 
 
 def test_lswc_prefers_what_an_english_page_between_leads_to(a_host: Any) -> None:
     at = {language: rank("lswc:t=5", LinkingPage(a_host, WRONG, 2, language=language)) for language in ("en", "de")}
     assert at["en"] < at["de"] < rank("lswc:t=5", LinkingPage(a_host, WRONG, at["de"], language="en"))
     assert rank("lswc:t=5", LinkingPage(a_host, WRONG, 2, relevant=True)) == 2, "by the paper's rule it is relevant"
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES.keys() - {"random-walk"}))
+def test_pages_that_are_told_alike_have_links_of_one_rank(name: str, a_host: Any) -> None:
+    rank_of = ranking(name)
+    for number, reason in enumerate([Reason.KEPT, WRONG, Reason.BOILERPLATE_ONLY, Reason.DUPLICATE, Reason.DNS] * 7):
+        page = LinkingPage(a_host, reason, number % 5, number % 2 == 0, ("cs", "en")[number % 3 == 0], 4.0 * number)
+        read = parse(name).what_is_read(page)
+        assert [rank_of(read, block) for block in (True, False)] == [rank_of(page, block) for block in (True, False)]
+        if name in ("spiderling", "heidix"):
+            assert (read.rank, read.language) == (0, ""), "few kinds of pages are left"
 
 
 def host_of(frontier: Frontier) -> Host:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spiderling.base.link_batch import LinkBatch
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.ranking.linking_page import LinkingPage
@@ -20,8 +23,11 @@ class Elsewhere(Protocol):
     def owns(self, host: str) -> bool:
         """Whether this shard owns the host record's name *host*."""
 
-    def keep_own(self, page: LinkingPage, links: LinkBatch) -> LinkBatch:
-        """Take those of the *links* of *page* that lead to hosts of other shards; returns the rest."""
+    def keep_own(self, page: LinkingPage, links: LinkBatch) -> NDArray[np.int64] | None:
+        """Take those in the columns of *links*, of *page*, that lead to hosts of other shards.
+
+        Returns the places of the rest; None if that is all.
+        """
 
     def give(self, mention: Mention) -> None:
         """Take a URL of a host of another shard."""

@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spiderling.base.link_batch import TEXT_BLOCK, LinkBatch
 from spiderling.base.reasons import Reason
@@ -25,6 +26,7 @@ from spiderling.frontier.scope import MAX_PATH_DEPTH
 from spiderling.frontier.storage.queue_lines import HEADS
 
 _PREFIX_CHARS = [len(prefix) for prefix in PREFIXES]
+Places = NDArray[np.int64]
 Entry = tuple[int, bytes, int]
 """(rank, line, index in the batch) of a URL that comes into a queue."""
 
@@ -40,25 +42,38 @@ class Intake(Part):
             self._admission.refuse(Reason.BAD_URL, links.bad)
         if visit is not None and visit.is_copy:
             links = self._leaving(links, visit)
-        if self._core.elsewhere is not None:
-            links = self._core.elsewhere.keep_own(linking, links)
+        elsewhere = self._core.elsewhere
+        own = None if elsewhere is None else elsewhere.keep_own(self._strategy.what_is_read(linking), links)
         if links.size:
-            self._put_columns(source, links, rank_of, now, page, visit)
+            self._put_columns(source, links, own, rank_of, now, page, visit)
         for url, _, flags, _, _ in links.others:
             mention = self._mention(source, url, flags, rank_of, page)
             if mention is not None and self._core.put(mention, now) is None and visit is not None:
                 visit.found(mention.target)
 
     def _put_columns(
-        self, source: LinkingHost, links: LinkBatch, rank_of: BatchRanker, now: float, page: int, visit: Visit | None
+        self,
+        source: LinkingHost,
+        links: LinkBatch,
+        own: Places | None,
+        rank_of: BatchRanker,
+        now: float,
+        page: int,
+        visit: Visit | None,
     ) -> None:
+        """Accept the links in the columns; those at the places *own* alone, unless that is None."""
         url_states = self._url_states
         ids = self._ids(source, links.hosts)
         of_host = np.frombuffer(links.of_host, np.uint16)
         hashes = np.frombuffer(links.hashes, np.uint64)
-        places = url_states.seen.missing(np.array(ids, np.uint64)[of_host], hashes)
-        if len(places) < links.size:
-            self._admission.refuse(Reason.SEEN, links.size - len(places))
+        id_of_link = np.array(ids, np.uint64)[of_host]
+        if own is None:
+            places = url_states.seen.missing(id_of_link, hashes)
+        else:
+            places = own[url_states.seen.missing(id_of_link[own], hashes[own])].tolist()
+        number = links.size if own is None else len(own)
+        if len(places) < number:
+            self._admission.refuse(Reason.SEEN, number - len(places))
         if not places:
             return
         new = NewLinks(links, places, ids)

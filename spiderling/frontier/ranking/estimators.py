@@ -27,6 +27,8 @@ _QUALITY = {
 """Quality of a page, as a cue for its links, by how the page ended (chosen)."""
 _WORST_BADNESS = 40.0
 """Badness from which on a page counts as the worst (chosen)."""
+BADNESS_STEP = _WORST_BADNESS / 10
+"""Pages whose badness differs by less than this may count as alike: it moves the quality by .05 (chosen)."""
 Signal: TypeAlias = Any
 """A number, or an array of numbers."""
 

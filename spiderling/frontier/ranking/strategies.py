@@ -21,7 +21,7 @@ from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
 from spiderling.frontier.ranking.draws import chance
-from spiderling.frontier.ranking.estimators import ESTIMATORS, parse_weights
+from spiderling.frontier.ranking.estimators import BADNESS_STEP, ESTIMATORS, parse_weights
 from spiderling.frontier.ranking.linking_page import LinkingPage as LinkingPage
 from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
 from spiderling.frontier.ranking.strategy import DROPPED, USUAL_RANK, BatchRanker, Ranker, Strategy
@@ -89,6 +89,10 @@ class Heidix(Strategy):
 
     def batch_ranker(self, page: LinkingPage) -> BatchRanker:
         return lambda links: self.worth.ranks(page, links)
+
+    def what_is_read(self, page: LinkingPage) -> LinkingPage:
+        badness = BADNESS_STEP * round(page.badness / BADNESS_STEP) if page.reason is Reason.KEPT else 0.0
+        return page._replace(rank=SEED_RANK, relevant=page.is_relevant, language="", badness=badness)
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = USUAL_RANK) -> int:
         return self.worth.host_rank(host_id, account, head)

@@ -74,6 +74,10 @@ class Strategy:
         rank = self.ranker(page)
         return lambda links: [rank(link) for link in links]
 
+    def what_is_read(self, page: LinkingPage) -> LinkingPage:
+        """*page* with usual values for what ``ranker`` does not read; pages that are alike then share a message."""
+        return page
+
     def begin(self, crawl: CrawlView, options: Options) -> None:
         """Called once, before all others: the crawl begins."""
 

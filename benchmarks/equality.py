@@ -1,9 +1,10 @@
 """Whether pages are the same by Python's steps and by the compiled ones, to the last bit.
 
-python -m benchmarks.equality [--quick] [--data DIR] [--mutated N].  The bundled web's pages and, with --data, those of
-DIR/pages/pages-dev.jsonl.zst and DIR/wcxb-dev.jsonl.zst are processed both ways with each of SETTINGS; then N pages
-(10,000) that are made of pieces of these, cut, doubled and broken, drawn by seed.  A page that differs is written to
-/tmp/unequal-*.html.
+python -m benchmarks.equality [--quick] [--data DIR] [--mutated N] [--fuzz SECONDS].  The bundled web's pages and, with
+--data, those of DIR/pages/pages-dev.jsonl.zst and DIR/wcxb-dev.jsonl.zst are processed both ways with each of SETTINGS;
+then N pages (10,000) that are made of these, cut, doubled and broken, drawn by seed.  A page that differs is written
+to /tmp/unequal-*.html.  With --fuzz only broken pages are compared, others in each run, until that time is over, and
+the growth of the resident memory is told; native/README.md says how to do that with a build that watches memory.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import argparse
 import io
 import random
+import resource
 import sys
 import tarfile
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -41,6 +44,8 @@ SETTINGS = (
     (("en", "pl"), TextOptions(("pl",), "justext-stock", language_method="cosine", min_known_share=0.3)),
 )
 """Languages told apart, and options."""
+_WARM = 2000
+"""Pages after which memory grows no more by what is remembered; chosen."""
 _LEFT_OUT = 7
 """Of the last setting, which takes several times as long, every seventh page is enough; chosen."""
 PIECES = (
@@ -135,10 +140,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="end within 60 seconds")
     parser.add_argument("--data", type=Path, help="directory with more pages")
     parser.add_argument("--mutated", type=int, default=10_000, help="broken pages")
+    parser.add_argument("--fuzz", type=float, default=0, help="compare broken pages for so many seconds")
     given = parser.parse_args()
     compiled = choose(REQUIRED)
     print(compiled.words)
     pages = [*bundled_pages(), *(_read(given.data) if given.data else ())]
+    if given.fuzz:
+        _fuzz(pages, compiled.steps, given.fuzz)
+        return
     number = 300 if given.quick else given.mutated
     every: dict[str, Iterable[bytes]] = {"whole": pages[:: 20 if given.quick else 1], "broken": mutated(pages, number)}
     found = {name: unequal(bodies, compiled.steps) for name, bodies in every.items()}
@@ -157,6 +166,28 @@ def unequal(bodies: Iterable[bytes], steps: Steps) -> int:
             count += 1
             Path(f"/tmp/unequal-{count}.html").write_bytes(body)  # noqa: S108 - for a person to look at
     return count
+
+
+def _fuzz(pages: list[bytes], steps: Steps, seconds: float) -> None:
+    codes, options = SETTINGS[0]
+    models = load(codes)
+    found: list[bool] = []
+    most = 0.0
+    until = time.monotonic() + seconds
+    for body in mutated(pages, sys.maxsize, seed=time.time_ns()):
+        found.append(differs(body, steps, models, options))
+        if found[-1]:
+            Path(f"/tmp/unequal-{len(found)}.html").write_bytes(body)  # noqa: S108 - for a person to look at
+        if len(found) == _WARM:
+            most = resident_mb()
+        if time.monotonic() > until:
+            break
+    result(mutated=len(found), unequal=sum(found), grown_mb=round(resident_mb() - most, 1))
+
+
+def resident_mb() -> float:
+    """The most resident memory up to now."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def differs(body: bytes, steps: Steps, models: LanguageModels, options: TextOptions) -> bool:

@@ -17,7 +17,7 @@ from spiderling.text.steps import PYTHON, Parse, Steps
 
 AUTO, NO, REQUIRED = "auto", "no", "required"
 """Values of SPIDERLING_COMPILED."""
-_BUILD = "`make setup` builds it where a C compiler is, `make native` anywhere"
+_BUILD = "`make native` builds it"
 
 
 class Choice(NamedTuple):

@@ -125,22 +125,6 @@ def _estimator(name: str) -> Callable[[Counts, bool], Patches]:
     return switched
 
 
-def fair_draw(counts: Counts, is_off: bool) -> Patches:
-    """Every 64th draw among hosts goes round all ranks."""
-    draw_class = part("ranking.draws").Draw
-    plain = draw_class.__call__
-
-    def draw(self: Any, ranks: Sequence[int]) -> int:
-        is_fair = self._fair and self._until_fair == 1 and len(ranks) > 1
-        drawn: int = plain(self, ranks)
-        counts["fair-draw"] += bool(is_fair and drawn != ranks[0])
-        return drawn
-
-    yield patch.object(draw_class, "__call__", draw)
-    if is_off:
-        yield patch.object(part("scheduling.schedule"), "FAIR", 0)
-
-
 def make_room(counts: Counts, is_off: bool) -> Patches:
     """A host that the throttle lets wait for long gives up its place for a better one of the backlog."""
     owner = part("scheduling.throttle").Throttle
@@ -163,7 +147,6 @@ MECHANISMS: dict[str, Callable[[Counts, bool], Patches]] = {
     "kinds": kinds,
     "foreign-again": foreign_again,
     **{name: _estimator(name) for name in ("section", "page-outside", "block", "url", "hreflang")},
-    "fair-draw": fair_draw,
     "make-room": make_room,
     "host-languages": host_languages,
 }

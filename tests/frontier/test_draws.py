@@ -1,4 +1,4 @@
-"""Ranks drawn: as often as promised, the same under one seed, and nobody waits for ever."""
+"""Ranks drawn: as often as promised, and the same under one seed."""
 
 from __future__ import annotations
 
@@ -34,14 +34,8 @@ def test_same_seed_same_draws() -> None:
 
 @given(st.sampled_from([0.0, 1.0, 3.0, math.inf]), st.lists(RANKS_WAITED_IN, max_size=300))
 def test_only_what_is_waited_in_is_drawn(power: float, calls: list[list[int]]) -> None:
-    draw = Draw(power, 1, fair=3)
+    draw = Draw(power, 1)
     assert all(draw(ranks) in ranks for ranks in calls)
-
-
-def test_fair_draws_go_round_all_ranks() -> None:
-    draw = Draw(math.inf, 1, fair=4)
-    drawn = [draw([2, 5, 9]) for _ in range(24)]
-    assert drawn == [2, 2, 2, 2, 2, 2, 2, 5, 2, 2, 2, 9] * 2
 
 
 def hosts(*ranks: int) -> tuple[list[Host], HostStates]:
@@ -76,8 +70,8 @@ def test_backlog_gives_the_best_and_those_that_became_better_once() -> None:
     assert backlog.best_rank() == 10
 
 
-def test_better_hosts_first_and_no_host_starves() -> None:
-    """Room for one request at a time and one place: hosts of good links come first, the others all the same."""
+def test_better_hosts_come_first_and_all_others_after_them() -> None:
+    """Room for one request at a time, and few places."""
     good, bad = [f"http://g{n}.cz/" for n in range(6)], [f"http://b{n}.cz/" for n in range(6)]
     links = [f"{base}{n}" for base in (*bad, *good) for n in range(20)]
     web = {link: page() for link in links}
@@ -86,6 +80,4 @@ def test_better_hosts_first_and_no_host_starves() -> None:
     crawl = VirtualCrawl(web, strategy="soft", active_hosts=3).run("http://s.cz/bad", "http://s.cz/good")
     fetched = [url for url in crawl.fetched() if "/s.cz" not in url]
     assert len(fetched) == 240
-    first = fetched[:120]
-    assert sum("/g" in url for url in first) > 80
-    assert any("/b" in url for url in first), "one draw in so many goes to those that wait longest"
+    assert sum("/g" in url for url in fetched[:120]) > 80

@@ -2,7 +2,7 @@
 
 A host on the workbench has one of a bounded number of places, and is in memory.  The others with URLs wait in the
 backlog, first come, first served.  While others wait there, a host gives its place up after some requests, or when it
-is not due for long.  So every host with URLs is served.  Hosts of an address or a registrable domain that has its share
+is not due for long.  So the hosts of a rank take turns.  Hosts of an address or a registrable domain that has its share
 of all places wait in a line of their own (places.py, apart.py).
 """
 
@@ -14,7 +14,7 @@ from spiderling.base.options import Options
 from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsRequest
 from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.hosts.yields import YieldAccount
-from spiderling.frontier.ranking.draws import FAIR, Draw
+from spiderling.frontier.ranking.draws import Draw
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.scheduling.apart import FairBacklog
 from spiderling.frontier.scheduling.backlog import LONG_S, Backlog
@@ -57,7 +57,7 @@ class Schedule:
     ) -> None:
         """*vet* may close a host that is about to get a place."""
         ranks = hosts.states.ranks
-        draw = Draw(strategy.power, options.random_seed, FAIR)
+        draw = Draw(strategy.power, options.random_seed)
         self._strategy = strategy
         self._hosts = hosts
         self._queues = queues

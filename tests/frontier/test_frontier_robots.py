@@ -315,6 +315,46 @@ def test_reopened_host_asks_for_its_robots_again() -> None:
         assert crawl.ends == {Reason.KEPT: 1}, until
 
 
+A_PAGE = ("http://a.cz", "http://a.cz/x")
+
+
+def known(body: bytes = b"", now: float = 100_000.0) -> Robots:
+    """An origin whose page was judged: all its files are current."""
+    rules = Robots(ALONE)
+    rules.note_answer(A_PAGE[0], FileAnswer(200, body), now)
+    assert rules.judge(*A_PAGE, now + 1) is not RobotsVerdict.MISSING
+    return rules
+
+
+def test_files_that_were_current_are_looked_at_again_when_the_clock_is_set_back() -> None:
+    assert known().judge(*A_PAGE, 10.0) is RobotsVerdict.MISSING
+
+
+def test_files_that_were_current_are_looked_at_again_when_one_of_them_changes() -> None:
+    rules = known(FORBID_ALL.body)
+    assert rules.judge(*A_PAGE, 100_002.0) is RobotsVerdict.FORBIDDEN
+    rules.note_answer(A_PAGE[0], FileAnswer(404), 100_003.0)
+    for _ in range(2):
+        assert rules.judge(*A_PAGE, 100_004.0) is RobotsVerdict.ALLOWED, "its rules are gone"
+    rules.note_answer(A_PAGE[0], FileAnswer(403), 100_005.0)
+    assert rules.judge(*A_PAGE, 100_006.0) is RobotsVerdict.MISSING, "it refuses us, and has to be asked again"
+
+
+def test_files_that_were_current_are_looked_at_again_when_robots_txt_is_to_come_first() -> None:
+    rules = known()
+    rules.expire(A_PAGE[0], 100_002.0)
+    assert rules.judge(*A_PAGE, 100_003.0) is RobotsVerdict.MISSING
+
+
+def test_files_that_were_current_are_looked_at_again_when_a_licence_expires_before_them() -> None:
+    rules = Robots(ALONE)
+    rules.note_answer("http://b.cz/l.xml", FileAnswer(404), 50_000.0, SiteFile.LICENCE)
+    rules.note_answer(A_PAGE[0], FileAnswer(200, b"License: http://b.cz/l.xml"), 100_000.0)
+    for now, missing in ((100_001.0, None), (50_000.0 + DAY_S, "http://b.cz/l.xml")):
+        assert (rules.judge(*A_PAGE, now) is RobotsVerdict.MISSING) is (missing is not None)
+        assert rules.missing(A_PAGE[0], now) == missing
+
+
 def test_store_is_asked_only_for_what_it_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look-up makes the event loop wait for the thread that writes."""
     monkeypatch.setattr("spiderling.frontier.robots_records.MAX_RECORDS", 2)

@@ -3,8 +3,11 @@
 It imports nothing of spiderling, which hands in its tables and classes (spiderling/text/compiled.py).
 """
 
+from spiderling_native._nodes import self_test
 from spiderling_native._parse import Parser
 from spiderling_native.sources import SOURCES
 
 __all__ = ["SOURCES", "Parser", "__version__"]
 __version__ = "0.1"
+
+self_test()

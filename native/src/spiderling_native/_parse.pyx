@@ -9,26 +9,28 @@ A pointer goes through a text only while it is before the text's end, which each
 also ended by a zero byte.
 """
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memchr, memcmp, memcpy, memset, strcmp, strlen
+from libc.string cimport memchr, memcpy, memset, strcmp, strlen
 from lxml.includes cimport etreepublic
 from lxml.includes.tree cimport xmlAttr, xmlNode
 
+from spiderling_native._guards cimport CONTROLS, NEXT_LINE, is_costly, special_bytes
+from spiderling_native._names cimport BUTTON, IFRAME, LINK_TAG, META, SCRIPT, TITLE, Names, Tag
+from spiderling_native._nodes cimport (
+    CDATA_NODE, ELEMENT_NODE, TEXT_NODE, attributes_of, find_attribute, holds, text_of, value_of,
+)
 from spiderling_native._text cimport (
-    ALPHA, BASIC, LOWER, ODD, SPACE, UPPER, WORD, Buffer, bits_of, characters, free_buffer, put, put_byte, reserve,
-    spiderling_row, step,
+    ALPHA, BASIC, LOWER, ODD, SPACE, UPPER, WORD, Buffer, bits_of, characters, decoded, free_buffer, put, put_byte,
+    reserve, spiderling_row, step,
 )
 
 from lxml import etree
 import numpy
 
 etreepublic.import_lxml__etree()
-
-cdef extern from "Python.h":
-    object PyUnicode_DecodeUTF8(const char* data, Py_ssize_t size, const char* errors)
 
 cdef enum:
     # kinds of tags, as in tags.py
@@ -44,187 +46,13 @@ cdef enum:
     DEAD = 9
     FIELD = 10
     HEAD = 11
-    # tags that are treated on their own
-    OTHER = 0
-    TITLE = 1
-    SCRIPT = 2
-    META = 3
-    LINK_TAG = 4
-    BUTTON = 5
-    IFRAME = 6
-    # types of nodes
-    ELEMENT_NODE = 1
-    TEXT_NODE = 3
-    CDATA_NODE = 4
     EDGE = 0x1c
     OUTSIDE = -1       # the block of a link that stands in none
-    TAGS = 512         # places of the table of tags, a power of two of which at most half are used
-    MEMO = 16384       # places of a `Memo`, likewise
-    MEMO_LOOKS = 32    # places that are looked at; names made to collide would be far to seek
-    MEMO_BYTES = 1000  # longer names are worked out each time
     MAX_LEVELS = 2000  # levels of a page beyond which the Python pass reads it: libxml2 builds none below 2,048
-    MAX_ATTRIBUTES = 100  # of a tag, likewise: libxml2 takes quadratic time to put them into its tree
     SHAPE_BITS = 48
-    # of bytes in tags
-    GAP = 1
-    SLASH = 2
-    EQUALS = 4
-    TAG_END = 8
 
 cdef uint64_t FACTOR = 1000003  # of zones.py
 cdef const uint8_t* BITS = characters()
-cdef dict SPECIAL = {
-    "title": TITLE, "script": SCRIPT, "meta": META, "link": LINK_TAG, "button": BUTTON, "iframe": IFRAME,
-}
-
-
-# -- what is known of tags and names
-
-cdef struct Tag:
-    const char* name     # ended by a zero byte; NULL in an empty place
-    uint32_t zone        # without names
-    uint32_t shape
-    int number           # in `Parser.names`
-    uint8_t kind
-    uint8_t special
-    uint8_t zoned
-
-
-cdef struct Known:
-    char* name           # NULL in an empty place
-    Py_ssize_t size
-    uint64_t hash
-    uint32_t zone
-    uint32_t shape
-
-
-cdef inline uint32_t hash_of(const char* name) noexcept nogil:
-    cdef uint32_t value = 2166136261
-    while name[0]:
-        value = (value ^ <unsigned char> name[0]) * 16777619
-        name += 1
-    return value ^ (value >> 13)
-
-
-cdef class Memo:
-    """Zone and shape of classes, and zones of other names, as far as they were asked for before."""
-
-    cdef Known* known
-    cdef int used
-
-    def __cinit__(self):
-        self.known = <Known*> PyMem_Calloc(MEMO, sizeof(Known))
-        if self.known == NULL:
-            raise MemoryError
-
-    def __dealloc__(self):
-        if self.known != NULL:
-            self.clear()
-        PyMem_Free(self.known)
-
-    cdef void clear(self) noexcept:
-        cdef int place
-        for place in range(MEMO):
-            PyMem_Free(self.known[place].name)
-        memset(self.known, 0, MEMO * sizeof(Known))
-        self.used = 0
-
-    cdef Known* find(self, const char* name, Py_ssize_t size, uint32_t salt) noexcept:
-        """The place of *name*, empty if it is not known; NULL if that would be far to seek.
-
-        With the same bytes, different salts never give the same hash.
-        """
-        cdef uint64_t value = 14695981039346656037u ^ salt
-        cdef Py_ssize_t at
-        cdef Known* known
-        for at in range(size):
-            value = (value ^ <unsigned char> name[at]) * 1099511628211u
-        value ^= value >> 29
-        for at in range(MEMO_LOOKS):
-            known = &self.known[(value + at) & (MEMO - 1)]
-            if known.name == NULL:
-                known.hash = value
-                return known
-            if known.hash == value and known.size == size and memcmp(known.name, name, size) == 0:
-                return known
-        return NULL
-
-    cdef int keep(self, const char* name, Py_ssize_t size, uint32_t salt, uint32_t zone, uint32_t shape) except -1:
-        cdef Known* known
-        cdef char* copy
-        if self.used >= MEMO // 2:
-            self.clear()
-        known = self.find(name, size, salt)
-        if known == NULL or known.name != NULL:
-            return 0
-        copy = <char*> PyMem_Malloc(size)
-        if copy == NULL:
-            raise MemoryError
-        memcpy(copy, name, size)
-        known.name, known.size, known.zone, known.shape = copy, size, zone, shape
-        self.used += 1
-        return 0
-
-
-# -- nodes
-
-cdef inline const char* text_of(const xmlAttr* attribute) noexcept nogil:
-    """The value of an attribute where it is at most one text, as it is in HTML; else NULL."""
-    cdef const xmlNode* child = attribute.children
-    if child == NULL:
-        return b""
-    if child.next != NULL or child.type != TEXT_NODE or child.content == NULL:
-        return NULL
-    return <const char*> child.content
-
-
-cdef inline object decoded(const char* data, Py_ssize_t size):
-    return PyUnicode_DecodeUTF8(data, size, b"replace")
-
-
-cdef object value_of(const xmlAttr* attribute):
-    cdef const char* text = text_of(attribute)
-    cdef const xmlNode* child
-    cdef list parts
-    if text != NULL:
-        return decoded(text, strlen(text))
-    parts = []
-    child = attribute.children
-    while child != NULL:
-        if child.content != NULL:
-            parts.append(decoded(<const char*> child.content, strlen(<const char*> child.content)))
-        child = child.next
-    return "".join(parts)
-
-
-cdef inline const xmlAttr* find_attribute(const xmlNode* node, const char* name) noexcept nogil:
-    cdef const xmlAttr* attribute = node.properties
-    while attribute != NULL and strcmp(<const char*> attribute.name, name) != 0:
-        attribute = attribute.next
-    return attribute
-
-
-cdef dict attributes_of(const xmlNode* node):
-    cdef const xmlAttr* attribute = node.properties
-    cdef dict found = {}
-    while attribute != NULL:
-        found.setdefault(decoded(<const char*> attribute.name, strlen(<const char*> attribute.name)), value_of(attribute))
-        attribute = attribute.next
-    return found
-
-
-cdef inline bint holds(const char* text, const char* word) noexcept nogil:
-    """Whether *word*, of small letters a to z, stands in *text*, in small letters or capitals."""
-    cdef Py_ssize_t at
-    while text[0]:
-        at = 0
-        while word[at] and (text[at] | 0x20) == word[at]:
-            at += 1
-        if not word[at]:
-            return True
-        text += 1
-    return False
-
 
 cdef bint may_direct_robots(const char* text) noexcept nogil:
     """Whether a beginning of one of the directives of metadata.py stands in *text*: of noindex to unavailable_after."""
@@ -235,14 +63,6 @@ cdef bint may_direct_robots(const char* text) noexcept nogil:
             return True
         text += 1
     return False
-
-
-cdef bint is_ascii(const char* text) noexcept nogil:
-    while text[0]:
-        if <unsigned char> text[0] >= 0x80:
-            return False
-        text += 1
-    return True
 
 
 # -- a page on its way
@@ -317,15 +137,10 @@ cdef class Parser:
     beyond the bounds of this one.
     """
 
-    cdef Tag tags[TAGS]
-    cdef Tag unknown
-    cdef list names
-    cdef list _kept          # the bytes of the tags' names
-    cdef Memo memo
-    cdef object python, class_zone, name_zone, hides, inherited
+    cdef Names names
+    cdef object python, inherited
     cdef object block, link, parsed, metadata, meta_names, normal_forms
     cdef bytes rubbish, next_line
-    cdef uint32_t hidden
     cdef int max_blocks, max_links, max_elements, max_depth
     cdef Py_ssize_t max_block_chars, max_anchor_chars
 
@@ -334,54 +149,22 @@ cdef class Parser:
         metadata, meta_names, normal_forms, rubbish, next_line, max_blocks, max_block_chars, max_links, max_anchor_chars,
         max_elements, max_depth,
     ):
-        self.python, self.class_zone, self.name_zone, self.hides = python, class_zone, name_zone, hides
-        self.hidden, self.inherited = hidden, inherited
+        self.names = Names(kinds, without_name, class_zone, name_zone, hides, hidden)
+        self.python, self.inherited = python, inherited
         self.block, self.link, self.parsed, self.metadata = block, link, parsed, metadata
         self.meta_names = meta_names
         self.normal_forms, self.rubbish, self.next_line = normal_forms, rubbish, next_line.encode()
         self.max_blocks, self.max_block_chars = max_blocks, max_block_chars
         self.max_links, self.max_anchor_chars = max_links, max_anchor_chars
         self.max_elements, self.max_depth = max_elements, max_depth
-        self.memo = Memo()
-        self._add_tags(kinds, without_name)
-
-    def _add_tags(self, dict kinds, dict without_name):
-        cdef uint32_t place
-        cdef Tag* tag
-        cdef bytes raw
-        memset(self.tags, 0, sizeof(self.tags))
-        memset(&self.unknown, 0, sizeof(self.unknown))
-        self.names, self._kept = [""], []
-        if len(kinds) > TAGS // 2:
-            raise ValueError("too many tags")
-        for name, kind in kinds.items():
-            raw = name.encode()
-            self._kept.append(raw)
-            place = hash_of(raw) & (TAGS - 1)
-            while self.tags[place].name != NULL:
-                place = (place + 1) & (TAGS - 1)
-            tag = &self.tags[place]
-            tag.name, tag.kind, tag.special, tag.number = raw, kind, SPECIAL.get(name, OTHER), len(self.names)
-            self.names.append(name)
-            if name in without_name:
-                tag.zoned = True
-                tag.zone, tag.shape = without_name[name]
-
-    cdef inline Tag* tag_of(self, const char* name) noexcept:
-        cdef uint32_t place = hash_of(name) & (TAGS - 1)
-        while self.tags[place].name != NULL:  # half of the places are empty
-            if strcmp(self.tags[place].name, name) == 0:
-                return &self.tags[place]
-            place = (place + 1) & (TAGS - 1)
-        return &self.unknown
 
     def __call__(self, html):
         """Paragraphs, links and metadata of a page, bytes in UTF-8; never raises, in time linear in its length."""
         cdef bytes body = html.encode("utf-8", "replace") if isinstance(html, str) else html
         cdef uint8_t found = special_bytes(body, len(body))
-        if found & 1:
+        if found & CONTROLS:
             body = body.translate(None, self.rubbish)
-        if found & 2:
+        if found & NEXT_LINE:
             body = body.replace(self.next_line, "…".encode())
         if is_costly(body, len(body)):
             return self.python(html)
@@ -400,6 +183,7 @@ cdef class Walker:
     """Goes through the tree of one page, as `Builder` through its events."""
 
     cdef Parser parser
+    cdef Names names
     cdef Buffer tokens, texts, anchors, anchor
     cdef Row* rows
     cdef Py_ssize_t rows_used, rows_room
@@ -422,7 +206,7 @@ cdef class Walker:
     cdef dict refreshes          # number of a link -> its target
 
     def __cinit__(self, Parser parser):
-        self.parser = parser
+        self.parser, self.names = parser, parser.names
         self.metadata = parser.metadata()
         self.refreshes = {}
         self.push(0)
@@ -458,7 +242,7 @@ cdef class Walker:
         cdef int depth = 0
         while not self.is_full:
             if node.type == ELEMENT_NODE:
-                tag = self.parser.tag_of(<const char*> node.name)
+                tag = self.names.tag_of(<const char*> node.name)
                 self.start(tag, node)
                 if node.children != NULL:
                     if depth == MAX_LEVELS:
@@ -638,7 +422,7 @@ cdef class Walker:
         if number == self.elements_room:
             self.elements = <Element*> grown(self.elements, &self.elements_room, sizeof(Element))
         if node.properties != NULL:
-            self.read_names(tag, node, &zone, &shape)
+            self.names.read(tag, node, &zone, &shape)
         element = &self.elements[number]
         element.parent = parent
         element.depth = self.elements[parent].depth + 1
@@ -648,54 +432,6 @@ cdef class Walker:
         element.zone = self.elements[parent].zone | zone
         self.elements_used += 1
         return self.push(number)
-
-    cdef int read_names(self, Tag* tag, const xmlNode* node, uint32_t* zone, uint32_t* shape) except -1:
-        """Add what the attributes of an element say of it."""
-        cdef const xmlAttr* attribute = node.properties
-        cdef const char* name
-        while attribute != NULL:
-            name = <const char*> attribute.name
-            if strcmp(name, b"class") == 0:
-                self.read_name(tag, attribute, zone, shape)
-            elif strcmp(name, b"id") == 0 or strcmp(name, b"role") == 0 or strcmp(name, b"itemprop") == 0:
-                self.read_name(NULL, attribute, zone, shape)
-            elif strcmp(name, b"hidden") == 0 or strcmp(name, b"style") == 0 and self.hides(attribute):
-                zone[0] |= self.parser.hidden
-            attribute = attribute.next
-        return 0
-
-    cdef bint hides(self, const xmlAttr* style) except -1:
-        cdef const char* text = text_of(style)
-        if text != NULL and is_ascii(text) and not holds(text, b"none") and not holds(text, b"hidden"):
-            return False
-        return self.parser.hides(value_of(style))
-
-    cdef int read_name(self, Tag* tag, const xmlAttr* attribute, uint32_t* zone, uint32_t* shape) except -1:
-        """Add what a class tells of an element with *tag*; or another name, without a tag."""
-        cdef const char* name = text_of(attribute)
-        cdef Py_ssize_t size = 0 if name == NULL else strlen(name)
-        cdef uint32_t salt = 0 if tag == NULL else tag.number
-        cdef uint32_t own_zone = 0
-        cdef uint32_t own_shape = 0
-        cdef Known* known = NULL
-        if name != NULL and size <= MEMO_BYTES:
-            if not size:
-                return 0
-            known = self.parser.memo.find(name, size, salt)
-        if known != NULL and known.name != NULL:
-            zone[0] |= known.zone
-            if tag != NULL:
-                shape[0] = known.shape
-            return 0
-        if tag == NULL:
-            own_zone = self.parser.name_zone(value_of(attribute))
-        else:
-            own_zone, own_shape = self.parser.class_zone(self.parser.names[tag.number], value_of(attribute))
-            shape[0] = own_shape
-        zone[0] |= own_zone
-        if known != NULL:
-            self.parser.memo.keep(name, size, salt, own_zone, own_shape)
-        return 0
 
     cdef int element_changed(self) except -1:
         cdef int element = self.opened[self.opened_used - 1]
@@ -1001,7 +737,7 @@ cdef class Walker:
             self.collected_start = self.tokens.size
             # a script without a type says nothing
             if tag.special == TITLE or find_attribute(node, b"type") != NULL:
-                name = self.parser.names[tag.number]
+                name = self.names.tags[tag.number]
                 behind_text = self.rows_used > 0 and self.dead_used == 0
                 self.collected = self.metadata.texts_of(name, attributes_of(node), behind_text)
             return 0
@@ -1015,7 +751,7 @@ cdef class Walker:
                 return 0
         if tag.special == META and self.says_nothing(node):
             return 0
-        target = self.metadata.read_tag(self.parser.names[tag.number], attributes_of(node))
+        target = self.metadata.read_tag(self.names.tags[tag.number], attributes_of(node))
         if target is not None:
             self.refreshes[self.links_used] = target
             memset(&link, 0, sizeof(link))
@@ -1109,7 +845,7 @@ cdef class Walker:
                 set_item(block, 0, form)
                 set_item(block, 1, row.heading != 0)
                 set_item(block, 2, row.link_chars)
-                set_item(block, 3, self.parser.names[row.opener])
+                set_item(block, 3, self.names.tags[row.opener])
                 set_item(block, 4, row.pieces)
                 set_item(block, 5, row.element)
                 found.append(block)
@@ -1181,113 +917,3 @@ cdef inline int set_item(object row, Py_ssize_t place, object value) except -1:
     Py_INCREF(value)
     PyTuple_SET_ITEM(row, place, value)
     return 0
-
-
-# -- guards
-
-cdef uint8_t special_bytes(const unsigned char* data, Py_ssize_t size) noexcept nogil:
-    """What stands in *data*: 1 for control characters that are no white space, 2 for those above U+0080.
-
-    The latter all begin with the same byte; *data* has a byte more, a zero.
-    """
-    cdef Py_ssize_t at
-    cdef uint8_t found = 0
-    cdef unsigned char byte
-    for at in range(size):  # without branches, so that the compiler can take many bytes at once
-        byte = data[at]
-        found |= (byte < 32) & (byte != 9) & (byte != 10) & (byte != 12) & (byte != 13) | (byte == 127)
-        found |= ((byte == 0xC2) & (data[at + 1] == 0x85)) << 1
-    return found
-
-
-cdef bint is_costly(const unsigned char* data, Py_ssize_t size) noexcept nogil:
-    """Whether a tag may have more than MAX_ATTRIBUTES attributes; *data* has a byte more, a zero, and no other zero.
-
-    Each '<' before a letter is looked at as the start of a tag, so that no quotes or comments before it can hide one.
-    A page where that takes more than a few looks at each byte counts as costly too.
-    """
-    cdef Py_ssize_t at = 0
-    cdef Py_ssize_t place
-    cdef Py_ssize_t work = 0
-    cdef const unsigned char* found
-    while True:
-        found = <const unsigned char*> memchr(data + at, c"<", size - at)
-        if found == NULL:
-            return False
-        at = found - data + 1
-        if not (c"a" <= (data[at] | 0x20) <= c"z"):  # at the end this is the zero
-            continue
-        place = end_of_tag(data, size, at)
-        work += place - at
-        if place > size or work > 4 * size + 10000:
-            return True
-
-
-cdef Py_ssize_t end_of_tag(const unsigned char* data, Py_ssize_t size, Py_ssize_t place) noexcept nogil:
-    """Where the start tag ends whose name begins at *place* (HTML Standard, 13.2.5.8, 13.2.5.32 and following ones).
-
-    More than *size* if it has more than MAX_ATTRIBUTES attributes.  Each loop ends at the zero at *size* at the latest.
-    """
-    cdef int attributes
-    cdef const unsigned char* quote
-    while not IN_TAG[data[place]] & (GAP | SLASH | TAG_END):
-        place += 1
-    for attributes in range(MAX_ATTRIBUTES + 1):
-        while IN_TAG[data[place]] & (GAP | SLASH):
-            place += 1
-        if IN_TAG[data[place]] & TAG_END:
-            return place
-        place += 1  # a name may even begin with '='
-        while not IN_TAG[data[place]]:
-            place += 1
-        while IN_TAG[data[place]] & GAP:
-            place += 1
-        if data[place] != c"=":
-            continue
-        place += 1
-        while IN_TAG[data[place]] & GAP:
-            place += 1
-        if data[place] == c'"' or data[place] == c"'":
-            quote = <const unsigned char*> memchr(data + place + 1, data[place], size - place - 1)
-            if quote == NULL:
-                return size
-            place = quote - data + 1
-        else:
-            while not IN_TAG[data[place]] & (GAP | TAG_END):
-                place += 1
-    return size + 1
-
-
-cdef uint8_t IN_TAG[256]
-"""What ends a name or a value in a tag."""
-memset(IN_TAG, 0, sizeof(IN_TAG))
-IN_TAG[9] = IN_TAG[10] = IN_TAG[12] = IN_TAG[13] = IN_TAG[32] = GAP
-IN_TAG[c"/"] = SLASH
-IN_TAG[c"="] = EQUALS
-IN_TAG[c">"] = IN_TAG[0] = TAG_END
-
-
-# -- the test at import
-
-def self_test():
-    """Raise ImportError if the fields of libxml2's nodes are not where this module looks for them."""
-    cdef etreepublic._Element root
-    cdef xmlNode* node
-    cdef bint is_right
-    root = etree.fromstring(b"<html><body><p id=a class='b c'>d<i>e</i></p>f</body></html>", etree.HTMLParser())
-    node = root._c_node
-    is_right = node.type == ELEMENT_NODE and node.name != NULL and strcmp(<const char*> node.name, b"html") == 0
-    is_right = is_right and node.children != NULL and strcmp(<const char*> node.children.name, b"body") == 0
-    if is_right:
-        node = node.children.children
-        is_right = node.properties != NULL and node.properties.next != NULL and node.next != NULL
-    if is_right:
-        is_right = value_of(node.properties) == "a" and value_of(node.properties.next) == "b c"
-        is_right = is_right and strcmp(<const char*> node.children.content, b"d") == 0
-        is_right = is_right and node.next.type == TEXT_NODE and strcmp(<const char*> node.next.content, b"f") == 0
-        is_right = is_right and attributes_of(node) == dict(root[0][0].attrib)
-    if not is_right:
-        raise ImportError(f"libxml2 {etree.LIBXML_VERSION} has other nodes than this module was built for")
-
-
-self_test()

@@ -16,6 +16,12 @@ cdef extern from *:
     # an empty tuple of the NamedTuple *kind*; its items are set by PyTuple_SET_ITEM before anybody sees it
     object spiderling_row(object kind, Py_ssize_t size)
 
+cdef extern from "Python.h":
+    object PyUnicode_DecodeUTF8(const char* data, Py_ssize_t size, const char* errors)
+
+cdef inline object decoded(const char* data, Py_ssize_t size):
+    return PyUnicode_DecodeUTF8(data, size, b"replace")
+
 cdef enum:  # bits of a character
     SPACE = 1    # white space to str.split
     ODD = 2      # a text with it may not be in normal form (text/html/normal.py)

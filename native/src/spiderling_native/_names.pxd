@@ -1,0 +1,52 @@
+# cython: language_level=3
+"""What the names of elements say: the kinds of tags, and zones and shapes by classes and ids (zones.py)."""
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from lxml.includes.tree cimport xmlAttr, xmlNode
+
+cdef enum:
+    # tags that are treated on their own
+    OTHER = 0
+    TITLE = 1
+    SCRIPT = 2
+    META = 3
+    LINK_TAG = 4
+    BUTTON = 5
+    IFRAME = 6
+    TAGS = 512  # places of the table of tags, a power of two of which at most half are used
+
+cdef struct Tag:
+    const char* name     # ended by a zero byte; NULL in an empty place
+    uint32_t zone        # without names
+    uint32_t shape
+    int number           # in `Names.tags`
+    uint8_t kind
+    uint8_t special
+    uint8_t zoned
+
+cdef struct Known:
+    char* name           # NULL in an empty place
+    Py_ssize_t size
+    uint64_t hash
+    uint32_t zone
+    uint32_t shape
+
+cdef class Memo:
+    cdef Known* known
+    cdef int used
+    cdef void clear(self) noexcept
+    cdef Known* find(self, const char* name, Py_ssize_t size, uint32_t salt) noexcept
+    cdef int keep(self, const char* name, Py_ssize_t size, uint32_t salt, uint32_t zone, uint32_t shape) except -1
+
+cdef class Names:
+    cdef readonly list tags  # by their numbers
+    cdef Tag table[TAGS]
+    cdef Tag unknown
+    cdef list _kept          # the bytes of the tags' names
+    cdef Memo memo
+    cdef object class_zone, name_zone, hiding
+    cdef uint32_t hidden
+    cdef Tag* tag_of(self, const char* name) noexcept
+    cdef int read(self, Tag* tag, const xmlNode* node, uint32_t* zone, uint32_t* shape) except -1
+    cdef bint hides(self, const xmlAttr* style) except -1
+    cdef int read_one(self, Tag* tag, const xmlAttr* attribute, uint32_t* zone, uint32_t* shape) except -1

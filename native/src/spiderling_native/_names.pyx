@@ -1,0 +1,170 @@
+# cython: language_level=3
+"""What the names of elements say: the kinds of tags, and zones and shapes by classes and ids (zones.py)."""
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy, memset, strcmp, strlen
+from lxml.includes.tree cimport xmlAttr, xmlNode
+
+from spiderling_native._nodes cimport holds, is_ascii, text_of, value_of
+
+cdef enum:
+    MEMO = 16384       # places of a `Memo`, a power of two of which at most half are used
+    MEMO_LOOKS = 32    # places that are looked at; names made to collide would be far to seek
+    MEMO_BYTES = 1000  # longer names are worked out each time
+
+cdef dict SPECIAL = {
+    "title": TITLE, "script": SCRIPT, "meta": META, "link": LINK_TAG, "button": BUTTON, "iframe": IFRAME,
+}
+
+
+cdef inline uint32_t hash_of(const char* name) noexcept nogil:
+    cdef uint32_t value = 2166136261
+    while name[0]:
+        value = (value ^ <unsigned char> name[0]) * 16777619
+        name += 1
+    return value ^ (value >> 13)
+
+
+cdef class Memo:
+    """Zone and shape of classes, and zones of other names, as far as they were asked for before."""
+
+    def __cinit__(self):
+        self.known = <Known*> PyMem_Calloc(MEMO, sizeof(Known))
+        if self.known == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        if self.known != NULL:
+            self.clear()
+        PyMem_Free(self.known)
+
+    cdef void clear(self) noexcept:
+        cdef int place
+        for place in range(MEMO):
+            PyMem_Free(self.known[place].name)
+        memset(self.known, 0, MEMO * sizeof(Known))
+        self.used = 0
+
+    cdef Known* find(self, const char* name, Py_ssize_t size, uint32_t salt) noexcept:
+        """The place of *name*, empty if it is not known; NULL if that would be far to seek.
+
+        With the same bytes, different salts never give the same hash.
+        """
+        cdef uint64_t value = 14695981039346656037u ^ salt
+        cdef Py_ssize_t at
+        cdef Known* known
+        for at in range(size):
+            value = (value ^ <unsigned char> name[at]) * 1099511628211u
+        value ^= value >> 29
+        for at in range(MEMO_LOOKS):
+            known = &self.known[(value + at) & (MEMO - 1)]
+            if known.name == NULL:
+                known.hash = value
+                return known
+            if known.hash == value and known.size == size and memcmp(known.name, name, size) == 0:
+                return known
+        return NULL
+
+    cdef int keep(self, const char* name, Py_ssize_t size, uint32_t salt, uint32_t zone, uint32_t shape) except -1:
+        cdef Known* known
+        cdef char* copy
+        if self.used >= MEMO // 2:
+            self.clear()
+        known = self.find(name, size, salt)
+        if known == NULL or known.name != NULL:
+            return 0
+        copy = <char*> PyMem_Malloc(size)
+        if copy == NULL:
+            raise MemoryError
+        memcpy(copy, name, size)
+        known.name, known.size, known.zone, known.shape = copy, size, zone, shape
+        self.used += 1
+        return 0
+
+
+cdef class Names:
+    """What is known of tags, and of names as far as they were met; arguments are those of `Parser`."""
+
+    def __init__(self, kinds, without_name, class_zone, name_zone, hides, hidden):
+        self.class_zone, self.name_zone, self.hiding, self.hidden = class_zone, name_zone, hides, hidden
+        self.memo = Memo()
+        self._add_tags(kinds, without_name)
+
+    def _add_tags(self, dict kinds, dict without_name):
+        cdef uint32_t place
+        cdef Tag* tag
+        cdef bytes raw
+        memset(self.table, 0, sizeof(self.table))
+        memset(&self.unknown, 0, sizeof(self.unknown))
+        self.tags, self._kept = [""], []
+        if len(kinds) > TAGS // 2:
+            raise ValueError("too many tags")
+        for name, kind in kinds.items():
+            raw = name.encode()
+            self._kept.append(raw)
+            place = hash_of(raw) & (TAGS - 1)
+            while self.table[place].name != NULL:
+                place = (place + 1) & (TAGS - 1)
+            tag = &self.table[place]
+            tag.name, tag.kind, tag.special, tag.number = raw, kind, SPECIAL.get(name, OTHER), len(self.tags)
+            self.tags.append(name)
+            if name in without_name:
+                tag.zoned = True
+                tag.zone, tag.shape = without_name[name]
+
+    cdef Tag* tag_of(self, const char* name) noexcept:
+        cdef uint32_t place = hash_of(name) & (TAGS - 1)
+        while self.table[place].name != NULL:  # half of the places are empty
+            if strcmp(self.table[place].name, name) == 0:
+                return &self.table[place]
+            place = (place + 1) & (TAGS - 1)
+        return &self.unknown
+
+    cdef int read(self, Tag* tag, const xmlNode* node, uint32_t* zone, uint32_t* shape) except -1:
+        """Add what the attributes of an element say of it."""
+        cdef const xmlAttr* attribute = node.properties
+        cdef const char* name
+        while attribute != NULL:
+            name = <const char*> attribute.name
+            if strcmp(name, b"class") == 0:
+                self.read_one(tag, attribute, zone, shape)
+            elif strcmp(name, b"id") == 0 or strcmp(name, b"role") == 0 or strcmp(name, b"itemprop") == 0:
+                self.read_one(NULL, attribute, zone, shape)
+            elif strcmp(name, b"hidden") == 0 or strcmp(name, b"style") == 0 and self.hides(attribute):
+                zone[0] |= self.hidden
+            attribute = attribute.next
+        return 0
+
+    cdef bint hides(self, const xmlAttr* style) except -1:
+        cdef const char* text = text_of(style)
+        if text != NULL and is_ascii(text) and not holds(text, b"none") and not holds(text, b"hidden"):
+            return False
+        return self.hiding(value_of(style))
+
+    cdef int read_one(self, Tag* tag, const xmlAttr* attribute, uint32_t* zone, uint32_t* shape) except -1:
+        """Add what a class tells of an element with *tag*; or another name, without a tag."""
+        cdef const char* name = text_of(attribute)
+        cdef Py_ssize_t size = 0 if name == NULL else strlen(name)
+        cdef uint32_t salt = 0 if tag == NULL else tag.number
+        cdef uint32_t own_zone = 0
+        cdef uint32_t own_shape = 0
+        cdef Known* known = NULL
+        if name != NULL and size <= MEMO_BYTES:
+            if not size:
+                return 0
+            known = self.memo.find(name, size, salt)
+        if known != NULL and known.name != NULL:
+            zone[0] |= known.zone
+            if tag != NULL:
+                shape[0] = known.shape
+            return 0
+        if tag == NULL:
+            own_zone = self.name_zone(value_of(attribute))
+        else:
+            own_zone, own_shape = self.class_zone(self.tags[tag.number], value_of(attribute))
+            shape[0] = own_shape
+        zone[0] |= own_zone
+        if known != NULL:
+            self.memo.keep(name, size, salt, own_zone, own_shape)
+        return 0

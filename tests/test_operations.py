@@ -21,13 +21,13 @@ UNIT = (HERE / "spiderling@.service").read_text("utf-8")
 
 
 def test_the_image_is_given_what_it_is_built_from():
-    """What the wheel is made of, and nothing else."""
+    """What the wheels of the package and of its compiled twin are made of, and nothing else."""
     lines = (HERE / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
     wanted = {line[1:] for line in lines if line.startswith("!")}
     assert all((ROOT / name).exists() for name in wanted)
     pyproject = (ROOT / "pyproject.toml").read_text("utf-8")
     named = set(re.findall(r'^(?:readme = "|license-files = \[")([\w.]+)', pyproject, re.MULTILINE))
-    assert {"pyproject.toml", "setup.py", "spiderling", "models", "constraints.txt", *named} == wanted
+    assert {"pyproject.toml", "setup.py", "spiderling", "models", "native", "constraints.txt", *named} == wanted
 
 
 def test_the_image_runs_the_console_script_as_a_user_that_owns_the_volume():

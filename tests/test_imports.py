@@ -154,6 +154,19 @@ print([name for name in sys.modules if name.partition(".")[0] in {[*sorted(FRAME
     assert run.stdout.strip() == "[]", "and each text worker would load an HTTP client for nothing"
 
 
+def test_a_crawl_of_one_shard_loads_nothing_of_a_cluster() -> None:
+    """And nothing loads it but what a crawl of shards adds: the scheduler, when it is told of a cluster."""
+    script = """
+import sys
+import spiderling.addon, spiderling.crawl.crawl, spiderling.engine.dispatcher, spiderling.extensions.lifecycle
+import spiderling.pipelines.clean, spiderling.spiders.spiderling, spiderling.workers.process
+print([name for name in sys.modules if name.startswith(("spiderling.cluster", "redis"))])
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "[]"
+
+
 def every_import(tree: ast.AST) -> set[str]:
     """Full names of all that is imported, inside functions and under ``if TYPE_CHECKING:`` as well."""
     found = set()

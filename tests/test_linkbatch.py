@@ -22,6 +22,7 @@ from spiderling.base.link_batch import (
     received,
 )
 from spiderling.base.options import Options
+from spiderling.base.owners import owner_of
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import canonicalize, url_hash
 from spiderling.frontier.scope import Scope
@@ -121,6 +122,16 @@ def test_what_no_worker_of_ours_makes_is_refused(changed: dict[str, object]) -> 
 def test_too_many_columns_are_refused() -> None:
     with pytest.raises(TypeError):
         received(*GOOD, b"")
+
+
+@given(LINKS)
+def test_owners_of_hosts_are_looked_up_when_a_crawl_has_shards(links: list[Link]) -> None:
+    batch = read_page(pickle.dumps(gathered(links, 5), 5))
+    assert array("H", batch.owners).tolist() == [owner_of(name, 5) for name in batch.hosts]
+    assert batch._replace(owners=b"") == gathered(links)
+    assert batch.followed().owners == batch.owners
+    with pytest.raises(ValueError, match="hosts without an owner"):
+        received(*batch._replace(owners=batch.owners + b"1"))
 
 
 @given(LINKS)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiderling.base import media_types
+from spiderling.base.owners import owner_of
 from spiderling.base.url_features import OF_NAME, OF_PATH, section_of, words_of_name, words_of_path
 from spiderling.base.urls import (
     HASH_BITS,
@@ -125,6 +126,8 @@ class LinkBatch(NamedTuple):
     """Links that the columns cannot hold, such as one with a port that the host record folds away."""
     bad: int = 0
     """Number of links that cannot be fetched."""
+    owners: bytes = b""
+    """Shard that owns each of ``hosts`` (owners.py), two bytes; empty if nobody has looked."""
 
     @property
     def size(self) -> int:
@@ -160,9 +163,10 @@ class LinkBatch(NamedTuple):
     def only(self, places: list[int], others: tuple[Other, ...]) -> LinkBatch:
         """A batch of the links at *places* and of *others* alone."""
         lines = self.paths.split(b"\n")
-        columns = zip(self[2:-2], _WIDTHS, strict=True)
+        columns = zip(self[2:-3], _WIDTHS, strict=True)
         kept = [np.frombuffer(column, f"V{width}")[places].tobytes() for column, width in columns]
-        return LinkBatch._make((self.hosts, b"\n".join([lines[at] for at in places]), *kept, others, self.bad))
+        paths = b"\n".join([lines[at] for at in places])
+        return LinkBatch._make((self.hosts, paths, *kept, others, self.bad, self.owners))
 
     def parts(self, sizes: Iterable[int]) -> Iterator[LinkBatch]:
         """The links in the columns as batches of *sizes*, each with its own hosts alone."""
@@ -175,8 +179,8 @@ class LinkBatch(NamedTuple):
             places = {number: place for place, number in enumerate(dict.fromkeys(numbers[start:end]))}
             hosts = tuple([self.hosts[number] for number in places])
             of_host = array("H", [places[number] for number in numbers[start:end]]).tobytes()
-            columns = [c[start * w : end * w] for c, w in zip(self[3:-2], _WIDTHS[1:], strict=True)]
-            yield LinkBatch._make((hosts, b"\n".join(lines[start:end]), of_host, *columns, (), 0))
+            columns = [c[start * w : end * w] for c, w in zip(self[3:-3], _WIDTHS[1:], strict=True)]
+            yield LinkBatch._make((hosts, b"\n".join(lines[start:end]), of_host, *columns, (), 0, b""))
 
     def followed(self) -> LinkBatch:
         """The links without rel=nofollow."""
@@ -200,8 +204,18 @@ def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
     return links if isinstance(links, LinkBatch) else gathered(links)
 
 
-def gathered(links: Iterable[Link]) -> LinkBatch:
-    """*links* as a batch; their URLs need not be canonical, and what is no URL is ``bad``."""
+def gathered(links: Iterable[Link], shards: int = 1) -> LinkBatch:
+    """*links* as a batch; their URLs need not be canonical, and what is no URL is ``bad``.
+
+    If the crawl has several *shards*, the owners of the hosts are looked up.
+    """
+    batch = _gathered(links)
+    if shards == 1:
+        return batch
+    return batch._replace(owners=array("H", [owner_of(name, shards) for name in batch.hosts]).tobytes())
+
+
+def _gathered(links: Iterable[Link]) -> LinkBatch:
     links = list(links)
     hosts: dict[str, int] = {}
     origins: dict[str, tuple[int | None, int, tuple[int, ...]]] = {}
@@ -276,11 +290,11 @@ def received(*values: object) -> LinkBatch:
     The event loop does this for each page, so each check looks at a whole column at once.
     """
     batch = LinkBatch._make(values)
-    if {*map(type, batch[1:-2])} != {bytes} or type(batch.bad) is not int:
+    if {*map(type, batch[1:-3]), type(batch.owners)} != {bytes} or type(batch.bad) is not int:
         raise ValueError("links that are none")
     number = batch.size
     lines = b"\n" + batch.paths
-    whole = [*map(len, batch[2:-2])] == [width * number for width in _WIDTHS]
+    whole = [*map(len, batch[2:-3])] == [width * number for width in _WIDTHS]
     straight = lines.isascii() and (not number or lines.count(b"\n") == lines.count(b"\n/") == number)
     if not (whole and straight) or batch.prefixes.translate(None, _PREFIX_NUMBERS):
         raise ValueError("links that do not fit together")
@@ -290,6 +304,8 @@ def received(*values: object) -> LinkBatch:
     texts = {*map(type, batch.hosts)} <= {str} and "".join(batch.hosts).isascii()
     if not texts or not all(map(_is_other, batch.others)):
         raise ValueError("links that are no text")
+    if len(batch.owners) not in (0, 2 * len(batch.hosts)):
+        raise ValueError("hosts without an owner")
     return batch
 
 

@@ -6,6 +6,7 @@ bounded and ends with the process: the receiver knows what it has seen.
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -27,9 +28,10 @@ MAX_URL_BYTES = 8192
 _REMEMBERED = 1_000_000
 """Links that are known as sent, at most (chosen: 12 MB)."""
 _KNOWN_HOSTS = 200_000
-"""Hosts whose owner and distance are remembered, at most (chosen: 40 MB)."""
+"""Hosts whose distance is remembered, at most (chosen: 20 MB)."""
 _TAIL_BITS = 24
 """Bits of a host name's hash below the 40 of a URL's hash, in a key of the links that were sent."""
+_TAIL_MASK = (1 << _TAIL_BITS) - 1
 
 Places = NDArray[np.int64]
 _Found = tuple[LinkBatch, NDArray[np.uint16], Places]
@@ -44,8 +46,6 @@ class Gathering:
     def __init__(self, me: int, shards: int) -> None:
         self._me = me
         self._shards = shards
-        self._hosts: dict[str, tuple[int, int]] = {}
-        """Name of a host -> its owner, and bits of the name's hash."""
         self._distances: dict[str, int] = {}
         """Name of a foreign host -> the smallest distance of the pages whose links to it were sent."""
         self._sent = KeyTable()
@@ -55,16 +55,7 @@ class Gathering:
 
     def owner(self, name: str) -> int:
         """The shard of a host."""
-        return self._host(name)[0]
-
-    def _host(self, name: str) -> tuple[int, int]:
-        known = self._hosts.get(name)
-        if known is None:
-            if len(self._hosts) >= _KNOWN_HOSTS:
-                self._hosts.clear()
-            tail = xxhash.xxh3_64_intdigest(name.encode()) & (1 << _TAIL_BITS) - 1
-            known = self._hosts[name] = (owner_of(name, self._shards), tail)
-        return known
+        return owner_of(name, self._shards)
 
     def __bool__(self) -> bool:
         return bool(self._links or self._mentions)
@@ -77,11 +68,13 @@ class Gathering:
 
     def keep_own(self, page: LinkingPage, links: LinkBatch) -> Places | None:
         """Take the links to foreign hosts; returns the places of the others, None if that is all."""
-        owners = [self._host(name)[0] for name in links.hosts]
+        owners = array("H", links.owners)
+        if max(owners, default=self._shards) >= self._shards:  # nobody has looked, or a worker has made them up
+            owners = array("H", map(self.owner, links.hosts))
         if owners.count(self._me) == len(owners):
             return None
         of_host = np.frombuffer(links.of_host, np.uint16)
-        owner_of_link = np.array(owners, np.uint16)[of_host]
+        owner_of_link = np.array(owners)[of_host]
         is_own = owner_of_link == self._me
         places = self._not_sent(page, links, of_host, np.flatnonzero(~is_own))
         if len(places):
@@ -90,7 +83,7 @@ class Gathering:
 
     def _not_sent(self, page: LinkingPage, links: LinkBatch, of_host: NDArray[np.uint16], places: Places) -> Places:
         """Those of *places* that were not sent lately, or not from as near; the first of equal links."""
-        tails = np.array([self._host(name)[1] for name in links.hosts], np.uint64)
+        tails = np.array([xxhash.xxh3_64_intdigest(name.encode()) & _TAIL_MASK for name in links.hosts], np.uint64)
         hashes = np.frombuffer(links.hashes, np.uint64)
         keys = hashes[places] << np.uint64(_TAIL_BITS) | tails[of_host[places]]
         first = np.sort(np.unique(keys, return_index=True)[1])

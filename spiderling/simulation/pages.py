@@ -183,7 +183,7 @@ class PageWeb:
         none = bytes(len(columns))
         *wide, depths = self.addresses.columns(targets)
         cues = none, none, depths, columns.translate(_FLAGS), columns, _ANCHOR * len(columns)
-        return LinkBatch._make((*wide, *cues, (), 0))
+        return LinkBatch._make((*wide, *cues, (), 0, b""))
 
 
 def sketches(pages: Array) -> Array:

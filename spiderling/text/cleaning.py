@@ -184,7 +184,7 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
         (target, is_text, score, len(anchor), nofollow, said.get(target, 0))
         for target, anchor, nofollow, _, score, is_text in rows
     ]
-    page.batch = gathered(named_tuples(Link, given))
+    page.batch = gathered(named_tuples(Link, given), options.shards)
 
 
 def _flag(language: str, options: TextOptions) -> int:

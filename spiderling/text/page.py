@@ -86,6 +86,8 @@ class TextOptions:
     with_shingles: bool = False
     kinds: frozenset[str] = frozenset((TEXT, HEADING, COMMENT))
     """Kinds of paragraphs (base/paragraph_kinds.py) that are kept."""
+    shards: int = 1
+    """Shards of the crawl; if there are several, the owners of linked hosts are looked up."""
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:

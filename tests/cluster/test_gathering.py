@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from array import array
+
+from model_store import ModelStore
+
 from spiderling.base.link_batch import NONE, Link, LinkBatch, gathered
+from spiderling.base.options import Options
 from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.cluster.content import FoundLinks, packed, unpacked
+from spiderling.cluster.envelope import Seal
+from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.gathering import MAX_SECTION_LINKS, MAX_URL_BYTES, Gathering
+from spiderling.frontier import Frontier
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
 
@@ -107,3 +115,23 @@ def test_single_urls_go_with_what_belongs_to_them() -> None:
     ((shard, section, number),) = gathering.sections()
     assert (shard, number) == (1 - me, 1)
     assert unpacked(packed([section])).mentions == (Mention(mention.target, 2, 4, 0, b"payload", b"salt", 2),)
+
+
+def test_owners_that_a_text_worker_looked_up_are_taken_and_false_ones_are_not_believed() -> None:
+    links = gathered([Link(of_host(number)) for number in range(40)], SHARDS)
+    assert array("H", links.owners).tolist() == [owner_of(name, SHARDS) for name in links.hosts]
+    bare = links._replace(owners=b"")
+    for owners in (links.owners, b"", array("H", [SHARDS] * 40).tobytes(), b"\xff" * 80):
+        gathering, plain = Gathering(1, SHARDS), Gathering(1, SHARDS)
+        assert kept(gathering, PAGE, links._replace(owners=owners)) == kept(plain, PAGE, bare)
+        assert urls_in(sent(gathering)) == urls_in(sent(plain))
+
+
+def test_a_worker_that_lies_about_owners_cannot_make_a_shard_crawl_the_hosts_of_another() -> None:
+    exchange = Exchange(0, 2, Seal(bytes(16), b""), ModelStore())
+    frontier = Frontier(Options(), elsewhere=exchange)
+    names = [f"host{number}.cz" for number in range(20)]
+    links = gathered([Link(f"http://{name}/") for name in names], 2)
+    frontier.put_links(PAGE, links._replace(owners=bytes(len(links.owners))), 1.0)
+    assert [name for name in names if frontier.host(name)] == [name for name in names if owner_of(name, 2) == 0]
+    assert frontier.ledger.refused_links[Reason.BAD_URL] == sum(owner_of(name, 2) for name in names)

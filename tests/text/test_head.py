@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.link_batch import FOREIGN, WANTED
+from spiderling.base.owners import owner_of
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.declared import fill_head, iso_date
@@ -103,6 +106,18 @@ def test_versions_in_accepted_languages_are_links():
     page = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=TextOptions(("cs",)))
     assert [(link.url, link.block) for link in page.links] == [("http://h.test/known", 0), ("http://h.test/cs", -1)]
     assert list(page.batch.flags) == [WANTED, WANTED]
+
+
+def test_a_page_of_a_crawl_of_shards_says_who_owns_the_linked_hosts():
+    html = (
+        "<p><a href=http://a.test/1>x</a><a href=http://b.test/2>y</a><link rel=alternate hreflang=cs href=//c.test/>"
+    )
+    options = TextOptions(("cs",), shards=7)
+    page = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=options)
+    assert set(page.batch.hosts) == {"a.test", "b.test", "c.test"}
+    assert array("H", page.batch.owners).tolist() == [owner_of(name, 7) for name in page.batch.hosts]
+    alone = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=TextOptions(("cs",)))
+    assert alone.batch == page.batch._replace(owners=b"")
 
 
 def test_what_hreflang_says_goes_with_the_links():

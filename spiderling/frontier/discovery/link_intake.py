@@ -156,9 +156,11 @@ class Intake(Part):
         return allowed
 
     def _gate(self, source: LinkingHost, name: str, host_id: int) -> tuple[Reason | None, Reason | None]:
-        """``Admission.gate``; BAD_URL for a new name that is not canonical, as only a forged batch has."""
-        if not host_id and ((target := canonicalize(f"http://{name}/")) is None or target.host != name):
-            return Reason.BAD_URL, Reason.BAD_URL
+        """``Admission.gate``; BAD_URL for a new name that is not canonical, or not ours, as only a forged batch has."""
+        if not host_id:
+            target = canonicalize(f"http://{name}/")
+            if target is None or target.host != name or self._core.is_elsewhere(name):
+                return Reason.BAD_URL, Reason.BAD_URL
         distance = self._url_states.host_states.distance(host_id) if host_id else source.distance + 1
         return self._admission.gate(name, host_id, distance)
 

@@ -68,7 +68,8 @@ class NewLinks:
         wide = array("Q", [url_hash(link.origin + link.path)]), array("I", [section_of(path)]), array("H", words)
         columns = (column.tobytes() for column in wide)
         form = bytes(flags), bytes([score]), bytes(1)
-        batch = LinkBatch._make(((link.host,), path, bytes(2), *columns, bytes(1), bytes(1), bytes(1), *form, (), 0))
+        url = (link.host,), path, bytes(2), *columns, bytes(1), bytes(1), bytes(1)
+        batch = LinkBatch._make((*url, *form, (), 0, b""))
         return cls(batch, [0], [link.host_id])
 
     def __len__(self) -> int:

@@ -5,6 +5,7 @@ into its own state, in the transaction that records the page.  Copies of the mes
 everything at any time.  The receiver records a message's effects and its number in one transaction, and only then says
 so; only then does the sender forget the message.  So nothing is lost, and nothing is taken twice.
 
+    post_office.py      carries the messages while the crawl runs: one round after the other
     exchange.py         one shard's side of the protocol, for its frontier and for the transport
     gathering.py        what leaves this shard, until the next checkpoint
     lane.py             the messages to one other shard: written, sent, forgotten
@@ -13,6 +14,6 @@ so; only then does the sender forget the message.  So nothing is lost, and nothi
     transport.py        what carries messages, as the protocol sees it
     redis_transport.py  the same over Redis
 
-All but the last are pure: no clock, and no I/O but through the store and the transport.  Nothing here is imported by a
-crawl of one shard.
+All but the first and the last are pure: no clock, and no I/O but through the store and the transport.  Nothing here is
+imported by a crawl of one shard.
 """

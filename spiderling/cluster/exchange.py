@@ -120,8 +120,11 @@ class Exchange:
             self._take_receipt(shard, receipt)
         return answer.messages
 
-    def deliver(self, message: Message, frontier: Frontier, now: float) -> bool:
-        """Give *frontier* what *message* says, if it is the next one of its sender; returns whether it is."""
+    def deliver(self, message: Message, frontier: Frontier | None, now: float) -> bool:
+        """Give *frontier* what *message* says, if it is the next one of its sender; returns whether it is.
+
+        Without a *frontier* its content is left out.
+        """
         sender, epoch, number, data = message
         known_epoch, last = self._taken.get(sender, (0, 0))
         if epoch != known_epoch or number != last + 1:
@@ -134,6 +137,9 @@ class Exchange:
             return False
         self._taken[sender] = (epoch, number)
         self.counts["messages taken"] += 1
+        if frontier is None:
+            self.counts["messages left out"] += 1
+            return True
         try:
             content = unpacked(opened)
         except ValueError:  # sealed by a shard of ours, and yet it cannot be read: it never will be

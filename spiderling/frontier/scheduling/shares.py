@@ -14,8 +14,6 @@ from __future__ import annotations
 
 BURST = 100
 """Requests beyond its share that a group may have (chosen: a crawl that begins with few hosts is not held up)."""
-UNKNOWN = 0
-"""No domain, or no address yet."""
 PRUNE_ABOVE = 1000
 """Groups, or addresses, above which those that are idle are dropped (chosen: looking through them takes .1 ms)."""
 

@@ -18,6 +18,8 @@ import xxhash
 if TYPE_CHECKING:
     import tldextract
 
+CANONICAL_VERSION = 1
+"""Changes with whatever changes the canonical form of a URL, the name of its host record, or its hash."""
 PREFIXES = ("http://", "https://", "http://www.", "https://www.")
 """What stands before the host record's name in nearly all URLs; the prefixes at odd places are https."""
 HASH_BITS = 40
@@ -212,6 +214,16 @@ def _suffixes() -> tldextract.TLDExtract:
     import tldextract  # brings an HTTP client along; the text workers have no use for either
 
     return tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
+
+
+def suffix_list_digest() -> str:
+    """A digest of the list of public suffixes by which `registrable_domain` goes: the one bundled with tldextract."""
+    from importlib import resources
+
+    import tldextract
+
+    snapshot = resources.files(tldextract).joinpath(".tld_set_snapshot")
+    return f"{xxhash.xxh3_64_intdigest(snapshot.read_bytes()):016x}"
 
 
 def is_top_level_domain(name: str) -> bool:

@@ -13,7 +13,9 @@ so; only then does the sender forget the message.  So nothing is lost, and nothi
     envelope.py         what makes a message one of this crawl: version, addresses, number, code of authenticity
     transport.py        what carries messages, as the protocol sees it
     redis_transport.py  the same over Redis
+    key_file.py         the key by which the shards know each other
+    shard_map.py        what all shards of a crawl must have in common
 
-All but the first and the last are pure: no clock, and no I/O but through the store and the transport.  Nothing here is
-imported by a crawl of one shard.
+The protocol (exchange, gathering, lane, content, envelope) is pure: no clock, and no I/O but through the store and the
+transport.  Nothing here is imported by a crawl of one shard.
 """

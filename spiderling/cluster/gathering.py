@@ -143,19 +143,22 @@ def _by_shard(
 
     The links lack the columns that follow from their URLs.
     """
+    batches = [one for some in found.values() for one in some]
+    of_page = np.repeat(np.arange(len(found)), [sum(len(places) for *_, places in some) for some in found.values()])
+    # all links of all pages one behind the other, and the places of those to be sent
+    sizes = [links.size for links, _, _ in batches]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    at = np.concatenate([places + start for (_, _, places), start in zip(batches, starts[:-1], strict=True)])
+    every_line = b"\n".join([links.paths for links, _, _ in batches]).split(b"\n")
+    lines = [every_line[place] for place in at.tolist()]
+    owners = np.concatenate([owner_of_link for _, owner_of_link, _ in batches])[at]
     names: dict[str, int] = {}
-    lines: list[bytes] = []
-    parts = []
-    for at, batches in enumerate(found.values()):
-        for batch, owner_of_link, places in batches:
-            table = np.array([names.setdefault(name, len(names)) for name in batch.hosts], np.uint32)
-            every = batch.paths.split(b"\n")
-            lines += [every[place] for place in places.tolist()]
-            cues = batch.prefixes, batch.flags, batch.scores, batch.anchors
-            columns = [np.frombuffer(column, np.uint8)[places] for column in cues]
-            hosts = table[np.frombuffer(batch.of_host, np.uint16)[places]]
-            parts.append((np.full(len(places), at), owner_of_link[places], hosts, *columns))
-    pages, owners, of_host, *cues_of_link = (np.concatenate(column) for column in zip(*parts, strict=True))
+    table = np.array([names.setdefault(name, len(names)) for links, _, _ in batches for name in links.hosts])
+    before = np.concatenate([[0], np.cumsum([len(links.hosts) for links, _, _ in batches])])[:-1]
+    of_host = np.frombuffer(b"".join([links.of_host for links, _, _ in batches]), np.uint16)
+    of_host = table[of_host + np.repeat(before, sizes)][at]
+    cues = zip(*((links.prefixes, links.flags, links.scores, links.anchors) for links, _, _ in batches), strict=True)
+    cues_of_link = [np.frombuffer(b"".join(column), np.uint8)[at] for column in cues]
     owners[np.fromiter((len(line) > MAX_URL_BYTES for line in lines), bool, len(lines))] = _NOBODY
     every_page = list(found)
     every_name = list(names)
@@ -164,7 +167,7 @@ def _by_shard(
         for start in range(0, len(of_shard), MAX_SECTION_LINKS):
             chosen = of_shard[start : start + MAX_SECTION_LINKS]
             used, numbers = np.unique(of_host[chosen], return_inverse=True)
-            linking = zip(*(column.tolist() for column in np.unique(pages[chosen], return_counts=True)), strict=True)
+            linking = zip(*(column.tolist() for column in np.unique(of_page[chosen], return_counts=True)), strict=True)
             prefixes, flags, scores, anchors = (column[chosen].tobytes() for column in cues_of_link)
             urls = LinkBatch(
                 tuple(every_name[at] for at in used.tolist()),

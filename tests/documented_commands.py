@@ -102,6 +102,8 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     """curl -H "Authorization: Bearer $(cat crawls/cs/page.token)" -H 'X-Spiderling: 1' --json '{"action": "block", """
     """"host": "ads.example.com"}' http://127.0.0.1:8580/control""": WATCHED,
     "make setup": INSTALLS,
+    "make native": INSTALLS,
+    "pip install ./native": INSTALLS,
     "make test": NotRun("it runs these tests"),
     "make models": MEASURES,
     "make profile": MEASURES,

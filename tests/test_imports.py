@@ -43,6 +43,10 @@ CLOCKS = {
 }  # fmt: skip
 
 
+PROTOCOL = ("content", "envelope", "exchange", "gathering", "lane", "transport")
+"""Modules of cluster/ that are tried on virtual time."""
+
+
 def modules(*packages: str) -> list[Path]:
     return sorted(path for name in packages for path in (PACKAGE / name).rglob("*.py"))
 
@@ -152,6 +156,14 @@ print([name for name in sys.modules if name.partition(".")[0] in {[*sorted(FRAME
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240, check=False)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == "[]", "and each text worker would load an HTTP client for nothing"
+
+
+@pytest.mark.parametrize("name", PROTOCOL)
+def test_the_protocol_between_shards_reads_no_clock_and_does_no_io(name: str) -> None:
+    tree = ast.parse((PACKAGE / f"cluster/{name}.py").read_bytes())
+    assert clock_readings(tree) == []
+    io = {"asyncio", "io", "logging", "os", "pathlib", "random", "redis", "secrets", "socket", "sqlite3", "subprocess"}
+    assert not {module.partition(".")[0] for module in imported_modules(tree)} & (io | FRAMEWORK)
 
 
 def test_a_crawl_of_one_shard_loads_nothing_of_a_cluster() -> None:

@@ -116,7 +116,7 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
         "queues: not yet written": [queues._changes],
         "backlog": [schedule._backlog],
         "workbench": [schedule.workbench, schedule._places],
-        "throttled": [schedule._throttle],
+        "throttled": [schedule.throttle],
         "names and addresses": [schedule.names],
         "robots.txt: records": [
             records.in_memory,
@@ -223,7 +223,7 @@ def _units(crawl: Crawl) -> dict[str, int]:
         "queues: tails": url_states.queues._in_tails,
         "queues: heads and chunks read": len(url_states.queues._heads),
         "backlog": len(schedule._backlog),
-        "throttled": sum(map(len, schedule._throttle._waiting)),
+        "throttled": sum(map(len, schedule.throttle._waiting)),
         "names and addresses": len(schedule.names._names),
         "robots.txt: records": len(rules.files.records.in_memory),
         "robots.txt: parsed": len(rules.files._parsed),

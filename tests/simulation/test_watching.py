@@ -183,7 +183,10 @@ def test_proportional_goes_by_events_a_day_and_not_by_looks() -> None:
 
 
 def test_uniform_and_proportional_get_what_was_published_of_them() -> None:
-    """On the web of offices at .05 a first study had .82 and .95 of the words, and 88 and 80 % useless looks."""
+    """On the web of offices at .05 a first study had .82 and .95 of the words, and 83 and 80 % useless looks.
+
+    It began with all pages in the order of their sites; in a drawn order its Uniform had .83 to .89.
+    """
     shares = []
     useless = []
     for seed in range(3):

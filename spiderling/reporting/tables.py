@@ -64,7 +64,7 @@ def summary(material: Material) -> Table:
             ("Languages", material.options.lang),
             ("Begun", utc(material.created)),
             ("State of", utc(material.history[-1].time if material.history else material.made)),
-            *([("Text steps (SPIDERLING_COMPILED)", material.text_steps)] if material.text_steps else []),
+            *([("Text steps", material.text_steps.partition(":")[0])] if material.text_steps else []),
             ("Running time over all sessions", duration(seconds)),
             ("Hosts", f"{len(material.hosts.names):,}: " + ", ".join(f"{n:,} {s}" for s, n in states.most_common())),
             ("URLs discovered", f"{counts.get('discovered', 0):,}, of which {counts.get('waiting', 0):,} wait"),

@@ -13,6 +13,8 @@ NATIVE = Path(__file__).resolve().parent
 sys.path[:0] = [str(NATIVE.parent), str(NATIVE / "src")]
 
 NAMES = (
+    "text/boilerplate/context.py",
+    "text/boilerplate/features.py",
     "text/html/blocks.py",
     "text/html/links.py",
     "text/html/metadata.py",

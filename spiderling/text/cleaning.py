@@ -53,7 +53,7 @@ def process(
         page.utf8_bytes = len(recoded)
         parsed = steps.parse(recoded)
         fill_head(page, parsed, url)
-        scores = Judge(page, models, options).judge(text, parsed.blocks, parsed.tree, declared_by(parsed))
+        scores = Judge(page, models, options, steps).judge(text, parsed.blocks, parsed.tree, declared_by(parsed))
         if _good_chars(page) < SHORT_CHARS:
             page, parsed, scores = _with_embedded((page, parsed, scores), recoded, text, models, options, steps)
         _links(page, parsed, url, options, scores)
@@ -79,7 +79,7 @@ def _with_embedded(
     if found is not None:
         longer = replace(page, text_source=found.source)
         both = steps.parse(html + found.html)
-        scores = Judge(longer, models, options).judge(
+        scores = Judge(longer, models, options, steps).judge(
             text + found.html.decode(), both.blocks, both.tree, declared_by(both)
         )
         _drop_repeats(longer, len(parsed.blocks))

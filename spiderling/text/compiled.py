@@ -12,8 +12,9 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from spiderling.base.errors import BadInput
+from spiderling.text.boilerplate import context, features
 from spiderling.text.html import blocks, metadata, normal, parser, pieces, tags, zones
-from spiderling.text.steps import PYTHON, Parse, Steps
+from spiderling.text.steps import PYTHON, Features, Parse, Steps
 
 AUTO, NO, REQUIRED = "auto", "no", "required"
 """Values of SPIDERLING_COMPILED."""
@@ -50,7 +51,11 @@ def _compiled() -> Choice:
     different = [name for name, known in spiderling_native.SOURCES.items() if digest(name) != known]
     if different:
         return Choice(PYTHON, f"Python: spiderling-native was built for another {different[0]}; {_BUILD} anew")
-    steps = Steps(parse=_parser(spiderling_native.Parser))
+    steps = Steps(
+        parse=_parser(spiderling_native.Parser),
+        features=_features(spiderling_native.Features),
+        context=spiderling_native.Context(names=context.NAMES),
+    )
     return Choice(steps, f"compiled (spiderling-native {spiderling_native.__version__})")
 
 
@@ -87,4 +92,17 @@ def _parser(kind: Callable[..., Parse]) -> Parse:
         max_anchor_chars=blocks.MAX_ANCHOR_CHARS,
         max_elements=zones.MAX_ELEMENTS,
         max_depth=zones.MAX_DEPTH,
+    )
+
+
+def _features(kind: Callable[..., Features]) -> Features:
+    """The twin of `features.features`."""
+    return kind(
+        names=features.NAMES,
+        classes=features.classes().tobytes(),
+        tag_columns=features.TAG_COLUMNS,
+        last_tag=features.LAST_TAG,
+        dividers=features.DIVIDERS,
+        said=features.SAID,
+        nothing=features.NOTHING_DECLARED,
     )

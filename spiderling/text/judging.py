@@ -18,6 +18,7 @@ from spiderling.text.language.models import LanguageModels
 from spiderling.text.ngrams import words as words_of
 from spiderling.text.page import Page, Paragraph, TextOptions
 from spiderling.text.quality import quality
+from spiderling.text.steps import PYTHON, Steps
 
 _SAMPLE_BLOCKS = 12
 """Longest blocks of a page, by which the stop words and lengths of jusText's rules are set; chosen."""
@@ -39,10 +40,11 @@ class Judge:
     an English page would be boilerplate rather than English.
     """
 
-    def __init__(self, page: Page, models: LanguageModels, options: TextOptions) -> None:
+    def __init__(self, page: Page, models: LanguageModels, options: TextOptions, steps: Steps = PYTHON) -> None:
         self._page = page
         self._models = models
         self._options = options
+        self._steps = steps
 
     def judge(
         self, html: str, blocks: list[Block], tree: Inherited, declared: Declared = NOTHING_DECLARED
@@ -52,7 +54,7 @@ class Judge:
         scores = None
         if self._options.boilerplate == "learned":
             model = self._options.block_model or bundled()
-            scores = model.probabilities(blocks, tree, declared)
+            scores = model.probabilities(blocks, tree, declared, self._steps)
             classes = choose(blocks, scores, self._options.block_threshold)
         else:
             blocks, classes = self._by_rules(html, blocks)

@@ -37,12 +37,12 @@ _TAGS = ("", "p", "li", "td", "h1", "h2", "h3", "pre", "dd", "div")
 _ENDS = frozenset(_STOPS)
 _DOTS = ("...", "…", "»", "›", ">", "→")
 """Ends of a text that goes on elsewhere."""
-_DIVIDERS = re.compile(r" [-|–—·:»«/] ")
+DIVIDERS = re.compile(r" [-|–—·:»«/] ")
 """Stand between the title of a page and the name of its site."""
 _DECLARED_CHARS = 60
 """Characters of a title or description that are looked for; chosen."""
 _TYPES = re.compile(r'"@type"\s*:\s*\[?\s*"(\w+)')
-_SAID = {
+SAID = {
     "article": ("article", "blogposting"),
     "talk": ("forum", "qapage", "question", "discussion", "comment"),
     "goods": ("product", "offer"),
@@ -100,8 +100,8 @@ _MARKED = slice(_COLUMN["code"], len(OWN))
 _ZONES = slice(len(OWN) - len(KINDS), len(OWN))
 _PLACES = np.arange(len(KINDS))[:, None]
 _ALIKE = {"th": "td", "dt": "dd", "h4": "h3", "h5": "h3", "h6": "h3"}
-_TAG_COLUMNS = {tag: _COLUMN[f"tag {_ALIKE.get(tag, tag) or 'none'}"] for tag in (*_TAGS, *_ALIKE)}
-_LAST_TAG = _COLUMN[f"tag {_TAGS[-1]}"]
+TAG_COLUMNS = {tag: _COLUMN[f"tag {_ALIKE.get(tag, tag) or 'none'}"] for tag in (*_TAGS, *_ALIKE)}
+LAST_TAG = _COLUMN[f"tag {_TAGS[-1]}"]
 _LADDERS = np.cumsum((len(_LADDER), len(_LINK_LADDER)))
 _STEPS, _LINK_STEPS = (np.array(steps, np.float32)[:, None] for steps in (_LADDER, _LINK_LADDER))
 PAGE = [
@@ -121,7 +121,7 @@ PAGE = [
     "behind the title",
     "log blocks behind the title",
     "h1 before",
-    *(f"page says {kind}" for kind in _SAID),
+    *(f"page says {kind}" for kind in SAID),
     "is the opening",
     *(f"in {kind}, unlike the opening" for kind in KINDS),
     *(f"page: {name}" for name in OWN[_MARKED]),
@@ -208,7 +208,7 @@ def _own(blocks: Sequence[Block], zones: Ints, columns: Array) -> Array:
     for name, values in found.items():
         columns[_COLUMN[name]] = values
     columns[_ENDINGS] = [_ending(text[-3:]) for text in texts] >> _BITS & 1
-    columns[[_TAG_COLUMNS.get(tag, _LAST_TAG) for tag in tags], np.arange(len(texts))] = 1
+    columns[[TAG_COLUMNS.get(tag, LAST_TAG) for tag in tags], np.arange(len(texts))] = 1
     columns[_ZONES] = zones[np.array(elements)] >> _PLACES & 1
     return words
 
@@ -217,7 +217,7 @@ def _declared(blocks: Sequence[Block], declared: Declared, firsts: Array, column
     """Fill in what the page says of itself, and the place of its title; *firsts* marks the h1."""
     in_title, in_description, is_title, behind, distance, firsts_before = columns[:6]
     title, description, types = declared
-    name = max(_DIVIDERS.split(title), key=len)[:_DECLARED_CHARS]
+    name = max(DIVIDERS.split(title), key=len)[:_DECLARED_CHARS]
     begin = description[:_DECLARED_CHARS]
     texts = [block.text if len(block.text) >= _LEAST_DECLARED else "" for block in blocks]
     if len(name) >= _LEAST_DECLARED:
@@ -233,7 +233,7 @@ def _declared(blocks: Sequence[Block], declared: Declared, firsts: Array, column
             distance[place:] = np.log1p(np.arange(len(blocks) - place)) / 5
             break
     firsts_before[:] = np.minimum(1, (np.cumsum(firsts) - firsts) / 4)
-    columns[6:] = np.array([any(name in types for name in names) for names in _SAID.values()])[:, None]
+    columns[6:] = np.array([any(name in types for name in names) for names in SAID.values()])[:, None]
 
 
 def _opening(columns: Array) -> int:
@@ -253,10 +253,10 @@ def _counts(texts: Sequence[str], chars: Array) -> Array:
     """Numbers of characters (text, class); *chars* holds the length of each text."""
     joined = "".join(texts)
     if joined.isascii():
-        places = _classes()[np.frombuffer(joined.encode(), np.uint8)]
+        places = classes()[np.frombuffer(joined.encode(), np.uint8)]
     else:
         codes = np.frombuffer(joined.encode("utf-32-le", "replace"), np.uint32)
-        places = np.take(_classes(), codes, mode="clip")
+        places = np.take(classes(), codes, mode="clip")
     places = places + np.repeat(np.arange(0, len(texts) * _CLASSES, _CLASSES), chars.astype(np.intp))
     found = np.bincount(places, minlength=_CLASSES * len(texts))
     return found.reshape(-1, _CLASSES).astype(np.float32)
@@ -310,7 +310,7 @@ def window_sums(rows: Array, widths: Sequence[int]) -> tuple[npt.NDArray[np.floa
 
 
 @lru_cache(maxsize=1)
-def _classes() -> npt.NDArray[np.uint8]:
+def classes() -> npt.NDArray[np.uint8]:
     """The class of each code point up to U+FFFF; all others count as U+FFFF."""
     kinds = {"Lu": _UPPER, "Lt": _UPPER, "Nd": _DIGIT, "Zs": _SPACE}
     table = np.array([kinds.get(unicodedata.category(chr(code)), _OTHER) for code in range(0x10000)], np.uint8)

@@ -22,10 +22,10 @@ import numpy as np
 from spiderling.base.errors import BadInput
 from spiderling.text.boilerplate import context as context_module
 from spiderling.text.boilerplate import features as features_module
-from spiderling.text.boilerplate.context import context
-from spiderling.text.boilerplate.features import NOTHING_DECLARED, Array, Declared, features
+from spiderling.text.boilerplate.features import NOTHING_DECLARED, Array, Declared
 from spiderling.text.html.blocks import Block
 from spiderling.text.html.zones import Inherited
+from spiderling.text.steps import PYTHON, Steps
 
 _DIGITS = 3
 """Significant digits of a weight in a file; chosen."""
@@ -82,18 +82,22 @@ class BlockModel:
     """The number of pages it was fitted to, and its F1 on other pages."""
 
     def probabilities(
-        self, blocks: Sequence[Block], tree: Inherited, declared: Declared = NOTHING_DECLARED
+        self,
+        blocks: Sequence[Block],
+        tree: Inherited,
+        declared: Declared = NOTHING_DECLARED,
+        steps: Steps = PYTHON,
     ) -> list[float]:
         """The probability that each block of a page is running text; *tree* and *declared* are the page's."""
         if not blocks:
             return []
-        rows = features(blocks, tree, declared)
-        found: list[float] = self.of_features(rows, blocks, tree).tolist()
+        rows = steps.features(blocks, tree, declared)
+        found: list[float] = self.of_features(rows, blocks, tree, steps).tolist()
         return found
 
-    def of_features(self, rows: Array, blocks: Sequence[Block], tree: Inherited) -> Array:
+    def of_features(self, rows: Array, blocks: Sequence[Block], tree: Inherited, steps: Steps = PYTHON) -> Array:
         """The probability of each of *blocks*, whose features are *rows*."""
-        return self.second(context(rows, self.first(rows), blocks, tree))
+        return self.second(steps.context(rows, self.first(rows), blocks, tree))
 
     def to_json(self) -> str:
         """The weights, readable by `from_json`."""

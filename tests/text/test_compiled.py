@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,11 @@ from benchmarks.equality import PIECES, bundled_pages, differs, mutated
 from spiderling.base.errors import BadInput
 from spiderling.languages import load
 from spiderling.text import TextOptions
+from spiderling.text.boilerplate import context, features
+from spiderling.text.boilerplate.features import Declared
 from spiderling.text.compiled import AUTO, NO, REQUIRED, choose, digest
+from spiderling.text.html.blocks import Block
+from spiderling.text.html.zones import Tree
 from spiderling.text.steps import PYTHON
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,6 +127,49 @@ def test_any_page_is_equal(pieces):
         ours, theirs = PYTHON.parse(text), COMPILED.parse(text)
         assert [column.tolist() for column in ours.tree] == [column.tolist() for column in theirs.tree]
         assert repr(ours._replace(tree=None)) == repr(theirs._replace(tree=None))
+
+
+WORDS = st.lists(st.sampled_from([*"aÁ1.。,; ©…»:{_中ก", "\U0001f600", "\ud800", "...", " - ", CZECH]), min_size=1)
+SAID = st.text() | WORDS.map("".join)
+ROWS = st.tuples(
+    WORDS.map("".join),
+    st.booleans(),
+    st.integers(0, 300),
+    st.sampled_from(["", "p", "h1", "h5", "th", "article"]),
+    st.integers(0, 99),
+    st.integers(0, 5),
+)
+
+
+@compiled
+@settings(max_examples=250)
+@given(st.lists(ROWS, min_size=1, max_size=90), SAID, SAID, SAID, st.randoms(use_true_random=False))
+def test_any_blocks_have_equal_features(rows, title, description, types, rng):
+    tree = Tree()
+    for tag, name in (("div", "main"), ("nav", "menu1"), ("ul", "card"), ("ul", "card")):
+        tree.enter(tag, {"class": name})
+    tree.leave()
+    tree.enter("ul", {"class": "card2"})
+    blocks, inherited = [Block(*row) for row in rows], tree.inherited()
+    declared = Declared(rng.choice([title, blocks[-1].text]), rng.choice([description, blocks[0].text]), types)
+    chances = np.array([rng.choice((0.0, 1.0, rng.random())) for _ in blocks], np.float32)
+    found = [steps.features(blocks, inherited, declared) for steps in (PYTHON, COMPILED)]
+    around = [steps.context(found[0], chances, blocks, inherited) for steps in (PYTHON, COMPILED)]
+    for names, (ours, theirs) in ((features.NAMES, found), (context.NAMES, around)):
+        columns = zip(names, ours.T, theirs.T, strict=True)
+        assert [name for name, one, other in columns if one.tobytes() != other.tobytes()] == []
+
+
+@compiled
+@pytest.mark.parametrize("element", [-1, 1, 1 << 40])
+def test_a_block_in_no_element_of_the_tree(element):
+    tree = Tree().inherited()
+    inside, outside = [Block("word", False, 0)], [Block("word", False, 0, element=element)]
+    rows = COMPILED.features(inside, tree, Declared())
+    with pytest.raises(IndexError):
+        COMPILED.features(outside, tree, Declared())
+    with pytest.raises(IndexError):
+        COMPILED.context(rows, np.ones(1, np.float32), outside, tree)
 
 
 HOSTILE = {

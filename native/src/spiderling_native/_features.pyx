@@ -153,9 +153,9 @@ cdef class Features:
             column = self.tag_columns.get(block[3], self.last_tag)
             c[column * number + at] = 1
             element = block[5]
-            if not -elements <= element < elements:
-                raise IndexError(element)
-            zone = zone_of[element if element >= 0 else element + elements]
+            if not 0 <= element < elements:
+                raise IndexError(f"element {element} of {elements}")
+            zone = zone_of[element]
             for k in range(NUMBER_OF_ZONES):
                 c[(ZONES + k) * number + at] = zone >> k & 1
         columns[LOG_WORDS] = numpy.log1p(words) / 5

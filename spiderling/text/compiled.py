@@ -14,7 +14,7 @@ from typing import NamedTuple
 from spiderling.base.errors import BadInput
 from spiderling.text.boilerplate import context, features
 from spiderling.text.html import blocks, metadata, normal, parser, pieces, tags, zones
-from spiderling.text.steps import PYTHON, Features, Parse, Steps
+from spiderling.text.steps import PYTHON, Parse, Steps
 
 AUTO, NO, REQUIRED = "auto", "no", "required"
 """Values of SPIDERLING_COMPILED."""
@@ -95,7 +95,7 @@ def _parser(kind: Callable[..., Parse]) -> Parse:
     )
 
 
-def _features(kind: Callable[..., Features]) -> Features:
+def _features(kind: Callable[..., features.Features]) -> features.Features:
     """The twin of `features.features`."""
     return kind(
         names=features.NAMES,

@@ -54,7 +54,7 @@ class Judge:
         scores = None
         if self._options.boilerplate == "learned":
             model = self._options.block_model or bundled()
-            scores = model.probabilities(blocks, tree, declared, self._steps)
+            scores = model.probabilities(blocks, tree, declared, self._steps.features, self._steps.context)
             classes = choose(blocks, scores, self._options.block_threshold)
         else:
             blocks, classes = self._by_rules(html, blocks)

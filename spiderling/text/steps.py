@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
-from spiderling.text.boilerplate.context import context
-from spiderling.text.boilerplate.features import Array, Declared, features
-from spiderling.text.html.blocks import Block, Parsed
+from spiderling.text.boilerplate.context import Context, context
+from spiderling.text.boilerplate.features import Features, features
+from spiderling.text.html.blocks import Parsed
 from spiderling.text.html.parser import parse
-from spiderling.text.html.zones import Inherited
 
 Parse = Callable[[str | bytes], Parsed]
-Features = Callable[[Sequence[Block], Inherited, Declared], Array]
-Context = Callable[[Array, Array, Sequence[Block], Inherited], Array]
 
 
 class Steps(NamedTuple):

@@ -11,7 +11,7 @@ stacked learning (Wolpert 1992); Readability sums its scores over the tree likew
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,8 @@ from spiderling.text.html.blocks import Block
 from spiderling.text.html.zones import Inherited, Ints
 
 Numbers = npt.NDArray[np.floating[Any]]
+Context = Callable[[Array, Array, Sequence[Block], Inherited], Array]
+"""Type of `context`."""
 
 _LEVELS = 5
 """Number of enclosing elements with sums of their own, from the innermost outwards; chosen."""

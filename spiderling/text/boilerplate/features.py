@@ -11,7 +11,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -149,6 +149,8 @@ class Declared(NamedTuple):
 
 
 NOTHING_DECLARED = Declared()
+Features = Callable[[Sequence[Block], Inherited, Declared], Array]
+"""Type of `features`."""
 
 
 def declared_by(page: Parsed) -> Declared:

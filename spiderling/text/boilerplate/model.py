@@ -22,10 +22,10 @@ import numpy as np
 from spiderling.base.errors import BadInput
 from spiderling.text.boilerplate import context as context_module
 from spiderling.text.boilerplate import features as features_module
-from spiderling.text.boilerplate.features import NOTHING_DECLARED, Array, Declared
+from spiderling.text.boilerplate.context import Context, context
+from spiderling.text.boilerplate.features import NOTHING_DECLARED, Array, Declared, Features, features
 from spiderling.text.html.blocks import Block
 from spiderling.text.html.zones import Inherited
-from spiderling.text.steps import PYTHON, Steps
 
 _DIGITS = 3
 """Significant digits of a weight in a file; chosen."""
@@ -86,18 +86,22 @@ class BlockModel:
         blocks: Sequence[Block],
         tree: Inherited,
         declared: Declared = NOTHING_DECLARED,
-        steps: Steps = PYTHON,
+        features: Features = features,
+        context: Context = context,
     ) -> list[float]:
-        """The probability that each block of a page is running text; *tree* and *declared* are the page's."""
+        """The probability that each block of a page is running text; *tree* and *declared* are the page's.
+
+        *features* and *context* may be the compiled ones (text/steps.py).
+        """
         if not blocks:
             return []
-        rows = steps.features(blocks, tree, declared)
-        found: list[float] = self.of_features(rows, blocks, tree, steps).tolist()
+        rows = features(blocks, tree, declared)
+        found: list[float] = self.of_features(rows, blocks, tree, context).tolist()
         return found
 
-    def of_features(self, rows: Array, blocks: Sequence[Block], tree: Inherited, steps: Steps = PYTHON) -> Array:
+    def of_features(self, rows: Array, blocks: Sequence[Block], tree: Inherited, context: Context = context) -> Array:
         """The probability of each of *blocks*, whose features are *rows*."""
-        return self.second(steps.context(rows, self.first(rows), blocks, tree))
+        return self.second(context(rows, self.first(rows), blocks, tree))
 
     def to_json(self) -> str:
         """The weights, readable by `from_json`."""

@@ -44,7 +44,7 @@ from benchmarks.common import arguments, result, table  # noqa: E402
 from benchmarks.equality import bundled_pages, differs  # noqa: E402
 from spiderling.languages import available, load  # noqa: E402
 from spiderling.text import LanguageModels, TextOptions, cleaning, process  # noqa: E402
-from spiderling.text.boilerplate.model import BlockModel  # noqa: E402
+from spiderling.text.boilerplate.model import Network  # noqa: E402
 from spiderling.text.compiled import choose  # noqa: E402
 from spiderling.text.judging import Judge  # noqa: E402
 from spiderling.text.steps import PYTHON, Steps  # noqa: E402
@@ -57,7 +57,7 @@ STEPS = {
     "decode": (cleaning, "decode"),
     "head": (cleaning, "fill_head"),
     "languages": (Judge, "_identify"),
-    "learned classes": (BlockModel, "probabilities"),
+    "networks": (Network, "__call__"),
     "signals of the good text": (Judge, "_measure"),
     "links": (cleaning, "_links"),
     "clean text": (cleaning, "_measured"),

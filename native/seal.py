@@ -13,6 +13,9 @@ NATIVE = Path(__file__).resolve().parent
 sys.path[:0] = [str(NATIVE.parent), str(NATIVE / "src")]
 
 NAMES = (
+    "base/link_batch.py",
+    "base/url_features.py",
+    "base/urls.py",
     "text/boilerplate/context.py",
     "text/boilerplate/features.py",
     "text/html/blocks.py",

@@ -47,8 +47,8 @@ _NO_TEXT_SUFFIXES = (
     " m3u m3u8 m4a m4v mid mkv mov mp3 mp4 mpg mpeg msi ogg ogv otf png ppt pptx ppts psd rar rpm rss svg swf tar tgz"
     " tif tiff torrent ttf wasm wav webm webp wma wmv woff woff2 xls xlsx xml xz zip zst"
 )
-_FORMS = dict.fromkeys(_NO_TEXT_SUFFIXES.split(), NO_TEXT)
-_FORMS |= {kind: form for form, kind in enumerate(KINDS) if kind is not None}
+FORMS = dict.fromkeys(_NO_TEXT_SUFFIXES.split(), NO_TEXT)
+FORMS |= {kind: form for form, kind in enumerate(KINDS) if kind is not None}
 _MAX_BYTE = 255
 _MAX_HOSTS = 0xFFFF
 WORDS = OF_NAME + OF_PATH
@@ -78,7 +78,7 @@ def form_of(path: str) -> tuple[int, int]:
     """
     address = path.partition("?")[0]
     depth = address.count("/")
-    kind = _FORMS.get(address.rpartition(".")[2].lower(), 0)
+    kind = FORMS.get(address.rpartition(".")[2].lower(), 0)
     if depth > MAX_REPEATED_SEGMENTS and _is_repetitive(address):
         kind |= REPETITIVE
     return kind, depth if depth < _MAX_BYTE else _MAX_BYTE
@@ -93,6 +93,10 @@ def _is_repetitive(path: str) -> bool:
     return bool(segments) and max(segments.values()) > MAX_REPEATED_SEGMENTS
 
 
+Derive = Callable[
+    [Iterable[str], Sequence[str], Sequence[bytes], Iterable[tuple[int, ...]]], tuple[bytes, bytes, bytes, bytes, bytes]
+]
+"""Type of `derived`."""
 Other = tuple[str, str, int, int, int]
 """Canonical URL, name of its host record, flags, score and characters of the text, both 0 to 255."""
 
@@ -204,18 +208,18 @@ def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
     return links if isinstance(links, LinkBatch) else gathered(links)
 
 
-def gathered(links: Iterable[Link], shards: int = 1) -> LinkBatch:
+def gathered(links: Iterable[Link], shards: int = 1, derive: Derive | None = None) -> LinkBatch:
     """*links* as a batch; their URLs need not be canonical, and what is no URL is ``bad``.
 
-    If the crawl has several *shards*, the owners of the hosts are looked up.
+    If the crawl has several *shards*, the owners of the hosts are looked up.  *derive* may be a faster `derived`.
     """
-    batch = _gathered(links)
+    batch = _gathered(links, derive or derived)
     if shards == 1:
         return batch
     return batch._replace(owners=array("H", [owner_of(name, shards) for name in batch.hosts]).tobytes())
 
 
-def _gathered(links: Iterable[Link]) -> LinkBatch:
+def _gathered(links: Iterable[Link], derive: Derive) -> LinkBatch:
     links = list(links)
     hosts: dict[str, int] = {}
     origins: dict[str, tuple[int | None, int, tuple[int, ...]]] = {}
@@ -242,7 +246,7 @@ def _gathered(links: Iterable[Link]) -> LinkBatch:
         return NONE._replace(hosts=tuple(hosts), others=tuple(others), bad=bad)
     urls, paths, prefixes, of_host, of_names = zip(*rows, strict=True)
     text = "\n".join(paths).encode("ascii")
-    hashes, sections, words, forms, depths = _derived(urls, paths, text.split(b"\n"), of_names)
+    hashes, sections, words, forms, depths = derive(urls, paths, text.split(b"\n"), of_names)
     flags, scores, anchors = map(bytes, zip(*map(_cues, kept), strict=True))
     head = tuple(hosts), text, array("H", of_host).tobytes(), hashes, sections, words, bytes(prefixes), forms, depths
     return LinkBatch(*head, flags, scores, anchors, tuple(others), bad)
@@ -261,12 +265,12 @@ def completed(bare: LinkBatch) -> LinkBatch:
     words_of = {origin: words_of_name(name_of(origin)) for origin in set(origins)}
     urls = map(str.__add__, origins, paths)
     names = [words_of[origin] for origin in origins]
-    hashes, sections, words, forms, depths = _derived(urls, paths, bare.paths.split(b"\n"), names)
+    hashes, sections, words, forms, depths = derived(urls, paths, bare.paths.split(b"\n"), names)
     whole = bare._replace(hashes=hashes, sections=sections, words=words, forms=forms, depths=depths)
     return received(*whole)
 
 
-def _derived(
+def derived(
     urls: Iterable[str], paths: Sequence[str], lines: Sequence[bytes], of_names: Iterable[tuple[int, ...]]
 ) -> tuple[bytes, bytes, bytes, bytes, bytes]:
     """Hashes, sections, words, forms, depths of *urls*; *paths* are theirs, *lines* the same as bytes."""

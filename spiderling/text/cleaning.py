@@ -56,7 +56,7 @@ def process(
         scores = Judge(page, models, options, steps).judge(text, parsed.blocks, parsed.tree, declared_by(parsed))
         if _good_chars(page) < SHORT_CHARS:
             page, parsed, scores = _with_embedded((page, parsed, scores), recoded, text, models, options, steps)
-        _links(page, parsed, url, options, scores)
+        _links(page, parsed, url, options, scores, steps)
     clean = _measured(page, options, url)
     if text is not None and clean and page.language is not None:
         page.quality = with_spam_signs(page, clean, text, url, models[page.language])
@@ -152,7 +152,9 @@ def clean_text(paragraphs: Collection[Paragraph]) -> str:
     return "\n".join(paragraph.text for paragraph in paragraphs if paragraph.kept)
 
 
-def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: Sequence[float] | None) -> None:
+def _links(
+    page: Page, parsed: Parsed, url: str, options: TextOptions, scores: Sequence[float] | None, steps: Steps
+) -> None:
     """Set the links of *page*, each with the paragraph that encloses it.
 
     The justext package cuts its own paragraphs; the one of a block of *parsed* is found by its text.
@@ -184,7 +186,7 @@ def _links(page: Page, parsed: Parsed, url: str, options: TextOptions, scores: S
         (target, is_text, score, len(anchor), nofollow, said.get(target, 0))
         for target, anchor, nofollow, _, score, is_text in rows
     ]
-    page.batch = gathered(named_tuples(Link, given), options.shards)
+    page.batch = gathered(named_tuples(Link, given), options.shards, steps.derived)
 
 
 def _flag(language: str, options: TextOptions) -> int:

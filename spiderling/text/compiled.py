@@ -11,6 +11,9 @@ from collections.abc import Callable
 from importlib.resources import files
 from typing import NamedTuple
 
+import xxhash
+
+from spiderling.base import link_batch, urls
 from spiderling.base.errors import BadInput
 from spiderling.text.boilerplate import context, features
 from spiderling.text.html import blocks, metadata, normal, parser, pieces, tags, zones
@@ -55,6 +58,7 @@ def _compiled() -> Choice:
         parse=_parser(spiderling_native.Parser),
         features=_features(spiderling_native.Features),
         context=spiderling_native.Context(names=context.NAMES),
+        derived=_derived(spiderling_native.Derived),
     )
     return Choice(steps, f"compiled (spiderling-native {spiderling_native.__version__})")
 
@@ -105,4 +109,17 @@ def _features(kind: Callable[..., features.Features]) -> features.Features:
         dividers=features.DIVIDERS,
         said=features.SAID,
         nothing=features.NOTHING_DECLARED,
+    )
+
+
+def _derived(kind: Callable[..., link_batch.Derive]) -> link_batch.Derive:
+    """The twin of `link_batch.derived`."""
+    return kind(
+        digest=xxhash.xxh3_64_intdigest,
+        url_hash=urls.url_hash,
+        form_of=link_batch.form_of,
+        hash_bits=urls.HASH_BITS,
+        forms=link_batch.FORMS,
+        repetitive=link_batch.REPETITIVE,
+        words=link_batch.WORDS,
     )

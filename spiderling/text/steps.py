@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from spiderling.base.link_batch import Derive, derived
 from spiderling.text.boilerplate.context import Context, context
 from spiderling.text.boilerplate.features import Features, features
 from spiderling.text.html.blocks import Parsed
@@ -19,7 +20,8 @@ class Steps(NamedTuple):
     parse: Parse
     features: Features
     context: Context
+    derived: Derive
 
 
-PYTHON = Steps(parse, features, context)
+PYTHON = Steps(parse, features, context, derived)
 """The specification of what the compiled functions do."""

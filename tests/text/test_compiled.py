@@ -172,6 +172,22 @@ def test_a_block_in_no_element_of_the_tree(element):
         COMPILED.context(rows, np.ones(1, np.float32), outside, tree)
 
 
+SEGMENTS = st.lists(st.sampled_from([*"aZ1/?&=.@[`{-", "/ab", "/abc", "/123", ".pdf", ".JPG", "/" * 20, "longsuffix"]))
+PATHS = SEGMENTS.map(lambda pieces: "/" + "".join(pieces))
+
+
+@compiled
+@settings(max_examples=500)
+@given(st.lists(PATHS))
+def test_any_links_have_equal_columns(paths):
+    urls = [f"https://{'ž' * (number % 2)}a.cz{path}" for number, path in enumerate(paths)]
+    given = urls, paths, [path.encode() for path in paths], [(number, 65535) for number in range(len(paths))]
+    if paths:
+        assert PYTHON.derived(*given) == COMPILED.derived(*given)
+    else:
+        assert COMPILED.derived(*given) == (b"",) * 5
+
+
 HOSTILE = {
     "50,000 levels": b"<div>x" * 50_000,
     "2,001 levels": b"<b>" * 1999 + b"x",

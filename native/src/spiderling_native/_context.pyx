@@ -10,7 +10,7 @@ import numpy
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 from spiderling_native._columns cimport (
     HEADING, IS_TITLE, LINK_DENSITY, LOG_WORDS, NUMBER_OF_TAGS, OPENING, PAGE, STOPS, TAGS,
@@ -156,7 +156,7 @@ cdef class _Page:
             starts[self.inside[at]] -= 1
             self.order[starts[self.inside[at]]] = at
         # now it is their begin
-        memcpy(self.starts, starts, self.elements * sizeof(Py_ssize_t))
+        memmove(self.starts, starts, self.elements * sizeof(Py_ssize_t))
         self.starts[self.elements] = self.number
         return 0
 

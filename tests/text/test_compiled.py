@@ -150,6 +150,7 @@ def test_any_blocks_have_equal_features(rows, title, description, types, rng):
         tree.enter(tag, {"class": name})
     tree.leave()
     tree.enter("ul", {"class": "card2"})
+    rows = rows + rng.choices(rows, k=rng.choice((0, 80)))  # more than the widest window
     blocks, inherited = [Block(*row) for row in rows], tree.inherited()
     declared = Declared(rng.choice([title, blocks[-1].text]), rng.choice([description, blocks[0].text]), types)
     chances = np.array([rng.choice((0.0, 1.0, rng.random())) for _ in blocks], np.float32)
@@ -172,7 +173,9 @@ def test_a_block_in_no_element_of_the_tree(element):
         COMPILED.context(rows, np.ones(1, np.float32), outside, tree)
 
 
-SEGMENTS = st.lists(st.sampled_from([*"aZ1/?&=.@[`{-", "/ab", "/abc", "/123", ".pdf", ".JPG", "/" * 20, "longsuffix"]))
+SEGMENTS = st.lists(
+    st.sampled_from([*"aZ1/?&=.@[`{-", "/ab", "/abc", "/123", ".pdf", ".JPG", "/" * 20, "longsuffix", "/abcd" * 15])
+)
 PATHS = SEGMENTS.map(lambda pieces: "/" + "".join(pieces))
 
 

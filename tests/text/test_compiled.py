@@ -180,6 +180,13 @@ PATHS = SEGMENTS.map(lambda pieces: "/" + "".join(pieces))
 
 
 @compiled
+def test_words_of_a_link_end_at_the_same_byte():
+    paths = [f"/{'1' * size}words" for size in range(100)]
+    given = paths, paths, [path.encode() for path in paths], [(1, 2)] * len(paths)
+    assert PYTHON.derived(*given) == COMPILED.derived(*given)
+
+
+@compiled
 @settings(max_examples=500)
 @given(st.lists(PATHS))
 def test_any_links_have_equal_columns(paths):

@@ -85,6 +85,11 @@ def test_links_know_their_block():
     ]
 
 
+def test_a_link_without_text_before_a_refresh_stands_in_no_block():
+    parsed = parse("<p>a<p><a href=/x></a><meta http-equiv=refresh content='0;url=/r'><p><a href=/y>b</a>")
+    assert [(link.href, link.block) for link in parsed.links] == [("/x", -1), ("/r", -1), ("/y", 1)]
+
+
 def test_frames_and_refresh_lead_on():
     html = (
         "<meta http-equiv=refresh content=\"0; URL='/next'\"><frameset><frame src=menu.html><frame src=/m></frameset>"

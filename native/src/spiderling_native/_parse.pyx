@@ -757,7 +757,6 @@ cdef class Walker:
             memset(&link, 0, sizeof(link))
             link.block = OUTSIDE
             self.keep_link(&link)
-            self.first_of_block = self.links_used
         return 0
 
     cdef bint says_nothing(self, const xmlNode* node) except -1:

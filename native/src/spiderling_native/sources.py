@@ -7,7 +7,7 @@ SOURCES = {
     "text/boilerplate/context.py": "72d472ed9da77640",
     "text/boilerplate/features.py": "1be702be77dc5668",
     "text/html/blocks.py": "d2aa6e2c2fa0e1ad",
-    "text/html/links.py": "a377fa45f1af5ed9",
+    "text/html/links.py": "0ca72db6363f6ad8",
     "text/html/metadata.py": "6e9443f168b014c8",
     "text/html/normal.py": "a7957e661874077b",
     "text/html/parser.py": "4486393124d2bb1c",

@@ -84,7 +84,6 @@ class LinkCollector:
     def add_refresh(self, target: str) -> None:
         """Add the *target* of a <meta http-equiv=refresh>; that link stands in no block."""
         self.rows.append([target, "", "", _OUTSIDE, ""])
-        self.first_of_block = len(self.rows)
 
     def end_link(self) -> None:
         """The open <a> ends, if there is one."""

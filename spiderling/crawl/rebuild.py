@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
-from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +19,7 @@ import xxhash
 
 from spiderling import __version__, languages
 from spiderling.base.atomic_files import sync_directory
+from spiderling.base.digits import whole_number
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.link_batch import Link
 from spiderling.base.option_values import PREFIX
@@ -42,6 +42,7 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.former_state import keep_former
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.surplus import Surplus, beyond, recorded_segments, set_aside
 from spiderling.jobdir.write_ahead_log import damaged_log
@@ -55,8 +56,6 @@ _JUDGES_NOTHING: dict[str, Any] = {
     "traps": "off",
 }
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
-_ENDINGS = ("-shm", "-wal", "")
-"""What the names of SQLite's files end with; the last is that of the database itself."""
 _LINES_AT_ONCE = 2000
 """Lines or records in one transaction.  Chosen."""
 _TEXT = 128
@@ -89,7 +88,7 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
                 held = _Rebuilding(Frontier(options, store=store), store, now, has_links).run(output, meta)
             for surplus in unread:
                 set_aside(surplus._replace(start=surplus.whole))
-            former = _keep(jobdir.database)
+            former = keep_former(jobdir.database)
             new.replace(jobdir.database)
             sync_directory(jobdir.state)
     except OSError as error:
@@ -141,16 +140,6 @@ def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, An
     meta |= {key: said[key] for key in ("purposes", "seeds", "models") if key in said}
     spelled = spelled_out(chosen, languages.find_languages(chosen.lang, chosen.models), ())
     return {key: json.dumps(value) for key, value in meta.items()}, replace(spelled, **_JUDGES_NOTHING)
-
-
-def _keep(database: Path) -> Path | None:
-    """Rename the former state and its write-ahead log; None if there is none."""
-    endings = [e for e in _ENDINGS if database.with_name(database.name + e).exists()]
-    names = (f"{database.name}.former{f'-{n}' if n else ''}" for n in count())
-    former = next(name for name in names if not any(database.with_name(name + e).exists() for e in _ENDINGS))
-    for ending in endings:
-        database.with_name(database.name + ending).rename(database.with_name(former + ending))
-    return database.with_name(former + endings[-1]) if endings else None
 
 
 @dataclass(slots=True)
@@ -205,7 +194,7 @@ class _Rebuilding:
         new = [t for t, p in zip(document.paragraphs, document.details, strict=True) if "dup" not in p]
         digests = tuple({digest_key(xxhash.xxh3_128_digest(part)) for part in (text, "\n".join(new).encode())})
         kept = sum(len(paragraph.encode()) for paragraph in new) + max(0, len(new) - 1)
-        kept = kept if len(new) < len(document.paragraphs) else _number(said.get("length")) or kept
+        kept = kept if len(new) < len(document.paragraphs) else whole_number(said.get("length", "")) or kept
         rate = float(said.get("yield") or 0)
         outcome = Outcome(
             None,
@@ -214,13 +203,13 @@ class _Rebuilding:
             200,
             body_bytes=round(kept / rate) if rate else kept,
             kept_bytes=kept,
-            words=_number(said.get("words")),
+            words=whole_number(said.get("words", "")) or 0,
             language=said.get("lang"),
             relevant=True,
             page_language=said.get("lang", ""),
             facts=_facts(said),
         )
-        self._end(outcome, _number(said.get("distance")), place)
+        self._end(outcome, whole_number(said.get("distance", "")) or 0, place)
         return digests
 
     def _end(self, outcome: Outcome, distance: int, place: int | None = None) -> None:
@@ -290,7 +279,7 @@ class _Rebuilding:
         for record in self._committing(records(surplus.path, surplus.whole)):
             if record.is_capture:
                 captures += 1
-                status = _number(record.block[9:12].decode("latin-1"))
+                status = whole_number(record.block[9:12]) or 0
             elif record.headers.get("warc-type") == "metadata" and not self.has_links:
                 self._end_archived(record.headers.get("warc-target-uri", ""), record.block, status)
         self._commit(
@@ -305,7 +294,8 @@ class _Rebuilding:
         except (KeyError, ValueError):
             return  # the record is a file of a site
         if reason not in _ASKED_AGAIN and not (reason is Reason.HTTP_ERROR and (status == 429 or status >= 500)):
-            self._end(Outcome(None, url, reason, status, body_bytes=_number(said.get("downloadedBytes"))), 0)
+            size = whole_number(said.get("downloadedBytes", "")) or 0
+            self._end(Outcome(None, url, reason, status, body_bytes=size), 0)
 
     def _committing(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """Each of *items*; after every `_LINES_AT_ONCE` the changes that have gathered are committed."""
@@ -340,10 +330,6 @@ def _outcome(line: LinkLine) -> Outcome:
         sketch=line.sketch or 0,
         text_key=line.text_key,
     )
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() else 0
 
 
 def _facts(said: Mapping[str, str]) -> tuple[str, ...]:

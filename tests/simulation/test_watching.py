@@ -12,6 +12,7 @@ from spiderling.simulation.pages import Array
 from spiderling.simulation.watching.changing import NO_URLS, ChangingWeb, Kind, Lastmod
 from spiderling.simulation.watching.drawing import draw, make_web
 from spiderling.simulation.watching.looking import WARM_DAYS, Look, Watch, daily_recrawl, watch
+from spiderling.simulation.watching.ours import Ours
 from spiderling.simulation.watching.rivals import Proportional, Uniform
 from spiderling.simulation.watching.webs import BLOGS, DOCS, FORUM, NEWS, OFFICES, PLANS, Plan
 
@@ -198,3 +199,38 @@ def test_uniform_and_proportional_get_what_was_published_of_them() -> None:
     assert uniform == pytest.approx(0.85, abs=0.08) and proportional == pytest.approx(0.95, abs=0.03)
     assert all(better > worse for worse, better in shares)
     assert np.mean(useless, 0) == pytest.approx([0.86, 0.83], abs=0.06)
+
+
+def test_ours_gets_more_words_than_both_for_the_same_few_requests_and_sooner() -> None:
+    web = make_web("docs", 1)
+    ours, uniform, proportional = (watch(web, policy, 0.02) for policy in (Ours, Uniform, Proportional))
+    assert ours.words > 1.1 * max(uniform.words, proportional.words)
+    assert ours.words_in_week > 1.3 * max(uniform.words_in_week, proportional.words_in_week)
+    assert ours.useless < min(uniform.useless, proportional.useless)
+
+
+def test_a_stop_leaves_looks_out_that_would_find_little() -> None:
+    web = make_web("gov", 0)
+    whole, half, little = (watch(web, lambda web, least=least: Ours(web, least), 0.1) for least in (0, 30, 300))
+    assert whole.requests > 1.2 * half.requests > 2 * little.requests
+    assert whole.words >= half.words > 0.9 * whole.words > little.words > 0.6 * whole.words
+
+
+def test_announced_pages_come_first_where_dates_are_true_and_only_there() -> None:
+    web = small(((replace(FORUM, steady_share=1, steady_edits_per_day=0.01, edits=0, articles_per_day=0.3), 30),))
+    seen: list[Look] = []
+
+    class Listening(Ours):
+        def learn(self, look: Look) -> None:
+            seen.append(look)
+            super().learn(look)
+
+    watch(web, Listening, 0.05)
+    has_map = set(web.urls.site[web.urls.kind == Kind.SITEMAP].tolist())
+    finds: dict[Lastmod, list[bool]] = {lastmod: [] for lastmod in Lastmod}
+    for look in seen:
+        site = int(web.urls.site[look.url])
+        if look.now > 20 and not look.is_first and site in has_map and web.urls.kind[look.url] == Kind.PAGE:
+            finds[web.sites[site].lastmod].append(look.words > 0)
+    true, lying = (np.mean(finds[lastmod]) for lastmod in (Lastmod.TRUE, Lastmod.LYING))
+    assert true > 0.6 > 0.4 > lying, (true, lying)

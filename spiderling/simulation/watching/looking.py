@@ -45,6 +45,8 @@ class Look(NamedTuple):
     is_gone: bool
     is_unchanged: bool
     """Answered with 304."""
+    newest_date: float = float("-inf")
+    """The newest that a sitemap gives to a page."""
 
     @property
     def is_useless(self) -> bool:
@@ -146,7 +148,8 @@ class Watch:
         is_announced = self._is_fetched[dated] & ~self._is_gone[dated] & (dates > self._last[dated])
         is_unchanged = not is_first and self._web.answers_304(url, last, now)
         words = self._take_words(url, now)
-        return Look(url, now, now - last, is_first, words, found, dated[is_announced], False, is_unchanged)
+        newest = dates.max(initial=-np.inf)
+        return Look(url, now, now - last, is_first, words, found, dated[is_announced], False, is_unchanged, newest)
 
     def _take_words(self, url: int, now: float) -> int:
         times = self._web.added_at[url]

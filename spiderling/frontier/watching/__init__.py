@@ -1,0 +1,1 @@
+"""Looking again: which page that was fetched is worth another request."""

@@ -1,0 +1,99 @@
+"""How often something new comes to stand on pages of a class, and how much: pooled by host, and over all hosts.
+
+An event is new text on the page, or a link that nobody had found before; never changed bytes.
+A page's own history is too short to go by (most show less than one event a month), so pages of a
+class share one rate on each host.  A host of which little is known is taken to be like the others:
+rate = (events + PRIOR) / (days + PRIOR / rate of the class), a gamma distribution's mean (Cho & Garcia-Molina
+2003, *Estimating Frequency of Change*, estimate single pages).
+
+Times are days since the watch began.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from enum import IntEnum
+
+HALF_LIFE_DAYS = 30.0
+"""Days after which an experience counts half (chosen: a month)."""
+PRIOR_EVENTS = 0.5
+"""How many events the rate of all hosts is worth for the rate of one (chosen; half an event, as in Jeffreys' prior)."""
+PRIOR_WORDS = 100.0
+"""Words of an event of which nothing is known yet (chosen).  A host's mean counts those of all hosts as one event."""
+AGES_DAYS = (2.0, 14.0)
+"""Days since a page was found at which it becomes RECENT and OLD (chosen): corrections and comments come soon."""
+
+
+class LookClass(IntEnum):
+    """What a look is at."""
+
+    YOUNG = 0
+    """A page that was found in the last days."""
+    RECENT = 1
+    OLD = 2
+    HUB = 3
+    """A page that lists new pages: earlier looks found links there."""
+    FEED = 4
+    SITEMAP = 5
+    NEW = 6
+    """A page that is fetched for the first time: each is one event, whose words tell what a new link is worth."""
+
+
+PRIOR_RATES = (0.3, 0.05, 0.01, 0.3, 0.5, 0.5, 1.0)
+"""Events a day of each class until something is known (chosen; it matters for the first days only)."""
+_EVENTS, _DAYS, _WORDS = (number * len(LookClass) for number in range(3))
+"""Where the sums of the classes begin."""
+
+
+class Rates:
+    """Events, days and words of all looks, by host and class; 168 bytes a host."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[int, array[float]] = {}
+        self._all = _sums()
+
+    def learn(self, host: int, kind: LookClass, events: float, words: float, days: float, now: float) -> None:
+        """A look at *now* found *events* with *words* after *days*."""
+        # newer looks weigh more, which ages all older ones without touching them
+        weight = _weight(now)
+        for sums in (self._hosts.setdefault(host, _sums()), self._all):
+            sums[_EVENTS + kind] += weight * events
+            sums[_DAYS + kind] += weight * days
+            sums[_WORDS + kind] += weight * words
+
+    def rate(self, host: int, kind: LookClass, now: float) -> float:
+        """Events a day on a page of *host*, one of the class *kind*."""
+        prior = _weight(now) * PRIOR_EVENTS
+        rate = _rate(self._all, kind, prior, PRIOR_RATES[kind])
+        sums = self._hosts.get(host)
+        return rate if sums is None else _rate(sums, kind, prior, rate)
+
+    def words(self, host: int, kind: LookClass, now: float) -> float:
+        """Words of an event there."""
+        prior = _weight(now)
+        words = _words(self._all, kind, prior, PRIOR_WORDS)
+        sums = self._hosts.get(host)
+        return words if sums is None else _words(sums, kind, prior, words)
+
+
+def page_class(age_days: float) -> LookClass:
+    """The class of a page that was found *age_days* ago."""
+    return LookClass(bisect_right(AGES_DAYS, age_days))
+
+
+def _sums() -> array[float]:
+    return array("d", bytes(8 * 3 * len(LookClass)))
+
+
+def _weight(now: float) -> float:
+    """Of a look; a double holds the weights of 80 years."""
+    return float(2.0 ** (now / HALF_LIFE_DAYS))
+
+
+def _rate(sums: array[float], kind: LookClass, prior: float, rate: float) -> float:
+    return (sums[_EVENTS + kind] + prior) / (sums[_DAYS + kind] + prior / rate)
+
+
+def _words(sums: array[float], kind: LookClass, prior: float, words: float) -> float:
+    return (sums[_WORDS + kind] + prior * words) / (sums[_EVENTS + kind] + prior)

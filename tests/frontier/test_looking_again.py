@@ -1,0 +1,116 @@
+"""Which page is worth another look: rates that pages of a class share, dates that must earn trust, the index."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spiderling.frontier.watching.index import Column, expected_events, unknown_days, worth
+from spiderling.frontier.watching.lastmod import Announcements
+from spiderling.frontier.watching.rates import HALF_LIFE_DAYS, PRIOR_RATES, LookClass, Rates, page_class
+
+KINDS = tuple(LookClass)
+
+
+def column(*values: float) -> Column:
+    return np.array(values)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_class_of_which_nothing_is_known_has_its_prior(kind: LookClass) -> None:
+    assert Rates().rate(7, kind, 3.0) == pytest.approx(PRIOR_RATES[kind])
+
+
+def test_a_host_that_was_looked_at_often_goes_by_itself_and_a_new_one_by_the_others() -> None:
+    rates = Rates()
+    for day in range(40):
+        rates.learn(1, LookClass.OLD, 2, 0, 1.0, day)
+        for host in range(2, 12):
+            rates.learn(host, LookClass.OLD, 0, 0, 1.0, day)
+    busy, idle, unknown = (rates.rate(host, LookClass.OLD, 40.0) for host in (1, 2, 99))
+    assert busy == pytest.approx(2.0, rel=0.15)
+    assert idle < 0.02 and unknown == pytest.approx(2 / 11, rel=0.2)
+    assert rates.rate(1, LookClass.HUB, 40.0) == pytest.approx(PRIOR_RATES[LookClass.HUB]), "classes are apart"
+
+
+def test_what_was_learnt_counts_half_after_the_half_life() -> None:
+    rates = Rates()
+    rates.learn(1, LookClass.HUB, 1000, 0, 1000.0, 0.0)
+    rates.learn(1, LookClass.HUB, 0, 0, 1000.0, HALF_LIFE_DAYS)
+    assert rates.rate(1, LookClass.HUB, HALF_LIFE_DAYS) == pytest.approx(1 / 3, rel=0.01)
+
+
+def test_sums_of_many_years_are_numbers_still() -> None:
+    rates = Rates()
+    for year in range(60):
+        rates.learn(1, LookClass.FEED, 365, 365 * 80, 365.0, 365.0 * year)
+    assert rates.rate(1, LookClass.FEED, 365.0 * 59) == pytest.approx(1.0, rel=0.01)
+    assert rates.words(1, LookClass.FEED, 365.0 * 59) == pytest.approx(80, rel=0.01)
+
+
+def test_words_of_an_event_are_pooled_like_rates() -> None:
+    rates = Rates()
+    for host, words in ((1, 50), (2, 400)):
+        for _ in range(100):
+            rates.learn(host, LookClass.NEW, 1, words, 0.0, 1.0)
+    assert [rates.words(host, LookClass.NEW, 1.0) for host in (1, 2, 3)] == pytest.approx([50, 400, 225], rel=0.04)
+
+
+def test_a_page_ages() -> None:
+    assert [page_class(days) for days in (0, 1.9, 2.1, 13, 15, float("inf"))] == [0, 0, 1, 1, 2, 2]
+
+
+def test_dates_that_say_what_is_true_are_believed_and_those_that_change_daily_are_not() -> None:
+    true, lying = Announcements(), Announcements()
+    for _ in range(10):
+        true.learn(was_announced=True, has_new_text=True, expected_events=0.01, last=0.0)
+        lying.learn(was_announced=True, has_new_text=False, expected_events=0.01, last=0.0)
+    assert true.is_believed and true.trust > 0.9 and not lying.is_believed and lying.trust < 0.2
+
+
+def test_a_page_that_changes_anyway_neither_proves_a_date_nor_disproves_it() -> None:
+    dates = Announcements()
+    for has_new_text in (True, False, True):
+        dates.learn(was_announced=True, has_new_text=has_new_text, expected_events=0.9, last=0.0)
+    assert (dates.right, dates.wrong) == (2.0, 1.0)
+
+
+def test_a_change_that_no_sitemap_since_then_could_know_was_not_missed() -> None:
+    dates = Announcements(made=5.0)
+    dates.learn(was_announced=False, has_new_text=True, expected_events=0.01, last=6.0)
+    assert dates.missed == 1.0
+    dates.learn(was_announced=False, has_new_text=True, expected_events=0.01, last=4.0)
+    assert dates.missed == 2.0 and dates.recall == pytest.approx(1 / 3)
+
+
+def test_the_wait_counts_squared_and_the_rate_once() -> None:
+    days = column(1, 2, 4)
+    none = np.zeros(3, bool)
+    index = worth(expected_events(column(0.4, 0.4, 0.1), days, column(0, 0, 0), none), days)
+    assert index[1] == pytest.approx(4 * index[0]) and index[2] == pytest.approx(4 * index[0])
+
+
+def test_a_page_that_believed_dates_leave_out_waits_only_since_the_newest_of_them() -> None:
+    """The last look was on day 2, it is day 10; the newest date is of day 8, or older than the look."""
+    made = column(8, 8, 8, 1)
+    recall = column(1.0, 0.5, 1.0, 1.0)
+    quiet = np.array([True, True, False, True])
+    days = unknown_days(10.0, column(2, 2, 2, 2), made, recall, quiet)
+    assert days.tolist() == [2, 2 + 0.5 * 6, 8, 8]
+
+
+def test_without_any_date_the_wait_counts_whole() -> None:
+    days = unknown_days(10.0, column(2), column(-np.inf), column(0.5), np.array([True]))
+    assert days.tolist() == [8]
+
+
+def test_an_announced_page_is_expected_to_have_something_as_far_as_dates_are_trusted() -> None:
+    days = column(3, 3, 300)
+    events = expected_events(column(0.01, 0.01, 0.01), days, column(0.8, 0.8, 0.8), np.array([True, False, True]))
+    assert events == pytest.approx([0.8, 0.03, 3.0])
+
+
+def test_a_look_of_which_too_few_words_are_expected_is_worth_nothing() -> None:
+    events = column(0.1, 0.1, 0.5)
+    index = worth(events, column(10, 10, 10), column(200, 20, 20), least_words=10)
+    assert index.tolist() == [1.0, 0.0, 5.0]

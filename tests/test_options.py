@@ -414,3 +414,10 @@ def test_limits_of_traps() -> None:
     for text in ("", "on", "pages", "pages=-1", "pages=30001", "pages=1e3", "page=5"):
         with pytest.raises(BadInput, match=r"^SPIDERLING_TRAPS is .*\.$"):
             Options.from_settings({"SPIDERLING_TRAPS": text})
+
+
+@pytest.mark.parametrize(("cores", "web", "archives"), [(1, 1, 1), (2, 1, 2), (8, 7, 8)])
+def test_archives_keep_a_text_worker_on_each_core(monkeypatch: Any, cores: int, web: int, archives: int) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(cores)))
+    assert (Options().text_workers(), Options().text_workers(from_archives=True)) == (web, archives)
+    assert Options(workers=3).text_workers() == Options(workers=3).text_workers(from_archives=True) == 3

@@ -85,7 +85,7 @@ class Archives:
         self._only = DropList(urls=read_list(options.archive_urls)) if options.archive_urls else None
         """The URLs to take; None: all that the crawl wants."""
         self._reader = RecordReader(options, crawl.documents, self._refusal)
-        self._most_pages = options.text_workers() * _PAGES_PER_WORKER
+        self._most_pages = options.text_workers(from_archives=True) * _PAGES_PER_WORKER
         self._in_work: dict[int, _Work] = {}
         self._freed = asyncio.Event()
         self.bytes_read = 0

@@ -250,7 +250,10 @@ class Options:
     # text
     models: str = _option("", "Directories with language models, separated by ':', searched before the bundled ones.")
     workers: int = _option(
-        0, "Text worker processes; 0: one less than the processor's cores, at least 1.", low=0, high=256
+        0,
+        "Text worker processes; 0: one less than the cores that may be used, at least 1, and for archives as many.",
+        low=0,
+        high=256,
     )
     worker_growth_bytes: int = _option(
         500_000_000, "Memory that a text worker may gain above its models before a fresh one takes over.", low=1_000_000
@@ -393,9 +396,10 @@ class Options:
         """The product token, with the contact if there is one."""
         return f"{self.robots_agent} (+{self.contact})" if self.contact else self.robots_agent
 
-    def text_workers(self) -> int:
-        """Number of text workers."""
-        return self.workers or max(1, (os.cpu_count() or 2) - 1)
+    def text_workers(self, from_archives: bool = False) -> int:
+        """Number of text workers, for a crawl of the web or of archives."""
+        cores = len(os.sched_getaffinity(0))
+        return self.workers or (cores if from_archives else max(1, cores - 1))
 
     def min_likeness(self) -> float:
         """Least known share of a text; by the method cosine, least cosine."""

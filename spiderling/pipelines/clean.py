@@ -61,8 +61,9 @@ class CleanPipeline(Component):
         options = crawl.options
         accepted = [info.code for info in crawl.accepted]
         try:
-            config = WorkerConfig.from_options(options, accepted, tuple(crawl.recognised))
-            self._workers = WorkerPool(options.text_workers(), config, options.page_timeout_s)
+            config = WorkerConfig.from_options(options, accepted, tuple(crawl.recognised), _wants_links(crawl))
+            number = options.text_workers(from_archives=crawl.archives is not None)
+            self._workers = WorkerPool(number, config, options.page_timeout_s)
             if crawl.archives is None:
                 self._workers.start_in_background(crawl.fail)
             else:
@@ -101,6 +102,11 @@ class CleanPipeline(Component):
         obey_opt_outs(item, crawl)
         check_text(item.page)
         return item
+
+
+def _wants_links(crawl: Crawl) -> bool:
+    """Whether anything is done with the links of a page; those in archives are not followed."""
+    return crawl.archives is None or crawl.options.links == "on" or crawl.frontier.strategy.weight(1) > 0
 
 
 def check_text(page: Page) -> None:

@@ -60,6 +60,8 @@ def process(
     clean = _measured(page, options, url)
     if text is not None and clean and page.language is not None:
         page.quality = with_spam_signs(page, clean, text, url, models[page.language])
+    if not options.gathers_links:
+        page.links = []
     return page
 
 
@@ -164,6 +166,8 @@ def _links(
     places = {} if same else {paragraph.text: index for index, paragraph in enumerate(paragraphs)}
     # index -1: links in no paragraph
     good = [*(paragraph.cls == GOOD and paragraph.kind in options.kinds for paragraph in paragraphs), False]
+    if not options.gathers_links and same and not any([good[link.block] for link in parsed.links]):
+        return
     chances = [*scores, 0.0] if scores is not None else list(map(float, good))
     page.links_cut = parsed.links_cut + max(0, len(parsed.links) - MAX_LINKS)
     rows: list[tuple[str, str, bool, int, float, bool]] = []
@@ -182,6 +186,8 @@ def _links(
             rows.append((target, "", False, -1, 0.0, False))
             known.add(target)
     page.links = named_tuples(PageLink, rows)
+    if not options.gathers_links:
+        return
     given = [
         (target, is_text, score, len(anchor), nofollow, said.get(target, 0))
         for target, anchor, nofollow, _, score, is_text in rows

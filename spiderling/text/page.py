@@ -86,11 +86,13 @@ class TextOptions:
     with_shingles: bool = False
     kinds: frozenset[str] = frozenset((TEXT, HEADING, COMMENT))
     """Kinds of paragraphs (base/paragraph_kinds.py) that are kept."""
+    gathers_links: bool = True
+    """Whether a page's links are wanted; its quality says all the same to how many other hosts it links."""
     shards: int = 1
     """Shards of the crawl; if there are several, the owners of linked hosts are looked up."""
 
     @classmethod
-    def from_options(cls, options: Options, accepted: Sequence[str]) -> TextOptions:
+    def from_options(cls, options: Options, accepted: Sequence[str], gathers_links: bool = True) -> TextOptions:
         """The text options of a crawl; raises BadInput for a damaged model or unknown rules."""
         parse_rules(options.justext_preset)
         return cls(
@@ -103,6 +105,7 @@ class TextOptions:
             language_method=options.language_method,
             with_shingles=options.knows_shingles(),
             kinds=parse_kinds(options.paragraph_kinds),
+            gathers_links=gathers_links,
         )
 
 

@@ -95,10 +95,12 @@ class WorkerConfig:
     """module:function; called with this value, it returns the function that makes a Page of a Task."""
 
     @classmethod
-    def from_options(cls, options: Options, accepted: Sequence[str], recognise: Sequence[str]) -> WorkerConfig:
+    def from_options(
+        cls, options: Options, accepted: Sequence[str], recognise: Sequence[str], gathers_links: bool = True
+    ) -> WorkerConfig:
         """The part of a crawl's options that concerns its workers."""
         return cls(
-            TextOptions.from_options(options, accepted),
+            TextOptions.from_options(options, accepted, gathers_links),
             tuple(recognise),
             options.models,
             page_cpu_s=CPU_SHARE * options.page_timeout_s,

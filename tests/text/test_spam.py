@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from conftest import SENTENCES, paragraphs
 
@@ -14,13 +16,14 @@ from spiderling.text.spam import packed_share, top_word_share
 
 MODELS = load(("cs", "en"))
 TEXT = " ".join(SENTENCES)
+CS = TextOptions(("cs",))
 URL = "http://h.test/cs/"
 ORIGINAL = '<link rel="alternate" hreflang="x-default" href="http://h.test/">'
 
 
-def run(*texts: str, head: str = "", html: str = "<html>", url: str = URL) -> Page:
+def run(*texts: str, head: str = "", html: str = "<html>", url: str = URL, options=CS) -> Page:
     body = f"<!doctype html>{html}<head>{head}</head><body>{''.join(f'<p>{text}</p>' for text in texts)}</body></html>"
-    return process(body.encode(), url=url, http_charset=None, models=MODELS, options=TextOptions(("cs",)))
+    return process(body.encode(), url=url, http_charset=None, models=MODELS, options=options)
 
 
 def verdict(page: Page, **options) -> str:
@@ -68,6 +71,20 @@ def test_running_text_full_of_links_to_other_hosts():
     assert verdict(page, quality="outlinks=..100") == "kept"
     own = [text.replace("http://o", "http://www.h.test/o") for text in linked]
     assert run(*own).quality.outlinks == 0.0, "links within the host are navigation"
+
+
+@pytest.mark.parametrize("boilerplate", ["learned", "justext-stock"])
+def test_they_are_the_same_where_nobody_wants_the_links(boilerplate):
+    """Archives: a link in the text counts once, by its first place on the page."""
+    menu = "<a href='http://menu.test/'>M</a>"
+    linked = [f"{TEXT} <a href='http://o.test/{n}'>x</a>{menu} <a href='http://o.test/{n % 2}'>y</a>" for n in range(3)]
+    for texts in ([TEXT], [menu, TEXT], [menu, *linked], [f"{TEXT} <a href=/own>x</a>"]):
+        options = TextOptions(("cs",), boilerplate)
+        with_links = run(*texts, options=options)
+        without = run(*texts, options=replace(options, gathers_links=False))
+        assert without.quality == with_links.quality
+        assert (without.links, without.batch.number) == ([], 0)
+    assert run(menu, *linked).quality.outlinks > 0
 
 
 @pytest.mark.parametrize(

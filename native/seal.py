@@ -26,6 +26,10 @@ NAMES = (
     "text/html/pieces.py",
     "text/html/tags.py",
     "text/html/zones.py",
+    "text/language/known.py",
+    "text/language/scores.py",
+    "text/language/words.py",
+    "text/ngrams.py",
 )
 """The sources of what is compiled; add those of a new step."""
 

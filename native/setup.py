@@ -11,7 +11,7 @@ from setuptools import Extension, setup
 sys.path.insert(0, str(Path(__file__).parent))
 from compilers import compiler
 
-MODULES = ("_text", "_nodes", "_guards", "_names", "_parse", "_features", "_context", "_derived")
+MODULES = ("_text", "_nodes", "_guards", "_names", "_parse", "_features", "_context", "_derived", "_language")
 os.environ["CC"] = compiler() or f"{sys.executable} -m ziglang cc"
 os.environ.setdefault("LDSHARED", f"{os.environ['CC']} -shared")
 
@@ -29,5 +29,6 @@ setup(
         ],
         build_dir="build",
         include_path=["src"],
+        compiler_directives={"language_level": 3, "cdivision": True},  # in cdivision // and % are those of C
     )
 )

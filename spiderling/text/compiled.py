@@ -15,8 +15,10 @@ import xxhash
 
 from spiderling.base import link_batch, urls
 from spiderling.base.errors import BadInput
+from spiderling.text import ngrams
 from spiderling.text.boilerplate import context, features
 from spiderling.text.html import blocks, metadata, normal, parser, pieces, tags, zones
+from spiderling.text.language import known, scores
 from spiderling.text.steps import PYTHON, Parse, Steps
 
 AUTO, NO, REQUIRED = "auto", "no", "required"
@@ -59,6 +61,8 @@ def _compiled() -> Choice:
         features=_features(spiderling_native.Features),
         context=spiderling_native.Context(names=context.NAMES),
         derived=_derived(spiderling_native.Derived),
+        score=_score(spiderling_native.Scored),
+        short_words=spiderling_native.ShortWords(python=known.short_words, lower_letters=ngrams.letters_in_lower_case),
     )
     return Choice(steps, f"compiled (spiderling-native {spiderling_native.__version__})")
 
@@ -109,6 +113,7 @@ def _features(kind: Callable[..., features.Features]) -> features.Features:
         dividers=features.DIVIDERS,
         said=features.SAID,
         nothing=features.NOTHING_DECLARED,
+        opening=features.opening_of,
     )
 
 
@@ -122,4 +127,16 @@ def _derived(kind: Callable[..., link_batch.Derive]) -> link_batch.Derive:
         forms=link_batch.FORMS,
         repetitive=link_batch.REPETITIVE,
         words=link_batch.WORDS,
+    )
+
+
+def _score(kind: Callable[..., scores.Score]) -> scores.Score:
+    """The twin of `scores.scored`."""
+    return kind(
+        python=scores.scored,
+        kind=scores.Scored,
+        lower_letters=ngrams.letters_in_lower_case,
+        look_alikes=ngrams.LOOK_ALIKES.tolist(),
+        order=ngrams.ORDER,
+        log_units=scores.LOG_UNITS,
     )

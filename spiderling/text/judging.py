@@ -93,8 +93,12 @@ class Judge:
         self._sure = {index: code for index, code in zip(long, self._guesses.sure(), strict=True) if code}
 
     def _guessed(self, texts: Sequence[str]) -> Guesses | CosineGuesses:
-        identify = self._models.compare if self._options.language_method == "cosine" else self._models.identify
-        return identify(texts).leaning(declared_language(self._page), WEIGHT)
+        guesses = (
+            self._models.compare(texts)
+            if self._options.language_method == "cosine"
+            else self._models.identify(texts, self._steps.score, self._steps.short_words)
+        )
+        return guesses.leaning(declared_language(self._page), WEIGHT)
 
     def _candidates(self, blocks: Sequence[Block]) -> tuple[str, ...]:
         """Languages that the page may be in, nearest first: by its text, else by all its words, menus and all."""

@@ -19,6 +19,8 @@ MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.categ
 Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.intp]
+ORDER = 4
+"""Characters of the longest n-grams of a language; chosen."""
 _SPACE = np.uint32(ord(" "))
 _BASIS = np.uint32(0x9E3779B1)
 """What a hash begins with."""
@@ -26,9 +28,9 @@ _BEHIND_LATIN = 0x370
 """First code point behind the Latin letters, but for some of Vietnamese (Unicode, Blocks.txt)."""
 _CYRILLIC = 0x400, 0x530
 """First code point of Cyrillic, and of what follows (Unicode, Blocks.txt)."""
-_LOOK_ALIKES = np.arange(_BEHIND_LATIN, dtype=np.uint32)
+LOOK_ALIKES = np.arange(_BEHIND_LATIN, dtype=np.uint32)
 """For each Latin letter the Cyrillic one that looks alike, if there is one (Unicode, confusables.txt)."""
-_LOOK_ALIKES[list(b"aceijopsxy")] = list(map(ord, "асеіјорѕху"))
+LOOK_ALIKES[list(b"aceijopsxy")] = list(map(ord, "асеіјорѕху"))
 _AE = ord("æ")
 _CYRILLIC_AE = 0x4D5
 """The Latin letter that many Ossetian texts have for the Cyrillic one, which counts as the same."""
@@ -69,7 +71,7 @@ def normalised(texts: Sequence[str]) -> tuple[Hashes, Places, Hashes]:
         every = f" {'  '.join(texts)} "
     starts = np.cumsum([0, *(len(text) + 2 for text in texts)])
     written = codepoints(every)
-    chars = _lower_letters().take(written, mode="clip")
+    chars = letters_in_lower_case().take(written, mode="clip")
     if chars.max() >= _BEHIND_LATIN:
         _blank_latin(chars, starts)
     kept = chars != _SPACE
@@ -91,13 +93,13 @@ def _blank_latin(chars: Hashes, starts: Places) -> None:
     few = latin & np.repeat(mine < theirs, np.diff(starts))
     cyrillic = (chars >= _CYRILLIC[0]) & (chars < _CYRILLIC[1])
     beside = np.flatnonzero(few[1:-1] & (cyrillic[:-2] | cyrillic[2:])) + 1
-    chars[beside], few[beside] = _LOOK_ALIKES.take(chars[beside], mode="clip"), False
+    chars[beside], few[beside] = LOOK_ALIKES.take(chars[beside], mode="clip"), False
     chars[few] = _SPACE
 
 
 def _only_letters(text: str) -> Hashes:
     """Code points of *text*: letters in lower case, spaces for everything else."""
-    return _lower_letters().take(codepoints(text.lower() if _is_special(text) else text), mode="clip")
+    return letters_in_lower_case().take(codepoints(text.lower() if _is_special(text) else text), mode="clip")
 
 
 def _is_special(text: str) -> bool:
@@ -107,7 +109,7 @@ def _is_special(text: str) -> bool:
 
 def lower_letters(chars: Hashes) -> Hashes:
     """The letters among the code points *chars* in lower case, spaces for everything else; dotted I becomes i."""
-    return _lower_letters().take(chars, mode="clip")
+    return letters_in_lower_case().take(chars, mode="clip")
 
 
 def are_capital(chars: Hashes) -> npt.NDArray[np.bool_]:
@@ -117,7 +119,7 @@ def are_capital(chars: Hashes) -> npt.NDArray[np.bool_]:
 
 
 @lru_cache(maxsize=1)
-def _lower_letters() -> Hashes:
+def letters_in_lower_case() -> Hashes:
     """For each code point its lower-case letter, or a space; a look-up takes half the time of ``str.lower``."""
     letters = ~code_points_of(re.compile(r"[\W\d_]+"))
     letters[[ord(mark) for mark in MARKS]] = True

@@ -10,6 +10,8 @@ from spiderling.text.boilerplate.context import Context, context
 from spiderling.text.boilerplate.features import Features, features
 from spiderling.text.html.blocks import Parsed
 from spiderling.text.html.parser import parse
+from spiderling.text.language.known import ShortWords, short_words
+from spiderling.text.language.scores import Score, scored
 
 Parse = Callable[[str | bytes], Parsed]
 
@@ -21,7 +23,9 @@ class Steps(NamedTuple):
     features: Features
     context: Context
     derived: Derive
+    score: Score
+    short_words: ShortWords
 
 
-PYTHON = Steps(parse, features, context, derived)
+PYTHON = Steps(parse, features, context, derived, scored, short_words)
 """The specification of what the compiled functions do."""

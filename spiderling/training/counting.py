@@ -13,10 +13,9 @@ import xxhash
 
 from spiderling.text.boilerplate.rules import is_unspaced
 from spiderling.text.language.function_words import build_profile, merged, stoplist_of
-from spiderling.text.language.guesses import ORDER
 from spiderling.text.language.known import NOT_MEASURED, short_chars
 from spiderling.text.language.models import LanguageModel, LanguageModels
-from spiderling.text.ngrams import NgramCounts, count_ngrams, normalise, sum_of
+from spiderling.text.ngrams import ORDER, NgramCounts, count_ngrams, normalise, sum_of
 
 MAX_NGRAMS = 40_000
 """N-grams of a model for each alphabet; chosen."""

@@ -24,6 +24,8 @@ from spiderling.text.boilerplate.features import Declared
 from spiderling.text.compiled import AUTO, NO, REQUIRED, choose, digest
 from spiderling.text.html.blocks import Block
 from spiderling.text.html.zones import Tree
+from spiderling.text.language.known import WordList
+from spiderling.text.language.words import TextWords
 from spiderling.text.steps import PYTHON
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -196,6 +198,34 @@ def test_any_links_have_equal_columns(paths):
         assert PYTHON.derived(*given) == COMPILED.derived(*given)
     else:
         assert COMPILED.derived(*given) == (b"",) * 5
+
+
+TEXTS = st.lists(
+    st.lists(st.sampled_from([*"aÆæӕЖжěΣςİıßﬁ中한नमस์ก1, .\n", "\ud800", "\U0001f600", "and", "the ", "Kočka "])).map(
+        "".join
+    ),
+    min_size=1,
+)
+"""Mixed scripts, what is treated on its own in text/ngrams.py, and what is no text at all."""
+
+
+@compiled
+@settings(max_examples=500)
+@given(TEXTS, st.integers(1, 40))
+def test_any_texts_have_equal_scores_and_short_words(texts, width):
+    logs = np.random.default_rng(0).integers(-8000, 8000, (65, width), np.int16)
+    logs[-1] = 0
+    one, other = PYTHON.score(texts, logs), COMPILED.score(texts, logs)
+    assert one.grams.keys() == other.grams.keys()
+    for mine, theirs in zip(
+        (*one[:3], *one.grams.values(), one.scores), (*other[:3], *other.grams.values(), other.scores), strict=True
+    ):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs)
+    for code in ("en", "yo"):
+        listed = WordList.of(code, {"and": 5, "the": 4, "kočka": 1}, 0.2)
+        words = TextWords(*one[:3])
+        np.testing.assert_array_equal(PYTHON.short_words(words, listed), COMPILED.short_words(words, listed))
 
 
 HOSTILE = {

@@ -1,58 +1,16 @@
-# cython: language_level=3
 """What _features.pyx and _context.pyx share: tables whose rows are features, and sums over windows of blocks."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.string cimport memcpy
 
 ctypedef float f32
 ctypedef double f64
 
 cdef enum:  # places of a block's own features, and of those of its page, in NAMES of features.py and context.py
-    LOG_WORDS = 0
-    LOG_CHARS = 1
-    LINK_DENSITY = 2
-    NO_LINKS = 3
-    STOPS = 4
-    COMMAS = 5
-    ENDS_IN_STOP = 6
-    HEADING = 7
-    DIGITS = 8
-    CAPITALS = 9
-    SYMBOLS = 10
-    COPYRIGHT = 11
-    PIECES = 12
-    TEXT_WORDS = 13
-    CODE = 14
-    ENDS_IN_COLON = 15
-    ENDS_IN_DOTS = 16
-    BEGINS_SMALL = 17
-    REPEATED = 18
-    TAGS = 19
-    H1 = 23
-    NUMBER_OF_TAGS = 10
-    ZONES = 29
-    NUMBER_OF_ZONES = 18
-    OWN = 47
-    LINK_LADDER = 53
-    PLACE = 56
-    IN_TITLE = 63
-    IS_TITLE = 65
-    BEHIND = 66
-    SAID = 69
-    OPENING = 74
-    MEANS = 93
-    PAGE = 126
-
-cdef inline void* memory(array, Py_ssize_t size) except NULL:
-    """The data of *array*, which the caller keeps; raises ValueError unless it is contiguous and has *size* bytes."""
-    cdef Py_buffer view
-    PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
-    cdef void* data = view.buf
-    cdef Py_ssize_t found = view.len
-    PyBuffer_Release(&view)
-    if found != size:
-        raise ValueError(f"{found} bytes instead of {size}")
-    return data
+    LOG_WORDS = 0, LOG_CHARS = 1, LINK_DENSITY = 2, NO_LINKS = 3, STOPS = 4, COMMAS = 5, ENDS_IN_STOP = 6
+    HEADING = 7, DIGITS = 8, CAPITALS = 9, SYMBOLS = 10, COPYRIGHT = 11, PIECES = 12, TEXT_WORDS = 13, CODE = 14
+    ENDS_IN_COLON = 15, ENDS_IN_DOTS = 16, BEGINS_SMALL = 17, REPEATED = 18, TAGS = 19, H1 = 23, NUMBER_OF_TAGS = 10
+    ZONES = 29, NUMBER_OF_ZONES = 18, OWN = 47, LINK_LADDER = 53, PLACE = 56, IN_TITLE = 63, IS_TITLE = 65
+    BEHIND = 66, SAID = 69, OPENING = 74, MEANS = 93, PAGE = 126
 
 cdef inline list rows_of(blocks):
     """*blocks* as a list of tuples, at least one."""

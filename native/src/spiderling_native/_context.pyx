@@ -1,4 +1,3 @@
-# cython: language_level=3, cdivision=True
 """The compiled twin of text/boilerplate/context.py: the same columns, to the last bit.
 
 As in _features.pyx, numpy is asked for what it rounds in its own way.
@@ -14,41 +13,18 @@ from libc.string cimport memcpy, memmove, memset
 
 from spiderling_native._columns cimport (
     HEADING, IS_TITLE, LINK_DENSITY, LOG_WORDS, NUMBER_OF_TAGS, OPENING, PAGE, STOPS, TAGS,
-    add_up, f32, f64, high, low, memory, rows_of, shift,
+    add_up, f32, f64, high, low, rows_of, shift,
 )
+from spiderling_native._text cimport memory
 
 cdef enum:  # rows of the table of what is summed over groups
-    ONES
-    WORDS
-    TEXT
-    SUM_OF_STOPS
-    CHANCE
-    SHARE
-    BOTH
-    TITLE
-    AT_OPENING
-    MASSES
+    ONES, WORDS, TEXT, SUM_OF_STOPS, CHANCE, SHARE, BOTH, TITLE, AT_OPENING, MASSES
 
 cdef enum:
-    LEVELS = 5
-    SAME_SHAPE = LEVELS
-    SAME_SHAPE_AND_TAG
-    SAME_SHAPE_AROUND
-    SECTION
-    GROUPS
-    MEASURES = 10
-    NEAR = PAGE + GROUPS * MEASURES
-    FAR = 8
-    WINDOWS = 3
-    REACHES = 2
-    OWN_CHANCE = NEAR + 4
-    NEIGHBOURS = OWN_CHANCE + 2
-    AROUND = NEIGHBOURS + FAR
-    NEXT = AROUND + 2 * WINDOWS
-    OF_PAGE = NEXT + REACHES
-    FEATURES = OF_PAGE + 9
-    MAX_DEPTH = 60
-    TAG_BITS = 4
+    LEVELS = 5, SAME_SHAPE = LEVELS, SAME_SHAPE_AND_TAG, SAME_SHAPE_AROUND, SECTION, GROUPS, MEASURES = 10
+    NEAR = PAGE + GROUPS * MEASURES, FAR = 8, WINDOWS = 3, REACHES = 2, OWN_CHANCE = NEAR + 4
+    NEIGHBOURS = OWN_CHANCE + 2, AROUND = NEIGHBOURS + FAR, NEXT = AROUND + 2 * WINDOWS, OF_PAGE = NEXT + REACHES
+    FEATURES = OF_PAGE + 9, MAX_DEPTH = 60, TAG_BITS = 4
 
 cdef Py_ssize_t[FAR] FAR_OF = [-4, -3, -2, -1, 1, 2, 3, 4]
 cdef Py_ssize_t[WINDOWS] WIDTH_OF = [3, 10, 30]
@@ -64,19 +40,13 @@ cdef class _Page:
 
     cdef Py_ssize_t number, elements, longest
     cdef object rows, table, text, both, words, chances, shapes_of_elements
-    cdef f32* r
-    """The features of features.py, a row for each."""
-    cdef f32* mass
-    """What is summed, a row for each."""
-    cdef f32* groups
-    """Sums (mass, group, block)."""
-    cdef f64* sums
-    """Room for the sums over the values before each block, of each mass."""
-    cdef Py_ssize_t* inside
-    """The innermost element around each block."""
+    cdef f32* r              # the features of features.py, a row for each
+    cdef f32* mass           # what is summed, a row for each
+    cdef f32* groups         # sums (mass, group, block)
+    cdef f64* sums           # room for the sums over the values before each block, of each mass
+    cdef Py_ssize_t* inside  # the innermost element around each block
     cdef Py_ssize_t* order
-    cdef Py_ssize_t* starts
-    """Number of the blocks in the elements before each element."""
+    cdef Py_ssize_t* starts  # number of the blocks in the elements before each element
     cdef Py_ssize_t* parents
     cdef Py_ssize_t* ends
     cdef Py_ssize_t* depths
@@ -131,7 +101,6 @@ cdef class _Page:
             m[BOTH * number + at] = chances[at] * m[SHARE * number + at]
         memcpy(m + TITLE * number, r + IS_TITLE * number, number * sizeof(f32))
         memcpy(m + AT_OPENING * number, r + OPENING * number, number * sizeof(f32))
-        return 0
 
     cdef int sort(self, list blocks) except -1:
         """Sort the blocks by their elements, by counting; those of one element stay in their order."""
@@ -158,7 +127,6 @@ cdef class _Page:
         # now it is their begin
         memmove(self.starts, starts, self.elements * sizeof(Py_ssize_t))
         self.starts[self.elements] = self.number
-        return 0
 
     cdef void add(self, const Py_ssize_t* order) noexcept nogil:
         """Add up each mass in this *order*."""
@@ -206,7 +174,6 @@ cdef class _Page:
         order = <Py_ssize_t*> memory(orders[1], size)
         self.add(order)
         self.equal(around, order, 0, SAME_SHAPE_AROUND)
-        return 0
 
     cdef void equal(self, const int64_t* keys, const Py_ssize_t* order, int bits, Py_ssize_t group) noexcept nogil:
         """Sums over the blocks whose keys are equal without their last *bits*; *order* sorts the keys."""
@@ -234,7 +201,6 @@ cdef class _Page:
             for at in range(begins[place], begins[place + 1] if place + 1 < several else number):
                 for k in range(MASSES):
                     self.groups[(k * GROUPS + SECTION) * number + at] = sums[k * several + place]
-        return 0
 
     cdef int measure(self, columns, f32* out) except -1:
         """Fill in the measures of each group of blocks."""
@@ -267,34 +233,22 @@ cdef class _Page:
                 o[9 * number + at] = g[BOTH * step] / all_both
         measures = columns[PAGE:NEAR].reshape(GROUPS, MEASURES, number)
         measures[:, 0], measures[:, 4] = numpy.log1p(logs) / 5
-        return 0
 
     cdef void nearness(self, f32* out) noexcept nogil:
         """Fill in how far the ways from the root to each block and to the longest block's element agree."""
-        cdef Py_ssize_t[MAX_DEPTH] above
-        cdef Py_ssize_t levels = 0, element = self.longest, at, common, depth, number = self.number
-        while element:
-            levels += 1
-            element = self.parents[element]
-        levels = levels + 1 if levels < MAX_DEPTH else MAX_DEPTH
-        # the outermost MAX_DEPTH elements, from the root on
-        element, depth = self.longest, 0
-        while element:
-            depth += 1
-            element = self.parents[element]
-        element = self.longest
-        while depth >= 0:
+        cdef Py_ssize_t[MAX_DEPTH] above  # the outermost elements around the longest block, from the root on
+        cdef Py_ssize_t levels = self.depths[self.longest], element = self.longest, at, common, depth
+        cdef Py_ssize_t number = self.number
+        for depth in range(levels - 1, -1, -1):
             if depth < MAX_DEPTH:
                 above[depth] = element
             element = self.parents[element]
-            depth -= 1
+        levels = min(levels, <Py_ssize_t> MAX_DEPTH)
         for at in range(number):
             common = 0
             while common < levels and above[common] <= self.inside[at] < self.ends[above[common]]:
                 common += 1  # each element encloses the next ones
-            depth = self.depths[self.inside[at]]
-            if depth > MAX_DEPTH:
-                depth = MAX_DEPTH
+            depth = min(self.depths[self.inside[at]], <Py_ssize_t> MAX_DEPTH)
             out[at] = <f32> (<f64> common / <f64> depth)
             out[number + at] = <f32> (<f64> (depth - common) / 8)
             out[2 * number + at] = <f32> (<f64> (levels - common) / 8)
@@ -335,7 +289,6 @@ cdef class _Page:
             for at in range(number):
                 end = at + 1 + REACH_OF[k] if at + 1 + REACH_OF[k] < number else number
                 o[k * number + at] = <f32> ((chances[end] - chances[at + 1]) / <f64> REACH_OF[k])
-        return 0
 
     cdef int of_page(self, f32* o) except -1:
         """Fill in the chances of the page."""
@@ -362,7 +315,6 @@ cdef class _Page:
         for at in range(number - 2, -1, -1):
             o[8 * number + at] = until / highest
             until = until if until > both[at] or until != until else both[at]
-        return 0
 
 
 cdef class Context:

@@ -1,4 +1,3 @@
-# cython: language_level=3, cdivision=True
 """The compiled twin of `derived` in base/link_batch.py: what follows from the URLs of a page's links.
 
 XXH3 is that of the package xxhash.  URLs with several parameters, which are sorted first, and very deep paths are left
@@ -10,10 +9,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp
 
 cdef enum:
-    OF_NAME = 2
-    OF_PATH = 4
-    WORDS = OF_NAME + OF_PATH
-    WORD_MASK = 0xFFFF
+    OF_NAME = 2, OF_PATH = 4, WORDS = OF_NAME + OF_PATH, WORD_MASK = 0xFFFF
     MAX_BYTES = 80      # of a path, in which words are looked for
     MAX_SUFFIX = 8      # no suffix of a form is longer
     MAX_REPEATED = 3
@@ -166,8 +162,7 @@ cdef class Derived:
     cdef int form(self, const uint8_t* path, Py_ssize_t size, text, uint8_t* form, uint8_t* depth) except -1:
         """Fill in the form and the depth of *path*, which is *text* in ASCII."""
         cdef const void* query = memchr(path, c"?", size)
-        cdef Py_ssize_t at, begin = 0
-        cdef Py_ssize_t slashes = 0
+        cdef Py_ssize_t at, begin = 0, slashes = 0
         cdef char[MAX_SUFFIX] suffix
         if query != NULL:
             size = <const uint8_t*> query - path
@@ -185,4 +180,3 @@ cdef class Derived:
             form[0] = self.forms.get(suffix[:size - begin], 0)
         if slashes > MAX_REPEATED and is_repetitive(path, size):
             form[0] |= self.repetitive
-        return 0

@@ -1,4 +1,3 @@
-# cython: language_level=3, cdivision=True
 """The compiled twin of text/boilerplate/features.py: the same columns, to the last bit.
 
 numpy rounds sums, means, products of vectors and logarithms in its own way, so it is still asked for those, a vector
@@ -15,45 +14,26 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from spiderling_native._columns cimport (
-    BEGINS_SMALL, BEHIND, CAPITALS, CODE, COMMAS, COPYRIGHT, DIGITS, ENDS_IN_COLON, ENDS_IN_DOTS, ENDS_IN_STOP, H1,
+    BEGINS_SMALL, CAPITALS, CODE, COMMAS, COPYRIGHT, DIGITS, ENDS_IN_COLON, ENDS_IN_DOTS, ENDS_IN_STOP, H1,
     HEADING, IN_TITLE, IS_TITLE, LINK_DENSITY, LINK_LADDER, LOG_CHARS, LOG_WORDS, MEANS, NO_LINKS, NUMBER_OF_ZONES,
     OPENING, OWN, PAGE, PIECES, PLACE, REPEATED, SAID, STOPS, SYMBOLS, TAGS, TEXT_WORDS, ZONES,
-    add_up, f32, f64, high, low, memory, rows_of, shift,
+    add_up, f32, f64, high, low, rows_of, shift,
 )
+from spiderling_native._text cimport memory
 
 cdef enum:  # classes of characters, in the order of features.py
-    OTHER
-    UPPER
-    DIGIT
-    STOP
-    COMMA
-    SPACE
-    WIDE
-    SYMBOL
-    A_CODE
-    CLASSES
+    OTHER, UPPER, DIGIT, STOP, COMMA, SPACE, WIDE, SYMBOL, A_CODE, CLASSES
 
 cdef enum:
-    PLANE = 0x10000
-    SURROGATES = 0xD800
-    BEHIND_SURROGATES = 0xE000
-    FIELD_BITS = 8
-    MOST_IN_FIELD = 255
-    LEAST_DECLARED = 8
-    DECLARED_CHARS = 60
-    OFFSETS = 6
-    WINDOWS = 3
-    BROAD = 5
-    LONG = OWN + 3  # 25 or more words
-    SURROUNDINGS = PAGE + OFFSETS * TAGS
-    FEATURES = SURROUNDINGS + WINDOWS * BROAD
+    PLANE = 0x10000, SURROGATES = 0xD800, BEHIND_SURROGATES = 0xE000, FIELD_BITS = 8, MOST_IN_FIELD = 255
+    LEAST_DECLARED = 8, DECLARED_CHARS = 60, OFFSETS = 6, WINDOWS = 3, BROAD = 5
+    SURROUNDINGS = PAGE + OFFSETS * TAGS, FEATURES = SURROUNDINGS + WINDOWS * BROAD
 
 cdef Py_ssize_t[OFFSETS] OFFSET_OF = [-3, -2, -1, 1, 2, 3]
 cdef Py_ssize_t[WINDOWS] WIDTH_OF = [3, 10, 30]
 cdef Py_ssize_t[BROAD] BROAD_OF = [LOG_WORDS, LINK_DENSITY, STOPS, ENDS_IN_STOP, TEXT_WORDS]
 cdef f32[6] LADDER = [3, 6, 12, 25, 50, 100]
 cdef f32[3] LINK_STEPS = [<f32> .05, <f32> .3, <f32> .7]
-cdef f32 MAX_LINKS = <f32> .3
 cdef f32 ONE = 1
 
 
@@ -70,9 +50,9 @@ cdef class Features:
     cdef Py_ssize_t last_tag
     cdef object dividers
     cdef list said
-    cdef object nothing
+    cdef object nothing, opening
 
-    def __init__(self, *, names, bytes classes, tag_columns, last_tag, dividers, said, nothing):
+    def __init__(self, *, names, bytes classes, tag_columns, last_tag, dividers, said, nothing, opening):
         if len(names) != FEATURES or len(classes) != PLANE or len(said) != OPENING - SAID:
             raise ValueError("other features than those that were compiled")
         for column in (*tag_columns.values(), last_tag):
@@ -88,6 +68,7 @@ cdef class Features:
             self.fields[kind] = <uint64_t> 1 << (FIELD_BITS * (<int> kind - 1))
         self.tag_columns, self.last_tag = dict(tag_columns), last_tag
         self.dividers, self.said, self.nothing = dividers, [tuple(one) for one in said.values()], nothing
+        self.opening = opening
 
     def __call__(self, blocks, inherited, declared=None):
         cdef list rows = rows_of(blocks)
@@ -98,7 +79,7 @@ cdef class Features:
         self.own(rows, inherited.zones, columns, c, words, text)
         self.place(columns, c, words, text)
         self.declare(rows, self.nothing if declared is None else declared, c)
-        self.open(c, number)
+        self.open(columns, c, number)
         means = columns[CODE:OWN].mean(1)
         cdef f32* mean = <f32*> memory(means, (OWN - CODE) * <Py_ssize_t> sizeof(f32))
         cdef Py_ssize_t k, at
@@ -160,7 +141,6 @@ cdef class Features:
                 c[(ZONES + k) * number + at] = zone >> k & 1
         columns[LOG_WORDS] = numpy.log1p(words) / 5
         columns[LOG_CHARS] = numpy.log1p(all_chars) / 7
-        return 0
 
     cdef void count(self, str text, Py_ssize_t* marks) noexcept:
         """Count the characters of each class but OTHER.  A sum holds a field of eight bits for each class."""
@@ -193,7 +173,6 @@ cdef class Features:
         c[ENDS_IN_COLON * number] = last == c":"
         c[ENDS_IN_DOTS * number] = last in (0x2026, 0xBB, 0x203A, c">", 0x2192) or text.endswith("...")
         c[BEGINS_SMALL * number] = Py_UNICODE_ISLOWER(text[0])
-        return 0
 
     cdef bint is_stop(self, uint32_t code) noexcept:
         return code < PLANE and not SURROGATES <= code < BEHIND_SURROGATES and self.classes[code] == STOP
@@ -225,7 +204,6 @@ cdef class Features:
             p[4 * number + at] = t[at] / longest
             p[5 * number + at] = log_text
             p[6 * number + at] = links
-        return 0
 
     cdef int declare(self, list blocks, declared, f32* c) except -1:
         """Fill in what the page says of itself, and the place of its title."""
@@ -267,21 +245,11 @@ cdef class Features:
             says = any([one in types for one in self.said[k]])
             for at in range(number):
                 d[(6 + k) * number + at] = says
-        return 0
 
-    cdef void open(self, f32* c, Py_ssize_t number) noexcept nogil:
-        """Fill in the opening: the first long block, behind the title if there is one; else the first block."""
-        cdef Py_ssize_t at, k, opening = -1
+    cdef int open(self, columns, f32* c, Py_ssize_t number) except -1:
+        """Fill in the opening, and how the zones of each block differ from its."""
+        cdef Py_ssize_t at, k, opening = self.opening(columns)
         cdef f32* z
-        for at in range(number):
-            if c[LONG * number + at] and c[LINK_DENSITY * number + at] < MAX_LINKS:
-                if c[BEHIND * number + at]:
-                    opening = at
-                    break
-                if opening < 0:
-                    opening = at
-        if opening < 0:
-            opening = 0
         c[OPENING * number + opening] = 1
         for k in range(NUMBER_OF_ZONES):
             z = c + (ZONES + k) * number
@@ -303,4 +271,3 @@ cdef class Features:
                     begin, end = low(at, WIDTH_OF[width]), high(at, WIDTH_OF[width], number)
                     out[at] = <f32> ((sums[end] - sums[begin]) / <f64> (end - begin))
         PyMem_Free(sums)
-        return 0

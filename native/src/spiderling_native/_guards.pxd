@@ -1,6 +1,3 @@
-# cython: language_level=3
-"""What is asked of the bytes of a page before libxml2 reads them."""
-
 from libc.stdint cimport uint8_t
 
 cdef enum:

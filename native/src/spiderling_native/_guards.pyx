@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What is asked of the bytes of a page before libxml2 reads them."""
 
 from libc.stdint cimport uint8_t
@@ -7,10 +6,7 @@ from libc.string cimport memchr, memset
 cdef enum:
     MAX_ATTRIBUTES = 100  # of a tag: libxml2 takes quadratic time to put them into its tree
     # of bytes in tags
-    GAP = 1
-    SLASH = 2
-    EQUALS = 4
-    TAG_END = 8
+    GAP = 1, SLASH = 2, EQUALS = 4, TAG_END = 8
 
 
 cdef uint8_t special_bytes(const unsigned char* data, Py_ssize_t size) noexcept nogil:
@@ -31,9 +27,7 @@ cdef bint is_costly(const unsigned char* data, Py_ssize_t size) noexcept nogil:
     Each '<' before a letter is looked at as the start of a tag, so that no quotes or comments before it can hide one.
     A page where that takes more than a few looks at each byte counts as costly too.
     """
-    cdef Py_ssize_t at = 0
-    cdef Py_ssize_t place
-    cdef Py_ssize_t work = 0
+    cdef Py_ssize_t at = 0, place, work = 0
     cdef const unsigned char* found
     while True:
         found = <const unsigned char*> memchr(data + at, c"<", size - at)

@@ -1,18 +1,9 @@
-# cython: language_level=3
-"""What the names of elements say: the kinds of tags, and zones and shapes by classes and ids (zones.py)."""
-
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from lxml.includes.tree cimport xmlAttr, xmlNode
 
 cdef enum:
     # tags that are treated on their own
-    OTHER = 0
-    TITLE = 1
-    SCRIPT = 2
-    META = 3
-    LINK_TAG = 4
-    BUTTON = 5
-    IFRAME = 6
+    OTHER = 0, TITLE = 1, SCRIPT = 2, META = 3, LINK_TAG = 4, BUTTON = 5, IFRAME = 6
     TAGS = 512  # places of the table of tags, a power of two of which at most half are used
 
 cdef struct Tag:

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What the names of elements say: the kinds of tags, and zones and shapes by classes and ids (zones.py)."""
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
@@ -80,7 +79,6 @@ cdef class Memo:
         memcpy(copy, name, size)
         known.name, known.size, known.zone, known.shape = copy, size, zone, shape
         self.used += 1
-        return 0
 
 
 cdef class Names:
@@ -134,7 +132,6 @@ cdef class Names:
             elif strcmp(name, b"hidden") == 0 or strcmp(name, b"style") == 0 and self.hides(attribute):
                 zone[0] |= self.hidden
             attribute = attribute.next
-        return 0
 
     cdef bint hides(self, const xmlAttr* style) except -1:
         cdef const char* text = text_of(style)
@@ -147,8 +144,7 @@ cdef class Names:
         cdef const char* name = text_of(attribute)
         cdef Py_ssize_t size = 0 if name == NULL else strlen(name)
         cdef uint32_t salt = 0 if tag == NULL else tag.number
-        cdef uint32_t own_zone = 0
-        cdef uint32_t own_shape = 0
+        cdef uint32_t own_zone = 0, own_shape = 0
         cdef Known* known = NULL
         if name != NULL and size <= MEMO_BYTES:
             if not size:
@@ -167,4 +163,3 @@ cdef class Names:
         zone[0] |= own_zone
         if known != NULL:
             self.memo.keep(name, size, salt, own_zone, own_shape)
-        return 0

@@ -1,13 +1,10 @@
-# cython: language_level=3
 """What is read of libxml2's nodes: fields of xmlNode and xmlAttr, whose texts are UTF-8 and ended by a zero byte."""
 
 from libc.string cimport strcmp
 from lxml.includes.tree cimport xmlAttr, xmlNode
 
 cdef enum:  # types of nodes
-    ELEMENT_NODE = 1
-    TEXT_NODE = 3
-    CDATA_NODE = 4
+    ELEMENT_NODE = 1, TEXT_NODE = 3, CDATA_NODE = 4
 
 cdef object value_of(const xmlAttr* attribute)
 cdef dict attributes_of(const xmlNode* node)

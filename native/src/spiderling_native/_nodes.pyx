@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What is read of libxml2's nodes; none of its functions is called."""
 
 from libc.string cimport strcmp, strlen

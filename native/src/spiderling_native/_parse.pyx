@@ -1,4 +1,3 @@
-# cython: language_level=3, cdivision=True
 """The twin of spiderling/text/html/: libxml2 builds the tree of a page, and a `Walker` goes through it.
 
 Of libxml2 only fields of xmlNode and xmlAttr are read, by lxml's public C API; none of its functions is called.
@@ -23,8 +22,8 @@ from spiderling_native._nodes cimport (
     CDATA_NODE, ELEMENT_NODE, TEXT_NODE, attributes_of, find_attribute, holds, text_of, value_of,
 )
 from spiderling_native._text cimport (
-    ALPHA, BASIC, LOWER, ODD, SPACE, UPPER, WORD, Buffer, bits_of, characters, decoded, free_buffer, put, put_byte,
-    reserve, spiderling_row, step,
+    ALPHA, BASIC, LOWER, ODD, SPACE, UPPER, WORD, Buffer, bits_of, characters, decoded, free_buffer, memory, put,
+    put_byte, reserve, spiderling_row, step,
 )
 
 from lxml import etree
@@ -34,18 +33,8 @@ etreepublic.import_lxml__etree()
 
 cdef enum:
     # kinds of tags, as in tags.py
-    INLINE = 0
-    BOX = 1
-    BLOCK = 2
-    HEADING = 3
-    LINK = 4
-    INSIDE = 5
-    LINE_BREAK = 6
-    AREA = 7
-    THROUGH = 8
-    DEAD = 9
-    FIELD = 10
-    HEAD = 11
+    INLINE = 0, BOX = 1, BLOCK = 2, HEADING = 3, LINK = 4, INSIDE = 5, LINE_BREAK = 6, AREA = 7, THROUGH = 8
+    DEAD = 9, FIELD = 10, HEAD = 11
     EDGE = 0x1c
     OUTSIDE = -1       # the block of a link that stands in none
     MAX_LEVELS = 2000  # levels of a page beyond which the Python pass reads it: libxml2 builds none below 2,048
@@ -67,34 +56,22 @@ cdef bint may_direct_robots(const char* text) noexcept nogil:
 
 # -- a page on its way
 
-cdef struct Row:            # a block
-    Py_ssize_t at           # its text in `texts`
-    Py_ssize_t size
-    int link_chars
-    int opener
-    int pieces
-    int element
-    uint8_t heading
-    uint8_t odd
+cdef struct Row:  # a block
+    Py_ssize_t at, size     # of its text in `texts`
+    int link_chars, opener, pieces, element
+    uint8_t heading, odd
 
 
 cdef struct RowLink:
     const xmlAttr* href     # NULL for that of a refresh
-    const xmlAttr* rel
-    const xmlAttr* language
-    const xmlAttr* second_language
-    const xmlAttr* alt
-    Py_ssize_t anchor       # its place in `anchors`
-    Py_ssize_t anchor_size
+    const xmlAttr *rel, *language, *second_language, *alt
+    Py_ssize_t anchor, anchor_size  # its place in `anchors`
     int block
     uint8_t odd
 
 
 cdef struct Element:
-    Py_ssize_t parent
-    Py_ssize_t depth
-    Py_ssize_t shape
-    Py_ssize_t zone
+    Py_ssize_t parent, depth, shape, zone
 
 
 cdef struct Change:
@@ -138,8 +115,7 @@ cdef class Parser:
     """
 
     cdef Names names
-    cdef object python, inherited
-    cdef object block, link, parsed, metadata, meta_names, normal_forms
+    cdef object python, inherited, block, link, parsed, metadata, meta_names, normal_forms
     cdef bytes rubbish, next_line
     cdef int max_blocks, max_links, max_elements, max_depth
     cdef Py_ssize_t max_block_chars, max_anchor_chars
@@ -279,8 +255,7 @@ cdef class Walker:
         return True
 
     cdef int start(self, Tag* tag, const xmlNode* node) except -1:
-        cdef int kind = tag.kind
-        cdef int element
+        cdef int kind = tag.kind, element
         if kind >= HEAD:
             self.head(tag, node)
             kind -= HEAD
@@ -307,7 +282,6 @@ cdef class Walker:
             self.element = element
         else:
             self.open(tag, kind, node)
-        return 0
 
     cdef int open(self, Tag* tag, int kind, const xmlNode* node) except -1:
         if kind >= DEAD:
@@ -331,7 +305,6 @@ cdef class Walker:
             put_byte(&self.tokens, EDGE)
             self.after_break = False
             self.add_link(node, True)
-        return 0
 
     cdef int end(self, Tag* tag) except -1:
         cdef int kind = tag.kind
@@ -355,11 +328,9 @@ cdef class Walker:
             if tag.zoned:
                 self.leave()
                 self.element_changed()
-        return 0
 
     cdef inline int put_apart(self) except -1:
         put(&self.tokens, b"\x1c \x1c", 3)
-        return 0
 
     # -- ignored elements
 
@@ -368,7 +339,6 @@ cdef class Walker:
             self.dead = <Tag**> grown(self.dead, &self.dead_room, sizeof(Tag*))
         self.dead[self.dead_used] = tag
         self.dead_used += 1
-        return 0
 
     cdef int enter_dead(self, Tag* tag) except -1:
         cdef Py_ssize_t place
@@ -382,7 +352,6 @@ cdef class Walker:
             self.cut_dead()
             self.dead_used = 0
         self.push_dead(tag)
-        return 0
 
     cdef int end_dead(self) except -1:
         cdef Py_ssize_t size = self.tokens.size - self.collected_start
@@ -392,7 +361,6 @@ cdef class Walker:
                 self.collected.append(decoded(self.tokens.data + self.collected_start, size))
             self.collected = None
         self.cut_dead()
-        return 0
 
     cdef inline void cut_dead(self) noexcept:
         self.tokens.size = min(self.tokens.size, self.dead_start)
@@ -414,8 +382,7 @@ cdef class Walker:
     cdef int enter(self, Tag* tag, const xmlNode* node) except -1:
         cdef int number = <int> self.elements_used
         cdef int parent = self.opened[self.opened_used - 1]
-        cdef uint32_t zone = tag.zone
-        cdef uint32_t shape = tag.shape
+        cdef uint32_t zone = tag.zone, shape = tag.shape
         cdef Element* element
         if number >= self.parser.max_elements or self.opened_used > self.parser.max_depth:
             return self.push(parent)
@@ -443,13 +410,11 @@ cdef class Walker:
         self.changes[self.changes_used].at = self.tokens.size
         self.changes[self.changes_used].element = element
         self.changes_used += 1
-        return 0
 
     # -- blocks
 
     cdef int new_block(self, int opener) except -1:
-        cdef Py_ssize_t place
-        cdef Py_ssize_t first
+        cdef Py_ssize_t place, first
         if self.tokens.size:
             first = leading_space(<const unsigned char*> self.tokens.data, self.tokens.size)
             if first < self.tokens.size:
@@ -465,7 +430,6 @@ cdef class Walker:
         self.first_of_block = self.links_used
         self.heading = self.open_headings > 0
         self.opener = opener
-        return 0
 
     cdef int add_block(self, Py_ssize_t first) except -1:
         """Add the block that is open; its text begins at *first*."""
@@ -487,7 +451,6 @@ cdef class Walker:
         self.rows_used += 1
         self.first_of_block = self.links_used
         self.link_chars = 0
-        return 0
 
     cdef int join(self, Row* row, Py_ssize_t at) except -1:
         """Add the text of the block from *at* on to `texts`: without EDGEs, all white space as one space."""
@@ -497,10 +460,8 @@ cdef class Walker:
         cdef unsigned char* out
         cdef uint32_t code
         cdef int length
-        cdef uint8_t bits
-        cdef uint8_t odd = 0
-        cdef bint has_space = False
-        cdef bint is_counted = False
+        cdef uint8_t bits, odd = 0
+        cdef bint has_space = False, is_counted = False
         # each byte is written at most once, and a space only in place of white space or an EDGE
         reserve(&self.texts, size - at)
         out = <unsigned char*> self.texts.data + self.texts.size
@@ -541,7 +502,6 @@ cdef class Walker:
         self.texts.size = <char*> out - self.texts.data
         row.size = self.texts.size - row.at
         row.odd = odd & ODD
-        return 0
 
     cdef inline bint parts(self, const unsigned char* data, Py_ssize_t at, Py_ssize_t size) noexcept:
         """Whether a word in small letters ends before the EDGE at *at*, and one with a capital begins behind it."""
@@ -592,7 +552,6 @@ cdef class Walker:
             self.after_break = True
             put(&self.tokens, b"\x1c\x1d\x1c", 3)
             self.break_end = self.tokens.size
-        return 0
 
     cdef bint is_after_break(self) noexcept:
         cdef Py_ssize_t left = self.tokens.size - self.break_end
@@ -610,7 +569,6 @@ cdef class Walker:
         if self.add_link(node, False):
             self.has_anchor = True
             self.anchored = <int> self.links_used - 1
-        return 0
 
     cdef bint add_link(self, const xmlNode* node, bint is_area) except -1:
         """Add the link of an element, if it has an address; returns whether it was added."""
@@ -655,32 +613,27 @@ cdef class Walker:
             self.links = <RowLink*> grown(self.links, &self.links_room, sizeof(RowLink))
         self.links[self.links_used] = link[0]
         self.links_used += 1
-        return 0
 
     cdef inline int end_link(self) except -1:
         if self.is_open:
             self.read_text()
             self.is_open = False
-        return 0
 
     cdef int read_text(self) except -1:
         """Count the open link's text in the current block, and keep it for the anchor."""
-        cdef Py_ssize_t at = self.link_start
-        cdef Py_ssize_t end
+        cdef Py_ssize_t at = self.link_start, end
         cdef const char* edge
         while at < self.tokens.size:
             edge = <const char*> memchr(self.tokens.data + at, EDGE, self.tokens.size - at)
             end = self.tokens.size if edge == NULL else edge - self.tokens.data
             self.read_piece(<const unsigned char*> self.tokens.data + at, end - at)
             at = end + 1
-        return 0
 
     cdef int read_piece(self, const unsigned char* data, Py_ssize_t size) except -1:
         cdef Py_ssize_t at = leading_space(data, size)
         cdef int chars = at > 0
         cdef bint has_space = False
-        cdef uint8_t odd = 0
-        cdef uint8_t bits
+        cdef uint8_t odd = 0, bits
         cdef uint32_t code
         cdef int length
         cdef char* out
@@ -713,7 +666,6 @@ cdef class Walker:
         if self.has_anchor:
             self.anchor.size = out - self.anchor.data
             self.links[self.anchored].odd |= odd & ODD
-        return 0
 
     cdef int end_anchor(self) except -1:
         cdef RowLink* link
@@ -724,7 +676,6 @@ cdef class Walker:
             self.any_odd_anchor |= link.odd
         self.has_anchor = False
         self.anchor.size = 0
-        return 0
 
     # -- the head
 
@@ -757,7 +708,6 @@ cdef class Walker:
             memset(&link, 0, sizeof(link))
             link.block = OUTSIDE
             self.keep_link(&link)
-        return 0
 
     cdef bint says_nothing(self, const xmlNode* node) except -1:
         """Whether `read_tag` certainly makes nothing of a <meta>, as of most."""
@@ -805,8 +755,7 @@ cdef class Walker:
     cdef list forms(self):
         """The texts of the rows in normal form."""
         cdef Row* row
-        cdef Py_ssize_t place
-        cdef Py_ssize_t most = self.parser.max_block_chars
+        cdef Py_ssize_t place, most = self.parser.max_block_chars
         cdef list texts = []
         cdef list odd
         for place in range(self.rows_used):
@@ -893,26 +842,20 @@ cdef class Walker:
 
     cdef object tree(self):
         """The tree with what its elements inherit, as `Tree.inherited` gives it."""
-        cdef Py_ssize_t place
-        cdef Py_ssize_t number = self.elements_used
-        cdef list columns = [bytearray(number * sizeof(Py_ssize_t)) for _ in range(5)]
-        cdef Py_ssize_t* parents = <Py_ssize_t*> <char*> columns[0]
-        cdef Py_ssize_t* ends = <Py_ssize_t*> <char*> columns[1]
-        cdef Py_ssize_t* depths = <Py_ssize_t*> <char*> columns[2]
-        cdef Py_ssize_t* shapes = <Py_ssize_t*> <char*> columns[3]
-        cdef Py_ssize_t* zones = <Py_ssize_t*> <char*> columns[4]
+        cdef Py_ssize_t place, number = self.elements_used
+        columns = numpy.empty((5, number), numpy.intp)
+        cdef Py_ssize_t* parents = <Py_ssize_t*> memory(columns, 5 * number * <Py_ssize_t> sizeof(Py_ssize_t))
+        cdef Py_ssize_t* ends = parents + number
         for place in range(number):
-            parents[place] = self.elements[place].parent
-            ends[place] = place + 1
-            depths[place] = self.elements[place].depth
-            shapes[place] = self.elements[place].shape
-            zones[place] = self.elements[place].zone
+            parents[place], ends[place] = self.elements[place].parent, place + 1
+            parents[2 * number + place] = self.elements[place].depth
+            parents[3 * number + place] = self.elements[place].shape
+            parents[4 * number + place] = self.elements[place].zone
         for place in range(number - 1, 0, -1):
             ends[parents[place]] = max(ends[parents[place]], ends[place])
-        return self.parser.inherited(*[numpy.frombuffer(column, numpy.intp) for column in columns])
+        return self.parser.inherited(*columns)
 
 
 cdef inline int set_item(object row, Py_ssize_t place, object value) except -1:
     Py_INCREF(value)
     PyTuple_SET_ITEM(row, place, value)
-    return 0

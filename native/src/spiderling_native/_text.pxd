@@ -1,6 +1,4 @@
-# cython: language_level=3
-"""What the compiled steps share: buffers of bytes, and what Python knows of each character."""
-
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.unicode cimport (
     Py_UNICODE_ISALNUM, Py_UNICODE_ISALPHA, Py_UNICODE_ISLOWER, Py_UNICODE_ISUPPER,
 )
@@ -22,13 +20,22 @@ cdef extern from "Python.h":
 cdef inline object decoded(const char* data, Py_ssize_t size):
     return PyUnicode_DecodeUTF8(data, size, b"replace")
 
+cdef inline void* memory(array, Py_ssize_t size) except NULL:
+    """The data of *array*, which the caller keeps; raises ValueError unless it is contiguous and has *size* bytes."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
+    cdef void* data = view.buf
+    cdef Py_ssize_t found = view.len
+    PyBuffer_Release(&view)
+    if found != size:
+        raise ValueError(f"{found} bytes instead of {size}")
+    return data
+
 cdef enum:  # bits of a character
     SPACE = 1    # white space to str.split
     ODD = 2      # a text with it may not be in normal form (text/html/normal.py)
     WORD = 4     # \w
-    LOWER = 8
-    UPPER = 16
-    ALPHA = 32
+    LOWER = 8, UPPER = 16, ALPHA = 32
     BASIC = 0x10000  # characters of the basic plane
 
 cdef const uint8_t* characters() noexcept
@@ -46,20 +53,17 @@ cdef inline int reserve(Buffer* buffer, Py_ssize_t more) except -1:
     """Make room for *more* bytes."""
     if buffer.room - buffer.size < more:
         enlarge(buffer, more)
-    return 0
 
 cdef inline int put(Buffer* buffer, const char* data, Py_ssize_t size) except -1:
     if size:
         reserve(buffer, size)
         memcpy(buffer.data + buffer.size, data, size)
         buffer.size += size
-    return 0
 
 cdef inline int put_byte(Buffer* buffer, char byte) except -1:
     reserve(buffer, 1)
     buffer.data[buffer.size] = byte
     buffer.size += 1
-    return 0
 
 cdef inline int step(const unsigned char* text, Py_ssize_t left, uint32_t* code) noexcept nogil:
     """Bytes of the character at *text*, of which *left* > 0 remain, and its number.

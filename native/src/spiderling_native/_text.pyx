@@ -1,4 +1,3 @@
-# cython: language_level=3
 """What the compiled steps share: buffers of bytes, and what Python knows of each character."""
 
 import unicodedata
@@ -18,7 +17,6 @@ cdef int enlarge(Buffer* buffer, Py_ssize_t more) except -1:
     if data == NULL:
         raise MemoryError
     buffer.data, buffer.room = data, room
-    return 0
 
 
 cdef void free_buffer(Buffer* buffer) noexcept:

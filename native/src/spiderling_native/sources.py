@@ -5,7 +5,7 @@ SOURCES = {
     "base/url_features.py": "aa7f448587ce5e8c",
     "base/urls.py": "5e991657025a541c",
     "text/boilerplate/context.py": "72d472ed9da77640",
-    "text/boilerplate/features.py": "1be702be77dc5668",
+    "text/boilerplate/features.py": "3c93b01e65addfb9",
     "text/html/blocks.py": "d2aa6e2c2fa0e1ad",
     "text/html/links.py": "0ca72db6363f6ad8",
     "text/html/metadata.py": "6e9443f168b014c8",
@@ -14,4 +14,8 @@ SOURCES = {
     "text/html/pieces.py": "a4795809c53ad839",
     "text/html/tags.py": "5e459da3b6355e61",
     "text/html/zones.py": "b462f8a4bc3fa91f",
+    "text/language/known.py": "0bb4943af19847e3",
+    "text/language/scores.py": "92084d857e328a5c",
+    "text/language/words.py": "e25fd878f9be8746",
+    "text/ngrams.py": "f91bc8e79d1b4815",
 }

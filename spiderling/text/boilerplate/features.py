@@ -169,7 +169,7 @@ def features(blocks: Sequence[Block], inherited: Inherited, declared: Declared =
     words = _own(blocks, inherited.zones, own)
     _place(words, own[_LINK_DENSITY], columns[len(OWN) : _DECLARED])
     _declared(blocks, declared, own[_H1], columns[_DECLARED:_OPENING])
-    opening = _opening(columns)
+    opening = opening_of(columns)
     columns[_OPENING, opening] = 1
     columns[_OPENING + 1 : _MEANS] = own[_ZONES] * (1 - own[_ZONES, opening][:, None])
     columns[_MEANS : len(PAGE)] = own[_MARKED].mean(1, keepdims=True)
@@ -238,7 +238,7 @@ def _declared(blocks: Sequence[Block], declared: Declared, firsts: Array, column
     columns[6:] = np.array([any(name in types for name in names) for names in SAID.values()])[:, None]
 
 
-def _opening(columns: Array) -> int:
+def opening_of(columns: Array) -> int:
     """The place of the first long block, behind the title if there is one: where the text of most pages begins."""
     long = columns[_LONG] * (columns[_LINK_DENSITY] < _MAX_LINKS)
     behind = long * columns[_BEHIND]

@@ -9,10 +9,8 @@ import numpy as np
 
 from spiderling.text.language.known import KnownWords
 from spiderling.text.language.usual import TextNgrams
-from spiderling.text.ngrams import Array
+from spiderling.text.ngrams import ORDER, Array
 
-ORDER = 4
-"""Characters of the longest n-grams; chosen."""
 MIN_CHARS = 40
 """4-grams that a text with a sure language has at least; chosen."""
 _MIN_MARGIN = 6.0

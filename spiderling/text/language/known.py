@@ -118,6 +118,21 @@ class WordList:
         return cls(np.unique(keys), short_chars(words), expected, without_tones)
 
 
+ShortWords = Callable[[TextWords, WordList], tuple[Places, Places]]
+"""Type of `short_words`."""
+
+
+def short_words(words: TextWords, listed: WordList) -> tuple[Places, Places]:
+    """Number of the unlisted short words in small letters, and of all of these, in each text."""
+    found = words.split(listed.without_tones)
+    short = (found.lengths <= listed.max_chars) & ~are_capital(found.first)
+    texts, keys = found.texts[short], found.keys[short]
+    places = np.searchsorted(listed.keys, keys).clip(max=len(listed.keys) - 1)
+    unlisted = texts[listed.keys[places] != keys]
+    size = len(words.starts) - 1
+    return np.bincount(unlisted, minlength=size), np.bincount(texts, minlength=size)
+
+
 @dataclass(frozen=True, slots=True)
 class KnownWords:
     """Which words of some texts are in the word lists of languages."""
@@ -125,12 +140,14 @@ class KnownWords:
     words: TextWords
     list_of: Callable[[str], WordList | None]
     """The word list of a language."""
+    count: ShortWords
+    """`short_words`, perhaps compiled (text/steps.py)."""
     _counted: dict[str, tuple[Places, Places]] = field(default_factory=dict)
 
     @classmethod
     def joined(cls, parts: Sequence[KnownWords]) -> KnownWords:
         """The words of all texts of *parts*, of which there is at least one."""
-        return cls(TextWords.joined([part.words for part in parts]), parts[0].list_of)
+        return cls(TextWords.joined([part.words for part in parts]), parts[0].list_of, parts[0].count)
 
     def likeness(self, code: str, rows: Sequence[int] | slice) -> float:
         """How many short words the texts *rows*, taken as one, have as expected in the language *code*: 0 to 1."""
@@ -152,15 +169,9 @@ class KnownWords:
         return found
 
     def _counts(self, code: str, listed: WordList) -> tuple[Places, Places]:
-        """Number of the unlisted short words in small letters, and of all of these, in each text."""
+        """`short_words` of each text, which are counted once."""
         if code not in self._counted:
-            words = self.words.split(listed.without_tones)
-            short = (words.lengths <= listed.max_chars) & ~are_capital(words.first)
-            texts, keys = words.texts[short], words.keys[short]
-            places = np.searchsorted(listed.keys, keys).clip(max=len(listed.keys) - 1)
-            unlisted = texts[listed.keys[places] != keys]
-            size = len(self.words.starts) - 1
-            self._counted[code] = np.bincount(unlisted, minlength=size), np.bincount(texts, minlength=size)
+            self._counted[code] = self.count(self.words, listed)
         return self._counted[code]
 
 

@@ -24,12 +24,21 @@ from spiderling.text.encoding.labels import codecs_of
 from spiderling.text.encoding.spelling import Spelling
 from spiderling.text.language.cosine import CosineGuesses, trigrams, vectors
 from spiderling.text.language.function_words import Profile
-from spiderling.text.language.guesses import MIN_CHARS, ORDER, Guesses
-from spiderling.text.language.known import NOT_MEASURED, KnownWords, WordList, expected_share, is_alone_in_script
+from spiderling.text.language.guesses import MIN_CHARS, Guesses
+from spiderling.text.language.known import (
+    NOT_MEASURED,
+    KnownWords,
+    ShortWords,
+    WordList,
+    expected_share,
+    is_alone_in_script,
+    short_words,
+)
+from spiderling.text.language.scores import LOG_UNITS, MOST, Score, nothing, scored
 from spiderling.text.language.sisters import Sisters, WordCounts, sisters_among
 from spiderling.text.language.usual import TextNgrams, UsualNgrams, numbers, usual_ngrams
 from spiderling.text.language.words import TextWords
-from spiderling.text.ngrams import Array, Hashes, NgramCounts, Places, crossing, hash_rows, normalised, windows
+from spiderling.text.ngrams import ORDER, Array, NgramCounts, Places, hash_rows
 
 MAX_CHARS = 600
 """Characters of a text that are read; chosen: more do not change the answer."""
@@ -41,12 +50,8 @@ _SCALE = 500_000
 """Sum to which the counts of each model are scaled, so that smoothing weighs the same in all."""
 _BLOCK = 4096
 """Hashes whose logarithms are taken at once: they fit into a processor's cache."""
-_LOG_UNITS = 512
-"""Units of the table for one nat of log-probability; the table holds 16-bit integers."""
 _LANES = 8
 """16-bit integers that every processor adds at once; with 16 the table is larger and no faster."""
-_MOST = (1 << 15) // ORDER - 1
-"""Largest number in the table, so that a sum over ORDER sizes of n-grams does not overflow 16 bits."""
 _SYLLABLES = 150
 """Letters above which a language writes syllables."""
 _IDEOGRAPHS = 500
@@ -120,7 +125,7 @@ class LanguageModels:
 
     @cached_property
     def _logs(self) -> npt.NDArray[np.int16]:
-        """Centred log-probabilities (hash, language) in units of 1 / _LOG_UNITS nat; the last row is zero.
+        """Centred log-probabilities (hash, language) in units of 1 / LOG_UNITS nat; the last row is zero.
 
         Zero columns fill each row up to a multiple of _LANES.  16 bits are looked up twice as fast as 32.
         """
@@ -135,7 +140,7 @@ class LanguageModels:
         centred = np.zeros((logs.shape[1] + 1, -(-len(logs) // _LANES) * _LANES), np.int16)
         for start in range(0, logs.shape[1], _BLOCK):  # the table is far larger than any cache
             block = np.log(logs[:, start : start + _BLOCK])  # all languages have the same sum
-            rounded = np.rint((block - block.mean(0)) * _LOG_UNITS).clip(-_MOST, _MOST)
+            rounded = np.rint((block - block.mean(0)) * LOG_UNITS).clip(-MOST, MOST)
             centred[start : start + _BLOCK, : len(logs)] = rounded.T
         return centred
 
@@ -193,32 +198,19 @@ class LanguageModels:
         """Guess by the cosine of trigrams, from the first MAX_CHARS characters of each text."""
         return CosineGuesses(self.codes, self._vectors, [trigrams(text[:MAX_CHARS]) for text in texts], MIN_CHARS)
 
-    def identify(self, texts: Sequence[str]) -> Guesses:
-        """Guess by naive Bayes, from the first MAX_CHARS characters of each text, all in one pass."""
-        scores = np.zeros((len(texts), len(self.models)), np.float32)
-        if not scores.size:
-            chars, starts, written = np.zeros(0, np.uint32), np.zeros(len(texts) + 1, np.intp), np.zeros(0, np.uint32)
+    def identify(self, texts: Sequence[str], score: Score = scored, count: ShortWords = short_words) -> Guesses:
+        """Guess by naive Bayes, from the first MAX_CHARS characters of each text, all in one pass.
+
+        *score* and *count* may be the compiled ones (text/steps.py).
+        """
+        if texts and self.models:
+            found = score([text[:MAX_CHARS] for text in texts], self._logs)
         else:
-            chars, starts, written = normalised([text[:MAX_CHARS] for text in texts])
-        grams = windows(chars, ORDER)
-        words = TextWords(chars, starts, written)
+            found = nothing(len(texts), len(self.models))
+        words = TextWords(found.chars, found.starts, found.written)
+        scores = found.scores[:, : len(self.models)]
         if scores.size:
-            scores = _scores(grams, starts, self._logs)[:, : len(self.models)]
             self._tell_sisters(scores, words)
-        ngrams = TextNgrams(grams, starts, self._usual.__getitem__)
-        known = KnownWords(words, self._word_list)
-        return Guesses(self.codes, scores, numbers(starts, ORDER), ngrams, known)
-
-
-def _scores(grams: Mapping[int, Hashes], starts: Places, logs: npt.NDArray[np.int16]) -> Array:
-    """Sum of log-probabilities (text, column of *logs*); *grams*: size -> hashed n-grams."""
-    nothing = len(logs) - 1
-    width = logs.shape[1]
-    rows = logs.view(f"V{2 * width}")[:, 0]  # each row as one value, which is copied as a whole
-    total = np.zeros((starts[-1], width), np.int16)
-    for size, hashes in grams.items():
-        places = (hashes & np.uint32(nothing - 1)).astype(np.intp)
-        places[crossing(starts, size)] = nothing
-        total += rows.take(places, mode="clip").view(np.int16).reshape(total.shape)
-    scores: Array = np.add.reduceat(total, starts[:-1], axis=0, dtype=np.int32) / np.float32(_LOG_UNITS)
-    return scores.astype(np.float32, copy=False)
+        ngrams = TextNgrams(found.grams, found.starts, self._usual.__getitem__)
+        known = KnownWords(words, self._word_list, count)
+        return Guesses(self.codes, scores, numbers(found.starts, ORDER), ngrams, known)

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from spiderling.archives.places import META_KEY, Place, Position
+from spiderling.archives.places import META_KEY, UNREAD_KEY, Place, Position
 from spiderling.archives.readers import Batch, Readers
 from spiderling.archives.records import Record, RecordReader
 from spiderling.archives.sources import FileRaw, Raw, UrlRaw, is_url
@@ -92,6 +92,7 @@ class Archives:
         """Bytes of all archives that were read since the start."""
         self.errors: dict[str, str] = {}
         """Archive -> why it could not be read to its end."""
+        self._note_unread()
 
     # -- progress
 
@@ -215,6 +216,8 @@ class Archives:
     def _end(self, place: Place, position: Position) -> None:
         place.end_record(position)
         self._crawl.note(META_KEY + place.source, place.saved)
+        if _is_done(place):
+            self._note_unread()
 
     def _note_end(self, place: Place, batch: Batch) -> None:
         """Note the end or the error of an archive, if *batch* brings it."""
@@ -227,6 +230,10 @@ class Archives:
         elif batch.size is not None:
             place.size = batch.size
             self._crawl.note(META_KEY + place.source, place.saved)
+            self._note_unread()
+
+    def _note_unread(self) -> None:
+        self._crawl.note(UNREAD_KEY, lambda: len(self.unread))
 
     def _is_full(self) -> bool:
         """Whether enough pages or bytes are in work."""

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 META_KEY = "archive:"
 """Prefix of an archive's key in the store's table ``meta``; the archive's name follows."""
+UNREAD_KEY = "archives_unread"
+"""Key in that table of the number of archives that are not read to their end."""
 
 
 class Position(NamedTuple):

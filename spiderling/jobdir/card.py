@@ -162,6 +162,7 @@ def provenance(crawl: Inspection) -> Manifest:
         "begun": _utc(noted(crawl.meta, "created", 0.0)),
         "version": noted(crawl.meta, "version", ""),
         "urls_waiting": counts.get("waiting", 0),
+        "archives_unread": crawl.archives_unread,
         "hosts_asked": crawl.rows("SELECT count(*) AS n FROM host WHERE pages > 0")[0]["n"],
         "pages": counts.get("total/pages", 0),
         "downloaded_bytes": counts.get("total/downloaded_bytes", 0),

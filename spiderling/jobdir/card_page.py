@@ -134,7 +134,8 @@ def _crawl_lines(crawl: Manifest, manifest_name: str) -> list[str]:
     dedup = crawl["dedup"]
     down = f"{crawl['downloaded_bytes'] / 1e6:,.1f} MB"
     seeds = [f"{s['number']:,} from {s['from']} (sha256 {s['sha256'][:16]})" for s in crawl["seeds"]]
-    standing = f"{crawl['urls_waiting']:,} URLs wait" if crawl["urls_waiting"] else "finished"
+    left = {"URLs wait": crawl["urls_waiting"], "archives are not read to their end": crawl["archives_unread"]}
+    standing = "; ".join(f"{number:,} {what}" for what, number in left.items() if number) or "finished"
     facts = {
         "Begun": f"{crawl['begun']} UTC, {standing}",
         "Cost": f"{crawl['pages']:,} pages of {crawl['hosts_asked']:,} hosts, {down}; kept {rate:.4f} of the bytes",

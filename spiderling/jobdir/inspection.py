@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spiderling.archives.places import UNREAD_KEY
 from spiderling.base.errors import BadInput, JobdirError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
@@ -116,6 +117,11 @@ class Inspection:
     @cached_property
     def counts(self) -> Counter[str]:
         return Counter(dict(self.connection.execute("SELECT key, value FROM count").fetchall()))
+
+    @property
+    def archives_unread(self) -> int:
+        """Archives of the last start that were not read to their end."""
+        return noted(self.meta, UNREAD_KEY, 0)
 
     @property
     def options(self) -> Options:

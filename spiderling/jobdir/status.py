@@ -93,7 +93,7 @@ def status_of(
         program=noted(crawl.meta, "version", ""),
         directory=str(crawl.directory),
         process=process,
-        phase=_phase(running, bool(process), counts.get("waiting", 0)),
+        phase=_phase(running, bool(process), counts.get("waiting", 0) + crawl.archives_unread),
         lang=crawl.options.lang,
         strategy=crawl.options.strategy,
         made=time.time() if now is None else now,

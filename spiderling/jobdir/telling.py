@@ -27,6 +27,7 @@ def overview(crawl: Inspection) -> Iterator[str]:
             "language": crawl.options.lang,
             "text steps": noted(crawl.meta, "text_steps", ""),
             "discovered": f"{counts.get('discovered', 0):,} URLs, {counts.get('waiting', 0):,} wait",
+            "archives": f"{crawl.archives_unread:,} not read to their end" if crawl.archives_unread else "",
         }
     )
     yield ""

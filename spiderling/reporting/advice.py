@@ -91,6 +91,9 @@ def _going_on(material: Material) -> Iterator[str]:
     ends = marginal(material.history)
     mean = material.yield_rate
     waiting = material.waiting
+    if material.archives_unread:
+        yield f"Archives that are not read to their end: {material.archives_unread:,}. The same command reads on."
+        return
     if not waiting:
         yield (
             "The crawl is finished: no URL waits. The same command goes on with more seeds (-a seeds=FILE; "

@@ -104,6 +104,8 @@ class Material:
     refusals: list[Refusal]
     left_s: float | None = None
     """Seconds until the first budget is spent; None: unknown, or there is none."""
+    archives_unread: int = 0
+    """Archives that are not read to their end."""
     text_steps: str = ""
     """Which steps its text workers run (text/compiled.py); empty for crawls of earlier versions."""
 
@@ -142,6 +144,7 @@ def material_of(crawl: Inspection, now: float | None = None) -> Material:
         events=[(row["time"], row["what"]) for row in events],
         left_s=status_of(crawl, whole=False).left_s,
         refusals=_refusals(crawl),
+        archives_unread=crawl.archives_unread,
         text_steps=noted(crawl.meta, "text_steps", ""),
     )
 

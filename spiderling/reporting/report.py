@@ -33,7 +33,8 @@ def report(material: Material) -> str:
 def _standing(material: Material) -> str:
     if material.holder:
         return f"It runs now: {material.holder}."
-    return "It is stopped, and the same command goes on with it." if material.waiting else "It is finished."
+    is_finished = not material.waiting and not material.archives_unread
+    return "It is finished." if is_finished else "It is stopped, and the same command goes on with it."
 
 
 def _sections(material: Material) -> Iterator[tuple[str, Sequence[Block]]]:

@@ -8,7 +8,7 @@ import signal
 from types import SimpleNamespace
 
 import pytest
-from conftest import NETWORK, Crawl, document, page, serving
+from conftest import NETWORK, Crawl, document, page, scrapy, serving
 from made_warcs import FORMS, record
 
 from benchmarks.faults import differences
@@ -112,6 +112,11 @@ def test_killed_at_any_moment_nothing_is_lost_and_nothing_twice(reference, archi
     assert_same(crawl, reference)
 
 
+def told(crawl) -> dict:
+    """What ``scrapy inspect --json`` says."""
+    return json.loads(scrapy("inspect", str(crawl.directory), "--json").out)
+
+
 def test_stopped_and_gone_on_with_it_ends_as_if_nothing_was(reference, archives, tmp_path):
     crawl = ArchiveCrawl(tmp_path / "job", archives, **SETTINGS, CONSTANTS={"crawl.checkpoint.MAX_OUTCOMES": 2})
     running = crawl.start()
@@ -121,7 +126,9 @@ def test_stopped_and_gone_on_with_it_ends_as_if_nothing_was(reference, archives,
     assert "was paused (shutdown); the same command goes on with it." in result.output
     crawl.state().check()
     assert 0 < crawl.state().ends["kept"] < 119
+    assert told(crawl)["phase"] == "stopped"
     assert "is finished" in crawl.run().output
+    assert told(crawl)["phase"] == "finished"
     assert_same(crawl, reference)
 
 

@@ -104,6 +104,26 @@ class Urls(NamedTuple):
     """Articles that a hub or feed lists at most."""
 
 
+class Truth(NamedTuple):
+    """The means by which a site was drawn: no crawl knows them, an oracle does."""
+
+    articles_per_day: float
+    section_shares: Array
+    """Of these articles, by section."""
+    deep_share: float
+    """Of them, those that one old page links to."""
+    words: float
+    """Of an article."""
+    edit_words: float
+    """Of an edit."""
+    edits: Array
+    """Of each URL, in all, after its birth; 0 for what is no page."""
+    edit_delay_days: float
+    """From an article to each of these edits."""
+    steady_edits_per_day: Array
+    """Of each URL, besides these."""
+
+
 @dataclass(slots=True, eq=False)
 class ChangingWeb:
     """All that will happen, so that every policy meets the same web."""
@@ -118,6 +138,8 @@ class ChangingWeb:
     """The new words of each of these times."""
     children: dict[int, Listing]
     """Old page -> the articles that only this page links to."""
+    truths: list[Truth]
+    """Of each site."""
 
     @property
     def number(self) -> int:

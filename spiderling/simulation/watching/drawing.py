@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from spiderling.simulation.pages import Array
 from spiderling.simulation.watching import webs
-from spiderling.simulation.watching.changing import ChangingWeb, Kind, Lastmod, Listing, Site, Urls
+from spiderling.simulation.watching.changing import ChangingWeb, Kind, Lastmod, Listing, Site, Truth, Urls
 from spiderling.simulation.watching.webs import PLANS, Plan, SiteKind, plan_of
 
 DAYS = 60
@@ -29,6 +30,19 @@ def draw(plan: Plan, rng: np.random.Generator, days: int = DAYS) -> ChangingWeb:
     return drawing.web()
 
 
+class _Edits(NamedTuple):
+    """Edits of the pages of a site."""
+
+    pages: Array
+    """Which page each is of, by their order on the site."""
+    times: Array
+    """In order for each page."""
+    mean: Array
+    """Of each page: edits to be expected in all after its birth."""
+    steady: Array
+    """Of each page: edits a day besides."""
+
+
 class _Drawing:
     """A web to which one site after another is added."""
 
@@ -41,24 +55,28 @@ class _Drawing:
         self._added_at: list[list[float]] = []
         self._added_words: list[list[int]] = []
         self._children: dict[int, Listing] = {}
+        self._truths: list[Truth] = []
 
     def web(self) -> ChangingWeb:
         urls = Urls(*map(np.concatenate, zip(*self._urls, strict=True)))
-        return ChangingWeb(self._days, urls, self._sites, self._added_at, self._added_words, self._children)
+        texts = (self._added_at, self._added_words)
+        return ChangingWeb(self._days, urls, self._sites, *texts, self._children, self._truths)
 
     def add(self, kind: SiteKind) -> None:
         """A site: its articles, then what lists them."""
         rng = self._rng
-        born = _births(kind, self._days, rng)
+        rate = min(webs.HIGHEST_RATE, kind.articles_per_day * rng.lognormal(0, webs.RATE_SPREAD))
+        born = _births(rate, kind.archive_days, self._days, rng)
         number = len(born)
         urls = len(self._added_at) + np.arange(number)
         dies = np.maximum(born, 0) + rng.exponential(YEAR_DAYS, number) / max(kind.deaths_per_year, 1e-9)
-        section = rng.choice(kind.sections, number, p=rng.dirichlet(np.full(kind.sections, webs.SECTIONS_SHAPE)))
+        shares = rng.dirichlet(np.full(kind.sections, webs.SECTIONS_SHAPE))
+        section = rng.choice(kind.sections, number, p=shares)
         parent = _parents(kind, born, rng)
         for page in np.unique(parent[parent >= 0]).tolist():
             self._children[int(urls[page])] = Listing.of(born[parent == page], urls[parent == page])
-        edited, at = _edits(kind, born, np.minimum(dies, self._days), self._days, rng)
-        self._add_texts(kind, born, edited, at)
+        edits = _edits(kind, born, np.minimum(dies, self._days), self._days, rng)
+        words = self._add_texts(kind, born, edits)
         lists = _lists(kind, rng)
         self._added_at += [[] for _ in lists]
         self._added_words += [[] for _ in lists]
@@ -68,7 +86,7 @@ class _Drawing:
         self._urls.append(Urls(kinds, site, np.append(born, -always), np.append(dies, always), sections, items))
         listed = [(parent < 0) & (section == one) for one in range(kind.sections)]
         covered = rng.random(number) < webs.SITEMAP_COVER
-        said = covered[edited]
+        said = covered[edits.pages]
         validates = bool(rng.random() < webs.VALIDATOR_SHARE)
         feed_validates = bool(rng.random() < webs.FEED_VALIDATOR_SHARE)
         self._sites.append(
@@ -84,29 +102,33 @@ class _Drawing:
                     Kind.SITEMAP: True,
                 },
                 in_sitemap=Listing.of(born[covered], urls[covered]),
-                edits=Listing.of(at[said], urls[edited[said]]),
+                edits=Listing.of(edits.times[said], urls[edits.pages[said]]),
                 lastmod=_lastmod(rng),
                 sitemap_phase=rng.random() * webs.SITEMAP_EVERY_DAYS,
             )
         )
+        edit_words = kind.edit_words * _mean_of_lognormal(webs.EDIT_WORDS_SPREAD)
+        of_lists = np.zeros(len(lists))
+        tendencies = (np.append(edits.mean, of_lists), kind.edit_delay_days, np.append(edits.steady, of_lists))
+        self._truths.append(Truth(rate, shares, kind.deep_share, words, edit_words, *tendencies))
 
-    def _add_texts(self, kind: SiteKind, born: Array, edited: Array, at: Array) -> None:
-        """What stands on each page of a site, and what its edits add; *edited* and *at* as ``_edits`` gives them."""
+    def _add_texts(self, kind: SiteKind, born: Array, edits: _Edits) -> float:
+        """What stands on each page of a site, and what its edits add; gives the mean words of an article."""
         rng = self._rng
         median = kind.words * rng.lognormal(0, webs.SITE_WORDS_SPREAD)
         words = _whole(median * rng.lognormal(0, webs.WORDS_SPREAD, len(born)))
-        more = _whole(kind.edit_words * rng.lognormal(0, webs.EDIT_WORDS_SPREAD, len(at)))
-        edges = np.searchsorted(edited, np.arange(len(born) + 1))
+        more = _whole(kind.edit_words * rng.lognormal(0, webs.EDIT_WORDS_SPREAD, len(edits.times)))
+        edges = np.searchsorted(edits.pages, np.arange(len(born) + 1))
         for page, (start, end) in enumerate(pairwise(edges)):
-            self._added_at.append([float(born[page]), *at[start:end].tolist()])
+            self._added_at.append([float(born[page]), *edits.times[start:end].tolist()])
             self._added_words.append([int(words[page]), *more[start:end].tolist()])
+        return float(median * _mean_of_lognormal(webs.WORDS_SPREAD))
 
 
-def _births(kind: SiteKind, days: int, rng: np.random.Generator) -> Array:
+def _births(rate: float, archive_days: float, days: int, rng: np.random.Generator) -> Array:
     """When the articles of a site are published, in order; those before the watch are known when it begins."""
-    rate = min(webs.HIGHEST_RATE, kind.articles_per_day * rng.lognormal(0, webs.RATE_SPREAD))
-    known = int(np.clip(rng.poisson(rate * kind.archive_days), webs.FEWEST_PAGES, webs.MOST_PAGES))
-    old = -kind.archive_days * rng.random(known)
+    known = int(np.clip(rng.poisson(rate * archive_days), webs.FEWEST_PAGES, webs.MOST_PAGES))
+    old = -archive_days * rng.random(known)
     new = days * rng.random(rng.poisson(rate * days))
     births: Array = np.sort(np.concatenate((old, new)))
     return births
@@ -120,21 +142,27 @@ def _parents(kind: SiteKind, born: Array, rng: np.random.Generator) -> Array:
     return parents
 
 
-def _edits(kind: SiteKind, born: Array, until: Array, days: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Edits within the watch and before *until*: pages in their order on the site, and the times, in order for each."""
+def _edits(kind: SiteKind, born: Array, until: Array, days: int, rng: np.random.Generator) -> _Edits:
+    """Edits within the watch and before *until*."""
     number = len(born)
     begin = np.maximum(born, 0)
-    few = rng.poisson(kind.edits * rng.gamma(webs.EDITS_SHAPE, 1 / webs.EDITS_SHAPE, number))
+    mean = kind.edits * rng.gamma(webs.EDITS_SHAPE, 1 / webs.EDITS_SHAPE, number)
+    few = rng.poisson(mean)
     rate = kind.steady_edits_per_day * rng.gamma(webs.STEADY_SHAPE, 1 / webs.STEADY_SHAPE, number)
-    is_steady = rng.random(number) < kind.steady_share
-    many = rng.poisson(is_steady * rate * (days - begin))
+    steady = rate * (rng.random(number) < kind.steady_share)
+    many = rng.poisson(steady * (days - begin))
     soon = born.repeat(few) + rng.exponential(kind.edit_delay_days, int(few.sum()))
     later = begin.repeat(many) + (days - begin).repeat(many) * rng.random(int(many.sum()))
     pages = np.append(np.arange(number).repeat(few), np.arange(number).repeat(many))
     at = np.append(soon, later)
     order = np.lexsort((at, pages))
     order = order[(at > begin[pages])[order] & (at < until[pages])[order]]
-    return pages[order], at[order]
+    return _Edits(pages[order], at[order], mean, steady)
+
+
+def _mean_of_lognormal(spread: float) -> float:
+    """Of a variable whose median is 1."""
+    return float(np.exp(spread * spread / 2))
 
 
 def _whole(words: Array) -> Array:

@@ -7,57 +7,55 @@ import pytest
 
 from spiderling.frontier.watching.index import Column, expected_events, unknown_days, worth
 from spiderling.frontier.watching.lastmod import Announcements
-from spiderling.frontier.watching.rates import HALF_LIFE_DAYS, PRIOR_RATES, LookClass, Rates, page_class
-
-KINDS = tuple(LookClass)
+from spiderling.frontier.watching.rates import FEED, HALF_LIFE_DAYS, HUB, NEW, OLDEST, PRIOR_RATES, Rates, page_class
 
 
 def column(*values: float) -> Column:
     return np.array(values)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_class_of_which_nothing_is_known_has_its_prior(kind: LookClass) -> None:
+@pytest.mark.parametrize("kind", range(len(PRIOR_RATES)))
+def test_a_class_of_which_nothing_is_known_has_its_prior(kind: int) -> None:
     assert Rates().rate(7, kind, 3.0) == pytest.approx(PRIOR_RATES[kind])
 
 
 def test_a_host_that_was_looked_at_often_goes_by_itself_and_a_new_one_by_the_others() -> None:
     rates = Rates()
     for day in range(40):
-        rates.learn(1, LookClass.OLD, 2, 0, 1.0, day)
+        rates.learn(1, OLDEST, 2, 0, 1.0, day)
         for host in range(2, 12):
-            rates.learn(host, LookClass.OLD, 0, 0, 1.0, day)
-    busy, idle, unknown = (rates.rate(host, LookClass.OLD, 40.0) for host in (1, 2, 99))
+            rates.learn(host, OLDEST, 0, 0, 1.0, day)
+    busy, idle, unknown = (rates.rate(host, OLDEST, 40.0) for host in (1, 2, 99))
     assert busy == pytest.approx(2.0, rel=0.15)
     assert idle < 0.02 and unknown == pytest.approx(2 / 11, rel=0.2)
-    assert rates.rate(1, LookClass.HUB, 40.0) == pytest.approx(PRIOR_RATES[LookClass.HUB]), "classes are apart"
+    assert rates.rate(1, HUB, 40.0) == pytest.approx(PRIOR_RATES[HUB]), "classes are apart"
 
 
 def test_what_was_learnt_counts_half_after_the_half_life() -> None:
     rates = Rates()
-    rates.learn(1, LookClass.HUB, 1000, 0, 1000.0, 0.0)
-    rates.learn(1, LookClass.HUB, 0, 0, 1000.0, HALF_LIFE_DAYS)
-    assert rates.rate(1, LookClass.HUB, HALF_LIFE_DAYS) == pytest.approx(1 / 3, rel=0.01)
+    rates.learn(1, HUB, 1000, 0, 1000.0, 0.0)
+    rates.learn(1, HUB, 0, 0, 1000.0, HALF_LIFE_DAYS)
+    assert rates.rate(1, HUB, HALF_LIFE_DAYS) == pytest.approx(1 / 3, rel=0.01)
 
 
 def test_sums_of_many_years_are_numbers_still() -> None:
     rates = Rates()
     for year in range(60):
-        rates.learn(1, LookClass.FEED, 365, 365 * 80, 365.0, 365.0 * year)
-    assert rates.rate(1, LookClass.FEED, 365.0 * 59) == pytest.approx(1.0, rel=0.01)
-    assert rates.words(1, LookClass.FEED, 365.0 * 59) == pytest.approx(80, rel=0.01)
+        rates.learn(1, FEED, 365, 365 * 80, 365.0, 365.0 * year)
+    assert rates.rate(1, FEED, 365.0 * 59) == pytest.approx(1.0, rel=0.01)
+    assert rates.words(1, FEED, 365.0 * 59) == pytest.approx(80, rel=0.01)
 
 
 def test_words_of_an_event_are_pooled_like_rates() -> None:
     rates = Rates()
     for host, words in ((1, 50), (2, 400)):
         for _ in range(100):
-            rates.learn(host, LookClass.NEW, 1, words, 0.0, 1.0)
-    assert [rates.words(host, LookClass.NEW, 1.0) for host in (1, 2, 3)] == pytest.approx([50, 400, 225], rel=0.04)
+            rates.learn(host, NEW, 1, words, 0.0, 1.0)
+    assert [rates.words(host, NEW, 1.0) for host in (1, 2, 3)] == pytest.approx([50, 400, 225], rel=0.04)
 
 
 def test_a_page_ages() -> None:
-    assert [page_class(days) for days in (0, 1.9, 2.1, 13, 15, float("inf"))] == [0, 0, 1, 1, 2, 2]
+    assert [page_class(days) for days in (0, 0.9, 1.1, 5, 31, 33, float("inf"))] == [0, 0, 1, 3, 5, OLDEST, OLDEST]
 
 
 def test_dates_that_say_what_is_true_are_believed_and_those_that_change_daily_are_not() -> None:

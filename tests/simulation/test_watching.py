@@ -12,8 +12,9 @@ from spiderling.simulation.pages import Array
 from spiderling.simulation.watching.changing import NO_URLS, ChangingWeb, Kind, Lastmod
 from spiderling.simulation.watching.drawing import draw, make_web
 from spiderling.simulation.watching.looking import WARM_DAYS, Look, Watch, daily_recrawl, watch
+from spiderling.simulation.watching.oracle import Greedy, Squared
 from spiderling.simulation.watching.ours import Ours
-from spiderling.simulation.watching.rivals import Proportional, Uniform
+from spiderling.simulation.watching.rivals import FeedsAndHubs, Proportional, Uniform
 from spiderling.simulation.watching.webs import BLOGS, DOCS, FORUM, NEWS, OFFICES, PLANS, Plan
 
 NO_DEATHS: Plan = tuple((replace(kind, articles_per_day=0.2, deaths_per_year=0), 3) for kind in (FORUM, DOCS, BLOGS))
@@ -234,3 +235,49 @@ def test_announced_pages_come_first_where_dates_are_true_and_only_there() -> Non
             finds[web.sites[site].lastmod].append(look.words > 0)
     true, lying = (np.mean(finds[lastmod]) for lastmod in (Lastmod.TRUE, Lastmod.LYING))
     assert true > 0.6 > 0.4 > lying, (true, lying)
+
+
+def test_the_means_by_which_a_web_was_drawn_are_those_of_what_happens() -> None:
+    web = make_web("forum", 1)
+    is_page = web.urls.kind == Kind.PAGE
+    for site, truth in enumerate(web.truths):
+        born = web.urls.born[is_page & (web.urls.site == site)]
+        expected = truth.articles_per_day * web.days
+        assert abs((born > 0).sum() - expected) < 5 * np.sqrt(expected) + 1
+        assert truth.section_shares.sum() == pytest.approx(1)
+    new = np.flatnonzero(is_page & (web.urls.born > 0) & (web.urls.born < 30))
+    edits = np.concatenate([truth.edits for truth in web.truths])
+    steady = np.concatenate([truth.steady_edits_per_day for truth in web.truths])
+    assert len(edits) == len(steady) == web.number and not edits[~is_page].any()
+    seen = sum(len(web.added_at[page]) - 1 for page in new.tolist())
+    assert seen == pytest.approx((edits[new] + steady[new] * (web.days - web.urls.born[new])).sum(), rel=0.1)
+
+
+def test_who_knows_these_means_gets_more_words_than_who_knows_nothing() -> None:
+    web = make_web("docs", 1)
+    greedy, squared, proportional = (watch(web, policy, 0.02) for policy in (Greedy, Squared, Proportional))
+    assert min(greedy.words, squared.words) > 1.3 * proportional.words
+    assert greedy != squared
+
+
+def test_feeds_and_hubs_are_asked_more_often_the_more_they_give_and_no_page_twice() -> None:
+    web = make_web("blogs", 1)
+    looks: list[Look] = []
+
+    class Listening(FeedsAndHubs):
+        def learn(self, look: Look) -> None:
+            looks.append(look)
+            super().learn(look)
+
+    result = watch(web, Listening, 0.05)
+    assert result.requests < 0.5 * sum(0.05 * web.live(day) for day in range(WARM_DAYS, web.days)), "the rest is idle"
+    again = [look for look in looks if not look.is_first]
+    assert {int(web.urls.kind[look.url]) for look in again} == {Kind.HUB, Kind.FEED}
+    finds = np.array([sum(len(look.found) for look in again if web.urls.site[look.url] == site) for site in range(70)])
+    asked = np.array([sum(web.urls.site[look.url] == site for look in again) for site in range(70)])
+    assert asked[finds >= 20].mean() > 2 * asked[finds <= 1].mean()
+    policy = FeedsAndHubs(web)
+    feed = int(np.flatnonzero(web.urls.kind == Kind.FEED)[0])
+    for _ in range(40):
+        policy.learn(Look(feed, 0.0, 1.0, False, 0, NO_URLS, NO_URLS, False, False))
+    assert policy.worth(np.array([feed, feed]), np.array([89.0, 91.0]), 91.0).astype(bool).tolist() == [False, True]

@@ -6,14 +6,15 @@ from math import floor
 
 import numpy as np
 
+from spiderling.frontier.watching import rates
 from spiderling.frontier.watching.index import expected_events, unknown_days, worth
 from spiderling.frontier.watching.lastmod import Announcements
-from spiderling.frontier.watching.rates import AGES_DAYS, LookClass, Rates, page_class
+from spiderling.frontier.watching.rates import AGES_DAYS, PRIOR_RATES, Rates, page_class
 from spiderling.simulation.pages import Array
 from spiderling.simulation.watching.changing import ChangingWeb, Kind
 from spiderling.simulation.watching.looking import Look
 
-CLASSES = {Kind.HUB: LookClass.HUB, Kind.FEED: LookClass.FEED, Kind.SITEMAP: LookClass.SITEMAP}
+CLASSES = {Kind.HUB: rates.HUB, Kind.FEED: rates.FEED, Kind.SITEMAP: rates.SITEMAP}
 
 
 class Ours:
@@ -52,23 +53,23 @@ class Ours:
         if look.is_gone:
             return
         if look.is_first:
-            self._rates.learn(site, LookClass.NEW, 1, look.words, look.wait, look.now)
+            self._rates.learn(site, rates.NEW, 1, look.words, look.wait, look.now)
             return
         dates = self._announcements[site]
         kind = self._class_of(look)
         new = look.announced[~self._is_announced[look.announced]]
         self._is_announced[new] = True
         events = (look.words > 0) + len(look.found) + dates.trust * dates.is_believed * len(new)
-        words = look.words + len(look.found) * self._rates.words(site, LookClass.NEW, look.now)
-        if kind is LookClass.SITEMAP:
+        words = look.words + len(look.found) * self._rates.words(site, rates.NEW, look.now)
+        if kind == rates.SITEMAP:
             dates.made = max(dates.made, look.newest_date)
-            words += (events - len(look.found)) * self._rates.words(site, LookClass.RECENT, look.now)
-        elif kind <= LookClass.OLD:
+            words += (events - len(look.found)) * self._rates.words(site, rates.OLDEST, look.now)
+        elif kind <= rates.OLDEST:
             expected = self._rates.rate(site, kind, look.now) * look.wait
             dates.learn(was_announced, look.words > 0, expected, look.now - look.wait)
         self._rates.learn(site, kind, events, words, look.wait, look.now)
 
-    def _class_of(self, look: Look) -> LookClass:
+    def _class_of(self, look: Look) -> int:
         kind = Kind(self._kind[look.url])
         return page_class(look.now - self._found_at[look.url]) if kind is Kind.PAGE else CLASSES[kind]
 
@@ -76,14 +77,15 @@ class Ours:
         """The same of many."""
         ages = now - self._found_at[urls]
         pages = np.digitize(ages, AGES_DAYS)
-        classes: Array = np.where(self._kind[urls] == Kind.PAGE, pages, self._kind[urls] + LookClass.HUB - Kind.HUB)
+        classes: Array = np.where(self._kind[urls] == Kind.PAGE, pages, self._kind[urls] + rates.HUB - Kind.HUB)
         return classes
 
     def _tables(self, now: float) -> None:
         """What ``worth`` goes by for a day: a crawl reads it anew when it comes to a host."""
         sites = range(len(self._announcements))
-        self._rate = np.array([[self._rates.rate(site, kind, now) for kind in LookClass] for site in sites])
-        self._words = np.array([[self._rates.words(site, kind, now) for kind in LookClass] for site in sites])
+        classes = range(len(PRIOR_RATES))
+        self._rate = np.array([[self._rates.rate(site, kind, now) for kind in classes] for site in sites])
+        self._words = np.array([[self._rates.words(site, kind, now) for kind in classes] for site in sites])
 
     def _dates(self, site: Array) -> tuple[Array, ...]:
         columns = [(one.made, one.trust, one.recall, one.is_believed) for one in self._announcements]

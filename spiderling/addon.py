@@ -53,9 +53,11 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), "spiderling.engine.download_handler.DownloadHandler"),
     "DOWNLOADER_MIDDLEWARES": {
         "spiderling.middlewares.limits.LimitsMiddleware": 100,
+        "spiderling.middlewares.stats.PlainDownloaderStats": 850,
         "spiderling.middlewares.challenges.ChallengesMiddleware": 890,
         "spiderling.middlewares.site_files.SiteFilesMiddleware": 900,
         "spiderling.middlewares.politeness.PolitenessMiddleware": 950,
+        "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
         "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
         "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
         "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": None,

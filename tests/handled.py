@@ -111,10 +111,10 @@ async def handling(scrapy_settings=None, gate=None, slow_window_s=download_handl
     crawler = get_crawler(settings_dict={**settings, **(scrapy_settings or {})})
     crawler.spider = crawler.spidercls.from_crawler(crawler, "test")
     parts = parts_of(Options.from_settings(settings), gate or Due())
-    handler = DownloadHandler(crawler, parts)
+    with mock.patch.object(download_handler, "SLOW_WINDOW_S", slow_window_s):
+        handler = DownloadHandler(crawler, parts)
     try:
-        with mock.patch.object(download_handler, "SLOW_WINDOW_S", slow_window_s):
-            yield handler
+        yield handler
     finally:
         await handler.close()
         await parts.resolver.close()

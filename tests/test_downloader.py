@@ -16,13 +16,26 @@ from spiderling.engine.downloader import DirectDownloader
 SIGNALS = ("request_reached_downloader", "response_downloaded", "request_left_downloader")
 
 
+def crawler_with(answer):
+    """A crawler whose handler for http gives what *answer* gives."""
+
+    class Handler:
+        lazy = True
+
+        async def download_request(self, request):
+            return await answer(request)
+
+        async def close(self):
+            pass
+
+    handlers = {"DOWNLOAD_HANDLERS": {"http": Handler}}
+    crawler = get_crawler(Spider, {"CONCURRENT_REQUESTS": 1, "DOWNLOAD_DELAY": 0, **handlers})
+    crawler.spider = Spider("a")
+    return crawler
+
+
 async def fetched(cls, failure: Exception | None):
     """What came of one request, the signals sent, and the slots that are left."""
-    crawler = get_crawler(Spider, {"CONCURRENT_REQUESTS": 1, "DOWNLOAD_DELAY": 0})
-    crawler.spider = Spider("a")
-    downloader, seen = cls(crawler), []
-    for name in SIGNALS:
-        crawler.signals.connect(lambda signal, name=name: seen.append(name), getattr(signals, name), weak=False)
 
     async def answer(request):
         seen.append(downloader.needs_backout())
@@ -30,7 +43,10 @@ async def fetched(cls, failure: Exception | None):
             raise failure
         return Response(request.url)
 
-    downloader.handlers.download_request_async = answer
+    crawler = crawler_with(answer)
+    downloader, seen = cls(crawler), []
+    for name in SIGNALS:
+        crawler.signals.connect(lambda signal, name=name: seen.append(name), getattr(signals, name), weak=False)
     result = await asyncio.gather(
         downloader.fetch(Request("http://a.test/")).asFuture(asyncio.get_running_loop()), return_exceptions=True
     )
@@ -49,9 +65,6 @@ async def test_it_is_scrapys_downloader_without_slots(failure):
 
 @pytest.mark.parametrize("failure", [None, ValueError("broken")])
 async def test_a_file_goes_past_the_engine_and_its_end_is_told(failure):
-    crawler = get_crawler(Spider, {"CONCURRENT_REQUESTS": 1})
-    crawler.spider = Spider("a")
-    downloader, ended = DirectDownloader(crawler), []
 
     async def answer(request):
         assert downloader.needs_backout()
@@ -59,7 +72,7 @@ async def test_a_file_goes_past_the_engine_and_its_end_is_told(failure):
             raise failure
         return Response(request.url)
 
-    downloader.handlers.download_request_async = answer
+    downloader, ended = DirectDownloader(crawler_with(answer)), []
     request = Request("http://a.test/robots.txt")
     downloader.fetch_file(request, lambda *told: ended.append(told))
     await downloader.files_over()

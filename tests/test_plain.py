@@ -125,7 +125,14 @@ def dropping(item):
     raise DropItem(item)
 
 
+class Listener:
+    def heard(self, item, unsaid=7):
+        return f"{item} {unsaid}"
+
+
 RECEIVERS = {
+    "method": Listener().heard,
+    "too much": lambda item, unsaid: None,
     "answers": lambda item, spider: f"{item} {spider}",
     "everything": lambda **values: sorted(values),
     "nothing": lambda: None,

@@ -52,7 +52,7 @@ _NOT_PUBLIC_V6 = tuple(
 )
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _REMEMBERED = 20_000
-"""Entries of each cache of addresses (chosen); a request asks about its address several times."""
+"""Addresses whose judgement is remembered (chosen); a request asks about its address several times."""
 
 
 def literal_address(name: str) -> str | None:
@@ -119,6 +119,11 @@ class AddressPolicy:
         *public*: whether public addresses are allowed too; False for a crawl that names no contact.
         """
         self._public = public
+        self.allows = lru_cache(_REMEMBERED)(self._allows)
+        """Whether an address may be connected to; False for text that is no address.
+
+        Allowed are listed networks and, if public addresses are allowed, global unicast addresses.
+        """
         self._networks: list[IPNetwork] = []
         for part in _parts(option):
             try:
@@ -128,11 +133,7 @@ class AddressPolicy:
                     f"SPIDERLING_ALLOW_NETWORKS has {part!r}: {error}; write networks such as 127.0.0.0/8."
                 ) from None
 
-    def allows(self, address: str) -> bool:
-        """Whether *address* may be connected to; False for text that is no address.
-
-        Allowed are listed networks and, if public addresses are allowed, global unicast addresses.
-        """
+    def _allows(self, address: str) -> bool:
         parsed = _parsed(address)
         if parsed is None:
             return False
@@ -158,7 +159,6 @@ def _parts(option: str) -> list[str]:
     return [part for part in (piece.strip() for piece in option.split(",")) if part]
 
 
-@lru_cache(_REMEMBERED)
 def _parsed(address: str) -> IPAddress | None:
     """The value of *address*, for IPv4-mapped IPv6 that of the IPv4 address connected to; None if it is no address."""
     try:
@@ -168,7 +168,6 @@ def _parsed(address: str) -> IPAddress | None:
     return (parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None) or parsed
 
 
-@lru_cache(_REMEMBERED)
 def _is_public(address: IPAddress) -> bool:
     """Whether *address* is global unicast; the IPv4 address in an IPv6 one (6to4, NAT64) is judged in its place."""
     if isinstance(address, ipaddress.IPv4Address):

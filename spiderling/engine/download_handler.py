@@ -10,10 +10,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import ipaddress
-import sys
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
 import aiohttp
 import yarl
@@ -38,25 +36,18 @@ from spiderling.engine.in_transit import InTransit
 from spiderling.engine.requests import fetch_of
 from spiderling.engine.response_heads import ResponseHeads, declared_length
 from spiderling.fetch import tls
-from spiderling.fetch.client import ConnectTarget, MinimumRate, RawRequest, RawResponse, send
+from spiderling.fetch.client import ConnectTarget, RawRequest, RawResponse, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
 from spiderling.fetch.errors import AddressForbidden, ResponseRefused, TransferCut
 from spiderling.fetch.resolver import Resolver
+from spiderling.fetch.time_limits import TimeLimits, Transfer
 from spiderling.fetch.translation import HeadFlood, is_of_the_connection, translated
-
-if sys.version_info >= (3, 11):
-    from asyncio import Timeout, timeout
-
-    _until = Timeout.reschedule
-else:
-    from async_timeout import Timeout, timeout
-
-    _until = Timeout.update
-
 
 _ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
 SLOW_WINDOW_S = 10.0
 """Seconds over which SPIDERLING_MIN_BYTES_PER_S is measured; chosen: shorter pauses are usual."""
+_USUAL_BYTES = 100
+"""Most bytes of a Content-Type whose class is remembered (chosen)."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _NOT_SENT = frozenset(
     {
@@ -110,7 +101,8 @@ class DownloadHandler(BaseDownloadHandler):
         self._fail_on_dataloss = crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
         self._ssl_context = tls.context(crawler.settings, self._options.tls == "strict")
         self._bind_address = normalize_bind_address(crawler.settings.get("DOWNLOAD_BIND_ADDRESS"))
-        self._transfers: set[asyncio.Task[Any]] = set()
+        self._limits = TimeLimits(self._options.min_bytes_per_s, SLOW_WINDOW_S)
+        self._running = running_time()
         self._is_cutting = False
         crawler.signals.connect(self._cut, our_signals.transfers_cut)
 
@@ -134,36 +126,30 @@ class DownloadHandler(BaseDownloadHandler):
     async def download_request(self, request: Request) -> Response:
         """The response to *request*, its body decoded; raises only download errors (fetch/errors.py)."""
         request.meta["wire_bytes"] = 0
-        task = asyncio.current_task()
-        assert task is not None
-        self._transfers.add(task)
-        running = running_time()
-        stopped_s = running.stopped_s()
+        stopped_s = self._running.stopped_s()
         try:
-            return await self._fetch(request)
+            with self._limits.transfer() as transfer:
+                return await self._fetch(request, transfer)
         except asyncio.CancelledError:
             if self._is_cutting:
                 raise TransferCut(f"{request.url}: the crawl is being stopped") from None
             raise
         except Exception as error:  # nothing that a server sends may stop the crawl
             known = translated(error, request.url)
-            if running.stopped_s() > stopped_s and fetch_of(request) is not None and is_of_the_connection(known):
+            if self._running.stopped_s() > stopped_s and fetch_of(request) is not None and is_of_the_connection(known):
                 raise TransferCut(f"{request.url}: the process was stopped meanwhile ({known})") from None
             raise known from (None if known is error else error)
-        finally:
-            self._transfers.discard(task)
 
     def _cut(self) -> None:
         """End all transfers: the time that they had to finish after a stop is over."""
         self._is_cutting = True
-        for task in self._transfers:
-            task.cancel()
+        self._limits.cancel_all()
 
     async def close(self) -> None:
         """Close all connections."""
         self._cut()
 
-    async def _fetch(self, request: Request) -> Response:
+    async def _fetch(self, request: Request, transfer: Transfer) -> Response:
         if request.meta.get("proxy"):
             raise DownloadCancelledError("A proxy cannot be used: connections go to the judged address.")
         url = yarl.URL(request.url, encoded=bool(request.meta.get("verbatim_url")))
@@ -171,17 +157,18 @@ class DownloadHandler(BaseDownloadHandler):
         total_s = min(self._options.timeout_s, request.meta.get("download_timeout") or self._options.timeout_s)
         loop = asyncio.get_running_loop()
         begin = loop.time()
-        async with timeout(min(self._options.first_byte_timeout_s, total_s)) as limit:
-            await self._its_turn(request, target.addresses[0])
-            raw_response = await send(_raw_request(url, request), target)
-            request.meta["download_latency"] = loop.time() - begin
-            _until(limit, begin + total_s)
-            try:
-                return await self._response(raw_response, request)
-            finally:
-                request.meta["wire_bytes"] = raw_response.content.total_bytes
-                raw_response.wire.abort()
-                self._parts.times.add(loop.time() - begin)
+        transfer.until = begin + min(self._options.first_byte_timeout_s, total_s)
+        await self._its_turn(request, target.addresses[0])
+        raw_response = await send(_raw_request(url, request), target)
+        request.meta["download_latency"] = loop.time() - begin
+        transfer.until = begin + total_s
+        self._limits.body_begins(transfer, raw_response.content)
+        try:
+            return await self._response(raw_response, request)
+        finally:
+            request.meta["wire_bytes"] = raw_response.content.total_bytes
+            raw_response.wire.abort()
+            self._parts.times.add(loop.time() - begin)
 
     async def _connect_target(self, url: yarl.URL, request: Request) -> ConnectTarget:
         """Where to connect to; raises as `_where`."""
@@ -224,9 +211,11 @@ class DownloadHandler(BaseDownloadHandler):
         self._gate.started(request, address)
 
     async def _response(self, raw_response: RawResponse, request: Request) -> Response:
-        headers = Headers(raw_response.head.raw_headers)
+        headers = Headers()
+        for name, value in raw_response.head.raw_headers:  # as Headers(...) does, at a third of its time
+            dict.setdefault(headers, name.title(), []).append(value)
         limit = self._heads.judge(raw_response.head.code, headers, request)
-        decoder = BodyDecoder(b",".join(headers.getlist(b"Content-Encoding")), limit, self._options.max_ratio)
+        decoder = BodyDecoder(b",".join(dict.get(headers, b"Content-Encoding", ())), limit, self._options.max_ratio)
         if decoder.is_hopeless:
             raise ResponseRefused(Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for.")
         give_out = functools.partial(_made, raw_response, headers, request.url)
@@ -266,16 +255,15 @@ class DownloadHandler(BaseDownloadHandler):
         body = bytearray()
         content = raw_response.content
         try:
-            with MinimumRate(content, self._options.min_bytes_per_s, SLOW_WINDOW_S):
-                async for chunk in content.iter_any():
-                    if raw is not None:
-                        raw.append(chunk)
-                    body += decoder.decode(chunk)
-                    if content.total_bytes > limit:
-                        raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
-                    stop = check_stop_download(signals.bytes_received, self.crawler, request, data=chunk)
-                    if stop is not None:
-                        return bytes(body), [], stop
+            while chunk := await content.readany():
+                if raw is not None:
+                    raw.append(chunk)
+                body += decoder.decode(chunk)
+                if content.total_bytes > limit:
+                    raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
+                stop = check_stop_download(signals.bytes_received, self.crawler, request, data=chunk)
+                if stop is not None:
+                    return bytes(body), [], stop
         except aiohttp.ClientPayloadError as error:
             if isinstance(error, HeadFlood) or request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
                 raise
@@ -290,8 +278,9 @@ class DownloadHandler(BaseDownloadHandler):
 
 def _raw_request(url: yarl.URL, request: Request) -> RawRequest:
     """*request* as it is sent."""
-    headers = [(b"Host", request.headers.get(b"Host") or (url.host_port_subcomponent or "").encode())]
-    headers += [(name, value) for name, values in request.headers.items() if name not in _NOT_SENT for value in values]
+    given = request.headers
+    headers = [(b"Host", given.get(b"Host") or (url.host_port_subcomponent or "").encode())]
+    headers += [(name, value) for name, values in dict.items(given) if name not in _NOT_SENT for value in values]
     headers.append((b"Accept-Encoding", ACCEPT_ENCODING.encode()))
     if request.body or request.method in _WITH_BODY:
         headers.append((b"Content-Length", b"%d" % len(request.body)))
@@ -307,7 +296,7 @@ def _made(
     stop_download: StopDownload | None = None,
 ) -> Response:
     """The response, made as Scrapy does but without a copy of *headers*; raises *stop_download* if that asks for it."""
-    response = responsetypes.from_args(headers=headers, url=url, body=body)(
+    response = _response_class(headers, url, body)(
         url,
         raw_response.head.code,
         body=body,
@@ -321,6 +310,19 @@ def _made(
         stop_download.response = response
         raise stop_download
     return response
+
+
+def _response_class(headers: Headers, url: str, body: bytes) -> type[Response]:
+    """Scrapy's class for such a response."""
+    content_type = (dict.get(headers, b"Content-Type") or [b""])[-1]
+    if 0 < len(content_type) <= _USUAL_BYTES and b"Content-Encoding" not in headers:
+        found = _class_of(content_type)
+        if found is not Response:
+            return found
+    return responsetypes.from_args(headers=headers, url=url, body=body)
+
+
+_class_of = functools.lru_cache(1024)(responsetypes.from_content_type)
 
 
 def exchange_with(request: Request, raw_response: RawResponse, body: bytes, truncated: str) -> Exchange:

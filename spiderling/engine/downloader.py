@@ -7,7 +7,7 @@ no callback: it passes through the downloader middlewares and the handler, but n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from scrapy import Request, Spider, signals
@@ -67,15 +67,27 @@ class DirectDownloader(Downloader):
         spider = self.crawler.spider
         send(signals.request_reached_downloader, request=request, spider=spider)
         try:
-            response = await self.handlers.download_request_async(request)
+            response = await self._handled(request)
             send(signals.response_downloaded, response=response, request=request, spider=spider)
             return response
         finally:
             send(signals.request_left_downloader, request=request, spider=spider)
 
+    def _handled(self, request: Request) -> Awaitable[Response]:
+        """The answer of the scheme's handler, which Scrapy finds by parsing the URL."""
+        scheme = request.url.partition(":")[0]
+        handler = self.handlers._handlers.get(scheme)
+        if handler is None or scheme in self.handlers._old_style_handlers:
+            return self.handlers.download_request_async(request)
+        return handler.download_request(request)
+
 
 class PlainMiddlewares(DownloaderMiddlewareManager):
     """Runs the downloader middlewares, without a coroutine for one that answers at once."""
+
+    def _handle_mw_method(self, method: Callable[..., Any], **values: Any) -> Any:
+        is_new = not self._mw_methods_requiring_spider
+        return method(**values) if is_new else super()._handle_mw_method(method, **values)
 
     async def _process_request(self, request: Request, download_func: Any) -> Response | Request:
         for method in self.methods["process_request"]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine
-from functools import cached_property
-from inspect import isasyncgenfunction, isawaitable
+from functools import cached_property, lru_cache
+from inspect import CO_VARKEYWORDS, isasyncgenfunction, isawaitable
+from types import FunctionType
 from typing import Any
 
 from pydispatch import dispatcher, robustapply  # type: ignore[import-untyped]
@@ -67,8 +68,11 @@ class PlainSignals(SignalManager):
 
     def is_heard(self, signal: Any, sender: Any = None) -> bool:
         """Whether anybody is connected to *signal*."""
-        senders = (dispatcher.connections.get(id(one)) for one in (sender or self.sender, dispatcher.Any))
-        return any(heard and (signal in heard or dispatcher.Any in heard) for heard in senders)
+        for one in (sender or self.sender, dispatcher.Any):
+            heard = dispatcher.connections.get(id(one))
+            if heard and (signal in heard or dispatcher.Any in heard):
+                return True
+        return False
 
     def send_catch_log(self, signal: Any, **values: Any) -> list[tuple[Any, Any]]:
         return super().send_catch_log(signal, **values) if self.is_heard(signal, values.get("sender")) else []
@@ -81,10 +85,10 @@ class PlainSignals(SignalManager):
         late: dict[int, Coroutine[Any, Any, tuple[Any, Any]]] = {}
         for receiver in list(dispatcher.liveReceivers(dispatcher.getAllReceivers(sender, signal))):
             try:
-                answer = robustapply.robustApply(receiver, signal=signal, sender=sender, **values)
+                answer = _called(receiver, signal=signal, sender=sender, **values)
             except Exception as error:
                 answer = _failed(receiver, error, expected, values)
-            if isawaitable(answer) or isinstance(answer, Deferred):
+            if answer is not None and (isawaitable(answer) or isinstance(answer, Deferred)):
                 late[len(results)] = _awaited(receiver, answer, expected, values)
             results.append((receiver, answer))
         if late:
@@ -92,6 +96,22 @@ class PlainSignals(SignalManager):
             for place, answer in zip(late, answers, strict=True):
                 results[place] = (results[place][0], answer) if isinstance(answer, BaseException) else answer
         return results
+
+
+def _called(receiver: Any, **values: Any) -> Any:
+    """What *receiver* returns for those of *values* that it takes."""
+    function = getattr(receiver, "__func__", receiver)
+    names = _arguments(function) if type(function) is FunctionType else None
+    if names is None:
+        return robustapply.robustApply(receiver, **values)
+    return receiver(**{name: values[name] for name in names if name in values})
+
+
+@lru_cache(1024)
+def _arguments(function: FunctionType) -> tuple[str, ...] | None:
+    """The arguments that *function* takes; None if it takes any.  PyDispatcher looks them up at each call."""
+    code = function.__code__
+    return None if code.co_flags & CO_VARKEYWORDS else code.co_varnames[: code.co_argcount]
 
 
 async def _awaited(receiver: Any, answer: Any, expected: Any, values: dict[str, Any]) -> tuple[Any, Any]:
@@ -225,7 +245,8 @@ class PlainPipelines(ItemPipelineManager):
     async def process_item_async(self, item: Any) -> Any:
         for method in self.methods["process_item"]:
             arguments = (item, self._spider) if method in self._mw_methods_requiring_spider else (item,)
+            given = item
             item = method(*arguments)  # type: ignore[misc]
-            if isawaitable(item) or isinstance(item, Deferred):
+            if item is not given and (isawaitable(item) or isinstance(item, Deferred)):
                 item = await ensure_awaitable(item, _warn=global_object_name(method))
         return item

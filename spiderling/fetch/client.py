@@ -20,7 +20,7 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_parser import RawResponseMessage
 
-from spiderling.fetch.errors import BadRequest, NoConnection, NoTls, TooSlow
+from spiderling.fetch.errors import BadRequest, NoConnection, NoTls
 from spiderling.fetch.translation import HeadFlood
 
 MAX_HEADERS = 256
@@ -98,40 +98,6 @@ class RawResponse:
     """The connection; a TLS shutdown in place of the abort would wait for the peer."""
 
 
-class MinimumRate:
-    """A context, entered while a body is read, that ends it with TooSlow below a minimum rate.
-
-    It looks once a window, so it costs nothing while data flows.  A window does not count if the event loop was late.
-    """
-
-    def __init__(self, content: aiohttp.StreamReader, bytes_per_s: float, window_s: float) -> None:
-        self._content = content
-        self._least = bytes_per_s * window_s
-        self._window_s = window_s
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> MinimumRate:
-        if self._least > 0:
-            self._next_window()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _next_window(self) -> None:
-        due = self._loop.time() + self._window_s
-        self._timer = self._loop.call_at(due, self._look, due, self._content.total_bytes)
-
-    def _look(self, due: float, before: int) -> None:
-        came = self._content.total_bytes - before
-        if came < self._least and self._loop.time() < due + self._window_s / 2:
-            self._content.set_exception(TooSlow(f"{came} bytes in {self._window_s:g} s"))
-            return
-        self._next_window()
-
-
 @dataclass(slots=True)
 class ConnectTarget:
     """Where a connection goes: one or two judged addresses."""
@@ -187,12 +153,17 @@ class ConnectTarget:
 
 async def _writable(sock: socket.socket) -> None:
     loop = asyncio.get_running_loop()
-    is_writable = asyncio.Event()
-    loop.add_writer(sock, is_writable.set)
+    is_writable = loop.create_future()
+    loop.add_writer(sock, _resolve, is_writable)
     try:
-        await is_writable.wait()
+        await is_writable
     finally:
         loop.remove_writer(sock)
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 async def send(request: RawRequest, target: ConnectTarget) -> RawResponse:

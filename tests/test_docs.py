@@ -52,7 +52,8 @@ OPTIONS_HEAD = """\
 
 Set in your project's settings, or on the command line with `-s NAME=value`. An unknown name, a wrong type or a value
 out of bounds is refused before anything is fetched. Changed options take effect when a crawl is resumed and are
-logged; only `SPIDERLING_LANG`, `SPIDERLING_YIELD_UNIT` and `SPIDERLING_DEDUP` are fixed once it has begun.
+logged; only `SPIDERLING_LANG`, `SPIDERLING_YIELD_UNIT`, `SPIDERLING_DEDUP` and `SPIDERLING_SHARDS` are fixed once it
+has begun.
 
 This page is generated from spiderling/base/options.py by `python -m tests.test_docs`.
 """

@@ -6,6 +6,7 @@ SpiderlingError        says what, where and what to do; shown without a tracebac
   StorageError         the disk refused a write; the crawl stops, nothing acknowledged is lost
     DamageError        what was written cannot be read back as it was
   InternalError        Spiderling itself failed; the crawl stops, nothing acknowledged is lost
+  NoFreeShard          all shards of the crawl are at work; nothing is left to do, and that is no failure
   NetworkAway          nothing answers; the crawl stops with exit code 3 and keeps its URLs
 """
 
@@ -32,6 +33,10 @@ class DamageError(StorageError):
 
 class InternalError(SpiderlingError):
     """An error of Spiderling's own from which the crawl cannot go on; what was acknowledged is safe."""
+
+
+class NoFreeShard(SpiderlingError):
+    """All shards of the crawl are at work, or live elsewhere."""
 
 
 class NetworkAway(SpiderlingError):

@@ -16,6 +16,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.opt_outs import Policy
 from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
 from spiderling.base.option_values import option as _option
+from spiderling.base.owners import MAX_SHARDS
 from spiderling.base.printing import nearest
 from spiderling.base.removed_options import REMOVED, refusal
 from spiderling.base.rsl import Licensee
@@ -24,6 +25,9 @@ _LEAST_FILTER_BYTES = 8_000_000
 """Least bytes of a near-duplicate filter: in fewer its layers could not grow."""
 _MIN_COSINE = 0.5
 """Least cosine of a document in a known language, by the method cosine (Pomikálek & Suchomel 2011)."""
+
+_SECRET = ("alert_url", "alert_command", "cluster")
+"""Options whose values may hold a password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +358,19 @@ class Options:
         "it is reached, with commas; empty: nowhere.",
     )
 
+    # one crawl of several processes
+    cluster: str = _option(
+        "",
+        "Redis over which the shards of one crawl exchange what they find: redis://host/0, rediss://host/0 or "
+        "unix:///path; empty: the crawl is one process.",
+    )
+    shards: int = _option(1, "Number of shards, fixed once the crawl has begun.", low=1, high=MAX_SHARDS)
+    cluster_key_file: str = _option(
+        "",
+        "File with the key by which the shards know each other, mode 600; required unless Redis is a Unix socket of "
+        "yours.",
+    )
+
     # alerts (docs/operate.md)
     alert_url: str = _option("", "Address that each alert is sent to: POST with JSON; no redirect is followed.")
     alert_command: str = _option(
@@ -389,8 +406,8 @@ class Options:
         return cls(**values)
 
     def on_record(self) -> dict[str, Any]:
-        """The options that state, log and reports may hold: where alerts go may be a secret."""
-        return {name: value for name, value in asdict(self).items() if name not in ("alert_url", "alert_command")}
+        """The options that state, log and reports may hold."""
+        return {name: value for name, value in asdict(self).items() if name not in _SECRET}
 
     def user_agent(self) -> str:
         """The product token, with the contact if there is one."""

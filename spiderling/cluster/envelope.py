@@ -28,10 +28,11 @@ class Kind(IntEnum):
 
     MESSAGE = 1
     RECEIPT = 2
+    STATUS = 3
 
 
 class Place(NamedTuple):
-    """Where a message stands; a receipt has no receiver and no number."""
+    """Where a message stands; receipts and statuses have no receiver and no number."""
 
     kind: Kind
     sender: int

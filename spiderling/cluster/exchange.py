@@ -193,6 +193,14 @@ class Exchange:
         """Shard -> messages to it that it has not committed."""
         return {shard: number for shard, lane in self._lanes.items() if (number := lane.waiting())}
 
+    def sent(self) -> list[int]:
+        """For each shard, the number of the newest message to it."""
+        return [self._lanes[shard].newest if shard in self._lanes else 0 for shard in range(self.shards)]
+
+    def taken(self) -> list[int]:
+        """For each shard, the number of the last message of it whose effects are durable."""
+        return [self._durable[shard][1] if shard in self._durable else 0 for shard in range(self.shards)]
+
 
 def page_elsewhere(shard: int) -> int:
     """What stands in the URL log for a page of another shard: the key of no page, since no host has the id 0."""

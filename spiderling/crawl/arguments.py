@@ -68,6 +68,11 @@ def options_of(settings: BaseSettings, spider: Spider) -> Options:
 def _checked(values: Mapping[str, Any]) -> Options:
     """The options in *values*, with those that only the parts which use them understand; no file is touched."""
     options = Options.from_settings(values)
+    if options.shards > 1 and not options.cluster:
+        raise BadInput(
+            f"{PREFIX}SHARDS is {options.shards}, but no Redis is given by which the shards find each other; add "
+            f"-s {PREFIX}CLUSTER=redis://host:6379/0."
+        )
     if not (options.hosts or options.nameservers or options.allow_networks):  # these may know names of their own
         parse_tlds(options.tlds, "TLDS", only_public=True)
         parse_tlds(options.prefer_tlds, "PREFER_TLDS", only_public=True)

@@ -13,8 +13,8 @@ from spiderling.jobdir.sound_reading import noted
 from spiderling.text.boilerplate.rules import parse_rules
 from spiderling.text.quality import parse_quality
 
-_UNCHANGEABLE = ("lang", "yield_unit", "dedup")
-"""Options that a resumed crawl must not change: they have judged what is kept already."""
+_UNCHANGEABLE = ("lang", "yield_unit", "dedup", "shards")
+"""Options that a resumed crawl must not change: they have judged what is kept already, or whose hosts it asks."""
 _PARSERS: dict[str, Callable[[str], object]] = {
     "quality": parse_quality,
     "traps": parse_traps,

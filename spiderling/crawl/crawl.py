@@ -35,8 +35,9 @@ from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.crawl.near_duplicates import NearDuplicateFilter
 from spiderling.crawl.stage_times import StageTimes
 from spiderling.frontier import Frontier, Report
+from spiderling.frontier.discovery.elsewhere import Elsewhere
 from spiderling.frontier.ranking.strategies import gone_parameters
-from spiderling.frontier.storage.protocol import SegmentRow, State
+from spiderling.frontier.storage.protocol import SegmentRow, State, Store
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
 from spiderling.jobdir.directory import Agreement, Jobdir
@@ -65,10 +66,12 @@ class Crawl:
         directory: Path,
         fail: Callable[[SpiderlingError], None],
         archives: Sequence[str] | None = None,
+        elsewhere: Callable[[Store], Elsewhere] | None = None,
     ) -> None:
         """Open or resume the crawl in *directory*; *fail* ends it when it cannot go on.
 
         *archives*: WARC files and URLs of such, whose pages it takes instead of fetching any.
+        *elsewhere* makes what the frontier gives URLs to that belong to other shards.
         Raises BadInput, JobdirError or StorageError; nothing is left open then.
         """
         self.options = options
@@ -98,7 +101,7 @@ class Crawl:
             state = store.load()
             self.is_resumed = bool(state.meta)
             changed = compare_options(options, state.meta, directory, archives is not None)
-            self._take_up(state, store, judged)
+            self._take_up(state, store, judged, None if elsewhere is None else elsewhere(store))
             settled = self._begin_writing(store, agreement)
             writers = _writers(options, self._prefix, directory, state.segments)
             self.checkpoint = Checkpoint(self.frontier, store, writers, self.clock.now, fail, self.jobdir.still_here)
@@ -110,7 +113,7 @@ class Crawl:
         self._note_manifest(state, changed, settled)
         self.requests_before = self.frontier.ledger.totals["requests"]
 
-    def _take_up(self, state: State, store: SqliteStore, judged: AddressPolicy) -> None:
+    def _take_up(self, state: State, store: SqliteStore, judged: AddressPolicy, elsewhere: Elsewhere | None) -> None:
         """Make the parts that hold what earlier runs have found."""
         self.text_steps = choose(self.options.compiled).words
         """Which steps the text workers run, compiled ones or Python's, and why."""
@@ -122,7 +125,7 @@ class Crawl:
         for notice in filter(None, (*notices, gone_parameters(self.options.strategy))):
             logger.warning(notice)
         spelled = spelled_out(self.options, self.accepted, self.documents)
-        self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note)
+        self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note, elsewhere=elsewhere)
         if self._only:
             self.frontier.crawl_only(self._only.holds)
         self.frontier.host_closing.block_where(self.blocked.holds)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -30,6 +31,9 @@ from spiderling.frontier import Fetch
 from spiderling.frontier.discovery.sitemaps import is_sitemap
 from spiderling.frontier.hosts.host import identity
 
+if TYPE_CHECKING:
+    from spiderling.cluster.shard import Shard
+
 logger = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 10.0
@@ -44,6 +48,9 @@ a millisecond."""
 
 class Dispatcher:
     """Passes requests between engine and frontier of one crawl; none while archives are read."""
+
+    shard: Shard | None = None
+    """This process as a shard of the crawl, if that has any."""
 
     def __init__(self, crawler: Crawler, crawl: Crawl, resolver: Resolver, host_map: HostMap) -> None:
         self._crawler = crawler
@@ -66,6 +73,15 @@ class Dispatcher:
     def wake(self) -> None:
         """Look again for what is due."""
         self.changed.set()
+
+    def may_ask(self) -> bool:
+        """Whether requests may start: nobody has paused the crawl, and its shard is ours."""
+        return not self.crawl.is_paused and (self.shard is None or self.shard.may_ask())
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to do, in no shard."""
+        return self.crawl.frontier.is_finished and (self.shard is None or self.shard.is_over)
 
     # -- requests come in
 
@@ -111,7 +127,7 @@ class Dispatcher:
 
     def _next_fetch(self) -> Fetch | None:
         crawl = self.crawl
-        if crawl.stopping or crawl.is_paused or crawl.archives is not None:
+        if crawl.stopping or crawl.archives is not None or not self.may_ask():
             return None
         self._offline.look()
         self._naming.ask()

@@ -12,11 +12,16 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
-from spiderling.base.errors import InternalError, NetworkAway, SpiderlingError, StorageError
+from spiderling.base.errors import BadInput, InternalError, NetworkAway, NoFreeShard, SpiderlingError, StorageError
+from spiderling.base.extras import require
 from spiderling.crawl.arguments import JOB, directory_of, options_of
 from spiderling.engine.exit_codes import FAILED_STAT, OFFLINE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from spiderling.base.options import Options
+    from spiderling.cluster.shard import Shard
     from spiderling.crawl.crawl import Crawl
     from spiderling.engine.dispatcher import Dispatcher
 
@@ -33,6 +38,8 @@ class Scheduler(BaseScheduler):
         self._crawl: Crawl | None = None
         self.error: SpiderlingError | None = None
         """Why the crawl could not be opened or had to stop."""
+        self._shard: Shard | None = None
+        """This process as a shard of the crawl, if that has any."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:
@@ -53,14 +60,32 @@ class Scheduler(BaseScheduler):
             getattr(spider, "prepare", lambda: None)()
             archives = getattr(spider, "archives", None)
             suffix = "" if archives is None else "-archive"
-            directory = directory_of(self._crawler.settings, options, suffix, getattr(spider, JOB, ""))
+            job = "" if options.cluster else getattr(spider, JOB, "")  # all shards of a crawl are in one directory
+            directory = directory_of(self._crawler.settings, options, suffix, job)
+            if options.cluster:
+                shard = self._shard = self._joined(options, directory, archives)
+                options, directory = shard.options, shard.directory
             host_map = HostMap(options.hosts)
             resolver = Resolver(options, host_map)
-            self._crawl = Crawl(options, directory, self._stop, archives)
+            elsewhere = None if self._shard is None else self._shard.elsewhere
+            self._crawl = Crawl(options, directory, self._stop, archives, elsewhere)
         except SpiderlingError as error:
             self._note_error(error)
             return
         self.dispatcher = Dispatcher(self._crawler, self._crawl, resolver, host_map)
+        if self._shard is not None:
+            self._shard.begin(self._crawl, self.dispatcher.wake)
+            self.dispatcher.shard = self._shard
+
+    @staticmethod
+    def _joined(options: Options, directory: Path, archives: object) -> Shard:
+        """A shard of the crawl in *directory* that is this process's own now; raises SpiderlingError."""
+        require("cluster")
+        from spiderling.cluster.shard import Shard
+
+        if archives is not None:
+            raise BadInput("archives are read without SPIDERLING_CLUSTER: each process can read its own files.")
+        return Shard(options, directory)
 
     def close(self, reason: str) -> Deferred[None]:
         """Make everything durable."""
@@ -68,14 +93,19 @@ class Scheduler(BaseScheduler):
 
     async def _close(self) -> None:
         opened = self.dispatcher or self._crawl  # the latter alone when no dispatcher could be made
-        if opened is not None:
-            try:
+        try:
+            if self._shard is not None:
+                await self._shard.stop()
+            if opened is not None:
                 await opened.close()
-            except SpiderlingError as error:
-                self._note_error(error)
+        except SpiderlingError as error:
+            self._note_error(error)
+        finally:
+            if self._shard is not None:
+                self._shard.close()
 
     def has_pending_requests(self) -> bool:
-        return self.dispatcher is not None and not self.dispatcher.crawl.frontier.is_finished
+        return self.dispatcher is not None and not self.dispatcher.is_finished
 
     def enqueue_request(self, request: Request) -> bool:
         """Put *request* into the frontier; False when it was refused (seen, not http ...) or no crawl is open."""
@@ -100,6 +130,9 @@ class Scheduler(BaseScheduler):
     def _note_error(self, error: SpiderlingError) -> None:
         if self.error is None:
             self.error = error
+            if isinstance(error, NoFreeShard):
+                logger.info("%s", error)
+                return
             self._crawler.stats.set_value(FAILED_STAT, close_reason(error))
             logger.error("The crawl stops: %s", error)
 
@@ -108,6 +141,8 @@ def close_reason(error: SpiderlingError) -> str:
     """The finish reason of a crawl that *error* has stopped, and the value of FAILED_STAT."""
     if isinstance(error, InternalError):
         return "internal-error"
+    if isinstance(error, NoFreeShard):
+        return "no-free-shard"
     if isinstance(error, NetworkAway):
         return OFFLINE
     return "storage-failed" if isinstance(error, StorageError) else "bad-input"

@@ -26,7 +26,9 @@ class WakeUp(Component):
         try:
             async for item_or_request in start:
                 yield item_or_request
-            while not dispatcher.crawl.frontier.is_finished:
+            if dispatcher.shard is not None:
+                dispatcher.shard.has_begun = True
+            while not dispatcher.is_finished:
                 await self._sleep(dispatcher)
                 yield WAKE_UP
         except (asyncio.CancelledError, GeneratorExit):
@@ -38,7 +40,7 @@ class WakeUp(Component):
         crawl = dispatcher.crawl
         due = None
         with crawl.errors.changing():
-            due = None if crawl.is_paused else crawl.frontier.next_due()
+            due = crawl.frontier.next_due() if dispatcher.may_ask() else None
         pause = _LONGEST_SLEEP_S if due is None else min(max(due - crawl.clock.now(), 0.001), _LONGEST_SLEEP_S)
         dispatcher.changed.clear()
         try:

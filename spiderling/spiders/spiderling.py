@@ -94,7 +94,9 @@ class SpiderlingSpider(CorpusSpider):
             self.logger.warning(warning)
         for url, distance in distances(seeds):
             yield Request(url, meta={DISTANCE: distance})
-        if seeds and not crawl.frontier.ledger.balance.discovered:
+        if (
+            seeds and not crawl.frontier.ledger.balance.discovered and not crawl.options.cluster
+        ):  # else others have them
             crawl.fail(BadInput(_refused(crawl)))
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:

@@ -106,6 +106,7 @@ class TextOptions:
             with_shingles=options.knows_shingles(),
             kinds=parse_kinds(options.paragraph_kinds),
             gathers_links=gathers_links,
+            shards=options.shards,
         )
 
 

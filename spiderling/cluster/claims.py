@@ -1,0 +1,229 @@
+"""Which shard a process is: before the crawl opens, it claims one that is free.
+
+In Redis stand, for a crawl named by its languages and the last part of JOBDIR,
+
+    spiderling:LANG:NAME:map       the shard map, which also stands in the state of each shard
+    spiderling:CRAWL:claimed       number -> machine and JOBDIR of the shard, for ever
+    spiderling:CRAWL:lease:N       who runs shard N now, and its status; it runs out by itself
+    spiderling:CRAWL:over          for a minute after the end
+
+Redis may lose them all.  Shards that run put back what they know with each beat, so a process that finds nothing waits
+for some beats before it begins a new crawl.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from spiderling import languages
+from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
+from spiderling.base.option_values import PREFIX
+from spiderling.base.options import Options
+from spiderling.cluster.redis_transport import TIMEOUT_S, place_of
+from spiderling.cluster.shard_map import ShardMap
+from spiderling.jobdir.sound_reading import SoundConnection
+
+BEAT_S = 1.0
+"""Seconds between two renewals of a lease (chosen: one round trip)."""
+LEASE_S = 10.0
+"""Seconds after which a lease runs out that is not renewed; chosen: some beats may be late."""
+LOOK_S = 3 * BEAT_S
+"""Seconds for which a process looks for others before it begins a new crawl."""
+MAP_KEY = "shard_map"
+"""Key of the map in the table ``meta`` of a state."""
+CLAIMED_KEY = "shards_claimed"
+"""Key, in the same table, of the numbers that are known to be claimed, and where."""
+TOKEN_CHARS = 32
+_FREE = """local held = redis.call('GET', KEYS[1])
+if held and string.sub(held, 1, #ARGV[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"""
+
+
+class Keys(NamedTuple):
+    """Names in Redis."""
+
+    map: str
+    crawl_id: str
+
+    @property
+    def claimed(self) -> str:
+        return f"spiderling:{self.crawl_id}:claimed"
+
+    @property
+    def over(self) -> str:
+        return f"spiderling:{self.crawl_id}:over"
+
+    def lease(self, shard: int) -> str:
+        """The lease of *shard*."""
+        return f"spiderling:{self.crawl_id}:lease:{shard}"
+
+
+class Claim(NamedTuple):
+    """A shard that this process may run."""
+
+    shard: int
+    map: ShardMap
+    keys: Keys
+    token: bytes
+    """Tells this process from all others; its lease begins with it."""
+    place: str
+    """Machine and JOBDIR."""
+    directory: Path
+    """Of the shard."""
+    known: dict[str, str]
+    """Number -> place of each shard that is known to be claimed."""
+
+
+class Claims:
+    """The claims of one crawl, as a process sees them that begins."""
+
+    def __init__(self, options: Options, directory: Path) -> None:
+        """*directory*: JOBDIR; raises BadInput."""
+        self._options = options
+        self._directory = directory
+        self._place = f"{socket.gethostname()}:{directory.absolute()}"
+        try:
+            self._redis: Any = Redis.from_url(
+                options.cluster,
+                protocol=2,
+                socket_timeout=TIMEOUT_S,
+                socket_connect_timeout=TIMEOUT_S,
+                retry=Retry(NoBackoff(), 0),
+                driver_info=None,  # the command that would tell it is younger than 6.2
+            )
+        except (ValueError, TypeError) as error:
+            raise BadInput(
+                f"{PREFIX}CLUSTER is no address of a Redis: {error}. Give one such as redis://host:6379/0, "
+                "rediss://host:6380/0 or unix:///run/redis.sock."
+            ) from error
+        self._server = place_of(self._redis.connection_pool.connection_kwargs)
+
+    def claim(self) -> Claim:
+        """The shard whose directory is here first, else a free one; raises NoFreeShard, BadInput or JobdirError."""
+        if (self._directory / "state").exists():
+            raise JobdirError(
+                f"{self._directory} holds a crawl without shards. Give another directory with -s JOBDIR=..."
+            )
+        try:
+            return self._claim()
+        except RedisError as error:
+            raise BadInput(
+                f"Redis at {self._server} cannot be used: {error}. Start it, or give another with -s {PREFIX}CLUSTER="
+            ) from error
+
+    def _claim(self) -> Claim:
+        accepted = languages.find_languages(self._options.lang, self._options.models)
+        codes = "+".join(info.code for info in accepted)
+        mine = ShardMap(self._options.shards, codes, self._options.dedup)
+        here = self._here(mine.shards)
+        key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
+        found = self._agreed(key, mine, [self._map_in(directory) for directory in here.values()])
+        keys = Keys(key, found.crawl_id)
+        known = {number: place for directory in here.values() for number, place in self._claimed_in(directory).items()}
+        for number, place in known.items():
+            self._redis.hsetnx(keys.claimed, number, place)
+        token = secrets.token_hex(TOKEN_CHARS // 2).encode()
+        end = time.monotonic() + LEASE_S + BEAT_S  # until then, the lease of a killed shard has run out
+        while (shard := self._leased(keys, token, mine.shards, here)) is None:
+            if time.monotonic() > end or not here:
+                raise NoFreeShard(
+                    f"no shard is free: each of the {mine.shards} of the crawl at Redis {self._server} is at work, or "
+                    "has its directory elsewhere. There is nothing to do for this process."
+                )
+            time.sleep(BEAT_S / 2)
+        self._redis.delete(keys.over)
+        known[str(shard)] = self._place
+        return Claim(shard, found, keys, token, self._place, self._directory / name_of(shard), known)
+
+    def _here(self, shards: int) -> dict[int, Path]:
+        """The shards whose directories are here."""
+        places = {shard: self._directory / name_of(shard) for shard in range(shards)}
+        return {shard: place for shard, place in places.items() if _database(place).exists()}
+
+    def _agreed(self, key: str, mine: ShardMap, kept: Sequence[ShardMap | None]) -> ShardMap:
+        """The map of the crawl, which stands in Redis afterwards; *kept*: those of the states that are here."""
+        for one in kept:
+            if one is not None:
+                one.refuse_to_join(mine, str(self._directory))
+                mine = one
+        is_known = any(one is not None for one in kept)
+        end = time.monotonic() + (0 if is_known else LOOK_S)
+        while (text := self._redis.get(key)) is None and time.monotonic() < end:
+            time.sleep(BEAT_S / 4)
+        if text is None:
+            self._redis.set(key, mine.to_json(), nx=True)
+            text = self._redis.get(key) or mine.to_json()
+        found = ShardMap.from_json(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+        found.refuse_to_join(mine, f"Redis at {self._server}")
+        if is_known and found.crawl_id != mine.crawl_id:
+            raise JobdirError(
+                f"the shards in {self._directory} are of another crawl than that of the same name in Redis at "
+                f"{self._server}. Give another directory with -s JOBDIR=..., or another database of Redis."
+            )
+        return found
+
+    def _leased(self, keys: Keys, token: bytes, shards: int, here: Iterable[int]) -> int | None:
+        """The number of a shard whose lease is ours now; None if none is free."""
+        claimed = {int(number): place.decode() for number, place in self._redis.hgetall(keys.claimed).items()}
+        ours = sorted({*here, *(number for number, place in claimed.items() if place == self._place)})
+        others = (number for number in range(shards) if number not in claimed and number not in ours)
+        for shard in (*ours, *others):
+            if not self._redis.set(keys.lease(shard), token, nx=True, px=int(LEASE_S * 1000)):
+                continue
+            if shard in ours or self._redis.hsetnx(keys.claimed, shard, self._place):
+                self._redis.hset(keys.claimed, shard, self._place)  # its directory may have been moved
+                return shard
+            self._free(keys, shard, token)
+        return None
+
+    def give_back(self, claim: Claim) -> None:
+        """Free the shard of *claim* again, since the crawl could not be opened or has ended."""
+        with suppress(RedisError):
+            if not _database(claim.directory).exists():
+                self._redis.hdel(claim.keys.claimed, claim.shard)
+            self._free(claim.keys, claim.shard, claim.token)
+        self._redis.close()
+
+    def _free(self, keys: Keys, shard: int, token: bytes) -> None:
+        self._redis.eval(_FREE, 1, keys.lease(shard), token)
+
+    @staticmethod
+    def _map_in(directory: Path) -> ShardMap | None:
+        text = _meta(directory, MAP_KEY)
+        return None if text is None else ShardMap.from_json(text)
+
+    @staticmethod
+    def _claimed_in(directory: Path) -> dict[str, str]:
+        return dict(json.loads(_meta(directory, CLAIMED_KEY) or "{}"))
+
+
+def name_of(shard: int) -> str:
+    """The name of the directory of *shard*, within JOBDIR."""
+    return f"shard-{shard:02}"
+
+
+def _database(directory: Path) -> Path:
+    return directory / "state" / "frontier.sqlite"
+
+
+def _meta(directory: Path, key: str) -> str | None:
+    """A value of the state in *directory*; None if it is not there, or the state cannot be read, as the crawl says."""
+    with suppress(JobdirError):
+        connection = SoundConnection(_database(directory))
+        try:
+            row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        finally:
+            connection.close()
+        return None if row is None else str(row[0])
+    return None

@@ -1,0 +1,191 @@
+"""This process as one shard of a crawl: from its claim to the end of the crawl."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from spiderling.base.errors import JobdirError
+from spiderling.base.options import Options
+from spiderling.cluster.claims import BEAT_S, CLAIMED_KEY, LEASE_S, MAP_KEY, TOKEN_CHARS, Claims
+from spiderling.cluster.ending import Ending, Status
+from spiderling.cluster.envelope import Kind, Place, Refused, Seal
+from spiderling.cluster.exchange import Exchange
+from spiderling.cluster.key_file import read_key
+from spiderling.cluster.post_office import PostOffice
+from spiderling.cluster.redis_transport import TIMEOUT_S, RedisTransport
+from spiderling.crawl.crawl import Crawl
+from spiderling.frontier.storage.protocol import Store
+
+logger = logging.getLogger(__name__)
+
+_RENEW = """local held = redis.call('GET', KEYS[1])
+if held and string.sub(held, 1, #ARGV[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1"""
+_OVER_S = 60.0
+"""Seconds for which the end is told in Redis; chosen: by then each shard has looked many times."""
+
+
+class Shard:
+    """``begin`` follows when the crawl is open, ``close`` in any case."""
+
+    is_over = False
+    """Whether no shard has anything left to do."""
+    has_begun = False
+    """Whether the spider's own seeds are in."""
+
+    def __init__(self, options: Options, directory: Path) -> None:
+        """Claim a shard of the crawl in JOBDIR *directory*; raises NoFreeShard, BadInput or JobdirError."""
+        key = read_key(options.cluster_key_file, options.cluster)
+        self._claims = Claims(options, directory)
+        self._claim = self._claims.claim()
+        self.number = self._claim.shard
+        self.directory = self._claim.directory
+        self.options = replace(options, durability="full")
+        """Those of its crawl: what it says to have taken, its sender forgets for good."""
+        self._seal = Seal(bytes.fromhex(self._claim.map.crawl_id), key)
+        self._ending = Ending(options.shards)
+        self._held_until = 0.0
+        self._beat = 0
+        self._known = self._claim.known
+        self._missing: list[int] = []
+        self._task: asyncio.Task[None] | None = None
+        self._redis: Any = None
+
+    def elsewhere(self, store: Store) -> Exchange:
+        """The other shards, for the frontier whose state is in *store*."""
+        self._exchange = Exchange(self.number, self.options.shards, self._seal, store)
+        return self._exchange
+
+    def begin(self, crawl: Crawl, wake: Callable[[], None]) -> None:
+        """Work for the open *crawl*; *wake* lets it look again for what is due."""
+        self._crawl = crawl
+        self._wake = wake
+        crawl.checkpoint.set_meta(MAP_KEY, asdict(self._claim.map))
+        crawl.checkpoint.set_meta(CLAIMED_KEY, self._known)
+        transport = RedisTransport(self.options.cluster, bytes.fromhex(self._claim.map.crawl_id), self.number)
+        self._office = PostOffice(
+            self._exchange, transport, crawl.frontier, crawl.errors, crawl.clock.now, crawl.fail, wake
+        )
+        self._redis = Redis.from_url(
+            self.options.cluster,
+            protocol=2,
+            socket_timeout=TIMEOUT_S,
+            socket_connect_timeout=TIMEOUT_S,
+            retry=Retry(NoBackoff(), 0),
+            driver_info=None,
+        )
+        logger.info("This is shard %d of %d, at Redis %s", self.number, self.options.shards, transport.place)
+        self._task = crawl.errors.watched(self._run(), "the exchange with the other shards")
+
+    def may_ask(self) -> bool:
+        """Whether a request may start now."""
+        return self._crawl.clock.now() < self._held_until and self._office.away_since is None
+
+    async def _run(self) -> None:
+        office = asyncio.ensure_future(self._office.run())
+        try:
+            while not office.done():
+                await self._renew()
+                await asyncio.wait([office], timeout=BEAT_S)
+            office.result()
+        finally:
+            office.cancel()
+
+    async def _renew(self) -> None:
+        """Renew the lease, put back what Redis may have lost, and look at the others."""
+        now = self._crawl.clock.now()
+        keys = self._claim.keys
+        pipeline = self._redis.pipeline(transaction=False)
+        lease_ms = int(LEASE_S * 1000)
+        pipeline.eval(
+            _RENEW, 1, keys.lease(self.number), self._claim.token, self._claim.token + self._status(), lease_ms
+        )
+        pipeline.set(keys.map, self._claim.map.to_json(), nx=True)
+        for number, place in self._known.items():
+            pipeline.hsetnx(keys.claimed, number, place)
+        pipeline.hgetall(keys.claimed)
+        pipeline.mget([keys.lease(shard) for shard in range(self.options.shards)])
+        pipeline.get(keys.over)
+        try:
+            is_held, *_, claimed, leases, over = await pipeline.execute()
+        except (RedisError, OSError):  # the post office says so, and nothing is asked for without a lease
+            return
+        if not is_held:
+            self._held_until = 0.0
+            self._crawl.fail(
+                JobdirError(
+                    f"another process runs shard {self.number} of this crawl: its directory was copied. Only one of "
+                    "them can go on."
+                )
+            )
+            return
+        was_held = self._held_until > now
+        self._held_until = now + LEASE_S
+        self._note_claimed({number.decode(): place.decode() for number, place in claimed.items()})
+        living = {shard: status for shard, lease in enumerate(leases) if (status := self._opened(shard, lease))}
+        self._look(living, over is not None, now)
+        if not was_held:
+            self._wake()
+
+    def _note_claimed(self, claimed: dict[str, str]) -> None:
+        if claimed != self._known:
+            self._known = claimed
+            self._crawl.checkpoint.set_meta(CLAIMED_KEY, claimed)
+
+    def _look(self, living: dict[int, Status], is_told: bool, now: float) -> None:
+        """End the crawl when nobody has anything left to do, or another shard has found that out."""
+        is_found = self._ending.look(living, now)
+        if not self.is_over and (is_found or (is_told and self._is_idle())):
+            self.is_over = True
+            self._missing = [shard for shard in range(self.options.shards) if is_found and shard not in living]
+            self._wake()
+
+    def _is_idle(self) -> bool:
+        return self.has_begun and self._crawl.frontier.is_finished and not self._exchange.has_changes
+
+    def _status(self) -> bytes:
+        self._beat += 1
+        status = Status(self._beat, self._is_idle(), self._exchange.sent(), self._exchange.taken())
+        return self._seal.sealed(Place(Kind.STATUS, self.number), status.to_bytes())
+
+    def _opened(self, shard: int, lease: bytes | None) -> Status | None:
+        """The status in *lease*; None if nobody holds it, or it says none."""
+        if lease is None:
+            return None
+        with suppress(Refused, ValueError, TypeError):
+            return Status.from_bytes(self._seal.opened(Place(Kind.STATUS, shard), lease[TOKEN_CHARS:]))
+        return None
+
+    async def stop(self) -> None:
+        """End the exchange, before the crawl is closed."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            await self._office.close()
+            if self.is_over:
+                with suppress(RedisError, OSError):
+                    await self._redis.set(self._claim.keys.over, b"1", px=int(_OVER_S * 1000))
+            await self._redis.aclose()
+
+    def close(self) -> None:
+        """Free the shard, after the crawl is closed or when it could not be opened."""
+        self._claims.give_back(self._claim)
+        if self._missing:
+            waiting = self._exchange.waiting()
+            told = ", ".join(f"{shard} ({waiting.get(shard, 0):,} messages wait for it)" for shard in self._missing)
+            logger.warning(
+                "The crawl has ended without these shards, which do not run: %s. Nothing is lost: start them, and the "
+                "others again.", told
+            )  # fmt: skip

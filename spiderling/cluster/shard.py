@@ -109,9 +109,8 @@ class Shard:
         keys = self._claim.keys
         pipeline = self._redis.pipeline(transaction=False)
         lease_ms = int(LEASE_S * 1000)
-        pipeline.eval(
-            _RENEW, 1, keys.lease(self.number), self._claim.token, self._claim.token + self._status(), lease_ms
-        )
+        token = self._claim.token
+        pipeline.eval(_RENEW, 1, keys.lease(self.number), token, token + self._status(), lease_ms)
         pipeline.set(keys.map, self._claim.map.to_json(), nx=True)
         for number, place in self._known.items():
             pipeline.hsetnx(keys.claimed, number, place)

@@ -94,9 +94,8 @@ class SpiderlingSpider(CorpusSpider):
             self.logger.warning(warning)
         for url, distance in distances(seeds):
             yield Request(url, meta={DISTANCE: distance})
-        if (
-            seeds and not crawl.frontier.ledger.balance.discovered and not crawl.options.cluster
-        ):  # else others have them
+        is_one = crawl.options.shards == 1  # else other shards may own all seeds
+        if seeds and is_one and not crawl.frontier.ledger.balance.discovered:
             crawl.fail(BadInput(_refused(crawl)))
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:

@@ -17,6 +17,11 @@ STOPPED_S = 2.0
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # CLOCK_BOOTTIME goes on while the machine sleeps
 
 
+def elapsed_s() -> float:
+    """Seconds since an arbitrary moment; they go on while the process is stopped or the machine sleeps."""
+    return time.clock_gettime(_CLOCK)
+
+
 class Clock:
     """Seconds since 1970 that never go back while the crawl runs.
 

@@ -135,8 +135,8 @@ class Claims:
             self._redis.hsetnx(keys.claimed, number, place)
         token = secrets.token_hex(TOKEN_CHARS // 2).encode()
         end = time.monotonic() + LEASE_S + BEAT_S  # until then, the lease of a killed shard has run out
-        while (shard := self._leased(keys, token, mine.shards, here)) is None:
-            if time.monotonic() > end or not here:
+        while (shard := self._leased(keys, token, mine.shards, ours := self._ours(keys, here))) is None:
+            if time.monotonic() > end or not ours:
                 raise NoFreeShard(
                     f"no shard is free: each of the {mine.shards} of the crawl at Redis {self._server} is at work, or "
                     "has its directory elsewhere. There is nothing to do for this process."
@@ -173,12 +173,14 @@ class Claims:
             )
         return found
 
-    def _leased(self, keys: Keys, token: bytes, shards: int, here: Iterable[int]) -> int | None:
+    def _ours(self, keys: Keys, here: Iterable[int]) -> list[int]:
+        """The numbers that belong to JOBDIR, be their directories made already or not."""
+        claimed = self._redis.hgetall(keys.claimed).items()
+        return sorted({*here, *(int(number) for number, place in claimed if place.decode() == self._place)})
+
+    def _leased(self, keys: Keys, token: bytes, shards: int, ours: Sequence[int]) -> int | None:
         """The number of a shard whose lease is ours now; None if none is free."""
-        claimed = {int(number): place.decode() for number, place in self._redis.hgetall(keys.claimed).items()}
-        ours = sorted({*here, *(number for number, place in claimed.items() if place == self._place)})
-        others = (number for number in range(shards) if number not in claimed and number not in ours)
-        for shard in (*ours, *others):
+        for shard in (*ours, *(number for number in range(shards) if number not in ours)):
             if not self._redis.set(keys.lease(shard), token, nx=True, px=int(LEASE_S * 1000)):
                 continue
             if shard in ours or self._redis.hsetnx(keys.claimed, shard, self._place):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -15,6 +16,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from spiderling.base.clock import elapsed_s
 from spiderling.base.errors import JobdirError
 from spiderling.base.options import Options
 from spiderling.cluster.claims import BEAT_S, CLAIMED_KEY, LEASE_S, MAP_KEY, TOKEN_CHARS, Claims
@@ -33,6 +35,8 @@ _RENEW = """local held = redis.call('GET', KEYS[1])
 if held and string.sub(held, 1, #ARGV[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1"""
+_MOST_TOLD = 3
+"""Receivers that the progress line tells, those who have let their messages wait longest first (chosen)."""
 _OVER_S = 60.0
 """Seconds for which the end is told in Redis; chosen: by then each shard has looked many times."""
 
@@ -57,6 +61,7 @@ class Shard:
         self._seal = Seal(bytes.fromhex(self._claim.map.crawl_id), key)
         self._ending = Ending(options.shards)
         self._held_until = 0.0
+        self._counted: Counter[str] = Counter()
         self._beat = 0
         self._known = self._claim.known
         self._missing: list[int] = []
@@ -91,7 +96,17 @@ class Shard:
 
     def may_ask(self) -> bool:
         """Whether a request may start now."""
-        return self._crawl.clock.now() < self._held_until and self._office.away_since is None
+        return elapsed_s() < self._held_until and self._office.away_since is None
+
+    def standing(self) -> str:
+        """What waits for other shards, and for how long, as part of a sentence."""
+        waiting = self._exchange.waiting()
+        if not waiting:
+            return ""
+        now = self._crawl.clock.now()
+        ages = sorted(((now - since, shard) for shard, since in self._exchange.oldest().items()), reverse=True)
+        told = ", ".join(f"{waiting.get(shard, 0):,} for {shard} since {age:.0f} s" for age, shard in ages[:_MOST_TOLD])
+        return f"{sum(waiting.values()):,} messages wait for other shards ({told})"
 
     async def _run(self) -> None:
         office = asyncio.ensure_future(self._office.run())
@@ -105,7 +120,7 @@ class Shard:
 
     async def _renew(self) -> None:
         """Renew the lease, put back what Redis may have lost, and look at the others."""
-        now = self._crawl.clock.now()
+        asked = elapsed_s()
         keys = self._claim.keys
         pipeline = self._redis.pipeline(transaction=False)
         lease_ms = int(LEASE_S * 1000)
@@ -130,13 +145,21 @@ class Shard:
                 )
             )
             return
-        was_held = self._held_until > now
-        self._held_until = now + LEASE_S
+        was_held = self._held_until > asked
+        self._held_until = asked + LEASE_S
+        self._count()
         self._note_claimed({number.decode(): place.decode() for number, place in claimed.items()})
         living = {shard: status for shard, lease in enumerate(leases) if (status := self._opened(shard, lease))}
-        self._look(living, over is not None, now)
+        self._look(living, over is not None, asked)
         if not was_held:
             self._wake()
+
+    def _count(self) -> None:
+        """Bring the totals of the crawl up to date; they count from its first start."""
+        counts = self._exchange.counts.copy()
+        for name in counts:
+            self._crawl.frontier.ledger.totals[name.replace(" ", "_")] += counts[name] - self._counted[name]
+        self._counted = counts
 
     def _note_claimed(self, claimed: dict[str, str]) -> None:
         if claimed != self._known:

@@ -62,7 +62,7 @@ class Dispatcher:
         codes = [info.code for info in crawl.accepted]  # in the user's order
         self._headers = requests.headers(crawler.settings.get("USER_AGENT"), crawl.options, codes)
         self._payloads = requests.Payloads(crawler)
-        self.in_transit = InTransit(crawler, crawl, self.wake)
+        self.in_transit = InTransit(crawler, crawl, self.wake, self._is_ours)
         self._offline = Offline(crawler, crawl, resolver, self._headers, self.wake)
         self._naming = Naming(crawl, self._offline, self.wake)
         self._failures = Failures(crawl, self.in_transit, self._offline, self._payloads)
@@ -76,7 +76,10 @@ class Dispatcher:
 
     def may_ask(self) -> bool:
         """Whether requests may start: nobody has paused the crawl, and its shard is ours."""
-        return not self.crawl.is_paused and (self.shard is None or self.shard.may_ask())
+        return not self.crawl.is_paused and self._is_ours()
+
+    def _is_ours(self) -> bool:
+        return self.shard is None or self.shard.may_ask()
 
     @property
     def is_finished(self) -> bool:

@@ -20,6 +20,9 @@ from spiderling.frontier.site_files import FileAnswer
 
 logger = logging.getLogger(__name__)
 
+_LEASE_PAUSE_S = 1.0
+"""Seconds after which a request whose shard is not ours any more looks again (chosen)."""
+
 
 class InTransit:
     """The requests of one crawl that are in transit; each leaves by `settle`, `settle_robots` or `give_back`.
@@ -28,11 +31,12 @@ class InTransit:
     from the frontier may connect at once, and counts for no interval.
     """
 
-    def __init__(self, crawler: Crawler, crawl: Crawl, wake: Callable[[], None]) -> None:
-        """*wake* is called when a request has left: its host may be due."""
+    def __init__(self, crawler: Crawler, crawl: Crawl, wake: Callable[[], None], is_ours: Callable[[], bool]) -> None:
+        """*wake* is called when a request has left: its host may be due; *is_ours*: whether the shard is."""
         self._crawler = crawler
         self._crawl = crawl
         self._wake = wake
+        self._is_ours = is_ours
         self.pages: set[int] = set()
         """Ids of the URLs of pages."""
         self._files: set[str] = set()
@@ -57,6 +61,8 @@ class InTransit:
 
     def may_start(self, fetch: Fetch) -> float | None:
         """Seconds until the request for *fetch* may start; None: never."""
+        if not self._is_ours():
+            return _LEASE_PAUSE_S
         with self._changing(fetch):
             return self._crawl.frontier.may_start(fetch, self._crawl.clock.now())
         return None

@@ -50,8 +50,13 @@ class Progress(Extension):
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
             f"{totals['downloaded_bytes'] / 1e6:,.1f} MB down, {totals['kept_bytes'] / 1e6:,.2f} MB kept, "
             f"yield rate {crawl.frontier.ledger.yield_rate:.4f}, {totals['words']:,} words; {self._source(crawl)}; "
-            f"hosts: {hosts}; {near}bottleneck: {bottleneck}"
+            f"hosts: {hosts}; {near}{self._for_others()}bottleneck: {bottleneck}"
         )
+
+    def _for_others(self) -> str:
+        """What waits for other shards."""
+        standing = self.dispatcher.shard.standing() if self.dispatcher.shard is not None else ""
+        return standing and f"{standing}; "
 
     def _source(self, crawl: Crawl) -> str:
         """Where the next pages come from."""

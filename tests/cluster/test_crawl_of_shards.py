@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import Crawl, Running, page, serving
+from conftest import Crawl, Running, page, refusal, serving
 from redis_server import WHY_NOT, RedisServer
 
 from spiderling.base.owners import owner_of
@@ -29,6 +31,16 @@ SITES = {
 }  # fmt: skip
 ADDRESSES = {host: f"127.84.31.{number}" for number, host in enumerate(HOSTS, 1)}
 SEED = f"http://{HOSTS[0]}/"
+SOON = {
+    "cluster.claims.LEASE_S": 3.0,
+    "cluster.claims.LOOK_S": 1.0,
+    "cluster.ending.WAIT_MISSING_S": 3.0,
+    "cluster.lane.MAX_AGE_S": 0.3,
+    "cluster.post_office.ROUND_S": 0.1,
+    "cluster.shard.BEAT_S": 0.2,
+    "cluster.shard.LEASE_S": 3.0,
+}
+"""Nothing but time is spared by these."""
 
 
 @contextmanager
@@ -41,7 +53,7 @@ def redis():
 
 
 def shards(directory: Path, server, store: RedisServer, number: int, **settings) -> Crawl:
-    return Crawl(directory, server, CLUSTER=store.url, SHARDS=number, **settings)
+    return Crawl(directory, server, CLUSTER=store.url, SHARDS=number, CONSTANTS=SOON, **settings)
 
 
 def documents(directory: Path) -> dict[int, list[str]]:
@@ -80,3 +92,86 @@ def test_two_shards_keep_together_what_one_process_keeps(tmp_path):
         again = [crawl.start(SEED) for _ in range(2)]
         assert [one.wait().code for one in again] == [0, 0]
         assert documents(tmp_path / "cs") == found, "the same command goes on, and there is nothing left"
+
+
+def test_kills_of_shards_and_of_redis_lose_nothing(tmp_path):
+    """Each shard is killed once, Redis is emptied and killed, and a shard stands still for longer than its lease."""
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+        crawl = shards(tmp_path / "cs", server, store, 2, HOST_INTERVAL_S=0.5)
+        one, other = crawl.start(SEED), crawl.start(SEED)
+        one.until(lambda: len(server.log_entries) > 8)
+        one.stop(signal.SIGKILL)
+        store.command("FLUSHALL")
+        again = crawl.start(SEED)
+        again.until(lambda: again_asks(again, server))
+        store.kill()
+        again.until(lambda: "paused: Redis at" in again.output())
+        asked = len(server.log_entries)
+        time.sleep(1)
+        assert len(server.log_entries) <= asked + 2, "those that were under way"
+        store.start()
+        again.until(lambda: "goes on after" in again.output())
+        other.stop(signal.SIGKILL)
+        last = crawl.start(SEED)
+        ended = [process.wait() for process in (again, last)]
+        assert [(one.code, one.lines("ERROR")) for one in ended] == [(0, []), (0, [])], ended
+        found = documents(tmp_path / "cs")
+        check_owners(found, 2)
+        urls = sorted(url for urls in found.values() for url in urls)
+        assert urls == sorted(f"http://{host}{path}" for host in HOSTS for path in ("/", "/1", "/2", "/4"))
+
+
+def again_asks(running: Running, server) -> bool:
+    return "This is shard" in running.output() and len(server.log_entries) > 12
+
+
+def test_a_shard_that_never_starts_is_told_and_joins_later(tmp_path):
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+        crawl = shards(tmp_path / "cs", server, store, 2)
+        seeds = " ".join(f"http://{host}/" for host in HOSTS)
+        ended = crawl.run(seeds)
+        assert ended.code == 0
+        assert ended.lines("without these shards, which do not run: 1 (", "messages wait for it")
+        assert sorted(documents(tmp_path / "cs")) == [0]
+        both = [crawl.start(seeds) for _ in range(2)]
+        assert [one.wait().code for one in both] == [0, 0]
+        found = documents(tmp_path / "cs")
+        check_owners(found, 2)
+        assert sum(map(len, found.values())) == 4 * len(HOSTS)
+    assert "SPIDERLING_SHARDS=2, not 1" in refusal(
+        tmp_path / "cs" / "shard-00", "-a", "lang=cs", "-s", "SPIDERLING_DEDUP=exact"
+    )
+    assert "holds files of something else" in refusal(tmp_path / "cs", "-a", "lang=cs")
+
+
+def test_a_process_for_which_no_shard_is_free_ends_well(tmp_path):
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+        crawl = shards(tmp_path / "cs", server, store, 1, HOST_INTERVAL_S=5)
+        first = crawl.start(SEED)
+        first.until(lambda: server.log_entries)
+        second = crawl.run(SEED)
+        assert second.code == 0 and second.lines("no shard is free: each of the 1") and not second.lines("ERROR")
+        (tmp_path / "other").mkdir()
+        elsewhere = shards(tmp_path / "other" / "cs", server, store, 2).run(SEED)
+        assert elsewhere.code == 1 and elsewhere.lines("ERROR", "it has SPIDERLING_SHARDS=1, not 2")
+        first.stop(signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"CLUSTER": ""}, "no Redis is given by which the shards find each other"),
+        ({"CLUSTER": "redis://127.0.0.1:1/0"}, "SPIDERLING_CLUSTER_KEY_FILE is missing"),
+        ({"CLUSTER": "nonsense"}, "SPIDERLING_CLUSTER_KEY_FILE is missing"),
+        ({"CLUSTER": "nonsense", "CLUSTER_KEY_FILE": "{key}"}, "no address of a Redis"),
+        ({"CLUSTER": "redis://127.0.0.1:1/0", "CLUSTER_KEY_FILE": "{key}"}, "Redis at 127.0.0.1:1 cannot be used"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_sentence(tmp_path, settings, said):
+    key = tmp_path / "key"
+    key.write_bytes(bytes(32))
+    key.chmod(0o600)
+    given = {name: value.format(key=key) for name, value in settings.items()} | {"SHARDS": "2"}
+    arguments = [part for name, value in given.items() for part in ("-s", f"SPIDERLING_{name}={value}")]
+    assert said in refusal(tmp_path / "cs", "-a", "lang=cs", *arguments)
+    assert not (tmp_path / "cs").exists()

@@ -1,0 +1,112 @@
+"""Each number of a crawl belongs to one directory, whatever Redis forgets."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from redis_server import WHY_NOT, RedisServer
+
+from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
+from spiderling.base.options import Options
+
+if not WHY_NOT:
+    from spiderling.cluster import claims
+    from spiderling.cluster.claims import Claim, Claims
+
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+
+
+@pytest.fixture(scope="module")
+def server():
+    running = RedisServer()
+    yield running
+    running.close()
+
+
+@pytest.fixture(autouse=True)
+def fresh(server, monkeypatch):
+    server.command("FLUSHALL")
+    monkeypatch.setattr(claims, "LEASE_S", 1.0)
+    monkeypatch.setattr(claims, "BEAT_S", 0.2)
+    monkeypatch.setattr(claims, "LOOK_S", 0.4)
+
+
+def claimed(server: RedisServer, directory: Path, shards: int = 2, lang: str = "cs") -> Claim:
+    return Claims(Options(lang=lang, cluster=server.url, shards=shards), directory).claim()
+
+
+def opened(claim: Claim, known: dict[str, str] | None = None) -> None:
+    """Leave what the crawl of *claim* would leave with its first checkpoint."""
+    database = claim.directory / "state" / "frontier.sqlite"
+    database.parent.mkdir(parents=True)
+    meta = {claims.MAP_KEY: asdict(claim.map), claims.CLAIMED_KEY: known or claim.known}
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", [(key, json.dumps(meta[key])) for key in meta])
+
+
+def test_the_shards_of_a_crawl_share_a_map_and_not_a_number(server, tmp_path):
+    one, other = claimed(server, tmp_path / "a" / "cs"), claimed(server, tmp_path / "b" / "cs")
+    assert (one.shard, other.shard) == (0, 1)
+    assert one.map == other.map
+    with pytest.raises(NoFreeShard, match="each of the 2"):
+        claimed(server, tmp_path / "c" / "cs")
+
+
+def test_crawls_of_other_names_and_languages_have_nothing_in_common(server, tmp_path):
+    one = claimed(server, tmp_path / "cs")
+    for other in (claimed(server, tmp_path / "other"), claimed(server, tmp_path / "cs", lang="sk")):
+        assert other.map.crawl_id != one.map.crawl_id and other.shard == 0
+
+
+def test_a_killed_process_gets_its_shard_again_when_its_lease_has_run_out(server, tmp_path):
+    """Its number belongs to its directory even if it was killed before there was anything in that."""
+    first = claimed(server, tmp_path / "cs", shards=1)
+    assert claimed(server, tmp_path / "cs", shards=1).shard == 0
+    opened(first)
+    assert claimed(server, tmp_path / "cs", shards=1).shard == 0
+    server.command("FLUSHALL")
+    assert claimed(server, tmp_path / "cs", shards=1).map == first.map
+
+
+def test_a_dead_shard_keeps_its_number_and_an_emptied_redis_does_not_give_it_away(server, tmp_path):
+    dead, alive = claimed(server, tmp_path / "a" / "cs", 3), claimed(server, tmp_path / "b" / "cs", 3)
+    opened(dead)
+    opened(alive, {**dead.known, **alive.known})
+    server.command("FLUSHALL")
+    assert claimed(server, tmp_path / "b" / "cs", 3).shard == alive.shard
+    assert claimed(server, tmp_path / "c" / "cs", 3).shard == 2
+    assert claimed(server, tmp_path / "a" / "cs", 3).shard == dead.shard
+
+
+def test_a_directory_of_another_crawl_of_the_same_name_is_refused(server, tmp_path):
+    former = claimed(server, tmp_path / "a" / "cs")
+    opened(former)
+    server.command("FLUSHALL")
+    claimed(server, tmp_path / "b" / "cs")
+    with pytest.raises(JobdirError, match="are of another crawl"):
+        claimed(server, tmp_path / "a" / "cs")
+
+
+def test_what_is_given_back_is_free_at_once_and_a_crawl_that_never_opened_keeps_no_number(server, tmp_path):
+    first = Claims(Options(lang="cs", cluster=server.url), tmp_path / "a" / "cs")
+    first.give_back(first.claim())
+    assert claimed(server, tmp_path / "b" / "cs", 1).shard == 0
+
+
+def test_a_crawl_without_shards_is_left_alone(server, tmp_path):
+    (tmp_path / "cs" / "state").mkdir(parents=True)
+    with pytest.raises(JobdirError, match="holds a crawl without shards"):
+        claimed(server, tmp_path / "cs")
+
+
+def test_a_map_that_nobody_can_read_is_refused(server, tmp_path):
+    first = claimed(server, tmp_path / "cs")
+    server.command("SET", first.keys.map, "nonsense")
+    with pytest.raises(BadInput, match="cannot be read"):
+        claimed(server, tmp_path / "cs")

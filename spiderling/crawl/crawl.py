@@ -82,7 +82,6 @@ class Crawl:
         self.clock = Clock()
         self.accepted = languages.find_languages(options.lang, options.models)
         self._prefix = "+".join(info.code for info in self.accepted)
-        self.codes = frozenset(info.code for info in self.accepted)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
         is_offline = archives is not None and not any(map(is_url, archives))
         self.addresses = addresses_of(options, is_offline)
@@ -101,7 +100,7 @@ class Crawl:
             state = store.load()
             self.is_resumed = bool(state.meta)
             changed = compare_options(options, state.meta, directory, archives is not None)
-            self._take_up(state, store, judged, None if elsewhere is None else elsewhere(store))
+            self._take_up(state, store, judged, elsewhere)
             settled = self._begin_writing(store, agreement)
             writers = _writers(options, self._prefix, directory, state.segments)
             self.checkpoint = Checkpoint(self.frontier, store, writers, self.clock.now, fail, self.jobdir.still_here)
@@ -111,12 +110,14 @@ class Crawl:
         """The archives that the pages come from; None: they come from the web."""
         self.budgets = Budgets(options, noted(state.meta, "marginal", list[tuple[int, int]]()))
         self._note_manifest(state, changed, settled)
-        self.requests_before = self.frontier.ledger.totals["requests"]
 
-    def _take_up(self, state: State, store: SqliteStore, judged: AddressPolicy, elsewhere: Elsewhere | None) -> None:
+    def _take_up(
+        self, state: State, store: SqliteStore, judged: AddressPolicy, elsewhere: Callable[[Store], Elsewhere] | None
+    ) -> None:
         """Make the parts that hold what earlier runs have found."""
         self.text_steps = choose(self.options.compiled).words
         """Which steps the text workers run, compiled ones or Python's, and why."""
+        self.codes = frozenset(info.code for info in self.accepted)
         self.times = StageTimes()
         self.known_digests = DigestSet(state.digests)
         """Digests of kept pages and texts; pipeline 400 adds to it."""
@@ -125,13 +126,15 @@ class Crawl:
         for notice in filter(None, (*notices, gone_parameters(self.options.strategy))):
             logger.warning(notice)
         spelled = spelled_out(self.options, self.accepted, self.documents)
-        self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note, elsewhere=elsewhere)
+        others = None if elsewhere is None else elsewhere(store)
+        self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note, elsewhere=others)
         if self._only:
             self.frontier.crawl_only(self._only.holds)
         self.frontier.host_closing.block_where(self.blocked.holds)
         if not self.jobdir.is_new:  # in a new directory nobody was asked before, so no interval has to pass first
             self.frontier.restore(state, self.clock.now())
         self.frontier.host_closing.block_where(self.blocked.holds)
+        self.requests_before = self.frontier.ledger.totals["requests"]
         self._filter = NearDuplicateFilter(self.options, self.jobdir, state)
         self.near = self._filter.near
         """Knows near-duplicates; None when the crawl does not look for them."""

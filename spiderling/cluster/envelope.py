@@ -29,6 +29,8 @@ class Kind(IntEnum):
     MESSAGE = 1
     RECEIPT = 2
     STATUS = 3
+    END = 4
+    """That the crawl is over, whoever says it."""
 
 
 class Place(NamedTuple):

@@ -37,6 +37,7 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1"""
 _MOST_TOLD = 3
 """Receivers that the progress line tells, those who have let their messages wait longest first (chosen)."""
+_END = Place(Kind.END, 0)
 _OVER_S = 60.0
 """Seconds for which the end is told in Redis; chosen: by then each shard has looked many times."""
 
@@ -65,6 +66,7 @@ class Shard:
         self._beat = 0
         self._known = self._claim.known
         self._missing: list[int] = []
+        self._strangers: set[int] = set()
         self._task: asyncio.Task[None] | None = None
         self._redis: Any = None
 
@@ -105,8 +107,8 @@ class Shard:
             return ""
         now = self._crawl.clock.now()
         ages = sorted(((now - since, shard) for shard, since in self._exchange.oldest().items()), reverse=True)
-        told = ", ".join(f"{waiting.get(shard, 0):,} for {shard} since {age:.0f} s" for age, shard in ages[:_MOST_TOLD])
-        return f"{sum(waiting.values()):,} messages wait for other shards ({told})"
+        told = ", ".join(f"{waiting[shard]:,} for shard {shard} ({age:.0f} s)" for age, shard in ages[:_MOST_TOLD])
+        return f"messages wait: {told}"
 
     async def _run(self) -> None:
         office = asyncio.ensure_future(self._office.run())
@@ -150,7 +152,7 @@ class Shard:
         self._count()
         self._note_claimed({number.decode(): place.decode() for number, place in claimed.items()})
         living = {shard: status for shard, lease in enumerate(leases) if (status := self._opened(shard, lease))}
-        self._look(living, over is not None, asked)
+        self._look(living, over is not None and self._is_end(over), asked)
         if not was_held:
             self._wake()
 
@@ -183,12 +185,25 @@ class Shard:
         return self._seal.sealed(Place(Kind.STATUS, self.number), status.to_bytes())
 
     def _opened(self, shard: int, lease: bytes | None) -> Status | None:
-        """The status in *lease*; None if nobody holds it, or it says none."""
-        if lease is None:
+        """The status in *lease*; None if nobody holds it, or it says none that can be believed."""
+        if lease is None or len(lease) == TOKEN_CHARS:  # its crawl is being opened
             return None
-        with suppress(Refused, ValueError, TypeError):
+        try:
             return Status.from_bytes(self._seal.opened(Place(Kind.STATUS, shard), lease[TOKEN_CHARS:]))
-        return None
+        except (Refused, ValueError, TypeError):
+            self._exchange.counts["statuses refused"] += 1
+            if shard not in self._strangers:
+                self._strangers.add(shard)
+                logger.warning(
+                    "Shard %d has another key than this one, and nothing that it sends is taken: give all of them the "
+                    "same file with SPIDERLING_CLUSTER_KEY_FILE.", shard
+                )  # fmt: skip
+            return None
+
+    def _is_end(self, data: bytes) -> bool:
+        with suppress(Refused):
+            return self._seal.opened(_END, data) == b""
+        return False
 
     async def stop(self) -> None:
         """End the exchange, before the crawl is closed."""
@@ -198,7 +213,8 @@ class Shard:
             await self._office.close()
             if self.is_over:
                 with suppress(RedisError, OSError):
-                    await self._redis.set(self._claim.keys.over, b"1", px=int(_OVER_S * 1000))
+                    end = self._seal.sealed(_END, b"")
+                    await self._redis.set(self._claim.keys.over, end, px=int(_OVER_S * 1000))
             await self._redis.aclose()
 
     def close(self) -> None:

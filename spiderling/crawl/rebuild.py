@@ -80,6 +80,11 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
             if _is_whole(jobdir):
                 raise BadInput(f"{jobdir.database} is whole and knows all that is in {directory}; it is not made anew.")
             meta, options = _settings(directory, output, given)
+            if options.shards > 1:
+                raise BadInput(
+                    f"{directory} is a shard of a crawl: the messages between it and the others are lost with its "
+                    "state, so it cannot be made anew. Put the state back from a backup of all shards, or begin anew."
+                )
             new = jobdir.state / "rebuilt.sqlite"
             for path in jobdir.state.glob(f"{new.name}*"):
                 path.unlink()

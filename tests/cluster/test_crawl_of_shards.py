@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import Crawl, Running, page, refusal, serving
+from conftest import Crawl, Running, page, refusal, scrapy, serving
 from redis_server import WHY_NOT, RedisServer
 
 from spiderling.base.owners import owner_of
@@ -175,3 +175,31 @@ def test_what_cannot_be_is_refused_in_one_sentence(tmp_path, settings, said):
     arguments = [part for name, value in given.items() for part in ("-s", f"SPIDERLING_{name}={value}")]
     assert said in refusal(tmp_path / "cs", "-a", "lang=cs", *arguments)
     assert not (tmp_path / "cs").exists()
+
+
+def test_archives_are_read_without_shards(tmp_path):
+    archive = tmp_path / "a.warc"
+    archive.touch()
+    settings = ["-s", "SPIDERLING_CLUSTER=unix:///s", "-s", f"JOBDIR={tmp_path / 'cs'}"]
+    ended = scrapy("crawl", "archive", "-a", "lang=cs", "-a", f"warc={archive}", *settings)
+    assert ended.code == 1 and "archives are read without SPIDERLING_CLUSTER" in ended.errors[0]
+
+
+def test_shards_that_were_given_other_keys_take_nothing_from_each_other(tmp_path):
+    """What they send is counted and left alone; each ends without the other, whose messages stay on disk."""
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+        keys = [tmp_path / name for name in "ab"]
+        for number, key in enumerate(keys):
+            key.write_bytes(bytes([number]) * 32)
+            key.chmod(0o600)
+        crawl = shards(tmp_path / "cs", server, store, 2)
+        seeds = " ".join(f"http://{host}/" for host in HOSTS)
+        running = [crawl.start(seeds, CLUSTER_KEY_FILE=key) for key in keys]
+        ended = [one.wait() for one in running]
+        assert [one.code for one in ended] == [0, 0]
+        for one in ended:
+            assert len(one.lines("has another key than this one")) == 1
+            assert one.lines("without these shards, which do not run")
+        states = [Crawl(tmp_path / "cs" / f"shard-{shard:02}", server).state() for shard in range(2)]
+        assert all(state.counts.get("total/links_taken", 0) == 0 for state in states)
+        assert sum(state.counts["total/messages_refused"] for state in states) > 0

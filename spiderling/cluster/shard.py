@@ -45,8 +45,6 @@ _OVER_S = 60.0
 class Shard:
     """``begin`` follows when the crawl is open, ``close`` in any case."""
 
-    is_over = False
-    """Whether no shard has anything left to do."""
     has_begun = False
     """Whether the spider's own seeds are in."""
 
@@ -79,6 +77,7 @@ class Shard:
         """Work for the open *crawl*; *wake* lets it look again for what is due."""
         self._crawl = crawl
         self._wake = wake
+        crawl.others_work = True
         crawl.checkpoint.set_meta(MAP_KEY, asdict(self._claim.map))
         crawl.checkpoint.set_meta(CLAIMED_KEY, self._known)
         transport = RedisTransport(self.options.cluster, bytes.fromhex(self._claim.map.crawl_id), self.number)
@@ -171,8 +170,8 @@ class Shard:
     def _look(self, living: dict[int, Status], is_told: bool, now: float) -> None:
         """End the crawl when nobody has anything left to do, or another shard has found that out."""
         is_found = self._ending.look(living, now)
-        if not self.is_over and (is_found or (is_told and self._is_idle())):
-            self.is_over = True
+        if self._crawl.others_work and (is_found or (is_told and self._is_idle())):
+            self._crawl.others_work = False
             self._missing = [shard for shard in range(self.options.shards) if is_found and shard not in living]
             self._wake()
 
@@ -211,7 +210,7 @@ class Shard:
             self._task.cancel()
             await asyncio.wait([self._task])
             await self._office.close()
-            if self.is_over:
+            if not self._crawl.others_work:
                 with suppress(RedisError, OSError):
                     end = self._seal.sealed(_END, b"")
                     await self._redis.set(self._claim.keys.over, end, px=int(_OVER_S * 1000))

@@ -59,6 +59,8 @@ class Crawl:
     """Whether the spider is being closed."""
     is_paused = False
     """Whether control.yaml says that nothing is asked for."""
+    others_work = False
+    """Whether other shards of the crawl may still find URLs for this one."""
 
     def __init__(
         self,
@@ -164,6 +166,11 @@ class Crawl:
             self.clock.now,
         )
         return Archives(sources, self.options, side)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to do, here and in other shards."""
+        return self.frontier.is_finished and not self.others_work
 
     def has_room(self, in_work: int) -> bool:
         """Whether the budgets leave room for another page beside those *in_work*."""

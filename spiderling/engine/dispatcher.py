@@ -81,11 +81,6 @@ class Dispatcher:
     def _is_ours(self) -> bool:
         return self.shard is None or self.shard.may_ask()
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing is left to do, in no shard."""
-        return self.crawl.frontier.is_finished and (self.shard is None or self.shard.is_over)
-
     # -- requests come in
 
     def enqueue(self, request: Request) -> bool:

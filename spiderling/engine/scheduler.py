@@ -105,7 +105,7 @@ class Scheduler(BaseScheduler):
                 self._shard.close()
 
     def has_pending_requests(self) -> bool:
-        return self.dispatcher is not None and not self.dispatcher.is_finished
+        return self.dispatcher is not None and not self.dispatcher.crawl.is_finished
 
     def enqueue_request(self, request: Request) -> bool:
         """Put *request* into the frontier; False when it was refused (seen, not http ...) or no crawl is open."""

@@ -177,7 +177,7 @@ def standing(crawl: Crawl, reason: str) -> str:
     """How the crawl ended, and how it goes on; it follows the crawl's name in a sentence."""
     if crawl.checkpoint.error is not None:
         return f"has stopped; {_way_on(crawl)}"
-    if not crawl.frontier.is_finished or (crawl.archives is not None and crawl.archives.unread):
+    if not crawl.is_finished or (crawl.archives is not None and crawl.archives.unread):
         way = "a larger budget lets it go on" if reason.startswith("budget") else "the same command goes on with it"
         return f"was paused ({reason}); {way}."
     if crawl.archives is not None:

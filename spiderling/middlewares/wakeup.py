@@ -28,7 +28,7 @@ class WakeUp(Component):
                 yield item_or_request
             if dispatcher.shard is not None:
                 dispatcher.shard.has_begun = True
-            while not dispatcher.is_finished:
+            while not dispatcher.crawl.is_finished:
                 await self._sleep(dispatcher)
                 yield WAKE_UP
         except (asyncio.CancelledError, GeneratorExit):

@@ -95,7 +95,7 @@ def test_two_shards_keep_together_what_one_process_keeps(tmp_path):
 
 
 def test_kills_of_shards_and_of_redis_lose_nothing(tmp_path):
-    """Each shard is killed once, Redis is emptied and killed, and a shard stands still for longer than its lease."""
+    """Each shard is killed once; Redis is emptied, and killed."""
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
         crawl = shards(tmp_path / "cs", server, store, 2, HOST_INTERVAL_S=0.5)
         one, other = crawl.start(SEED), crawl.start(SEED)
@@ -155,6 +155,15 @@ def test_a_process_for_which_no_shard_is_free_ends_well(tmp_path):
         elsewhere = shards(tmp_path / "other" / "cs", server, store, 2).run(SEED)
         assert elsewhere.code == 1 and elsewhere.lines("ERROR", "it has SPIDERLING_SHARDS=1, not 2")
         first.stop(signal.SIGKILL)
+
+
+def test_a_shard_that_is_stopped_while_it_waits_for_others_is_not_finished(tmp_path):
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+        crawl = shards(tmp_path / "cs", server, store, 2, FOLLOW="none", PROGRESS_S=1)
+        waits = crawl.start(SEED, CONSTANTS={**SOON, "cluster.ending.WAIT_MISSING_S": 1000.0})
+        waits.until(lambda: " 0 URLs wait" in waits.output())
+        stopped = waits.stop()
+        assert stopped.lines("was paused (shutdown); the same command goes on") and not stopped.lines("is finished.")
 
 
 @pytest.mark.parametrize(

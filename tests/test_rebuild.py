@@ -157,6 +157,8 @@ def test_no_state_is_rebuilt_while_a_crawl_runs_or_from_nothing(killed, tmp_path
 def test_the_state_of_a_shard_is_not_rebuilt(killed, tmp_path):
     with pytest.raises(BadInput, match="is a shard of a crawl"):
         list(rebuild(copied(killed, tmp_path / "job", "state"), GIVEN | {"SPIDERLING_SHARDS": 2}, 1e9))
+    with pytest.raises(BadInput, match="is a shard of a crawl"):
+        list(rebuild(copied(killed, tmp_path / "shard-00", "state"), GIVEN, 1e9))
 
 
 def spoil_byte(database: Path) -> None:

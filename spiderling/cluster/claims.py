@@ -20,18 +20,15 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from redis import Redis
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
-from redis.retry import Retry
 
 from spiderling import languages
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.cluster.redis_transport import TIMEOUT_S, place_of
+from spiderling.cluster.redis_connection import connected, place_of
 from spiderling.cluster.shard_map import ShardMap
 from spiderling.jobdir.sound_reading import SoundConnection
 
@@ -93,21 +90,8 @@ class Claims:
         self._options = options
         self._directory = directory
         self._place = f"{socket.gethostname()}:{directory.absolute()}"
-        try:
-            self._redis: Any = Redis.from_url(
-                options.cluster,
-                protocol=2,
-                socket_timeout=TIMEOUT_S,
-                socket_connect_timeout=TIMEOUT_S,
-                retry=Retry(NoBackoff(), 0),
-                driver_info=None,  # the command that would tell it is younger than 6.2
-            )
-        except (ValueError, TypeError) as error:
-            raise BadInput(
-                f"{PREFIX}CLUSTER is no address of a Redis: {error}. Give one such as redis://host:6379/0, "
-                "rediss://host:6380/0 or unix:///run/redis.sock."
-            ) from error
-        self._server = place_of(self._redis.connection_pool.connection_kwargs)
+        self._redis = connected(options.cluster, blocks=True)
+        self._server = place_of(self._redis)
 
     def claim(self) -> Claim:
         """The shard whose directory is here first, else a free one; raises NoFreeShard, BadInput or JobdirError."""

@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError, RedisError, ResponseError
 
-from spiderling.base.errors import BadInput
+from spiderling.cluster.redis_connection import connected, place_of
 from spiderling.cluster.transport import Answer, Message, Round, TransportError
 
 MOST_READ = 16
 """Messages of each sender in one answer (chosen: some thousand links, which take the frontier some milliseconds)."""
-TIMEOUT_S = 5.0
-"""Seconds in which Redis must answer (chosen: a round takes it a millisecond)."""
 _FIELD = b"m"
 
 
@@ -28,23 +23,9 @@ class RedisTransport:
     """One shard's connection.  What it asks for is done at most once; it is the protocol that repeats."""
 
     def __init__(self, url: str, crawl_id: bytes, me: int) -> None:
-        """*url*: redis://, rediss:// (TLS) or unix://, as redis-py reads it; raises BadInput."""
-        try:
-            self._redis: Any = Redis.from_url(
-                url,
-                protocol=2,
-                decode_responses=False,
-                socket_timeout=TIMEOUT_S,
-                socket_connect_timeout=TIMEOUT_S,
-                retry=Retry(NoBackoff(), 0),
-                driver_info=None,  # the command that would tell it is younger than 6.2
-            )
-        except (ValueError, TypeError) as error:
-            raise BadInput(
-                f"SPIDERLING_CLUSTER is no address of a Redis: {error}. Give one such as redis://host:6379/0, "
-                "rediss://host:6380/0 or unix:///run/redis.sock."
-            ) from error
-        self.place = place_of(self._redis.connection_pool.connection_kwargs)
+        """*url*: that of a Redis; raises BadInput."""
+        self._redis = connected(url)
+        self.place = place_of(self._redis)
         self._prefix = f"spiderling:{crawl_id.hex()}:"
         self._me = me
         self._trimmed: dict[int, int] = {}
@@ -125,13 +106,6 @@ class RedisTransport:
     async def close(self) -> None:
         """End the connection."""
         await self._redis.aclose()
-
-
-def place_of(address: dict[str, Any]) -> str:
-    """The address as people may see it: without user and password."""
-    if "path" in address:
-        return str(address["path"])
-    return f"{address.get('host', 'localhost')}:{address.get('port', 6379)}"
 
 
 def _messages(sender: int, entries: list[Any]) -> Iterator[Message]:

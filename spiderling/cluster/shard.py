@@ -11,9 +11,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from spiderling.base.clock import elapsed_s
@@ -25,7 +22,8 @@ from spiderling.cluster.envelope import Kind, Place, Refused, Seal
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.key_file import read_key
 from spiderling.cluster.post_office import PostOffice
-from spiderling.cluster.redis_transport import TIMEOUT_S, RedisTransport
+from spiderling.cluster.redis_connection import connected
+from spiderling.cluster.redis_transport import RedisTransport
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.storage.protocol import Store
 
@@ -84,14 +82,7 @@ class Shard:
         self._office = PostOffice(
             self._exchange, transport, crawl.frontier, crawl.errors, crawl.clock.now, crawl.fail, wake
         )
-        self._redis = Redis.from_url(
-            self.options.cluster,
-            protocol=2,
-            socket_timeout=TIMEOUT_S,
-            socket_connect_timeout=TIMEOUT_S,
-            retry=Retry(NoBackoff(), 0),
-            driver_info=None,
-        )
+        self._redis = connected(self.options.cluster)
         logger.info("This is shard %d of %d, at Redis %s", self.number, self.options.shards, transport.place)
         self._task = crawl.errors.watched(self._run(), "the exchange with the other shards")
 

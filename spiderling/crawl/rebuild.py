@@ -9,6 +9,7 @@ Queues, robots.txt and what was learnt begin anew.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
@@ -56,6 +57,8 @@ _JUDGES_NOTHING: dict[str, Any] = {
     "traps": "off",
 }
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
+_SHARD = re.compile(r"shard-\d{2,}")
+"""Names of the directories of shards (cluster/claims.py)."""
 _LINES_AT_ONCE = 2000
 """Lines or records in one transaction.  Chosen."""
 _TEXT = 128
@@ -80,7 +83,7 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
             if _is_whole(jobdir):
                 raise BadInput(f"{jobdir.database} is whole and knows all that is in {directory}; it is not made anew.")
             meta, options = _settings(directory, output, given)
-            if options.shards > 1:
+            if options.shards > 1 or _SHARD.fullmatch(directory.absolute().name):
                 raise BadInput(
                     f"{directory} is a shard of a crawl: the messages between it and the others are lost with its "
                     "state, so it cannot be made anew. Put the state back from a backup of all shards, or begin anew."

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -25,6 +26,7 @@ from typing import NamedTuple
 from redis.exceptions import RedisError
 
 from spiderling import languages
+from spiderling.base.clock import elapsed_s
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
@@ -43,6 +45,11 @@ MAP_KEY = "shard_map"
 CLAIMED_KEY = "shards_claimed"
 """Key, in the same table, of the numbers that are known to be claimed, and where."""
 TOKEN_CHARS = 32
+RENEW = """local held = redis.call('GET', KEYS[1])
+if held and string.sub(held, 1, #ARGV[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1"""
+"""Arguments: the token of who holds the lease, what stands in it then (it begins with the token), milliseconds."""
 _FREE = """local held = redis.call('GET', KEYS[1])
 if held and string.sub(held, 1, #ARGV[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"""
 
@@ -83,10 +90,14 @@ class Claim(NamedTuple):
 
 
 class Claims:
-    """The claims of one crawl, as a process sees them that begins."""
+    """The claims of one crawl, as a process sees them that begins or ends."""
 
     def __init__(self, options: Options, directory: Path) -> None:
         """*directory*: JOBDIR; raises BadInput."""
+        self.held_until = 0.0
+        """Until when the lease was last known to be ours, by `elapsed_s`."""
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
         self._options = options
         self._directory = directory
         self._place = f"{socket.gethostname()}:{directory.absolute()}"
@@ -165,6 +176,7 @@ class Claims:
     def _leased(self, keys: Keys, token: bytes, shards: int, ours: Sequence[int]) -> int | None:
         """The number of a shard whose lease is ours now; None if none is free."""
         for shard in (*ours, *(number for number in range(shards) if number not in ours)):
+            self.held_until = elapsed_s() + LEASE_S
             if not self._redis.set(keys.lease(shard), token, nx=True, px=int(LEASE_S * 1000)):
                 continue
             if shard in ours or self._redis.hsetnx(keys.claimed, shard, self._place):
@@ -173,8 +185,29 @@ class Claims:
             self._free(keys, shard, token)
         return None
 
+    def begin_keeping(self, claim: Claim) -> None:
+        """Renew the lease of *claim* in a thread: a crawl that is opened or closed blocks the event loop for long."""
+        self._over.clear()
+        self._thread = threading.Thread(target=self._keep, args=(claim,), daemon=True, name="lease")
+        self._thread.start()
+
+    def end_keeping(self) -> None:
+        """Stop that thread."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _keep(self, claim: Claim) -> None:
+        lease = claim.keys.lease(claim.shard)
+        while not self._over.wait(BEAT_S):
+            until = elapsed_s() + LEASE_S
+            with suppress(RedisError):
+                if self._redis.eval(RENEW, 1, lease, claim.token, claim.token, int(LEASE_S * 1000)):
+                    self.held_until = until
+
     def give_back(self, claim: Claim) -> None:
         """Free the shard of *claim* again, since the crawl could not be opened or has ended."""
+        self.end_keeping()
         with suppress(RedisError):
             if not _database(claim.directory).exists():
                 self._redis.hdel(claim.keys.claimed, claim.shard)

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from spiderling.base.clock import elapsed_s
 from spiderling.base.errors import JobdirError
 from spiderling.base.options import Options
-from spiderling.cluster.claims import BEAT_S, CLAIMED_KEY, LEASE_S, MAP_KEY, TOKEN_CHARS, Claims
+from spiderling.cluster.claims import BEAT_S, CLAIMED_KEY, LEASE_S, MAP_KEY, RENEW, TOKEN_CHARS, Claims
 from spiderling.cluster.ending import Ending, Status
 from spiderling.cluster.envelope import Kind, Place, Refused, Seal
 from spiderling.cluster.exchange import Exchange
@@ -29,10 +29,6 @@ from spiderling.frontier.storage.protocol import Store
 
 logger = logging.getLogger(__name__)
 
-_RENEW = """local held = redis.call('GET', KEYS[1])
-if held and string.sub(held, 1, #ARGV[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return 1"""
 _MOST_TOLD = 3
 """Receivers that the progress line tells, those who have let their messages wait longest first (chosen)."""
 _END = Place(Kind.END, 0)
@@ -51,6 +47,7 @@ class Shard:
         key = read_key(options.cluster_key_file, options.cluster)
         self._claims = Claims(options, directory)
         self._claim = self._claims.claim()
+        self._claims.begin_keeping(self._claim)
         self.number = self._claim.shard
         self.directory = self._claim.directory
         self.options = replace(options, durability="full")
@@ -83,6 +80,8 @@ class Shard:
             self._exchange, transport, crawl.frontier, crawl.errors, crawl.clock.now, crawl.fail, wake
         )
         self._redis = connected(self.options.cluster)
+        self._claims.end_keeping()
+        self._held_until = self._claims.held_until
         logger.info("This is shard %d of %d, at Redis %s", self.number, self.options.shards, transport.place)
         self._task = crawl.errors.watched(self._run(), "the exchange with the other shards")
 
@@ -117,7 +116,7 @@ class Shard:
         pipeline = self._redis.pipeline(transaction=False)
         lease_ms = int(LEASE_S * 1000)
         token = self._claim.token
-        pipeline.eval(_RENEW, 1, keys.lease(self.number), token, token + self._status(), lease_ms)
+        pipeline.eval(RENEW, 1, keys.lease(self.number), token, token + self._status(), lease_ms)
         pipeline.set(keys.map, self._claim.map.to_json(), nx=True)
         for number, place in self._known.items():
             pipeline.hsetnx(keys.claimed, number, place)
@@ -200,6 +199,7 @@ class Shard:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+            self._claims.begin_keeping(self._claim)
             await self._office.close()
             if not self._crawl.others_work:
                 with suppress(RedisError, OSError):

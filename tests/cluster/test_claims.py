@@ -74,6 +74,16 @@ def test_a_killed_process_gets_its_shard_again_when_its_lease_has_run_out(server
     assert claimed(server, tmp_path / "cs", shards=1).map == first.map
 
 
+def test_a_crawl_that_is_long_in_opening_keeps_its_lease(server, tmp_path):
+    first = Claims(Options(lang="cs", cluster=server.url), tmp_path / "cs")
+    claim = first.claim()
+    first.begin_keeping(claim)
+    with pytest.raises(NoFreeShard):  # which waits for longer than a lease
+        claimed(server, tmp_path / "cs", shards=1)
+    first.give_back(claim)
+    assert claimed(server, tmp_path / "cs", shards=1).shard == 0
+
+
 def test_a_dead_shard_keeps_its_number_and_an_emptied_redis_does_not_give_it_away(server, tmp_path):
     dead, alive = claimed(server, tmp_path / "a" / "cs", 3), claimed(server, tmp_path / "b" / "cs", 3)
     opened(dead)

@@ -32,13 +32,14 @@ SITES = {
 ADDRESSES = {host: f"127.84.31.{number}" for number, host in enumerate(HOSTS, 1)}
 SEED = f"http://{HOSTS[0]}/"
 SOON = {
-    "cluster.claims.LEASE_S": 3.0,
-    "cluster.claims.LOOK_S": 1.0,
-    "cluster.ending.WAIT_MISSING_S": 3.0,
-    "cluster.lane.MAX_AGE_S": 0.3,
-    "cluster.post_office.ROUND_S": 0.1,
+    "cluster.claims.BEAT_S": 0.2,
+    "cluster.claims.LEASE_S": 1.5,
+    "cluster.claims.LOOK_S": 0.4,
+    "cluster.ending.WAIT_MISSING_S": 1.0,
+    "cluster.lane.MAX_AGE_S": 0.1,
+    "cluster.post_office.ROUND_S": 0.05,
     "cluster.shard.BEAT_S": 0.2,
-    "cluster.shard.LEASE_S": 3.0,
+    "cluster.shard.LEASE_S": 1.5,
 }
 """Nothing but time is spared by these."""
 
@@ -53,7 +54,7 @@ def redis():
 
 
 def shards(directory: Path, server, store: RedisServer, number: int, **settings) -> Crawl:
-    return Crawl(directory, server, CLUSTER=store.url, SHARDS=number, CONSTANTS=SOON, **settings)
+    return Crawl(directory, server, CLUSTER=store.url, SHARDS=number, CHECKPOINT_S=0.1, CONSTANTS=SOON, **settings)
 
 
 def documents(directory: Path) -> dict[int, list[str]]:

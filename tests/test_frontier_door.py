@@ -20,7 +20,7 @@ PARTS = {
         "waiting", "yield_rate",
     },
     "host_states": {"at_work", "hosts_by_state"},
-    "intervals": {"answered", "connect_in", "host_s", "ip_s", "may_also_start"},
+    "intervals": {"answered", "connect_in", "host_s", "ip_s", "slot_granted"},
     "next_fetch": {"examined", "shunned"},
     "robots": {"licences", "parsed_ahead", "statements_of"},
     "strategy": {"weight"},

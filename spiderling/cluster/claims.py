@@ -5,6 +5,7 @@ In Redis stand, for a crawl named by its languages and the last part of JOBDIR,
     spiderling:LANG:NAME:map       the shard map, which also stands in the state of each shard
     spiderling:CRAWL:claimed       number -> machine and JOBDIR of the shard, for ever
     spiderling:CRAWL:lease:N       who runs shard N now, and its status; it runs out by itself
+    spiderling:CRAWL:slots         address -> when other shards may start there (cluster/slots.py)
     spiderling:CRAWL:over          for a minute after the end
 
 Redis may lose them all.  Shards that run put back what they know with each beat, so a process that finds nothing waits
@@ -32,6 +33,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.cluster.redis_connection import connected, place_of
 from spiderling.cluster.shard_map import ShardMap
+from spiderling.cluster.slots import BEGIN
 from spiderling.jobdir.sound_reading import SoundConnection
 
 BEAT_S = 1.0
@@ -63,6 +65,10 @@ class Keys(NamedTuple):
     @property
     def claimed(self) -> str:
         return f"spiderling:{self.crawl_id}:claimed"
+
+    @property
+    def slots(self) -> str:
+        return f"spiderling:{self.crawl_id}:slots"
 
     @property
     def over(self) -> str:
@@ -157,7 +163,8 @@ class Claims:
         while (text := self._redis.get(key)) is None and time.monotonic() < end:
             time.sleep(BEAT_S / 4)
         if text is None:
-            self._redis.set(key, mine.to_json(), nx=True)
+            if self._redis.set(key, mine.to_json(), nx=True) and not is_known:
+                self._redis.eval(BEGIN, 1, Keys(key, mine.crawl_id).slots)
             text = self._redis.get(key) or mine.to_json()
         found = ShardMap.from_json(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
         found.refuse_to_join(mine, f"Redis at {self._server}")

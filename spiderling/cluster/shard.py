@@ -24,6 +24,7 @@ from spiderling.cluster.key_file import read_key
 from spiderling.cluster.post_office import PostOffice
 from spiderling.cluster.redis_connection import connected
 from spiderling.cluster.redis_transport import RedisTransport
+from spiderling.cluster.slots import SlotOffice
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.storage.protocol import Store
 
@@ -80,6 +81,8 @@ class Shard:
             self._exchange, transport, crawl.frontier, crawl.errors, crawl.clock.now, crawl.fail, wake
         )
         self._redis = connected(self.options.cluster)
+        self.slots = SlotOffice(crawl, self._redis, self._claim.keys.slots)
+        """The starts that this shard has reserved."""
         self._claims.end_keeping()
         self._held_until = self._claims.held_until
         logger.info("This is shard %d of %d, at Redis %s", self.number, self.options.shards, transport.place)
@@ -100,14 +103,17 @@ class Shard:
         return f"messages wait: {told}"
 
     async def _run(self) -> None:
-        office = asyncio.ensure_future(self._office.run())
+        offices = [asyncio.ensure_future(self._office.run()), asyncio.ensure_future(self.slots.run())]
         try:
-            while not office.done():
+            while not any(office.done() for office in offices):
                 await self._renew()
-                await asyncio.wait([office], timeout=BEAT_S)
-            office.result()
+                await asyncio.wait(offices, timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
+            for office in offices:
+                if office.done():
+                    office.result()
         finally:
-            office.cancel()
+            for office in offices:
+                office.cancel()
 
     async def _renew(self) -> None:
         """Renew the lease, put back what Redis may have lost, and look at the others."""
@@ -137,6 +143,8 @@ class Shard:
             )
             return
         was_held = self._held_until > asked
+        if not was_held:
+            self.slots.forget()
         self._held_until = asked + LEASE_S
         self._count()
         self._note_claimed({number.decode(): place.decode() for number, place in claimed.items()})

@@ -49,9 +49,6 @@ a millisecond."""
 class Dispatcher:
     """Passes requests between engine and frontier of one crawl; none while archives are read."""
 
-    shard: Shard | None = None
-    """This process as a shard of the crawl, if that has any."""
-
     def __init__(self, crawler: Crawler, crawl: Crawl, resolver: Resolver, host_map: HostMap) -> None:
         self._crawler = crawler
         self.crawl = crawl
@@ -62,7 +59,7 @@ class Dispatcher:
         codes = [info.code for info in crawl.accepted]  # in the user's order
         self._headers = requests.headers(crawler.settings.get("USER_AGENT"), crawl.options, codes)
         self._payloads = requests.Payloads(crawler)
-        self.in_transit = InTransit(crawler, crawl, self.wake, self._is_ours)
+        self.in_transit = InTransit(crawler, crawl, self.wake)
         self._offline = Offline(crawler, crawl, resolver, self._headers, self.wake)
         self._naming = Naming(crawl, self._offline, self.wake)
         self._failures = Failures(crawl, self.in_transit, self._offline, self._payloads)
@@ -76,10 +73,12 @@ class Dispatcher:
 
     def may_ask(self) -> bool:
         """Whether requests may start: nobody has paused the crawl, and its shard is ours."""
-        return not self.crawl.is_paused and self._is_ours()
+        return not self.crawl.is_paused and (self.in_transit.shard is None or self.in_transit.shard.may_ask())
 
-    def _is_ours(self) -> bool:
-        return self.shard is None or self.shard.may_ask()
+    @property
+    def shard(self) -> Shard | None:
+        """This process as a shard of the crawl, if that has any."""
+        return self.in_transit.shard
 
     # -- requests come in
 
@@ -193,6 +192,8 @@ class Dispatcher:
             return
         self.crawl.stopping = True
         self._offline.end()
+        if self.shard is not None:
+            self.shard.slots.release()
         send = self._crawler.signals.send_catch_log
         asyncio.get_running_loop().call_later(STOP_TIMEOUT_S, send, signals.transfers_cut)
         if self.in_transit:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -18,10 +21,13 @@ from spiderling.frontier import Fetch
 from spiderling.frontier.hosts.host import Host, identity
 from spiderling.frontier.site_files import FileAnswer
 
+if TYPE_CHECKING:
+    from spiderling.cluster.shard import Shard
+
 logger = logging.getLogger(__name__)
 
 _LEASE_PAUSE_S = 1.0
-"""Seconds after which a request whose shard is not ours any more looks again (chosen)."""
+"""Seconds after which a request looks again whose shard must not ask now (chosen)."""
 
 
 class InTransit:
@@ -31,12 +37,14 @@ class InTransit:
     from the frontier may connect at once, and counts for no interval.
     """
 
-    def __init__(self, crawler: Crawler, crawl: Crawl, wake: Callable[[], None], is_ours: Callable[[], bool]) -> None:
-        """*wake* is called when a request has left: its host may be due; *is_ours*: whether the shard is."""
+    shard: Shard | None = None
+    """This process as a shard of the crawl, if that has any."""
+
+    def __init__(self, crawler: Crawler, crawl: Crawl, wake: Callable[[], None]) -> None:
+        """*wake* is called when a request has left: its host may be due."""
         self._crawler = crawler
         self._crawl = crawl
         self._wake = wake
-        self._is_ours = is_ours
         self.pages: set[int] = set()
         """Ids of the URLs of pages."""
         self._files: set[str] = set()
@@ -60,18 +68,25 @@ class InTransit:
     # -- it connects
 
     def may_start(self, fetch: Fetch) -> float | None:
-        """Seconds until the request for *fetch* may start; None: never."""
-        if not self._is_ours():
+        """Seconds until the request for *fetch* may start; None: never.  inf: it has to be asked again (`turn`)."""
+        if self.shard is not None and not self.shard.may_ask():
             return _LEASE_PAUSE_S
         with self._changing(fetch):
             return self._crawl.frontier.may_start(fetch, self._crawl.clock.now())
         return None
 
+    async def turn(self, fetch: Fetch, wait_s: float) -> None:
+        """Return after *wait_s*, which `may_start` has said, or when *fetch* has got its slot."""
+        if wait_s == math.inf and self.shard is not None:
+            await self.shard.slots.granted(fetch.host.id)
+        else:
+            await asyncio.sleep(wait_s)
+
     def connect_in(self, request: Request) -> float:
         """Seconds until the connection for *request* may be opened."""
-        fetch = fetch_of(request)
-        crawl = self._crawl
-        return 0.0 if fetch is None else crawl.frontier.intervals.connect_in(fetch.address, crawl.clock.now())
+        if (fetch := fetch_of(request)) is None:
+            return 0.0
+        return self._crawl.frontier.intervals.connect_in(fetch.host, fetch.address, self._crawl.clock.now())
 
     def started(self, request: Request, address: str) -> None:
         """Note that *request* opens a connection to *address* now."""
@@ -84,7 +99,7 @@ class InTransit:
         if (fetch := fetch_of(request)) is None:
             return True
         with self._changing(fetch):
-            return self._crawl.frontier.intervals.may_also_start(address, self._crawl.clock.now())
+            return self._crawl.frontier.may_also_start(fetch, address, self._crawl.clock.now())
         return False  # after an error of our own, which stops the crawl
 
     def answered(self, request: Request) -> None:

@@ -36,6 +36,7 @@ from spiderling.frontier.reachability import Reachability
 from spiderling.frontier.robots import Robots, raised
 from spiderling.frontier.robots_records import stored_robots
 from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.scheduling.slots import Slots
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.protocol import Changes, State, Store
@@ -167,14 +168,31 @@ class Frontier:
         return None
 
     def may_start(self, fetch: Fetch, now: float) -> float | None:
-        """The last gate: 0 if the request may start now, else seconds to wait; None if it may not start at all."""
+        """The last gate: 0 if the request may start now, else seconds to wait; None if it may not start at all.
+
+        inf: until a slot is granted.
+        """
         if fetch.host.is_closed or not self.may_connect(fetch.address):
             return None
-        due = self.intervals.earliest_start(fetch.host, fetch.address)
+        due = self.intervals.earliest_start(fetch.host, fetch.address, now)
         if due > now:
             return due - now
         self.intervals.permitted(fetch.host, fetch.address, now)
         return 0.0
+
+    def reserve_starts(self, wake: Callable[[], None]) -> Slots:
+        """From now on each request needs a slot; *wake* is called when one is wanted."""
+        self.intervals.slots = Slots(wake)
+        return self.intervals.slots
+
+    def may_also_start(self, fetch: Fetch, address: str, now: float) -> bool:
+        """Whether *fetch*, started, may be tried at its fallback *address* too; if so, that is a start.
+
+        Where starts are reserved it may not, and the name's next request goes to *address* first.
+        """
+        if self.intervals.slots is not None and (target := canonicalize_again(fetch.url)) is not None:
+            self.schedule.names.prefer_fallback(target.name, fetch.address)
+        return self.intervals.may_also_start(address, now)
 
     def started(self, fetch: Fetch, now: float, address: str = "") -> None:
         """The connection for *fetch* is being opened, to *address* if given: both intervals begin at *now*."""
@@ -272,7 +290,7 @@ class Frontier:
 
     def drain(self, now: float) -> Changes:
         """What the store must learn since the last call, as one immutable batch."""
-        self.schedule.workbench.forget_idle(now)
+        self.intervals.forget_idle(now)
         url_states = self.url_states
         changes = url_states.drain(self.robots)
         meta = self.strategy.state() | self.reachability.state() | url_states.failed_seeds.state()

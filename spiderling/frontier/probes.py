@@ -5,9 +5,12 @@ A probe keeps both intervals, and is the host's one request in transit.
 
 from __future__ import annotations
 
+import math
+
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.hosts.host import Host, HostState
 from spiderling.frontier.scheduling.backlog import LONG_S
+from spiderling.frontier.scheduling.intervals import SLOT_PAUSE_S
 from spiderling.frontier.scheduling.schedule import Schedule
 
 
@@ -26,8 +29,12 @@ class Probes:
 
     def due_in(self, host: Host, address: str, now: float) -> float | None:
         """Seconds until *host* may be probed at *address*; None if it is in transit or not due within a minute."""
-        due = max(host.due, self._intervals.earliest_start(host, address))
-        return None if host.in_transit or due > now + LONG_S else max(0.0, due - now)
+        if host.in_transit or host.due > now + LONG_S:
+            return None
+        due = max(host.due, self._intervals.earliest_start(host, address, now))
+        if due == math.inf:
+            return SLOT_PAUSE_S
+        return None if due > now + LONG_S else max(0.0, due - now)
 
     def begin(self, host: Host, address: str, now: float) -> None:
         """A probe of *host* begins; until ``end`` it is the host's request in transit."""

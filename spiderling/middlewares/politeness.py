@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable
 
 from scrapy.exceptions import IgnoreRequest
@@ -35,7 +34,7 @@ class PolitenessMiddleware(Component):
         while (wait_s := self.dispatcher.in_transit.may_start(fetch)) != 0:
             if wait_s is None or self.crawl.stopping:
                 raise NotMade(f"{fetch.url} goes back to the frontier")
-            await asyncio.sleep(wait_s)
+            await self.dispatcher.in_transit.turn(fetch, wait_s)
 
     def process_response(self, request: Request, response: Response) -> Response:
         self.dispatcher.in_transit.answered(request)

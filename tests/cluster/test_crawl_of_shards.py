@@ -6,11 +6,13 @@ import signal
 import time
 from collections import Counter
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from conftest import Crawl, Running, page, refusal, scrapy, serving
 from redis_server import WHY_NOT, RedisServer
+from synlog import SynLog, may_sniff
 
 from spiderling.base.owners import owner_of
 from webs.web import FixedWeb, redirect
@@ -40,8 +42,11 @@ SOON = {
     "cluster.post_office.ROUND_S": 0.05,
     "cluster.shard.BEAT_S": 0.2,
     "cluster.shard.LEASE_S": 1.5,
+    "cluster.slots.HORIZON_S": 1.0,
 }
 """Nothing but time is spared by these."""
+SLOW = {**SOON, "cluster.slots.WINDOW_S": 0.25, "cluster.slots.GUARD_S": 0.2}
+"""Between the last look at the time and the packet, a busy machine may stop a shard for the difference at most."""
 
 
 @contextmanager
@@ -54,7 +59,9 @@ def redis():
 
 
 def shards(directory: Path, server, store: RedisServer, number: int, **settings) -> Crawl:
-    return Crawl(directory, server, CLUSTER=store.url, SHARDS=number, CHECKPOINT_S=0.1, CONSTANTS=SOON, **settings)
+    return Crawl(
+        directory, server, CLUSTER=store.url, SHARDS=number, CHECKPOINT_S=0.1, **{"CONSTANTS": SOON, **settings}
+    )
 
 
 def documents(directory: Path) -> dict[int, list[str]]:
@@ -124,6 +131,22 @@ def test_kills_of_shards_and_of_redis_lose_nothing(tmp_path):
 
 def again_asks(running: Running, server) -> bool:
     return "This is shard" in running.output() and len(server.log_entries) > 12
+
+
+@pytest.mark.skipif(not may_sniff(), reason="needs the right to open packet sockets")
+def test_an_address_whose_hosts_belong_to_two_shards_keeps_its_interval(tmp_path):
+    shared = dict.fromkeys(HOSTS, "127.84.31.99")
+    settings = {"IP_INTERVAL_S": 0.1, "HOST_INTERVAL_S": 0.11, "FOLLOW": "none", "CONSTANTS": SLOW}
+    with serving(FixedWeb(SITES, shared)) as server, redis() as store, SynLog() as log:
+        crawl = shards(tmp_path / "cs", server, store, 2, **settings)
+        seeds = " ".join(f"http://{host}/" for host in HOSTS)
+        running = [crawl.start(seeds) for _ in range(2)]
+        assert [one.wait().code for one in running] == [0, 0]
+    found = documents(tmp_path / "cs")
+    assert all(found.values()) and sum(map(len, found.values())) == len(HOSTS)
+    packets = [packet.time_s for packet in log.seen if packet.address == "127.84.31.99"]
+    assert len(packets) >= 2 * len(HOSTS), "the log has missed none"
+    assert min(later - sooner for sooner, later in pairwise(packets)) >= 0.1 - 0.001
 
 
 def test_a_shard_that_never_starts_is_told_and_joins_later(tmp_path):

@@ -243,7 +243,7 @@ class VirtualCrawl:
 
     def _connect(self, fetch: Fetch) -> None:
         """What was granted is opened, maybe later; ``connect_in`` keeps it from others that were late."""
-        wait_s = self.frontier.intervals.connect_in(fetch.address, self.now)
+        wait_s = self.frontier.intervals.connect_in(fetch.host, fetch.address, self.now)
         if wait_s > 0:
             self._later(max(wait_s, _ROUNDING_S / 10), lambda: self._connect(fetch))
             return

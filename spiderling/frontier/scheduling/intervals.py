@@ -6,6 +6,9 @@ the address, begin anew:
 - ``handed_out``, so that no other request to host or address is handed out meanwhile;
 - ``permitted``, at the last gate before the connection;
 - ``started``, when the connection is being opened; host and address are due one interval later.
+
+If other shards may ask the address too, a request needs a slot besides (slots.py).  Then the next request is handed out
+while this one waits for its slot, so that it can reserve its own in time; the last gate holds the interval.
 """
 
 from __future__ import annotations
@@ -14,12 +17,19 @@ import math
 
 from spiderling.base.options import Options
 from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.scheduling.slots import LONGEST_S, Slots, Wanted
 from spiderling.frontier.scheduling.slowdown import Slowdown
 from spiderling.frontier.scheduling.workbench import Workbench
+
+SLOT_PAUSE_S = 0.1
+"""Seconds until a request that came too late for its slot looks for another (chosen)."""
 
 
 class Intervals:
     """The intervals of one crawl, which may be changed while it runs, and when each begins to count."""
+
+    slots: Slots | None = None
+    """The starts that are reserved, if the crawl has other shards."""
 
     def __init__(self, options: Options, workbench: Workbench) -> None:
         self.host_s = options.host_interval_s
@@ -64,19 +74,29 @@ class Intervals:
         self._workbench.postpone(address, now + self.ip_s)
         host.due = now + self.of(host)
 
-    def earliest_start(self, host: Host, address: str) -> float:
-        """When the next connection to *host* at *address* may be opened."""
-        return max(self._workbench.address(address).last_permitted + self.ip_s, host.last_start + self.of(host))
+    def earliest_start(self, host: Host, address: str, now: float) -> float:
+        """When the next connection to *host* at *address* may be opened; inf: not before a slot is granted."""
+        due = max(self._workbench.address(address).last_permitted + self.ip_s, host.last_start + self.of(host))
+        return due if self.slots is None else self.slots.opens(host.id, address, due, now)
+
+    def slot_granted(self, wanted: Wanted, opens: float, closes: float) -> None:
+        """The start that was *wanted* may be made from *opens* to *closes*."""
+        if self.slots is not None:
+            self.slots.grant(wanted, opens, closes)
+            self._workbench.postpone(wanted.address, opens)
 
     def permitted(self, host: Host, address: str, now: float) -> None:
         """The connection may be opened; until it is, both intervals count from *now*."""
         host.last_start = now
         host.postpone(now + self.of(host))
         self._workbench.address(address).last_permitted = now
-        self._workbench.postpone(address, now + self.ip_s)
+        if self.slots is None:
+            self._workbench.postpone(address, now + self.ip_s)
 
-    def connect_in(self, address: str, now: float) -> float:
+    def connect_in(self, host: Host, address: str, now: float) -> float:
         """Seconds until a permitted connection may be opened; above 0 when an earlier one was opened late."""
+        if self.slots is not None and (opens := self.slots.opens(host.id, address, now, now)) > now:
+            return min(opens - now, SLOT_PAUSE_S)
         return max(0.0, self._workbench.address(address).last_started + self.ip_s - now)
 
     def started(self, host: Host, address: str, now: float) -> None:
@@ -86,6 +106,8 @@ class Intervals:
 
     def may_also_start(self, address: str, now: float) -> bool:
         """Whether a request started at another address may be tried at *address* too; if so, its interval begins."""
+        if self.slots is not None:
+            return False  # no slot is held for it
         entry = self._workbench.address(address)
         if entry.last_permitted + self.ip_s > now:
             return False
@@ -107,3 +129,12 @@ class Intervals:
         """
         self._slowdown.note_status(host, status)
         host.postpone(max(host.last_start + self.of(host), quiet_until))
+
+    def released(self, host: Host) -> None:
+        """The request in transit is over, or was not made."""
+        if self.slots is not None:
+            self.slots.drop(host.id)
+
+    def forget_idle(self, now: float) -> None:
+        """Forget the addresses without hosts whose interval is over."""
+        self._workbench.forget_idle(now if self.slots is None else now - self.ip_s - LONGEST_S)

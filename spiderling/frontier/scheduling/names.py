@@ -108,6 +108,12 @@ class Names:
         known = self._names.get(name)
         return known.fallback if known is not None and known.address == address else ""
 
+    def prefer_fallback(self, name: str, address: str) -> None:
+        """Use the fallback from now on, if *name* is known by *address* and has one."""
+        known = self._names.get(name)
+        if known is not None and known.address == address and known.fallback:
+            known.address, known.fallback = known.fallback, known.address
+
     def forget(self) -> None:
         """Let all answers expire."""
         for known in self._names.values():

@@ -291,4 +291,5 @@ class Schedule:
     def release(self, host: Host, now: float) -> None:
         """The request in transit to *host* is over: place the host."""
         host.end_request()
+        self.intervals.released(host)
         self.place(host, now)

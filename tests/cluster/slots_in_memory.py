@@ -1,0 +1,35 @@
+"""What the script RESERVE does, in Python: test_slots.py compares the two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class SlotsInMemory:
+    """The slots that Redis holds; times are microseconds of its clock."""
+
+    def __init__(self) -> None:
+        self.free: dict[str, int] = {}
+        """Address -> from when on it is free to others; '' -> since when anything is known."""
+
+    def begin(self, now: int) -> None:
+        self.free.setdefault("", now)
+
+    def reserve(self, now: int, arguments: Sequence[int | str]) -> bytes:
+        window, interval, horizon = map(int, arguments[:3])
+        since = self.free.get("", now + horizon + window + interval)
+        self.free = {address: free for address, free in self.free.items() if free > now} | {"": max(since, now)}
+        ours = set()
+        told = [str(now)]
+        for address, after, last in zip(arguments[3::3], arguments[4::3], arguments[5::3], strict=True):
+            assert isinstance(address, str)
+            free = self.free.get(address, since)
+            is_ours = address in ours or int(last) == free
+            at = max(free - window if is_ours else free, since, now + int(after))
+            if at > now + horizon:
+                told.append("-")
+                continue
+            ours.add(address)
+            self.free[address] = at + window + interval
+            told.append(str(at))
+        return " ".join(told).encode()

@@ -39,7 +39,7 @@ from spiderling.frontier.storage.checksums import (
     read_written,
 )
 from spiderling.frontier.storage.protocol import HostRow
-from spiderling.frontier.storage.schema import CHECKED_SINCE, NOT_IN_5, schema_of
+from spiderling.frontier.storage.schema import CHECKED_SINCE, schema_of, tables_since
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.jobdir.card import changed_files
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under
@@ -87,15 +87,17 @@ def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     if discovered != ends + waiting:
         yield f"the books do not balance: {discovered} discovered, but {ends} ends + {waiting} waiting"
     queues = queues_by_host(crawl.connection)
-    hosts = {row["id"]: row for row in crawl.rows("SELECT id, name, waiting, parked FROM host")}
-    stand = sum(number for host, number in queues.items() if host in hosts and not hosts[host]["parked"])
+    names = {row["id"]: row["name"] for row in crawl.rows("SELECT id, name FROM host")}
+    lengths = {row["id"]: (row["waiting"], row["parked"]) for row in crawl.rows("SELECT id, waiting, parked FROM host")}
+    lengths.update((host, length[:2]) for host, length in crawl.lengths.items())
+    stand = sum(number for host, number in queues.items() if host in names and not lengths[host][1])
     if stand != waiting:
         yield f"{waiting} URLs wait by the counts, but {stand} stand in the queues"
-    wrong = [row["name"] for row in hosts.values() if row["waiting"] + row["parked"] != queues.get(row["id"], 0)]
-    wrong += [f"host {host}, which is unknown" for host in queues if host not in hosts]
+    wrong = [name for host, name in names.items() if sum(lengths[host]) != queues.get(host, 0)]
+    wrong += [f"host {host}, which is unknown" for host in queues if host not in names]
     if wrong:
         yield f"{len(wrong)} hosts have other queues than they count: {_listed(wrong)}"
-    compared.append(f"queues of {len(hosts):,} hosts, {sum(queues.values()):,} URLs")
+    compared.append(f"queues of {len(names):,} hosts, {sum(queues.values()):,} URLs")
 
 
 def _sums(crawl: Inspection, compared: list[str]) -> Iterator[str]:
@@ -251,7 +253,7 @@ def damaged_rows(connection: sqlite3.Connection, schema: int) -> Iterator[str]:
         checks["hosts"] = _table(connection, "host", _checked_hosts(connection))
         checks["chunks"] = _table(connection, "chunk", _checked_chunks(connection))
         for name, table in TABLES.items():
-            if schema > 5 or name not in NOT_IN_5:
+            if f"TABLE {name}(" not in tables_since(schema):
                 checks[name] = _table(connection, name, checked_rows(connection, table))
     unread: dict[str, list[str]] = {}
     for what, sentences in checks.items():

@@ -24,7 +24,8 @@ from spiderling.corpus import reader
 from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.reader import Document
 from spiderling.frontier.scope import Scope
-from spiderling.frontier.storage.schema import APPLICATION_ID, READABLE, SCHEMA_VERSION
+from spiderling.frontier.storage.queue_lengths import Length, newest_lengths
+from spiderling.frontier.storage.schema import APPLICATION_ID, READABLE, SCHEMA_VERSION, tables_since
 from spiderling.frontier.storage.state_file import what_to_do
 from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
 from spiderling.jobdir.queue_reader import UrlRow, url_of_key, urls_of
@@ -159,7 +160,16 @@ class Inspection:
         """The row of the host *name* (or of the URL's host); None when it is unknown."""
         target = canonicalize(name if "://" in name else f"http://{name}/")
         found = self.rows("SELECT * FROM host WHERE name = ?", target.host if target else name)
+        if found and found[0]["id"] in self.lengths:
+            found[0].update(zip(("waiting", "parked", "distance"), self.lengths[found[0]["id"]], strict=False))
         return found[0] if found else None
+
+    @cached_property
+    def lengths(self) -> dict[int, Length]:
+        """Lengths of queues that are newer than the rows of their hosts, by id; raises JobdirError."""
+        if "TABLE length(" in tables_since(self.schema):
+            return {}
+        return newest_lengths(self.connection.execute("SELECT batch, lengths FROM length ORDER BY batch"))
 
     def waiting(self, host: int) -> list[UrlRow]:
         """The URLs of a host that wait, best first, then those that are parked."""

@@ -1,6 +1,6 @@
 """Upgrades: the state of an earlier version becomes one of this version, whole or not at all.
 
-The rows are copied into a new file, in one transaction: those of schema 4 get checksums, those of schema 5 keep theirs,
+The rows are copied into a new file, in one transaction: those of schema 4 get checksums, later ones keep theirs,
 so that damage is still noticed.  When that file is synced and its crawl was found usable, one renaming puts it in the
 place of the old one.  The old one stays beside it, under a name such as ``frontier.sqlite.schema-4``, with the content
 of its write-ahead log.  After a kill at any moment the file with the state's name is either the old one or the new one,
@@ -20,10 +20,10 @@ from spiderling.base.atomic_files import replacing, sync_directory, sync_file
 from spiderling.base.errors import StorageError
 from spiderling.frontier.storage.checksums import TABLES, UNFIT, CheckedTables
 from spiderling.frontier.storage.protocol import HostRow
-from spiderling.frontier.storage.schema import APPLICATION_ID, CHECKED_SINCE, NEW_IN_6, SCHEMA, SCHEMA_VERSION
+from spiderling.frontier.storage.schema import APPLICATION_ID, CHECKED_SINCE, SCHEMA, SCHEMA_VERSION, tables_since
 from spiderling.frontier.storage.state_file import as_it_is, log_of, version_of
 
-_FORMERS = (4, 5)
+_FORMERS = (4, 5, 6)
 """Schemas that can be brought to this one; older ones are refused."""
 _GROWTH = 1.25
 """Factor by which checksums make a state larger, at most."""
@@ -115,9 +115,10 @@ def _copy_rows(old: sqlite3.Connection, made: sqlite3.Connection) -> None:
 
 
 def _copy_file(old: sqlite3.Connection, made: sqlite3.Connection) -> None:
-    """Copy a file of schema 5 as it is, and add the tables that it lacks."""
+    """Copy a file with checksums as it is, and add the tables that it lacks."""
+    new = tables_since(int(old.execute("PRAGMA user_version").fetchone()[0]))
     old.backup(made)
-    made.executescript(f"PRAGMA journal_mode=DELETE; BEGIN; {NEW_IN_6} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
+    made.executescript(f"PRAGMA journal_mode=DELETE; BEGIN; {new} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
 
 
 def _keep(path: Path) -> Path:

@@ -99,18 +99,21 @@ def everything(store: Store) -> object:
     for host_id in range(1, 11):
         with suppress(StorageError):
             rows.append(store.host(host_id))
+    lengths: list[tuple[int, int]] = []
     if [row.id for row in rows] == [*range(1, len(rows) + 1)]:
         hosts = [host for block in store.host_columns() for host in zip(*block[:4], strict=True)]
-        assert hosts == [(row.name, row.state, row.distance, row.waiting + row.parked) for row in rows]
+        assert [host[:2] for host in hosts] == [(row.name, row.state) for row in rows]
+        lengths = [host[2:] for host in hosts]
         dues = [due for block in store.host_columns() for due in block.dues]
         assert dues == pytest.approx([row.due for row in rows], rel=1e-14)
     else:
         with pytest.raises(JobdirError, match="missing"):
             list(store.host_columns())
     assert list(store.used_hosts()) == [row for row in rows if is_used(row)]
+    rows = [row._replace(waiting=0, parked=0, distance=0) for row in rows]  # these may be older than the columns
     chunks = {chunk: store.chunk(chunk) for host in range(1, 11) for chunk in store.chunk_ids(host)}
     messages = [store.messages(shard, after, most) for shard in range(4) for after in (0, 1) for most in (0, 9, 999)]
-    return plain(store.load()), rows, chunks, store.robots("http://a.cz"), store.consents(), messages
+    return plain(store.load()), rows, lengths, chunks, store.robots("http://a.cz"), store.consents(), messages
 
 
 def test_new_store_is_empty(store: Store) -> None:

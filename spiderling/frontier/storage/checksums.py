@@ -81,6 +81,7 @@ TABLES = {
         Table("seen", "ib", "batch keys"),
         Table("digest", "ib", "batch keys"),
         Table("log", "ibt", "batch added popped"),
+        Table("length", "ib", "batch lengths"),
         Table("ended", "irtibb", "batch time segment offset_bytes keys ends"),
         Table("found", "irbb", "batch time keys pages"),
         Table("purged", "riti", "time host reason urls"),
@@ -204,14 +205,18 @@ class CheckedTables:
         self._last[name] = 0
         self._note(name, 0, 0)
 
-    def write_hosts(self, rows: Iterable[HostRow]) -> None:
-        """Write rows of the table ``host``, each in place of its former one; ids are given without gaps."""
+    def write_hosts(self, rows: Iterable[HostRow]) -> int:
+        """Write rows of the table ``host``, each in place of its former one; ids are given without gaps.
+
+        Returns the number of hosts.
+        """
         marks = ",".join("?" * (len(HostRow._fields) + 2))
         self._connection.executemany(
             f"REPLACE INTO host VALUES ({marks})", ((*row, *host_checksums(row)) for row in rows)
         )
         newest = self._connection.execute("SELECT coalesce(max(id), 0) FROM host").fetchone()[0]
         self._count_rows("host", max(0, newest - self._written["host"].rows))
+        return self._written["host"].rows
 
     def insert_chunks(self, rows: Iterable[tuple[int, int, bytes]]) -> None:
         """Add (id, number of URLs, packed lines) to the table ``chunk``."""

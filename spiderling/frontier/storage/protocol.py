@@ -278,7 +278,10 @@ class Store(Protocol):
         """Everything committed so far; raises JobdirError if it cannot be read."""
 
     def host(self, host_id: int) -> HostRow:
-        """The committed row of a host; raises StorageError if there is none."""
+        """The committed row of a host; raises StorageError if there is none.
+
+        Here and in `used_hosts` its ``waiting``, ``parked`` and ``distance`` may be older than in `host_columns`.
+        """
 
     def host_columns(self) -> Iterator[HostColumns]:
         """All hosts in the order of their ids, in blocks; raises JobdirError if one is missing."""

@@ -210,11 +210,15 @@ class Queues:
                 if head.generation < generation_of(chunk) <= self._committed:
                     head.chunks.setdefault(slot_of_chunk(chunk), []).append(chunk)
         if self._flushing and self.generation > self._committed:
-            for slot in slots_of_host(host_id):
-                if tail := self._flushing.get(slot):
-                    chunks = [chunk for chunk, _ in chunks_of(slot, self.generation, tail)]
-                    head.chunks.setdefault(slot, []).extend(chunks)
+            self._add_flushed(host_id, head)
         head.generation = self.generation
+
+    def _add_flushed(self, host_id: int, head: Head) -> None:
+        """Add the chunks of the flush that is not committed yet to ``head.chunks``."""
+        for slot in slots_of_host(host_id):
+            if tail := self._flushing.get(slot):
+                chunks = [chunk for chunk, _ in chunks_of(slot, self.generation, tail)]
+                head.chunks.setdefault(slot, []).extend(chunks)
 
     def _front(self, head: Head, slot: int) -> bytes:
         """The first line of *slot*."""
@@ -285,8 +289,11 @@ class Queues:
         self._flushing = self._tails
         self._tails = defaultdict(list)
         self._in_tails = 0
-        for head in self._heads.values():  # what was in a tail is in a chunk now
+        for host_id, head in self._heads.items():  # what was in a tail is in a chunk now
             head.next_up = head.next_slot = None
+            if head.generation == self.generation - 1:  # so that the store need not be asked for its chunks
+                self._add_flushed(host_id, head)
+                head.generation = self.generation
         return replace(changes, flush=Flush(self.generation, self._flushing)), grown
 
     def note_commit(self) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 6
-"""Version 5 had no tables for the messages between shards."""
+SCHEMA_VERSION = 7
+"""Version 5 had no tables for the messages between shards, version 6 none for new lengths of queues."""
 CHECKED_SINCE = 5
 """Version 4 had no checksums (checksums.py)."""
-READABLE = (4, 5, SCHEMA_VERSION)
+READABLE = (4, 5, 6, SCHEMA_VERSION)
 """Versions that can be read; a crawl that starts on an older one converts it first (jobdir/migration.py)."""
 APPLICATION_ID = 0x59D37
 """The application id in SQLite's header of our files; the command `file` shows it."""
@@ -55,15 +55,19 @@ CREATE TABLE history(tick INTEGER PRIMARY KEY, time REAL NOT NULL, time_s INTEGE
     kept_bytes INTEGER NOT NULL, discovered INTEGER NOT NULL, waiting INTEGER NOT NULL, hosts INTEGER NOT NULL,
     at_work INTEGER NOT NULL, retired INTEGER NOT NULL, checksum INTEGER NOT NULL);
 """
-NEW_IN_6 = """
+_NEW_IN_6 = """
 CREATE TABLE outbox(id INTEGER PRIMARY KEY, time REAL NOT NULL, links INTEGER NOT NULL, checksum INTEGER NOT NULL,
     message BLOB NOT NULL);
 CREATE TABLE peer(shard INTEGER PRIMARY KEY, sent INTEGER NOT NULL, epoch INTEGER NOT NULL,
     received INTEGER NOT NULL, checksum INTEGER NOT NULL);
 """
 """The messages that wait for other shards to take them, and how far the exchange with each shard has come."""
-NOT_IN_5 = ("outbox", "peer")
-"""The tables of NEW_IN_6."""
+_NEW_IN_7 = """
+CREATE TABLE length(batch INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, lengths BLOB NOT NULL);
+"""
+"""Lengths of queues that are newer than the rows of their hosts (queue_lengths.py)."""
+NEW_IN = {6: _NEW_IN_6, 7: _NEW_IN_7}
+"""Version -> the SQL that creates the tables which the version before had not."""
 
 VIEWS = """
 CREATE VIEW IF NOT EXISTS ends AS SELECT substr(key, 5) AS reason, value AS urls,
@@ -85,7 +89,12 @@ CREATE VIEW IF NOT EXISTS yield AS
 
 def schema_of(version: int) -> str:
     """The SQL that creates all tables and views of a file of *version*, which is CHECKED_SINCE or later."""
-    return f"{_TABLES}{'' if version == 5 else NEW_IN_6}{VIEWS}"
+    return f"{_TABLES}{tables_since(5, version)}{VIEWS}"
+
+
+def tables_since(former: int, version: int = SCHEMA_VERSION) -> str:
+    """The SQL that creates the tables of *version* which the version *former* has not."""
+    return "".join(sql for number, sql in NEW_IN.items() if former < number <= version)
 
 
 SCHEMA = schema_of(SCHEMA_VERSION)

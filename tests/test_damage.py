@@ -72,6 +72,36 @@ def job(made, tmp_path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "job"))
 
 
+@pytest.fixture
+def longer(job, options, tmp_path) -> Path:
+    """A JOBDIR as a kill leaves it, in which one queue is longer than its host's row says."""
+    store = SqliteStore(job / "state/frontier.sqlite")
+    frontier = Frontier(options, store=store)
+    frontier.restore(store.load(), 0.0)
+    for urls in ([f"http://h{number}.test/" for number in range(40)], ["http://h3.test/more"]):
+        for url in urls:
+            frontier.put_seed(url, 0.0)
+        store.commit(frontier.drain(0.0))
+        frontier.committed()
+    left = Path(shutil.copytree(job, tmp_path / "killed"))
+    store.close()
+    return left
+
+
+def test_a_queue_longer_than_its_host_says_after_a_kill_is_no_damage(longer):
+    with closing(Inspection(longer)) as crawl:
+        assert crawl.rows("SELECT waiting FROM host WHERE name = 'h3.test'") == [{"waiting": 1}]
+        assert crawl.host("h3.test")["waiting"] == len(crawl.waiting(crawl.host("h3.test")["id"])) == 2
+        assert list(problems(crawl)) == []
+
+
+@pytest.mark.parametrize("lengths", [bytes(32), bytes(31), "text"], ids=["zeros", "half", "text"])
+def test_damaged_lengths_of_queues_are_told_of_and_refused(longer, options, lengths):
+    change(longer, "UPDATE length SET lengths = ?", lengths)
+    assert any("length" in line for line in told(longer)["check"])
+    assert "is damaged" in refused(longer, options)
+
+
 def checked(crawl: Inspection) -> list[str]:
     return list(problems(crawl))
 
@@ -204,7 +234,7 @@ def killed(schema: int, directory: Path, statement: str) -> Path:
     return directory / "job"
 
 
-@pytest.mark.parametrize("schema", [4, 5])
+@pytest.mark.parametrize("schema", [4, 6])
 @pytest.mark.parametrize(
     ("statement", "lost", "said"),
     [("DELETE FROM host WHERE id = 2", "", "some are missing"), ("SELECT 1", "corpus/cs-00001.prevert.zst", "has 0 b")],

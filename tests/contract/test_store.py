@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -185,6 +186,46 @@ def test_messages_stay_until_they_are_acknowledged(opened: Callable[[], Store]) 
         assert again.messages(0, 0, 10**6) == [FULL.outbox[2]]
         assert again.load().outboxes[2] == OutboxSummary(3, 1, 1, 50, 8.0)
         assert again.load().peers == [PeerRow(0, 1, 1, 0), PeerRow(2, 3, 1, 78)]
+
+
+def test_lengths_of_queues_are_known_before_they_stand_in_the_rows_of_their_hosts(tmp_path: Path) -> None:
+    path, left = tmp_path / "state.sqlite", tmp_path / "left" / "state.sqlite"
+    hosts = [HOST._replace(id=number, name=f"h{number}.cz", parked=0) for number in range(1, 101)]
+    store = SqliteStore(path)
+
+    def known(opened: Store) -> list[tuple[int, int]]:
+        """Length and distance of the first hosts."""
+        return [
+            pair for columns in opened.host_columns() for pair in zip(columns.queued, columns.distances, strict=True)
+        ][:5]
+
+    def in_the_file() -> tuple[list[tuple[int, int]], int]:
+        with closing(sqlite3.connect(path)) as file:
+            rows = file.execute("SELECT waiting + parked, distance FROM host WHERE id <= 5 ORDER BY id").fetchall()
+            return rows, file.execute("SELECT count(*) FROM length").fetchone()[0]
+
+    former = (HOST.waiting, HOST.distance)
+    store.commit(Changes(hosts=hosts))
+    store.commit(Changes(host_updates=[(7, 0, 2, 1), (0, 9, 1, 2), (5, 0, 0, 3)]))
+    store.commit(Changes(hosts=[hosts[0]._replace(waiting=8, distance=4)], host_updates=[(6, 0, 0, 3)]))
+    newest = [(8, 4), (9, 1), (6, 0), former, former]
+    assert in_the_file() == ([(8, 4), *[former] * 4], 2), "a batch writes no page for each host"
+    assert known(store) == newest
+    shutil.copytree(tmp_path, left.parent)
+    for writes in (False, True, True):  # as after a kill; the second one has folded at its end
+        with closing(SqliteStore(left, writes=writes)) as again:
+            assert known(again) == newest
+    store.commit(Changes(host_updates=[(number, 0, 0, number) for number in range(4, 25)]))
+    newest[3:] = [(4, 0), (5, 0)]
+    assert in_the_file() == (newest, 0), "many are folded"
+    store.commit(Changes(host_updates=[(3, 0, 0, 1)]))
+    store.commit(Changes(host_updates=[(4, 0, 0, 2)], flush=Flush(1, {16: [b"@/"]})))
+    newest[:2] = [(3, 0), (4, 0)]
+    assert in_the_file() == (newest, 0), "and so are all when the tails are flushed"
+    store.commit(Changes(host_updates=[(2, 0, 0, 1)]))
+    assert in_the_file() == (newest, 1)
+    store.close()
+    assert in_the_file() == ([(2, 0), *newest[1:]], 0), "and when the crawl ends"
 
 
 def test_log_is_replayed_in_order(store: Store) -> None:

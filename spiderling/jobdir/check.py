@@ -88,8 +88,7 @@ def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
         yield f"the books do not balance: {discovered} discovered, but {ends} ends + {waiting} waiting"
     queues = queues_by_host(crawl.connection)
     names = {row["id"]: row["name"] for row in crawl.rows("SELECT id, name FROM host")}
-    lengths = {row["id"]: (row["waiting"], row["parked"]) for row in crawl.rows("SELECT id, waiting, parked FROM host")}
-    lengths.update((host, length[:2]) for host, length in crawl.lengths.items())
+    lengths = _lengths(crawl)
     stand = sum(number for host, number in queues.items() if host in names and not lengths[host][1])
     if stand != waiting:
         yield f"{waiting} URLs wait by the counts, but {stand} stand in the queues"
@@ -98,6 +97,13 @@ def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     if wrong:
         yield f"{len(wrong)} hosts have other queues than they count: {_listed(wrong)}"
     compared.append(f"queues of {len(names):,} hosts, {sum(queues.values()):,} URLs")
+
+
+def _lengths(crawl: Inspection) -> dict[int, tuple[int, int]]:
+    """Host id -> how many URLs wait in its queue, and how many are parked, by its row or newer."""
+    lengths = {row["id"]: (row["waiting"], row["parked"]) for row in crawl.rows("SELECT id, waiting, parked FROM host")}
+    lengths.update((host, length[:2]) for host, length in crawl.lengths.items())
+    return lengths
 
 
 def _sums(crawl: Inspection, compared: list[str]) -> Iterator[str]:
@@ -136,7 +142,7 @@ def _trail(crawl: Inspection, compared: list[str]) -> Iterator[str]:
             yield f"{len(twice)} URLs of batch {row['batch']} had ended before"
     counted = counts_under("end", crawl.counts)
     purged = crawl.rows("SELECT coalesce(sum(urls), 0) AS urls FROM purged")[0]["urls"]
-    parked = crawl.rows("SELECT coalesce(sum(parked), 0) AS urls FROM host")[0]["urls"]
+    parked = sum(parked for _, parked in _lengths(crawl).values())
     if reasons.total() + purged + parked < counted.total():
         compared.append("not compared: ends of URLs with the trail, which was switched on later")
         return

@@ -66,7 +66,7 @@ _NEW_IN_7 = """
 CREATE TABLE length(batch INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, lengths BLOB NOT NULL);
 """
 """Lengths of queues that are newer than the rows of their hosts (queue_lengths.py)."""
-NEW_IN = {6: _NEW_IN_6, 7: _NEW_IN_7}
+_NEW_IN = {6: _NEW_IN_6, 7: _NEW_IN_7}
 """Version -> the SQL that creates the tables which the version before had not."""
 
 VIEWS = """
@@ -94,7 +94,7 @@ def schema_of(version: int) -> str:
 
 def tables_since(former: int, version: int = SCHEMA_VERSION) -> str:
     """The SQL that creates the tables of *version* which the version *former* has not."""
-    return "".join(sql for number, sql in NEW_IN.items() if former < number <= version)
+    return "".join(sql for number, sql in _NEW_IN.items() if former < number <= version)
 
 
 SCHEMA = schema_of(SCHEMA_VERSION)

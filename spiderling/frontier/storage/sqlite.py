@@ -275,10 +275,7 @@ class SqliteStore:
 
     def commit(self, changes: Changes) -> None:
         with self._transaction():
-            self._write_hosts(changes)
-            self._write_queues(changes)
-            self._write_replaced(changes)
-            self._write_appended(changes)
+            self._write(changes)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -292,6 +289,12 @@ class SqliteStore:
             with suppress(sqlite3.Error):
                 self._writer.rollback()
             raise StorageError(f"{self._path} could not be written: {error}.") from error
+
+    def _write(self, changes: Changes) -> None:
+        self._write_hosts(changes)
+        self._write_queues(changes)
+        self._write_replaced(changes)
+        self._write_appended(changes)
 
     def _write_replaced(self, changes: Changes) -> None:
         tables = self._tables

@@ -81,7 +81,6 @@ class Crawl:
         """Which statements on the use of a text are looked for, and which are obeyed."""
         self.fail = fail
         self.errors = InternalErrors(fail)
-        self.clock = Clock()
         self.accepted = languages.find_languages(options.lang, options.models)
         self._prefix = "+".join(info.code for info in self.accepted)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
@@ -93,6 +92,8 @@ class Crawl:
         """The only hosts whose pages are wanted; empty: all."""
         self.blocked = read_host_list(options.block, f"{PREFIX}BLOCK")
         """Hosts that the user never wants to be asked; control.yaml may name more."""
+        self.text_steps = choose(self.options.compiled).words
+        """Which steps the text workers run, compiled ones or Python's, and why."""
         with ExitStack() as opened:
             self.jobdir = Jobdir(directory)
             opened.callback(self.jobdir.close)
@@ -110,16 +111,15 @@ class Crawl:
         self.errors.begin_noting(self.frontier, self.checkpoint, state.meta)
         self.archives = self._open_archives(archives, judged, state) if archives is not None else None
         """The archives that the pages come from; None: they come from the web."""
-        self.budgets = Budgets(options, noted(state.meta, "marginal", list[tuple[int, int]]()))
         self._note_manifest(state, changed, settled)
 
     def _take_up(
         self, state: State, store: SqliteStore, judged: AddressPolicy, elsewhere: Callable[[Store], Elsewhere] | None
     ) -> None:
         """Make the parts that hold what earlier runs have found."""
-        self.text_steps = choose(self.options.compiled).words
-        """Which steps the text workers run, compiled ones or Python's, and why."""
+        self.clock = Clock()
         self.codes = frozenset(info.code for info in self.accepted)
+        self.budgets = Budgets(self.options, noted(state.meta, "marginal", list[tuple[int, int]]()))
         self.times = StageTimes()
         self.known_digests = DigestSet(state.digests)
         """Digests of kept pages and texts; pipeline 400 adds to it."""

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 import spiderling
 from benchmarks.equality import PIECES, bundled_pages, differs, mutated
 from spiderling.base.errors import BadInput
+from spiderling.base.options import Options
+from spiderling.crawl.crawl import Crawl
 from spiderling.languages import load
 from spiderling.text import TextOptions
 from spiderling.text.boilerplate import context, features
@@ -73,6 +75,13 @@ def test_python_runs_where_the_twin_is_missing_or_does_not_fit(monkeypatch, opti
     else:
         with pytest.raises(BadInput, match=why):
             choose(option)
+
+
+def test_a_crawl_that_requires_a_missing_twin_leaves_nothing_behind(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "spiderling_native", None)
+    with pytest.raises(BadInput, match="SPIDERLING_COMPILED=required, but spiderling-native is not installed"):
+        Crawl(Options(lang="cs", compiled=REQUIRED, allow_networks="127.0.0.0/8"), tmp_path / "job", pytest.fail)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_twin_that_cannot_be_loaded(monkeypatch, tmp_path):

@@ -29,7 +29,8 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import provenance
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.telling import of_host, of_url, overview
+from spiderling.jobdir.overview import overview
+from spiderling.jobdir.telling import of_host, of_url
 from spiderling.languages.model_data import pack
 from spiderling.reporting.material import material_of
 from spiderling.reporting.report import report
@@ -110,7 +111,7 @@ READERS = {
     "check": checked,
     "overview": lambda crawl: list(overview(crawl)),
     "host": lambda crawl: list(of_host(crawl, "a.test", urls=True)),
-    "url": lambda crawl: [list(of_url(crawl, crawl.story(f"http://a.test{path}"))) for path in ("/", "/0", "/5")],
+    "url": lambda crawl: [list(of_url(crawl, f"http://a.test{path}")) for path in ("/", "/0", "/5")],
     "report": lambda crawl: report(material_of(crawl)),
     "export": provenance,
 }

@@ -21,3 +21,11 @@ def owner_of(host: str, shards: int) -> int:
     """The shard, 0 to *shards* - 1, of the host record's name *host*; an address literal is a domain of its own."""
     domain = registrable_domain(name_of(f"http://{host}"))
     return int(xxhash.xxh3_64_intdigest(domain.encode()) % shards)
+
+
+def shard_of_page(page: int) -> int | None:
+    """The other shard that found a URL, by what stands in the URL log for its page: the shard's number + 1.
+
+    None for the key of a page, which is larger, since no host has the id 0; and for 0, no page.
+    """
+    return page - 1 if 0 < page <= MAX_SHARDS else None

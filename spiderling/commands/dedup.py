@@ -57,6 +57,8 @@ class Command(SpiderlingCommand):
         if out.exists():
             raise BadInput(f"{out} exists; remove it, or give another name.")
         corpus = corpus_of(args)
+        for trouble in corpus.troubles:
+            self.warn(trouble)
         plan = Plan(out, format_of(out.name))
         work = Path(opts.temp or out.parent) / f"{out.name}.work"
         with closing(Deduplication(corpus, rule, work, parse_size(opts.memory))) as run:

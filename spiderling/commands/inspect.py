@@ -16,7 +16,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.engine.command import SpiderlingCommand, option
 
 if TYPE_CHECKING:
-    from spiderling.jobdir.inspection import Inspection
+    from spiderling.jobdir.shards import AnyCrawl
 
 _USAGE = "say scrapy inspect JOBDIR, scrapy inspect JOBDIR host NAME, or scrapy inspect JOBDIR url URL"
 
@@ -48,8 +48,9 @@ class Command(SpiderlingCommand):
         if opts.json and len(args) == 3:
             raise UsageError("--json tells of the whole crawl: say scrapy inspect JOBDIR --json", print_help=False)
         # what reads a crawl takes half a second to import, and Scrapy imports the commands to list them
-        from spiderling.jobdir.inspection import Inspection
-        from spiderling.jobdir.telling import of_host, of_url, overview
+        from spiderling.jobdir.overview import overview
+        from spiderling.jobdir.shards import opened
+        from spiderling.jobdir.telling import of_host, of_url
 
         directory = Path(args[0])
         if opts.rebuild:
@@ -57,7 +58,7 @@ class Command(SpiderlingCommand):
         elif opts.check:
             yield from self._check(directory)
         else:
-            with closing(Inspection(directory)) as crawl:
+            with closing(opened(directory)) as crawl:
                 if opts.json:
                     yield self._json(crawl)
                 elif len(args) == 1:
@@ -65,9 +66,9 @@ class Command(SpiderlingCommand):
                 elif args[1] == "host":
                     yield from of_host(crawl, args[2], opts.urls)
                 else:
-                    yield from of_url(crawl, crawl.story(args[2]))
+                    yield from of_url(crawl, args[2])
 
-    def _json(self, crawl: Inspection) -> str:
+    def _json(self, crawl: AnyCrawl) -> str:
         from spiderling.jobdir.status import status_of
 
         return status_of(crawl).to_json()
@@ -82,15 +83,26 @@ class Command(SpiderlingCommand):
     def _check(self, directory: Path) -> Iterator[str]:
         from spiderling.frontier.storage.state_file import to_check
         from spiderling.jobdir.check import problems
-        from spiderling.jobdir.inspection import Inspection
+        from spiderling.jobdir.shards import opened, parts_in
 
-        advice = to_check(directory)  # who checks need not be told to check
+        def without_advice(text: str) -> str:
+            """*text*; who checks need not be told to check."""
+            for place in parts_in(directory):
+                text = text.replace(to_check(place), "")
+            return text
+
+        found: list[str] = []
         compared: list[str] = []
         try:
-            with closing(Inspection(directory)) as crawl:
-                found = [line.replace(advice, "") for line in problems(crawl, compared)]
+            with closing(opened(directory)) as crawl:
+                for part in crawl.parts:
+                    said: list[str] = []
+                    shard = "" if part.directory == directory else f"{part.directory.name}: "
+                    found += [f"{shard}{without_advice(line)}" for line in problems(part, said)]
+                    compared += [f"{shard}{line}" for line in said]
+                compared += [f"not compared: {crawl.note}"] if crawl.note else []
         except SpiderlingError as error:
-            raise SpiderlingError(str(error).replace(advice, "")) from error
+            raise SpiderlingError(without_advice(str(error))) from error
         self.exitcode = 1 if found else 0
         yield from found or ["The crawl is whole."]
         yield from ["", "Compared:", *(f"  {line}" for line in compared)]

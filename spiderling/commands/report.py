@@ -34,13 +34,13 @@ class Command(SpiderlingCommand):
         if len(args) != 1:
             raise UsageError("say which crawl: scrapy report JOBDIR", print_help=False)
         require("report")
-        from spiderling.jobdir.inspection import Inspection
+        from spiderling.jobdir.shards import opened
         from spiderling.reporting.material import material_of
         from spiderling.reporting.report import report
 
         out = Path(opts.out) if opts.out else Path(args[0], "report.html")
         try:
-            with closing(Inspection(Path(args[0]))) as crawl:
+            with closing(opened(Path(args[0]))) as crawl:
                 material = material_of(crawl)
         except sqlite3.Error as error:
             raise JobdirError(f"the state of {args[0]} cannot be read: {error}.") from error

@@ -21,7 +21,8 @@ from spiderling.corpus.segments import SUFFIX, frames
 from spiderling.export.formats import split_name
 from spiderling.jobdir.card import files_in, provenance, read_manifest
 from spiderling.jobdir.card_page import Manifest
-from spiderling.jobdir.inspection import Inspection, Segment
+from spiderling.jobdir.inspection import Segment
+from spiderling.jobdir.shards import AnyCrawl, opened, parts_in
 from spiderling.jobdir.sound_reading import noted
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
@@ -42,7 +43,7 @@ class Corpus(NamedTuple):
     crawls: Sequence[Manifest] = ()
     """The provenance of the crawls among the sources (jobdir/card.py)."""
     troubles: Sequence[str] = ()
-    """Errors of crawls whose state cannot be read."""
+    """Errors of crawls whose state cannot be read, and which shards of a crawl are not here."""
 
     @property
     def documents(self) -> int:
@@ -58,7 +59,8 @@ class Corpus(NamedTuple):
 def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
     """The corpus in *names*, crawl directories and files; raises BadInput for anything else.
 
-    A crawl may be running: its corpus is the acknowledged text, or, with *is_salvage*, all text in its files.
+    A crawl may be running: its corpus is the acknowledged text, or, with *is_salvage*, all text in its files.  Each
+    shard of a crawl is salvaged as one of its own, whatever the states of the others are.
     """
     sources: list[Source] = []
     purposes: set[str] = set()
@@ -71,34 +73,37 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
             continue
         if not path.is_dir():
             raise BadInput(f"{path} does not exist; give directories of crawls, or files of a corpus.")
-        segments: list[Segment] = []
-        try:
-            with closing(Inspection(path)) as crawl:
-                segments = crawl.segments("corpus")
+        for place in parts_in(path) if is_salvage else [path]:
+            segments: list[Segment] = []
+            try:
+                with closing(opened(place)) as crawl:
+                    segments = crawl.segments("corpus")
+                    if not is_salvage:
+                        _refuse_missing_segments(crawl)
+                        troubles += [f"{path}: {crawl.note}."] if crawl.note else []
+                    purposes |= set(noted(crawl.meta, "purposes", list[str]()))
+                    crawls.append(provenance(crawl))
+            except SpiderlingError as error:
                 if not is_salvage:
-                    _refuse_missing_segments(crawl, segments)
-                purposes |= set(noted(crawl.meta, "purposes", list[str]()))
-                crawls.append(provenance(crawl))
-        except SpiderlingError as error:
-            if not is_salvage:
-                raise
-            troubles.append(str(error))
-        found = salvaged_sources(path, segments) if is_salvage else [Source(*segment) for segment in segments]
-        if troubles and not found:
-            raise BadInput(f"{path} holds no segments of a corpus either: {troubles[-1]}")
-        sources += found
+                    raise
+                troubles.append(str(error))
+            found = salvaged_sources(place, segments) if is_salvage else [Source(*segment) for segment in segments]
+            if is_salvage and troubles and not found:
+                raise BadInput(f"{place} holds no segments of a corpus either: {troubles[-1]}")
+            sources += found
     return Corpus(sources, sorted(purposes), crawls, troubles)
 
 
-def _refuse_missing_segments(crawl: Inspection, segments: Sequence[Segment]) -> None:
-    """Raise JobdirError if the state counts more or fewer documents than the segments that it names."""
-    named = sum(segment.entries for segment in segments)
-    counted = crawl.counts.get("total/documents", named)
-    if named != counted:
-        raise JobdirError(
-            f"{crawl.database} is damaged: it counts {counted:,} documents, but the segments that it names hold "
-            f"{named:,}. With --salvage all are written that the files hold."
-        )
+def _refuse_missing_segments(crawl: AnyCrawl) -> None:
+    """Raise JobdirError if a state counts more or fewer documents than the segments that it names."""
+    for part in crawl.parts:
+        named = sum(segment.entries for segment in part.segments("corpus"))
+        counted = part.counts.get("total/documents", named)
+        if named != counted:
+            raise JobdirError(
+                f"{part.database} is damaged: it counts {counted:,} documents, but the segments that it names hold "
+                f"{named:,}. With --salvage all are written that the files hold."
+            )
 
 
 def _purposes_beside(path: Path) -> set[str]:

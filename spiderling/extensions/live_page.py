@@ -79,7 +79,8 @@ class LivePage(Extension):
             bottleneck=self._name_bottleneck,
             stats=self._crawler.stats.get_stats,
         )
-        return Server(address, self.crawl.jobdir.path, self._running, registry_of(sources))
+        is_shard = bool(self.crawl.options.cluster)
+        return Server(address, self.crawl.jobdir.path, self._running, registry_of(sources), is_shard)
 
     def _measure_lag(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -107,4 +108,5 @@ class LivePage(Extension):
             limits=crawl.budgets.limits,
             is_paused=crawl.is_paused,
             is_stopping=crawl.stopping,
+            directory=str(crawl.jobdir.path),
         )

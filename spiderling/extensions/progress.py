@@ -114,6 +114,7 @@ def summary(crawl: Crawl, reason: str) -> str:
         ("balance", _balance(crawl)),
         ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst")),
         ("state", str(crawl.jobdir.database)),
+        ("all shards", _all_shards(crawl)),
     ]
     table = "\n".join(f"  {name:<11}{value}" for name, value in rows if value)
     return f"The crawl in {crawl.jobdir.path.resolve()} {standing(crawl, reason)}{_hint(crawl)}\n{table}"
@@ -126,6 +127,17 @@ def _parked(crawl: Crawl) -> str:
         return ""
     closed = ", ".join(f"{why} {number:,}" for why, number in parked.items())
     return f"{sum(parked.values()):,} URLs of closed hosts ({closed}); 'reopen' in control.yaml lets a host go on"
+
+
+def _all_shards(crawl: Crawl) -> str:
+    """How to see what the shards did together, of which this summary tells one."""
+    if not crawl.options.cluster:
+        return ""
+    whole = crawl.jobdir.path.parent
+    return (
+        f"scrapy inspect {whole}, scrapy report {whole}; documents that two of them both have go in: scrapy dedup "
+        f"{whole} -o corpus.prevert.zst"
+    )
 
 
 def _errors(crawl: Crawl) -> str:

@@ -29,6 +29,7 @@ from spiderling.base.errors import StorageError
 from spiderling.base.options import Options
 from spiderling.jobdir.card_page import NOT_STATED, Manifest, readme_of
 from spiderling.jobdir.inspection import Inspection, counts_under
+from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.sound_reading import noted
 from spiderling.languages import LanguageInfo
 
@@ -145,8 +146,8 @@ def _contents_of(crawl: Inspection) -> Manifest:
     )
 
 
-def provenance(crawl: Inspection) -> Manifest:
-    """How the corpus of a crawl was made, and what is needed to make it again.
+def provenance(crawl: AnyCrawl) -> Manifest:
+    """How the corpus of a crawl, of all its shards, was made, and what is needed to make it again.
 
     It is published with the corpus, so it has no path and no address of the machine.
     """
@@ -163,7 +164,7 @@ def provenance(crawl: Inspection) -> Manifest:
         "version": noted(crawl.meta, "version", ""),
         "urls_waiting": counts.get("waiting", 0),
         "archives_unread": crawl.archives_unread,
-        "hosts_asked": crawl.rows("SELECT count(*) AS n FROM host WHERE pages > 0")[0]["n"],
+        "hosts_asked": sum(row["n"] for row in crawl.rows("SELECT count(*) AS n FROM host WHERE pages > 0")),
         "pages": counts.get("total/pages", 0),
         "downloaded_bytes": counts.get("total/downloaded_bytes", 0),
         "kept_bytes": counts.get("total/kept_bytes", 0),

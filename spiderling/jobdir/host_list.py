@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter
 
 from spiderling.base.errors import BadInput
 from spiderling.base.printing import hint
-from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.shards import AnyCrawl
 
 PAGE = 100
 """Hosts on a page of the list (chosen)."""
@@ -56,9 +59,12 @@ class HostList:
 
 
 def hosts_of(
-    crawl: Inspection, search: str = "", order: str = "words", rising: bool = False, page: int = 0, most: int = PAGE
+    crawl: AnyCrawl, search: str = "", order: str = "words", rising: bool = False, page: int = 0, most: int = PAGE
 ) -> HostList:
-    """Page *page* of the hosts whose name holds *search*, by *order*; raises BadInput for an unknown order."""
+    """Page *page* of the hosts whose name holds *search*, by *order*; raises BadInput for an unknown order.
+
+    The hosts of shards are merged in this order.
+    """
     if order not in ORDERS:
         raise BadInput(f"hosts cannot be sorted by {order!r}: {hint(order, ORDERS)}")
     named = search.strip().lower()[:_MOST_CHARS]
@@ -66,13 +72,14 @@ def hosts_of(
         named = named.replace(sign, f"\\{sign}")
     where = r"WHERE name LIKE ? ESCAPE '\'" if named else "WHERE ? <> ''"
     pattern = f"%{named}%"
-    found = crawl.rows(f"SELECT count(*) AS hosts FROM host {where}", pattern)[0]["hosts"]
+    found = sum(row["hosts"] for row in crawl.rows(f"SELECT count(*) AS hosts FROM host {where}", pattern))
     last = max(0, (found - 1) // most)
     shown = min(max(page, 0), last)
     query = (
-        "SELECT name, state, distance, pages, documents, words, downloaded_bytes, kept_bytes, "
-        f"round({_RATE}, 4) AS yield_rate, waiting, parked FROM host {where} "
-        f"ORDER BY {ORDERS[order]} {'ASC' if rising else 'DESC'}, id LIMIT ? OFFSET ?"
+        f"SELECT {ORDERS[order]}, name, state, distance, pages, documents, words, downloaded_bytes, kept_bytes, "
+        f"round({_RATE}, 4), waiting, parked FROM host {where} ORDER BY 1 {'ASC' if rising else 'DESC'}, id LIMIT ?"
     )
-    rows = crawl.rows(query, pattern, most, shown * most)
-    return HostList(found, shown, last + 1, [HostRow(**row) for row in rows])
+    sorted_parts = [part.connection.execute(query, (pattern, (shown + 1) * most)) for part in crawl.parts]
+    rows = heapq.merge(*sorted_parts, key=itemgetter(0), reverse=not rising)
+    chosen = islice(rows, shown * most, (shown + 1) * most)
+    return HostList(found, shown, last + 1, [HostRow(*row[1:]) for row in chosen])

@@ -1,4 +1,6 @@
-"""Reads from a crawl's directory what is known of hosts and URLs, beside a running crawl or after any kill.
+"""Reads from a job directory what is known of hosts and URLs, beside a running crawl or after any kill.
+
+A crawl without shards has one job directory, else each shard has its own (shards.py).
 
 Nothing is written.  Everything that one ``Inspection`` returns is from one read transaction.
 """
@@ -6,8 +8,9 @@ Nothing is written.  Everything that one ``Inspection`` returns is from one read
 from __future__ import annotations
 
 import fcntl
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from functools import cached_property
@@ -17,6 +20,7 @@ from typing import Any, NamedTuple
 from spiderling.archives.places import UNREAD_KEY
 from spiderling.base.errors import BadInput, JobdirError, StorageError
 from spiderling.base.options import Options
+from spiderling.base.owners import shard_of_page
 from spiderling.base.reasons import Reason
 from spiderling.base.removed_options import translated
 from spiderling.base.urls import HASH_BITS, canonicalize, url_key
@@ -24,12 +28,38 @@ from spiderling.corpus import reader
 from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.reader import Document
 from spiderling.frontier.scope import Scope
+from spiderling.frontier.storage.protocol import message_id
 from spiderling.frontier.storage.queue_lengths import Length, newest_lengths
 from spiderling.frontier.storage.schema import APPLICATION_ID, READABLE, SCHEMA_VERSION, tables_since
 from spiderling.frontier.storage.state_file import what_to_do
 from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
 from spiderling.jobdir.queue_reader import UrlRow, url_of_key, urls_of
 from spiderling.jobdir.sound_reading import SoundConnection, is_like, noted
+
+SHARD_DIRECTORY = re.compile(r"shard-(\d\d|[1-9]\d{2,})")
+"""The name of a shard's directory, with its number."""
+_SHARD_MAP = "shard_map"
+"""Key of the shard map in the table ``meta`` (cluster/shard_map.py)."""
+
+
+class Shard(NamedTuple):
+    """Which shard of which crawl."""
+
+    number: int | None
+    """None: its directory has another name than a shard's."""
+    shards: int
+    """How many the crawl has."""
+    crawl: str
+    """Id of the crawl."""
+
+
+class Outbox(NamedTuple):
+    """Messages that wait for another shard to take them."""
+
+    shard: int
+    messages: int
+    since: float
+    """When the oldest was begun."""
 
 
 class Ended(NamedTuple):
@@ -46,7 +76,12 @@ class Found(NamedTuple):
 
     time: float
     page: int
-    """Key of the page; 0: none, it is a seed or was put in by hand."""
+    """Key of the page; 0: none, it is a seed or was put in by hand; below that of any page: one of another shard."""
+
+    @property
+    def shard(self) -> int | None:
+        """The other shard that found it; None: this one."""
+        return shard_of_page(self.page)
 
 
 class Segment(NamedTuple):
@@ -84,7 +119,7 @@ def counts_under(prefix: str, counts: Mapping[str, int]) -> Counter[str]:
 
 
 class Inspection:
-    """A crawl's directory opened for reading."""
+    """A job directory opened for reading: a crawl, or one shard of one."""
 
     def __init__(self, directory: Path) -> None:
         """Raises BadInput when there is no crawl in *directory*, JobdirError when its state cannot be read."""
@@ -118,6 +153,59 @@ class Inspection:
     @cached_property
     def counts(self) -> Counter[str]:
         return Counter(dict(self.connection.execute("SELECT key, value FROM count").fetchall()))
+
+    @cached_property
+    def hosts_by_state(self) -> Counter[str]:
+        rows = self.rows("SELECT state, count(*) AS hosts FROM host GROUP BY state ORDER BY hosts DESC")
+        return Counter({row["state"]: row["hosts"] for row in rows})
+
+    @cached_property
+    def has_history(self) -> bool:
+        """Whether the state is not older than its table ``history``."""
+        return bool(self.rows("SELECT name FROM sqlite_master WHERE name = 'history'"))
+
+    def count_by(self, counts: Mapping[str, int], hosts: Mapping[str, int]) -> None:
+        """Let *counts*, and *hosts* by state, stand for those that are committed: its own process knows them."""
+        self.counts = Counter(counts)
+        self.hosts_by_state = Counter(hosts)
+
+    # -- as one part of a crawl
+
+    @property
+    def parts(self) -> Sequence[Inspection]:
+        """The job directories of the crawl that are looked at: this one."""
+        return [self]
+
+    def part_of(self, name: str) -> Inspection:
+        """The part that has the host *name*, or the URL's host, if any has it."""
+        return self
+
+    @cached_property
+    def shard(self) -> Shard | None:
+        """Which shard it is; None: that of a crawl without shards."""
+        said = noted(self.meta, _SHARD_MAP, dict[str, Any]())
+        if not said:
+            return None
+        shards, crawl = said.get("shards"), said.get("crawl_id")
+        if not isinstance(shards, int) or not isinstance(crawl, str):
+            raise JobdirError(
+                f"{self.database} is damaged: its map of the shards cannot be read; {what_to_do(self.database)}."
+            )
+        named = SHARD_DIRECTORY.fullmatch(self.directory.absolute().name)
+        return Shard(int(named[1]) if named else None, shards, crawl)
+
+    @property
+    def note(self) -> str:
+        """What must be known of the parts that are looked at; empty: they are the whole crawl."""
+        if self.shard is None or self.shard.shards == 1:
+            return ""
+        which = "one" if self.shard.number is None else f"shard {self.shard.number}"
+        return f"this is {which} of the {self.shard.shards} shards of a crawl; the others are not told of"
+
+    def outboxes(self) -> list[Outbox]:
+        """By receiver; none in a crawl without shards."""
+        query = "SELECT id / ? AS shard, count(*) AS messages, min(time) AS since FROM outbox GROUP BY 1"
+        return [Outbox(**row) for row in self.rows(query, message_id(1, 0))] if self.shard else []
 
     @property
     def archives_unread(self) -> int:
@@ -202,7 +290,7 @@ class Inspection:
         row = url_of_key(self.connection, key)
         found = self._found(key)
         ended = self._ended(key)
-        page = self._ended(found.page) if found and found.page else None
+        page = self._ended(found.page) if found and found.page and found.shard is None else None
         return Story(
             target.url,
             key,

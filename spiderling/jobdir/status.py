@@ -1,6 +1,7 @@
 """The status of a crawl as plain data: what the live page, ``inspect --json`` and the report say.
 
-It comes from the state, read-only, and, for a crawl of this process, from its own counters (``Running``).
+It comes from the state, read-only, and, for a crawl of this process, from its own counters (``Running``).  A crawl of
+shards has the sums over them; what is no sum says how it is joined.
 """
 
 from __future__ import annotations
@@ -8,20 +9,22 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from spiderling.base.errors import StorageError
-from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.corpus import reader
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
+from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends
+from spiderling.jobdir.history import history_of, totals_before
 from spiderling.jobdir.host_list import hosts_of
 from spiderling.jobdir.inspection import Inspection, counts_under
+from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.status_schema import (
     VERSION,
@@ -32,6 +35,7 @@ from spiderling.jobdir.status_schema import (
     Line,
     Rates,
     Running,
+    ShardStatus,
     Status,
     Text,
     Urls,
@@ -45,6 +49,8 @@ _POINTS = 400
 """Most points of a curve: more than a screen can show apart (chosen)."""
 _MOST_LINES = 20
 """Events and warnings that are told (chosen)."""
+_MOST_STATEMENTS = 50
+"""Statements on the use of texts that are told (chosen)."""
 _MOST_TEXTS = 10
 """Newest texts that are told (chosen: reading them is half of the work of a status)."""
 _BATCHES = 20
@@ -73,19 +79,20 @@ OPT_OUTS = frozenset(
 _AT_REST = frozenset((HostState.EXHAUSTED.value, *(state.value for state in CLOSED_STATES)))
 
 
-def status_of(
-    crawl: Inspection, running: Running | None = None, now: float | None = None, whole: bool = True
-) -> Status:
-    """The status of *crawl*, with the counters of *running* if it runs in this process.
+def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None = None, whole: bool = True) -> Status:
+    """The status of *crawl*, with the counters of *running* if it, or a shard of it, runs in this process.
 
     *whole*: with what takes long in a large crawl.  *now*: the time to be told, the clock's by default.
     """
-    counts = crawl.counts if running is None else running.counts
+    if running is not None:
+        own = next((part for part in crawl.parts if str(part.directory) == running.directory), crawl.parts[0])
+        own.count_by(running.counts, running.hosts)
+    counts = crawl.counts
     totals = counts_under("total", counts)
-    hosts = _hosts(crawl) if running is None else dict(running.hosts)
+    hosts = sum((part.hosts_by_state for part in crawl.parts), start=Counter[str]())
     overall = rates(totals, Counter())
-    lately = rates(totals, _totals_before(crawl, totals["time_s"] - LATELY_S))
-    budgets = _budgets(crawl.options, running, totals, lately if lately.pages_per_s else overall)
+    lately = rates(totals, totals_before(crawl.parts, LATELY_S, totals["time_s"]))
+    budgets = _budgets(crawl, running, totals, lately if lately.pages_per_s else overall)
     ends = _ends(counts_under("end", counts))
     process = crawl.holder
     return Status(
@@ -93,14 +100,14 @@ def status_of(
         program=noted(crawl.meta, "version", ""),
         directory=str(crawl.directory),
         process=process,
-        phase=_phase(running, bool(process), counts.get("waiting", 0) + crawl.archives_unread),
+        phase=_phase(running, bool(process), counts.get("waiting", 0) + crawl.archives_unread + _messages(crawl)),
         lang=crawl.options.lang,
         strategy=crawl.options.strategy,
         made=time.time() if now is None else now,
         created=float(noted(crawl.meta, "created", 0.0)),
-        totals={name: totals[name] for name in {*TOTALS, *totals} if not name.startswith("bound/")},
+        totals=_told(totals),
         urls=_urls(counts, running.in_transit if running else 0),
-        hosts=hosts,
+        hosts=dict(hosts.most_common()),
         hosts_at_work=sum(number for state, number in hosts.items() if state not in _AT_REST),
         lately=lately,
         overall=overall,
@@ -114,12 +121,37 @@ def status_of(
         refusals=[end for end in ends if end.reason in OPT_OUTS],
         languages=_languages(counts),
         newest=newest_of(crawl),
-        warnings=warnings_of(crawl.directory / "crawl.log"),
-        events=_events(crawl),
+        warnings=_newest_lines(line for part in crawl.parts for line in warnings_of(part.directory / "crawl.log")),
+        events=events_of(crawl),
         best_hosts=hosts_of(crawl, most=10).hosts if whole else None,
-        statements=_statements(crawl) if whole else None,
+        statements=dict(statements_of(crawl)) if whole else None,
         curves=curves_of(crawl) if whole else None,
+        note=crawl.note,
+        shards=[_shard(part) for part in crawl.parts if part.shard is not None],
     )
+
+
+def _told(totals: Counter[str]) -> dict[str, int]:
+    return {name: totals[name] for name in {*TOTALS, *totals} if not name.startswith("bound/")}
+
+
+def _shard(part: Inspection) -> ShardStatus:
+    boxes = part.outboxes()
+    return ShardStatus(
+        number=part.shard.number if part.shard else None,
+        directory=str(part.directory),
+        process=part.holder,
+        phase=_phase(None, bool(part.holder), part.counts["waiting"] + len(boxes)),
+        totals=_told(counts_under("total", part.counts)),
+        urls=_urls(part.counts, 0),
+        messages={str(box.shard): box.messages for box in boxes},
+        messages_since=min((box.since for box in boxes), default=None),
+    )
+
+
+def _messages(crawl: AnyCrawl) -> int:
+    """Messages that wait for other shards."""
+    return sum(box.messages for part in crawl.parts for box in part.outboxes())
 
 
 def _phase(running: Running | None, is_crawled: bool, left: int) -> str:
@@ -131,11 +163,6 @@ def _phase(running: Running | None, is_crawled: bool, left: int) -> str:
 def _urls(counts: Mapping[str, int], in_transit: int) -> Urls:
     ended = counts_under("end", counts).total()
     return Urls(counts.get("discovered", 0), ended, counts.get("waiting", 0) - in_transit, in_transit)
-
-
-def _hosts(crawl: Inspection) -> dict[str, int]:
-    rows = crawl.rows("SELECT state, count(*) AS hosts FROM host GROUP BY state ORDER BY hosts DESC")
-    return {row["state"]: row["hosts"] for row in rows}
 
 
 def rates(totals: Mapping[str, int], before: Mapping[str, int]) -> Rates:
@@ -151,26 +178,13 @@ def rates(totals: Mapping[str, int], before: Mapping[str, int]) -> Rates:
     )
 
 
-def _has_history(crawl: Inspection) -> bool:
-    """Whether the state is not older than its table ``history``."""
-    return bool(crawl.rows("SELECT name FROM sqlite_master WHERE name = 'history'"))
-
-
-def _totals_before(crawl: Inspection, time_s: int) -> dict[str, int]:
-    """The totals after *time_s* seconds of running time; empty: all 0."""
-    query = (
-        "SELECT time_s, pages, documents, words, downloaded_bytes, kept_bytes FROM history WHERE time_s <= ? "
-        "ORDER BY tick DESC LIMIT 1"
-    )
-    rows = crawl.rows(query, time_s) if _has_history(crawl) else []
-    return rows[0] if rows else {}
-
-
-def _budgets(options: Options, running: Running | None, totals: Mapping[str, int], now: Rates) -> list[Budget]:
+def _budgets(crawl: AnyCrawl, running: Running | None, totals: Mapping[str, int], now: Rates) -> list[Budget]:
+    """Each shard stops at its own limit; that of time is the same for all, since they run beside each other."""
     if running is None:
-        limits: Mapping[str, float] = {total: getattr(options, f"max_{total}") for total in BUDGETS}
+        limits: Mapping[str, float] = {total: getattr(crawl.options, f"max_{total}") for total in BUDGETS}
     else:
         limits = running.limits
+    shards = {total: 1 if total == "time_s" else len(crawl.parts) for total in limits}
     per_s = {
         "words": now.words_per_hour / 3600,
         "documents": now.pages_per_s * totals.get("documents", 0) / max(totals.get("pages", 0), 1),
@@ -180,8 +194,8 @@ def _budgets(options: Options, running: Running | None, totals: Mapping[str, int
     }
     return [
         Budget(total, limit, reached, max(0.0, round((limit - reached) / speed)) if speed else None)
-        for total, limit in limits.items()
-        if limit
+        for total, one_limit in limits.items()
+        if (limit := one_limit * shards[total])
         for reached, speed in [(totals.get(total, 0), per_s[total])]
     ]
 
@@ -195,8 +209,13 @@ def _languages(counts: Mapping[str, int]) -> list[Language]:
     return [Language(code, number, words[code]) for code, number in counts_under("language", counts).most_common()]
 
 
-def newest_of(crawl: Inspection, most: int = _MOST_TEXTS) -> list[Text]:
+def newest_of(crawl: AnyCrawl, most: int = _MOST_TEXTS) -> list[Text]:
     """The texts that were kept last, newest first; none without SPIDERLING_TRAIL."""
+    found = chain.from_iterable(_newest_of_part(part, most) for part in crawl.parts)
+    return sorted(found, key=lambda text: text.time, reverse=True)[:most]
+
+
+def _newest_of_part(crawl: Inspection, most: int) -> list[Text]:
     query = f"SELECT time, segment, offset_bytes, keys, ends FROM ended ORDER BY batch DESC LIMIT {_BATCHES}"
     found: list[Text] = []
     for row in crawl.rows(query):
@@ -229,28 +248,34 @@ def warnings_of(log: Path) -> list[Line]:
     return [Line(datetime.fromisoformat(when).timestamp(), level, what) for when, level, what in lines]
 
 
-def _events(crawl: Inspection) -> list[Line]:
+def events_of(crawl: AnyCrawl) -> list[Line]:
+    """What a person did or should know, newest first; of all shards."""
     rows = crawl.rows("SELECT time, what FROM event ORDER BY rowid DESC LIMIT ?", _MOST_LINES)
-    return [Line(row["time"], "EVENT", row["what"]) for row in rows]
+    return _newest_lines(Line(row["time"], "EVENT", row["what"]) for row in rows)
 
 
-def _statements(crawl: Inspection) -> dict[str, int]:
+def _newest_lines(lines: Iterable[Line]) -> list[Line]:
+    return sorted(lines, key=lambda line: line.time, reverse=True)[:_MOST_LINES]
+
+
+def statements_of(crawl: AnyCrawl) -> Counter[str]:
+    """Statement on the use of texts -> origins that make it, those of most origins first."""
     said = "SELECT says, count(DISTINCT origin) AS origins FROM consent WHERE says <> '' GROUP BY says"
-    rows = crawl.rows(f"{said} ORDER BY origins DESC LIMIT 50")
-    return {row["says"]: row["origins"] for row in rows}
+    found: Counter[str] = Counter()
+    for row in crawl.rows(said):
+        found[row["says"]] += row["origins"]
+    return Counter(dict(found.most_common(_MOST_STATEMENTS)))
 
 
-def curves_of(crawl: Inspection) -> Curves:
+def curves_of(crawl: AnyCrawl) -> Curves:
     """The history of the crawl, thinned to what can be drawn; empty lists for a state that has none."""
-    rows: list[dict[str, Any]] = []
-    if _has_history(crawl):
-        rows = crawl.rows(f"SELECT {', '.join(CURVES)} FROM history ORDER BY tick")
-    since = rows[-1]["time"] - _HOURS * 3600 if rows else 0.0
-    return Curves(_columns([row for row in rows if row["time"] >= since]), _columns(rows))
+    rows = history_of(crawl.parts)
+    since = rows[-1].time - _HOURS * 3600 if rows else 0.0
+    return Curves(_columns([row for row in rows if row.time >= since]), _columns(rows))
 
 
-def _columns(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
+def _columns(rows: list[HistoryRow]) -> dict[str, list[float]]:
     """*rows* by column: the last of each step, of which there are at most _POINTS."""
     step = -(-len(rows) // _POINTS) or 1
     chosen = rows[::-1][::step][::-1]
-    return {column: [row[column] for row in chosen] for column in CURVES}
+    return {column: [getattr(row, column) for row in chosen] for column in CURVES}

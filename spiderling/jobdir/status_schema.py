@@ -27,6 +27,8 @@ class Running:
     """Total -> the budget in force."""
     is_paused: bool
     is_stopping: bool
+    directory: str = ""
+    """Its job directory; empty: that of the crawl, which has no shards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,26 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """One shard of a crawl, as its state says."""
+
+    number: int | None
+    """From 0 on; null: its directory has another name than a shard's."""
+    directory: str
+    process: str
+    """The process that crawls, as ``process 123 on host``; empty: none."""
+    phase: str
+    """running, stopped (URLs or messages wait) or finished"""
+    totals: dict[str, int]
+    """As those of the crawl."""
+    urls: Urls
+    messages: dict[str, int]
+    """Other shard -> messages that wait for it to take them."""
+    messages_since: float | None
+    """When the oldest of them was begun; null: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """One moment of a crawl.  Times are seconds since 1970, UTC."""
 
@@ -181,6 +203,11 @@ class Status:
     """What sites say of the use of their texts -> origins; null in the stream of the live page."""
     curves: Curves | None
     """null in the stream of the live page."""
+    note: str
+    """Which shards are not told of; empty: this is the whole crawl."""
+    shards: list[ShardStatus]
+    """Those that are told of, by number; empty: the crawl has none. All else is the sum over them; but for ``time_s``
+    the crawl ran while any of them ran, and a budget is as many times that of a shard."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""The state of a crawl, of one host and of one URL as text."""
+"""The state of one host and of one URL as text."""
 
 from __future__ import annotations
 
@@ -9,64 +9,22 @@ from spiderling.base.errors import BadInput
 from spiderling.base.printing import aligned_table
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
-from spiderling.frontier.ranking.strategies import Heidix, parse
-from spiderling.jobdir.inspection import Ended, Inspection, Story
-from spiderling.jobdir.sound_reading import noted
-
-_BEST_HOSTS = 10
-"""Hosts that the overview names; chosen."""
+from spiderling.jobdir.inspection import Ended, Found, Inspection, Story
+from spiderling.jobdir.shards import AnyCrawl
 
 
-def overview(crawl: Inspection) -> Iterator[str]:
-    """Who crawls, what was found and kept, how URLs ended, which hosts gave most."""
-    counts = crawl.counts
-    yield from _lines(
-        {
-            "directory": crawl.directory,
-            "crawling": crawl.holder or "no process",
-            "language": crawl.options.lang,
-            "text steps": noted(crawl.meta, "text_steps", ""),
-            "discovered": f"{counts.get('discovered', 0):,} URLs, {counts.get('waiting', 0):,} wait",
-            "archives": f"{crawl.archives_unread:,} not read to their end" if crawl.archives_unread else "",
-        }
-    )
-    yield ""
-    for title, query in (
-        ("How URLs ended", "SELECT * FROM ends"),
-        ("What waits", "SELECT * FROM waiting"),
-        ("Yield by distance from the seeds", "SELECT * FROM yield"),
-        (f"The {_BEST_HOSTS} hosts that gave most", f"SELECT * FROM hosts LIMIT {_BEST_HOSTS}"),  # noqa: S608 - a constant
-        ("Segments", "SELECT kind, name, round(length_bytes / 1e6, 3) AS mb, entries FROM file ORDER BY kind, name"),
-        ("What is kept of each URL", _TRAIL_SIZE),
-        ("Last events", "SELECT datetime(time, 'unixepoch') AS time, what FROM event ORDER BY rowid DESC LIMIT 5"),
-    ):
-        rows = crawl.rows(query)
-        if rows:
-            yield from (title, *aligned_table(rows), "")
-    strategy = parse(crawl.options.strategy)
-    if isinstance(strategy, Heidix):
-        rows = [{"sign": name, "weight": weight} for name, weight in strategy.weights(crawl.options).items()]
-        yield from ("How much each sign of a good link counts, in log-odds; 0: off", *aligned_table(rows), "")
-
-
-_TRAIL_SIZE = """
-SELECT 'ends' AS what, coalesce(sum(length(keys)) / 8, 0) AS urls,
-    coalesce(sum(length(keys) + length(ends)), 0) AS bytes FROM ended
-UNION ALL SELECT 'found on', coalesce(sum(length(keys)) / 8, 0),
-    coalesce(sum(length(keys) + length(pages)), 0) FROM found
-"""
-
-
-def of_host(crawl: Inspection, name: str, urls: bool) -> Iterator[str]:
+def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
     """One host: its record, how its URLs ended, and its queue; raises BadInput when it is unknown."""
+    crawl = whole.part_of(name)
     host = crawl.host(name)
     if host is None:
-        raise BadInput(f"the crawl in {crawl.directory} knows no host {name}.")
+        raise BadInput(f"the crawl in {whole.directory} knows no host {name}.")
     rate = host["kept_bytes"] / max(host["downloaded_bytes"], 1)
     ends = ", ".join(f"{reason} {number:,}" for reason, number in crawl.ends_of(host["id"]).most_common())
-    yield from _lines(
+    yield from lines_of(
         {
             "host": host["name"],
+            "shard": _shard(crawl),
             "state": host["state"],
             "distance": host["distance"],
             "pages": f"{host['pages']:,}, {host['documents']:,} of them kept, {host['words']:,} words",
@@ -86,23 +44,38 @@ def of_host(crawl: Inspection, name: str, urls: bool) -> Iterator[str]:
         yield from aligned_table([{column: getattr(row, column) for column in columns} for row in rows])
 
 
-def of_url(crawl: Inspection, story: Story) -> Iterator[str]:
-    """Why a URL is in the corpus, waits, or is not in it."""
+def of_url(whole: AnyCrawl, url: str) -> Iterator[str]:
+    """Why a URL is in the corpus, waits, or is not in it; raises BadInput if it is none."""
+    crawl = whole.part_of(url)
+    story = crawl.story(url)
     host = story.host
     found = story.found
-    no_page = "an unknown page" if found and found.page else "no page: a seed, or put in by hand"
-    yield from _lines(
+    yield from lines_of(
         {
             "url": story.url,
             "verdict": verdict(story),
             "host": f"{host['name']}, {host['state']}, distance {host['distance']}" if host else "",
-            "found on": (story.page or no_page) if found else "",
+            "shard": _shard(crawl),
+            "found on": (story.page or _origin(found)) if found else "",
             "found at": _time(found.time) if found else "",
             "rank": _rank(story.row.rank, story.row.tries) if story.row else "",
         }
     )
     if story.ended is not None:
         yield from _end_lines(crawl, story.ended)
+
+
+def _shard(part: Inspection) -> str:
+    """Which shard it is; empty in a crawl without shards."""
+    if part.shard is None:
+        return ""
+    return f"{'unknown' if part.shard.number is None else part.shard.number} of {part.shard.shards}, {part.directory}"
+
+
+def _origin(found: Found) -> str:
+    if found.shard is not None:
+        return f"a page of shard {found.shard}, which sent the link"
+    return "an unknown page" if found.page else "no page: a seed, or put in by hand"
 
 
 def verdict(story: Story) -> str:
@@ -123,7 +96,7 @@ def verdict(story: Story) -> str:
 def _end_lines(crawl: Inspection, ended: Ended) -> Iterator[str]:
     end = ended.end
     is_kept = end.reason == Reason.KEPT.value
-    yield from _lines(
+    yield from lines_of(
         {
             "ended at": _time(ended.time),
             "rank": _rank(end.rank, end.tries),
@@ -156,7 +129,7 @@ def _rank(rank: int, tries: int) -> str:
     return f"{rank} (0 is fetched first), {tries} failed attempts"
 
 
-def _lines(values: Mapping[str, object]) -> Iterator[str]:
+def lines_of(values: Mapping[str, object]) -> Iterator[str]:
     """A line for each of *values* but the empty ones."""
     return (_line(name, value) for name, value in values.items() if value != "")
 

@@ -129,7 +129,7 @@ function show(status) {
   document.title = `${number(status.totals.words || 0)} words, ${status.lang} - Spiderling`;
   byId("lang").textContent = status.lang;
   badge(status.phase, status.phase);
-  byId("where").textContent = `${status.directory}, ${status.process || "no process"}, version ${status.program}, strategy ${status.strategy}; ${clock(status.made)}${status.trouble ? `; network: ${status.trouble}` : ""}`;
+  byId("where").textContent = `${status.directory}${status.shards.length ? ` (${number(status.shards.length)} shards)` : ""}, ${status.process || "no process"}, version ${status.program}, strategy ${status.strategy}; ${clock(status.made)}${status.note ? `; ${status.note}` : ""}${status.trouble ? `; network: ${status.trouble}` : ""}`;
   showTiles(status);
   byId("states").textContent = Object.entries(status.hosts).filter(([, n]) => n).map(([name, n]) => `${number(n)} ${name}`).join(", ");
   const ends = (list) => list.map((end) => [end.reason, end.urls, end.help]);

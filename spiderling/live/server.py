@@ -24,12 +24,12 @@ from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.page_address import PageAddress
 from spiderling.jobdir.directory import PAGE_TOKEN
 from spiderling.jobdir.host_list import hosts_of
-from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.shards import AnyCrawl, opened
 from spiderling.jobdir.status import status_of
 from spiderling.jobdir.status_schema import Running
 from spiderling.jobdir.telling import of_host
 from spiderling.live.access import HEADERS, Access, token_in
-from spiderling.live.controls import change
+from spiderling.live.controls import BUDGETS, change
 from spiderling.live.stream import Stream
 
 _MOST_QUERIES = 16
@@ -49,13 +49,19 @@ class Server:
     """Serves the live page of one crawl."""
 
     def __init__(
-        self, address: PageAddress, directory: Path, running: Callable[[], Running], registry: CollectorRegistry
+        self,
+        address: PageAddress,
+        directory: Path,
+        running: Callable[[], Running],
+        registry: CollectorRegistry,
+        is_shard: bool = False,
     ) -> None:
         """Listen at *address*; raises OSError if that is impossible, StorageError if there can be no token.
 
-        *running* gives the crawl's counters, *registry* its metrics.
+        *running* gives the crawl's counters, *registry* its metrics.  *is_shard*: *directory* is that of a shard, and
+        the page shows all that are beside it; the metrics are those of this shard alone.
         """
-        self._directory = directory
+        self._whole = directory.parent if is_shard else directory
         self._running = running
         self._metrics = make_aiohttp_handler(registry)
         token = token_in(directory / PAGE_TOKEN)
@@ -109,7 +115,7 @@ class Server:
     async def _status_json(self, request: web.Request) -> web.Response:
         return await self._answer(self._status(whole=True))
 
-    def _status(self, whole: bool) -> Callable[[Inspection], str]:
+    def _status(self, whole: bool) -> Callable[[AnyCrawl], str]:
         running = self._running()
         return lambda crawl: status_of(crawl, running, whole=whole).to_json()
 
@@ -129,7 +135,7 @@ class Server:
         name = request.query.get("name", "")
         return await self._answer(lambda crawl: json.dumps({"name": name, "lines": list(of_host(crawl, name, False))}))
 
-    async def _answer(self, ask: Callable[[Inspection], str]) -> web.Response:
+    async def _answer(self, ask: Callable[[AnyCrawl], str]) -> web.Response:
         try:
             return web.json_response(text=await self._query(ask))
         except BadInput as error:
@@ -137,7 +143,7 @@ class Server:
         except SpiderlingError as error:
             return web.json_response({"error": str(error)}, status=503)
 
-    async def _query(self, ask: Callable[[Inspection], str]) -> str:
+    async def _query(self, ask: Callable[[AnyCrawl], str]) -> str:
         """What *ask* reads of the state, in the thread."""
         if self._queries >= _MOST_QUERIES:
             raise SpiderlingError("too many questions at once")
@@ -147,9 +153,10 @@ class Server:
         finally:
             self._queries -= 1
 
-    def _asked(self, ask: Callable[[Inspection], str]) -> str:
-        with closing(Inspection(self._directory)) as crawl:
-            crawl.connection.looks = False  # the crawl has checked its state, and goes on checking it
+    def _asked(self, ask: Callable[[AnyCrawl], str]) -> str:
+        with closing(opened(self._whole)) as crawl:
+            for part in crawl.parts:
+                part.connection.looks = False  # the crawl has checked its state, and goes on checking it
             return ask(crawl)
 
     # -- what changes something
@@ -166,11 +173,25 @@ class Server:
     async def _control(self, request: web.Request) -> web.Response:
         self._access.check_control(request)
         wanted = await _body(request)
-        work = functools.partial(change, self._directory / "control.yaml", wanted)
+        work = functools.partial(self._change, wanted)
         try:
             return web.json_response({"said": await asyncio.get_running_loop().run_in_executor(self._thread, work)})
         except (SpiderlingError, OSError, UnicodeDecodeError) as error:
             return web.json_response({"error": str(error)}, status=409)
+
+    def _change(self, wanted: dict[str, object]) -> str:
+        """Change control.yaml of all parts of the crawl that *wanted* concerns; returns that in words."""
+        with closing(opened(self._whole)) as crawl:
+            host = wanted.get("host")
+            parts = [crawl.part_of(host)] if isinstance(host, str) else crawl.parts
+            said = [change(part.directory / "control.yaml", _share(wanted, len(parts))) for part in parts]
+        return said[0]
+
+
+def _share(wanted: dict[str, object], parts: int) -> dict[str, object]:
+    """*wanted* for one of so many *parts* of a crawl, each of which has a budget of its own."""
+    limits = {key: value for key in BUDGETS if isinstance(value := wanted.get(key), (int, float)) and parts > 1}
+    return wanted | {key: limit / parts for key, limit in limits.items()}
 
 
 async def _file(content: bytes, kind: str, request: web.Request) -> web.Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from spiderling.base.printing import counted
@@ -74,7 +75,8 @@ def advice(material: Material) -> list[str]:
     """Sentences, the weightiest first."""
     if not material.total("pages"):
         return ["No page has been fetched yet; the reasons below say why, if URLs have ended."]
-    return [*_going_on(material), *_bound(material), *_threshold(material), *_spent_on(material)]
+    parts = (_going_on, _shards, _bound, _threshold, _spent_on)
+    return [sentence for part in parts for sentence in part(material)]
 
 
 def marginal(history: list[HistoryRow]) -> tuple[HistoryRow, HistoryRow] | None:
@@ -124,6 +126,23 @@ def _going_on(material: Material) -> Iterator[str]:
         yield f"The yield sinks: {news}. At this pace {rest} {left}."
     else:
         yield f"Let it go on: {news}. At this pace {rest} {left}."
+
+
+def _shards(material: Material) -> Iterator[str]:
+    if material.note:
+        yield f"This is not all: {material.note}."
+    waiting = Counter[str]()
+    for shard in material.shards:
+        waiting.update(shard.messages)
+    if waiting and not material.holder:
+        named = ", ".join(sorted(waiting, key=int))
+        messages = counted(waiting.total(), "message")
+        yield f"{messages} with links still {'waits' if waiting.total() == 1 else 'wait'} for shard {named}: start it."
+    if len(material.shards) > 1:
+        yield (
+            "Each shard has left out what it had kept before, but knows nothing of the texts of the others: "
+            f"`scrapy dedup {material.directory} -o corpus.prevert.zst` takes out what several have."
+        )
 
 
 def _bound(material: Material) -> Iterator[str]:

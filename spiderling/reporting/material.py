@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +17,12 @@ from spiderling.base.urls import HASH_BITS, canonicalize
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends, unpack_keys
+from spiderling.jobdir.history import history_of
 from spiderling.jobdir.inspection import Inspection, counts_under
+from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.sound_reading import noted
-from spiderling.jobdir.status import status_of
+from spiderling.jobdir.status import statements_of, status_of
+from spiderling.jobdir.status_schema import ShardStatus
 
 _HOST_COLUMNS = ("distance", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "parked", "waiting")
 _ID_MASK = (1 << 24) - 1
@@ -106,6 +110,10 @@ class Material:
     """Seconds until the first budget is spent; None: unknown, or there is none."""
     archives_unread: int = 0
     """Archives that are not read to their end."""
+    note: str = ""
+    """Which shards are not told of; empty: this is the whole crawl."""
+    shards: list[ShardStatus] = field(default_factory=list)
+    """Those that are told of; empty: the crawl has none."""
     text_steps: str = ""
     """Which steps its text workers run (text/compiled.py); empty for crawls of earlier versions."""
 
@@ -121,14 +129,18 @@ class Material:
         return self.counts.get("waiting", 0)
 
     @property
+    def messages(self) -> int:
+        """Messages of shards that wait for others to take them."""
+        return sum(sum(shard.messages.values()) for shard in self.shards)
+
+    @property
     def yield_rate(self) -> float:
         return self.total("kept_bytes") / max(1, self.total("downloaded_bytes"))
 
 
-def material_of(crawl: Inspection, now: float | None = None) -> Material:
-    """Read what is needed; *now*: the time to be printed, the clock's by default."""
-    said = "SELECT says, count(DISTINCT origin) AS origins FROM consent WHERE says <> '' GROUP BY says"
-    events = crawl.rows("SELECT time, what FROM event ORDER BY rowid DESC LIMIT 20")
+def material_of(crawl: AnyCrawl, now: float | None = None) -> Material:
+    """Read what is needed, of shards the sums; *now*: the time to be printed, the clock's by default."""
+    status = status_of(crawl, whole=False)
     return Material(
         directory=str(crawl.directory),
         holder=crawl.holder,
@@ -138,21 +150,24 @@ def material_of(crawl: Inspection, now: float | None = None) -> Material:
         created=float(noted(crawl.meta, "created", 0.0)),
         counts=crawl.counts,
         hosts=_hosts(crawl),
-        history=_history(crawl),
-        seeds=_seeds(crawl),
-        consents=[(row["says"], row["origins"]) for row in crawl.rows(said + " ORDER BY origins DESC LIMIT 50")],
-        events=[(row["time"], row["what"]) for row in events],
-        left_s=status_of(crawl, whole=False).left_s,
-        refusals=_refusals(crawl),
         archives_unread=crawl.archives_unread,
+        history=history_of(crawl.parts),
+        seeds=[seed for part in crawl.parts for seed in _seeds(part)],
+        consents=statements_of(crawl).most_common(),
+        events=[(event.time, event.what) for event in status.events],
+        left_s=status.left_s,
+        refusals=sorted(refusal for part in crawl.parts for refusal in _refusals(part)),
+        note=status.note,
+        shards=status.shards,
         text_steps=noted(crawl.meta, "text_steps", ""),
     )
 
 
-def _hosts(crawl: Inspection) -> Hosts:
+def _hosts(crawl: AnyCrawl) -> Hosts:
     query = f"SELECT name, state, {', '.join(_HOST_COLUMNS)} FROM host"
-    number = crawl.rows("SELECT count(*) AS number FROM host")[0]["number"]
-    rows = [*with_progress(crawl.connection.execute(query), "hosts", number)]
+    number = sum(row["number"] for row in crawl.rows("SELECT count(*) AS number FROM host"))
+    cursors = (part.connection.execute(query) for part in crawl.parts)
+    rows = [*with_progress(chain.from_iterable(cursors), "hosts", number)]
     if not rows:
         return Hosts()
     names, states, *columns = zip(*rows, strict=True)
@@ -170,15 +185,7 @@ def _refusals(crawl: Inspection) -> list[Refusal]:
             found[target.host] = Refusal(
                 target.host, row["origin"], row["file"], row["answer"], row["last"], until[target.host]
             )
-    return [found[name] for name in sorted(found)]
-
-
-def _history(crawl: Inspection) -> list[HistoryRow]:
-    """Empty for a state that was written before there was one."""
-    if not crawl.rows("SELECT name FROM sqlite_master WHERE name = 'history'"):
-        return []
-    query = f"SELECT {', '.join(HistoryRow._fields)} FROM history ORDER BY tick"
-    return [HistoryRow(*row.values()) for row in crawl.rows(query)]
+    return list(found.values())
 
 
 def _seeds(crawl: Inspection) -> list[Seed]:

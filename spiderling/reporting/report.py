@@ -33,7 +33,7 @@ def report(material: Material) -> str:
 def _standing(material: Material) -> str:
     if material.holder:
         return f"It runs now: {material.holder}."
-    is_finished = not material.waiting and not material.archives_unread
+    is_finished = not material.waiting and not material.archives_unread and not material.messages
     return "It is finished." if is_finished else "It is stopped, and the same command goes on with it."
 
 
@@ -42,7 +42,7 @@ def _sections(material: Material) -> Iterator[tuple[str, Sequence[Block]]]:
     facts = tables.facts
     yield ("What to do next", [advice(material)])
     yield ("Over time", charts.over_time(material))
-    yield ("Summary", [tables.summary(material), tables.by_language(material)])
+    yield ("Summary", [tables.summary(material), *tables.shards(material), tables.by_language(material)])
     yield ("Hosts", [charts.scatter(material), *tables.notable_hosts(material)])
     yield ("Words", [tables.by_tld(material), tables.by_distance(material)])
     yield ("Ends", [tables.ends(material), tables.mentions(material)])

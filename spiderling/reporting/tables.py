@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -84,6 +85,26 @@ def summary(material: Material) -> Table:
             ("Words an hour", round(total("words") * 3600 / seconds) if seconds else None),
         ],
     )
+
+
+def shards(material: Material) -> list[Table]:
+    """What each shard did; none in a crawl without shards."""
+    if not material.shards:
+        return []
+    columns = ("shard", "is", "pages", "documents", "words", "down MB", "kept MB", "URLs wait", "messages wait")
+    rows: list[tuple[Cell, ...]] = [
+        (
+            Path(shard.directory).name,
+            shard.phase,
+            *(shard.totals[name] for name in ("pages", "documents", "words")),
+            *(shard.totals[name] / 1e6 for name in ("downloaded_bytes", "kept_bytes")),
+            shard.urls.waiting,
+            sum(shard.messages.values()),
+        )
+        for shard in material.shards
+    ]
+    note = f"What all tables say are sums over them{f'; {material.note}' if material.note else ''}."
+    return [Table("The shards of the crawl", columns, rows, note)]
 
 
 def papers(material: Material) -> Table:

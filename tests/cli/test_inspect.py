@@ -17,7 +17,8 @@ from spiderling.base.reasons import Reason
 from spiderling.commands.inspect import Command
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection, counts_under
-from spiderling.jobdir.telling import of_host, of_url, overview
+from spiderling.jobdir.overview import overview
+from spiderling.jobdir.telling import of_host, of_url
 from webs.web import FixedWeb, html, plain, redirect
 
 PAGES = {f"/{n}": page(f"n{n}", f"/{n + 1}", f"/{n + 2}") for n in range(60)}
@@ -64,7 +65,7 @@ def told(crawl: Crawl, *arguments: str) -> str:
             return "\n".join(overview(opened))
         if arguments[0] == "host":
             return "\n".join(of_host(opened, arguments[1], urls="--urls" in arguments))
-        return "\n".join(of_url(opened, opened.story(arguments[1])))
+        return "\n".join(of_url(opened, arguments[1]))
 
 
 def run(crawl: Crawl, *arguments: str) -> str:

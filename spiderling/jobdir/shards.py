@@ -1,0 +1,170 @@
+"""The parts of a crawl: its job directory, or, if it has shards, those of the shards that are here.
+
+All that reads a crawl begins with ``opened``, sums over ``parts``, and says ``note``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from spiderling.base.errors import BadInput, JobdirError
+from spiderling.base.options import Options
+from spiderling.base.owners import owner_of
+from spiderling.base.urls import canonicalize
+from spiderling.corpus.segments import SUFFIX
+from spiderling.jobdir.history import running_time
+from spiderling.jobdir.inspection import SHARD_DIRECTORY, Inspection, Segment
+from spiderling.jobdir.sound_reading import noted
+
+
+class Shards:
+    """The shards of one crawl that are here, opened for reading; each is read at a moment of its own."""
+
+    def __init__(self, directory: Path, parts: Sequence[Inspection]) -> None:
+        """*parts*, the shards in *directory*, at least one; raises JobdirError if they are not of one crawl."""
+        self.directory = directory
+        self.parts = parts
+        self._by_number = {_number_of(part): part for part in parts}
+        self._shards = max(part.shard.shards for part in parts if part.shard)
+        first: dict[str, str] = {}
+        for part in parts:
+            if part.shard is not None:
+                first.setdefault(part.shard.crawl, part.directory.name)
+        if len(first) > 1:
+            raise JobdirError(
+                f"{directory} holds shards of different crawls ({', '.join(first.values())}); move those of one crawl "
+                "to a directory of their own."
+            )
+
+    def close(self) -> None:
+        """Close all."""
+        for part in self.parts:
+            part.close()
+
+    @property
+    def missing(self) -> list[int]:
+        """The shards that are not here."""
+        return [number for number in range(self._shards) if number not in self._by_number]
+
+    @property
+    def note(self) -> str:
+        """What must be known of the parts that are looked at; empty: they are the whole crawl."""
+        missing = self.missing
+        if not missing:
+            return ""
+        return f"{_named(missing)} of {self._shards} {'is' if len(missing) == 1 else 'are'} not here"
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """The sums over the shards; but the crawl ran while any of them ran."""
+        counts = sum((part.counts for part in self.parts), start=Counter[str]())
+        counts["total/time_s"] = running_time(self.parts)
+        return counts
+
+    @property
+    def archives_unread(self) -> int:
+        """0: shards read no archives."""
+        return sum(part.archives_unread for part in self.parts)
+
+    @property
+    def meta(self) -> dict[str, str]:
+        """What is noted in the first shard; the crawl began when the first of all began."""
+        created = min(noted(part.meta, "created", 0.0) for part in self.parts)
+        return self.parts[0].meta | {"created": json.dumps(created)}
+
+    @property
+    def options(self) -> Options:
+        """Those of the first shard; others may have been started with some of their own."""
+        return self.parts[0].options
+
+    @property
+    def holder(self) -> str:
+        """The processes that crawl now; empty when there are none."""
+        return ", ".join(filter(None, (part.holder for part in self.parts)))
+
+    def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
+        """The rows of *query* in each shard, one shard after the other."""
+        return list(chain.from_iterable(part.rows(query, *values) for part in self.parts))
+
+    def segments(self, kind: str) -> list[Segment]:
+        """The files of a kind (corpus/segments.py), shard by shard."""
+        return list(chain.from_iterable(part.segments(kind) for part in self.parts))
+
+    def part_of(self, name: str) -> Inspection:
+        """The shard that has the host *name* or the URL's host, or would have it; raises BadInput if it is not here."""
+        target = canonicalize(name if "://" in name else f"http://{name}/")
+        host = target.host if target else name
+        owner = owner_of(host, self._shards)
+        mine = self._by_number.get(owner)
+        # those that have the host go first: the list of public suffixes may be another one here than in the crawl
+        found = next((part for part in (mine, *self.parts) if part is not None and part.host(host) is not None), mine)
+        if found is None:
+            raise BadInput(f"{host} belongs to shard {owner} of {self._shards}, which is not in {self.directory}.")
+        return found
+
+
+AnyCrawl: TypeAlias = "Inspection | Shards"
+"""A crawl as its readers get it."""
+
+
+def opened(directory: Path) -> AnyCrawl:
+    """The crawl in *directory*, or the shard; raises BadInput when there is none, JobdirError if it cannot be read."""
+    places = parts_in(directory)
+    if places == [directory]:
+        return Inspection(directory)
+    with ExitStack() as stack:
+        parts = [stack.enter_context(closing(Inspection(place))) for place in places]
+        begun = [part for part in parts if part.shard is not None or part.counts["discovered"]]
+        if not begun:
+            raise BadInput(f"the shards in {directory} are only being made; look again in some seconds.")
+        crawl = Shards(directory, begun)
+        stack.pop_all()
+    return crawl
+
+
+def parts_in(directory: Path) -> list[Path]:
+    """The job directories of the crawl in *directory*: itself, or those of its shards that are here, by number.
+
+    A shard that has lost its state is among them, one without any output or state is not.
+    """
+    if (directory / "state").exists() or not directory.is_dir():
+        return [directory]
+    found = {
+        int(named[1]): place
+        for place in directory.iterdir()
+        if (named := SHARD_DIRECTORY.fullmatch(place.name))
+        and ((place / "state/frontier.sqlite").is_file() or any(place.glob(f"corpus/*{SUFFIX}")))
+    }
+    return [found[number] for number in sorted(found)] or [directory]
+
+
+def _number_of(part: Inspection) -> int:
+    """The number of a shard by the name of its directory; raises JobdirError if it cannot be that."""
+    shard = part.shard
+    if shard is None or shard.number is None:
+        raise JobdirError(
+            f"{part.directory} is named as a shard of a crawl, and holds a crawl without shards; move it elsewhere."
+        )
+    is_peer = part.rows("SELECT shard FROM peer WHERE shard = ?", shard.number)
+    if shard.number >= shard.shards or is_peer:
+        raise JobdirError(
+            f"{part.directory} holds another of the {shard.shards} shards than its name says: it is a copy, or was "
+            "renamed. Take it away, or give it the name that it had."
+        )
+    return shard.number
+
+
+def _named(numbers: Sequence[int]) -> str:
+    """
+    >>> _named([3]), _named([2, 5, 7])
+    ('shard 3', 'shards 2, 5 and 7')
+    """
+    *others, last = map(str, numbers)
+    return f"shards {', '.join(others)} and {last}" if others else f"shard {last}"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from spiderling.base.printing import markdown_table
 from spiderling.corpus.links import LinkLine
-from spiderling.jobdir.inspection import links_of_crawl
+from spiderling.jobdir.shards import links_of_crawl
 
 ROOT = Path(__file__).resolve().parent.parent
 _SERVER = "webs.server"

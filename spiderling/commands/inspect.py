@@ -27,7 +27,8 @@ class Command(SpiderlingCommand):
     arguments = "JOBDIR [host NAME | url URL]"
     summary = "Show the state of a crawl, of one host, or why a URL is in the corpus or not"
     description = (
-        "Show what a crawl's directory holds; the crawl may be running, paused or killed, and nothing is changed. "
+        "Show what a crawl's directory holds, of a crawl of shards the sums; it may be running, paused or killed, and "
+        "nothing is changed. "
         "'host NAME' shows one host, with --urls also its queue; 'url URL' tells where the URL was found, and "
         "whether and why it waits, was kept or was not. --json tells a program the whole "
         "(docs/status.md). --check proves that the books balance, that every segment can be read, and that corpus and "

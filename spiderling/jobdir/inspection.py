@@ -10,8 +10,7 @@ from __future__ import annotations
 import fcntl
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +24,6 @@ from spiderling.base.reasons import Reason
 from spiderling.base.removed_options import translated
 from spiderling.base.urls import HASH_BITS, canonicalize, url_key
 from spiderling.corpus import reader
-from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.reader import Document
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.storage.protocol import message_id
@@ -336,16 +334,3 @@ class Inspection:
         query = "SELECT time, reason FROM purged WHERE host = ? AND time >= ? ORDER BY time LIMIT 1"
         row = self.connection.execute(query, (host, found.time if found else 0.0)).fetchone() if found else None
         return (row[0], row[1]) if row else None
-
-
-def links_of_crawl(directory: Path) -> Iterator[LinkLine]:
-    """The lines of a crawl, finished or running, as far as they were acknowledged.
-
-    Raises BadInput if it has none, StorageError if a segment is damaged.
-    """
-    with closing(Inspection(directory)) as crawl:
-        segments = crawl.segments("links")
-    if not segments:
-        raise BadInput(f"{directory} holds no links: crawl with -s SPIDERLING_LINKS=on to have them written.")
-    for segment in segments:
-        yield from read_links(segment.path, segment.length)

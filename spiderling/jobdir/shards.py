@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property
 from itertools import chain
@@ -18,6 +18,7 @@ from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.options import Options
 from spiderling.base.owners import owner_of
 from spiderling.base.urls import canonicalize
+from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.segments import SUFFIX
 from spiderling.jobdir.history import running_time
 from spiderling.jobdir.inspection import SHARD_DIRECTORY, Inspection, Segment
@@ -143,6 +144,19 @@ def parts_in(directory: Path) -> list[Path]:
         and ((place / "state/frontier.sqlite").is_file() or any(place.glob(f"corpus/*{SUFFIX}")))
     }
     return [found[number] for number in sorted(found)] or [directory]
+
+
+def links_of_crawl(directory: Path) -> Iterator[LinkLine]:
+    """The lines of a crawl, finished or running, as far as they were acknowledged.
+
+    Raises BadInput if it has none, StorageError if a segment is damaged.
+    """
+    with closing(opened(directory)) as crawl:
+        segments = crawl.segments("links")
+    if not segments:
+        raise BadInput(f"{directory} holds no links: crawl with -s SPIDERLING_LINKS=on to have them written.")
+    for segment in segments:
+        yield from read_links(segment.path, segment.length)
 
 
 def _number_of(part: Inspection) -> int:

@@ -95,12 +95,14 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
     budgets = _budgets(crawl, running, totals, lately if lately.pages_per_s else overall)
     ends = _ends(counts_under("end", counts))
     process = crawl.holder
+    shards = [_shard(part) for part in crawl.parts if part.shard is not None]
+    messages = sum(sum(shard.messages.values()) for shard in shards)
     return Status(
         version=VERSION,
         program=noted(crawl.meta, "version", ""),
         directory=str(crawl.directory),
         process=process,
-        phase=_phase(running, bool(process), counts.get("waiting", 0) + crawl.archives_unread + _messages(crawl)),
+        phase=_phase(running, bool(process), counts.get("waiting", 0) + crawl.archives_unread + messages),
         lang=crawl.options.lang,
         strategy=crawl.options.strategy,
         made=time.time() if now is None else now,
@@ -127,7 +129,7 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
         statements=dict(statements_of(crawl)) if whole else None,
         curves=curves_of(crawl) if whole else None,
         note=crawl.note,
-        shards=[_shard(part) for part in crawl.parts if part.shard is not None],
+        shards=shards,
     )
 
 
@@ -147,11 +149,6 @@ def _shard(part: Inspection) -> ShardStatus:
         messages={str(box.shard): box.messages for box in boxes},
         messages_since=min((box.since for box in boxes), default=None),
     )
-
-
-def _messages(crawl: AnyCrawl) -> int:
-    """Messages that wait for other shards."""
-    return sum(box.messages for part in crawl.parts for box in part.outboxes())
 
 
 def _phase(running: Running | None, is_crawled: bool, left: int) -> str:

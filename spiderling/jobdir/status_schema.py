@@ -206,8 +206,8 @@ class Status:
     note: str
     """Which shards are not told of; empty: this is the whole crawl."""
     shards: list[ShardStatus]
-    """Those that are told of, by number; empty: the crawl has none. All else is the sum over them; but for ``time_s``
-    the crawl ran while any of them ran, and a budget is as many times that of a shard."""
+    """Those that are told of, by number; empty: the crawl has none. All totals are the sums over them, but ``time_s``:
+    the crawl ran while any of them ran. Budgets are the sums of theirs, but that of time."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))

@@ -30,7 +30,8 @@ from benchmarks.common import arguments, result, table
 from benchmarks.faultlayer import POINTS
 from spiderling.corpus.cdxj import records
 from spiderling.jobdir.check import problems
-from spiderling.jobdir.inspection import Inspection, links_of_crawl
+from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.shards import links_of_crawl
 from tests.conftest import Crawl, page, pages_asked, serving
 from webs.web import FixedWeb, html, plain, redirect
 

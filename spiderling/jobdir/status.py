@@ -84,9 +84,7 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
 
     *whole*: with what takes long in a large crawl.  *now*: the time to be told, the clock's by default.
     """
-    if running is not None:
-        own = next((part for part in crawl.parts if str(part.directory) == running.directory), crawl.parts[0])
-        own.count_by(running.counts, running.hosts)
+    _let_count(crawl, running)
     counts = crawl.counts
     totals = counts_under("total", counts)
     hosts = sum((part.hosts_by_state for part in crawl.parts), start=Counter[str]())
@@ -94,15 +92,14 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
     lately = rates(totals, totals_before(crawl.parts, LATELY_S, totals["time_s"]))
     budgets = _budgets(crawl, running, totals, lately if lately.pages_per_s else overall)
     ends = _ends(counts_under("end", counts))
-    process = crawl.holder
     shards = [_shard(part) for part in crawl.parts if part.shard is not None]
-    messages = sum(sum(shard.messages.values()) for shard in shards)
+    left = counts["waiting"] + crawl.archives_unread + sum(sum(shard.messages.values()) for shard in shards)
     return Status(
         version=VERSION,
         program=noted(crawl.meta, "version", ""),
         directory=str(crawl.directory),
-        process=process,
-        phase=_phase(running, bool(process), counts.get("waiting", 0) + crawl.archives_unread + messages),
+        process=crawl.holder,
+        phase=_phase(running, bool(crawl.holder), left),
         lang=crawl.options.lang,
         strategy=crawl.options.strategy,
         made=time.time() if now is None else now,
@@ -131,6 +128,13 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
         note=crawl.note,
         shards=shards,
     )
+
+
+def _let_count(crawl: AnyCrawl, running: Running | None) -> None:
+    """Let the counters of the process *running* stand for what its part of *crawl* has committed."""
+    if running is not None:
+        own = next((part for part in crawl.parts if str(part.directory) == running.directory), crawl.parts[0])
+        own.count_by(running.counts, running.hosts)
 
 
 def _told(totals: Counter[str]) -> dict[str, int]:

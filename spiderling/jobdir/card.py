@@ -39,8 +39,9 @@ _LIBRARIES = ("scrapy", "lxml", "numpy", "chardet", "jusText", "tldextract", "xx
 """Libraries whose version may change what text is kept."""
 _NAMING_FILES = ("only_hosts", "block", "archive_urls", "models", "boilerplate_model", "seen")
 """Options that name files and directories; the card has their last names alone."""
-_OF_THE_MACHINE = ("hosts", "allow_networks", "nameservers", "contact")
-"""Options that hold addresses of somebody's network, and the contact, which stands apart: no settings to repeat."""
+_OF_THE_MACHINE = ("hosts", "allow_networks", "nameservers", "contact", "cluster_key_file")
+"""Options that hold addresses of somebody's network, where a key is, and the contact, which stands apart: no settings
+to repeat."""
 _MOST_NAMED = 500
 """Different values of an attribute that are counted; others count as "other" (chosen)."""
 _KINDS = {"enc_detected": "encodings", "file_type": "file_types", "licence": "licences"}

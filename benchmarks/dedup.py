@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.common import arguments, result, table  # noqa: E402
 from spiderling.corpus.near_duplicates import (  # noqa: E402
     MAX_SEEN_SHARE,
+    Keys,
     NearDuplicates,
     ShingleFilter,
 )
@@ -121,7 +122,7 @@ def filled(number: int, max_bytes: int) -> ShingleFilter:
     """A filter that has seen so many made shingles."""
     seen, rng = ShingleFilter(max_bytes), np.random.default_rng(1)
     for _ in range(number // 100_000):
-        seen.remember(rng.integers(0, 1 << 64, 100_000, np.uint64))
+        seen.remember(Keys.of(rng.integers(0, 1 << 64, 100_000, np.uint64)))
     return seen
 
 
@@ -219,7 +220,7 @@ def main() -> None:
     table(head, rows)
     grown = filled(made, ROOMY)
     strangers = np.random.default_rng(2).integers(0, 1 << 64, 500_000, np.uint64)
-    strange = 100 * grown.seen(strangers).mean()
+    strange = 100 * grown.seen(Keys.of(strangers)).mean()
     print(
         f"\n{len(texts)} documents, {tokens} words, {number} shingles: {1e9 * shingling / tokens:.0f} ns a word to make"
     )

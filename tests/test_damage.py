@@ -17,7 +17,7 @@ from conftest import ROOT, Crawl, page, serving
 
 from spiderling.base.errors import DamageError, SpiderlingError
 from spiderling.base.options import Options
-from spiderling.corpus.near_duplicates import ShingleFilter
+from spiderling.corpus.near_duplicates import Keys, ShingleFilter
 from spiderling.corpus.shingle_snapshot import ShingleState
 from spiderling.corpus.warc import WarcKind
 from spiderling.crawl.crawl import Crawl as OpenCrawl
@@ -322,7 +322,7 @@ def test_every_frame_that_is_written_has_a_checksum(made, tmp_path):
     with closing(sqlite3.connect(tmp_path / "state.sqlite")) as state:
         frames += [row[0] for row in state.execute("SELECT lines FROM chunk")]
     seen = ShingleFilter(1 << 20)
-    seen.remember(np.arange(9, dtype=np.uint64))
+    seen.remember(Keys.of(np.arange(9, dtype=np.uint64)))
     ShingleState(tmp_path / "shingles", 1 << 20).write_layers(seen)
     frames += [path.read_bytes() for path in tmp_path.glob("shingles/*.zst")]
     frames += [WarcKind("zstd", {}).begin("a.warc.zst"), packer("a.prevert.zst")(b"text"), pack(NgramCounts({}))]

@@ -9,6 +9,7 @@ position.  So the filter holds only acknowledged text, and a page that is fetche
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,10 +21,12 @@ import zstandard
 from spiderling.base.atomic_files import replacing, sync_directory
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.zstd import zstd
-from spiderling.corpus.near_duplicates import Layer, ShingleFilter
+from spiderling.corpus.near_duplicates import LINE_WORDS, Document, Hashes, Layer, ShingleFilter
 from spiderling.corpus.reader import read_documents
 from spiderling.corpus.segments import SUFFIX
-from spiderling.text.shingles import shingles
+from spiderling.text.shingles import FORM, shingles
+
+logger = logging.getLogger(__name__)
 
 _INDEX = "index.json"
 _CHUNK_WORDS = 1 << 16
@@ -70,27 +73,29 @@ class ShingleState:
                 self.loaded.append(name)
         return documents
 
-    def write_layers(self, seen: ShingleFilter) -> list[dict[str, Any]]:
-        """Write the layers that changed since they were written; returns the entries of the index.
+    def write_layers(self, seen: ShingleFilter) -> dict[str, Any]:
+        """Write the layers that changed since they were written; returns what the index says of them.
 
         May run in a thread.  Raises StorageError, as does `write_index`.
         """
         entries = []
+        shingles = seen.shingles  # before the layers, which may hold more
         with self._writing():
             self._directory.mkdir(exist_ok=True)
             for layer in list(seen.layers):
-                shingles = layer.shingles
-                documents = layer.documents
-                file = f"{layer.number:06d}-{shingles}.zst"
+                file = f"{layer.number:06d}-{layer.shingles}.zst"
+                entry: dict[str, Any] = {"file": file, "keys": layer.shingles}
+                entry |= {"documents": layer.documents, "begin": layer.begin, "at_once": layer.at_once}
+                entry |= {"words": len(layer.words), "open": seen.open_words(layer)}
                 if not (self._directory / file).exists():
-                    _write_layer(self._directory / file, layer)
-                entries.append({"file": file, "words": len(layer.words), "shingles": shingles, "documents": documents})
-        return entries
+                    _write_layer(self._directory / file, layer.words[: entry["open"]])
+                entries.append(entry)
+        return {"form": FORM, "shingles": shingles, "layers": entries}
 
-    def write_index(self, seen: ShingleFilter, entries: list[dict[str, Any]], covered: Mapping[str, int]) -> None:
-        """Make *entries* the snapshot of *covered* (segment -> bytes); delete the files of older ones."""
-        index = {"layers": entries, "covered": dict(covered), "forgotten": seen.forgotten, "loaded": self.loaded}
-        named = {_INDEX, *(entry["file"] for entry in entries)}
+    def write_index(self, seen: ShingleFilter, written: dict[str, Any], covered: Mapping[str, int]) -> None:
+        """Make what was *written* the snapshot of *covered* (segment -> bytes); delete the files of older ones."""
+        index = {**written, "covered": dict(covered), "forgotten": seen.forgotten, "loaded": self.loaded}
+        named = {_INDEX, *(entry["file"] for entry in written["layers"])}
         with self._writing():
             with replacing(self._directory / _INDEX) as file:
                 file.write(json.dumps(index).encode())
@@ -109,8 +114,14 @@ class ShingleState:
 
     def _read(self) -> tuple[ShingleFilter, dict[str, int], list[str]]:
         index = json.loads((self._directory / _INDEX).read_bytes())
+        if index.get("form") != FORM:
+            logger.info(
+                "The near-duplicate filter was written by another version; it is made anew from the corpus, in some "
+                "seconds for a million words."
+            )
+            raise ValueError
         layers = [_read_layer(self._directory / entry["file"], entry) for entry in index["layers"]]
-        seen = ShingleFilter(self._max_bytes, layers, int(index["forgotten"]))
+        seen = ShingleFilter(self._max_bytes, layers, int(index["forgotten"]), int(index["shingles"]))
         return seen, dict(index["covered"]), list(index["loaded"])
 
 
@@ -120,7 +131,7 @@ def add_documents(seen: ShingleFilter, path: Path, start: int = 0, end: int | No
     for document in read_documents(path, start, end):
         paragraphs = zip(document.paragraphs, document.details, strict=True)
         found = shingles([text for text, attributes in paragraphs if "dup" not in attributes])
-        seen.remember(found.hashes[seen.counted(found)])
+        seen.remember(Document.of(found.hashes).part(seen.counted(found)))
         number += 1
     return number
 
@@ -133,20 +144,24 @@ def corpus_files(path: Path) -> Iterator[Path]:
     yield from files
 
 
-def _write_layer(path: Path, layer: Layer) -> None:
+def _write_layer(path: Path, words: Hashes) -> None:
     packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
     with replacing(path) as file, packer.stream_writer(file, closefd=False) as stream:
-        for start in range(0, len(layer.words), _CHUNK_WORDS):
-            stream.write(layer.words[start : start + _CHUNK_WORDS].tobytes())
+        for start in range(0, len(words), _CHUNK_WORDS):
+            stream.write(words[start : start + _CHUNK_WORDS].tobytes())
 
 
 def _read_layer(path: Path, entry: Mapping[str, Any]) -> Layer:
     """Raises OSError, EOFError, ValueError or ZstdError when the file is not what the index says."""
-    words = np.zeros(int(entry["words"]), np.uint64)
+    number, begin, at_once = int(entry["words"]), int(entry["begin"]), bool(entry["at_once"])
+    if number % LINE_WORDS or not (begin or at_once):
+        raise ValueError(f"{path} is said to be a layer that there cannot be")
+    words = np.zeros(number, np.uint64)
     with zstd.open(path) as stream:
-        place = words.data.cast("B")
+        place = words[: int(entry["open"])].data.cast("B")  # the rest stays untouched, and takes no memory
         while place and (got := stream.readinto(place)):
             place = place[got:]
         if place or stream.read(1):  # zstd checks the checksum at the end of the frame
             raise ValueError(f"{path} does not have the length that the index says")
-    return Layer(words, int(entry["shingles"]), int(entry["documents"]), int(path.name.partition("-")[0]))
+    ordinal = int(path.name.partition("-")[0])
+    return Layer(words, begin, at_once, int(entry["keys"]), int(entry["documents"]), ordinal)

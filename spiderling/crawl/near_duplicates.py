@@ -52,6 +52,6 @@ class NearDuplicateFilter:
             self._is_last_written = is_last
             await checkpoint.flush()  # what is not covered is read again at a start, and counted again
             covered = dict(checkpoint.lengths)
-            entries = await asyncio.to_thread(self._files.write_layers, seen)
+            written = await asyncio.to_thread(self._files.write_layers, seen)
             await checkpoint.flush()  # the layers may hold documents that came while they were written
-            self._files.write_index(seen, entries, covered)
+            self._files.write_index(seen, written, covered)

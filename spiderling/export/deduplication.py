@@ -32,7 +32,7 @@ from spiderling.base.progress import with_progress
 from spiderling.corpus.reader import Document, StoredDocument, parsed
 from spiderling.export.sources import Corpus
 from spiderling.text.prevertical import rendered, written
-from spiderling.text.shingles import WINDOW, shingles
+from spiderling.text.shingles import FORM, WINDOW, shingles
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -133,15 +133,15 @@ class Deduplication:
             elif rows[0][0] != self._description():
                 connection.close()
                 raise BadInput(
-                    f"{self._work} holds an unfinished run over other files or with another rule; finish that one, or "
-                    "remove the directory."
+                    f"{self._work} holds an unfinished run over other files, with another rule or by another version; "
+                    "finish that one, or remove the directory."
                 )
         return connection
 
     def _description(self) -> str:
-        """Rule and sources, which must not change for a run to go on."""
+        """Rule, way of hashing and sources, which must not change for a run to go on."""
         sources = [[str(s.path.resolve()), s.length or s.path.stat().st_size] for s in self._corpus.sources]
-        return json.dumps({"rule": self._rule._asdict(), "sources": sources})
+        return json.dumps({"rule": self._rule._asdict(), "form": FORM, "sources": sources})
 
     def close(self) -> None:
         self._thread.shutdown()

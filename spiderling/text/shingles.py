@@ -8,41 +8,44 @@ as seven words of the script take on average.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import chain
+import sys
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
+
+from spiderling.text.ngrams import codepoints
 
 WINDOW = 7
 """Words of a shingle (Suchomel & Pomikálek 2012)."""
-_MEMO_WORDS = 200_000
-"""Words whose hashes are remembered; chosen."""
+FORM = 2
+"""Number of the way in which shingles are hashed, and kept by corpus/near_duplicates.py; raised when it changes, so
+that no state mixes two of them."""
+_BASE = 0x9FB21C651E98DF25
+_INVERSE = pow(_BASE, -1, 1 << 64)
+"""Base of the polynomial that is a word's hash (any odd number with bits everywhere), and its inverse mod 2**64."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 """Odd constants of multiplicative hashing; _MULTIPLIER is 2**64 / golden ratio."""
 _SHIFT = np.uint64(32)
-HAN_KANA = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_BRAHMIC = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+ODD = np.uint64(1)
+_ALL_BUT_ONE = ~ODD
+"""The hash of a paragraph that is shorter than a shingle is odd; those of runs of words in longer ones are even."""
+_KEPT_POWERS = 1 << 17
+"""Longest text in characters whose powers of the base are kept: 2 MB; chosen, most pages are shorter."""
+_HAN_KANA = ((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
+_BRAHMIC = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
 """Thai, Lao, Burmese and Khmer letters; their words are about three times as long as those of Chinese."""
-_UNSPACED = re.compile(f"{HAN_KANA.pattern}|{_BRAHMIC.pattern}")
-_CHARS = {HAN_KANA: 11, _BRAHMIC: 28}
-"""Script -> characters of seven words; chosen."""
+HAN_KANA = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _HAN_KANA)}]")
+_SPACE = 1
+_CHARS = {2: 11, 3: 28}
+"""Number of a script in `_kinds` -> characters of seven words; chosen."""
 
-
-class _WordHashes(dict[str, int]):
-    """Word -> hash; remembers the first _MEMO_WORDS words, among them the frequent ones."""
-
-    def __missing__(self, word: str) -> int:
-        hashed = xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"))
-        if len(self) < _MEMO_WORDS:
-            self[word] = hashed
-        return hashed
-
-
-_hash_of = _WordHashes().__getitem__
+Numbers = NDArray[np.uint64]
+Places = NDArray[np.int64]
 
 
 class Shingles(NamedTuple):
@@ -60,12 +63,10 @@ NO_SHINGLES = Shingles(np.zeros(0, np.uint64), np.zeros(0, np.uint32))
 
 def shingles(paragraphs: Sequence[str], window: int = WINDOW) -> Shingles:
     """The shingles of *paragraphs*: 64-bit hashes of *window* words, the same in every process."""
-    tokens = [_tokens(paragraph, window) for paragraph in paragraphs]
-    lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
-    total = int(lengths.sum())
+    words, lengths = _words(paragraphs, window)
+    total = len(words)
     if not total:
-        return Shingles(NO_SHINGLES.hashes, np.zeros(len(tokens), np.uint32))
-    words = np.fromiter(map(_hash_of, chain.from_iterable(tokens)), np.uint64, total)
+        return Shingles(NO_SHINGLES.hashes, np.zeros(len(lengths), np.uint32))
     # zeros fill short paragraphs up to one full window
     counts = np.where(lengths > 0, np.maximum(lengths - window + 1, 1), 0)
     padded = np.where(lengths > 0, np.maximum(lengths, window), 0)
@@ -74,9 +75,66 @@ def shingles(paragraphs: Sequence[str], window: int = WINDOW) -> Shingles:
     filled = np.zeros(int(padded.sum()), np.uint64)
     filled[places] = words
     windows = np.arange(int(counts.sum())) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    hashes = _combined(filled, windows, window)
+    hashes = _combined(filled, windows, window) & _ALL_BUT_ONE
+    hashes[(np.cumsum(counts) - 1)[(lengths > 0) & (lengths < window)]] |= ODD
     ordered = np.sort(hashes)
     return Shingles(hashes, counts.astype(np.uint32), bool((ordered[1:] == ordered[:-1]).any()))
+
+
+def _words(paragraphs: Sequence[str], window: int) -> tuple[Numbers, Places]:
+    """The hashes of the words of all *paragraphs*, and how many each has."""
+    text = "\n".join(["", *paragraphs, ""])  # white space at both ends
+    chars = codepoints(text)
+    kinds = _kinds().take(chars)
+    # every other edge between white space and the rest begins a word
+    edges = np.flatnonzero((kinds[1:] == _SPACE) != (kinds[:-1] == _SPACE)) + 1
+    begins, ends = edges[0::2], edges[1::2]
+    borders = np.cumsum([1, *[len(paragraph) + 1 for paragraph in paragraphs]])
+    firsts = np.searchsorted(begins, borders)
+    hashes = _hashes(chars, begins, ends)
+    lengths = np.diff(firsts)
+    if kinds.max(initial=0) <= _SPACE:
+        return hashes, lengths
+    parts = [hashes[first : first + length] for first, length in zip(firsts, lengths, strict=False)]
+    for number, runs in _runs(chars, kinds, borders, window):
+        parts[number] = runs
+    return np.concatenate(parts), np.fromiter(map(len, parts), np.int64, len(parts))
+
+
+def _runs(
+    chars: NDArray[np.uint32], kinds: NDArray[np.uint8], borders: Places, window: int
+) -> Iterator[tuple[int, Numbers]]:
+    """(number, hashes) of each paragraph in text without spaces.
+
+    In place of words it has overlapping runs of characters, so that *window* of them span _CHARS.
+    """
+    for number, (begin, end) in enumerate(pairwise(borders.tolist())):
+        own = kinds[begin:end]
+        letters = own != _SPACE
+        for script, span in _CHARS.items():
+            if 2 * np.count_nonzero(own == script) > np.count_nonzero(letters):
+                text = chars[begin:end][letters]
+                size = max(1, span * window // WINDOW - window + 1)
+                begins = np.arange(max(1, len(text) - size + 1))
+                yield number, _hashes(text, begins, np.minimum(begins + size, len(text)))
+                break
+
+
+def _hashes(chars: NDArray[np.uint32], begins: Places, ends: Places) -> Numbers:
+    """The hash of the characters from each of *begins* to each of *ends*: a polynomial, from sums over all before."""
+    powers, inverses = _powers(max(_KEPT_POWERS, 1 << len(chars).bit_length()))
+    sums = np.zeros(len(chars) + 1, np.uint64)
+    np.cumsum(np.add(chars, 1, dtype=np.uint64) * powers[: len(chars)], out=sums[1:])
+    hashes: Numbers = (sums[ends] - sums[begins]) * inverses[begins]
+    hashes ^= hashes >> _SHIFT  # the sum of several hashes must not be that of other words
+    hashes *= _MIX
+    hashes ^= hashes >> _SHIFT
+    return hashes
+
+
+def _powers(number: int) -> tuple[Numbers, Numbers]:
+    """The first *number* powers of the base and of its inverse."""
+    return _kept_powers() if number == _KEPT_POWERS else _made_powers(number)
 
 
 def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
@@ -93,14 +151,25 @@ def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) 
     return hashes
 
 
-def _tokens(paragraph: str, window: int) -> Sequence[str]:
-    """The words; in unspaced text, overlapping runs of characters, so that *window* of them span _CHARS."""
-    words = paragraph.split()
-    if paragraph.isascii() or not _UNSPACED.search(paragraph):
-        return words
-    text = "".join(words)
-    for script, chars in _CHARS.items():
-        if 2 * len(script.findall(text)) > len(text):
-            size = max(1, chars * window // WINDOW - window + 1)
-            return [text[start : start + size] for start in range(max(1, len(text) - size + 1))]
-    return words
+@lru_cache(maxsize=1)
+def _kept_powers() -> tuple[Numbers, Numbers]:
+    return _made_powers(_KEPT_POWERS)
+
+
+def _made_powers(number: int) -> tuple[Numbers, Numbers]:
+    powers = [np.full(number, base, np.uint64) for base in (_BASE, _INVERSE)]
+    for column in powers:
+        column[0] = 1
+        np.multiply.accumulate(column, out=column)
+    return powers[0], powers[1]
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> NDArray[np.uint8]:
+    """For each code point _SPACE, a script of _CHARS, or 0."""
+    kinds = np.zeros(sys.maxunicode + 1, np.uint8)
+    kinds[[code for code in range(_HAN_KANA[0][0]) if chr(code).isspace()]] = _SPACE
+    for script, ranges in zip(_CHARS, (_HAN_KANA, _BRAHMIC), strict=True):
+        for first, last in ranges:
+            kinds[first : last + 1] = script
+    return kinds

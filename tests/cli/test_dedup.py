@@ -268,7 +268,9 @@ def test_what_cannot_go_on_says_why(tmp_path):
     )  # fmt: skip
     assert "work is in use by another run." in other.stderr
     run.close()
-    with pytest.raises(BadInput, match="holds an unfinished run over other files or with another rule"):
+    with pytest.raises(
+        BadInput, match="holds an unfinished run over other files, with another rule or by another version"
+    ):
         Deduplication(corpus, Rule(window=5), tmp_path / "work", GB)
     written_to(tmp_path / "c.prevert", CHAIN[:2])
     with pytest.raises(BadInput, match="holds an unfinished run over other files"):

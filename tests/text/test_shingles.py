@@ -36,6 +36,41 @@ def test_one_for_each_run_of_seven_words_and_none_across_paragraphs(paragraphs):
         assert [hash_ == one for hash_ in found.hashes] == [words == other for words in expected]
 
 
+@given(
+    st.lists(
+        st.lists(st.sampled_from([*WORDS[:8], CHINESE[:14], THAI[:30], "　", "🐈", "\x1f"]), max_size=12).map(" ".join)
+    )
+)
+def test_equal_exactly_where_the_runs_are(paragraphs):
+    runs = [run for paragraph in paragraphs for run in runs_of(paragraph)]
+    hashes = shingles(paragraphs).hashes.tolist()
+    assert len(dict.fromkeys(zip(hashes, runs, strict=True))) == len(set(hashes)) == len(set(runs))
+
+
+def runs_of(paragraph: str) -> list[tuple[str, ...]]:
+    """Seven words, or where most characters are of a script without spaces, seven overlapping strings of them."""
+    words: list[str] = paragraph.split()
+    text = "".join(words)
+    for script, size in ((CHINESE, 5), (THAI, 22)):
+        if 2 * sum(character in script for character in text) > len(text):
+            words = [text[start : start + size] for start in range(max(1, len(text) - size + 1))]
+            break
+    return [tuple(words[start : start + WINDOW]) for start in range(max(1, len(words) - WINDOW + 1)) if words]
+
+
+def test_a_paragraph_shorter_than_a_shingle_is_known_by_its_hash():
+    short, whole = hashes(" ".join(WORDS[:6])), hashes(" ".join(WORDS[:8]))
+    assert [hash_ & 1 for hash_ in short + whole] == [1, 0, 0]
+    assert [hash_ & 1 for hash_ in hashes(CHINESE[:9], CHINESE[:11], "", "a")] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("chars", [1 << 17, 3 << 17])
+def test_a_word_has_one_hash_wherever_it_stands_also_in_the_longest_texts(chars):
+    words = " ".join(WORDS)
+    found = shingles([words, "x" * chars, words]).hashes
+    assert (found[:4] == found[-4:]).all()
+
+
 @given(st.lists(st.text(), max_size=5))
 def test_no_text_raises(paragraphs):
     found = shingles(paragraphs)

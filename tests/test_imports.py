@@ -43,7 +43,7 @@ CLOCKS = {
 }  # fmt: skip
 
 
-PROTOCOL = ("content", "envelope", "exchange", "gathering", "lane", "transport")
+PROTOCOL = ("content", "envelope", "exchange", "gathering", "lane", "site_files", "transport")
 """Modules of cluster/ that are tried on virtual time."""
 
 

@@ -11,11 +11,16 @@ so; only then does the sender forget the message.  So nothing is lost, and nothi
     lane.py             the messages to one other shard: written, sent, forgotten
     content.py          the links and mentions of a message, as bytes and back
     envelope.py         what makes a message one of this crawl: version, addresses, number, code of authenticity
+    site_files.py       robots.txt and licences at hosts of other shards
+    slots.py            the starts at addresses, reserved over all shards
+    claims.py           which shard a process is
+    ending.py           when the crawl is over
+    shard.py            this process as one shard
     transport.py        what carries messages, as the protocol sees it
     redis_transport.py  the same over Redis
     key_file.py         the key by which the shards know each other
     shard_map.py        what all shards of a crawl must have in common
 
-The protocol (exchange, gathering, lane, content, envelope) is pure: no clock, and no I/O but through the store and the
-transport.  Nothing here is imported by a crawl of one shard.
+The protocol (exchange, gathering, lane, content, envelope, site_files) is pure: no clock, and no I/O but through the
+store and the transport.  Nothing here is imported by a crawl of one shard.
 """

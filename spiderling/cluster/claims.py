@@ -5,6 +5,8 @@ In Redis stand, for a crawl named by its languages and the last part of JOBDIR,
     spiderling:LANG:NAME:map       the shard map, which also stands in the state of each shard
     spiderling:CRAWL:claimed       number -> machine and JOBDIR of the shard, for ever
     spiderling:CRAWL:lease:N       who runs shard N now, and its status; it runs out by itself
+    spiderling:CRAWL:files:N       the site files that shard N wants of others (cluster/site_files.py)
+    spiderling:CRAWL:file:N:NUMBER one of them
     spiderling:CRAWL:slots         address -> when other shards may start there (cluster/slots.py)
     spiderling:CRAWL:over          for a minute after the end
 
@@ -73,6 +75,14 @@ class Keys(NamedTuple):
     @property
     def over(self) -> str:
         return f"spiderling:{self.crawl_id}:over"
+
+    def files(self, shard: int) -> str:
+        """The files that *shard* wants."""
+        return f"spiderling:{self.crawl_id}:files:{shard}"
+
+    def file(self, shard: int, number: int) -> str:
+        """The file that *shard* wants by that *number*."""
+        return f"spiderling:{self.crawl_id}:file:{shard}:{number}"
 
     def lease(self, shard: int) -> str:
         """The lease of *shard*."""

@@ -31,6 +31,10 @@ class Kind(IntEnum):
     STATUS = 3
     END = 4
     """That the crawl is over, whoever says it."""
+    FILES = 5
+    """The site files that a shard wants of others."""
+    FILE = 6
+    """One of them."""
 
 
 class Place(NamedTuple):

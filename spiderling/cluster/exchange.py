@@ -22,10 +22,13 @@ from spiderling.cluster.content import Content, unpacked
 from spiderling.cluster.envelope import Kind, Place, Refused, Seal
 from spiderling.cluster.gathering import Gathering, Places
 from spiderling.cluster.lane import Lane
+from spiderling.cluster.site_files import SiteFiles
 from spiderling.cluster.transport import Answer, Message, Round
 from spiderling.frontier import Frontier
 from spiderling.frontier.discovery.admission import Mention
+from spiderling.frontier.hosts.host import RobotsRequest
 from spiderling.frontier.ranking.linking_page import LinkingPage
+from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes, OutboxRow, PeerRow, State, Store
 
 EPOCH = 1
@@ -37,7 +40,8 @@ _MARK = struct.Struct("!IQQ")
 class Exchange:
     """The other shards, as this one's frontier and the transport see them."""
 
-    def __init__(self, me: int, shards: int, seal: Seal, store: Store) -> None:
+    def __init__(self, me: int, shards: int, seal: Seal, store: Store, first_file: int = 0) -> None:
+        """*first_file*: as in `SiteFiles`."""
         self.me = me
         self.shards = shards
         self.counts: Counter[str] = Counter()
@@ -45,6 +49,8 @@ class Exchange:
         self._seal = seal
         self._store = store
         self._gathering = Gathering(me, shards)
+        self.files = SiteFiles(me, self._gathering.owner, seal, first_file)
+        """Site files that other shards fetch for this one, or this one for them."""
         self._lanes = {shard: Lane(shard, 0, None) for shard in range(shards) if shard != me}
         self._taken = dict.fromkeys(self._lanes, (EPOCH, 0))
         """Sender -> epoch and number of the last message that was taken."""
@@ -66,6 +72,14 @@ class Exchange:
     def give(self, mention: Mention) -> None:
         """Take a URL of a host of another shard."""
         self._gathering.give(mention)
+
+    def ask_file(self, request: RobotsRequest, distance: int) -> None:
+        """Have a site file fetched by the shard that owns its host."""
+        self.files.ask(request, distance)
+
+    def answer_file(self, request: RobotsRequest, answer: FileAnswer) -> None:
+        """Take the *answer* to the *request* of another shard."""
+        self.files.answer(request, answer)
 
     @property
     def has_changes(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,12 +27,17 @@ from spiderling.cluster.redis_connection import connected
 from spiderling.cluster.redis_transport import RedisTransport
 from spiderling.cluster.slots import SlotOffice
 from spiderling.crawl.crawl import Crawl
+from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Store
 
 logger = logging.getLogger(__name__)
 
 _MOST_TOLD = 3
 """Receivers that the progress line tells, those who have let their messages wait longest first (chosen)."""
+_NUMBER_BITS = 52
+"""Of a number that no other process begins with (chosen: each language reads such a number exactly)."""
+_FILE_S = 60.0
+"""Seconds for which a site file for another shard stands in Redis (chosen: it is read with the next beat)."""
 _END = Place(Kind.END, 0)
 _OVER_S = 60.0
 """Seconds for which the end is told in Redis; chosen: by then each shard has looked many times."""
@@ -62,11 +68,14 @@ class Shard:
         self._missing: list[int] = []
         self._strangers: set[int] = set()
         self._task: asyncio.Task[None] | None = None
+        self._has_listed = False
+        """Whether a list of site files stands in Redis."""
         self._redis: Any = None
 
     def elsewhere(self, store: Store) -> Exchange:
         """The other shards, for the frontier whose state is in *store*."""
-        self._exchange = Exchange(self.number, self.options.shards, self._seal, store)
+        first_file = secrets.randbits(_NUMBER_BITS)
+        self._exchange = Exchange(self.number, self.options.shards, self._seal, store, first_file)
         return self._exchange
 
     def begin(self, crawl: Crawl, wake: Callable[[], None]) -> None:
@@ -126,11 +135,14 @@ class Shard:
         pipeline.set(keys.map, self._claim.map.to_json(), nx=True)
         for number, place in self._known.items():
             pipeline.hsetnx(keys.claimed, number, place)
+        wanted = self._ask_for_files(pipeline)
         pipeline.hgetall(keys.claimed)
         pipeline.mget([keys.lease(shard) for shard in range(self.options.shards)])
         pipeline.get(keys.over)
+        lists = [keys.files(shard) for shard in range(self.options.shards)]
+        pipeline.mget([*lists, *(keys.file(self.number, number) for number in wanted)])
         try:
-            is_held, *_, claimed, leases, over = await pipeline.execute()
+            is_held, *_, claimed, leases, over, files = await pipeline.execute()
         except (RedisError, OSError):  # the post office says so, and nothing is asked for without a lease
             return
         if not is_held:
@@ -149,13 +161,45 @@ class Shard:
         self._count()
         self._note_claimed({number.decode(): place.decode() for number, place in claimed.items()})
         living = {shard: status for shard, lease in enumerate(leases) if (status := self._opened(shard, lease))}
+        self._take_files(files[: len(lists)], dict(zip(wanted, files[len(lists) :], strict=True)), living, asked)
         self._look(living, over is not None and self._is_end(over), asked)
         if not was_held:
             self._wake()
 
+    def _ask_for_files(self, pipeline: Any) -> list[int]:
+        """Say which files this shard wants, and those that others wanted; returns the numbers of the former."""
+        keys = self._claim.keys
+        files = self._exchange.files
+        wanted = list(files.wanted())
+        if wanted or self._has_listed:
+            pipeline.set(keys.files(self.number), files.listed(), px=int(LEASE_S * 1000))
+        self._has_listed = bool(wanted)
+        for (shard, number), answer in files.answers().items():
+            pipeline.set(keys.file(shard, number), answer, px=int(_FILE_S * 1000))
+        return wanted
+
+    def _take_files(
+        self, lists: list[bytes | None], found: dict[int, bytes | None], living: dict[int, Status], now: float
+    ) -> None:
+        """Fetch what other shards want, and take the files *found*."""
+        crawl = self._crawl
+        files = self._exchange.files
+        listed = {shard: data for shard, data in enumerate(lists) if data is not None and shard != self.number}
+        new = files.take_lists(listed)
+        answered = [files.answered(number, data) for number, data in found.items() if data is not None]
+        given_up = [(request, FileAnswer()) for request in files.given_up(living, now)]
+        for request, distance in new:
+            with crawl.errors.changing(request.url):
+                crawl.frontier.put_file_request(request, distance, crawl.clock.now())
+        for request, answer in filter(None, (*answered, *given_up)):
+            with crawl.errors.changing(request.url):
+                crawl.frontier.file_answered(request, answer, crawl.clock.now())
+        if new or answered or given_up:
+            self._wake()
+
     def _count(self) -> None:
         """Bring the totals of the crawl up to date; they count from its first start."""
-        counts = self._exchange.counts.copy()
+        counts = self._exchange.counts + self._exchange.files.counts
         for name in counts:
             self._crawl.frontier.ledger.totals[name.replace(" ", "_")] += counts[name] - self._counted[name]
         self._counted = counts

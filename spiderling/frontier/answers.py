@@ -11,7 +11,7 @@ from spiderling.frontier.discovery.core import Core, Fetch, Report
 from spiderling.frontier.discovery.link_intake import Intake
 from spiderling.frontier.discovery.robots_requests import MAX_REDIRECTS, RobotsRequests
 from spiderling.frontier.host_closing import HostClosing
-from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl
+from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsRequest
 from spiderling.frontier.hosts.ranks import SEED_RANK
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.reachability import Reachability
@@ -63,7 +63,7 @@ class Answers:
         host = fetch.host
         if request is None or request is not host.asking:
             return
-        if answer.has_file:
+        if answer.has_file and request.asker is None:
             self._robots.files.reader.read(request.origin, request.file, answer.body)  # first, since it may raise
         host.asking = None
         ledger = self._url_states.ledger
@@ -73,12 +73,21 @@ class Answers:
         if answer.status:
             self._reachability.host_answered(request.origin, host.last_start, now)
         self._schedule.intervals.note_status(host, answer.status, now + min(answer.retry_after_s, self._max_snooze_s))
+        self._note_file(request, answer, now)
+        self._schedule.release(host, now)
+
+    def take_file(self, request: RobotsRequest, answer: FileAnswer, now: float) -> None:
+        """See ``Frontier.file_answered``."""
+        if answer.has_file:
+            self._robots.files.reader.read(request.origin, request.file, answer.body)
+        self._note_file(request, answer, now)
+
+    def _note_file(self, request: RobotsRequest, answer: FileAnswer, now: float) -> None:
         closed = self._robots_requests.take_answer(request, answer, now)
         if closed is not None and closed[1] is HostState.REFUSED:
             self._host_closing.refuse(closed[0], now)
         elif closed is not None:
             self._host_closing.close_host(*closed)
-        self._schedule.release(host, now)
 
     def report(self, outcome: Outcome, now: float) -> Report:
         """See ``Frontier.report``."""

@@ -23,7 +23,7 @@ from spiderling.frontier.discovery.link_intake import Intake
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.discovery.sitemaps import Sitemaps
 from spiderling.frontier.host_closing import HostClosing
-from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.hosts.host import Host, RobotsRequest
 from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.lifecycle.ask_again import AskedAgain, ask_again
 from spiderling.frontier.lifecycle.ledger import Ledger, history_row
@@ -222,6 +222,14 @@ class Frontier:
     def robots_answered(self, fetch: Fetch, answer: FileAnswer, now: float) -> None:
         """Note the answer to a request for a file of a site."""
         self._answers.take_robots_txt(fetch, answer, now)
+
+    def put_file_request(self, request: RobotsRequest, distance: int, now: float) -> None:
+        """Fetch a file of one of our hosts for another shard, which finds that host at *distance*."""
+        self._robots_requests.ask_for_another(request, distance, now)
+
+    def file_answered(self, request: RobotsRequest, answer: FileAnswer, now: float) -> None:
+        """Note the answer to a *request* that another shard was given."""
+        self._answers.take_file(request, answer, now)
 
     def report(self, outcome: Outcome, now: float) -> Report:
         """Account for a finished request: count sizes, admit links, end or requeue the URL, release the host."""

@@ -15,7 +15,7 @@ from redis_server import WHY_NOT, RedisServer
 from synlog import SynLog, may_sniff
 
 from spiderling.base.owners import owner_of
-from webs.web import FixedWeb, redirect
+from webs.web import FixedWeb, plain, redirect
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
@@ -81,7 +81,12 @@ def check_owners(found: dict[int, list[str]], number: int) -> None:
 
 
 def test_two_shards_keep_together_what_one_process_keeps(tmp_path):
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+    """A host's robots.txt is redirected to one of the other shard, and forbids a page."""
+    other = next(host for host in HOSTS if owner_of(host, 2) != owner_of(HOSTS[0], 2))
+    sites = {host: dict(site) for host, site in SITES.items()}
+    sites[HOSTS[0]]["/robots.txt"] = redirect(f"http://{other}/rules")
+    sites[other]["/rules"] = plain("User-agent: *\nDisallow: /1")
+    with serving(FixedWeb(sites, ADDRESSES)) as server, redis() as store:
         alone = Crawl(tmp_path / "alone", server)
         assert alone.run(SEED).code == 0
         before = len(server.log_entries)
@@ -97,6 +102,7 @@ def test_two_shards_keep_together_what_one_process_keeps(tmp_path):
         assert sorted(url for urls in found.values() for url in urls) == sorted(alone.digests())
         asked = Counter((entry.host, entry.path) for entry in server.log_entries[before:])
         assert set(asked.values()) == {1}, "nothing is fetched twice"
+        assert asked[other, "/rules"] and not asked[HOSTS[0], "/1"]
         again = [crawl.start(SEED) for _ in range(2)]
         assert [one.wait().code for one in again] == [0, 0]
         assert documents(tmp_path / "cs") == found, "the same command goes on, and there is nothing left"

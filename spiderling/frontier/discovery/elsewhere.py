@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from spiderling.base.link_batch import LinkBatch
 from spiderling.frontier.discovery.admission import Mention
+from spiderling.frontier.hosts.host import RobotsRequest
 from spiderling.frontier.ranking.linking_page import LinkingPage
+from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes, State
 
 
@@ -31,6 +33,15 @@ class Elsewhere(Protocol):
 
     def give(self, mention: Mention) -> None:
         """Take a URL of a host of another shard."""
+
+    def ask_file(self, request: RobotsRequest, distance: int) -> None:
+        """Have a site file fetched by the shard that owns its host; ``Frontier.file_answered`` gets the answer.
+
+        *distance*: that of the host which wants it.
+        """
+
+    def answer_file(self, request: RobotsRequest, answer: FileAnswer) -> None:
+        """Take the *answer* to the *request* of another shard (``Frontier.put_file_request``)."""
 
     @property
     def has_changes(self) -> bool:

@@ -44,6 +44,15 @@ class RobotsRequests(Part):
         if target is None or not self._url_states.scope.allows_port(target.port):
             self._robots.note_failure(address, now, SiteFile.LICENCE, "no address")
             return True
+        elsewhere = self._core.elsewhere
+        if elsewhere is not None and not elsewhere.owns(target.host):
+            if address not in self._wanting:
+                elsewhere.ask_file(
+                    RobotsRequest(address, target.url, target.name, file=SiteFile.LICENCE), host.distance
+                )
+            self._wanting.setdefault(address, set()).add(host)
+            self._schedule.set_aside(host)
+            return False
         owner = self._admission.host(target.host, host.distance)
         if owner.is_closed:
             self._robots.note_failure(address, now, SiteFile.LICENCE, f"its host is {owner.state.value}")
@@ -59,8 +68,23 @@ class RobotsRequests(Part):
             self._schedule.place(owner, now)
         return False
 
+    def ask_for_another(self, request: RobotsRequest, distance: int, now: float) -> None:
+        """Queue the *request* of another shard at its host, which is ours; that gets *distance* if it is new."""
+        target = canonicalize(request.url)
+        host = self._admission.host(target.host, distance) if target else None
+        if host is None or host.is_closed:
+            self.fail(request, now)
+            return
+        host.robots_requests.append(request)
+        self._schedule.place(host, now)
+
     def take_answer(self, request: RobotsRequest, answer: FileAnswer, now: float) -> tuple[Host, HostState] | None:
-        """Note an answer or follow its redirect; returns a host to be closed, and with which state."""
+        """Note an answer or follow its redirect; returns a host to be closed, and with which state.
+
+        What another shard wants to know, it notes and follows itself.
+        """
+        if request.asker is not None:
+            return self._settle(request, answer, now)
         target = canonicalize(answer.location) if answer.location else None
         if target and request.redirects < MAX_REDIRECTS and self._url_states.scope.allows_port(target.port):
             self._follow(request, target, now)
@@ -74,7 +98,11 @@ class RobotsRequests(Part):
     def drop(self, host: Host) -> None:
         """Drop the requests of *host*, which was closed; hosts that redirected to it ask again when they are due."""
         while host.robots_requests:
-            origin = host.robots_requests.popleft().origin
+            request = host.robots_requests.popleft()
+            if request.asker is not None:
+                self._settle(request, FileAnswer(), host.due)
+                continue
+            origin = request.origin
             waiting = self._wanting.pop(origin, set()) | {self._awaited.pop(origin, host)}
             for other in waiting - {host}:
                 self._schedule.place(other, other.due)
@@ -82,14 +110,24 @@ class RobotsRequests(Part):
     def _follow(self, request: RobotsRequest, target: CanonicalUrl, now: float) -> None:
         """Queue the request at the redirect's host, whose own intervals count."""
         waiting = self._awaited.get(request.origin)
-        host = self._admission.host(target.host, waiting.distance if waiting else 0)
+        distance = waiting.distance if waiting else 0
+        further = replace(request, url=target.url, name=target.name, redirects=request.redirects + 1)
+        elsewhere = self._core.elsewhere
+        if elsewhere is not None and not elsewhere.owns(target.host):
+            elsewhere.ask_file(further, distance)
+            return
+        host = self._admission.host(target.host, distance)
         if host.is_closed:
             self.fail(request, now)
             return
-        host.robots_requests.append(replace(request, url=target.url, name=target.name, redirects=request.redirects + 1))
+        host.robots_requests.append(further)
         self._schedule.place(host, now)
 
     def _settle(self, request: RobotsRequest, answer: FileAnswer, now: float) -> tuple[Host, HostState] | None:
+        if request.asker is not None:
+            assert self._core.elsewhere is not None, "another shard has asked"
+            self._core.elsewhere.answer_file(request, answer)
+            return None
         if answer.status:
             self._robots.note_answer(request.origin, answer, now, request.file)
         else:  # apart, since the answer may be what a former run stopped at

@@ -180,6 +180,8 @@ class RobotsRequest:
     """The host name in ``url``."""
     redirects: int = 0
     file: SiteFile = SiteFile.ROBOTS
+    asker: tuple[int, int] | None = None
+    """The shard of the crawl that wants it, and its number there; None: this one."""
 
 
 def identity(head: QueuedUrl | RobotsRequest) -> tuple[str, int | None]:

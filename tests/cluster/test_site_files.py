@@ -1,0 +1,194 @@
+"""A robots.txt or a licence at another shard's host is fetched by that shard, under its own intervals."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+
+import pytest
+from model_store import ModelStore
+
+from spiderling.base.link_batch import Link
+from spiderling.base.options import Options
+from spiderling.base.outcome import Outcome
+from spiderling.base.owners import owner_of
+from spiderling.base.reasons import Reason
+from spiderling.cluster.envelope import Kind, Place, Seal
+from spiderling.cluster.exchange import Exchange
+from spiderling.cluster.site_files import MOST_ASKED, PATIENCE_S, SiteFiles
+from spiderling.frontier import Frontier
+from spiderling.frontier.hosts.host import RobotsRequest
+from spiderling.frontier.site_files import FileAnswer, SiteFile
+
+SEAL = Seal(bytes(16), b"the key")
+OPTIONS = Options(strategy="bfs", host_interval_s=5.0, optouts="", traps="off")
+MINE, THEIRS = (next(f"host{n}.cz" for n in range(99) if owner_of(f"host{n}.cz", 2) == shard) for shard in range(2))
+FORBIDS = FileAnswer(200, b"User-agent: *\nDisallow: /")
+TARGET = f"http://{THEIRS}/r.txt"
+
+
+def request(url: str = TARGET, **values) -> RobotsRequest:
+    return RobotsRequest(f"http://{MINE}", url, THEIRS, 1, **values)
+
+
+def two(seal: Seal = SEAL) -> list[SiteFiles]:
+    return [SiteFiles(me, lambda host: owner_of(host, 2), one, 7) for me, one in enumerate((SEAL, seal))]
+
+
+def test_what_is_asked_for_is_asked_once_and_answered_once():
+    mine, theirs = two()
+    mine.ask(request(), 3)
+    [(asked, distance)] = theirs.take_lists({0: mine.listed()})
+    assert (asked.url, asked.name, asked.redirects, asked.asker, distance) == (TARGET, THEIRS, 1, (0, 7), 3)
+    assert theirs.take_lists({0: mine.listed()}) == [] and theirs.answers() == {}
+    answer = FileAnswer(200, b"User-agent: *\n\xff", None, 2.5)
+    theirs.answer(asked, answer)
+    [((asker, number), data)] = theirs.answers().items()
+    assert (asker, mine.wanted()) == (0, {number: 1})
+    assert mine.answered(number, data) == (request(), answer) and mine.wanted() == {}
+    assert theirs.take_lists({0: mine.listed()}) == [] and theirs.answers() == {}, "it is forgotten when it is taken"
+
+
+def test_what_redis_loses_is_said_again_and_a_new_process_asks_anew():
+    mine, theirs = two()
+    mine.ask(request(), 0)
+    [(asked, _)] = theirs.take_lists({0: mine.listed()})
+    theirs.answer(asked, FileAnswer(404))
+    assert theirs.answers() == theirs.answers() != {}
+    again = SiteFiles(1, lambda host: owner_of(host, 2), SEAL, 1000)
+    [(asked, _)] = again.take_lists({0: mine.listed()})
+    again.answer(asked, FileAnswer(404))
+    [data] = again.answers().values()
+    assert mine.answered(7, data) is not None
+
+
+def test_only_some_are_asked_for_at_a_time():
+    mine, theirs = two()
+    for number in range(MOST_ASKED + 5):
+        mine.ask(request(f"{TARGET}?{number}"), 0)
+    assert len(theirs.take_lists({0: mine.listed()})) == len(mine.wanted()) == MOST_ASKED
+
+
+def test_an_owner_that_does_not_run_is_not_waited_for_for_ever():
+    mine, _ = two()
+    mine.ask(request(), 0)
+    assert mine.given_up({1}, 0.0) == mine.given_up({0}, PATIENCE_S - 1) == mine.given_up({1}, PATIENCE_S + 1) == []
+    assert mine.given_up({0}, 2 * PATIENCE_S) == []
+    assert mine.given_up({0}, 2 * PATIENCE_S + 1) == [request()] and mine.wanted() == {}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        '{"a": 1}',
+        "[[1, 1]]",
+        "[7]",
+        "nonsense",
+        '[[1, 1, "x", "ROBOTS", 0, 0]]',
+        f'[[1, 1, "http://{MINE}/", "ROBOTS", 0, 0]]',
+        f'[["1", 1, "{TARGET}", "ROBOTS", 0, 0]]',
+        f'[[1, 1, "{TARGET}", "OTHER", 0, 0]]',
+        f'[[1, 1, "{TARGET}", "ROBOTS", 0, []]]',
+    ],
+)
+def test_lists_and_files_that_are_none_are_counted_and_left_alone(rows: str):
+    mine, theirs = two()
+    for data in (SEAL.sealed(Place(Kind.FILES, 0), rows.encode()), rows.encode()):
+        assert theirs.take_lists({0: data}) == []
+    assert theirs.counts["files refused"] == 2
+    mine.ask(request(), 0)
+    assert mine.answered(7, SEAL.sealed(Place(Kind.FILE, 1, 0, 1, 7), rows.encode())) is None
+    stranger = two(Seal(bytes(16), b"another key"))[1]
+    assert stranger.take_lists({0: mine.listed()}) == [] and mine.wanted() == {7: 1}
+
+
+class Shard:
+    """A real frontier, in whose part of the web each page links to the front pages of both hosts."""
+
+    def __init__(self, me: int, web: dict[str, FileAnswer], starts: dict[str, list[tuple[float, int]]]) -> None:
+        self.me, self.web, self.starts = me, web, starts
+        self.exchange = Exchange(me, 2, SEAL, store := ModelStore())
+        self.frontier = Frontier(OPTIONS, store=store, elsewhere=self.exchange)
+        self.ends: dict[str, Reason] = {}
+
+    def step(self, now: float) -> None:
+        while True:
+            fetch = self.frontier.take(now)
+            for name in self.frontier.names_wanted():
+                self.frontier.resolved(name, (f"192.0.2.{self.me}",), 1e9, now)
+            if fetch is None:
+                return
+            self.starts[fetch.host.name].append((now, self.me))
+            self.frontier.started(fetch, now)
+            if fetch.robots is not None:
+                self.frontier.robots_answered(fetch, self.web.get(fetch.url, FileAnswer(404)), now)
+            else:
+                links = tuple(Link(f"{fetch.url}{n}") for n in range(3) if fetch.url.endswith("/"))
+                outcome = Outcome(fetch.id, fetch.url, Reason.KEPT, 200, body_bytes=9, kept_bytes=5, links=links)
+                self.frontier.report(outcome, now)
+
+    def beat(self, other: Shard, now: float) -> None:
+        files = self.exchange.files
+        for asked, distance in files.take_lists({other.me: other.exchange.files.listed()}):
+            self.frontier.put_file_request(asked, distance, now)
+        for (_, number), data in other.exchange.files.answers().items():
+            if number in files.wanted():
+                self.frontier.file_answered(*files.answered(number, data), now)
+
+
+def crawled(web: dict[str, FileAnswer]) -> tuple[list[Shard], dict[str, list[tuple[float, int]]]]:
+    starts: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    both = [Shard(me, web, starts) for me in range(2)]
+    for shard in both:
+        for name in (MINE, THEIRS):
+            shard.frontier.put_seed(f"http://{name}/", 1000.0)
+    for tenth in range(2000):
+        now = 1000.0 + tenth / 10
+        for shard in both:
+            shard.step(now)
+        if tenth % 10 == 0:
+            both[0].beat(both[1], now)
+            both[1].beat(both[0], now)
+    return both, starts
+
+
+def to(url: str) -> FileAnswer:
+    return FileAnswer(301, location=url)
+
+
+@pytest.mark.parametrize(
+    ("web", "reason"),
+    [
+        ({f"http://{MINE}/robots.txt": to(TARGET), TARGET: FORBIDS}, "forbidden"),
+        ({f"http://{MINE}/robots.txt": to(TARGET), TARGET: FileAnswer(404)}, "allowed"),
+        ({f"http://{MINE}/robots.txt": to(TARGET), TARGET: to(f"http://{MINE}/2.txt"),
+          f"http://{MINE}/2.txt": FORBIDS}, "forbidden"),
+        ({f"http://{MINE}/robots.txt": to(TARGET), TARGET: to(TARGET)}, "allowed"),
+    ],
+)  # fmt: skip
+def test_a_robots_txt_that_is_redirected_to_another_shards_host_holds_and_is_asked_by_its_owner(web, reason):
+    (mine, theirs), starts = crawled(web)
+    assert {shard for _, shard in starts[MINE]} == {0} and {shard for _, shard in starts[THEIRS]} == {1}
+    for times in starts.values():
+        assert min(later - sooner for (sooner, _), (later, _) in pairwise([*times, (9e9, 0)])) >= 5.0 - 1e-6
+    ends = mine.frontier.ledger.ends
+    assert bool(ends[Reason.ROBOTS_FORBIDDEN]) == (reason == "forbidden")
+    assert bool(ends[Reason.KEPT]) == (reason == "allowed")
+    assert theirs.frontier.ledger.ends[Reason.KEPT] == 4, "its own rules have nothing to do with that"
+    assert mine.frontier.host(THEIRS) is None and theirs.frontier.host(MINE) is None, "no host has two records"
+    assert mine.frontier.is_finished and theirs.frontier.is_finished
+
+
+def test_a_host_that_is_closed_answers_nothing_and_the_other_is_told_so():
+    starts: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    shard = Shard(1, {}, starts)
+    shard.frontier.host_closing.block_where(lambda name: name == THEIRS)
+    shard.frontier.put_seed(f"http://{THEIRS}/", 1000.0)
+    mine, _ = two()
+    mine.ask(request(), 0)
+    mine.ask(request(file=SiteFile.LICENCE), 0)
+    for asked, distance in shard.exchange.files.take_lists({0: mine.listed()}):
+        shard.frontier.put_file_request(asked, distance, 1000.0)
+    answers = shard.exchange.files.answers()
+    assert [mine.answered(number, data)[1] for (_, number), data in answers.items()] == [FileAnswer()] * 2
+    assert not starts

@@ -5,18 +5,29 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spiderling.frontier.watching.index import Column, expected_events, unknown_days, worth
+from spiderling.frontier.watching.index import Column, expected_events, since_birth, unknown_since, worth
 from spiderling.frontier.watching.lastmod import Announcements
-from spiderling.frontier.watching.rates import FEED, HALF_LIFE_DAYS, HUB, NEW, OLDEST, PRIOR_RATES, Rates, page_class
+from spiderling.frontier.watching.rates import (
+    CLASSES,
+    FEED,
+    HALF_LIFE_DAYS,
+    HUB,
+    NEW,
+    OLDEST,
+    PRIOR_RATE,
+    Rates,
+    days_by_class,
+    page_class,
+)
 
 
 def column(*values: float) -> Column:
     return np.array(values)
 
 
-@pytest.mark.parametrize("kind", range(len(PRIOR_RATES)))
+@pytest.mark.parametrize("kind", range(CLASSES))
 def test_a_class_of_which_nothing_is_known_has_its_prior(kind: int) -> None:
-    assert Rates().rate(7, kind, 3.0) == pytest.approx(PRIOR_RATES[kind])
+    assert Rates().rate(7, kind) == pytest.approx(PRIOR_RATE)
 
 
 def test_a_host_that_was_looked_at_often_goes_by_itself_and_a_new_one_by_the_others() -> None:
@@ -25,25 +36,34 @@ def test_a_host_that_was_looked_at_often_goes_by_itself_and_a_new_one_by_the_oth
         rates.learn(1, OLDEST, 2, 0, 1.0, day)
         for host in range(2, 12):
             rates.learn(host, OLDEST, 0, 0, 1.0, day)
-    busy, idle, unknown = (rates.rate(host, OLDEST, 40.0) for host in (1, 2, 99))
+    busy, idle, unknown = (rates.rate(host, OLDEST) for host in (1, 2, 99))
     assert busy == pytest.approx(2.0, rel=0.15)
     assert idle < 0.02 and unknown == pytest.approx(2 / 11, rel=0.2)
-    assert rates.rate(1, HUB, 40.0) == pytest.approx(PRIOR_RATES[HUB]), "classes are apart"
+    assert rates.rate(1, HUB) == pytest.approx(PRIOR_RATE), "classes are apart"
 
 
 def test_what_was_learnt_counts_half_after_the_half_life() -> None:
     rates = Rates()
     rates.learn(1, HUB, 1000, 0, 1000.0, 0.0)
     rates.learn(1, HUB, 0, 0, 1000.0, HALF_LIFE_DAYS)
-    assert rates.rate(1, HUB, HALF_LIFE_DAYS) == pytest.approx(1 / 3, rel=0.01)
+    assert rates.rate(1, HUB) == pytest.approx(1 / 3, rel=0.01)
+
+
+def test_a_class_that_is_no_longer_looked_at_keeps_its_rate() -> None:
+    rates = Rates()
+    for host in (1, 2):
+        rates.learn(host, OLDEST, 20, 0, 100.0, 10.0)
+    before = rates.rate(1, OLDEST)
+    rates.learn(1, HUB, 1, 0, 1.0, 500.0)
+    assert rates.rate(1, OLDEST) == pytest.approx(before) == pytest.approx(0.2, rel=0.1)
 
 
 def test_sums_of_many_years_are_numbers_still() -> None:
     rates = Rates()
     for year in range(60):
         rates.learn(1, FEED, 365, 365 * 80, 365.0, 365.0 * year)
-    assert rates.rate(1, FEED, 365.0 * 59) == pytest.approx(1.0, rel=0.01)
-    assert rates.words(1, FEED, 365.0 * 59) == pytest.approx(80, rel=0.01)
+    assert rates.rate(1, FEED) == pytest.approx(1.0, rel=0.01)
+    assert rates.words(1, FEED) == pytest.approx(80, rel=0.01)
 
 
 def test_words_of_an_event_are_pooled_like_rates() -> None:
@@ -51,7 +71,7 @@ def test_words_of_an_event_are_pooled_like_rates() -> None:
     for host, words in ((1, 50), (2, 400)):
         for _ in range(100):
             rates.learn(host, NEW, 1, words, 0.0, 1.0)
-    assert [rates.words(host, NEW, 1.0) for host in (1, 2, 3)] == pytest.approx([50, 400, 225], rel=0.04)
+    assert [rates.words(host, NEW) for host in (1, 2, 3)] == pytest.approx([50, 400, 225], rel=0.04)
 
 
 def test_a_page_ages() -> None:
@@ -81,30 +101,39 @@ def test_a_change_that_no_sitemap_since_then_could_know_was_not_missed() -> None
     assert dates.missed == 2.0 and dates.recall == pytest.approx(1 / 3)
 
 
-def test_the_wait_counts_squared_and_the_rate_once() -> None:
-    days = column(1, 2, 4)
-    none = np.zeros(3, bool)
-    index = worth(expected_events(column(0.4, 0.4, 0.1), days, column(0, 0, 0), none), days)
-    assert index[1] == pytest.approx(4 * index[0]) and index[2] == pytest.approx(4 * index[0])
+def test_events_since_birth_add_up_over_the_ages() -> None:
+    rates = np.array([[1, 1, 0.5, 0, 0, 0, 0.1], [0, 0, 0, 0, 0, 0, 9]])
+    assert since_birth(rates).tolist() == [[0, 1, 2, 3, 3, 3, 3], [0] * 7]
 
 
-def test_a_page_that_believed_dates_leave_out_waits_only_since_the_newest_of_them() -> None:
-    """The last look was on day 2, it is day 10; the newest date is of day 8, or older than the look."""
-    made = column(8, 8, 8, 1)
-    recall = column(1.0, 0.5, 1.0, 1.0)
-    quiet = np.array([True, True, False, True])
-    days = unknown_days(10.0, column(2, 2, 2, 2), made, recall, quiet)
-    assert days.tolist() == [2, 2 + 0.5 * 6, 8, 8]
+def test_a_look_after_long_is_counted_for_each_age_that_the_page_had() -> None:
+    """Replies come in the first days; who looks only when the page is old must not take them for an old page's."""
+    assert days_by_class(0.5, 5.0) == [(0, 0.5), (1, 1.0), (2, 2.0), (3, 1.0)]
+    assert days_by_class(40.0, 50.0) == [(OLDEST, 10.0)]
+    rates = Rates()
+    for _ in range(500):
+        rates.learn_page(1, 1, 80, 0.0, 1.0, 0.0)
+        rates.learn_page(1, 0, 0, 8.0, 16.0, 0.0)
+        rates.learn_page(1, 1, 80, 0.0, 16.0, 0.0)
+    assert rates.rate(1, 0) > 0.8 and rates.rate(1, 4) < 0.02
+    assert rates.words(1, 0) == pytest.approx(80, rel=0.01)
 
 
-def test_without_any_date_the_wait_counts_whole() -> None:
-    days = unknown_days(10.0, column(2), column(-np.inf), column(0.5), np.array([True]))
-    assert days.tolist() == [8]
+def test_a_page_that_believed_dates_leave_out_is_unknown_only_since_the_newest_of_them() -> None:
+    last = column(2, 2, 9, 2)
+    since = unknown_since(last, column(8, 8, 8, -np.inf), np.array([True, False, True, True]))
+    assert since.tolist() == [8, 2, 9, 2]
+
+
+def test_what_dates_missed_before_is_expected_besides() -> None:
+    none = np.zeros(2, bool)
+    events = expected_events(column(0.1, 0.1), column(2.0, 2.0), column(1.0, 0.75), column(0.9, 0.9), none)
+    assert events == pytest.approx([0.1, 0.6])
 
 
 def test_an_announced_page_is_expected_to_have_something_as_far_as_dates_are_trusted() -> None:
-    days = column(3, 3, 300)
-    events = expected_events(column(0.01, 0.01, 0.01), days, column(0.8, 0.8, 0.8), np.array([True, False, True]))
+    flags = np.array([True, False, True])
+    events = expected_events(column(0.03, 0.03, 3), column(0, 0, 0), column(1, 1, 1), column(0.8, 0.8, 0.8), flags)
     assert events == pytest.approx([0.8, 0.03, 3.0])
 
 

@@ -1,4 +1,4 @@
-"""Which look is worth most: expected events since the last look, times the days that they have waited.
+"""Which look is worth most: expected events since the last look, times the days of which nothing is known.
 
 Both grow with the wait, so the index is a rate times the square of the wait.  Pages that are looked at by it
 have intervals in proportion to the root of 1 / rate, which is the best division of a budget when what is
@@ -12,32 +12,41 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spiderling.frontier.watching.rates import AGES_DAYS
+
 Column = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+STARTS_DAYS = np.array((0.0, *AGES_DAYS))
+"""Age at which each class of pages begins."""
 
 
-def unknown_days(now: float, last: Column, made: Column, recall: Column, is_quiet: NDArray[np.bool_]) -> Column:
-    """Days of which nothing is known since the *last* look at each page.
+def since_birth(rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Events of a page until each class begins, from the *rates* of the classes in the last dimension."""
+    events: NDArray[np.float64] = np.zeros_like(rates)
+    np.cumsum(rates[..., :-1] * np.diff(STARTS_DAYS), axis=-1, out=events[..., 1:])
+    return events
 
-    *is_quiet*: believed dates, of which the newest is *made*, do not announce it.  Then it is known to have
-    changed in none of the days before, but for the share that such dates miss.
+
+def unknown_since(last: Column, made: Column, is_quiet: Flags) -> Column:
+    """The time since which nothing is known of each page: of its *last* look, or of dates that are believed.
+
+    *is_quiet*: these do not announce it, so until *made*, the newest of them, it has hardly changed.
     """
-    days: Column = np.where(
-        is_quiet & (made > last), (now - made) + (1 - recall) * (np.maximum(made, last) - last), now - last
-    )
-    return days
+    since: Column = np.where(is_quiet, np.maximum(made, last), last)
+    return since
 
 
-def expected_events(rate: Column, days: Column, trust: Column, is_announced: NDArray[np.bool_]) -> Column:
-    """Events in *days*; one that is announced by believed dates is at least as sure as these are trusted."""
-    events = rate * days
+def expected_events(after: Column, missed: Column, recall: Column, trust: Column, is_announced: Flags) -> Column:
+    """Of *after* events since the time of which nothing is known, and *missed* before, if dates did not tell of them.
+
+    A page that is announced has one at least as surely as the dates are trusted.
+    """
+    events = after + (1 - recall) * missed
     expected: Column = np.where(is_announced, np.maximum(events, trust), events)
     return expected
 
 
-def worth(events: Column, days: Column, words: Column | None = None, least_words: float = 0.0) -> Column:
+def worth(events: Column, days: Column, words: Column, least_words: float = 0.0) -> Column:
     """The index of each look; 0 where less than *least_words* are expected (*words* an event)."""
-    index = events * days
-    if words is None or not least_words:
-        return index
-    worthwhile: Column = np.where(events * words >= least_words, index, 0.0)
+    worthwhile: Column = np.where(events * words >= least_words, events * days, 0.0)
     return worthwhile

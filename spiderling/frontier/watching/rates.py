@@ -13,9 +13,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from itertools import pairwise
 
 HALF_LIFE_DAYS = 30.0
-"""Days after which an experience counts half (chosen: a month)."""
+"""Days after which a look counts half against a new one (chosen: a month).
+
+Time alone takes nothing away: a class that is no longer looked at keeps its rate.
+"""
 PRIOR_EVENTS = 0.5
 """How many events the rate of all hosts is worth for the rate of one (chosen; half an event, as in Jeffreys' prior)."""
 PRIOR_WORDS = 100.0
@@ -32,19 +36,27 @@ HUB, FEED, SITEMAP, NEW = range(OLDEST + 1, OLDEST + 5)
 
 Each of these first fetches is one event: its words tell what a new link is worth.
 """
-PRIOR_RATES = (0.3, 0.17, 0.1, 0.055, 0.03, 0.018, 0.01, 0.3, 0.5, 0.5, 1.0)
-"""Events a day of each class until something is known (chosen; it matters for the first days only)."""
-_CLASSES = len(PRIOR_RATES)
-_EVENTS, _DAYS, _WORDS = (number * _CLASSES for number in range(3))
-"""Where the sums of the classes begin."""
+CLASSES = NEW + 1
+PRIOR_RATE = 1.0
+"""Events a day until something is known of a class on any host (chosen, too high by far: so each class is tried)."""
+_EVENTS, _DAYS, _WORDS, _WEIGHT = (number * CLASSES for number in range(4))
+"""Where the sums of the classes begin, and the weights of their last looks."""
 
 
 class Rates:
-    """Events, days and words of all looks, by host and class; 264 bytes a host."""
+    """Events, days and words of all looks, by host and class; 352 bytes a host."""
 
     def __init__(self) -> None:
         self._hosts: dict[int, array[float]] = {}
         self._all = _sums()
+
+    def learn_page(self, host: int, events: float, words: float, age_before: float, age: float, now: float) -> None:
+        """The same of a page, whose class may have changed since its last look: each gets the share it was due."""
+        parts = days_by_class(age_before, age)
+        expected = [days * self.rate(host, kind) for kind, days in parts]
+        whole = sum(expected) or 1.0
+        for (kind, days), share in zip(parts, expected, strict=True):
+            self.learn(host, kind, events * share / whole, words * share / whole, days, now)
 
     def learn(self, host: int, kind: int, events: float, words: float, days: float, now: float) -> None:
         """A look at *now* found *events* with *words* after *days*."""
@@ -54,20 +66,26 @@ class Rates:
             sums[_EVENTS + kind] += weight * events
             sums[_DAYS + kind] += weight * days
             sums[_WORDS + kind] += weight * words
+            sums[_WEIGHT + kind] = weight
 
-    def rate(self, host: int, kind: int, now: float) -> float:
+    def rate(self, host: int, kind: int) -> float:
         """Events a day on a page of *host*, of the class *kind*."""
-        prior = _weight(now) * PRIOR_EVENTS
-        rate = _rate(self._all, kind, prior, PRIOR_RATES[kind])
+        rate = _rate(self._all, kind, PRIOR_RATE)
         sums = self._hosts.get(host)
-        return rate if sums is None else _rate(sums, kind, prior, rate)
+        return rate if sums is None else _rate(sums, kind, rate)
 
-    def words(self, host: int, kind: int, now: float) -> float:
+    def words(self, host: int, kind: int) -> float:
         """Words of an event there."""
-        prior = _weight(now)
-        words = _words(self._all, kind, prior, PRIOR_WORDS)
+        words = _words(self._all, kind, PRIOR_WORDS)
         sums = self._hosts.get(host)
-        return words if sums is None else _words(sums, kind, prior, words)
+        return words if sums is None else _words(sums, kind, words)
+
+
+def days_by_class(age_before: float, age: float) -> list[tuple[int, float]]:
+    """Classes that a page had from one age to the other, and the days in each."""
+    first, last = page_class(age_before), page_class(age)
+    ages = (age_before, *AGES_DAYS[first:last], age)
+    return [(first + number, after - before) for number, (before, after) in enumerate(pairwise(ages))]
 
 
 def page_class(age_days: float) -> int:
@@ -76,7 +94,7 @@ def page_class(age_days: float) -> int:
 
 
 def _sums() -> array[float]:
-    return array("d", bytes(8 * 3 * _CLASSES))
+    return array("d", bytes(8 * 4 * CLASSES))
 
 
 def _weight(now: float) -> float:
@@ -84,9 +102,11 @@ def _weight(now: float) -> float:
     return float(2.0 ** (now / HALF_LIFE_DAYS))
 
 
-def _rate(sums: array[float], kind: int, prior: float, rate: float) -> float:
+def _rate(sums: array[float], kind: int, rate: float) -> float:
+    prior = PRIOR_EVENTS * max(1.0, sums[_WEIGHT + kind])
     return (sums[_EVENTS + kind] + prior) / (sums[_DAYS + kind] + prior / rate)
 
 
-def _words(sums: array[float], kind: int, prior: float, words: float) -> float:
+def _words(sums: array[float], kind: int, words: float) -> float:
+    prior = max(1.0, sums[_WEIGHT + kind])
     return (sums[_WORDS + kind] + prior * words) / (sums[_EVENTS + kind] + prior)

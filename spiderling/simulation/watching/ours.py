@@ -7,14 +7,12 @@ from math import floor
 import numpy as np
 
 from spiderling.frontier.watching import rates
-from spiderling.frontier.watching.index import expected_events, unknown_days, worth
+from spiderling.frontier.watching.index import STARTS_DAYS, expected_events, since_birth, unknown_since, worth
 from spiderling.frontier.watching.lastmod import Announcements
-from spiderling.frontier.watching.rates import AGES_DAYS, PRIOR_RATES, Rates, page_class
+from spiderling.frontier.watching.rates import AGES_DAYS, CLASSES, Rates
 from spiderling.simulation.pages import Array
 from spiderling.simulation.watching.changing import ChangingWeb, Kind
 from spiderling.simulation.watching.looking import Look
-
-CLASSES = {Kind.HUB: rates.HUB, Kind.FEED: rates.FEED, Kind.SITEMAP: rates.SITEMAP}
 
 
 class Ours:
@@ -25,24 +23,28 @@ class Ours:
         self._least_words = least_words
         self._kind = web.urls.kind
         self._site = web.urls.site
-        self._found_at = np.full(web.number, -np.inf)
+        self._found_at = np.full(web.number, -AGES_DAYS[-1])  # what was known before the watch is old
+        self._starts = np.append(STARTS_DAYS, np.zeros(CLASSES - len(STARTS_DAYS)))
         self._is_announced = np.zeros(web.number, bool)
         self._rates = Rates()
         self._announcements = [Announcements() for _ in web.sites]
         self._day = -1
-        self._tables(0.0)
+        self._tables()
 
     def worth(self, urls: Array, waits: Array, now: float) -> Array:
         if floor(now) > self._day:
             self._day = floor(now)
-            self._tables(now)
+            self._tables()
         site = self._site[urls]
         kind = self._classes(urls, now)
         made, trust, recall, is_believed = self._dates(site)
         is_page = self._kind[urls] == Kind.PAGE
         is_announced = self._is_announced[urls] & is_believed
-        days = unknown_days(now, now - waits, made, recall, is_page & is_believed & ~is_announced)
-        events = expected_events(self._rate[site, kind], days, trust, is_announced)
+        last = now - waits
+        since = unknown_since(last, made, is_page & is_believed & ~is_announced)
+        until_now, until_since, until_last = (self._until(urls, at) for at in (now, since, last))
+        events = expected_events(until_now - until_since, until_since - until_last, recall, trust, is_announced)
+        days = now - since + (1 - recall) * (since - last)
         return worth(events, days, self._words[site, kind], self._least_words)
 
     def learn(self, look: Look) -> None:
@@ -56,36 +58,45 @@ class Ours:
             self._rates.learn(site, rates.NEW, 1, look.words, look.wait, look.now)
             return
         dates = self._announcements[site]
-        kind = self._class_of(look)
+        kind = int(self._classes(np.array([look.url]), look.now)[0])
         new = look.announced[~self._is_announced[look.announced]]
         self._is_announced[new] = True
         events = (look.words > 0) + len(look.found) + dates.trust * dates.is_believed * len(new)
-        words = look.words + len(look.found) * self._rates.words(site, rates.NEW, look.now)
+        words = look.words + len(look.found) * self._rates.words(site, rates.NEW)
         if kind == rates.SITEMAP:
             dates.made = max(dates.made, look.newest_date)
-            words += (events - len(look.found)) * self._rates.words(site, rates.OLDEST, look.now)
-        elif kind <= rates.OLDEST:
-            expected = self._rates.rate(site, kind, look.now) * look.wait
-            dates.learn(was_announced, look.words > 0, expected, look.now - look.wait)
-        self._rates.learn(site, kind, events, words, look.wait, look.now)
+            words += (events - len(look.found)) * self._rates.words(site, rates.OLDEST)
+        if kind > rates.OLDEST:
+            self._rates.learn(site, kind, events, words, look.wait, look.now)
+            return
+        age = look.now - self._found_at[look.url]
+        expected = float(np.diff(self._until(np.array([look.url]), np.array([look.now - look.wait, look.now])))[0])
+        dates.learn(was_announced, look.words > 0, expected, look.now - look.wait)
+        self._rates.learn_page(site, events, words, age - look.wait, age, look.now)
 
-    def _class_of(self, look: Look) -> int:
-        kind = Kind(self._kind[look.url])
-        return page_class(look.now - self._found_at[look.url]) if kind is Kind.PAGE else CLASSES[kind]
-
-    def _classes(self, urls: Array, now: float) -> Array:
-        """The same of many."""
+    def _classes(self, urls: Array, now: Array | float) -> Array:
+        """The class of each."""
         ages = now - self._found_at[urls]
         pages = np.digitize(ages, AGES_DAYS)
         classes: Array = np.where(self._kind[urls] == Kind.PAGE, pages, self._kind[urls] + rates.HUB - Kind.HUB)
         return classes
 
-    def _tables(self, now: float) -> None:
+    def _until(self, urls: Array, at: Array | float) -> Array:
+        """Events that each would have shown from its birth to the time *at*, as far as differences of this go."""
+        kind = self._classes(urls, at)
+        since = np.where(self._kind[urls] == Kind.PAGE, self._found_at[urls] + self._starts[kind], 0.0)
+        site = self._site[urls]
+        events: Array = self._before[site, kind] + self._rate[site, kind] * (at - since)
+        return events
+
+    def _tables(self) -> None:
         """What ``worth`` goes by for a day: a crawl reads it anew when it comes to a host."""
         sites = range(len(self._announcements))
-        classes = range(len(PRIOR_RATES))
-        self._rate = np.array([[self._rates.rate(site, kind, now) for kind in classes] for site in sites])
-        self._words = np.array([[self._rates.words(site, kind, now) for kind in classes] for site in sites])
+        classes = range(CLASSES)
+        self._rate = np.array([[self._rates.rate(site, kind) for kind in classes] for site in sites])
+        self._before = np.zeros_like(self._rate)
+        self._before[:, : rates.OLDEST + 1] = since_birth(self._rate[:, : rates.OLDEST + 1])
+        self._words = np.array([[self._rates.words(site, kind) for kind in classes] for site in sites])
 
     def _dates(self, site: Array) -> tuple[Array, ...]:
         columns = [(one.made, one.trust, one.recall, one.is_believed) for one in self._announcements]

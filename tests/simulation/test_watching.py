@@ -24,16 +24,6 @@ def small(plan: Plan, seed: int = 1) -> ChangingWeb:
     return draw(plan, np.random.default_rng(seed))
 
 
-def published(web: ChangingWeb) -> int:
-    """Words that come to stand in the days that count."""
-    return sum(
-        words
-        for times, added in zip(web.added_at, web.added_words, strict=True)
-        for at, words in zip(times, added, strict=True)
-        if at >= WARM_DAYS
-    )
-
-
 class Recorded(Uniform):
     """Remembers what it is told."""
 
@@ -69,13 +59,18 @@ def test_an_unknown_web_is_named_with_those_there_are() -> None:
 def test_a_daily_recrawl_gets_every_word_within_the_week() -> None:
     web = small(NO_DEATHS)
     result = daily_recrawl(web)
-    assert result.words == result.words_in_week == published(web) > 10_000
+    assert result.words == result.words_in_week == web.published(WARM_DAYS) > 10_000
 
 
 def test_what_hubs_no_longer_list_is_lost_without_a_sitemap() -> None:
     kind = replace(NEWS, articles_per_day=25, feed_share=0, teaser_share=0, deep_share=0, deaths_per_year=0)
     web = small(((kind, 2),))
-    assert watch(web, Uniform, 0.005).words < 0.9 * published(web) < daily_recrawl(web).words <= published(web)
+    assert (
+        watch(web, Uniform, 0.005).words
+        < 0.9 * web.published(WARM_DAYS)
+        < daily_recrawl(web).words
+        <= web.published(WARM_DAYS)
+    )
 
 
 def test_hubs_and_feeds_list_their_newest_and_deep_articles_have_one_page_that_links_to_them() -> None:
@@ -114,6 +109,13 @@ def test_a_sitemap_announces_what_its_dates_say(lastmod: Lastmod) -> None:
         again = state.look(url, made + 1.01)
         if lastmod is Lastmod.LYING:
             assert set(again.announced.tolist()) == expected
+
+
+def test_what_was_published_is_the_words_of_that_time() -> None:
+    web = small(((FORUM, 1),))
+    words = sum(sum(added) for added in web.added_words)
+    late = max(at for times in web.added_at for at in times)
+    assert web.published(-1e6) == words > web.published(0) > web.published(30) > 0 == web.published(late + 1)
 
 
 def test_a_dead_page_costs_one_request_gives_nothing_and_is_left_alone() -> None:
@@ -194,7 +196,7 @@ def test_uniform_and_proportional_get_what_was_published_of_them() -> None:
     for seed in range(3):
         web = make_web("gov", seed)
         results = [watch(web, policy, 0.05) for policy in (Uniform, Proportional)]
-        shares.append([result.words / published(web) for result in results])
+        shares.append([result.words / web.published(WARM_DAYS) for result in results])
         useless.append([result.useless / result.requests for result in results])
     uniform, proportional = np.mean(shares, 0)
     assert uniform == pytest.approx(0.85, abs=0.08) and proportional == pytest.approx(0.95, abs=0.03)

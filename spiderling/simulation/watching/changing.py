@@ -150,6 +150,11 @@ class ChangingWeb:
         """URLs that are there."""
         return int(((self.urls.born <= now) & (self.urls.dies > now)).sum())
 
+    def published(self, since: float) -> int:
+        """New words that come to stand from *since* on; those that die within a day among them."""
+        texts = zip(self.added_at, self.added_words, strict=True)
+        return sum(words for at, added in texts for time, words in zip(at, added, strict=True) if time >= since)
+
     def site(self, url: int) -> Site:
         return self.sites[int(self.urls.site[url])]
 

@@ -36,8 +36,8 @@ from spiderling.simulation.watching.webs import PLANS
 
 SEEDS = (101, 102, 103, 104, 105)
 STOP_BUDGET = 0.1
-STOPS = {"stop_95": 35.0, "stop_80": 250.0}
-"""Words that a look must be expected to find; chosen on the seeds 0 and 1."""
+STOPS = {"stop_95": 300.0, "stop_80": 5000.0}
+"""Least words times days of a look; chosen on the seed 0."""
 RIVALS = {"uniform": Uniform, "proportional": Proportional, "feeds_hubs": FeedsAndHubs}
 
 
@@ -89,8 +89,8 @@ def _words(webs: list[ChangingWeb], policy: Callable[[ChangingWeb], Any], budget
     return round(mean(measure(web, policy, budget) for web in webs).words, 3)
 
 
-def _stopped(webs: list[ChangingWeb], least_words: float) -> Figures:
-    return mean(measure(web, lambda web: Ours(web, least_words), STOP_BUDGET) for web in webs)
+def _stopped(webs: list[ChangingWeb], least_word_days: float) -> Figures:
+    return mean(measure(web, lambda web: Ours(web, least_word_days), STOP_BUDGET) for web in webs)
 
 
 def main() -> None:

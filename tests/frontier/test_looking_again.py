@@ -137,7 +137,13 @@ def test_an_announced_page_is_expected_to_have_something_as_far_as_dates_are_tru
     assert events == pytest.approx([0.8, 0.03, 3.0])
 
 
+def test_the_wait_counts_squared_and_the_rate_once() -> None:
+    days = column(1, 2, 4)
+    index = worth(column(0.4, 0.4, 0.1) * days, days, column(1, 1, 1))
+    assert index[1] == pytest.approx(4 * index[0]) and index[2] == pytest.approx(4 * index[0])
+
+
 def test_a_look_of_which_too_few_words_are_expected_is_worth_nothing() -> None:
-    events = column(0.1, 0.1, 0.5)
-    index = worth(events, column(10, 10, 10), column(200, 20, 20), least_words=10)
-    assert index.tolist() == [1.0, 0.0, 5.0]
+    events, days = column(0.1, 0.1, 0.1, 0.5), column(10, 40, 10, 10)
+    index = worth(events, days, column(20, 20, 200, 20), least_word_days=50)
+    assert index.tolist() == [0.0, 4.0, 1.0, 5.0]

@@ -46,7 +46,12 @@ def expected_events(after: Column, missed: Column, recall: Column, trust: Column
     return expected
 
 
-def worth(events: Column, days: Column, words: Column, least_words: float = 0.0) -> Column:
-    """The index of each look; 0 where less than *least_words* are expected (*words* an event)."""
-    worthwhile: Column = np.where(events * words >= least_words, events * days, 0.0)
+def worth(events: Column, days: Column, words: Column, least_word_days: float = 0.0) -> Column:
+    """The index of each look; 0 where the words that are expected (*words* an event), times *days*, are fewer.
+
+    This stop divides requests like the index.  One by the words alone asks in proportion to the rate: on the blogs,
+    forums, docs and offices of the simulator it got .86 of the words for 2 % of the requests, where this one got .92.
+    """
+    index = events * days
+    worthwhile: Column = np.where(index * words >= least_word_days, index, 0.0)
     return worthwhile

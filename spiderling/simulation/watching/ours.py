@@ -18,9 +18,9 @@ from spiderling.simulation.watching.looking import Look
 class Ours:
     """Rates by host and class, times the square of the wait."""
 
-    def __init__(self, web: ChangingWeb, least_words: float = 0.0) -> None:
-        """A look of which less than *least_words* are expected is left out."""
-        self._least_words = least_words
+    def __init__(self, web: ChangingWeb, least_word_days: float = 0.0) -> None:
+        """A look is left out if the words expected of it, times the days of which nothing is known, are fewer."""
+        self._least_word_days = least_word_days
         self._kind = web.urls.kind
         self._site = web.urls.site
         self._found_at = np.full(web.number, -AGES_DAYS[-1])  # what was known before the watch is old
@@ -45,7 +45,7 @@ class Ours:
         until_now, until_since, until_last = (self._until(urls, at) for at in (now, since, last))
         events = expected_events(until_now - until_since, until_since - until_last, recall, trust, is_announced)
         days = now - since + (1 - recall) * (since - last)
-        return worth(events, days, self._words[site, kind], self._least_words)
+        return worth(events, days, self._words[site, kind], self._least_word_days)
 
     def learn(self, look: Look) -> None:
         site = int(self._site[look.url])

@@ -97,7 +97,7 @@ class Command(SpiderlingCommand):
             print(f"Written: {path}", file=sys.stderr)
 
     def _watch(self, webs: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        from spiderling.simulation.watching.comparison import BUDGETS, HEAD, Row, cells, compare
+        from spiderling.simulation.watching.comparison import BUDGETS, HEAD, POLICIES, Row, cells, compare
         from spiderling.simulation.watching.webs import PLANS, plan_of
 
         budgets = opts.budgets or BUDGETS
@@ -107,14 +107,15 @@ class Command(SpiderlingCommand):
             raise BadInput("--web, --csv and --html go without --watch; name webs that change after it.")
         for name in webs:
             plan_of(name)
+        names = webs or list(PLANS)
         rows: list[Row] = []
         try:
             with closing(Meter("policies")) as meter:
-                for row in compare(webs or list(PLANS), range(1, opts.seeds + 1), budgets):
+                for row in compare(names, range(1, opts.seeds + 1), budgets):
                     rows.append(row)
                     meter.add()
         except KeyboardInterrupt:
-            self.fail(f"interrupted; {len(rows)} lines are done.", INTERRUPTED)
+            self.fail(f"interrupted; {len(rows)} of {len(names) * len(budgets) * len(POLICIES)} lines are done.", INTERRUPTED)
         yield from markdown_table(HEAD, map(cells, rows))
 
 

@@ -115,7 +115,8 @@ class Command(SpiderlingCommand):
                     rows.append(row)
                     meter.add()
         except KeyboardInterrupt:
-            self.fail(f"interrupted; {len(rows)} of {len(names) * len(budgets) * len(POLICIES)} lines are done.", INTERRUPTED)
+            lines = len(names) * len(budgets) * len(POLICIES)
+            self.fail(f"interrupted; {len(rows)} of {lines} lines are done.", INTERRUPTED)
         yield from markdown_table(HEAD, map(cells, rows))
 
 

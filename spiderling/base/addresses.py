@@ -52,7 +52,7 @@ _NOT_PUBLIC_V6 = tuple(
 )
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _REMEMBERED = 20_000
-"""Addresses whose judgement is remembered (chosen); a request asks about its address several times."""
+"""Addresses and names that are remembered (chosen); a request asks about its own several times."""
 
 
 def literal_address(name: str) -> str | None:
@@ -90,6 +90,8 @@ class HostMap:
 
         Raises BadInput for the first part that cannot be read.
         """
+        self.lookup = lru_cache(_REMEMBERED)(self._lookup)
+        """Where a name is served: by an exact entry, else by the first glob that matches, else None."""
         self._exact: dict[str, Endpoint] = {}
         self._globs: list[tuple[re.Pattern[str], Endpoint]] = []
         for part in _parts(option):
@@ -103,8 +105,7 @@ class HostMap:
             else:
                 self._exact.setdefault(name, where)
 
-    def lookup(self, name: str) -> Endpoint | None:
-        """Where *name* is served: by an exact entry, else by the first glob that matches, else None."""
+    def _lookup(self, name: str) -> Endpoint | None:
         name = name.lower().rstrip(".").strip("[]")
         found = (where for pattern, where in self._globs if pattern.fullmatch(name))
         return self._exact.get(name) or next(found, None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from scrapy import signals
@@ -68,12 +69,12 @@ class Component:
         """Whether a crawl could be opened."""
         return has_crawl(self._crawler)
 
-    @property
+    @cached_property
     def crawl(self) -> Crawl:
         """The open crawl."""
         return self.dispatcher.crawl
 
-    @property
+    @cached_property
     def dispatcher(self) -> Dispatcher:
         """What hands out the requests of the open crawl."""
         return dispatcher_of(self._crawler)

@@ -30,12 +30,15 @@ class ResponseHeads:
 
         Unwanted types and languages are refused if ``request.meta`` says ``judge_type``.
         """
-        content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
+        judges_type = status == 200 and request.meta.get("judge_type")
+        content_type = disposition = ""
+        if judges_type or self._documents:
+            content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
         is_document = bool(self._documents) and (
             media_types.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path)
             in self._documents
         )
-        if status == 200 and request.meta.get("judge_type"):
+        if judges_type:
             if not is_document and not media_types.is_text(content_type, disposition):
                 raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
             if not self._may_be_ours(headers):

@@ -200,8 +200,7 @@ class Frontier:
 
     def fallback_of(self, fetch: Fetch) -> str:
         """The address of the other IP family at which *fetch* may be tried too; '' for none."""
-        target = canonicalize_again(fetch.url)
-        return self.schedule.names.fallback(target.name, fetch.address) if target is not None else ""
+        return self.schedule.names.fallback(fetch.name, fetch.address)
 
     # -- answers come back
 

@@ -90,14 +90,16 @@ class KnownFiles:
         self.asked = (origin, file)
         parsed = self._parsed.get(origin)
         if parsed is None or file not in parsed.files:
+            record = self.find(origin, file)
+            if record is None:
+                return None
             parsed = parsed or _Parsed()
-            parsed.files[file] = self._read(origin, file)
+            parsed.files[file] = self._read(file, record)
             self._keep(origin, parsed)
         return parsed.files[file][0]
 
-    def _read(self, origin: str, file: SiteFile) -> tuple[Rules | None, int]:
-        record = self.find(origin, file)
-        if record is None or record.body in (b"", EMPTY):
+    def _read(self, file: SiteFile, record: RobotsRecord) -> tuple[Rules | None, int]:
+        if record.body in (b"", EMPTY):
             return None, 0
         body = zlib.decompress(record.body)
         return self.reader.parse(file, body), len(body)

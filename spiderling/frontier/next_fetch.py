@@ -68,7 +68,7 @@ class NextFetch(Part):
 
     def _file(self, host: Host, request: RobotsRequest, address: str, now: float) -> Fetch | Host | None:
         """The Fetch of a file of the site; of a licence only if robots.txt of its own origin allows it."""
-        fetch = Fetch(0, request.url, address, host, robots=request)
+        fetch = Fetch(0, request.url, address, host, robots=request, name=request.name)
         target = canonicalize(request.url) if request.file is SiteFile.LICENCE else None
         if target is None:
             return fetch
@@ -80,7 +80,7 @@ class NextFetch(Part):
         if (end := self._admission.left_out(url)) is not None:
             self._end_head(url.host, end, now)
             return None
-        fetch = Fetch(url.key, url.url, address, url.host, url.payload)
+        fetch = Fetch(url.key, url.url, address, url.host, url.payload, name=target.name)
         return self._if_allowed(fetch, target, self._robots.judge(target.origin, target.url, now), now)
 
     def _if_allowed(

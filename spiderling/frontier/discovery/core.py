@@ -68,6 +68,8 @@ class Fetch(NamedTuple):
     host: Host
     payload: bytes | None = None
     robots: RobotsRequest | None = None
+    name: str = ""
+    """The host name in ``url``."""
 
 
 class Report(NamedTuple):

@@ -67,6 +67,7 @@ class Checkpoint:
         """How long batches took to be written."""
         self.error: SpiderlingError | None = None
         """Why writing stopped; nothing is written any more."""
+        self._is_closed = False
 
     def add_outcome(self, outcome: Outcome) -> None:
         """Take the document and the digests of *outcome*; they are durable after the next ``flush``."""
@@ -94,8 +95,11 @@ class Checkpoint:
             self.begin()
 
     def begin(self) -> None:
-        """Start to write what has gathered, unless a batch is still being written or writing has failed."""
-        if self.error is None and self._writing is None:
+        """Start to write what has gathered, unless a batch is still being written or writing has failed.
+
+        Nor when all is written and the crawl is being closed: a change of control.yaml is found again at the next start.
+        """
+        if self.error is None and self._writing is None and not self._is_closed:
             try:
                 batch = self._cut_batch()
             except Exception as error:  # no checkpoint can be made any more, whatever the reason
@@ -137,6 +141,7 @@ class Checkpoint:
             for segments in self._writers:
                 await asyncio.get_running_loop().run_in_executor(self._writer, segments.finish)
         finally:
+            self._is_closed = True
             self._writer.shutdown()
             for writer in self._writers:
                 writer.close()

@@ -198,6 +198,15 @@ async def test_a_task_of_the_crawl_that_dies_stops_it(tmp_path):
     assert blamed == [], "a task is no URL, which the next start would leave out"
 
 
+async def test_a_change_after_the_last_checkpoint_does_not_stop_a_crawl_that_is_being_closed(tmp_path):
+    """The clock of the checkpoints goes on until Scrapy has closed the spider, and control.yaml may change then."""
+    opened = OpenedCrawl(tmp_path / "job")
+    await opened.crawl.close()
+    opened.crawl.note_event("control.yaml: max_pages: None -> 1000.0")
+    opened.crawl.checkpoint.begin_if_needed()
+    assert opened.failures == []
+
+
 async def test_errors_that_are_far_apart_do_not_stop_a_crawl(tmp_path):
     opened = OpenedCrawl(tmp_path / "job")
     ledger = opened.crawl.frontier.ledger

@@ -23,9 +23,11 @@ def owner_of(host: str, shards: int) -> int:
     return int(xxhash.xxh3_64_intdigest(domain.encode()) % shards)
 
 
-def shard_of_page(page: int) -> int | None:
-    """The other shard that found a URL, by what stands in the URL log for its page: the shard's number + 1.
+def page_elsewhere(shard: int) -> int:
+    """What stands in the URL log for a page of another shard: the key of no page, since no host has the id 0."""
+    return shard + 1
 
-    None for the key of a page, which is larger, since no host has the id 0; and for 0, no page.
-    """
+
+def shard_of_page(page: int) -> int | None:
+    """The shard that ``page_elsewhere`` stands for; None for the key of a page, and for 0, no page."""
     return page - 1 if 0 < page <= MAX_SHARDS else None

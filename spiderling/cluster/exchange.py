@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from spiderling.base.errors import JobdirError
 from spiderling.base.link_batch import LinkBatch
+from spiderling.base.owners import page_elsewhere
 from spiderling.cluster.content import Content, unpacked
 from spiderling.cluster.envelope import Kind, Place, Refused, Seal
 from spiderling.cluster.gathering import Gathering, Places
@@ -218,8 +219,3 @@ class Exchange:
     def taken(self) -> list[int]:
         """For each shard, the number of the last message of it whose effects are durable."""
         return [self._durable[shard][1] if shard in self._durable else 0 for shard in range(self.shards)]
-
-
-def page_elsewhere(shard: int) -> int:
-    """What stands in the URL log for a page of another shard: the key of no page, since no host has the id 0."""
-    return shard + 1

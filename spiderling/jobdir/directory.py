@@ -15,6 +15,7 @@ from spiderling.base.errors import JobdirError, StorageError
 from spiderling.frontier.storage.schema import READABLE
 from spiderling.frontier.storage.state_file import refuse_others
 from spiderling.jobdir.migration import take_over, upgraded
+from spiderling.jobdir.shards import parts_in
 from spiderling.jobdir.surplus import judged, refuse_without_state
 
 PAGE_TOKEN = "page.token"  # noqa: S105 - the name of a file
@@ -119,6 +120,11 @@ class Jobdir:
             raise JobdirError(f"{self.path} is a file; a crawl needs a directory. Give another with -s JOBDIR=...")
         refuse_others(self.database, READABLE)
         if not self.database.exists() and {entry.name for entry in self.path.iterdir()} - _OURS:
+            if parts_in(self.path) != [self.path]:
+                raise JobdirError(
+                    f"{self.path} holds the shards of a crawl: start each with the SPIDERLING_CLUSTER and "
+                    "SPIDERLING_SHARDS that it has, or give another directory with -s JOBDIR=..."
+                )
             refuse_without_state(self.path, self.database)
             raise JobdirError(
                 f"{self.path} holds files of something else and no crawl. Give an empty or new directory "

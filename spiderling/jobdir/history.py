@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from spiderling.frontier.storage.history import HistoryRow
 from spiderling.jobdir.inspection import Inspection
 
 _SUMMED = HistoryRow._fields[HistoryRow._fields.index("time_s") + 1 :]
+_values = attrgetter(*_SUMMED)
 _ALL = f"SELECT {', '.join(HistoryRow._fields)} FROM history"  # noqa: S608 - names of columns
 _UNTIL = f"SELECT {', '.join(_SUMMED)} FROM history WHERE tick <= ? ORDER BY tick DESC LIMIT 1"  # noqa: S608
 
@@ -19,19 +21,21 @@ _UNTIL = f"SELECT {', '.join(_SUMMED)} FROM history WHERE tick <= ? ORDER BY tic
 def history_of(parts: Sequence[Inspection]) -> list[HistoryRow]:
     """For each row of each of *parts*, the sums over all at that time; of a single one, its rows as they are."""
     rows = [
-        (HistoryRow(**row), place) for place, part in enumerate(parts) if part.has_history for row in part.rows(_ALL)
+        (HistoryRow(*row), place)
+        for place, part in enumerate(parts)
+        if part.has_history
+        for row in part.connection.execute(_ALL).fetchall()
     ]
     rows.sort(key=lambda row: row[0].tick)
     times = _running_times((row.time, row.time_s, place) for row, place in rows)
-    last: dict[int, HistoryRow] = {}
-    sums: Counter[str] = Counter()
+    sums = [0] * len(_SUMMED)
+    last = dict.fromkeys(range(len(parts)), tuple(sums))
     found = []
     for (row, place), time_s in zip(rows, times, strict=True):
-        before = last.get(place)
-        for name in _SUMMED:
-            sums[name] += getattr(row, name) - (getattr(before, name) if before else 0)
-        last[place] = row
-        found.append(HistoryRow(row.tick, row.time, time_s, *(sums[name] for name in _SUMMED)))
+        now = _values(row)
+        sums = [total + new - former for total, new, former in zip(sums, now, last[place], strict=True)]
+        last[place] = now
+        found.append(HistoryRow(row.tick, row.time, time_s, *sums))
     return found
 
 
@@ -71,16 +75,18 @@ def totals_before(parts: Sequence[Inspection], seconds: int, time_s: int) -> Cou
 
     *time_s*: the running time of all.
     """
-    newest: tuple[float, Inspection | None] = (0.0, None)
-    for part in parts:
-        if part.has_history:
-            rows = part.rows("SELECT coalesce(max(time), 0.0) AS time FROM history")
-            newest = max(newest, (rows[0]["time"], part), key=lambda one: one[0])
-    if newest[1] is None:
+    times = [
+        (row["time"], place)
+        for place, part in enumerate(parts)
+        if part.has_history
+        for row in part.rows("SELECT time FROM history ORDER BY tick DESC LIMIT 1")
+    ]
+    if not times:
         return Counter()
-    ran_s = newest[1].counts["total/time_s"]
+    newest = parts[max(times)[1]]
+    ran_s = newest.counts["total/time_s"]
     query = "SELECT tick, time_s FROM history WHERE time_s <= ? ORDER BY tick DESC LIMIT 1"
-    then = newest[1].rows(query, ran_s - seconds)
+    then = newest.rows(query, ran_s - seconds)
     if not then:
         return Counter()
     before: Counter[str] = Counter()

@@ -18,7 +18,8 @@ def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
     crawl = whole.part_of(name)
     host = crawl.host(name)
     if host is None:
-        raise BadInput(f"the crawl in {whole.directory} knows no host {name}.")
+        note = f" ({whole.note})" if whole.note else ""
+        raise BadInput(f"the crawl in {whole.directory} knows no host {name}{note}.")
     rate = host["kept_bytes"] / max(host["downloaded_bytes"], 1)
     ends = ", ".join(f"{reason} {number:,}" for reason, number in crawl.ends_of(host["id"]).most_common())
     yield from lines_of(

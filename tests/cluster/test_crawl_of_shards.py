@@ -171,7 +171,7 @@ def test_a_shard_that_never_starts_is_told_and_joins_later(tmp_path):
     assert "SPIDERLING_SHARDS=2, not 1" in refusal(
         tmp_path / "cs" / "shard-00", "-a", "lang=cs", "-s", "SPIDERLING_DEDUP=exact"
     )
-    assert "holds files of something else" in refusal(tmp_path / "cs", "-a", "lang=cs")
+    assert "holds the shards of a crawl" in refusal(tmp_path / "cs", "-a", "lang=cs")
 
 
 def test_a_process_for_which_no_shard_is_free_ends_well(tmp_path):

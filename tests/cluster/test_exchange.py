@@ -13,10 +13,12 @@ from model_store import ModelStore
 from shards_on_virtual_time import EVENTS, SEAL, Shard, crawled
 
 from spiderling.base.errors import JobdirError
+from spiderling.base.owners import page_elsewhere, shard_of_page
+from spiderling.base.urls import HASH_BITS
 from spiderling.cluster import lane
 from spiderling.cluster.content import packed
 from spiderling.cluster.envelope import Kind, Place, Seal
-from spiderling.cluster.exchange import Exchange, page_elsewhere
+from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.transport import Outgoing, Round
 
 
@@ -148,3 +150,5 @@ def test_a_sealed_message_that_cannot_be_read_is_passed_over():
 
 def test_the_url_log_tells_other_shards_from_pages():
     assert [page_elsewhere(shard) for shard in (0, 15)] == [1, 16], "no page has such a key, and 0 is none"
+    assert [shard_of_page(page_elsewhere(shard)) for shard in (0, 1023)] == [0, 1023]
+    assert [shard_of_page(page) for page in (0, 1 << HASH_BITS, -(1 << HASH_BITS))] == [None] * 3

@@ -17,6 +17,7 @@ from conftest import Crawl, page, scrapy, serving
 from redis_server import WHY_NOT, RedisServer
 from test_crawl_of_shards import SOON
 
+from spiderling.base.errors import BadInput
 from spiderling.base.owners import owner_of
 from spiderling.frontier.storage.history import HistoryRow
 from spiderling.jobdir.history import history_of
@@ -260,6 +261,11 @@ def test_a_shard_alone_says_which_it_is(made):
         assert crawl.note in "\n".join(overview(crawl))
         told = status_of(crawl)
     assert told.note and [shard.number for shard in told.shards] == [number]
+    with (
+        reading(part) as crawl,
+        pytest.raises(BadInput, match=rf"knows no host {HOSTS[0]} \(this is shard {number} of"),
+    ):
+        list(of_host(crawl, HOSTS[0], urls=False))
     found = told_of_url(part, f"http://{HOSTS[1]}/")
     assert found["found on"] == f"a page of shard {OWNERS[HOSTS[0]]}, which sent the link"
 

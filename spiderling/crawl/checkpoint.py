@@ -97,7 +97,7 @@ class Checkpoint:
     def begin(self) -> None:
         """Start to write what has gathered, unless a batch is still being written or writing has failed.
 
-        Nor when all is written and the crawl is being closed: a change of control.yaml is found again at the next start.
+        Nor when all is written and the crawl is being closed: the next start finds a change of control.yaml again.
         """
         if self.error is None and self._writing is None and not self._is_closed:
             try:

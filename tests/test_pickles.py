@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,13 @@ def test_pages_and_plain_values_come_through():
     empty = process(b"", url="http://a.test/", http_charset=None, models=models, options=options)
     assert read_page(pickle.dumps(empty, 5)).shingles.hashes.tolist() == []
     assert (again.paragraphs, again.links, again.quality) == (page.paragraphs, page.links, page.quality)
+    assert again.batch == page.batch and again.batch.number
+    bare = process(
+        body, url="http://a.test/", http_charset=None, models=models, options=replace(options, gathers_links=False)
+    )
+    for _ in range(2):  # read, and once more
+        bare = read_page(pickle.dumps(bare, 5))
+        assert bare.batch.number == 0 and bare.links == []
     assert read_plain(pickle.dumps([("a", 1, None), [2.5]], 5)) == [("a", 1, None), [2.5]]
 
 

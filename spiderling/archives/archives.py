@@ -169,7 +169,8 @@ class Archives:
             self._crawl.pages.enter(outcome.url_id)
             self._freed.set()
             self._end(work.place, work.position)
-        return replace(outcome, links=NONE, links_cut=0)
+        has_links = outcome.links is not NONE or outcome.links_cut
+        return replace(outcome, links=NONE, links_cut=0) if has_links else outcome
 
     def _open(self, source: str) -> Raw:
         return UrlRaw(source, self._options, self._crawl.allows) if is_url(source) else FileRaw(source)

@@ -185,6 +185,8 @@ class Page:
         values = {spec.name: getattr(self, spec.name) for spec in fields(self)}
         packed = {name: pickle.dumps(list(zip(*values.pop(name), strict=True)), 5) for name in _ROWS}
         shingles = values.pop("shingles")
+        if self.batch is NO_LINKS:  # to check it would take the event loop as long as to read all the rest
+            del values["batch"]
         packed["hashes"] = shingles.hashes.tobytes()
         packed["counts"] = shingles.counts.tobytes()
         packed["repeats"] = b"1" if shingles.repeats else b""
@@ -201,6 +203,8 @@ class Page:
         """Unpack a field when it is first used."""
         if name in _ROWS:
             setattr(self, name, named_tuples(_ROWS[name], zip(*read_plain(self._packed.pop(name)), strict=True)))
+        elif name == "batch":
+            self.batch = NO_LINKS
         elif name == "shingles":
             hashes, counts, repeats = map(self._packed.pop, ("hashes", "counts", "repeats"))
             self.shingles = Shingles(np.frombuffer(hashes, np.uint64), np.frombuffer(counts, np.uint32), bool(repeats))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from made_warcs import record
 
 from spiderling.archives.archives import Archives, CrawlSide
-from spiderling.archives.places import Position
+from spiderling.archives.places import META_KEY, Position
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -38,7 +38,7 @@ async def test_tiny_records_behind_a_slow_page_wait_for_it(tmp_path):
     while archives.records < 10_000:
         await asyncio.sleep(0.01)
     await asyncio.sleep(0.1)
-    (saved,) = notes.values()
+    saved = notes[META_KEY + str(path)]
     assert len(saved()["done"]) < 10_100 and not rest.done()
     archives.settle(Outcome(fetch.id, URL, Reason.KEPT, 200))
     assert await rest is None

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")))
 PROGRAMS = (
     r"scrapy|spiderling|scrapyd-deploy|make|python3?|pip|docker|systemctl|journalctl|py-spy|zstd|jq|sqlite3|curl|wget|"
-    r"grep|zcat|gunzip|head|shuf|rm|cp|mkdir|kill|nohup|tmux|screen|sudo|watch|\.ci/\S+"
+    r"grep|zcat|gunzip|head|shuf|split|sbatch|rm|cp|mkdir|kill|nohup|tmux|screen|sudo|watch|\.ci/\S+"
 )
 COMMAND_LINE = re.compile(rf"(?:\. \S|(?:{PROGRAMS})(?: [^\s|=]|$)).*")
 NAME = re.compile(r"(?:scrapy|spiderling) [a-z]+(?: [a-z]+| --[a-z]+)?|zstd -dc|sqlite3 -readonly|\w+")
@@ -75,6 +75,8 @@ ARCHIVED = Run(says="all archives are read", slow=True)
 SEEDS = Run()
 JUDGED = Run(says="kept")
 EXPORTED = Run(says=" documents in ")
+PARTS = ("crawls/cc/*/", "crawls/cs crawls/sk")
+"""A shell puts in the directories."""
 SAMPLED = Run(more="--sample 0.99", says=" documents in ")
 """One in a hundred of so few documents is mostly none."""
 SHUFFLED = Run(says=" sentences ")
@@ -157,6 +159,17 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy crawl archive -a lang=cs -a warc=three.paths -a words=1000000 -s SPIDERLING_CONTACT=you@example.org": (
         COMMON_CRAWL
     ),
+    "zcat warc.paths.gz | shuf -n 1000 | sed 's|^|https://data.commoncrawl.org/|' > thousand.paths": Run(),
+    "mkdir -p crawls/cc": Run(),
+    "split --number=r/100 --numeric-suffixes --suffix-length=3 --additional-suffix=.paths thousand.paths crawls/cc/": (
+        Run()
+    ),
+    "sbatch --array=0-99%20 examples/clusters/archive.sbatch crawls/cc -a lang=cs "
+    "-s SPIDERLING_CONTACT=you@example.org": Elsewhere("tests/archives/test_archive_tasks.py", "archive.sbatch"),
+    "pip install datatrove": INSTALLS,
+    "python examples/clusters/archive_datatrove.py crawls/cc 4 -a lang=cs -s SPIDERLING_CONTACT=you@example.org": (
+        Elsewhere("tests/archives/test_archive_tasks.py", "archive_datatrove.py")
+    ),
     "scrapy seeds sitemap SITE -a lang=cs -o seeds.txt": SEEDS,
     "scrapy seeds sitemap www.example.cz example.sk -a lang=cs -o seeds.txt -s SPIDERLING_CONTACT=me@example.org": (
         SEEDS._replace(instead=("www.example.cz example.sk", "http://www.example.cz/ http://example.sk/"))
@@ -220,6 +233,8 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy export crawls/cs -o cs.prevert.zst --drop-host hosts.txt --drop-url urls.txt": DROPPED,
     "scrapy dedup JOBDIR... -o cs.prevert.zst": Run(),
     "scrapy dedup crawls/demo crawls/bfs -o both.prevert.zst": Run(),
+    "scrapy dedup crawls/cc/*/ -o cs.prevert.zst": Run(instead=PARTS),
+    "scrapy export crawls/cc/*/ -o cs.parquet": EXPORTED._replace(instead=PARTS),
     "scrapy dedup crawls/cs-2025 crawls/cs-2026 old/cs.prevert.gz -o cs.prevert.zst": Run(),
     "python examples/read_corpus.py cs/": Elsewhere(
         "tests/cli/test_export_corpus_tools.py", "test_the_example_reads_what_was_written"

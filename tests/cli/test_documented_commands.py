@@ -95,6 +95,8 @@ FILES = {
     "rm-web.txt": lambda job: text_of("cs").encode(),
     "cs.txt": lambda job: text_of("cs").encode(),
     "warc.paths": lambda job: b"crawl-data/1.warc.gz\n" * 9,
+    "warc.paths.gz": lambda job: gzip.compress(b"crawl-data/1.warc.gz\n" * 9),
+    "thousand.paths": lambda job: b"https://data.commoncrawl.org/crawl-data/1.warc.gz\n" * 1000,
     "wikipedia.txt": lambda job: text_of("hsb").encode(),
     "news.txt": lambda job: text_of("hsb").encode(),
     "pages.jsonl": lambda job: "\n".join(map(marked_page, range(12))).encode(),

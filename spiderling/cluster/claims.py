@@ -17,6 +17,7 @@ for some beats before it begins a new crawl.
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import socket
 import threading
@@ -26,7 +27,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from spiderling import languages
 from spiderling.base.clock import elapsed_s
@@ -38,12 +41,16 @@ from spiderling.cluster.shard_map import ShardMap
 from spiderling.cluster.slots import BEGIN
 from spiderling.jobdir.sound_reading import SoundConnection
 
+logger = logging.getLogger(__name__)
+
 BEAT_S = 1.0
 """Seconds between two renewals of a lease (chosen: one round trip)."""
 LEASE_S = 10.0
 """Seconds after which a lease runs out that is not renewed; chosen: some beats may be late."""
 LOOK_S = 3 * BEAT_S
 """Seconds for which a process looks for others before it begins a new crawl."""
+PATIENCE_S = 30.0
+"""Seconds for which a process that begins waits for a Redis that is away (chosen: it may be starting too)."""
 MAP_KEY = "shard_map"
 """Key of the map in the table ``meta`` of a state."""
 CLAIMED_KEY = "shards_claimed"
@@ -126,12 +133,24 @@ class Claims:
             raise JobdirError(
                 f"{self._directory} holds a crawl without shards. Give another directory with -s JOBDIR=..."
             )
-        try:
-            return self._claim()
-        except RedisError as error:
-            raise BadInput(
-                f"Redis at {self._server} cannot be used: {error}. Start it, or give another with -s {PREFIX}CLUSTER="
-            ) from error
+        end = time.monotonic() + PATIENCE_S
+        is_told = False
+        while True:
+            try:
+                return self._claim()
+            except RedisError as error:
+                is_away = isinstance(error, (RedisConnectionError, RedisTimeoutError, BusyLoadingError))
+                if not is_away or isinstance(error, AuthenticationError) or time.monotonic() > end:
+                    raise BadInput(
+                        f"Redis at {self._server} cannot be used: {error}. Start it, or give another with "
+                        f"-s {PREFIX}CLUSTER="
+                    ) from error
+                if not is_told:
+                    logger.warning(
+                        "Redis at %s does not answer (%s): waiting %g s for it.", self._server, error, PATIENCE_S
+                    )
+                is_told = True
+            time.sleep(BEAT_S)
 
     def _claim(self) -> Claim:
         accepted = languages.find_languages(self._options.lang, self._options.models)
@@ -175,6 +194,7 @@ class Claims:
         if text is None:
             if self._redis.set(key, mine.to_json(), nx=True) and not is_known:
                 self._redis.eval(BEGIN, 1, Keys(key, mine.crawl_id).slots)
+                self._tell_others(mine.lang)
             text = self._redis.get(key) or mine.to_json()
         found = ShardMap.from_json(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
         found.refuse_to_join(mine, f"Redis at {self._server}")
@@ -184,6 +204,15 @@ class Claims:
                 f"{self._server}. Give another directory with -s JOBDIR=..., or another database of Redis."
             )
         return found
+
+    def _tell_others(self, codes: str) -> None:
+        """Say which crawls of the same languages there are, since one was begun; perhaps one of them was meant."""
+        names = {key.decode().split(":")[2] for key in self._redis.scan_iter(f"spiderling:{codes}:*:map", count=1000)}
+        if others := sorted(names - {self._directory.absolute().name}):
+            logger.warning(
+                "A new crawl is begun at Redis %s, which also knows: %s. To join one of those, give a JOBDIR of that "
+                "name.", self._server, ", ".join(others)
+            )  # fmt: skip
 
     def _ours(self, keys: Keys, here: Iterable[int]) -> list[int]:
         """The numbers that belong to JOBDIR, be their directories made already or not."""

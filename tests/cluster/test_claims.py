@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -92,6 +93,27 @@ def test_a_dead_shard_keeps_its_number_and_an_emptied_redis_does_not_give_it_awa
     assert claimed(server, tmp_path / "b" / "cs", 3).shard == alive.shard
     assert claimed(server, tmp_path / "c" / "cs", 3).shard == 2
     assert claimed(server, tmp_path / "a" / "cs", 3).shard == dead.shard
+
+
+def test_a_new_crawl_beside_others_says_so(server, tmp_path, caplog):
+    claimed(server, tmp_path / "cs")
+    claimed(server, tmp_path / "cs", lang="sk")
+    assert not caplog.messages
+    claimed(server, tmp_path / "cz")
+    assert len(caplog.messages) == 1 and "also knows: cs. To join one of those" in caplog.messages[0]
+
+
+def test_a_redis_that_is_away_is_waited_for_but_not_for_ever(server, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(claims, "PATIENCE_S", 0.3)
+    server.kill()
+    with pytest.raises(BadInput, match="cannot be used"):
+        claimed(server, tmp_path / "cs")
+    assert len(caplog.messages) == 1 and "waiting 0.3 s for it" in caplog.messages[0]
+    monkeypatch.setattr(claims, "PATIENCE_S", 240.0)
+    started = threading.Timer(0.3, server.start)
+    started.start()
+    assert claimed(server, tmp_path / "cs").shard == 0
+    started.join()
 
 
 def test_a_directory_of_another_crawl_of_the_same_name_is_refused(server, tmp_path):

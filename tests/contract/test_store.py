@@ -215,9 +215,10 @@ def test_lengths_of_queues_are_known_before_they_stand_in_the_rows_of_their_host
     for writes in (False, True, True):  # as after a kill; the second one has folded at its end
         with closing(SqliteStore(left, writes=writes)) as again:
             assert known(again) == newest
-    store.commit(Changes(host_updates=[(number, 0, 0, number) for number in range(4, 25)]))
-    newest[3:] = [(4, 0), (5, 0)]
-    assert in_the_file() == (newest, 0), "many are folded"
+    newer = hosts[1]._replace(waiting=10, distance=5)
+    store.commit(Changes(hosts=[newer], host_updates=[(number, 0, 0, number) for number in range(4, 25)]))
+    newest[1:] = [(10, 5), newest[2], (4, 0), (5, 0)]
+    assert in_the_file() == (newest, 0), "many are folded, and no older length replaces that of a new row"
     store.commit(Changes(host_updates=[(3, 0, 0, 1)]))
     store.commit(Changes(host_updates=[(4, 0, 0, 2)], flush=Flush(1, {16: [b"@/"]})))
     newest[:2] = [(3, 0), (4, 0)]

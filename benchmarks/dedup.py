@@ -206,7 +206,7 @@ def main() -> None:
     for name, seen in (
         ("empty at first", ShingleFilter(ROOMY)),
         (f"behind {made / 1e6:.0f} million shingles", filled(made, ROOMY)),
-        ("the same, in half of the memory it would take: every fourth", sampling),
+        ("the same, beyond half of its bound: every fourth counts", sampling),
     ):
         pairs, ours, theirs = compared(NearDuplicates(seen), found)
         rates[name] = differing(pairs)

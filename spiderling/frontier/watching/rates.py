@@ -50,14 +50,6 @@ class Rates:
         self._hosts: dict[int, array[float]] = {}
         self._all = _sums()
 
-    def learn_page(self, host: int, events: float, words: float, age_before: float, age: float, now: float) -> None:
-        """The same of a page, whose class may have changed since its last look: each gets the share it was due."""
-        parts = days_by_class(age_before, age)
-        expected = [days * self.rate(host, kind) for kind, days in parts]
-        whole = sum(expected) or 1.0
-        for (kind, days), share in zip(parts, expected, strict=True):
-            self.learn(host, kind, events * share / whole, words * share / whole, days, now)
-
     def learn(self, host: int, kind: int, events: float, words: float, days: float, now: float) -> None:
         """A look at *now* found *events* with *words* after *days*."""
         # newer looks weigh more, which ages all older ones without touching them
@@ -67,6 +59,14 @@ class Rates:
             sums[_DAYS + kind] += weight * days
             sums[_WORDS + kind] += weight * words
             sums[_WEIGHT + kind] = weight
+
+    def learn_page(self, host: int, events: float, words: float, age_before: float, age: float, now: float) -> None:
+        """The same of a page, whose class may have changed since its last look: each gets the share it was due."""
+        parts = days_by_class(age_before, age)
+        expected = [days * self.rate(host, kind) for kind, days in parts]
+        whole = sum(expected) or 1.0
+        for (kind, days), share in zip(parts, expected, strict=True):
+            self.learn(host, kind, events * share / whole, words * share / whole, days, now)
 
     def rate(self, host: int, kind: int) -> float:
         """Events a day on a page of *host*, of the class *kind*."""

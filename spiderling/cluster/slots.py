@@ -57,13 +57,10 @@ redis.call('ZADD', slots, text(math.max(since, now)), '')
 redis.call('PEXPIRE', slots, {_KEPT_MS})
 local ours = {{}}
 local told = {{text(now)}}
-for place = 4, #ARGV, 3 do
-  local address = ARGV[place]
+for address, after, last in string.gmatch(ARGV[4], '(%S+) (%S+) (%S+)') do
   local free = tonumber(redis.call('ZSCORE', slots, address) or since)
-  local at = math.max(free, since, now + tonumber(ARGV[place + 1]))
-  if ours[address] or ARGV[place + 2] == text(free) then
-    at = math.max(free - window, since, now + tonumber(ARGV[place + 1]))
-  end
+  if ours[address] or tonumber(last) == free then free = free - window end
+  local at = math.max(free, since, now + tonumber(after))
   if at > now + horizon then
     told[#told + 1] = '-'
   else
@@ -73,11 +70,9 @@ for place = 4, #ARGV, 3 do
   end
 end
 return table.concat(told, ' ')"""
-"""Arguments in microseconds: how long a slot is open, the interval, the horizon; then for each slot the address, in how
-long it may open, and from when on the address was free to others after the caller's last slot there.  Answers when it
-is, and when each slot opens; '-' for one beyond the horizon."""
-
-
+"""Arguments in microseconds: how long a slot is open, the interval, the horizon; then, in one, for each slot the
+address, in how long it may open, and from when on the address was free to others after the caller's last slot there.
+Answers when it is, and when each slot opens; '-' for one beyond the horizon."""
 _SHA = hashlib.sha1(RESERVE.encode(), usedforsecurity=False).hexdigest()
 """By which Redis knows the script once it has run."""
 
@@ -124,14 +119,13 @@ class Reservations:
         self._last: dict[str, int] = {}
         """Address -> from when on it is free to others after the last slot there."""
 
-    def arguments(self, wanted: Sequence[Wanted], interval_s: float, now: float) -> list[int | str]:
+    def arguments(self, wanted: Sequence[Wanted], interval_s: float, now: float) -> tuple[int, int, int, str]:
         """The arguments of the script for the slots *wanted*, whose times are of the same clock as *now*."""
         self._window_us = round(min(WINDOW_S + self._clock.uncertainty_s, LONGEST_S) * _US)
         self._interval_us = round(interval_s * _US)
-        arguments: list[int | str] = [self._window_us, self._interval_us, round(HORIZON_S * _US)]
-        for _, address, after in wanted:
-            arguments += address, round(max(0.0, after - now) * _US), self._last.get(address, 0)
-        return arguments
+        last = self._last
+        slots = [f"{to} {round(max(0.0, after - now) * _US)} {last.get(to, 0)}" for _, to, after in wanted]
+        return self._window_us, self._interval_us, round(HORIZON_S * _US), " ".join(slots)
 
     def granted(
         self, answer: bytes, wanted: Sequence[Wanted], sent: float, received: float
@@ -212,7 +206,7 @@ class SlotOffice:
                 crawl.frontier.intervals.slot_granted(one, slot[0] + ahead, slot[1] + ahead)
                 self._look_again(one.host_id)
 
-    async def _called(self, arguments: Sequence[int | str]) -> bytes:
+    async def _called(self, arguments: tuple[int, int, int, str]) -> bytes:
         try:
             return bytes(await self._redis.execute_command("EVALSHA", _SHA, 1, self._key, *arguments))
         except NoScriptError:

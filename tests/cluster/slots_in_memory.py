@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 
 class SlotsInMemory:
     """The slots that Redis holds; times are microseconds of its clock."""
@@ -15,14 +13,14 @@ class SlotsInMemory:
     def begin(self, now: int) -> None:
         self.free.setdefault("", now)
 
-    def reserve(self, now: int, arguments: Sequence[int | str]) -> bytes:
-        window, interval, horizon = map(int, arguments[:3])
+    def reserve(self, now: int, arguments: tuple[int, int, int, str]) -> bytes:
+        window, interval, horizon, slots = arguments
+        words = slots.split(" ")
         since = self.free.get("", now + horizon + window + interval)
         self.free = {address: free for address, free in self.free.items() if free > now} | {"": max(since, now)}
         ours = set()
         told = [str(now)]
-        for address, after, last in zip(arguments[3::3], arguments[4::3], arguments[5::3], strict=True):
-            assert isinstance(address, str)
+        for address, after, last in zip(words[::3], words[1::3], words[2::3], strict=True):
             free = self.free.get(address, since)
             is_ours = address in ours or int(last) == free
             at = max(free - window if is_ours else free, since, now + int(after))

@@ -220,10 +220,9 @@ def test_the_script_does_in_redis_what_it_does_in_memory():
             last: dict[str, int] = {}
             for _ in range(150):
                 window, interval, horizon = (chance.randrange(1, 4) * unit for unit in (1000, 3000, 30_000))
-                arguments: list[int | str] = [window, interval, horizon]
                 asked = [f"192.0.2.{chance.randrange(3)}" for _ in range(chance.randrange(1, 6))]
-                for address in asked:
-                    arguments += address, chance.randrange(20_000), last.get(address, 0)
+                slots = " ".join(f"{address} {chance.randrange(20_000)} {last.get(address, 0)}" for address in asked)
+                arguments = (window, interval, horizon, slots)
                 answer = script(keys=["slots"], args=arguments)
                 assert answer == memory.reserve(int(answer.split()[0]), arguments)
                 for address, at in zip(asked, answer.split()[1:], strict=True):

@@ -111,6 +111,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     """curl -H "Authorization: Bearer $(cat crawls/cs/page.token)" -H 'X-Spiderling: 1' --json '{"action": "block", """
     """"host": "ads.example.com"}' http://127.0.0.1:8580/control""": WATCHED,
     "make setup": INSTALLS,
+    "make setup PYTHON=/usr/bin/python3": INSTALLS,
     "make native": INSTALLS,
     "pip install ./native": INSTALLS,
     "make test": NotRun("it runs these tests"),
@@ -281,6 +282,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "python -m docs.picture": Elsewhere("tests/text/test_guide.py", "test_the_picture_is_up_to_date"),
     "py-spy record --gil -d 60 -o crawl.svg --pid PID": NotRun("it needs a crawl of a minute and a package of its own"),
     "python benchmarks/memory.py new": MEASURES,
+    "python benchmarks/watch.py": MEASURES,
     "python -m benchmarks.text --data DIR": MEASURES,
     "python -m benchmarks.json_text": MEASURES,
     "python benchmarks/encoding.py --data DIR": MEASURES,

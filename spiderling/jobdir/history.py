@@ -26,7 +26,7 @@ def history_of(parts: Sequence[Inspection]) -> list[HistoryRow]:
         if part.has_history
         for row in part.connection.execute(_ALL).fetchall()
     ]
-    rows.sort(key=lambda row: row[0].tick)
+    rows.sort(key=lambda row: row[0][:2])
     times = _running_times((row.time, row.time_s, place) for row, place in rows)
     sums = [0] * len(_SUMMED)
     last = dict.fromkeys(range(len(parts)), tuple(sums))
@@ -64,6 +64,7 @@ def _running_times(rows: Iterable[tuple[float, int, int]]) -> Iterator[int]:
     for time, time_s, place in rows:
         grown = time_s - counted[place]
         seconds += grown if place == last_place else max(0.0, min(grown, time - last_time))
+        seconds = max(seconds, time_s)  # what was counted is in whole seconds
         counted[place] = time_s
         last_time = time
         last_place = place

@@ -160,6 +160,13 @@ def test_process_never_raises(body, url, charset):
         process(body * 3, url=url, http_charset=charset, models=MODELS, options=options)
 
 
+@pytest.mark.parametrize("invisible", ["\u00ad", "\u200b", "\x01"])
+def test_a_paragraph_of_nothing_visible_among_good_ones(invisible):
+    """The package jusText takes it for a paragraph, and its neighbours make it good; there was an IndexError."""
+    page = run(f"<p>{CZECH}</p><p>{invisible}</p><p>{CZECH}</p>", TextOptions(("cs",), "justext-stock"))
+    assert kept(page) == [CZECH.strip()] * 2
+
+
 def test_the_same_text_has_the_same_digest_everywhere():
     page = run(f"<p>{CZECH}</p>")
     assert page.text_digest == run(f"<div>\n{CZECH}</div><script>1</script>").text_digest

@@ -162,7 +162,8 @@ def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Bloc
         paragraphs = justext.justext(html, frozenset(stoplist), **asdict(rules))
     except Exception:
         return None
-    return [(Block(normal_form(p.text), p.heading, p.chars_count_in_links), p.class_type) for p in paragraphs]
+    found = [(Block(normal_form(p.text), p.heading, p.chars_count_in_links), p.class_type) for p in paragraphs]
+    return [(block, cls) for block, cls in found if block.text]  # of some the normal form leaves nothing
 
 
 def _holds_sentence(block: Block) -> bool:

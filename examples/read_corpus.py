@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterable
-from importlib.util import find_spec
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is fetched, because all files are here
@@ -74,10 +73,11 @@ def main() -> None:
     parser.add_argument("export", type=Path, nargs="+")
     for path in parser.parse_args().export:
         for name, read in {"lxml": with_lxml}.items() if path.suffix == ".xml" else TABLES.items():
-            if find_spec(name) is None:
-                print(f"{path}: {name} is not installed")
+            try:
+                texts = list(read(path))
+            except ImportError as error:
+                print(f"{path}: {name} cannot read it here: {error}")
                 continue
-            texts = list(read(path))
             print(f"{path}: {name} reads {len(texts):,} documents, {sum(len(text.split()) for text in texts):,} words")
 
 

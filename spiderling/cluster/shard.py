@@ -237,8 +237,9 @@ class Shard:
                 self._strangers.add(shard)
                 logger.warning(
                     "Shard %d has another key than this one, and nothing that it sends is taken: give all of them the "
-                    "same file with SPIDERLING_CLUSTER_KEY_FILE.", shard
-                )  # fmt: skip
+                    "same file with SPIDERLING_CLUSTER_KEY_FILE.",
+                    shard,
+                )
             return None
 
     def _is_end(self, data: bytes) -> bool:
@@ -267,5 +268,6 @@ class Shard:
             told = ", ".join(f"{shard} ({waiting.get(shard, 0):,} messages wait for it)" for shard in self._missing)
             logger.warning(
                 "The crawl has ended without these shards, which do not run: %s. Nothing is lost: start them, and the "
-                "others again.", told
-            )  # fmt: skip
+                "others again.",
+                told,
+            )

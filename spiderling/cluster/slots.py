@@ -39,6 +39,8 @@ _PAUSE_S = 1.0
 _DRIFT = 0.001
 """Seconds by which two clocks may come apart in one second; twice what clocks are slewed by (adjtimex, 500 ppm)."""
 _US = 1_000_000
+_LEAST_KEPT = 1_000
+"""Addresses up to which none is forgotten (chosen: 100 kB); beyond, they may double, so a slot costs no search."""
 _KEPT_MS = 3_600_000
 """Milliseconds for which Redis keeps the slots of a crawl that asks for none."""
 
@@ -117,7 +119,8 @@ class Reservations:
         self._window_us = 0
         self._interval_us = 0
         self._last: dict[str, int] = {}
-        """Address -> from when on it is free to others after the last slot there."""
+        """Address -> from when on it is free to others after the last slot there; some are past."""
+        self._most_kept = _LEAST_KEPT
 
     def arguments(self, wanted: Sequence[Wanted], interval_s: float, now: float) -> tuple[int, int, int, str]:
         """The arguments of the script for the slots *wanted*, whose times are of the same clock as *now*."""
@@ -134,8 +137,9 @@ class Reservations:
         said, *slots = answer.split()
         now_us = int(said)
         self._clock.note(now_us / _US, sent, received)
-        if len(self._last) > 2 * len(slots):
+        if len(self._last) > self._most_kept:
             self._last = {address: free for address, free in self._last.items() if free > now_us}
+            self._most_kept = max(_LEAST_KEPT, 2 * len(self._last))
         return [self._open(one.address, slot, received) for one, slot in zip(wanted, slots, strict=True)]
 
     def _open(self, address: str, slot: bytes, now: float) -> tuple[float, float] | None:

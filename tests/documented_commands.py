@@ -228,6 +228,9 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy export crawls/cs -o good.jsonl.zst --where 'badness<=10' --where 'crawl_date>=2026-06' --max-distance 3": (
         EXPORTED
     ),
+    "scrapy export crawls/cs -o june.parquet --since 2026-06 --until 2026-07 --split week": (
+        EXPORTED._replace(instead=("--until 2026-07", "--until 2999"))
+    ),
     "scrapy export crawls/cs crawls/sk -o one-percent.vert.gz --sample 0.01": SAMPLED,
     "scrapy export crawls/cs -o cs-dataset/ --where 'licence=*creativecommons.org/*'": EXPORTED,
     "scrapy export crawls/cs -o sentences.txt --shuffle sentences --seed 1": SHUFFLED,

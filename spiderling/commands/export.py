@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,6 +64,8 @@ class Command(SpiderlingCommand):
             help="take documents of which it is true: distance<=3, lang=cs,sk, host!=*.a.example, "
             "licence=*creativecommons.org/* ...; may be repeated",
         ),
+        option("--since", default="", metavar="DATE", help="take what was fetched since: 2026-06, 30d (ago) ..."),
+        option("--until", default="", metavar="DATE", help="take what was fetched before: 2026-06, 2026-06-30 ..."),
         option("--max-distance", type=int, metavar="N", help="take hosts up to N hops from the seeds only"),
         option(
             "--sample", type=float, default=1, metavar="SHARE", help="take this share of the documents, such as 0.01"
@@ -88,11 +91,12 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or not opts.out:
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
-        from spiderling.export.selection import Selection
+        from spiderling.export.selection import Selection, fetched
         from spiderling.export.sources import Salvage, account, corpus_of
 
         salvage = Salvage() if opts.salvage else None
-        selection = Selection(opts.where, opts.max_distance, opts.sample, opts.seed)
+        conditions = opts.where + fetched(opts.since, opts.until, datetime.now(timezone.utc))
+        selection = Selection(conditions, opts.max_distance, opts.sample, opts.seed)
         try:
             corpus = corpus_of(args, opts.salvage)
             summary = _export(corpus, opts, selection, salvage)

@@ -13,7 +13,7 @@ import gzip
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from operator import attrgetter
 from pathlib import Path, PurePath
@@ -26,7 +26,7 @@ from spiderling.base.printing import hint
 from spiderling.corpus.reader import Document, StoredDocument, parsed, unescape
 from spiderling.export import tei
 from spiderling.export.registry import Registry
-from spiderling.text.prevertical import escape
+from spiderling.text.prevertical import escape, written
 from spiderling.text.tokens import tokens
 
 FRAME_CHARS = 1_000_000
@@ -56,6 +56,7 @@ COLUMNS = {
 }
 """Name -> type.  ``text`` holds the paragraphs, one a line, ``other`` what pipelines of a user add, as JSON."""
 
+_MONTH = re.compile(r"\d{4}-\d\d(?!\d)")
 _INT = re.compile(r"-?\d{1,18}")
 
 
@@ -108,6 +109,12 @@ def number(value: str) -> float | None:
     return found if math.isfinite(found) else None
 
 
+def month_of(attributes: Mapping[str, str]) -> str:
+    """The month of the fetch, such as 2026-11; "" if it is not known."""
+    found = _MONTH.match(attributes.get("crawl_date", ""))
+    return found[0] if found else ""
+
+
 def _int(value: str) -> int | None:
     return int(value) if _INT.fullmatch(value) else None
 
@@ -156,9 +163,11 @@ def _sentence(document: StoredDocument) -> str:
 
 
 def _vertical(document: StoredDocument) -> str:
-    """Tags unchanged and one token a line, with ``<g/>`` between two tokens without a space."""
-    lines: list[str] = []
-    for line in document.text.split("\n"):
+    """One token a line, with ``<g/>`` between two tokens without a space; ``<doc>`` gets its ``month``."""
+    month = "" if "month" in document.attributes else written({"month": month_of(document.attributes)})
+    head, _, body = document.text.partition("\n")
+    lines = [head.removesuffix(">") + month + ">"]
+    for line in body.split("\n"):
         if line.startswith("<") or not line:
             lines.append(line)
             continue

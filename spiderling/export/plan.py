@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 import xxhash
@@ -13,7 +14,7 @@ from spiderling.base.atomic_files import PART
 from spiderling.base.errors import BadInput
 from spiderling.base.extras import require
 from spiderling.base.lists import DropList
-from spiderling.export.formats import number, split_name
+from spiderling.export.formats import month_of, number, split_name
 from spiderling.export.selection import Selection
 from spiderling.export.sentences import KEPT
 from spiderling.jobdir.card import files_in, read_manifest
@@ -30,15 +31,26 @@ def _quality(attributes: Mapping[str, str]) -> str:
     return "badness-to-10" if badness <= 10 else "badness-to-35" if badness <= 35 else "badness-above-35"
 
 
+def _week(attributes: Mapping[str, str]) -> str:
+    """The week by ISO 8601, which begins on a Monday: 2026-W23."""
+    try:
+        year, week, _ = date.fromisoformat(attributes.get("crawl_date", "")[:10]).isocalendar()
+    except ValueError:
+        return ""
+    return f"{year}-W{week:02d}"
+
+
 SPLITS: dict[str, Callable[[Mapping[str, str]], str]] = {
     "lang": lambda attributes: attributes.get("lang", ""),
     "tld": lambda attributes: attributes.get("tld", ""),
     "host": lambda attributes: attributes.get("host", ""),
     "distance": lambda attributes: f"distance-{attributes['distance']}" if "distance" in attributes else "",
-    "date": lambda attributes: attributes.get("crawl_date", "")[:7],
+    "month": month_of,
+    "week": _week,
+    "day": lambda attributes: attributes.get("crawl_date", "")[:10] if month_of(attributes) else "",
     "quality": _quality,
 }
-"""Name of a split -> function from attributes to the part, "" for unknown; a part by date is a month."""
+"""Name of a split -> function from attributes to the part, "" for unknown; months, weeks and days are the fetch's."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta, timezone
 
 import xxhash
 
@@ -21,6 +22,9 @@ _COMPARISONS: dict[str, Callable[[float | str, float | str], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
+_DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d))?)?)?)?")
+_AGE = re.compile(r"(\d{1,6})([hdw])")
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _MOST_VALUES = 1000
 """Values of an attribute that are counted for a warning (chosen: bounds the memory)."""
 _MOST_NAMED = 5
@@ -29,6 +33,37 @@ SCARCE_WORDS = 100_000_000
 """Words of a corpus below which its language is scarce (chosen: those of Suchomel 2017 have 3 to 80 million)."""
 _WORTH_A_WARNING = 0.02
 """Share of the words of a scarce language that a cut by distance may take without a warning (chosen)."""
+
+
+def fetched(since: str, until: str, now: datetime) -> list[str]:
+    """The conditions of documents that were fetched from *since* on and before *until*; "" for no bound.
+
+    A bound is a year, month, day or minute in UTC, or an age before *now*, such as 30d.  Raises BadInput.
+    """
+    first = _bound(since, now)
+    last = _bound(until, now)
+    if first and last and first >= last:
+        raise BadInput(f"no document is fetched since {since} and until {until}: documents before --until are taken.")
+    return [f"crawl_date{sign}{bound}" for sign, bound in ((">=", first), ("<", last)) if bound]
+
+
+def _bound(text: str, now: datetime) -> str:
+    """*text* as the beginning of a ``crawl_date``, with at least its month, so that it is compared as text."""
+    age = _AGE.fullmatch(text)
+    match = _DATE.fullmatch(text)
+    try:
+        if age is not None:
+            return f"{now.astimezone(timezone.utc) - int(age[1]) * _UNITS[age[2]]:%Y-%m-%d %H:%M:%S}"
+        if match is not None:
+            year, month, day, hour, minute, second = (int(part) if part else None for part in match.groups())
+            datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, second or 0)  # raises if there is none
+    except (ValueError, OverflowError):
+        match = None
+    if text and match is None:
+        raise BadInput(
+            f"{text!r} is no date; write one as 2026-06, 2026-06-30 or '2026-06-30 18:00' (UTC), or 30d for an age."
+        )
+    return text.replace("T", " ") if len(text) != len("2026") else f"{text}-01"
 
 
 class Condition:

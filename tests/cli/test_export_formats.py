@@ -25,7 +25,7 @@ from spiderling.export import files as exporting
 from spiderling.export.export import export
 from spiderling.export.formats import COLUMNS, FORMATS, ParquetWriter, TextWriter, format_of, schema, split_name
 from spiderling.export.plan import Plan
-from spiderling.export.selection import Selection
+from spiderling.export.selection import Selection, fetched
 from spiderling.export.sources import corpus_of
 from spiderling.text.prevertical import rendered, written
 from spiderling.text.tokens import tokens
@@ -155,7 +155,8 @@ def test_an_independent_xml_parser_reads_prevertical_and_vertical(corpus, tmp_pa
     for name in ("c.prevert.gz", "c.vert.zst"):
         exported(corpus, tmp_path / name)
         root = ElementTree.fromstring(f"<corpus>{content(tmp_path / name)}</corpus>")
-        assert root[0].attrib == ATTRIBUTES
+        month = {"month": "2026-11"} if ".vert" in name else {}
+        assert root[0].attrib == ATTRIBUTES | month
         assert [p.get("class") for p in root[0]] == ["good"] * 3
         found = ["".join(p.itertext()).split() for p in root[0]]
         assert ["".join(words) for words in found] == ["".join(text.split()) for text, _ in PARAGRAPHS]
@@ -251,7 +252,9 @@ def test_a_shard_that_is_full_is_followed_by_another(corpus, tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("split", "names"),
     [
-        ("date", ["2026-01", "2026-11"]),
+        ("month", ["2026-01", "2026-11"]),
+        ("week", ["2026-W01", "2026-W47"]),
+        ("day", ["2026-01-01", "2026-11-22"]),
         ("distance", ["distance-0", "distance-9"]),
         ("quality", ["badness-above-35", "badness-to-10", "badness-to-35"]),
         ("host", ["a.cz", "h0.sk"]),
@@ -317,6 +320,45 @@ def taken(*conditions: str, **options) -> set[str]:
 )  # fmt: skip
 def test_conditions(conditions, ids):
     assert taken(*conditions) == set(ids)
+
+
+NOW = datetime(2026, 11, 23, 12, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "ids"),
+    [
+        ("2026-03", "2026-06", "234"), ("2026-03-01", "", "23456789"), ("2026-03-01 00:01", "2026-04", ""),
+        ("", "2026-03-01T00:01", "012"), ("2026", "2027", "0123456789"), ("", "2026", ""), ("300d", "100d", "1234567"),
+        ("12w", "", "89"),
+    ],
+)  # fmt: skip
+def test_since_and_until_go_by_the_fetch(since, until, ids):
+    assert taken(*fetched(since, until, NOW)) == set(ids)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "message"),
+    [
+        ("May", "", "'May' is no date"), ("", "2026-02-30", "is no date"), ("26", "", "is no date"),
+        ("999999w", "", "is no date"), ("0000", "", "is no date"), ("2026-05", "2026-05", "no document is fetched"),
+    ],
+)  # fmt: skip
+def test_what_is_no_date_is_refused(since, until, message):
+    with pytest.raises(BadInput, match=message):
+        fetched(since, until, NOW)
+
+
+BOUNDS = st.datetimes(datetime(2025, 12, 1), datetime(2027, 1, 1)).flatmap(
+    lambda time: st.sampled_from([f"{time:%Y-%m-%dT%H:%M}"[:length] for length in (4, 7, 10, 16)])
+)
+
+
+@given(bounds=st.lists(BOUNDS, max_size=5, unique_by=lambda bound: bound + "-01-01T00:00"[len(bound) - 4 :]))
+def test_each_document_is_in_one_of_the_parts_between_dates(bounds):
+    bounds.sort(key=lambda bound: bound + "-01-01T00:00"[len(bound) - 4 :])
+    parts = [taken(*fetched(since, until, NOW)) for since, until in zip(["", *bounds], [*bounds, ""], strict=True)]
+    assert sorted("".join(map("".join, parts))) == list("0123456789")
 
 
 @pytest.mark.parametrize("condition", ["", "lang", "lang=", "=cs", "lang~cs", "a b=c", "badness=<10", "lang==cs"])

@@ -50,7 +50,12 @@ class _Growing:
 
 
 class Lane:
-    """The messages to one shard."""
+    """The messages to one shard.
+
+    Into the store: ``add`` for each section, then ``drain`` and ``forget`` for what a batch of changes writes and
+    deletes, then ``committed``.  To the other shard: ``outgoing`` says what is done to the stream, ``note_length`` what
+    it held then, ``acknowledge`` what the other one has taken.
+    """
 
     def __init__(self, shard: int, sent: int, waiting: OutboxSummary | None) -> None:
         """*sent*: number of the newest message; *waiting*: those in the store."""

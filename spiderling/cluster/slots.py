@@ -133,7 +133,11 @@ class Reservations:
     def granted(
         self, answer: bytes, wanted: Sequence[Wanted], sent: float, received: float
     ) -> list[tuple[float, float] | None]:
-        """From when to when each slot that was *wanted* is open; None: ask again.  *answer* came between the times."""
+        """From when to when each slot that was *wanted* is open, in this process's time; None for one to ask for again.
+
+        *answer* is what RESERVE said to ``arguments``: the time of Redis, then for each slot when it opens, or '-'.
+        The call was *sent* and its answer *received* at these times, which bound how far the two clocks are apart.
+        """
         said, *slots = answer.split()
         now_us = int(said)
         self._clock.note(now_us / _US, sent, received)

@@ -64,9 +64,11 @@ class Licences:
         )
 
     def of_page(self, page: str, addresses: list[str], now: float) -> list[Statement] | None:
-        """What the licences at *addresses*, as *page* names them, say of it; None if one has to be fetched first.
+        """What the licences that the URL *page* names, at *addresses*, say of it; None if one has to be fetched first.
 
-        That is so once for a page: if it names another licence each time, that one has unknown terms.
+        After None the page is to be fetched again, behind its licences.  A page gets None only once: if it then names a
+        licence that is again not known, that one has unknown terms.  So a page that names another one at each visit is
+        fetched twice, not for ever.
         """
         target = canonicalize_again(page)
         origin, path = (target.origin, target.path) if target is not None else ("", "/")

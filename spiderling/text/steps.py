@@ -20,11 +20,17 @@ class Steps(NamedTuple):
     """What `process` calls; compiled.py has the same functions compiled, with equal results."""
 
     parse: Parse
+    """A page's markup into blocks, links and what its head says."""
     features: Features
+    """What the boilerplate model's first network takes: a row of numbers for each block."""
     context: Context
+    """What its second network takes: the same, and what the first one said of neighbours and enclosing elements."""
     derived: Derive
+    """Hashes, sections, words, forms and depths of the URLs of links."""
     score: Score
+    """Texts as n-grams, with the score of each in each language."""
     short_words: ShortWords
+    """How many short words of each text a language does not list, by which it is told from relatives."""
 
 
 PYTHON = Steps(parse, features, context, derived, scored, short_words)

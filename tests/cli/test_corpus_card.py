@@ -17,7 +17,8 @@ from conftest import Crawl, document, page, scrapy, serving
 
 from spiderling.base.errors import StorageError
 from spiderling.base.options import Options
-from spiderling.frontier.storage.sqlite import Changes, SegmentRow, SqliteStore
+from spiderling.frontier.storage.protocol import Changes, SegmentRow
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import MANIFEST, README, Tally, checksum, seeds_digest, write_card
 from spiderling.jobdir.card_page import readme_of
 from spiderling.jobdir.check import problems

@@ -22,7 +22,8 @@ from spiderling.corpus.reader import Source, documents, stored_documents
 from spiderling.export.export import export
 from spiderling.export.plan import Plan
 from spiderling.export.sources import Corpus, corpus_of
-from spiderling.frontier.storage.sqlite import Changes, SegmentRow, SqliteStore
+from spiderling.frontier.storage.protocol import Changes, SegmentRow
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.text.page import Paragraph, kept_elements
 from spiderling.text.prevertical import escape, written
 

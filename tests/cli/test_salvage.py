@@ -17,7 +17,8 @@ from spiderling.base.errors import DamageError
 from spiderling.corpus.reader import Source, stored_documents
 from spiderling.corpus.segments import SegmentWriter
 from spiderling.export.sources import Corpus, Salvage, corpus_of
-from spiderling.frontier.storage.sqlite import Changes, SqliteStore
+from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.text.prevertical import rendered
 
 FRAMES, DOCUMENTS = 4, 3

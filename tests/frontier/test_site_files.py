@@ -18,7 +18,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier.robots import Robots, RobotsVerdict
 from spiderling.frontier.site_files import AiTxt, FileAnswer, RobotsTxt, SiteFile, TdmRep, parsed
-from spiderling.frontier.storage.sqlite import ConsentRow
+from spiderling.frontier.storage.protocol import ConsentRow
 
 OPTIONS = Options()
 TDM, AI = SiteFile.TDMREP.value, SiteFile.AI_TXT.value

@@ -10,66 +10,28 @@ read meanwhile, through its own connection, which always sees the last commit.
 from __future__ import annotations
 
 import sqlite3
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from spiderling.base.errors import DamageError, JobdirError, StorageError
-from spiderling.frontier.hosts.host import CLOSED_STATES, HostColumns
-from spiderling.frontier.storage import checksums, history, url_log
-from spiderling.frontier.storage.checksums import agrees
-from spiderling.frontier.storage.protocol import (
-    HOST_SHIFT,
-    Changes,
-    ConsentRow,
-    HostRow,
-    OutboxRow,
-    OutboxSummary,
-    PeerRow,
-    RobotsRow,
-    SegmentRow,
-    State,
-    chunks_of,
-    message_id,
-    shard_and_number,
-    within,
-)
-from spiderling.frontier.storage.queue_lengths import LENGTH_BYTES, newest_lengths, packed_lengths
-from spiderling.frontier.storage.queue_lines import log_entry, packed, replayed, unpacked
+from spiderling.base.errors import JobdirError, StorageError
+from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION, VIEWS
 from spiderling.frontier.storage.state_file import as_it_is, refuse_others, version_of, what_to_do
+from spiderling.frontier.storage.state_reader import StateReader
+from spiderling.frontier.storage.state_writer import StateWriter
 
-_REFUSED = (sqlite3.Error, *checksums.UNFIT)
-"""Exceptions for a damaged file, or for a value that its column or array cannot hold."""
 IN_MEMORY = Path()
 """In place of a path: the state is lost with the store, which one thread uses at a time."""
 _CACHE_KB = 32_000
 """SQLite's page cache of the writing connection (chosen)."""
-_HOSTS_PER_LENGTH = 4
-"""Hosts for each entry of the table ``length``, at least, or it is folded into their rows.
-
-Measured at 3 * 10**6 URLs and 240,000 hosts (benchmarks/results.md): with 4 a batch takes .66 of the time that it takes
-without that table, with 16 it takes .73, and .68 if only a flush folds.
-"""
-_HOSTS_AT_ONCE = 20_000
-"""Hosts that one query of ``host_columns`` reads (chosen)."""
-_COLUMNS = "id, name, state, distance, waiting + parked AS queued, due"
-_HOST_COLUMNS = "SELECT {} FROM (SELECT {} FROM host WHERE id >= ? AND id < ? ORDER BY id)".format(
-    ", ".join(f"group_concat({column.split()[-1]}, x'0a')" for column in _COLUMNS.split(", ")), _COLUMNS
-)
-"""Each column of a block of hosts as one text, a value on a line: twice as fast as a row for each host."""
-_COLUMNS_OF_ROW = ", ".join(HostRow._fields)
-_IS_USED = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR state IN ({})".format(
-    ", ".join(f"'{state.value}'" for state in CLOSED_STATES)
-)
 _FULL = "disk is full"
 """Part of SQLite's message for SQLITE_FULL; the error's code is known from Python 3.11 on only."""
 
 
-class SqliteStore:
+class SqliteStore(StateReader):
     """The store in a file; one connection that writes, one that reads, each used by one thread at a time."""
+
+    _writer: StateWriter | None = None
+    """None while the file is open to read only."""
 
     def __init__(self, path: Path = IN_MEMORY, synced: bool = False, writes: bool = True) -> None:
         """Open or create the file at *path*; raises JobdirError if it is not ours or of another version.
@@ -78,34 +40,34 @@ class SqliteStore:
         opens an existing file to read only, until `begin_writing`.  Then not even the write-ahead log changes, which
         SQLite empties whenever a connection that may write is closed.
         """
-        self._path = path
         self._synchronous = "FULL" if synced else "NORMAL"
-        self._lengths = 0
-        """Entries in the table ``length``."""
         refuse_others(path)
-        if writes or version_of(path) is None:
-            self._open_to_write()
-        else:
-            self._reader = self._writer = self._connect(as_it_is(path))
+        is_read_only = not writes and version_of(path) is not None
+        super().__init__(path, _connected(path, as_it_is(path) if is_read_only else "mode=rwc"))
+        if not is_read_only:
+            self._prepare()
 
     def begin_writing(self, path: Path) -> None:
         """Open the file, which was opened to read only, for writing; *path*: its name now.
 
         Nobody may use the store meanwhile.  Raises JobdirError or StorageError, after which the store is closed.
         """
-        if self._reader is self._writer:  # a file that is open for writing has two connections
+        if self._writer is None:
             self._reader.close()
             self._path = path
-            self._open_to_write()
-
-    def _open_to_write(self) -> None:
-        self._reader = self._writer = self._connect()
-        try:
+            self._reader = _connected(path)
             self._prepare()
+
+    def _prepare(self) -> None:
+        """Take the connection for writing, and another one for reading."""
+        connection = self._reader
+        try:
+            _make_ready(connection, self._synchronous)
+            self._writer = StateWriter(self._path, connection)
             if self._path is not IN_MEMORY:
-                self._reader = self._connect()
+                self._reader = _connected(self._path)
         except sqlite3.Error as error:
-            self.close()
+            connection.close()
             if _FULL in str(error):
                 raise StorageError(
                     f"{self._path} cannot be written, {error}: free space on its disk and start again."
@@ -115,270 +77,38 @@ class SqliteStore:
                 "another JOBDIR."
             ) from error
         except JobdirError:
-            self.close()
+            connection.close()
             raise
 
-    def _connect(self, parameters: str = "mode=rwc") -> sqlite3.Connection:
-        uri = "file::memory:" if self._path is IN_MEMORY else f"{self._path.absolute().as_uri()}?{parameters}"
-        try:
-            return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-        except sqlite3.Error as error:
-            raise JobdirError(f"{self._path} cannot be opened as the state of a crawl: {error}.") from error
-
-    def _prepare(self) -> None:
-        execute = self._writer.execute
-        if not execute("PRAGMA application_id").fetchone()[0]:
-            self._writer.executescript(
-                f"BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {SCHEMA}COMMIT;"
-            )
-        execute("PRAGMA journal_mode=WAL")
-        # Without this, what a kill left of the log would look like damage (state_file.py).
-        execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._writer.executescript(VIEWS)
-        execute(f"PRAGMA synchronous={self._synchronous}")
-        execute(f"PRAGMA cache_size=-{_CACHE_KB}")
-        self._tables = checksums.CheckedTables(self._writer)
-        self._counts = dict(execute("SELECT key, value FROM count").fetchall())
-        self._lengths = execute("SELECT coalesce(sum(length(lengths)), 0) FROM length").fetchone()[0] // LENGTH_BYTES
-
-    # -- reading
-
-    def load(self) -> State:
-        """Everything committed so far; raises JobdirError if it is damaged."""
-        with self._reading():
-            return State(
-                tails=replayed((added, popped) for _, added, popped in self._whole("log")),
-                seen=_keys(self._whole("seen")),
-                digests=_keys(self._whole("digest")),
-                segments=[SegmentRow._make(row) for row in self._whole("file")],
-                counts=dict(self._whole("count")),
-                meta=dict(self._whole("meta")),
-                peers=[PeerRow._make(row) for row in self._whole("peer")],
-                outboxes=self._outboxes(),
-            )
-
-    def _outboxes(self) -> dict[int, OutboxSummary]:
-        sums = "min(id), count(*), sum(links), sum(length(message)), min(time)"
-        rows = self._reader.execute(f"SELECT {sums} FROM outbox GROUP BY id / ?", (message_id(1, 0),))
-        summaries = ((*shard_and_number(first), *rest) for first, *rest in rows)
-        return {shard: OutboxSummary(number, *rest) for shard, number, *rest in summaries}
-
-    def _whole(self, table: str) -> Iterator[tuple[Any, ...]]:
-        """The rows of a table, each compared with its checksum."""
-        return checksums.whole_rows(self._reader, table)
-
-    def host_columns(self) -> Iterator[HostColumns]:
-        with self._reading():
-            newest = newest_lengths(self._whole("length"))
-            last = self._reader.execute("SELECT max(id) FROM host").fetchone()[0] or 0
-            for first in range(1, last + 1, _HOSTS_AT_ONCE):
-                ids = range(first, min(first + _HOSTS_AT_ONCE, last + 1))
-                found, *texts = self._reader.execute(_HOST_COLUMNS, (ids.start, ids.stop)).fetchone()
-                if found != "\n".join(map(str, ids)):
-                    raise ValueError(f"of the hosts {first} to {ids[-1]} some are missing")
-                names, states, *numbers = (text.split("\n") for text in texts)
-                distances, queued = ([*map(int, column)] for column in numbers[:2])
-                columns = HostColumns(names, states, distances, queued, [*map(float, numbers[2])])
-                if any(len(column) != len(ids) for column in columns):
-                    raise ValueError(f"a column of the hosts {first} to {ids[-1]} is not whole")
-                for at, host in enumerate(ids):
-                    if host in newest:
-                        waiting, parked, distances[at], _ = newest[host]
-                        queued[at] = waiting + parked
-                yield columns
-
-    def used_hosts(self) -> Iterator[HostRow]:
-        with self._reading():
-            rows = self._reader.execute(f"SELECT {_COLUMNS_OF_ROW} FROM host WHERE {_IS_USED} ORDER BY id")
-            yield from map(HostRow._make, rows)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Turn exceptions that damage raises into JobdirError."""
-        try:
-            yield
-        except (*_REFUSED, DamageError) as error:
-            raise JobdirError(
-                f"{self._path} is damaged: {error}; {what_to_do(self._path)}; or give another JOBDIR."
-            ) from error
-
-    def host(self, host_id: int) -> HostRow:
-        *values, checksum, queue_checksum = self._one("SELECT * FROM host WHERE id = ?", host_id)
-        row = HostRow._make(values)
-        self._refuse_changed(agrees((checksum, queue_checksum), checksums.host_checksums, row), f"host {host_id}")
-        return row
-
-    def chunk_ids(self, host_id: int) -> list[int]:
-        bounds = (host_id << HOST_SHIFT, host_id + 1 << HOST_SHIFT)
-        return [row[0] for row in self._rows("SELECT id FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds)]
-
-    def chunk(self, chunk_id: int) -> list[bytes]:
-        urls, lines, checksum = self._one("SELECT urls, lines, checksum FROM chunk WHERE id = ?", chunk_id)
-        is_whole = agrees(checksum, checksums.chunk_checksum, chunk_id, urls, lines)
-        self._refuse_changed(is_whole, f"chunk {chunk_id}")
-        try:
-            return unpacked(lines)
-        except DamageError as error:
-            raise DamageError(f"{self._path} is damaged: chunk {chunk_id}: {error}") from error
-
-    def robots(self, key: str) -> RobotsRow | None:
-        rows = self._rows(
-            "SELECT origin, status, fetched, expires, failures, body, checksum FROM robots WHERE origin = ?", (key,)
-        )
-        if not rows:
-            return None
-        *values, checksum = rows[0]
-        is_whole = agrees(checksum, checksums.row_checksum, checksums.TABLES["robots"], values)
-        self._refuse_changed(is_whole, f"the robots.txt of {key}")
-        return RobotsRow._make(values)
-
-    def consents(self) -> list[ConsentRow]:
-        rows = self._rows(
-            f"SELECT {', '.join(ConsentRow._fields)} FROM consent ORDER BY origin, file, first, answer, digest", ()
-        )
-        return [ConsentRow._make(row) for row in rows]
-
-    def messages(self, shard: int, after: int, most_bytes: int) -> list[OutboxRow]:
-        table = checksums.TABLES["outbox"]
-        query = "SELECT id, time, links, message, checksum FROM outbox WHERE id > ? AND id < ? ORDER BY id"
-
-        def rows() -> Iterator[OutboxRow]:
-            bounds = (message_id(shard, after), message_id(shard + 1, 0))
-            for *values, checksum in self._reader.execute(query, bounds):
-                is_whole = agrees(checksum, checksums.row_checksum, table, values)
-                self._refuse_changed(is_whole, f"message {values[0]}")
-                yield OutboxRow(*shard_and_number(values[0]), *values[1:])
-
-        try:
-            return within(rows(), most_bytes)
-        except sqlite3.Error as error:
-            raise StorageError(f"{self._path} could not be read: {error}.") from error
-
-    def _refuse_changed(self, is_whole: bool, what: str) -> None:
-        if not is_whole:
-            raise StorageError(f"{self._path} is damaged: {what} is not as it was written.")
-
-    def _one(self, query: str, key: int) -> Any:
-        """The row that *query* finds by its *key*; raises StorageError if there is none."""
-        rows = self._rows(query, (key,))
-        if not rows:
-            raise StorageError(f"{self._path} is damaged: {query.split()[3]} {key} is missing.")
-        return rows[0]
-
-    def _rows(self, query: str, values: tuple[object, ...]) -> list[Any]:
-        try:
-            return self._reader.execute(query, values).fetchall()
-        except sqlite3.Error as error:
-            raise StorageError(f"{self._path} could not be read: {error}.") from error
-
-    # -- writing
-
     def commit(self, changes: Changes) -> None:
-        with self._transaction():
-            self._write(changes)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        try:
-            self._writer.execute("BEGIN IMMEDIATE")
-            yield
-            self._tables.write_sums()
-            self._writer.execute("COMMIT")
-        except _REFUSED as error:
-            self._lengths = 0  # nothing is folded any more, since the store must not be used
-            with suppress(sqlite3.Error):
-                self._writer.rollback()
-            raise StorageError(f"{self._path} could not be written: {error}.") from error
-
-    def _write(self, changes: Changes) -> None:
-        self._write_hosts(changes)
-        self._write_queues(changes)
-        self._write_replaced(changes)
-        self._write_appended(changes)
-
-    def _write_replaced(self, changes: Changes) -> None:
-        tables = self._tables
-        first = "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?"
-        for answer in changes.consent:
-            former = self._writer.execute(first, answer[:4]).fetchone()
-            tables.replace_row("consent", answer._replace(first=former[0]) if former else answer)
-        counts = {key: value for key, value in changes.counts.items() if self._counts.get(key) != value}
-        self._counts.update(counts)
-        written: dict[str, Iterable[Sequence[Any]]] = {
-            "robots": changes.robots,
-            "file": changes.segments,
-            "count": counts.items(),
-            "meta": changes.meta.items(),
-            "outbox": ((row.id, *row[2:]) for row in changes.outbox),
-            "peer": changes.peers,
-        }
-        for name, rows in written.items():
-            for row in rows:
-                tables.replace_row(name, row)
-        for shard, last in changes.acknowledged.items():
-            tables.delete_rows("outbox", "id > ? AND id <= ?", (message_id(shard, 0), message_id(shard, last)))
-        if changes.history is not None:
-            tables.replace_row("history", changes.history)
-            for condition, values in history.thinning(changes.history):
-                tables.delete_rows("history", condition, values)
-
-    def _write_appended(self, changes: Changes) -> None:
-        for event in changes.events:
-            self._tables.append_row("event", event)
-        for name, keys in (("seen", array("q", changes.seen)), ("digest", array("q", changes.digests))):
-            if keys:
-                self._tables.append_row(name, (keys.tobytes(),))
-        for name, row in url_log.rows(changes.url_log):
-            self._tables.append_row(name, row)
-
-    def _write_hosts(self, changes: Changes) -> None:
-        hosts = self._tables.write_hosts(changes.hosts)
-        entries = self._lengths + len(changes.hosts) + len(changes.host_updates)
-        if changes.flush is not None or entries > hosts // _HOSTS_PER_LENGTH:
-            self._fold(changes)
-        elif entries > self._lengths:
-            of_rows = [(row.waiting, row.parked, row.distance, row.id) for row in changes.hosts]
-            self._tables.append_row("length", (packed_lengths(of_rows + changes.host_updates),))
-            self._lengths = entries
-
-    def _fold(self, changes: Changes) -> None:
-        """Write the newest lengths to the rows of their hosts, and empty their table; *changes*: the batch."""
-        newest = newest_lengths(checksums.whole_rows(self._writer, "length")) if self._lengths else {}
-        for row in changes.hosts:
-            newest.pop(row.id, None)
-        newest.update((length[-1], length) for length in changes.host_updates)
-        self._writer.executemany(
-            "UPDATE host SET waiting = ?1, parked = ?2, distance = ?3, "
-            f"queue_checksum = {checksums.QUEUE_CHECKSUM} WHERE id = ?4",
-            [newest[host] for host in sorted(newest)],
-        )
-        if self._lengths:
-            self._tables.clear_table("length")
-            self._lengths = 0
-
-    def _write_queues(self, changes: Changes) -> None:
-        self._tables.delete_chunks((host << HOST_SHIFT, host + 1 << HOST_SHIFT) for host in changes.dropped)
-        self._tables.delete_chunks((chunk, chunk + 1) for chunk in changes.used)
-        if changes.flush is not None:
-            generation, tails = changes.flush
-            chunks = (chunk for slot in sorted(tails) for chunk in chunks_of(slot, generation, tails[slot]))
-            self._tables.insert_chunks((chunk, len(lines), packed(lines)) for chunk, lines in chunks)
-            self._tables.clear_table("log")
-        elif changes.added or changes.popped:
-            self._tables.append_row("log", log_entry(changes.added, changes.popped))
+        if self._writer is None:
+            raise StorageError(f"{self._path} is open to read only.")
+        self._writer.commit(changes)
 
     def close(self) -> None:
-        with suppress(StorageError):  # without it, the next start has the lengths from their table
-            if self._lengths:
-                with self._transaction():
-                    self._fold(Changes())
+        if self._writer is not None:
+            self._writer.close()
         self._reader.close()
-        self._writer.close()
 
 
-def _keys(rows: Iterable[tuple[Any, ...]]) -> array[int]:
-    """The keys packed in all *rows* (batch, keys)."""
-    keys = array("q")
-    for _, blob in rows:
-        keys.frombytes(blob)
-    return keys
+def _connected(path: Path, parameters: str = "mode=rwc") -> sqlite3.Connection:
+    uri = "file::memory:" if path is IN_MEMORY else f"{path.absolute().as_uri()}?{parameters}"
+    try:
+        return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise JobdirError(f"{path} cannot be opened as the state of a crawl: {error}.") from error
+
+
+def _make_ready(connection: sqlite3.Connection, synchronous: str) -> None:
+    """Make the tables of a new file, and set what holds for a connection that writes."""
+    execute = connection.execute
+    if not execute("PRAGMA application_id").fetchone()[0]:
+        connection.executescript(
+            f"BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {SCHEMA}COMMIT;"
+        )
+    execute("PRAGMA journal_mode=WAL")
+    # Without this, what a kill left of the log would look like damage (state_file.py).
+    execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.executescript(VIEWS)
+    execute(f"PRAGMA synchronous={synchronous}")
+    execute(f"PRAGMA cache_size=-{_CACHE_KB}")

@@ -15,7 +15,9 @@ so; only then does the sender forget the message.  So nothing is lost, and nothi
     slots.py            the starts at addresses, reserved over all shards
     claims.py           which shard a process is
     ending.py           when the crawl is over
-    shard.py            this process as one shard
+    beat.py             what a shard says each second, and what it reads then
+    others.py           what it makes of that
+    shard.py            this process as one shard: from its claim to the end
     transport.py        what carries messages, as the protocol sees it
     redis_transport.py  the same over Redis
     key_file.py         the key by which the shards know each other

@@ -1,0 +1,137 @@
+"""What a shard says in Redis with each beat, and what it reads there: one pipeline for all.
+
+A beat renews the shard's lease, with its status in it, and puts back what Redis may have lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from redis.exceptions import RedisError
+
+from spiderling.cluster.claims import LEASE_S, RENEW, TOKEN_CHARS, Claim
+from spiderling.cluster.ending import Status
+from spiderling.cluster.envelope import Kind, Place, Refused, Seal
+from spiderling.cluster.exchange import Exchange
+from spiderling.cluster.redis_connection import connected
+
+logger = logging.getLogger(__name__)
+
+_FILE_S = 60.0
+"""Seconds for which a site file for another shard stands in Redis (chosen: it is read with the next beat)."""
+_END = Place(Kind.END, 0)
+_OVER_S = 60.0
+"""Seconds for which the end is told in Redis; chosen: by then each shard has looked many times."""
+
+
+class Heard(NamedTuple):
+    """What Redis answered to a beat."""
+
+    is_held: bool
+    """Whether the lease was this shard's to renew; if it was not, nothing else is told."""
+    claimed: dict[str, str]
+    """Number -> place of each shard that is claimed."""
+    living: dict[int, Status]
+    """The statuses of the shards that hold a lease."""
+    is_over: bool
+    """Whether another shard has found that the crawl is over."""
+    lists: dict[int, bytes]
+    """Shard -> which site files it wants of others."""
+    files: dict[int, bytes]
+    """Number -> answer, for those that this shard wanted."""
+
+
+class Beats:
+    """The beats of one shard."""
+
+    def __init__(self, url: str, claim: Claim, seal: Seal, exchange: Exchange) -> None:
+        """*url*: that of Redis; raises BadInput."""
+        self.redis: Any = connected(url)
+        self._claim = claim
+        self._shards = range(claim.map.shards)
+        self._seal = seal
+        self._exchange = exchange
+        self._number = 0
+        self._strangers: set[int] = set()
+        self._has_listed = False
+        """Whether a list of site files stands in Redis."""
+
+    async def beat(self, is_idle: bool, known: dict[str, str]) -> Heard:
+        """Beat once; *known*: which shards are claimed, as in Heard.  Raises RedisError or OSError."""
+        keys = self._claim.keys
+        shard = self._claim.shard
+        token = self._claim.token
+        pipeline = self.redis.pipeline(transaction=False)
+        pipeline.eval(RENEW, 1, keys.lease(shard), token, token + self._status(is_idle), int(LEASE_S * 1000))
+        pipeline.set(keys.map, self._claim.map.to_json(), nx=True)
+        for number, place in known.items():
+            pipeline.hsetnx(keys.claimed, number, place)
+        wanted = self._ask_for_files(pipeline)
+        pipeline.hgetall(keys.claimed)
+        pipeline.mget([keys.lease(other) for other in self._shards])
+        pipeline.get(keys.over)
+        pipeline.mget([*map(keys.files, self._shards), *(keys.file(shard, number) for number in wanted)])
+        is_held, *_, claimed, leases, over, files = await pipeline.execute()
+        if not is_held:
+            return Heard(False, {}, {}, False, {}, {})
+        lists = dict(zip(self._shards, files, strict=False))
+        lists.pop(shard)
+        found = dict(zip(wanted, files[len(self._shards) :], strict=True))
+        return Heard(
+            is_held=True,
+            claimed={number.decode(): place.decode() for number, place in claimed.items()},
+            living={other: status for other, lease in enumerate(leases) if (status := self._opened(other, lease))},
+            is_over=over is not None and self._is_end(over),
+            lists={other: data for other, data in lists.items() if data is not None},
+            files={number: data for number, data in found.items() if data is not None},
+        )
+
+    def _ask_for_files(self, pipeline: Any) -> list[int]:
+        """Say which files this shard wants, and those that others wanted; returns the numbers of the former."""
+        keys = self._claim.keys
+        files = self._exchange.files
+        wanted = list(files.wanted())
+        if wanted or self._has_listed:
+            pipeline.set(keys.files(self._claim.shard), files.listed(), px=int(LEASE_S * 1000))
+        self._has_listed = bool(wanted)
+        for (shard, number), answer in files.answers().items():
+            pipeline.set(keys.file(shard, number), answer, px=int(_FILE_S * 1000))
+        return wanted
+
+    def _status(self, is_idle: bool) -> bytes:
+        self._number += 1
+        status = Status(self._number, is_idle, self._exchange.sent(), self._exchange.taken())
+        return self._seal.sealed(Place(Kind.STATUS, self._claim.shard), status.to_bytes())
+
+    def _opened(self, shard: int, lease: bytes | None) -> Status | None:
+        """The status in *lease*; None if nobody holds it, or it says none that can be believed."""
+        if lease is None or len(lease) == TOKEN_CHARS:  # its crawl is being opened
+            return None
+        try:
+            return Status.from_bytes(self._seal.opened(Place(Kind.STATUS, shard), lease[TOKEN_CHARS:]))
+        except (Refused, ValueError, TypeError):
+            self._exchange.counts["statuses refused"] += 1
+            if shard not in self._strangers:
+                self._strangers.add(shard)
+                logger.warning(
+                    "Shard %d has another key than this one, and nothing that it sends is taken: give all of them the "
+                    "same file with SPIDERLING_CLUSTER_KEY_FILE.",
+                    shard,
+                )
+            return None
+
+    def _is_end(self, data: bytes) -> bool:
+        with suppress(Refused):
+            return self._seal.opened(_END, data) == b""
+        return False
+
+    async def tell_end(self) -> None:
+        """Tell all other shards that the crawl is over, if Redis can be told."""
+        with suppress(RedisError, OSError):
+            await self.redis.set(self._claim.keys.over, self._seal.sealed(_END, b""), px=int(_OVER_S * 1000))
+
+    async def close(self) -> None:
+        """End the connection."""
+        await self.redis.aclose()

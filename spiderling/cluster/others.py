@@ -1,0 +1,80 @@
+"""What a shard makes of what it has heard of the others: their files, their claims, and the end of the crawl."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from spiderling.cluster.beat import Heard
+from spiderling.cluster.claims import CLAIMED_KEY, Claim
+from spiderling.cluster.ending import Ending, Status
+from spiderling.cluster.exchange import Exchange
+from spiderling.crawl.crawl import Crawl
+from spiderling.frontier.site_files import FileAnswer
+
+
+class Others:
+    """The other shards of an open crawl."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        exchange: Exchange,
+        claim: Claim,
+        is_idle: Callable[[], bool],
+        wake: Callable[[], None],
+    ) -> None:
+        """*is_idle*: whether this shard has nothing to do; *wake* lets its crawl look again for what is due."""
+        self.claimed = claim.known
+        """Number -> place of each shard that is known to be claimed."""
+        self.missing: list[int] = []
+        """The shards without which the crawl has ended."""
+        self._crawl = crawl
+        self._exchange = exchange
+        self._shards = range(claim.map.shards)
+        self._ending = Ending(claim.map.shards)
+        self._is_idle = is_idle
+        self._wake = wake
+        self._counted: Counter[str] = Counter()
+        crawl.others_work = True
+        crawl.checkpoint.set_meta(CLAIMED_KEY, claim.known)
+
+    def take(self, heard: Heard, now: float) -> None:
+        """Take what was *heard* at the time *now*, by `elapsed_s`."""
+        self._count()
+        if heard.claimed != self.claimed:
+            self.claimed = heard.claimed
+            self._crawl.checkpoint.set_meta(CLAIMED_KEY, heard.claimed)
+        self._take_files(heard, now)
+        self._look(heard.living, heard.is_over, now)
+
+    def _count(self) -> None:
+        """Bring the totals of the crawl up to date; they count from its first start."""
+        counts = self._exchange.counts + self._exchange.files.counts
+        for name in counts:
+            self._crawl.frontier.ledger.totals[name.replace(" ", "_")] += counts[name] - self._counted[name]
+        self._counted = counts
+
+    def _take_files(self, heard: Heard, now: float) -> None:
+        """Fetch what other shards want, and take the files that this one wanted."""
+        crawl = self._crawl
+        files = self._exchange.files
+        new = files.take_lists(heard.lists)
+        answered = [files.answered(number, data) for number, data in heard.files.items()]
+        given_up = [(request, FileAnswer()) for request in files.given_up(heard.living, now)]
+        for request, distance in new:
+            with crawl.errors.changing(request.url):
+                crawl.frontier.put_file_request(request, distance, crawl.clock.now())
+        for request, answer in filter(None, (*answered, *given_up)):
+            with crawl.errors.changing(request.url):
+                crawl.frontier.file_answered(request, answer, crawl.clock.now())
+        if new or answered or given_up:
+            self._wake()
+
+    def _look(self, living: Mapping[int, Status], is_told: bool, now: float) -> None:
+        """End the crawl when nobody has anything left to do, or another shard has found that out."""
+        is_found = self._ending.look(living, now)
+        if self._crawl.others_work and (is_found or (is_told and self._is_idle())):
+            self._crawl.others_work = False
+            self.missing = [shard for shard in self._shards if is_found and shard not in living]
+            self._wake()

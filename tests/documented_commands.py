@@ -231,6 +231,8 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy export crawls/cs -o june.parquet --since 2026-06 --until 2026-07 --split week": (
         EXPORTED._replace(instead=("--until 2026-07", "--until 2999"))
     ),
+    "scrapy export crawls/cs -o cs-monitor/ --incremental": EXPORTED,
+    "scrapy export crawls/cs -o cs-monitor-vert/ --incremental --format vertical --where lang=cs": EXPORTED,
     "scrapy export crawls/cs crawls/sk -o one-percent.vert.gz --sample 0.01": SAMPLED,
     "scrapy export crawls/cs -o cs-dataset/ --where 'licence=*creativecommons.org/*'": EXPORTED,
     "scrapy export crawls/cs -o sentences.txt --shuffle sentences --seed 1": SHUFFLED,

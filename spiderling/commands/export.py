@@ -20,6 +20,8 @@ from spiderling.engine.command import SpiderlingCommand, option
 
 if TYPE_CHECKING:
     from spiderling.export.export import Summary
+    from spiderling.export.increments import Added
+    from spiderling.export.plan import Plan
     from spiderling.export.selection import Selection
     from spiderling.export.sources import Corpus, Salvage
 
@@ -74,6 +76,11 @@ class Command(SpiderlingCommand):
         option("--shuffle", choices=["sentences"], default="", help="write single sentences, in random order"),
         option("--drop-host", action="append", default=[], metavar="LIST", help="file with hosts to drop"),
         option("--drop-url", action="append", default=[], metavar="LIST", help="file with URLs to drop"),
+        option(
+            "--incremental",
+            action="store_true",
+            help="add a part with what is new since the last one to the directory OUT; in --format, else Parquet",
+        ),
         option("--force", action="store_true", help="replace what an earlier export wrote to OUT"),
         option("--salvage", action="store_true", help="leave out what is damaged; exit with 1 if there is any"),
     )
@@ -91,6 +98,8 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or not opts.out:
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
+        if opts.incremental and (opts.force or opts.salvage):
+            raise UsageError("--incremental only adds, so neither --force nor --salvage goes with it")
         from spiderling.export.selection import Selection, fetched
         from spiderling.export.sources import Salvage, account, corpus_of
 
@@ -99,7 +108,11 @@ class Command(SpiderlingCommand):
         selection = Selection(conditions, opts.max_distance, opts.sample, opts.seed)
         try:
             corpus = corpus_of(args, opts.salvage)
-            summary = _export(corpus, opts, selection, salvage)
+            plan = _plan(opts, selection)
+            if opts.incremental:
+                yield from self._add_part(corpus, plan)
+                return
+            summary = _export(corpus, plan, salvage)
         except DamageError as error:
             raise DamageError(f"{error} With --salvage everything that is whole is written.") from error
         for warning in (*corpus.troubles, *selection.warnings()):
@@ -111,17 +124,35 @@ class Command(SpiderlingCommand):
             if not salvage.losses:
                 yield "Every segment is whole; nothing was left out."
 
+    def _add_part(self, corpus: Corpus, plan: Plan) -> Iterator[str]:
+        from spiderling.export.increments import add_part
 
-def _export(corpus: Corpus, opts: argparse.Namespace, selection: Selection, salvage: Salvage | None) -> Summary:
-    from spiderling.export.export import export
+        added = add_part(corpus, plan)
+        for warning in (*corpus.troubles, *(plan.selection.warnings() if added.part else ())):
+            self.warn(warning)
+        if added.to_remove:
+            self.warn(f"{added.to_remove:,} documents of earlier parts are on the lists; {plan.dropped} names them.")
+        yield from _added(added, plan.selection)
+
+
+def _added(added: Added, selection: Selection) -> Iterator[str]:
+    if added.summary is not None and added.summary.files:
+        yield from _result(added.summary._replace(idle=[]), selection)
+    elif added.last:
+        yield f"Nothing is new since {added.last}, so nothing is written."
+    else:
+        yield "No document is left, so nothing is written."
+
+
+def _plan(opts: argparse.Namespace, selection: Selection) -> Plan:
     from spiderling.export.formats import format_of
     from spiderling.export.plan import Plan
 
     hosts = {name: read_list(name) for name in opts.drop_host}
     urls = {name: read_list(name) for name in opts.drop_url}
     out = Path(opts.out)
-    is_dataset = opts.out.endswith("/") or os.path.isdir(out)  # false for a name that is too long
-    plan = Plan(
+    is_dataset = opts.incremental or opts.out.endswith("/") or os.path.isdir(out)  # false for a name that is too long
+    return Plan(
         out,
         opts.format or ("parquet" if is_dataset else format_of(out.name)),
         tuple(opts.split),
@@ -129,10 +160,15 @@ def _export(corpus: Corpus, opts: argparse.Namespace, selection: Selection, salv
         selection,
         DropList(chain.from_iterable(hosts.values()), chain.from_iterable(urls.values())),
         {name: len(entries) for name, entries in (hosts | urls).items()},
-        is_dataset=is_dataset,
+        is_dataset=is_dataset and not opts.incremental,
         shuffle=opts.shuffle,
         is_forced=opts.force,
     )
+
+
+def _export(corpus: Corpus, plan: Plan, salvage: Salvage | None) -> Summary:
+    from spiderling.export.export import export
+
     documents = corpus.stored(salvage.documents) if salvage else corpus.stored()
     notes = {"left_out": salvage.losses} if salvage else {}
     return export(corpus, with_progress(documents, "documents", corpus.documents), plan, notes)

@@ -52,7 +52,7 @@ def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterat
     With *end*, those in bytes *start* to *end* of a segment; else *start* is ignored.  Raises BadInput.
     """
     try:
-        yield from documents(_lines(Source(path, end), start, "replace"))
+        yield from documents(_lines(Source(path, end, start=start), "replace"))
     except DamageError as error:
         raise BadInput(str(error)) from error
 
@@ -65,6 +65,8 @@ class Source(NamedTuple):
     """Acknowledged bytes, which alone are read; None: all."""
     entries: int | None = None
     """Documents in it, as the state of its crawl says; None if unknown."""
+    start: int = 0
+    """Byte of a segment, where a frame begins, from which on it is read."""
 
 
 class StoredDocument(NamedTuple):
@@ -96,10 +98,10 @@ def stored_documents(source: Source) -> Iterator[StoredDocument]:
         raise DamageError(f"{source.path} breaks off in the middle of a document.")
 
 
-def _lines(source: Source, start: int = 0, errors: str = "strict") -> Iterator[str]:
-    """The lines of a file; of a source with a length, from byte *start* on.  Raises DamageError."""
+def _lines(source: Source, errors: str = "strict") -> Iterator[str]:
+    """The lines of a file; of a source with a length, from its start on.  Raises DamageError."""
     if source.length is not None:
-        for text in frames(source.path, source.length, start):
+        for text in frames(source.path, source.length, source.start):
             yield from io.StringIO(text, newline="\n")
         return
     try:

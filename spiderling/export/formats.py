@@ -203,6 +203,16 @@ def split_name(name: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else (name, "")
 
 
+def ending_of(format_name: str) -> str:
+    """The usual ending of a file with that format, packed by zstd.
+
+    >>> ending_of("vertical"), ending_of("parquet")
+    ('.vert.zst', '.parquet')
+    """
+    ending = next(ending for ending, name in _ENDINGS.items() if name == format_name)
+    return ending if format_name == "parquet" else f"{ending}.zst"
+
+
 def format_of(name: str) -> str:
     """The format by a file's name, prevertical without an ending.
 

@@ -196,9 +196,9 @@ def write_card(directory: Path) -> None:
     write_pair(manifest, directory / "corpus" / README, directory / "corpus" / MANIFEST)
 
 
-def write_pair(manifest: Manifest, readme: Path, path: Path) -> None:
-    """Each file whole or not at all, the manifest last; raises StorageError."""
-    write_whole(readme, readme_of(manifest, path.name))
+def write_pair(manifest: Manifest, readme: Path, path: Path, page: str = "") -> None:
+    """Each file whole or not at all, the manifest last; *page* stands in *readme*.  Raises StorageError."""
+    write_whole(readme, page or readme_of(manifest, path.name))
     write_whole(path, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
 
 

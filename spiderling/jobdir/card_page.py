@@ -29,15 +29,10 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
     """The card; *manifest_name* is the file of *manifest* beside it."""
     contents = manifest["contents"]
     crawls = manifest["crawls"]
-    names = ", ".join(filter(None, contents["languages"])) or "no language"
     dates = " to ".join(date[:10] for date in contents["crawl_dates"])
     unit = manifest.get("unit", "documents")
     lines = [
-        "---",
-        *yaml.safe_dump(_metadata(manifest, names), sort_keys=False, allow_unicode=True).splitlines(),
-        "---",
-        f"# Web corpus of {names}",
-        "",
+        *headed(manifest),
         f"{contents['documents']:,} documents, {contents['words']:,} words, {contents['text_bytes'] / 1e6:,.2f} MB of "
         f"text in UTF-8 from {contents['hosts']:,} hosts, crawled {dates}. Made by Spiderling "
         f"{manifest['software']['spiderling']}. All that follows stands in {manifest_name} too.",
@@ -67,9 +62,16 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
         "What the web says is in it: errors, opinions, personal data of the people who are written about, and text by "
         "machines. Boilerplate, languages and near-duplicates were told by models that err.",
         "",
-        *_take_down(crawls),
+        *take_down(crawls),
     ]
     return "\n".join(lines)
+
+
+def headed(manifest: Manifest) -> list[str]:
+    """The head of a card, which hubs read, and its title."""
+    names = ", ".join(filter(None, manifest["contents"]["languages"])) or "no language"
+    metadata = yaml.safe_dump(_metadata(manifest, names), sort_keys=False, allow_unicode=True)
+    return ["---", *metadata.splitlines(), "---", f"# Web corpus of {names}", ""]
 
 
 def _metadata(manifest: Manifest, names: str) -> dict[str, Any]:
@@ -117,7 +119,8 @@ def _selected(manifest: Manifest) -> list[str]:
     return ["## What was taken", "", *(f"- {name}: {said}" for name, said in facts.items() if said), ""]
 
 
-def _take_down(crawls: Iterable[Manifest]) -> list[str]:
+def take_down(crawls: Iterable[Manifest]) -> list[str]:
+    """Whom to write to who wants a page taken out."""
     """Whom to write to."""
     contacts = ", ".join(sorted({crawl["contact"] for crawl in crawls if crawl["contact"]}))
     whom = f"write to {contacts}" if contacts else "write to whoever publishes it"

@@ -226,6 +226,15 @@ def test_export_and_dedup_take_all_shards(made, tmp_path):
     assert urls and sum(url.endswith("/same") for url in urls) <= 1
 
 
+def test_an_incremental_export_takes_all_shards_once(made, tmp_path):
+    command = ("export", str(made.shards), "-o", f"{tmp_path}/cs", "--incremental", "--format", "jsonl")
+    first = scrapy(*command)
+    assert (first.code, first.log) == (0, "") and f"in {tmp_path}/cs/part-00001/cs.jsonl.zst" in first.out
+    manifest = json.loads((tmp_path / "cs/manifest.json").read_text())
+    assert manifest["parts"][0]["documents"] == opened(made.shards).counts["total/documents"]
+    assert "Nothing is new since part-00001" in scrapy(*command).out
+
+
 def test_check_looks_at_each_shard(made, copied):
     ended = scrapy("inspect", str(copied), "--check")
     assert (ended.code, ended.out.splitlines()[0]) == (0, "The crawl is whole."), ended

@@ -17,7 +17,6 @@ parser of ours fails counts as one that could not be fetched.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from enum import Enum
 
@@ -25,7 +24,7 @@ from spiderling.base.opt_outs import MINING, TRAINING, Signal, Statement
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize_again
-from spiderling.frontier.known_files import EMPTY, KnownFiles
+from spiderling.frontier.known_files import EMPTY, KnownFiles, packed
 from spiderling.frontier.licences import Licences
 from spiderling.frontier.robots_records import RobotsRecord, RobotsStatus
 from spiderling.frontier.site_files import MAX_LICENCES, FileAnswer, RobotsTxt, Rules, SiteFile
@@ -209,7 +208,7 @@ class Robots:
             if read.rules is None:
                 self.note_failure(origin, now, file, FAILED_READING, answer.retry_after_s)
                 return
-            record = RobotsRecord(RobotsStatus.RULES, now, expires, body=zlib.compress(read.body))
+            record = RobotsRecord(RobotsStatus.RULES, now, expires, body=packed(read.body))
             self.files.note(origin, file, record, str(status), now, read)
         elif 300 <= status < 500 and status != 429:
             record = RobotsRecord(RobotsStatus.NO_RULES, now, expires, body=EMPTY)

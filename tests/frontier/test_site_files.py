@@ -16,6 +16,7 @@ from spiderling.base.options import Options
 from spiderling.base.path_patterns import PathPattern
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
+from spiderling.frontier.known_files import EMPTY, packed
 from spiderling.frontier.robots import Robots, RobotsVerdict
 from spiderling.frontier.site_files import AiTxt, FileAnswer, RobotsTxt, SiteFile, TdmRep, parsed
 from spiderling.frontier.storage.protocol import ConsentRow
@@ -386,6 +387,17 @@ def test_all_answers_are_in_the_ledger_and_the_store():
     assert stored.keys() == {"http://a.cz", f"http://a.cz{TDM}", f"http://a.cz{AI}"}
     assert zlib.decompress(stored["http://a.cz"].body) == FILES["http://a.cz/robots.txt"].body
     assert stored["http://a.cz"].fetched > 0
+
+
+@given(
+    st.binary(max_size=40) | st.builds(lambda piece, times: piece * times, st.binary(max_size=40), st.integers(0, 4000))
+)
+@example(b"")
+def test_a_kept_file_is_read_as_any_other_of_zlib_and_is_no_longer_than_that(body: bytes):
+    kept = packed(body)
+    assert zlib.decompress(kept) == body
+    assert len(kept) <= len(zlib.compress(body)) * 1.1 + 8
+    assert (kept == EMPTY) is (body == b"")
 
 
 def test_ledger_says_what_holds_for_the_front_page():

@@ -5,7 +5,9 @@ A beat renews the shard's lease, with its status in it, and puts back what Redis
 
 from __future__ import annotations
 
+import json
 import logging
+from collections import Counter
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ from spiderling.cluster.ending import Status
 from spiderling.cluster.envelope import Kind, Place, Refused, Seal
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.redis_connection import connected
+from spiderling.cluster.totals import Said
 
 logger = logging.getLogger(__name__)
 
@@ -26,15 +29,26 @@ _OVER_S = 60.0
 """Seconds for which the end is told in Redis; chosen: by then each shard has looked many times."""
 
 
+class Told(NamedTuple):
+    """What a shard says with a beat."""
+
+    is_idle: bool
+    """Whether it has nothing to do."""
+    claimed: dict[str, str]
+    """As in `Heard`; Redis may have lost it."""
+    totals: Said
+    """As `Totals` says them."""
+
+
 class Heard(NamedTuple):
     """What Redis answered to a beat."""
 
-    is_held: bool
-    """Whether the lease was this shard's to renew; if it was not, nothing else is told."""
     claimed: dict[str, str]
     """Number -> place of each shard that is claimed."""
     living: dict[int, Status]
     """The statuses of the shards that hold a lease."""
+    totals: Said
+    """The totals of all shards, as far as they stand there."""
     is_over: bool
     """Whether another shard has found that the crawl is over."""
     lists: dict[int, bytes]
@@ -58,31 +72,33 @@ class Beats:
         self._has_listed = False
         """Whether a list of site files stands in Redis."""
 
-    async def beat(self, is_idle: bool, known: dict[str, str]) -> Heard:
-        """Beat once; *known*: which shards are claimed, as in Heard.  Raises RedisError or OSError."""
+    async def beat(self, told: Told) -> Heard | None:
+        """Beat once; None if another process holds the lease.  Raises RedisError or OSError."""
         keys = self._claim.keys
         shard = self._claim.shard
         token = self._claim.token
         pipeline = self.redis.pipeline(transaction=False)
-        pipeline.eval(RENEW, 1, keys.lease(shard), token, token + self._status(is_idle), int(LEASE_S * 1000))
+        pipeline.eval(RENEW, 1, keys.lease(shard), token, token + self._status(told.is_idle), int(LEASE_S * 1000))
         pipeline.set(keys.map, self._claim.map.to_json(), nx=True)
-        for number, place in known.items():
+        for number, place in told.claimed.items():
             pipeline.hsetnx(keys.claimed, number, place)
+        pipeline.hset(keys.totals, mapping=self._sealed_totals(told))
         wanted = self._ask_for_files(pipeline)
         pipeline.hgetall(keys.claimed)
         pipeline.mget([keys.lease(other) for other in self._shards])
+        pipeline.hgetall(keys.totals)
         pipeline.get(keys.over)
         pipeline.mget([*map(keys.files, self._shards), *(keys.file(shard, number) for number in wanted)])
-        is_held, *_, claimed, leases, over, files = await pipeline.execute()
+        is_held, *_, claimed, leases, totals, over, files = await pipeline.execute()
         if not is_held:
-            return Heard(False, {}, {}, False, {}, {})
+            return None
         lists = dict(zip(self._shards, files, strict=False))
         lists.pop(shard)
         found = dict(zip(wanted, files[len(self._shards) :], strict=True))
         return Heard(
-            is_held=True,
             claimed={number.decode(): place.decode() for number, place in claimed.items()},
             living={other: status for other, lease in enumerate(leases) if (status := self._opened(other, lease))},
+            totals=self._totals(totals),
             is_over=over is not None and self._is_end(over),
             lists={other: data for other, data in lists.items() if data is not None},
             files={number: data for number, data in found.items() if data is not None},
@@ -122,10 +138,31 @@ class Beats:
                 )
             return None
 
+    def _sealed_totals(self, told: Told) -> dict[int, bytes]:
+        return {
+            shard: self._seal.sealed(Place(Kind.TOTALS, shard), json.dumps(totals).encode())
+            for shard, totals in told.totals.items()
+        }
+
+    def _totals(self, found: dict[bytes, bytes]) -> Said:
+        """The totals *found*, but those that cannot be believed."""
+        totals: Said = {}
+        for name, data in found.items():
+            with suppress(Refused, ValueError, TypeError, AttributeError):
+                shard = int(name)
+                said = json.loads(self._seal.opened(Place(Kind.TOTALS, shard), data))
+                totals[shard] = Counter({total: int(number) for total, number in said.items()})
+        return totals
+
     def _is_end(self, data: bytes) -> bool:
         with suppress(Refused):
             return self._seal.opened(_END, data) == b""
         return False
+
+    async def tell_totals(self, told: Told) -> None:
+        """Say what this shard has done, which no beat will, if Redis can be told."""
+        with suppress(RedisError, OSError):
+            await self.redis.hset(self._claim.keys.totals, mapping=self._sealed_totals(told))
 
     async def tell_end(self) -> None:
         """Tell all other shards that the crawl is over, if Redis can be told."""

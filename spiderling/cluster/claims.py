@@ -7,6 +7,7 @@ In Redis stand, for a crawl named by its languages and the last part of JOBDIR,
     spiderling:CRAWL:lease:N       who runs shard N now, and its status; it runs out by itself
     spiderling:CRAWL:files:N       the site files that shard N wants of others (cluster/site_files.py)
     spiderling:CRAWL:file:N:NUMBER one of them
+    spiderling:CRAWL:totals        number -> what the shard has done (cluster/totals.py)
     spiderling:CRAWL:slots         address -> when other shards may start there (cluster/slots.py)
     spiderling:CRAWL:over          for a minute after the end
 
@@ -22,6 +23,7 @@ import secrets
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -39,6 +41,7 @@ from spiderling.base.options import Options
 from spiderling.cluster.redis_connection import connected, place_of
 from spiderling.cluster.shard_map import ShardMap
 from spiderling.cluster.slots import BEGIN
+from spiderling.cluster.totals import Said
 from spiderling.jobdir.sound_reading import SoundConnection
 
 logger = logging.getLogger(__name__)
@@ -53,6 +56,8 @@ PATIENCE_S = 30.0
 """Seconds for which a process that begins waits for a Redis that is away (chosen: it may be starting too)."""
 MAP_KEY = "shard_map"
 """Key of the map in the table ``meta`` of a state."""
+TOTALS_KEY = "shards_totals"
+"""Key, in the same table, of what each shard is known to have done."""
 CLAIMED_KEY = "shards_claimed"
 """Key, in the same table, of the numbers that are known to be claimed, and where."""
 TOKEN_CHARS = 32
@@ -74,6 +79,10 @@ class Keys(NamedTuple):
     @property
     def claimed(self) -> str:
         return f"spiderling:{self.crawl_id}:claimed"
+
+    @property
+    def totals(self) -> str:
+        return f"spiderling:{self.crawl_id}:totals"
 
     @property
     def slots(self) -> str:
@@ -110,6 +119,8 @@ class Claim(NamedTuple):
     """Of the shard."""
     known: dict[str, str]
     """Number -> place of each shard that is known to be claimed."""
+    totals: Said
+    """What the state of the shard knows of what each has done."""
 
 
 class Claims:
@@ -174,7 +185,8 @@ class Claims:
             time.sleep(BEAT_S / 2)
         self._redis.delete(keys.over)
         known[str(shard)] = self._place
-        return Claim(shard, found, keys, token, self._place, self._directory / name_of(shard), known)
+        directory = self._directory / name_of(shard)
+        return Claim(shard, found, keys, token, self._place, directory, known, self._totals_in(directory))
 
     def _here(self, shards: int) -> dict[int, Path]:
         """The shards whose directories are here."""
@@ -271,6 +283,11 @@ class Claims:
     @staticmethod
     def _claimed_in(directory: Path) -> dict[str, str]:
         return dict(json.loads(_meta(directory, CLAIMED_KEY) or "{}"))
+
+    @staticmethod
+    def _totals_in(directory: Path) -> Said:
+        kept = json.loads(_meta(directory, TOTALS_KEY) or "{}")
+        return {int(shard): Counter(totals) for shard, totals in kept.items()}
 
 
 def name_of(shard: int) -> str:

@@ -35,6 +35,8 @@ class Kind(IntEnum):
     """The site files that a shard wants of others."""
     FILE = 6
     """One of them."""
+    TOTALS = 7
+    """What a shard has done, whoever says it."""
 
 
 class Place(NamedTuple):

@@ -1,16 +1,22 @@
-"""What a shard makes of what it has heard of the others: their files, their claims, and the end of the crawl."""
+"""What a shard makes of what it has heard of the others: files, claims, the crawl's totals, and its end."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from spiderling.cluster.beat import Heard
-from spiderling.cluster.claims import CLAIMED_KEY, Claim
+from spiderling.cluster.beat import Heard, Told
+from spiderling.cluster.claims import CLAIMED_KEY, TOTALS_KEY, Claim
 from spiderling.cluster.ending import Ending, Status
 from spiderling.cluster.exchange import Exchange
+from spiderling.cluster.totals import Totals
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.site_files import FileAnswer
+
+_KEPT_S = 10.0
+"""Seconds between two times that the state takes the others' totals.  Chosen: if Redis then loses everything, a budget
+may be overrun by what a shard that does not run did in them."""
 
 
 class Others:
@@ -31,13 +37,24 @@ class Others:
         """The shards without which the crawl has ended."""
         self._crawl = crawl
         self._exchange = exchange
+        self._totals = Totals(claim.shard, crawl.frontier.ledger.totals, claim.totals)
+        self._kept_at = -math.inf
         self._shards = range(claim.map.shards)
         self._ending = Ending(claim.map.shards)
         self._is_idle = is_idle
         self._wake = wake
         self._counted: Counter[str] = Counter()
         crawl.others_work = True
+        crawl.done_elsewhere = self._totals.elsewhere()
         crawl.checkpoint.set_meta(CLAIMED_KEY, claim.known)
+
+    def told(self) -> Told:
+        """What to say with the next beat."""
+        return Told(self._is_idle(), self.claimed, self._totals.said())
+
+    def keep_totals(self) -> None:
+        """Put what is known of the others' totals into the state."""
+        self._crawl.checkpoint.set_meta(TOTALS_KEY, self._totals.known)
 
     def take(self, heard: Heard, now: float) -> None:
         """Take what was *heard* at the time *now*, by `elapsed_s`."""
@@ -45,6 +62,7 @@ class Others:
         if heard.claimed != self.claimed:
             self.claimed = heard.claimed
             self._crawl.checkpoint.set_meta(CLAIMED_KEY, heard.claimed)
+        self._take_totals(heard, now)
         self._take_files(heard, now)
         self._look(heard.living, heard.is_over, now)
 
@@ -54,6 +72,14 @@ class Others:
         for name in counts:
             self._crawl.frontier.ledger.totals[name.replace(" ", "_")] += counts[name] - self._counted[name]
         self._counted = counts
+
+    def _take_totals(self, heard: Heard, now: float) -> None:
+        self._totals.hear(heard.totals, heard.living)
+        self._crawl.done_elsewhere = self._totals.elsewhere()
+        self._crawl.processes = max(1, len(heard.living))
+        if now - self._kept_at >= _KEPT_S:
+            self._kept_at = now
+            self.keep_totals()
 
     def _take_files(self, heard: Heard, now: float) -> None:
         """Fetch what other shards want, and take the files that this one wanted."""

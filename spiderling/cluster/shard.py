@@ -85,14 +85,16 @@ class Shard:
         return elapsed_s() < self._held_until and self._office.away_since is None
 
     def standing(self) -> str:
-        """What waits for other shards, and for how long, as part of a sentence."""
+        """What all shards have done, what waits for others, and for how long, as part of a sentence."""
+        totals = self._crawl.totals()
+        done = f"{totals['pages']:,} pages and {totals['words']:,} words by all shards"
         waiting = self._exchange.waiting()
         if not waiting:
-            return ""
+            return done
         now = self._crawl.clock.now()
         ages = sorted(((now - since, shard) for shard, since in self._exchange.oldest().items()), reverse=True)
         told = ", ".join(f"{waiting[shard]:,} for shard {shard} ({age:.0f} s)" for age, shard in ages[:_MOST_TOLD])
-        return f"messages wait: {told}"
+        return f"{done}; messages wait: {told}"
 
     async def _run(self, others: Others) -> None:
         offices = [asyncio.ensure_future(self._office.run()), asyncio.ensure_future(self.slots.run())]
@@ -111,10 +113,10 @@ class Shard:
         """Renew the lease, and take what the others say."""
         asked = elapsed_s()
         try:
-            heard = await self._beats.beat(self._is_idle(), others.claimed)
+            heard = await self._beats.beat(others.told())
         except (RedisError, OSError):  # the post office says so, and nothing is asked for without a lease
             return
-        if not heard.is_held:
+        if heard is None:
             self._held_until = 0.0
             self._crawl.fail(
                 JobdirError(
@@ -141,6 +143,9 @@ class Shard:
             await asyncio.wait([self._task])
             self._claims.begin_keeping(self._claim)
             await self._office.close()
+            if self._others is not None:
+                self._others.keep_totals()
+                await self._beats.tell_totals(self._others.told())
             if not self._crawl.others_work:
                 await self._beats.tell_end()
             await self._beats.close()

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from spiderling import __version__, languages
@@ -61,6 +62,10 @@ class Crawl:
     """Whether control.yaml says that nothing is asked for."""
     others_work = False
     """Whether other shards of the crawl may still find URLs for this one."""
+    processes = 1
+    """Shards that run now, this one included."""
+    done_elsewhere: Mapping[str, int] = MappingProxyType({})
+    """What has to be added to the totals of this process to get those of all shards; empty without any."""
 
     def __init__(
         self,
@@ -172,9 +177,16 @@ class Crawl:
         """Whether nothing is left to do, here and in other shards."""
         return self.frontier.is_finished and not self.others_work
 
+    def totals(self) -> Mapping[str, int]:
+        """The totals that the budgets bound: those of all shards."""
+        own = self.frontier.ledger.totals
+        if not self.done_elsewhere:
+            return own
+        return {name: own[name] + number for name, number in self.done_elsewhere.items()}
+
     def has_room(self, in_work: int) -> bool:
-        """Whether the budgets leave room for another page beside those *in_work*."""
-        return self.budgets.has_room(self.frontier.ledger.totals, in_work)
+        """Whether the budgets leave room for another page beside those *in_work*, and as many of each other shard."""
+        return self.budgets.has_room(self.totals(), in_work * self.processes)
 
     async def snapshot(self) -> None:
         """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""

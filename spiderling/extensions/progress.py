@@ -54,7 +54,7 @@ class Progress(Extension):
         )
 
     def _for_others(self) -> str:
-        """What waits for other shards."""
+        """What all shards have done, and what waits for others."""
         standing = self.dispatcher.shard.standing() if self.dispatcher.shard is not None else ""
         return standing and f"{standing}; "
 
@@ -130,11 +130,13 @@ def _parked(crawl: Crawl) -> str:
 
 
 def _all_shards(crawl: Crawl) -> str:
-    """How to see what the shards did together, of which this summary tells one."""
+    """What the shards did together, of which this summary tells one, as far as this one knows, and how to see it."""
     if not crawl.options.cluster:
         return ""
     whole = crawl.jobdir.path.parent
+    totals = crawl.totals()
     return (
+        f"{totals['pages']:,} pages, {totals['documents']:,} documents, {totals['words']:,} words; "
         f"scrapy inspect {whole}, scrapy report {whole}; documents that two of them both have go in: scrapy dedup "
         f"{whole} -o corpus.prevert.zst"
     )

@@ -180,12 +180,10 @@ def rates(totals: Mapping[str, int], before: Mapping[str, int]) -> Rates:
 
 
 def _budgets(crawl: AnyCrawl, running: Running | None, totals: Mapping[str, int], now: Rates) -> list[Budget]:
-    """Each shard stops at its own limit; that of time is the same for all, since they run beside each other."""
     if running is None:
         limits: Mapping[str, float] = {total: getattr(crawl.options, f"max_{total}") for total in BUDGETS}
     else:
         limits = running.limits
-    shards = {total: 1 if total == "time_s" else len(crawl.parts) for total in limits}
     per_s = {
         "words": now.words_per_hour / 3600,
         "documents": now.pages_per_s * totals.get("documents", 0) / max(totals.get("pages", 0), 1),
@@ -195,8 +193,8 @@ def _budgets(crawl: AnyCrawl, running: Running | None, totals: Mapping[str, int]
     }
     return [
         Budget(total, limit, reached, max(0.0, round((limit - reached) / speed)) if speed else None)
-        for total, one_limit in limits.items()
-        if (limit := one_limit * shards[total])
+        for total, limit in limits.items()
+        if limit
         for reached, speed in [(totals.get(total, 0), per_s[total])]
     ]
 

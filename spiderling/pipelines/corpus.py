@@ -31,7 +31,7 @@ class CorpusPipeline(PagePipeline):
 
     def process_page(self, item: PageItem, page: Page) -> None:
         crawl = self.crawl
-        if not crawl.budgets.takes_documents(crawl.frontier.ledger.totals):
+        if not crawl.budgets.takes_documents(crawl.totals()):
             raise PutBack("the crawl has as many words or documents as it wants")
         item.kept_bytes = page.clean_bytes - item.duplicate_bytes
         item.attributes |= self._attributes(item, page)

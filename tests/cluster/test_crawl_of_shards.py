@@ -140,6 +140,32 @@ def again_asks(running: Running, server) -> bool:
     return "This is shard" in running.output() and len(server.log_entries) > 12
 
 
+def test_a_budget_is_that_of_all_shards(tmp_path):
+    """What all have kept together ends each of them, also when it starts again; a larger budget lets them go on."""
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+        crawl = shards(tmp_path / "cs", server, store, 2, HOST_INTERVAL_S=3, MAX_DOCUMENTS=13)
+        seeds = " ".join(f"http://{host}/" for host in HOSTS)
+        spent = "SPIDERLING_MAX_DOCUMENTS=13 is reached; a larger one lets the crawl go on"
+        before = Counter[int]()
+        for lost in (False, True):
+            if lost:
+                store.command("FLUSHALL")
+            running = [crawl.start(seeds) for _ in range(2)]
+            ended = [one.wait() for one in running]
+            for one in ended:
+                assert one.code == 0 and one.lines(spent) and not one.lines("ERROR"), one
+                assert one.lines("was paused (budget-documents); a larger budget lets it go on")
+            kept = Counter({shard: len(urls) for shard, urls in documents(tmp_path / "cs").items()})
+            assert all(0 < number < 13 for number in kept.values()) and 13 <= kept.total() < 4 * len(HOSTS)
+            assert not lost or kept == before, "none begins anew to count"
+            before = kept
+        running = [crawl.start(seeds, MAX_DOCUMENTS=1000, HOST_INTERVAL_S=0) for _ in range(2)]
+        ended = [one.wait() for one in running]
+        assert all(one.code == 0 and one.lines("is finished.") for one in ended), ended
+        assert any(one.lines("all shards ", f" {4 * len(HOSTS)} documents, ") for one in ended)
+        assert sum(map(len, documents(tmp_path / "cs").values())) == 4 * len(HOSTS)
+
+
 @pytest.mark.skipif(not may_sniff(), reason="needs the right to open packet sockets")
 def test_an_address_whose_hosts_belong_to_two_shards_keeps_its_interval(tmp_path):
     shared = dict.fromkeys(HOSTS, "127.84.31.99")

@@ -412,9 +412,9 @@ def test_the_last_minutes_are_those_of_all_shards_that_ran_in_them(copied):
     assert (told.overall.seconds, told.overall.pages_per_s) == (1000, 3.7)
 
 
-def test_a_budget_is_as_many_times_that_of_a_shard(copied):
+def test_a_budget_is_that_of_all_shards(copied):
     for place in parts_in(copied):
         change(place, """UPDATE meta SET value = json_set(value, '$.max_pages', 100) WHERE key = 'options'""")
     with reading(copied) as crawl:
         (budget,) = status_of(crawl).budgets
-    assert (budget.total, budget.limit, budget.reached) == ("pages", 100 * SHARDS, 4 * len(HOSTS))
+    assert (budget.total, budget.limit, budget.reached) == ("pages", 100, 4 * len(HOSTS))

@@ -370,7 +370,7 @@ def test_a_worker_whose_crawl_is_killed_ends_without_a_word():
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stderr=subprocess.PIPE, env=environment)
     setup = pickle.dumps(FAKE)
-    ours.sendall(TASK.pack(len(setup), 0) + setup)
+    ours.sendall(TASK.pack(len(setup), 0, False) + setup)
     ours.close()
     assert process.communicate(timeout=DEADLINE_S)[1] == b""
 

@@ -46,6 +46,7 @@ from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.surplus import undo
 from spiderling.text.compiled import choose
 from spiderling.workers.converter import usable
+from spiderling.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
     from spiderling.archives.archives import Archives  # needs FastWARC, and a crawl of the web does not
@@ -60,6 +61,8 @@ class Crawl:
     """Whether the spider is being closed."""
     is_paused = False
     """Whether control.yaml says that nothing is asked for."""
+    workers: WorkerPool | None = None
+    """The text workers; None: none run, since a user's pipeline stands for the first of ours."""
     others_work = False
     """Whether other shards of the crawl may still find URLs for this one."""
     processes = 1

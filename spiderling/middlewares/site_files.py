@@ -12,10 +12,11 @@ from dataclasses import replace
 from scrapy.crawler import Crawler
 from scrapy.http import Request, Response
 
+from spiderling.base.errors import SpiderlingError
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.engine.component import Component
-from spiderling.engine.outcomes import FileTaken, exchange_of, of_response
+from spiderling.engine.outcomes import FileTaken, NotMade, exchange_of, of_response
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.challenges import challenge_of
 from spiderling.frontier import Fetch
@@ -23,7 +24,8 @@ from spiderling.frontier.discovery.sitemaps import is_sitemap
 from spiderling.frontier.hosts.host import RobotsRequest
 from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, parsed
 from spiderling.middlewares.limits import asked_to_wait_s, may_pass, redirect_target
-from spiderling.text.sitemap import Sitemap, read_sitemap
+from spiderling.text.listing import Listing, read_listing, unpacked
+from spiderling.workers.pool import WorkerCrash
 
 _SMALL_BYTES = 20_000
 """Most bytes of rules that are parsed in the event loop, in some milliseconds; more in a thread.  Chosen."""
@@ -34,7 +36,8 @@ _BATCH_URLS = 200
 class SiteFilesMiddleware(Component):
     """Stands nearer to the handler than LimitsMiddleware, so it sees redirects and error statuses too.
 
-    Large files are read in a thread, to keep the event loop free, and one at a time, to save memory.
+    Large files of rules are read in a thread, sitemaps and feeds by a text worker, to keep the event loop free and a
+    hostile file away from it; both one at a time, to save memory.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -70,7 +73,7 @@ class SiteFilesMiddleware(Component):
         raise FileTaken(f"{request.url} is a file of a site")
 
     async def _settle_sitemap(self, fetch: Fetch, request: Request, response: Response) -> Response:
-        """Settle a sitemap; redirects within the host, failures that may pass and challenges go on to the others."""
+        """Settle a sitemap or feed; redirects within the host, what may pass and challenges go on to the others."""
         redirect = canonicalize(redirect_target(response) or "")
         if may_pass(response) or challenge_of(response.status, response.headers, response.body):
             return response
@@ -81,29 +84,41 @@ class SiteFilesMiddleware(Component):
         if 200 <= response.status < 300:
             async with self._reading_sitemap:
                 try:
-                    sitemap = await asyncio.to_thread(read_sitemap, response.body)
+                    listing = await self._listing(response.body, request.url)
+                except WorkerCrash as error:
+                    detail = str(error)
+                    reason = Reason.WORKER_CRASH
+                except SpiderlingError as error:
+                    raise NotMade(str(error)) from None
                 except Exception as error:
                     self.crawl.errors.note(error, request.url)
                     detail = f"{type(error).__name__}: {error}"
                     reason = Reason.INTERNAL_ERROR
                 else:
-                    detail = await self._take_sitemap(fetch, sitemap)
+                    detail = await self._take_listing(fetch, listing)
         outcome = of_response(response, reason)  # `response.request` is not set yet
         outcome = replace(outcome, url_id=fetch.id, detail=detail, exchange=exchange_of(request))
         self.dispatcher.in_transit.settle(outcome)
         raise FileTaken(f"{request.url} is a sitemap")
 
-    async def _take_sitemap(self, fetch: Fetch, sitemap: Sitemap) -> str:
-        """Give the frontier the URLs of *sitemap*, and say how many.  After a kill the sitemap is read again."""
+    async def _listing(self, body: bytes, url: str) -> Listing:
+        """What a text worker reads in a sitemap or feed; raises WorkerCrash, and SpiderlingError if none can be had."""
+        workers = self.crawl.workers
+        if workers is None:
+            return unpacked(await asyncio.to_thread(read_listing, body, url))
+        return await workers.read_listing(body, url)
+
+    async def _take_listing(self, fetch: Fetch, listing: Listing) -> str:
+        """Give the frontier the URLs of *listing*, and say how many.  After a kill the file is read again."""
         crawl = self.crawl
         sitemaps = crawl.frontier.sitemaps
-        urls = sitemap.urls
+        urls = [url for url, _ in listing.entries]
         with crawl.errors.changing(fetch.url, fetch.id):
-            if sitemap.is_index:
+            if listing.is_index:
                 sitemaps.put_files(fetch, urls, crawl.clock.now())
             else:
                 for start in range(0, len(urls), _BATCH_URLS):
                     sitemaps.put_urls(fetch, urls[start : start + _BATCH_URLS], crawl.clock.now())
                     await asyncio.sleep(0)
-            sitemaps.left_out(sitemap.left_out)
-        return f"{len(urls)} {'sitemaps' if sitemap.is_index else 'URLs'}"
+            sitemaps.left_out(listing.left_out)
+        return f"{len(urls)} {'sitemaps' if listing.is_index else 'URLs'}"

@@ -63,7 +63,7 @@ class CleanPipeline(Component):
         try:
             config = WorkerConfig.from_options(options, accepted, tuple(crawl.recognised), _wants_links(crawl))
             number = options.text_workers(from_archives=crawl.archives is not None)
-            self._workers = WorkerPool(number, config, options.page_timeout_s)
+            self._workers = crawl.workers = WorkerPool(number, config, options.page_timeout_s)
             if crawl.archives is None:
                 self._workers.start_in_background(crawl.fail)
             else:

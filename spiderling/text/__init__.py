@@ -20,7 +20,7 @@
     steps.py         the steps that can be compiled, as one value that `process` is given
     compiled.py      these steps from the distribution spiderling-native (native/), if it is there and fits
     page.py          Page, the value that holds all results
-    sitemap.py       the URLs in a sitemap
+    listing.py       what a sitemap or feed lists, with dates; sitemap.py and feed.py read it
     tokens.py        words and signs, for vertical files
     prevertical.py   a document as it stands in the corpus
     unpickling.py    reads pages from a text worker without trusting it

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 
 from spiderling.text.html.blocks import Parsed
@@ -51,6 +52,7 @@ _ISO_DATE = re.compile(
     r"(?P<year>(?:19|20)\d\d)-?(?P<month>0[1-9]|1[0-2])-?(?P<day>0[1-9]|[12]\d|3[01])"
     r"(?:[T ](?P<time>\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?)?(?!\d)"
 )
+_ZONE = re.compile(r"([+-]\d\d)(\d\d)$")
 _JSON_STRING = r'"%s"\s*:\s*"([^"\\]{4,500})"'
 _JSON = {name: re.compile(_JSON_STRING % name) for name in ("datePublished", "dateModified", "license")}
 _LICENCE = re.compile(
@@ -87,6 +89,16 @@ def iso_date(text: str) -> str:
         return parsedate_to_datetime(text[:60]).isoformat()
     except (ValueError, TypeError, IndexError, OverflowError):
         return ""
+
+
+def seconds_of(text: str) -> float | None:
+    """The time that *text* gives, as in `iso_date`, in seconds since 1970; without a zone it is UTC, a day begins."""
+    said = _ZONE.sub(r"\1:\2", iso_date(text).replace("Z", "+00:00"))
+    try:
+        when = datetime.fromisoformat(said)
+        return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _date(parsed: Parsed, names: Sequence[str], key: str) -> str:

@@ -1,8 +1,10 @@
 """Reads the URLs in a sitemap (https://www.sitemaps.org/protocol.html, version 0.90): XML or plain text, gzip or not.
 
+A URL has the date of its ``lastmod``, else that of the news extension's ``publication_date``.
+
 It is a scanner, not an XML parser: its time is linear and bounded, it expands only XML's five entities and numeric
 ones, and it reads malformed files as far as it can.  Unlike the protocol, it reads other encodings than UTF-8 (UTF-16
-by its byte order mark, others by the XML declaration), and does not read feeds (RSS, Atom).
+by its byte order mark, others by the XML declaration).  Feeds are read by feed.py.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ MAX_URLS = 50_000
 """URLs that are read of one sitemap (the protocol's limit)."""
 MAX_BYTES = 50 * 1024 * 1024
 """Bytes that are read of one unpacked sitemap (the protocol's limit)."""
-_MARKS_PER_URL = 2
-"""Elements and comments, or lines, that are looked at for each URL; chosen."""
+_MARKS_PER_URL = 6
+"""Elements and comments, or lines, that are looked at for each URL; chosen: an entry has up to four."""
+_MAX_DATE_CHARS = 40
+"""Characters of a date that are read; chosen: the longest of the protocol has 35."""
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 16
 _HEAD_BYTES = 1 << 16
@@ -31,8 +35,8 @@ _ENCODING = re.compile(rb"<\?xml\s[^>]{0,200}?\sencoding\s*=\s*[\"']([\w.:-]{1,4
 _ROOT = re.compile(rb"<(?:([A-Za-z_][\w.-]{0,30}):)?(urlset|sitemapindex)[\s>]")
 _URL = re.compile(rb"(http(?<![^\n\r]http)s?://\S{1,8192})([\t ]{0,9}(?:[\n\r]|\Z))?")
 """A URL at the beginning of a line; the second group is there if the line ends with it."""
-_COMMENT = rb"<!(?=--)(?:.*?-->|.*)"
-"""A comment; one without an end takes the rest of the file."""
+_COMMENT = rb"!(?=--)(?:.*?-->|.*)"
+"""A comment behind its first character; one without an end takes the rest of the file."""
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9a-fA-F]{1,6}));")
 _CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
@@ -41,6 +45,8 @@ class Sitemap(NamedTuple):
     """The URLs of a sitemap in their order, entities expanded."""
 
     urls: list[str]
+    dates: list[str]
+    """For each URL when it was last changed, as the file has it; "" if it does not say so."""
     is_index: bool = False
     """Whether the URLs lead to other sitemaps."""
     left_out: int = 0
@@ -50,7 +56,7 @@ class Sitemap(NamedTuple):
 def read_sitemap(body: bytes, most: int = MAX_URLS) -> Sitemap:
     """The first *most* URLs of the sitemap in *body*; none if it cannot be read.
 
-    Takes less than a second for any bytes.
+    Takes less than two seconds for any bytes.
     """
     data = _as_utf8(_unpacked(body))
     begin = _IS_XML.match(data)
@@ -58,10 +64,11 @@ def read_sitemap(body: bytes, most: int = MAX_URLS) -> Sitemap:
         return _read_lines(data, most)
     root = _ROOT.search(data, begin.end() - 1, begin.end() + _HEAD_BYTES)
     if root is None:
-        return Sitemap([])
+        return Sitemap([], [])
     declared = _ENCODING.match(data, begin.end() - 1)
     encoding = codec_of(declared[1].decode()) if declared else None
-    return _read_xml(data, root[1] + b":loc" if root[1] else b"loc", root[2] == b"sitemapindex", encoding, most)
+    prefix = root[1] + b":" if root[1] else b""
+    return _read_xml(data, prefix, root[2] == b"sitemapindex", encoding, most)
 
 
 def _unpacked(body: bytes) -> bytes:
@@ -91,21 +98,44 @@ def _read_lines(data: bytes, most: int) -> Sitemap:
     lines = islice(_URL.finditer(data), _MARKS_PER_URL * most)
     found = list(islice((line for line in lines if line[2] is not None), most))
     left_out = data.count(b"http", found[-1].end()) if len(found) == most else 0
-    return Sitemap([_text(line[1], None) for line in found], left_out=left_out)
+    return Sitemap([_text(line[1], None) for line in found], [""] * len(found), left_out=left_out)
 
 
-def _read_xml(data: bytes, element: bytes, is_index: bool, encoding: str | None, most: int) -> Sitemap:
-    """The texts of all elements *element*, in CDATA or not, outside of comments."""
-    tag = re.escape(b"<" + element)
-    mark = re.compile(_COMMENT + rb"|" + tag + rb"(?:\s[^<>]{0,200})?>\s*(<!\[CDATA\[)?([^<]{0,8192})", re.DOTALL)
+def _read_xml(data: bytes, prefix: bytes, is_index: bool, encoding: str | None, most: int) -> Sitemap:
+    """The texts of the elements for addresses and dates, in CDATA or not, outside of comments."""
+    ours = re.escape(prefix)
+    mark = re.compile(
+        rb"<(?:" + _COMMENT + rb"|" + ours + rb"(url|sitemap)(?:\s[^<>]{0,200})?>"
+        rb"|(?:" + ours + rb"(?=l)|(?:news|n):(?=p))(loc|lastmod|publication_date)(?:\s[^<>]{0,200})?>"
+        rb"\s*(<!\[CDATA\[)?([^<]{0,8192}))",
+        re.DOTALL,
+    )
     urls: list[str] = []
+    dates: list[str] = []
+    modified = published = ""
+    is_open = False
+    """Whether the last URL is that of the entry that the scanner is in."""
     for found in islice(mark.finditer(data), _MARKS_PER_URL * most):
-        url = _text((found[2] or b"").partition(b"]]>")[0].strip(), encoding)
-        if url and len(urls) == most:
-            return Sitemap(urls, is_index, data.count(b"<" + element, found.start()))
-        if url:
-            urls.append(url if found[1] else _ENTITY.sub(_character, url))
-    return Sitemap(urls, is_index)
+        name = found[2]
+        if found[1] or (name == b"loc" and is_open):
+            modified = published = ""
+            is_open = False
+        value = _text((found[4] or b"").partition(b"]]>")[0].strip(), encoding) if name else ""
+        if not value:
+            continue
+        if name == b"loc":
+            if len(urls) == most:
+                return Sitemap(urls, dates, is_index, data.count(b"<" + prefix + b"loc", found.start()))
+            urls.append(value if found[3] else _ENTITY.sub(_character, value))
+            dates.append("")
+            is_open = True
+        elif name == b"lastmod":
+            modified = value[:_MAX_DATE_CHARS]
+        else:
+            published = value[:_MAX_DATE_CHARS]
+        if is_open:
+            dates[-1] = modified or published
+    return Sitemap(urls, dates, is_index)
 
 
 def _text(value: bytes, encoding: str | None) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 
 from spiderling.base.errors import SpiderlingError
 from spiderling.text import Page
+from spiderling.text.listing import Listing, unpacked
 from spiderling.workers.process import DiedEarly, Task, WorkerConfig, text_process
 from spiderling.workers.worker import Job, Worker, WorkerCrash
 
@@ -92,6 +93,14 @@ class WorkerPool:
         self._waiting.append(job)
         self.dispatch()
         return await job.future
+
+    async def read_listing(self, body: bytes, url: str) -> Listing:
+        """What the sitemap or feed in *body* lists; raises WorkerCrash when it could not be read."""
+        packed: Any = await self.process(Task(body, url, is_listing=True))
+        try:
+            return unpacked(packed)
+        except ValueError as error:
+            raise WorkerCrash(f"{error} while processing {url}") from None
 
     async def stop(self) -> None:
         """End all workers; pages still in work are cancelled."""

@@ -2,7 +2,8 @@
 
 It is started as ``python -m spiderling.workers.process FD``; FD is one end of a socket pair
 whose other end `spiderling.workers.worker` holds.  A frame to the worker is TASK (the lengths
-of two parts) and the parts: address and body; in the first frame, configuration and nothing.
+of two parts, and whether the body is a sitemap or feed) and the parts: address and body; in
+the first frame, configuration and nothing.
 A frame from it is ANSWER (a length and a kind) and a pickled value.  The worker ends when its
 socket does, so it does not outlive a killed parent.  It ignores SIGINT and SIGTERM, because
 the parent waits for its pages even then.
@@ -31,6 +32,7 @@ from spiderling.base.errors import SpiderlingError
 from spiderling.base.options import Options
 from spiderling.text import Page, TextOptions
 from spiderling.text.compiled import AUTO, choose
+from spiderling.text.listing import read_listing
 from spiderling.workers.converter import Limits, convert, limit_address_space, usable
 
 _CONVERSION_SHARE = 0.8
@@ -39,7 +41,7 @@ CPU_SHARE = 0.5
 """Share of SPIDERLING_PAGE_TIMEOUT_S that a page may spend on the processor; chosen."""
 _COLLECTED_PAGES = 50
 """Pages between two collections of garbage; chosen: at Python's own pace they take a fifth of the time."""
-TASK = struct.Struct("!II")
+TASK = struct.Struct("!IIB")
 ANSWER = struct.Struct("!IB")
 READY = 0
 PAGE = 1
@@ -64,6 +66,8 @@ class Task(NamedTuple):
     body: bytes
     url: str
     http_charset: str | None = None
+    is_listing: bool = False
+    """Whether the body is a sitemap or feed; then the answer is what `listing.read_listing` returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,24 +181,26 @@ def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> N
             gc.collect()
 
 
-def _attempt(work: Callable[[Task], Page], address: bytes, body: bytes) -> tuple[int, Any]:
-    """The page, or the exception as text: an exception does not end the worker."""
+def _attempt(work: Callable[[Task], Page], address: bytes, body: bytes, is_listing: int) -> tuple[int, Any]:
+    """The page or listing, or the exception as text: an exception does not end the worker."""
     charset, _, url = address.decode("utf-8").partition(" ")
     try:
+        if is_listing:
+            return PAGE, read_listing(body, url)
         return PAGE, work(Task(body, url, charset or None))
     except Exception as error:
         return ERROR, f"{type(error).__name__}: {error}"
 
 
-def _receive(stream: Any) -> tuple[bytes, bytes] | None:
+def _receive(stream: Any) -> tuple[bytes, bytes, int] | None:
     """One frame; None at the end of the socket."""
     head = stream.read(TASK.size)
     if len(head) < TASK.size:
         return None
-    first, second = TASK.unpack(head)
+    first, second, is_listing = TASK.unpack(head)
     address = stream.read(first)
     body = stream.read(second)
-    return (address, body) if len(address) + len(body) == first + second else None
+    return (address, body, is_listing) if len(address) + len(body) == first + second else None
 
 
 def _send(stream: Any, kind: int, value: Any) -> None:

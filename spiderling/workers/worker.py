@@ -89,7 +89,7 @@ class Worker(asyncio.BufferedProtocol):
             await self._loop.create_unix_connection(lambda: self, sock=ours)
             assert self._transport
             setup = pickle.dumps(self._config, 5)
-            self._transport.write(TASK.pack(len(setup), 0) + setup)
+            self._transport.write(TASK.pack(len(setup), 0, False) + setup)
             await asyncio.wait_for(self._ready, _START_TIMEOUT_S)
         except asyncio.TimeoutError:
             await self.kill()
@@ -109,9 +109,9 @@ class Worker(asyncio.BufferedProtocol):
         self.jobs.append(job)
         if len(self.jobs) == 1:
             self._set_deadline()
-        body, url, charset = job.task
+        body, url, charset, is_listing = job.task
         address = f"{charset or ''} {url}".encode("utf-8", "replace")
-        self._transport.write(b"".join((TASK.pack(len(address), len(body)), address, body)))
+        self._transport.write(b"".join((TASK.pack(len(address), len(body), is_listing), address, body)))
 
     async def kill(self) -> None:
         """Kill the process and reap it."""

@@ -17,13 +17,13 @@ from spiderling.extensions import yieldfeed
 from spiderling.frontier import Frontier, reading, robots
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.host_closing import HostClosing
-from spiderling.middlewares import site_files
+from spiderling.workers import pool
 
 EXTENSIONS = json.dumps({"tests.crawl.brokenparts.BrokenParts": 1})
 POINTS = {
     "outcome": (yieldfeed, "of_item"),
     "site-file": (reading, "parsed"),
-    "sitemap": (site_files, "read_sitemap"),
+    "sitemap": (pool, "unpacked"),
     "report": (HostClosing, "review"),
     "take": (Admission, "left_out"),
     "answered": (robots.Robots, "note_answer"),

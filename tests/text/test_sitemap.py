@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from spiderling.text import sitemap
-from spiderling.text.sitemap import MAX_BYTES, MAX_URLS, Sitemap, read_sitemap
+from spiderling.text.sitemap import MAX_BYTES, MAX_URLS, read_sitemap
 
 NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 URLS = ["http://a.test/1?a=1&b=<2>", "http://a.test/ž"]
@@ -25,33 +25,59 @@ def xml(urls, root="urlset", entry="url") -> str:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (xml(URLS).encode(), Sitemap(URLS)),
-        (xml(URLS).encode("utf-16"), Sitemap(URLS)),
-        (b"\xef\xbb\xbf  " + xml(URLS).encode(), Sitemap(URLS)),
-        (gzip.compress(xml(URLS).encode()), Sitemap(URLS)),
-        (xml(URLS, "sitemapindex", "sitemap").encode(), Sitemap(URLS, is_index=True)),
-        (b"http://a.test/1\r\n\nhttps://a.test/2 \n# no URL\nftp://a.test/", Sitemap(["http://a.test/1", "https://a.test/2"])),
-        (b"Not found. See\nhttp://a.test/1 and\nhttp://a.test/2 http://a.test/3\nor http://a.test/4", Sitemap([])),
-        (xml(URLS).replace("UTF-8", "windows-1250").encode("cp1250"), Sitemap(URLS)),
-        (xml(["http://a.test/жук"]).replace("UTF-8", "windows-1251").encode("cp1251"), Sitemap(["http://a.test/жук"])),
-        (xml(["http://a.test/1"]).replace("UTF-8", "no-such").encode(), Sitemap(["http://a.test/1"])),
-        (b"<html><body><loc>http://a.test/1</loc></body></html>", Sitemap([])),
-        (b"<urlset><url><loc><![CDATA[http://a.test/?a&b]]></loc></url>", Sitemap(["http://a.test/?a&b"])),
-        (b"<s:urlset xmlns:s=''><s:url><s:loc>http://a.test/</s:loc></s:url></s:urlset>", Sitemap(["http://a.test/"])),
+        (xml(URLS).encode(), (URLS, False)),
+        (xml(URLS).encode("utf-16"), (URLS, False)),
+        (b"\xef\xbb\xbf  " + xml(URLS).encode(), (URLS, False)),
+        (gzip.compress(xml(URLS).encode()), (URLS, False)),
+        (xml(URLS, "sitemapindex", "sitemap").encode(), (URLS, True)),
+        (b"http://a.test/1\r\n\nhttps://a.test/2 \n# no URL\nftp://a.test/", (
+            ["http://a.test/1", "https://a.test/2"], False)),
+        (b"Not found. See\nhttp://a.test/1 and\nhttp://a.test/2 http://a.test/3\nor http://a.test/4", ([], False)),
+        (xml(URLS).replace("UTF-8", "windows-1250").encode("cp1250"), (URLS, False)),
+        (xml(["http://a.test/жук"]).replace("UTF-8", "windows-1251").encode("cp1251"), (["http://a.test/жук"], False)),
+        (xml(["http://a.test/1"]).replace("UTF-8", "no-such").encode(), (["http://a.test/1"], False)),
+        (b"<html><body><loc>http://a.test/1</loc></body></html>", ([], False)),
+        (b"<urlset><url><loc><![CDATA[http://a.test/?a&b]]></loc></url>", (["http://a.test/?a&b"], False)),
+        (b"<s:urlset xmlns:s=''><s:url><s:loc>http://a.test/</s:loc></s:url></s:urlset>", (["http://a.test/"], False)),
         (
             b"<urlset><!-- <loc>http://a.test/no</loc> --><url><loc >http://a.test/&#x31;&#50;</loc>"
             b"<image:image><image:loc>http://a.test/a.png</image:loc></image:image></url></urlset>",
-            Sitemap(["http://a.test/12"]),
+            (["http://a.test/12"], False),
         ),
-        (b"<urlset><url><loc>http://a.test/1</url><loc></loc><loc>http://a.test/&unknown;&amp", Sitemap(
-            ["http://a.test/1", "http://a.test/&unknown;&amp"])),
-        (b"<!doctype html><title>Not found</title><a href='http://a.test/'>Home</a>", Sitemap([])),
-        (b"", Sitemap([])),
-        (b"\x1f\x8b broken", Sitemap([])),
+        (b"<urlset><url><loc>http://a.test/1</url><loc></loc><loc>http://a.test/&unknown;&amp", (
+            ["http://a.test/1", "http://a.test/&unknown;&amp"], False)),
+        (b"<!doctype html><title>Not found</title><a href='http://a.test/'>Home</a>", ([], False)),
+        (b"", ([], False)),
+        (b"\x1f\x8b broken", ([], False)),
     ],
 )  # fmt: skip
 def test_sitemaps(body, expected):
-    assert read_sitemap(body) == expected
+    found = read_sitemap(body)
+    assert len(found.dates) == len(found.urls)
+    assert (found.urls, found.is_index) == expected
+
+
+@pytest.mark.parametrize(
+    ("entries", "dates"),
+    [
+        ("<url><loc>a</loc><lastmod> 2026-01-02 </lastmod></url><url><loc>b</loc></url>", ["2026-01-02", ""]),
+        ("<url><lastmod>2026-01-02</lastmod><loc>a</loc></url><url><loc>b</loc></url>", ["2026-01-02", ""]),
+        ("<url><loc>a</loc></url><url><lastmod>x</lastmod></url><url><loc>b</loc></url>", ["", ""]),
+        ("<loc>a</loc><lastmod>1</lastmod><loc>b</loc><lastmod>2</lastmod>", ["1", "2"]),
+        ("<url><loc>a</loc><news:news><news:publication_date>2026-03-04T05:06Z</news:publication_date></news:news></url>",
+         ["2026-03-04T05:06Z"]),
+        ("<url><loc>a</loc><n:publication_date>2</n:publication_date><lastmod>1</lastmod></url>", ["1"]),
+        ("<url><loc>a</loc><video:publication_date>2</video:publication_date></url>", [""]),
+        ("<url><loc>a</loc><lastmod><![CDATA[1]]></lastmod><!-- <lastmod>2</lastmod> --></url>", ["1"]),
+        (f"<url><loc>a</loc><lastmod>{'9' * 9000}</lastmod></url>", ["9" * 40]),
+        ("<url><loc></loc><lastmod>1</lastmod></url><url><loc>a</loc></url>", [""]),
+    ],
+)  # fmt: skip
+def test_a_url_has_the_date_of_its_own_entry(entries, dates):
+    assert read_sitemap(f"<urlset>{entries}</urlset>".encode()).dates == dates
+    for name in ("url", "loc", "lastmod"):
+        entries = entries.replace(f"<{name}>", f"<s:{name}>").replace(f"</{name}>", f"</s:{name}>")
+    assert read_sitemap(f"<s:urlset>{entries}</s:urlset>".encode()).dates == dates
 
 
 def test_of_a_broken_file_what_is_readable_counts():
@@ -90,7 +116,8 @@ def test_reads_what_an_xml_parser_reads(paths):
     urls = [f"http://a.test/{path}" for path in paths]
     body = xml(urls).encode()
     texts = [(loc.text or "").strip() for loc in etree.fromstring(body).iter(f"{{{NAMESPACE}}}loc")]
-    assert read_sitemap(body).urls == texts == urls
+    found = read_sitemap(body)
+    assert found.urls == texts == urls and found.dates == ["2020-01-01"] * len(urls)
 
 
 _PIECES = st.sampled_from(

@@ -7,12 +7,12 @@ Lengths of time end in ``_S`` (seconds), sizes in ``_BYTES``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from spiderling.base.errors import BadInput
+from spiderling.base.machine import memory_bytes, usable_cores
 from spiderling.base.opt_outs import Policy
 from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
 from spiderling.base.option_values import option as _option
@@ -21,8 +21,10 @@ from spiderling.base.printing import nearest
 from spiderling.base.removed_options import REMOVED, refusal
 from spiderling.base.rsl import Licensee
 
-_LEAST_FILTER_BYTES = 8_000_000
+LEAST_FILTER_BYTES = 8_000_000
 """Least bytes of a near-duplicate filter: in fewer its layers could not grow."""
+MOST_WORKERS = 256
+"""Chosen: far more text workers than one main process can keep busy."""
 _MIN_COSINE = 0.5
 """Least cosine of a document in a known language, by the method cosine (Pomikálek & Suchomel 2011)."""
 
@@ -257,7 +259,7 @@ class Options:
         0,
         "Text worker processes; 0: one less than the cores that may be used, at least 1, and for archives as many.",
         low=0,
-        high=256,
+        high=MOST_WORKERS,
     )
     worker_growth_bytes: int = _option(
         500_000_000, "Memory that a text worker may gain above its models before a fresh one takes over.", low=1_000_000
@@ -364,7 +366,13 @@ class Options:
         "Redis over which the shards of one crawl exchange what they find: redis://host/0, rediss://host/0 or "
         "unix:///path; empty: the crawl is one process.",
     )
-    shards: int = _option(1, "Number of shards, fixed once the crawl has begun.", low=1, high=MAX_SHARDS)
+    shards: int = _option(
+        1,
+        "Number of shards, fixed once the crawl has begun; auto: as many as the cores call for.  Without "
+        "SPIDERLING_CLUSTER one scrapy crawl starts all of them (docs/shards.md).",
+        low=1,
+        high=MAX_SHARDS,
+    )
     cluster_key_file: str = _option(
         "",
         "File with the key by which the shards know each other, mode 600; required unless Redis is a Unix socket of "
@@ -415,7 +423,7 @@ class Options:
 
     def text_workers(self, from_archives: bool = False) -> int:
         """Number of text workers, for a crawl of the web or of archives."""
-        cores = len(os.sched_getaffinity(0))
+        cores = usable_cores()
         return self.workers or (cores if from_archives else max(1, cores - 1))
 
     def min_likeness(self) -> float:
@@ -428,8 +436,7 @@ class Options:
 
     def filter_bytes(self) -> int:
         """Most memory of the near-duplicate filter."""
-        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return max(_LEAST_FILTER_BYTES, self.dedup_bytes or machine // 4)
+        return max(LEAST_FILTER_BYTES, self.dedup_bytes or memory_bytes() // 4)
 
     def policy(self) -> Policy:
         """How opt-outs are treated; raises BadInput if `optouts` cannot be read."""

@@ -15,6 +15,7 @@ from scrapy.spiderloader import get_spider_loader
 
 from spiderling.base.printing import nearest
 from spiderling.crawl.arguments import addresses_of, declared_arguments, options_of, spelled_out
+from spiderling.engine.all_shards import plan_of, wanted_shards
 from spiderling.engine.crawl_command import CrawlCommand
 from spiderling.engine.program import program
 from spiderling.languages import find_languages
@@ -50,6 +51,20 @@ class Command(CrawlCommand, ScrapyCrawl):
         if args[0] not in names:
             near = nearest(args[0], names) or names
             raise UsageError(f"there is no spider {args[0]!r}; did you mean {' or '.join(near)}?", print_help=False)
+
+    def has_run_shards(self, args: list[str]) -> bool:
+        assert self.settings is not None
+        wanted = wanted_shards(self.settings)
+        if wanted is None:
+            return False
+        self.settings.set("SPIDERLING_SHARDS", 1, priority="cmdline")  # a crawl that one process is enough for
+        plan = plan_of(self._create_crawler(args[0]), self.spider_arguments, wanted)
+        if plan is None:
+            return False
+        from spiderling.cluster.launcher import launch
+
+        self.exitcode = launch(plan)
+        return True
 
     def written_otherwise(self) -> dict[str, str]:
         return {f"--{name}": f"-a {name}=..." for name in declared_arguments(SpiderlingSpider)}

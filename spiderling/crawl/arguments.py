@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # a crawl itself needs no Scrapy
 
     from spiderling.languages import LanguageInfo
 
+AUTO = "auto"
+"""The number of shards that the machine calls for."""
 JOB = "_job"
 """Argument that scrapyd gives to each spider: the jobid."""
 _ARGUMENTS = {
@@ -67,11 +69,13 @@ def options_of(settings: BaseSettings, spider: Spider) -> Options:
 
 def _checked(values: Mapping[str, Any]) -> Options:
     """The options in *values*, with those that only the parts which use them understand; no file is touched."""
+    if str(values.get(f"{PREFIX}SHARDS")).strip() == AUTO:
+        raise BadInput(f"only scrapy crawl starts shards by itself; {PREFIX}SHARDS={AUTO} cannot be used here.")
     options = Options.from_settings(values)
     if options.shards > 1 and not options.cluster:
         raise BadInput(
             f"{PREFIX}SHARDS is {options.shards}, but no Redis is given by which the shards find each other; add "
-            f"-s {PREFIX}CLUSTER=redis://host:6379/0."
+            f"-s {PREFIX}CLUSTER=redis://host:6379/0. Only scrapy crawl starts all of them by itself."
         )
     if not (options.hosts or options.nameservers or options.allow_networks):  # these may know names of their own
         parse_tlds(options.tlds, "TLDS", only_public=True)

@@ -12,7 +12,7 @@ from scrapy.commands import BaseRunSpiderCommand
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 
-from spiderling.base.errors import BadInput
+from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.extras import missing
 from spiderling.engine.exit_codes import FAILED_STAT, NO_NETWORK, OFFLINE
 from spiderling.engine.program import OwnCommand
@@ -38,11 +38,17 @@ class CrawlCommand(OwnCommand, BaseRunSpiderCommand):
     def check_arguments(self, crawler: Crawler, arguments: Mapping[str, str]) -> None:
         """Raise BadInput for arguments of the spider that cannot be, before an engine is made."""
 
+    def has_run_shards(self, args: list[str]) -> bool:
+        """Whether other processes were the shards of the crawl, and have ended; raises BadInput or JobdirError."""
+        return False
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        self._arguments = opts.spargs
+        self.spider_arguments = opts.spargs
         try:
+            if self.has_run_shards(args):
+                return
             super().run(args, opts)  # type: ignore[safe-super]
-        except BadInput as error:
+        except (BadInput, JobdirError) as error:
             logger.error("The crawl stops: %s", error)
             self.exitcode = 1
             return
@@ -55,7 +61,7 @@ class CrawlCommand(OwnCommand, BaseRunSpiderCommand):
 
     def _create_crawler(self, spidercls: type[Spider] | str) -> Crawler:
         self._made = super()._create_crawler(spidercls)
-        self.check_arguments(self._made, self._arguments)
+        self.check_arguments(self._made, self.spider_arguments)
         return self._made
 
 

@@ -74,7 +74,7 @@ class Jobdir:
                 self._refuse_foreign()
             self.state.mkdir(parents=True, exist_ok=True)
             self.corpus.mkdir(exist_ok=True)
-            self._lock = self._acquire()
+            self._lock = acquired(self.state / "lock", path)
             self._opened = self._identity()
         except OSError as error:
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -131,19 +131,21 @@ class Jobdir:
                 "with -s JOBDIR=..."
             )
 
-    def _acquire(self) -> IO[str]:
-        lock = (self.state / "lock").open("a+", encoding="utf-8")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            holder = lock.read().strip() or "another process"
-            lock.close()
-            raise JobdirError(
-                f"the crawl directory {self.path} is in use by {holder}. Stop that crawl first, or give another "
-                "with -s JOBDIR=..."
-            ) from None
-        lock.truncate(0)
-        lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-        lock.flush()
-        return lock
+
+def acquired(file: Path, directory: Path) -> IO[str]:
+    """The lock *file* of a crawl's *directory*, ours until it is closed; raises JobdirError if it is another's."""
+    lock = file.open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        holder = lock.read().strip() or "another process"
+        lock.close()
+        raise JobdirError(
+            f"the crawl directory {directory} is in use by {holder}. Stop that crawl first, or give another "
+            "with -s JOBDIR=..."
+        ) from None
+    lock.truncate(0)
+    lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+    lock.flush()
+    return lock

@@ -237,7 +237,6 @@ def test_a_shard_that_is_stopped_while_it_waits_for_others_is_not_finished(tmp_p
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"CLUSTER": ""}, "no Redis is given by which the shards find each other"),
         ({"CLUSTER": "redis://127.0.0.1:1/0"}, "SPIDERLING_CLUSTER_KEY_FILE is missing"),
         ({"CLUSTER": "nonsense"}, "SPIDERLING_CLUSTER_KEY_FILE is missing"),
         ({"CLUSTER": "nonsense", "CLUSTER_KEY_FILE": "{key}"}, "no address of a Redis"),

@@ -1,0 +1,197 @@
+"""All shards of a crawl, started by one command with a Redis of their own: real processes, and what outlives them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Crawl, Running, page, refusal, serving
+from redis_server import WHY_NOT
+from scrapy.settings import Settings
+
+from spiderling.base.errors import BadInput
+from spiderling.base.owners import owner_of
+from spiderling.crawl.arguments import options_of
+from spiderling.jobdir.shards import parts_in
+from spiderling.spiders.spiderling import SpiderlingSpider
+from webs.web import FixedWeb
+
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+
+HOSTS = [f"host{number}.test" for number in range(6)]
+SITES = {
+    host: {
+        "/": page(host, "/1", "/2", f"http://{HOSTS[index - 1]}/1"),
+        "/1": page(f"{host} 1"),
+        "/2": page(f"{host} 2"),
+    }
+    for index, host in enumerate(HOSTS)
+}
+WEB = FixedWeb(SITES, {host: f"127.84.33.{number}" for number, host in enumerate(HOSTS, 1)})
+SEEDS = " ".join(f"http://{host}/" for host in HOSTS)
+URLS = sorted(f"http://{host}{path}" for host in HOSTS for path in SITES[host])
+SOON = {
+    "cluster.claims.BEAT_S": 0.2,
+    "cluster.claims.LEASE_S": 1.5,
+    "cluster.claims.LOOK_S": 0.2,
+    "cluster.lane.MAX_AGE_S": 0.1,
+    "cluster.post_office.ROUND_S": 0.05,
+    "cluster.shard.BEAT_S": 0.2,
+    "cluster.shard.LEASE_S": 1.5,
+    "cluster.slots.HORIZON_S": 1.0,
+}
+"""Nothing but time is spared by these."""
+
+
+class AllShards(Crawl):
+    """A crawl whose one command starts them; its workers are as many as it thinks right."""
+
+    def start(self, seeds: str = SEEDS, *arguments: str, **settings) -> Running:
+        given = {**self.settings, **{f"SPIDERLING_{name}": value for name, value in settings.items()}}
+        given.pop("SPIDERLING_WORKERS", None)
+        command = [sys.executable, str(Path(__file__).with_name("quick_scrapy.py")), "crawl", "spiderling", *arguments]
+        command += ["-a", "lang=cs", "-a", f"seeds={seeds}"]
+        command += [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
+        self._runs += 1
+        output = self.directory.with_name(f"{self.directory.name}-{self._runs}.out")
+        environment = {**os.environ, "CONSTANTS": json.dumps(SOON)}
+        with output.open("wb") as stream:
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream
+            )
+        return Running(process, output)
+
+    def kept(self) -> list[str]:
+        """The URLs of all documents."""
+        found = []
+        for place in parts_in(self.directory):
+            one = Crawl.__new__(Crawl)
+            one.directory = place
+            one.state().check()
+            urls = [document.url for document in one.documents()]
+            assert {owner_of(url.split("/")[2], 2) for url in urls} <= {int(place.name[-2:])}
+            found += urls
+        return sorted(found)
+
+
+def processes_of(directory: Path) -> dict[int, str]:
+    """Processes whose command line has a path in *directory* -> that line."""
+    found = {}
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            line = place.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            if f"{directory}/" in line:
+                found[int(place.parent.name)] = line
+    return found
+
+
+def child(running: Running, word: str) -> int:
+    """A process that *running* has started, with *word* in its command line."""
+    return next(
+        pid
+        for pid, line in processes_of(running._output.parent).items()
+        if word in line
+        and int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) == running.process.pid
+    )
+
+
+def begun(directory: Path) -> int:
+    """How often a shard of the crawl has begun."""
+    logs = [log.read_text("utf-8") for log in directory.glob("shard-*/crawl.log")]
+    return sum(log.count("Starting the crawl in") + log.count("Resuming the crawl in") for log in logs)
+
+
+def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
+    """Ctrl-C pauses all; then auto goes on with the shards that there are, though the cores may call for one."""
+    with serving(WEB) as server:
+        crawl = AllShards(tmp_path / "cs", server, SHARDS=2, PROGRESS_S=1)
+        running = crawl.start(HOST_INTERVAL_S=4)
+        socket = tmp_path / "cs/redis/socket"
+        running.until(socket.exists)
+        assert stat.S_IMODE(socket.stat().st_mode) == 0o700 == stat.S_IMODE(socket.parent.stat().st_mode)
+        second = crawl.start().wait()
+        assert second.code == 1 and second.lines("ERROR", f"is in use by process {running.process.pid} on ")
+        running.until(lambda: " URLs wait; 2 shards at work" in running.output())
+        paused = running.stop(signal.SIGINT)
+        assert paused.code == 0 and paused.lines("The crawl of all shards in", "was paused; the same command goes on")
+        assert paused.lines("Starting the crawl in", "2 shards on", "text worker", "exact keys")
+        assert not processes_of(tmp_path) and not socket.exists()
+        ended = crawl.start(SHARDS="auto").wait()
+        assert ended.code == 0, ended
+        assert ended.lines("Resuming the crawl in", "2 shards on")
+        assert len(ended.lines("The crawl of all shards in", "is finished.")) == 1
+        assert ended.lines("  balance ") and not ended.lines("This is shard") and "Traceback" not in ended.output
+        assert crawl.kept() == URLS
+        assert "is finished." in (tmp_path / "cs/shard-01/crawl.log").read_text("utf-8")
+    other = refusal(tmp_path / "cs", "-a", "lang=cs", "-s", "SPIDERLING_SHARDS=3")
+    assert "has SPIDERLING_SHARDS=2, not 3; that cannot change." in other
+
+
+def test_what_is_killed_leaves_no_process_and_goes_on(tmp_path):
+    """A shard and Redis are started again by what has started them, and that by its user."""
+    with serving(WEB) as server:
+        crawl = AllShards(tmp_path / "cs", server, SHARDS=2, HOST_INTERVAL_S=4)
+        running = crawl.start()
+        running.until(lambda: begun(tmp_path / "cs") == 2)
+        os.kill(child(running, "redis-server"), signal.SIGKILL)
+        os.kill(child(running, " crawl "), signal.SIGKILL)
+        running.until(lambda: "was killed by SIGKILL; it is started again" in running.output())
+        running.until(lambda: "WARNING: Redis has ended (killed by SIGKILL)" in running.output())
+        running.until(lambda: begun(tmp_path / "cs") == 3)
+        running.stop(signal.SIGKILL)
+        Running.until(_Ever(), lambda: not processes_of(tmp_path))
+        ended = crawl.start(HOST_INTERVAL_S=0.2).wait()
+        assert ended.code == 0, ended
+        assert ended.lines("is finished.") and crawl.kept() == URLS
+
+
+class _Ever:
+    """What is waited for by `Running.until` when no process is to go on meanwhile."""
+
+    class process:  # noqa: N801
+        poll = staticmethod(lambda: None)
+
+    output = staticmethod(str)
+
+
+def test_shards_that_cannot_begin_say_why_once(tmp_path):
+    """The exit code is the worst of theirs, and nothing is left."""
+    with serving(WEB) as server:
+        ended = AllShards(tmp_path / "cs", server, SHARDS=2).start(str(tmp_path / "none.txt")).wait()
+    assert ended.code == 1 and len(ended.lines("ERROR", "none.txt")) == 1
+    assert not (tmp_path / "cs").exists()
+
+
+@pytest.mark.parametrize(("shards", "said"), [("auto", "only scrapy crawl starts shards"), (4, "no Redis is given by")])
+def test_what_is_no_scrapy_crawl_starts_none(shards, said):
+    """Such as a program of the user's own with Scrapy's CrawlerProcess."""
+    with pytest.raises(BadInput, match=said):
+        options_of(Settings({"SPIDERLING_SHARDS": shards}), SpiderlingSpider(lang="cs"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"SHARDS": "auto", "CLUSTER": "redis://127.0.0.1/0"},
+            "give no SPIDERLING_CLUSTER, or give a number of shards",
+        ),
+        ({"SHARDS": "many"}, "SPIDERLING_SHARDS is 'many'; it must be a whole number."),
+        ({"SHARDS": "2", "WORKERS": "200"}, "SPIDERLING_WORKERS is 200 for each of 2 shards"),
+        (
+            {"SHARDS": "2", "DEDUP_BYTES": "9000000000000000"},
+            "SPIDERLING_DEDUP_BYTES is 9000000000000000 for each of 2",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_starts(tmp_path, settings, said):
+    arguments = [part for name, value in settings.items() for part in ("-s", f"SPIDERLING_{name}={value}")]
+    assert said in refusal(tmp_path / "cs", "-a", "lang=cs", *arguments)
+    assert not (tmp_path / "cs").exists()

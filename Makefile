@@ -1,6 +1,7 @@
 # make setup   .venv with everything the crawler needs; the compiled text steps too where a C compiler is
 # make native  those steps anew, with a compiler from PyPI where there is none
 # make demo    a real crawl of the bundled miniature web, on loopback (JOBDIR=..., ARGS='-a strategy=bfs ...')
+# make cluster-demo  the same web by four shards, with a Redis of their own
 # make lint    style and types
 # make test    all tests but the long ones, which make slow runs
 # make bench   the benchmark of whole crawls, with what it compares with
@@ -11,7 +12,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBDIR ?= crawls/demo
 .DELETE_ON_ERROR:
-.PHONY: setup native setup-test setup-bench demo test slow lint bench profile models clean
+.PHONY: setup native setup-test setup-bench demo cluster-demo test slow lint bench profile models clean
 
 NATIVE := $(wildcard native/*.py native/*.toml native/src/spiderling_native/*.p*)
 
@@ -49,6 +50,10 @@ native: .venv/installed
 
 demo: setup
 	@$(BIN)/python -m examples.demo $(JOBDIR) $(ARGS)
+
+cluster-demo: JOBDIR = crawls/cluster-demo
+cluster-demo: setup
+	@$(BIN)/python -m examples.demo $(JOBDIR) -s SPIDERLING_SHARDS=4 $(ARGS)
 
 test: setup-test
 	$(BIN)/python -m pytest -n auto --dist worksteal

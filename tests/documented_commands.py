@@ -92,6 +92,7 @@ WATCHED = Elsewhere("tests/live/watched.py", 'Authorization=f"Bearer {self.token
 IMPORTED = Elsewhere("tests/test_docs.py", "test_what_makes_the_pages_can_be_run_from_the_checkout")
 WHEEL = Elsewhere("tests/test_distribution.py", "test_the_wheel_crawls_and_exports_where_there_is_no_checkout")
 SHARDS = Elsewhere("tests/cluster/test_crawl_of_shards.py", "crawl.start(SEED) for _ in range(2)")
+ALL_SHARDS = Elsewhere("tests/cluster/test_all_shards.py", 'crawl.start(SHARDS="auto")')
 SHARDS_KEY = Elsewhere("tests/cluster/test_key_file.py", "key.chmod(mode)")
 ACTIVATED = NotRun("it alters the shell; the tests run the programs of the environment that they are in")
 FRAGMENT = NotRun("a part of a command, or a pattern of one")
@@ -101,6 +102,8 @@ MEASURES = NotRun("it runs for many minutes, or needs data that are not in the c
 
 COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     # shards
+    "scrapy crawl spiderling -a lang=cs -s SPIDERLING_SHARDS=auto": ALL_SHARDS,
+    "make cluster-demo": Elsewhere("tests/test_demo.py", '"SPIDERLING_SHARDS=4"'),
     "scrapy crawl spiderling -a lang=cs -s SPIDERLING_CLUSTER=unix:///tmp/crawl.sock -s SPIDERLING_SHARDS=2": SHARDS,
     "scrapy crawl spiderling -a lang=cs -s SPIDERLING_CLUSTER=redis://host/0 -s SPIDERLING_SHARDS=2 "
     "-s SPIDERLING_CLUSTER_KEY_FILE=cluster.key": SHARDS,

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent
 COMMAND = [sys.executable, "-m", "examples.demo"]
 
 
-def run(jobdir: Path) -> str:
-    done = subprocess.run([*COMMAND, str(jobdir)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
+def run(jobdir: Path, *arguments: str) -> str:
+    done = subprocess.run([*COMMAND, str(jobdir), *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
     return done.stdout + done.stderr
 
 
@@ -54,6 +54,19 @@ def test_demo_pauses_goes_on_and_says_when_it_is_finished(tmp_path: Path) -> Non
 
     output = run(jobdir)
     assert "is finished: no URL waits. To start afresh, remove that directory" in output
+
+
+@pytest.mark.slow
+def test_four_shards_crawl_the_same_web_with_one_summary(tmp_path: Path) -> None:
+    jobdir = tmp_path / "demo"
+    output = run(jobdir, "-s", "SPIDERLING_SHARDS=4")
+    assert "Starting the crawl in" in output and "4 shards on" in output
+    assert re.search(r"shard \d: The live page: http://127\.0\.0\.1:\d+/ \(", output)
+    assert output.count("is finished.\n") == 1
+    assert re.search(r"balance +([\d,]+) discovered = \1 ends \+ 0 waiting\n", output)
+    assert f"The report is in {jobdir}/report.html" in output
+    assert "ERROR" not in output and "Traceback" not in output
+    assert [place.name for place in sorted(jobdir.glob("shard-*/corpus/*"))]
 
 
 def log(jobdir: Path) -> str:

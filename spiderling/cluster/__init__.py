@@ -20,6 +20,12 @@ so; only then does the sender forget the message.  So nothing is lost, and nothi
     shard.py            this process as one shard: from its claim to the end
     transport.py        what carries messages, as the protocol sees it
     redis_transport.py  the same over Redis
+    launcher.py         all shards on this machine, started and ended together
+    division.py         how many they are, and what each may take of the machine
+    own_redis.py        the Redis that they have for themselves
+    shard_process.py    one of them, as a process that is read
+    child_process.py    a process that ends with the one that started it
+    telling.py          what they do, told as one crawl
     key_file.py         the key by which the shards know each other
     shard_map.py        what all shards of a crawl must have in common
 

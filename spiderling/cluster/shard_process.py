@@ -1,7 +1,7 @@
 """One shard as a process of its own, seen from the one that starts them all: it says which it is, and what went wrong.
 
 A shard logs to its own ``crawl.log``.  What it also says on standard error is read here.  All but its records of the
-level INFO are logged once more by this process.
+level INFO are logged once more by this process; of those, where its live page is.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ FORMAT = "%(levelname)s %(name)s: %(message)s"
 _RECORD = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) ([\w.]+): (.*)")
 _NAMED = re.compile(r"This is shard (\d+) of \d+, at Redis ")
 """What cluster/shard.py logs when its crawl is open."""
+_LIVE_PAGE = "spiderling.extensions.live_page"
+"""The logger that says where the live page is, which the user wants to know."""
 _READ_BYTES = 1 << 16
 _LINE_CHARS = 1 << 16
 """Characters of the longest line that is told whole (chosen: far more than a person reads)."""
@@ -88,7 +90,8 @@ class ShardProcess:
         self._level = int(logging.getLevelName(record[1]))
         if named := _NAMED.match(record[3]):
             self.name = f"shard {named[1]}"
-        if self._level != logging.INFO and not self._repeater.log(self._level, self.name, record[3]):
+        is_told = self._level != logging.INFO or record[2] == _LIVE_PAGE
+        if is_told and not self._repeater.log(self._level, self.name, record[3]):
             self._level = logging.NOTSET
 
     def _follow(self, line: str) -> None:

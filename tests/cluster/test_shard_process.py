@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import spiderling.extensions.live_page
 from spiderling.cluster import shard_process
 from spiderling.cluster.shard_process import Repeater, ShardProcess
 
@@ -40,6 +41,13 @@ def test_warnings_and_errors_are_told_with_the_number_of_their_shard(caplog):
         (logging.ERROR, "shard 7: Traceback:"),
         (logging.ERROR, "shard 7:   x"),
     ]
+
+
+def test_the_place_of_the_live_page_is_told(caplog):
+    assert told(caplog, "INFO spiderling.extensions.live_page: The live page: http://127.0.0.1:8580/") == [
+        (logging.INFO, "a shard: The live page: http://127.0.0.1:8580/")
+    ]
+    assert spiderling.extensions.live_page.logger.name == "spiderling.extensions.live_page"
 
 
 def test_what_something_else_writes_is_told_too(caplog):

@@ -20,7 +20,9 @@ COMMAND = [sys.executable, "-m", "examples.demo"]
 
 
 def run(jobdir: Path, *arguments: str) -> str:
-    done = subprocess.run([*COMMAND, str(jobdir), *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        [*COMMAND, str(jobdir), *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True
+    )
     return done.stdout + done.stderr
 
 

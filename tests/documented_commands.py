@@ -93,6 +93,7 @@ IMPORTED = Elsewhere("tests/test_docs.py", "test_what_makes_the_pages_can_be_run
 WHEEL = Elsewhere("tests/test_distribution.py", "test_the_wheel_crawls_and_exports_where_there_is_no_checkout")
 SHARDS = Elsewhere("tests/cluster/test_crawl_of_shards.py", "crawl.start(SEED) for _ in range(2)")
 ALL_SHARDS = Elsewhere("tests/cluster/test_all_shards.py", 'crawl.start(SHARDS="auto")')
+SHARD_JOBS = Elsewhere("tests/test_scrapyd.py", 'ask("schedule.json", {**job, "jobid": jobid})')
 SHARDS_KEY = Elsewhere("tests/cluster/test_key_file.py", "key.chmod(mode)")
 ACTIVATED = NotRun("it alters the shell; the tests run the programs of the environment that they are in")
 FRAGMENT = NotRun("a part of a command, or a pattern of one")
@@ -103,6 +104,14 @@ MEASURES = NotRun("it runs for many minutes, or needs data that are not in the c
 COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     # shards
     "scrapy crawl spiderling -a lang=cs -s SPIDERLING_SHARDS=auto": ALL_SHARDS,
+    "curl http://localhost:6800/schedule.json -d project=spiderling -d spider=spiderling -d lang=cs -d jobid=cs "
+    "-d setting=SPIDERLING_SHARDS=auto": SHARD_JOBS,
+    "curl http://localhost:6800/schedule.json -d project=spiderling -d spider=spiderling -d lang=cs "
+    "-d setting=SPIDERLING_CLUSTER=redis://host/0 -d setting=SPIDERLING_SHARDS=16 "
+    "-d setting=SPIDERLING_CLUSTER_KEY_FILE=/etc/cluster.key": SHARD_JOBS,
+    "sbatch --array=0-15 examples/clusters/shards.sbatch -a lang=cs -s SPIDERLING_SHARDS=16 "
+    "-s JOBDIR=/scratch/crawls/cs -s SPIDERLING_CLUSTER=redis://host/0 -s SPIDERLING_CLUSTER_KEY_FILE=cluster.key "
+    "-s SPIDERLING_CONTACT=you@example.org": Elsewhere("tests/cluster/test_all_shards.py", "shards.sbatch"),
     "make cluster-demo": Elsewhere("tests/test_demo.py", '"SPIDERLING_SHARDS=4"'),
     "scrapy crawl spiderling -a lang=cs -s SPIDERLING_CLUSTER=unix:///tmp/crawl.sock -s SPIDERLING_SHARDS=2": SHARDS,
     "scrapy crawl spiderling -a lang=cs -s SPIDERLING_CLUSTER=redis://host/0 -s SPIDERLING_SHARDS=2 "

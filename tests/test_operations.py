@@ -13,11 +13,13 @@ import yaml
 from conftest import ROOT
 
 from spiderling.base.options import Options
+from spiderling.cluster.division import Machine, divided
 from spiderling.engine.command import NO_NETWORK
 
 HERE = ROOT / "examples/operations"
 DOCKERFILE = (HERE / "Dockerfile").read_text("utf-8")
 UNIT = (HERE / "spiderling@.service").read_text("utf-8")
+SHARD_UNIT = (HERE / "spiderling-shard@.service").read_text("utf-8")
 
 
 def test_the_image_is_given_what_it_is_built_from():
@@ -58,13 +60,41 @@ def test_the_service_is_started_again_when_the_network_was_away():
     assert str(NO_NETWORK) not in codes.split() and "1" in codes.split()
 
 
+def test_the_service_of_a_shard_differs_from_that_of_a_crawl_in_its_arguments_alone():
+    def settings(unit: str) -> set[str]:
+        lines = unit.splitlines()
+        return {line for line in lines if not line.startswith(("#", "Description=", "EnvironmentFile=", "ExecStart="))}
+
+    assert settings(SHARD_UNIT) == settings(UNIT)
+    (configuration,) = re.findall(r"^EnvironmentFile=/etc/spiderling/(.*)$", SHARD_UNIT, re.MULTILINE)
+    assert (HERE / configuration).is_file()
+
+
+def test_the_values_for_shards_are_those_that_the_machine_is_divided_into():
+    """Those that its first lines speak of."""
+    (line,) = re.findall(r"^ARGUMENTS=(.*)$", (HERE / "shards.conf").read_text("utf-8"), re.MULTILINE)
+    given = dict(part.split("=", 1) for part in line.split() if part.startswith("SPIDERLING_"))
+    assert Options.from_settings(given).shards == 16
+    share = divided(Options(), (), 4, Machine(12, 64 * 10**9))[0].settings()
+    assert {name: share[name] for name in given if name in share} == {
+        name: given[name] for name in given if name in share
+    }
+    assert {"SPIDERLING_WORKERS", "SPIDERLING_DEDUP_BYTES", "SPIDERLING_MAX_EXACT_KEYS"} <= given.keys()
+
+
+@pytest.mark.parametrize("name", ["spiderling@.service", "spiderling-shard@.service"])
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
-def test_systemd_understands_the_unit(tmp_path):
+def test_systemd_understands_the_unit(tmp_path, name):
     program = tmp_path / "spiderling"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    unit = tmp_path / "spiderling@cs.service"
-    unit.write_text(UNIT.replace("/opt/spiderling/bin/spiderling", str(program)).replace("User=spiderling\n", ""))
+    unit = tmp_path / name.replace("@", "@cs")
+    unit.write_text(
+        (HERE / name)
+        .read_text("utf-8")
+        .replace("/opt/spiderling/bin/spiderling", str(program))
+        .replace("User=spiderling\n", "")
+    )
     ended = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, timeout=240, check=False
     )

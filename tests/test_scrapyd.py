@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from conftest import Crawl, page, serving
+from redis_server import WHY_NOT, RedisServer
 
 from spiderling.text.compiled import choose
 from webs.web import FixedWeb
@@ -101,6 +102,37 @@ def test_each_jobid_has_a_directory_of_its_own_and_goes_on_with_it(service):
         assert ways(directory, jobid)[-1] == "Process finished:", log_of(directory, jobid)
         crawl.directory = directory / f"crawls/cs-{jobid}"
         assert {document.url for document in crawl.documents()} == {"http://b.test/", "http://b.test/1"}
+
+
+@pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+@pytest.mark.parametrize("is_one_job", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_the_shards_of_a_crawl_are_one_job_or_several(service, tmp_path, is_one_job):
+    """One that starts all shards on scrapyd's machine, or one for each shard, which find each other over a Redis."""
+    directory, ask = service
+    hosts = {f"s{number}.test": f"127.84.2.{10 + number}" for number in range(4)}
+    web = FixedWeb({host: {"/": page(host, "/1"), "/1": page(f"{host} 1")} for host in hosts}, hosts)
+    store = RedisServer()
+    try:
+        with serving(web) as server:
+            crawl = Crawl(tmp_path / "cs", server, SHARDS=2)
+            settings = crawl.settings if is_one_job else {**crawl.settings, "SPIDERLING_CLUSTER": store.url}
+            job = {"project": "spiderling", "spider": "spiderling", "lang": "cs"}
+            job["seeds"] = " ".join(f"http://{host}/" for host in hosts)
+            job["setting"] = [f"{name}={value}" for name, value in settings.items()]
+            jobs = ["all"] if is_one_job else ["shard-a", "shard-b"]
+            for jobid in jobs:
+                ask("schedule.json", {**job, "jobid": jobid})
+            until(lambda: set(jobs) <= set(finished(ask)))
+    finally:
+        store.close()
+    for jobid in jobs:
+        assert ways(directory, jobid) == ["Process finished:"], log_of(directory, jobid)
+        assert "is finished." in log_of(directory, jobid)
+    found = []
+    for shard in range(2):
+        crawl.directory = tmp_path / f"cs/shard-0{shard}"
+        found += [document.url for document in crawl.documents()]
+    assert sorted(found) == sorted(f"http://{host}{path}" for host in hosts for path in ("/", "/1"))
 
 
 def finished(ask) -> list[str]:

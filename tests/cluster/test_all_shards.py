@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Crawl, Running, page, refusal, serving
-from redis_server import WHY_NOT
+from redis_server import WHY_NOT, RedisServer
 from scrapy.settings import Settings
 
 from spiderling.base.errors import BadInput
@@ -150,6 +150,50 @@ def test_what_is_killed_leaves_no_process_and_goes_on(tmp_path):
         ended = crawl.start(HOST_INTERVAL_S=0.2).wait()
         assert ended.code == 0, ended
         assert ended.lines("is finished.") and crawl.kept() == URLS
+
+
+@pytest.mark.slow
+def test_tasks_of_slurm_pause_when_their_time_is_over_and_go_on(tmp_path, monkeypatch):
+    """Each takes a free shard; Slurm is played by what it sets and by a program that notes who is to be requeued."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    requeued = tmp_path / "requeued"
+    quick = Path(__file__).with_name("quick_scrapy.py")
+    for name, text in (("scrapy", f'exec {sys.executable} {quick} "$@"'), ("scontrol", f'echo "$@" >> {requeued}')):
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    store = RedisServer()
+    try:
+        with serving(WEB) as server:
+            crawl = AllShards(tmp_path / "cs", server, SHARDS=2, CLUSTER=store.url)
+            tasks = [slurm_task(crawl, number, 4) for number in range(2)]
+            for task in tasks:
+                task.until(lambda: begun(tmp_path / "cs") == 2)
+            for task in tasks:
+                task.process.send_signal(signal.SIGUSR1)
+            ended = [task.wait() for task in tasks]
+            assert all(one.code == 0 and one.lines("was paused (shutdown)") for one in ended), ended
+            assert sorted(requeued.read_text().splitlines()) == ["requeue 7_0", "requeue 7_1"]
+            ended = [task.wait() for task in [slurm_task(crawl, number, 0.2) for number in range(2)]]
+            assert all(one.code == 0 and one.lines("is finished.") for one in ended), ended
+            assert crawl.kept() == URLS
+    finally:
+        store.close()
+
+
+def slurm_task(crawl: AllShards, number: int, interval_s: float) -> Running:
+    given = {**crawl.settings, "SPIDERLING_HOST_INTERVAL_S": interval_s}
+    arguments = ["-a", "lang=cs", "-a", f"seeds={SEEDS}"]
+    arguments += [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
+    slurm = {"SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": str(number), "SLURM_CPUS_PER_TASK": "1"}
+    output = crawl.directory.with_name(f"task-{number}-{interval_s}.out")
+    with output.open("wb") as stream:
+        process = subprocess.Popen(
+            ["bash", str(ROOT / "examples/clusters/shards.sbatch"), *arguments], cwd=ROOT, stdin=subprocess.DEVNULL,
+            env={**os.environ, **slurm, "CONSTANTS": json.dumps(SOON)}, stdout=stream, stderr=stream,
+        )  # fmt: skip
+    return Running(process, output)
 
 
 class _Ever:

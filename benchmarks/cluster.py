@@ -3,7 +3,9 @@
     python benchmarks/cluster.py [--quick] [--only faults|costs|crawls] [--faults 150] [--seed 1] [--log FILE]
 
 Faults: campaigns of cluster_faults.py, each drawn from its own seed, until there were so many faults.  --log keeps each
-campaign's outcome as a line of JSON; a campaign whose seed stands there is not run again.
+campaign's outcome as a line of JSON; a campaign whose seed stands there is not run again.  Costs: those of a link
+between shards and of a reserved start (cluster_costs.py).  Crawls: CPU a page as one process, one shard, two shards
+(cluster_crawls.py).
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # the helpers of the tests are no package
 
+from benchmarks.cluster_costs import link_costs, slot_costs  # noqa: E402
+from benchmarks.cluster_crawls import ratios  # noqa: E402
 from benchmarks.cluster_faults import Outcome, campaign  # noqa: E402
 from benchmarks.common import result, table  # noqa: E402
 
@@ -38,7 +42,29 @@ def main() -> None:
     values: dict[str, object] = {}
     if options.only in (None, "faults"):
         values |= faults(options)
+    if options.only in (None, "costs"):
+        values |= costs(options.quick)
+    if options.only in (None, "crawls"):
+        values |= crawls(options.quick)
     result(**values)
+
+
+def costs(is_quick: bool) -> dict[str, object]:
+    """Of a link and of a start."""
+    links = link_costs(4 if is_quick else 10)
+    table(("of a link", "figure"), list(links.items()))
+    slots = slot_costs()
+    table(("starts in a call", "us of the caller", "us of Redis"), [(number, *both) for number, both in slots.items()])
+    kept = ("split_us_per_page", "us_per_link", "redis_us_per_link", "bytes_per_link")
+    return {**{name: round(links[name], 2) for name in kept}, "slots_us": round(slots[15][0], 2)}
+
+
+def crawls(is_quick: bool) -> dict[str, object]:
+    """CPU a page of whole crawls."""
+    found = ratios(1, 40, 10) if is_quick else ratios(3, 100, 16)
+    table(("without shards, ms a page", "one shard", "two shards"), found.rounds)
+    rss = [round(one) for one in found.rss_of_four_mb]
+    return {"one_cpu": round(found.one_cpu, 3), "two_cpu": round(found.two_cpu, 3), "rss_mb_of_four": rss}
 
 
 def faults(options: argparse.Namespace) -> dict[str, object]:

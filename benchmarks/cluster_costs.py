@@ -33,6 +33,7 @@ from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
 from spiderling.frontier.scheduling.slots import Wanted
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.text.compiled import choose
 
 SHARDS = 16
 PAGES_PER_S = 100
@@ -97,7 +98,8 @@ async def _exchanged(
     clocked = Clocked()
     stores = [SqliteStore(directory / f"{me}.sqlite") for me in range(SHARDS)]
     seal = Seal(bytes(16), b"k" * 32)
-    shards = [Exchange(me, SHARDS, seal, stores[me]) for me in range(SHARDS)]
+    derive = choose().steps.derived
+    shards = [Exchange(me, SHARDS, seal, stores[me], derive=derive) for me in range(SHARDS)]
     offices = [RedisTransport(server.url, bytes(16), me) for me in range(SHARDS)]
     redis_s = 0.0
     sent_bytes = 0

@@ -29,6 +29,8 @@ ADDRESSES = 20
 LATE_S = 0.4
 """Seconds that every eighth page takes."""
 _INSIDE, _OUTSIDE = 2, 4
+_ARRIVAL_S = 0.02
+"""By how much an arrival may seem to be sooner than it was: Linux counts it in ticks of up to 10 ms."""
 
 
 def names(hosts: int) -> list[str]:
@@ -120,7 +122,7 @@ def starts(asked: Iterable[Asked], packets: Iterable[Syn]) -> list[Asked]:
     found = []
     for one in asked:
         times = opened[one.address, one.port]
-        at = bisect_left(times, one.time_s + 0.002) - 1  # an arrival is known to the millisecond
+        at = bisect_left(times, one.time_s + _ARRIVAL_S) - 1
         if at >= 0:
             found.append(one._replace(time_s=times[at]))
     return found

@@ -1,8 +1,8 @@
 """A relay before a Redis, through which one shard reaches it: it can be cut, swallow everything, and be slow.
 
-    with Relay(server.socket) as relay:
-        relay.url                   # for SPIDERLING_CLUSTER
-        relay.state = "cut"         # "open", "cut": nobody is let in; "hole": no byte goes through; "slow"
+with Relay(server.socket) as relay:
+    relay.url                   # for SPIDERLING_CLUSTER
+    relay.state = "cut"         # "open", "cut": nobody is let in; "hole": no byte goes through; "slow"
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-SLOW_S = 0.3
+SLOW_S = 0.2
 """Seconds by which each piece is late at most, while the relay is slow."""
 _LOOK_S = 0.02
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -252,22 +253,27 @@ def _gathered(links: Iterable[Link], derive: Derive) -> LinkBatch:
     return LinkBatch(*head, flags, scores, anchors, tuple(others), bad)
 
 
-def completed(bare: LinkBatch) -> LinkBatch:
+def completed(bare: LinkBatch, derive: Derive | None = None) -> LinkBatch:
     """*bare* with the columns that follow from its URLs; raises ValueError or IndexError if those do not fit together.
 
-    A message to another shard (cluster/content.py) leaves these columns out.
+    A message to another shard (cluster/content.py) leaves these columns out.  *derive* may be a faster `derived`.
     """
     if not bare.size:
         return received(*bare)
     paths = bare.paths.decode("ascii").split("\n")
     places = zip(bare.prefixes, array("H", bare.of_host), strict=True)
     origins = [PREFIXES[prefix] + bare.hosts[number] for prefix, number in places]
-    words_of = {origin: words_of_name(name_of(origin)) for origin in set(origins)}
+    words_of = {origin: _words_of_origin(origin) for origin in set(origins)}
     urls = map(str.__add__, origins, paths)
     names = [words_of[origin] for origin in origins]
-    hashes, sections, words, forms, depths = derived(urls, paths, bare.paths.split(b"\n"), names)
+    hashes, sections, words, forms, depths = (derive or derived)(urls, paths, bare.paths.split(b"\n"), names)
     whole = bare._replace(hashes=hashes, sections=sections, words=words, forms=forms, depths=depths)
     return received(*whole)
+
+
+@lru_cache(maxsize=1 << 14)
+def _words_of_origin(origin: str) -> tuple[int, ...]:
+    return words_of_name(name_of(origin))
 
 
 def derived(

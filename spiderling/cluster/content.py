@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import zstandard
 
-from spiderling.base.link_batch import LinkBatch, completed
+from spiderling.base.link_batch import Derive, LinkBatch, completed
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier.discovery.admission import Mention
@@ -27,6 +27,9 @@ MAX_PLAIN_BYTES = 16 << 20
 """The longest message before compression.  gathering.py stays far below it."""
 _LEVEL = 1
 """Level of zstd; chosen: level 3 saves a twentieth of the bytes."""
+_PACKER = zstandard.ZstdCompressor(level=_LEVEL)
+_UNPACKER = zstandard.ZstdDecompressor()
+"""The event loop alone uses them; to make new ones takes longer than a message."""
 _MAX_DISTANCE = 0xFFFF
 _LENGTHS = struct.Struct("!II")
 _COLUMNS = {"of_host": 2, "prefixes": 1, "flags": 1, "scores": 1, "anchors": 1}
@@ -70,13 +73,16 @@ def section(pages: Sequence[tuple[LinkingPage, int]], links: LinkBatch, mentions
 
 def packed(sections: Iterable[bytes]) -> bytes:
     """The message of *sections*."""
-    return zstandard.ZstdCompressor(level=_LEVEL).compress(b"".join(sections))
+    return _PACKER.compress(b"".join(sections))
 
 
-def unpacked(message: bytes) -> Content:
-    """The content of *message*; raises ValueError for what no shard can have sent."""
+def unpacked(message: bytes, derive: Derive | None = None) -> Content:
+    """The content of *message*; raises ValueError for what no shard can have sent.
+
+    *derive* may be a faster `derived` of link_batch.py.
+    """
     try:
-        parts = [_read(head, _Tail(tail)) for head, tail in _sections(_decompressed(message))]
+        parts = [_read(head, _Tail(tail), derive) for head, tail in _sections(_decompressed(message))]
     except (*_UNREADABLE, zstandard.ZstdError) as error:
         raise ValueError(f"a message that cannot be read: {error!r:.200}") from error
     links = tuple(found for part in parts for found in part.links)
@@ -86,7 +92,7 @@ def unpacked(message: bytes) -> Content:
 def _decompressed(message: bytes) -> bytes:
     if zstandard.frame_content_size(message) > MAX_PLAIN_BYTES:
         raise ValueError("it is too long")
-    return zstandard.ZstdDecompressor().decompress(message, max_output_size=MAX_PLAIN_BYTES)
+    return _UNPACKER.decompress(message, max_output_size=MAX_PLAIN_BYTES)
 
 
 def _sections(plain: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -120,23 +126,25 @@ class _Tail:
             raise ValueError("a section says more than its head announces")
 
 
-def _read(head: bytes, tail: _Tail) -> Content:
+def _read(head: bytes, tail: _Tail, derive: Derive | None) -> Content:
     abouts, hosts, length, mentions = json.loads(head)
     pages = [(_page(*about), number) for *about, number in abouts]
-    links = tuple(_found(pages, tuple(hosts), length, tail))
+    links = tuple(_found(pages, LinkBatch(tuple(hosts), tail.take(length)), tail, derive))
     content = Content(links, tuple([_mention(mention, tail) for mention in mentions]))
     tail.end()
     return content
 
 
-def _found(pages: list[tuple[LinkingPage, Any]], hosts: tuple[str, ...], length: int, tail: _Tail) -> list[FoundLinks]:
+def _found(
+    pages: list[tuple[LinkingPage, Any]], bare: LinkBatch, tail: _Tail, derive: Derive | None
+) -> list[FoundLinks]:
+    """The links of *pages*; of *bare* hosts and paths are there, and the other columns come from *tail*."""
     if any(type(number) is not int or number < 0 for _, number in pages):
         raise ValueError("a page with links that cannot be counted")
     sizes = [number for _, number in pages]
-    paths = tail.take(length)
     of_host, prefixes, flags, scores, anchors = (tail.take(width * sum(sizes)) for width in _COLUMNS.values())
-    urls = LinkBatch(hosts, paths, of_host, prefixes=prefixes)
-    links = completed(urls._replace(flags=flags, scores=scores, anchors=anchors))
+    bare = bare._replace(of_host=of_host, prefixes=prefixes, flags=flags, scores=scores, anchors=anchors)
+    links = completed(bare, derive)
     return [FoundLinks(page, batch) for (page, _), batch in zip(pages, links.parts(sizes), strict=True)]
 
 

@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import replace
 
 from spiderling.base.errors import JobdirError
-from spiderling.base.link_batch import LinkBatch
+from spiderling.base.link_batch import Derive, LinkBatch
 from spiderling.base.owners import page_elsewhere
 from spiderling.cluster.content import Content, unpacked
 from spiderling.cluster.envelope import Kind, Place, Refused, Seal
@@ -41,14 +41,17 @@ _MARK = struct.Struct("!IQQ")
 class Exchange:
     """The other shards, as this one's frontier and the transport see them."""
 
-    def __init__(self, me: int, shards: int, seal: Seal, store: Store, first_file: int = 0) -> None:
-        """*first_file*: as in `SiteFiles`."""
+    def __init__(
+        self, me: int, shards: int, seal: Seal, store: Store, first_file: int = 0, derive: Derive | None = None
+    ) -> None:
+        """*first_file*: as in `SiteFiles`; *derive* may be a faster `derived` of link_batch.py."""
         self.me = me
         self.shards = shards
         self.counts: Counter[str] = Counter()
         """Messages and links, by what became of them."""
         self._seal = seal
         self._store = store
+        self._derive = derive
         self._gathering = Gathering(me, shards)
         self.files = SiteFiles(me, self._gathering.owner, seal, first_file)
         """Site files that other shards fetch for this one, or this one for them."""
@@ -156,7 +159,7 @@ class Exchange:
             self.counts["messages left out"] += 1
             return True
         try:
-            content = unpacked(opened)
+            content = unpacked(opened, self._derive)
         except ValueError:  # sealed by a shard of ours, and yet it cannot be read: it never will be
             self.counts["messages unreadable"] += 1
         else:

@@ -25,6 +25,7 @@ from spiderling.cluster.redis_transport import RedisTransport
 from spiderling.cluster.slots import SlotOffice
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.storage.protocol import Store
+from spiderling.text.compiled import choose
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,8 @@ class Shard:
     def elsewhere(self, store: Store) -> Exchange:
         """The other shards, for the frontier whose state is in *store*."""
         first_file = secrets.randbits(_NUMBER_BITS)
-        self._exchange = Exchange(self.number, self.options.shards, self._seal, store, first_file)
+        derive = choose(self.options.compiled).steps.derived
+        self._exchange = Exchange(self.number, self.options.shards, self._seal, store, first_file, derive)
         return self._exchange
 
     def begin(self, crawl: Crawl, wake: Callable[[], None]) -> None:

@@ -1,0 +1,147 @@
+"""Crawls of shards over a Redis as users have it: with a password, TLS, slow, full; and a shard that stood still."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import shutil
+import signal
+import socket
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conftest import pages_asked, refusal, serving
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from redis_server import WHY_NOT, RedisServer
+from relay import Relay
+from test_crawl_of_shards import ADDRESSES, HOSTS, SEED, SITES, documents, redis, shards
+
+from webs.web import FixedWeb
+
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+
+EVERY = sorted(f"http://{host}{path}" for host in HOSTS for path in ("/", "/1", "/2", "/4"))
+PASSWORD = "of-the-redis"
+
+
+def kept(directory: Path) -> list[str]:
+    return sorted(url for urls in documents(directory).values() for url in urls)
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def certificate(directory: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that is its own authority, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "redis")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    day = datetime.timedelta(days=1)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    builder = builder.add_extension(x509.SubjectAlternativeName([address]), critical=False)
+    pem = serialization.Encoding.PEM
+    authority = directory / "ca.pem"
+    private = directory / "key.pem"
+    authority.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(pem))
+    private.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    return authority, private
+
+
+def test_two_shards_over_tls_with_a_password(tmp_path):
+    authority, private = certificate(tmp_path)
+    port = free_port()
+    arguments = ["--tls-port", str(port), "--tls-cert-file", str(authority), "--tls-key-file", str(private),
+                 "--tls-ca-cert-file", str(authority), "--tls-auth-clients", "no"]  # fmt: skip
+    try:
+        store = RedisServer(*arguments, "--requirepass", PASSWORD)
+    except AssertionError:
+        pytest.skip("this redis-server was built without TLS")
+    try:
+        key = tmp_path / "key"
+        key.write_bytes(bytes(range(32)))
+        key.chmod(0o600)
+        place = f"127.0.0.1:{port}/0"
+        good = f"rediss://:{PASSWORD}@{place}?ssl_ca_certs={authority}"
+        for url, said in (
+            (good.replace(PASSWORD, "wrong"), "invalid username-password pair"),
+            (good.replace(f":{PASSWORD}@", ""), "Authentication required"),
+        ):
+            settings = {"CLUSTER": url, "CLUSTER_KEY_FILE": key, "SHARDS": 2}
+            given = [part for name, value in settings.items() for part in ("-s", f"SPIDERLING_{name}={value}")]
+            why = refusal(tmp_path / "cs", "-a", "lang=cs", *given)
+            assert f"Redis at 127.0.0.1:{port} cannot be used" in why and said in why and PASSWORD not in why
+        with serving(FixedWeb(SITES, ADDRESSES)) as server:
+            crawl = shards(tmp_path / "cs", server, store, 2, CLUSTER_KEY_FILE=key)
+            ended = [one.wait() for one in [crawl.start(SEED, CLUSTER=good) for _ in range(2)]]
+        assert [(one.code, one.lines("ERROR")) for one in ended] == [(0, []), (0, [])], ended
+        assert not any(PASSWORD in line for one in ended for line in one.output.splitlines()), "it is in no log"
+        assert kept(tmp_path / "cs") == EVERY
+    finally:
+        store.close()
+
+
+def test_a_redis_that_is_full_pauses_the_crawl_and_refuses_a_new_one(tmp_path):
+    """It has no room at the claim of the first, in the middle of the crawl, and at the claim of a third process."""
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+        crawl = shards(tmp_path / "cs", server, store, 2, HOST_INTERVAL_S=0.3)
+        store.command("CONFIG", "SET", "maxmemory", "1")
+        full = crawl.run(SEED)
+        assert full.code == 1 and full.lines("ERROR", "cannot be used: ", "maxmemory")
+        store.command("CONFIG", "SET", "maxmemory", "0")
+        one, other = crawl.start(SEED), crawl.start(SEED)
+        one.until(lambda: len(server.log_entries) > 8)
+        store.command("CONFIG", "SET", "maxmemory", "1")
+        one.until(lambda: "is full (" in one.output())
+        other.until(lambda: "is full (" in other.output())
+        assert crawl.run(SEED).code in (0, 1), "a further process finds no shard, or no room"
+        asked = len(server.log_entries)
+        time.sleep(0.5)
+        assert len(server.log_entries) <= asked + 2, "those that were under way"
+        store.command("CONFIG", "SET", "maxmemory", "0")
+        ended = [one.wait(), other.wait()]
+        assert [(one.code, one.lines("ERROR")) for one in ended] == [(0, []), (0, [])], ended
+        assert all(one.lines("goes on after") for one in ended)
+        assert kept(tmp_path / "cs") == EVERY
+
+
+@pytest.mark.slow
+def test_a_shard_with_a_slow_way_to_redis_finishes_with_the_others(tmp_path):
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store, Relay(store.socket) as relay:
+        relay.state = "slow"
+        crawl = shards(tmp_path / "cs", server, store, 2)
+        ended = [one.wait() for one in [crawl.start(SEED), crawl.start(SEED, CLUSTER=relay.url)]]
+        assert [(one.code, one.lines("ERROR")) for one in ended] == [(0, []), (0, [])], ended
+        assert kept(tmp_path / "cs") == EVERY
+        asked = Counter((entry.host, entry.path) for entry in server.log_entries)
+        assert set(asked.values()) == {1}
+
+
+def test_a_shard_that_stood_still_asks_nothing_more_once_another_process_has_its_lease(tmp_path):
+    """Its directory was copied meanwhile, and the copy goes on; who wakes up finds its number taken, and ends."""
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+        crawl = shards(tmp_path / "cs", server, store, 1, HOST_INTERVAL_S=0.2)
+        sleeps = crawl.start(SEED)
+        sleeps.until(lambda: len(server.log_entries) > 20)
+        sleeps.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.5)  # what was under way has been answered
+        before = len(server.log_entries)
+        shutil.copytree(tmp_path / "cs", tmp_path / "copy" / "cs")
+        takes = shards(tmp_path / "copy" / "cs", server, store, 1, HOST_INTERVAL_S=0.2).start(SEED)
+        takes.until(lambda: len(server.log_entries) > before + 2)
+        sleeps.process.send_signal(signal.SIGCONT)
+        woken = sleeps.wait()
+        assert woken.code == 1 and woken.lines("ERROR", "another process runs shard 0 of this crawl")
+        ended = takes.wait()
+        assert ended.code == 0 and not ended.lines("ERROR")
+        assert kept(tmp_path / "copy" / "cs") == EVERY
+        since = Counter((entry.host, entry.path) for entry in pages_asked(server.log_entries[before:]))
+        assert set(since.values()) == {1}, "one of the two asks"

@@ -88,6 +88,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "spiderling.extensions.yieldfeed.YieldFeed": 20,
         "spiderling.extensions.control.Control": 30,
         "spiderling.extensions.budget.Budget": 35,
+        "spiderling.extensions.look_again.LookAgain": 38,
         "spiderling.extensions.progress.Progress": 40,
         "spiderling.extensions.archive_bar.ArchiveBar": 45,
         "spiderling.extensions.alerts.AlertWatch": 50,

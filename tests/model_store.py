@@ -47,6 +47,7 @@ class ModelStore:
         self._consent: dict[tuple[str, ...], ConsentRow] = {}
         self._outbox: dict[int, OutboxRow] = {}
         self._peers: dict[int, PeerRow] = {}
+        self._blobs: dict[str, dict[int, bytes]] = {}
         self._state = State()
         self._closed = False
 
@@ -88,6 +89,12 @@ class ModelStore:
     def robots(self, key: str) -> RobotsRow | None:
         return self._robots.get(key)
 
+    def blob(self, table: str, row: int) -> bytes | None:
+        return self._blobs.get(table, {}).get(row)
+
+    def blobs(self, table: str) -> Iterator[tuple[int, bytes]]:
+        return iter(sorted(self._blobs.get(table, {}).items()))
+
     def commit(self, changes: Changes) -> None:
         if self._closed:
             raise StorageError("the store is closed.")
@@ -107,6 +114,8 @@ class ModelStore:
             for slot, lines in changes.flush.tails.items():
                 for chunk, part in chunks_of(slot, changes.flush.generation, list(lines)):
                     self._chunks.setdefault(chunk >> HOST_SHIFT, {})[chunk] = part
+        for table, rows in changes.blobs.items():
+            self._blobs.setdefault(table, {}).update(rows)
         self._robots.update((row.origin, row) for row in changes.robots)
         for row in changes.consent:
             first = self._consent.get(row[:4], row).first

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parent / "jobdirs"))
 from made_jobdirs import crawl_in, outcome, web
 
 JOBDIRS = ROOT / "tests/jobdirs"
-FORMERS = (4, 5, 6)
+FORMERS = (4, 5, 6, 7)
 
 
 @pytest.fixture

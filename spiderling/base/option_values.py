@@ -117,6 +117,16 @@ def parse_yield_profile(text: str) -> float | None:
     return factor
 
 
+def parse_watch(text: str) -> float:
+    """Days for which a crawl is watched: 0 for ``off``, without end for ``on``; raises BadInput for anything else."""
+    if text in ("", "off", "on"):
+        return math.inf if text == "on" else 0.0
+    number = text.removesuffix("d")
+    if not (number.isascii() and number.isdigit() and len(number) < 6 and int(number)):
+        raise BadInput(f"{PREFIX}WATCH is {text!r}; it must be on, off or a number of days such as 30d.")
+    return float(number)
+
+
 def checked(name: str, spec: Field[Any], value: Any) -> Any:
     """*value* as the type of the option *spec*, within its bounds; messages call it *name*."""
     value = converted(name, type(spec.default), value)
@@ -198,6 +208,7 @@ def _country(text: str) -> None:
 
 _CHECKS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
+    "watch": parse_watch,
     "documents": media_types.parse,
     "paragraph_kinds": paragraph_kinds.parse,
     "optouts": lambda text: Policy.parse("research", text),

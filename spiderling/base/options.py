@@ -124,6 +124,23 @@ class Options:
         "(docs/sitemaps.md).",
         choices=("off", "on"),
     )
+    watch: str = _option(
+        "off",
+        "Whether pages are looked at again for new text: on, off, or for so many days such as 30d; same as -a watch= "
+        "(docs/watch.md).",
+    )
+    watch_requests: float = _option(
+        0.05, "Looks a day, as a share of the URLs that are watched, or from 1 on as a number.", low=0.0001
+    )
+    watch_words: int = _option(0, "Words kept in a day after which nothing is looked at until the next; 0: any.", low=0)
+    watch_least_word_days: float = _option(
+        300.0,
+        "A look is left out if the new words expected of it, times the days since the last, are fewer; 0: none.",
+        low=0,
+    )
+    watch_day_s: float = _option(
+        86_400.0, "Seconds that count as a day of the watch; fewer for a trial. Intervals stay as they are.", low=0.01
+    )
     allow_networks: str = _option(
         "", "Networks in CIDR form, separated by commas, that may be fetched although private or loopback."
     )

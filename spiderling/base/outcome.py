@@ -79,6 +79,14 @@ class Outcome:
     links: LinkBatch | tuple[Link, ...] = field(default=NONE, repr=False)
     links_cut: int = 0
     """Number of the page's links beyond MAX_LINKS (text/html/blocks.py)."""
+    etag: bytes = b""
+    """The ETag of the answer, if it is short enough to be stored (frontier/watching/validators.py)."""
+    modified: int = 0
+    """Its Last-Modified, seconds since 1970; 0: none."""
+    feeds: tuple[str, ...] = ()
+    """Addresses of the feeds that the page names."""
+    paragraphs: bytes = field(default=b"", repr=False)
+    """8-byte digests of the page's paragraphs; empty: they are not noted."""
     exchange: Exchange | None = field(default=None, repr=False)
     """The exchange with the server, if the crawl archives exchanges."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from spiderling.base.addresses import AddressPolicy
 from spiderling.base.errors import BadInput
-from spiderling.base.option_values import PREFIX, parse_tlds
+from spiderling.base.option_values import PREFIX, parse_tlds, parse_watch
 from spiderling.base.options import Options
 from spiderling.base.printing import nearest
 from spiderling.base.urls import canonicalize
@@ -38,6 +38,7 @@ _ARGUMENTS = {
     "hosts": "ONLY_HOSTS",
     "strategy": "STRATEGY",
     "urls": "ARCHIVE_URLS",
+    "watch": "WATCH",
 }
 """Argument of the spider -> the option that it stands for."""
 _PARSED = ("strategy", "estimators", "justext_preset", "quality")
@@ -144,6 +145,19 @@ def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: I
         tlds="all" if only is None else ",".join(sorted(only)),
         prefer_tlds=",".join(sorted(first)),
     )
+
+
+def refuse_watch(options: Options, is_archive: bool) -> None:
+    """Raises BadInput for a crawl that cannot be watched."""
+    if not parse_watch(options.watch):
+        return
+    if is_archive:
+        raise BadInput(f"pages of archives do not change: leave out {PREFIX}WATCH (-a watch=).")
+    if options.trail == "off":
+        raise BadInput(
+            f"a watch takes from the trail what it is to look at, and {PREFIX}TRAIL is off: set it to full or ends, "
+            f"or leave out {PREFIX}WATCH (-a watch=)."
+        )
 
 
 def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:

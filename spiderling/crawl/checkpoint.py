@@ -25,6 +25,8 @@ from spiderling.crawl.stage_times import Histogram
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage.protocol import Changes, SegmentRow, Store
 from spiderling.frontier.storage.url_log import with_outcome
+from spiderling.frontier.watching.ended_pages import NOTED
+from spiderling.frontier.watching.validators import Validators
 
 MAX_OUTCOMES = 64
 """Outcomes after which a checkpoint is made at the latest; chosen."""
@@ -201,6 +203,8 @@ class Checkpoint:
 
 
 def with_outcomes(changes: Changes, told: Mapping[int, tuple[Outcome, int | None]]) -> Changes:
-    """*changes* whose ends say what came of their requests, as *told* by URL key."""
+    """*changes* whose ends say what came of their requests, as *told* by URL key, with what they can be asked by."""
     ends = [with_outcome(end, *told[end.key]) if end.key in told else end for end in changes.url_log.ends]
-    return replace(changes, url_log=replace(changes.url_log, ends=ends))
+    noted = [(end.key, told[end.key][0]) for end in ends if end.reason in NOTED and end.key in told]
+    validators = [(key, Validators(out.text_key, out.modified, out.etag).packed()) for key, out in noted]
+    return replace(changes, url_log=replace(changes.url_log, ends=ends, validators=validators))

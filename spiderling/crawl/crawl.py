@@ -28,7 +28,7 @@ from spiderling.corpus.digests import DigestSet
 from spiderling.corpus.links import LinkKind
 from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter
 from spiderling.corpus.warc import WarcKind, verdict
-from spiderling.crawl.arguments import addresses_of, spelled_out
+from spiderling.crawl.arguments import addresses_of, refuse_watch, spelled_out
 from spiderling.crawl.budgets import Budgets
 from spiderling.crawl.changed_options import compare_options
 from spiderling.crawl.checkpoint import Checkpoint
@@ -84,6 +84,7 @@ class Crawl:
         *elsewhere* makes what the frontier gives URLs to that belong to other shards.
         Raises BadInput, JobdirError or StorageError; nothing is left open then.
         """
+        refuse_watch(options, archives is not None)
         self.options = options
         self.opt_outs = options.policy()
         """Which statements on the use of a text are looked for, and which are obeyed."""
@@ -144,6 +145,8 @@ class Crawl:
         if not self.jobdir.is_new:  # in a new directory nobody was asked before, so no interval has to pass first
             self.frontier.restore(state, self.clock.now())
         self.frontier.host_closing.block_where(self.blocked.holds)
+        if self.frontier.watch.is_on:
+            self.frontier.watch.begin(self.clock.now())
         self.requests_before = self.frontier.ledger.totals["requests"]
         self._filter = NearDuplicateFilter(self.options, self.jobdir, state)
         self.near = self._filter.near
@@ -178,7 +181,7 @@ class Crawl:
     @property
     def is_finished(self) -> bool:
         """Whether nothing is left to do, here and in other shards."""
-        return self.frontier.is_finished and not self.others_work
+        return self.frontier.is_finished and not self.others_work and not self.frontier.watch.goes_on(self.clock.now())
 
     def totals(self) -> Mapping[str, int]:
         """The totals that the budgets bound: those of all shards."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import email.utils
+import re
 import sqlite3
 from dataclasses import replace
 
@@ -28,10 +30,12 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.requests import fetch_of
+from spiderling.frontier.watching.validators import MAX_ETAG_BYTES
 from spiderling.items import PageItem
 from spiderling.text import Page
 
 _MAX_DETAIL_CHARS = 200
+_ETAG = re.compile(rb'(?:W/)?"[!#-~]*"')
 _ENDS: tuple[tuple[tuple[type[BaseException], ...], Reason, bool], ...] = (
     ((DownloadTimeoutError,), Reason.TIMEOUT, True),
     ((CannotResolveHostError,), Reason.DNS, True),
@@ -110,14 +114,38 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         badness=page.badness if page else 0.0,
         detail=detail[:_MAX_DETAIL_CHARS] if detail != reason.help else "",
         sketch=page.sketch if page else 0,
-        text_key=int.from_bytes(page.text_digest[:8], "big") if page and page.clean_bytes else 0,
+        text_key=text_key(page) if page else 0,
         document=item.document if kept else None,
         facts=_facts(item) if kept else (),
         digests=item.digests if kept else (),
         links=links_of(page, item.follow) if page else NO_LINKS,
         links_cut=page.links_cut if page else 0,
+        etag=etag(response),
+        modified=last_modified(response),
         exchange=exchange_of(request),
     )
+
+
+def text_key(page: Page) -> int:
+    """64 bits of the digest of the page's clean text; 0 if it has none."""
+    return int.from_bytes(page.text_digest[:8], "big") if page.clean_bytes else 0
+
+
+def etag(response: Response) -> bytes:
+    """The ETag of *response*; empty if there is none that can be stored and sent again."""
+    value = response.headers.get(b"ETag") or b""
+    return value if len(value) <= MAX_ETAG_BYTES and _ETAG.fullmatch(value) else b""
+
+
+def last_modified(response: Response) -> int:
+    """Its Last-Modified, in seconds since 1970; 0 if there is none that can be sent again byte for byte."""
+    text = (response.headers.get(b"Last-Modified") or b"").decode("latin-1")
+    try:
+        date = email.utils.parsedate_tz(text)
+        seconds = 0 if date is None else email.utils.mktime_tz(date)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return 0
+    return int(seconds) if 0 < seconds < 1 << 32 and email.utils.formatdate(seconds, usegmt=True) == text else 0
 
 
 def _facts(item: PageItem) -> tuple[str, ...]:
@@ -146,6 +174,8 @@ def of_response(response: Response, reason: Reason) -> Outcome:
         status=response.status,
         wire_bytes=_wire_bytes(response.request),
         body_bytes=len(response.body),
+        etag=etag(response),
+        modified=last_modified(response),
         exchange=exchange_of(response.request),
     )
 

@@ -7,6 +7,7 @@ import pickle
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from email.utils import formatdate
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -16,6 +17,7 @@ from spiderling.base.options import Options
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.meta_keys import DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 from spiderling.frontier import Fetch
+from spiderling.frontier.watching.validators import Validators
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +47,14 @@ def headers(agent: str | None, options: Options, codes: Sequence[str]) -> dict[b
         b"Accept-Language": ", ".join([*codes, "*;q=0.3"]).encode(),
         b"User-Agent": (agent or options.user_agent()).encode(),
     }
+
+
+def conditions(validators: Validators) -> dict[bytes, bytes]:
+    """The headers by which a server answers 304 if a page is as it was (RFC 9110, 13.1)."""
+    sent = {b"If-None-Match": validators.etag} if validators.etag else {}
+    if validators.modified:
+        sent[b"If-Modified-Since"] = formatdate(validators.modified, usegmt=True).encode()
+    return sent
 
 
 def salt(request: Request) -> bytes:

@@ -12,10 +12,11 @@ from spiderling.frontier.discovery.link_intake import Intake
 from spiderling.frontier.discovery.robots_requests import MAX_REDIRECTS, RobotsRequests
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsRequest
-from spiderling.frontier.hosts.ranks import SEED_RANK
+from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.reachability import Reachability
 from spiderling.frontier.site_files import FileAnswer
+from spiderling.frontier.watching.looks import Look
 
 
 class Answers:
@@ -37,6 +38,7 @@ class Answers:
         self._admission = core.admission
         self._robots = core.robots
         self._schedule = core.schedule
+        self._watch = core.watch
         self._intake = intake
         self._robots_requests = robots_requests
         self._host_closing = host_closing
@@ -51,7 +53,7 @@ class Answers:
             host.asking = None
         elif url is not None:
             self._url_states.wait_again(url, first=True)
-        else:
+        elif self._watch.give_back(fetch.id) is None:
             return
         if host.is_closed:
             self._robots_requests.drop(host)
@@ -91,6 +93,9 @@ class Answers:
 
     def report(self, outcome: Outcome, now: float) -> Report:
         """See ``Frontier.report``."""
+        look = self._watch.take_back(outcome.url_id)
+        if look is not None:
+            return self._end_look(look, outcome, now)
         links = batch_of(outcome.links)
         url = self._url_states.take_back(outcome.url_id)
         target = url.target if url else canonicalize(outcome.url)
@@ -108,6 +113,7 @@ class Answers:
             visit = self._admission.traps.visit(host, target.path, outcome)
         if target is not None and self._host_closing.refusals.page_answered(host, target, outcome, now):
             self._host_closing.refuse(host, now)
+        self._note_paragraphs(outcome)
         linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, ledger.totals["pages"])
         if end is not None and target is not None:
             self._strategy.learn(linking, target, outcome)
@@ -119,6 +125,40 @@ class Answers:
         if url is not None:
             self._schedule.release(host, now)
         return Report(end, retired)
+
+    def _end_look(self, look: Look, outcome: Outcome, now: float) -> Report:
+        """A look is over.  It counts for no yield, since most of them find nothing; its new links are admitted."""
+        host = look.host
+        ledger = self._url_states.ledger
+        ledger.count_look(outcome)
+        host.documents += outcome.reason is Reason.KEPT
+        host.words += outcome.words
+        self._url_states.hosts.changed.add(host)
+        if outcome.status or outcome.wire_bytes:
+            self._reachability.host_answered(look.target.origin, host.last_start, now)
+        self._schedule.intervals.note_status(host, outcome.status)
+        if outcome.may_pass:
+            self._host_closing.back_off(host, outcome, now)
+        else:
+            host.clear_failures()
+        if self._host_closing.refusals.page_answered(host, look.target, outcome, now):
+            self._host_closing.refuse(host, now)
+        known = ledger.discovered
+        if outcome.redirect_to is not None and (target := canonicalize(outcome.redirect_to)) is not None:
+            self._core.put(Mention(target, host.distance, REQUEST_RANK, look.key, redirects=1), now)
+        linking = LinkingPage.of(host, SEED_RANK, outcome, ledger.totals["pages"])
+        if look.known.version:  # that nothing on it is new says nothing of its links
+            linking = linking._replace(reason=Reason.KEPT)
+        self._intake.put(linking, batch_of(outcome.links), now, look.key, None)
+        look.found += ledger.discovered - known
+        self._note_paragraphs(outcome)
+        self._watch.over(look, outcome, now)
+        self._schedule.release(host, now)
+        return Report(None)
+
+    def _note_paragraphs(self, outcome: Outcome) -> None:
+        if outcome.paragraphs and outcome.url_id is not None:
+            self._watch.note_paragraphs(outcome.url_id, outcome.paragraphs)
 
     def _account(self, host: Host, outcome: Outcome, now: float) -> None:
         self._url_states.hosts.count_bytes(host, outcome.is_judged, outcome.body_bytes, outcome.kept_bytes)

@@ -42,6 +42,7 @@ from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.protocol import Changes, State, Store
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import End
+from spiderling.frontier.watching.watch import Watch
 
 
 class Frontier:
@@ -84,7 +85,8 @@ class Frontier:
         )
         self.intervals = self.schedule.intervals
         self._elsewhere = elsewhere
-        parts = self.strategy, self.url_states, self._admission, self.robots, self.schedule
+        self.watch = Watch(options, self.url_states, self.schedule, self._store)
+        parts = self.strategy, self.url_states, self._admission, self.robots, self.schedule, self.watch
         self._core = core = Core(options, *parts, elsewhere)
         self.sitemaps = Sitemaps(core)
         self._robots_requests = RobotsRequests(core, self.sitemaps)
@@ -159,6 +161,8 @@ class Frontier:
                 continue
             if fetch.robots is not None:
                 host.asking = host.robots_requests.popleft()
+            elif fetch.look is not None:
+                self.watch.hand_out(fetch.look)
             else:
                 self.url_states.hand_out(host)
             self.schedule.hand_out(host, fetch.address, now)
@@ -232,7 +236,10 @@ class Frontier:
 
     def report(self, outcome: Outcome, now: float) -> Report:
         """Account for a finished request: count sizes, admit links, end or requeue the URL, release the host."""
-        return self._answers.report(outcome, now)
+        report = self._answers.report(outcome, now)
+        if outcome.feeds:
+            self.sitemaps.put_feeds(outcome.url, outcome.feeds, now)
+        return report
 
     # -- what is known of a page
 
@@ -289,7 +296,11 @@ class Frontier:
     @property
     def has_changes(self) -> bool:
         """Whether a host, a queue or an event waits for the store."""
-        return self.url_states.has_changes or (self._elsewhere is not None and self._elsewhere.has_changes)
+        return (
+            self.url_states.has_changes
+            or self.watch.has_changes
+            or (self._elsewhere is not None and self._elsewhere.has_changes)
+        )
 
     def history(self, now: float) -> HistoryRow:
         """The totals at *now*, as a row of the table ``history``."""
@@ -300,8 +311,9 @@ class Frontier:
         self.intervals.forget_idle(now)
         url_states = self.url_states
         changes = url_states.drain(self.robots)
-        meta = self.strategy.state() | self.reachability.state() | url_states.failed_seeds.state()
-        changes = replace(changes, url_log=url_states.url_log.drain(now), meta=meta)
+        blobs, of_watch = self.watch.drain()
+        meta = self.strategy.state() | self.reachability.state() | url_states.failed_seeds.state() | of_watch
+        changes = replace(changes, url_log=url_states.url_log.drain(now), meta=meta, blobs=blobs)
         return changes if self._elsewhere is None else self._elsewhere.drain(changes, now)
 
     def restore(self, state: State, now: float) -> None:
@@ -312,6 +324,7 @@ class Frontier:
         self.robots.files.records.look_in_store()
         self.schedule.restore(self.url_states.restore(state, self._store), now)
         self.host_closing.restore(self._store, state.meta, now)
+        self.watch.restore(state.meta)
         if self._elsewhere is not None:
             self._elsewhere.restore(state)
 
@@ -320,5 +333,6 @@ class Frontier:
         self.url_states.queues.note_commit()
         self.hosts.note_commit()
         self.robots.files.records.forget_stored()
+        self.watch.committed()
         if self._elsewhere is not None:
             self._elsewhere.committed()

@@ -11,6 +11,7 @@ from spiderling.frontier.robots import ENDS, RobotsVerdict
 from spiderling.frontier.scheduling.names import NameStatus
 from spiderling.frontier.scheduling.schedule import next_up
 from spiderling.frontier.site_files import SiteFile
+from spiderling.frontier.watching.looks import Look
 
 _MAX_ENDS_PER_STEP = 100
 """URLs of one host that may end unfetched in one call (chosen: the event loop goes on)."""
@@ -77,10 +78,11 @@ class NextFetch(Part):
     def _judge(self, url: QueuedUrl, address: str, now: float) -> Fetch | Host | None:
         """Apply traps and robots.txt to *url*; returns what ``_examine`` does."""
         target = url.target
-        if (end := self._admission.left_out(url)) is not None:
+        look = url if isinstance(url, Look) else None
+        if look is None and (end := self._admission.left_out(url)) is not None:
             self._end_head(url.host, end, now)
             return None
-        fetch = Fetch(url.key, url.url, address, url.host, url.payload, name=target.name)
+        fetch = Fetch(url.key, url.url, address, url.host, url.payload, name=target.name, look=look)
         return self._if_allowed(fetch, target, self._robots.judge(target.origin, target.url, now), now)
 
     def _if_allowed(
@@ -102,5 +104,7 @@ class NextFetch(Part):
     def _end_head(self, host: Host, reason: Reason, now: float) -> None:
         if host.robots_requests:
             self._robots_requests.fail(host.robots_requests.popleft(), now)
-        else:
+        elif host.queued:
             self._url_states.end_head(host, reason)
+        elif isinstance(look := self._url_states.queues.next_look(host), Look):
+            self._watch.end_head(look, reason, now)

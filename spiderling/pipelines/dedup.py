@@ -14,7 +14,8 @@ import xxhash
 
 from spiderling.base.reasons import Reason
 from spiderling.corpus.digests import digest_key
-from spiderling.engine.outcomes import DropPage
+from spiderling.engine.outcomes import DropPage, text_key
+from spiderling.engine.requests import fetch_of
 from spiderling.items import PageItem
 from spiderling.pipelines.page_pipeline import PagePipeline
 from spiderling.text import Page, kept_language, measure_clean
@@ -30,6 +31,10 @@ class DedupPipeline(PagePipeline):
     def process_page(self, item: PageItem, page: Page) -> None:
         """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE)."""
         crawl = self.crawl
+        fetch = fetch_of(item.response.request)
+        look = fetch.look if fetch is not None else None
+        if look is not None and look.known.validators.text_key == text_key(page) != 0:
+            raise DropPage(Reason.DUPLICATE, "its text is as it was")
         if crawl.options.dedup == "off":
             return
         if crawl.frontier.is_copy(item.response.url, page.sketch):

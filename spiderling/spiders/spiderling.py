@@ -59,6 +59,8 @@ class SpiderlingSpider(CorpusSpider):
     name = "spiderling"
     follow: str = ""
     """Links that are followed: all, host (within the seeds' hosts) or none."""
+    watch: str = ""
+    """Whether pages are looked at again for new text: on, off, or for so many days such as 30d."""
     strategy: str = ""
     """In which order links and hosts are fetched, such as bfs, yield or lswc:s=3,t=5."""
     seeds: str = ""

@@ -30,7 +30,7 @@ class SitemapCrawl(VirtualCrawl):
         self.busy.discard(fetch.host.name)
         self.frontier.intervals.answered(fetch.host, self.now)
         self.frontier.sitemaps.put_files(fetch, self.indexes.get(fetch.url, []), self.now)
-        self.frontier.sitemaps.put_urls(fetch, self.sitemaps.get(fetch.url, []), self.now)
+        self.frontier.sitemaps.put_urls(fetch, [(url, None) for url in self.sitemaps.get(fetch.url, [])], self.now)
         outcome = Outcome(fetch.id, fetch.url, Reason.SITEMAP, status=200, body_bytes=7)
         self.frontier.report(outcome, self.now)
 

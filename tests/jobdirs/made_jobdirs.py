@@ -1,7 +1,7 @@
 """Makes the small JOBDIR of a schema, as a crawl that was killed leaves it, and what its code would make of it.
 
 It runs on the commit whose schema is wanted; ``schema-4`` was made on 4943cb8, ``schema-5`` on the commit that it
-came with, ``schema-6`` on ee88f16:
+came with, ``schema-6`` on ee88f16, ``schema-7`` on 124264a:
 
     git worktree add ../old 4943cb8 && cp -r tests/jobdirs ../old/tests/ && cd ../old
     PYTHONPATH=. python tests/jobdirs/made_jobdirs.py schema-4

@@ -14,6 +14,8 @@ from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.watching.looks import Look
+from spiderling.frontier.watching.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class Core:
     admission: Admission
     robots: Robots
     schedule: Schedule
+    watch: Watch
     elsewhere: Elsewhere | None = None
     """The other shards of the crawl, if there are any."""
 
@@ -56,6 +59,7 @@ class Part:
         self._admission = core.admission
         self._robots = core.robots
         self._schedule = core.schedule
+        self._watch = core.watch
 
 
 class Fetch(NamedTuple):
@@ -70,6 +74,8 @@ class Fetch(NamedTuple):
     robots: RobotsRequest | None = None
     name: str = ""
     """The host name in ``url``."""
+    look: Look | None = None
+    """What is known of a page that is looked at again."""
 
 
 class Report(NamedTuple):

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable
 
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import canonicalize
+from spiderling.base.urls import canonicalize, url_key
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.discovery.core import Core, Fetch
 from spiderling.frontier.hosts.host import Host
@@ -25,13 +25,22 @@ MAX_FILES = 50
 """Sitemaps that are fetched for one robots.txt; chosen."""
 MAX_DEPTH = 2
 """Levels of indexes that are followed: an index may name an index, which names sitemaps (chosen)."""
+FEED = b"feed"
+"""The payload of a feed."""
+MAX_FEEDS = 4
+"""Feeds that are taken from one page; chosen: most pages name one or two, for texts and for comments."""
 _PAYLOAD = re.compile(rb"sitemap (\d) (\d+)")
 """The payload: levels of indexes that may follow, and sitemaps that this one may name."""
 
 
 def is_sitemap(fetch: Fetch) -> bool:
-    """Whether *fetch* is for a sitemap that this module put into the queue."""
-    return fetch.payload is not None and _PAYLOAD.fullmatch(fetch.payload) is not None
+    """Whether *fetch* is for a sitemap or a feed that this module put into the queue."""
+    return fetch.payload is not None and (is_feed(fetch) or _PAYLOAD.fullmatch(fetch.payload) is not None)
+
+
+def is_feed(fetch: Fetch) -> bool:
+    """Whether *fetch* is for a feed."""
+    return fetch.payload == FEED
 
 
 class Sitemaps:
@@ -52,10 +61,28 @@ class Sitemaps:
         if place is not None and addresses:
             self._put_files(fetch.host, addresses, int(place[1]) - 1, int(place[2]), fetch.id, now)
 
-    def put_urls(self, fetch: Fetch, urls: Iterable[str], now: float) -> None:
-        """Accept *urls*, which the fetched sitemap names; give few in a call, since each takes its time."""
-        for url in urls:
-            self._put(fetch.host, url, fetch.id, now)
+    def put_feeds(self, page: str, addresses: Iterable[str], now: float) -> None:
+        """Queue the feeds of its host that the page at the URL *page* names, when the crawl is watched."""
+        target = canonicalize(page)
+        host = self._core.url_states.hosts.get(target.host) if target is not None else None
+        if host is not None and target is not None and self._core.watch.is_on:
+            for address in list(dict.fromkeys(addresses))[:MAX_FEEDS]:
+                self._put(host, address, url_key(host.id, target.url), now, FEED)
+
+    def put_urls(self, fetch: Fetch, entries: Iterable[tuple[str, float | None]], now: float) -> None:
+        """Accept the URLs which the fetched sitemap or feed names; give few in a call, since each takes its time.
+
+        *entries*: (URL, seconds since 1970 at which it changed, or None).
+        """
+        look = fetch.look
+        for url, date in entries:
+            refusal = self._put(fetch.host, url, fetch.id, now)
+            if look is not None and refusal is None:
+                look.found += 1
+            elif look is not None and refusal is Reason.SEEN and date is not None and date <= now:
+                target = canonicalize(url)
+                if target is not None:
+                    self._core.watch.announce(look, url_key(fetch.host.id, target.url), date)
 
     def left_out(self, number: int) -> None:
         """Count URLs that are left out as too many."""
@@ -71,9 +98,8 @@ class Sitemaps:
             payload = b"sitemap %d %d" % (depth, (most - len(chosen)) // len(chosen))
             self._put(host, address, page, now, payload)
 
-    def _put(self, host: Host, url: str, page: int, now: float, payload: bytes | None = None) -> None:
+    def _put(self, host: Host, url: str, page: int, now: float, payload: bytes | None = None) -> Reason | None:
         target = canonicalize(url)
         if target is None or target.host != host.name:
-            self._core.admission.refuse(Reason.BAD_URL if target is None else Reason.CROSS_SUBMIT)
-            return
-        self._core.put(Mention(target, host.distance, SITEMAP_RANK, page, payload), now)
+            return self._core.admission.refuse(Reason.BAD_URL if target is None else Reason.CROSS_SUBMIT)
+        return self._core.put(Mention(target, host.distance, SITEMAP_RANK, page, payload), now)

@@ -75,6 +75,8 @@ class HostStates:
         """Rank of each host's best URL when `ranks` was computed; 255: unknown."""
         self.preferred = bytearray(1)
         """Whether each host is under a preferred top-level domain."""
+        self.looks: dict[int, deque[int]] = {}
+        """Host id -> keys of the pages that it is to be asked for again; only watching/watch.py changes it."""
         self._tally = [0] * len(_STATES)
 
     def add_host(
@@ -331,8 +333,11 @@ class Host:
 
     @property
     def has_work(self) -> bool:
-        """Whether it has something to be fetched: a file of the site or a URL."""
-        return bool(self.robots_requests or (self.states.queued[self.id] and not self.states.is_closed(self.id)))
+        """Whether it has something to be fetched: a file of the site, a URL, or a page to be looked at again."""
+        if self.robots_requests:
+            return True
+        waits = self.states.queued[self.id] or self.id in self.states.looks
+        return bool(waits) and not self.states.is_closed(self.id)
 
 
 class HostColumns(NamedTuple):

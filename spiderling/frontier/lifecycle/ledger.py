@@ -89,11 +89,22 @@ class Ledger:
     def count_outcome(self, outcome: Outcome) -> None:
         """Add the sizes of one outcome to the totals."""
         totals = self.totals
-        totals["wire_bytes"] += outcome.wire_bytes
         totals["downloaded_bytes"] += outcome.body_bytes
         totals["kept_bytes"] += outcome.kept_bytes
-        totals["words"] += outcome.words
         totals["pages"] += outcome.is_judged
+        self._count_text(outcome)
+
+    def count_look(self, outcome: Outcome) -> None:
+        """Add those of a look: its documents are documents, its bytes are counted apart."""
+        totals = self.totals
+        totals["look_downloaded_bytes"] += outcome.body_bytes
+        totals["look_kept_bytes"] += outcome.kept_bytes
+        self._count_text(outcome)
+
+    def _count_text(self, outcome: Outcome) -> None:
+        totals = self.totals
+        totals["wire_bytes"] += outcome.wire_bytes
+        totals["words"] += outcome.words
         if outcome.links_cut:
             self.refused_links[Reason.TOO_MANY_LINKS] += outcome.links_cut
         if outcome.reason is Reason.KEPT:

@@ -34,8 +34,10 @@ _NOTHING = YieldAccount()
 
 
 def next_up(host: Host, queues: Queues) -> RobotsRequest | QueuedUrl:
-    """The next file of the site, or else the next URL of *host*, which must have work; it stays in its queue."""
-    return host.robots_requests[0] if host.robots_requests else queues.peek(host)
+    """The next file of the site, else URL, else look at a page of *host*, which must have work; it stays there."""
+    if host.robots_requests:
+        return host.robots_requests[0]
+    return queues.peek(host) if host.queued else queues.next_look(host)
 
 
 def name_in(head: RobotsRequest | QueuedUrl) -> str:

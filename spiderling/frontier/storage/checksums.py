@@ -74,6 +74,8 @@ class Table:
         return b"".join([encode(value) for encode, value in zip(self._encoders, row, strict=True)])
 
 
+BLOBS = ("watched", "rate", "paragraph")
+"""Tables of rows that only their writers understand, by an integer."""
 _HISTORY = "tick time time_s pages documents words downloaded_bytes kept_bytes discovered waiting hosts at_work retired"
 TABLES = {
     table.name: table
@@ -85,6 +87,7 @@ TABLES = {
         Table("ended", "irtibb", "batch time segment offset_bytes keys ends"),
         Table("found", "irbb", "batch time keys pages"),
         Table("purged", "riti", "time host reason urls"),
+        Table("validator", "irbb", "batch time keys validators"),
         Table("event", "rt", "time what"),
         Table("meta", "tt", "key value", 1),
         Table("count", "ti", "key value", 1),
@@ -94,6 +97,7 @@ TABLES = {
         Table("history", "iriiiiiiiiiii", _HISTORY, 1),
         Table("outbox", "irib", "id time links message", 1),
         Table("peer", "iiii", "shard sent epoch received", 1),
+        *(Table(name, "ib", "id content", 1) for name in BLOBS),
     )
 }
 """Every table with a checksum in ``written``, by name."""

@@ -250,6 +250,8 @@ class Changes:
     acknowledged: dict[int, int] = field(default_factory=dict)
     """Shard -> number up to which it has committed the messages to it, which are deleted."""
     peers: list[PeerRow] = field(default_factory=list)
+    blobs: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    """Table (checksums.BLOBS) -> id -> content, which replaces that of before."""
 
 
 @dataclass(slots=True)
@@ -306,6 +308,12 @@ class Store(Protocol):
 
     def messages(self, shard: int, after: int, most_bytes: int) -> list[OutboxRow]:
         """The messages to *shard* from the number *after* + 1 on, as many as have *most_bytes*, but one at least."""
+
+    def blob(self, table: str, row: int) -> bytes | None:
+        """The content of a row of one of ``Changes.blobs``; None if there is none."""
+
+    def blobs(self, table: str) -> Iterator[tuple[int, bytes]]:
+        """All rows of such a table, in the order of their ids; raises JobdirError if one is damaged."""
 
     def commit(self, changes: Changes) -> None:
         """Apply all of *changes* or nothing; raises StorageError, after which the store must not be used."""

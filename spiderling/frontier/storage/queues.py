@@ -77,6 +77,8 @@ class Queues:
         """Number of the last flush that was begun."""
         self._committed = 0
         """Number of the last flush that was committed."""
+        self.next_look: Callable[[Host], QueuedUrl] = self.peek
+        """The next look at a host that has one and no waiting URL (watching/watch.py)."""
         self._changes = Changes()
         """What the next batch tells the store of the queues."""
         self._grown: set[int] = set()

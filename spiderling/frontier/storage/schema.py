@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 7
-"""Version 5 had no tables for the messages between shards, version 6 none for new lengths of queues."""
+SCHEMA_VERSION = 8
+"""Version 5 had no tables for the messages between shards, version 6 none for new lengths of queues, 7 none for
+looks."""
 CHECKED_SINCE = 5
 """Version 4 had no checksums (checksums.py)."""
-READABLE = (4, 5, 6, SCHEMA_VERSION)
+READABLE = (4, 5, 6, 7, SCHEMA_VERSION)
 """Versions that can be read; a crawl that starts on an older one converts it first (jobdir/migration.py)."""
 APPLICATION_ID = 0x59D37
 """The application id in SQLite's header of our files; the command `file` shows it."""
@@ -66,7 +67,16 @@ _NEW_IN_7 = """
 CREATE TABLE length(batch INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, lengths BLOB NOT NULL);
 """
 """Lengths of queues that are newer than the rows of their hosts (queue_lengths.py)."""
-_NEW_IN = {6: _NEW_IN_6, 7: _NEW_IN_7}
+_NEW_IN_8 = """
+CREATE TABLE validator(batch INTEGER PRIMARY KEY, time REAL NOT NULL, checksum INTEGER NOT NULL,
+    keys BLOB NOT NULL, validators BLOB NOT NULL);
+CREATE TABLE watched(id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
+CREATE TABLE rate(id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
+CREATE TABLE paragraph(id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
+"""
+"""By what pages are asked again (watching/validators.py), what is watched (watching/groups.py), how often something new
+stands there, by host (watching/rates.py), and digests of the paragraphs of pages, by URL key."""
+_NEW_IN = {6: _NEW_IN_6, 7: _NEW_IN_7, 8: _NEW_IN_8}
 """Version -> the SQL that creates the tables which the version before had not."""
 
 VIEWS = """

@@ -149,6 +149,19 @@ class StateReader:
         )
         return [ConsentRow._make(row) for row in rows]
 
+    def blob(self, table: str, row: int) -> bytes | None:
+        rows = self._rows(f"SELECT id, content, checksum FROM {table} WHERE id = ?", (row,))
+        if not rows:
+            return None
+        *values, checksum = rows[0]
+        is_whole = agrees(checksum, checksums.row_checksum, checksums.TABLES[table], values)
+        self._refuse_changed(is_whole, f"row {row} of the table {table}")
+        return bytes(values[1])
+
+    def blobs(self, table: str) -> Iterator[tuple[int, bytes]]:
+        with self._reading():
+            yield from ((row, content) for row, content in self._whole(table))
+
     def messages(self, shard: int, after: int, most_bytes: int) -> list[OutboxRow]:
         table = checksums.TABLES["outbox"]
         query = "SELECT id, time, links, message, checksum FROM outbox WHERE id > ? AND id < ? ORDER BY id"

@@ -75,6 +75,7 @@ class StateWriter:
             "meta": changes.meta.items(),
             "outbox": ((row.id, *row[2:]) for row in changes.outbox),
             "peer": changes.peers,
+            **{name: rows.items() for name, rows in changes.blobs.items()},
         }
         for name, rows in written.items():
             for row in rows:

@@ -1,6 +1,6 @@
 """The URL log: how each URL ended and where it was found.  It is on disk only; users know it as the *trail*.
 
-It has three append-only tables, which are written in the transaction of each batch (sqlite.py):
+It has four append-only tables, which are written in the transaction of each batch (sqlite.py):
 
 - *ended*: one row for each batch, with the URLs that ended and an ``End`` for each.  Their keys are in a column of
   their own, so a search reads 8 bytes for each URL and unpacks one row.
@@ -8,6 +8,7 @@ It has three append-only tables, which are written in the transaction of each ba
   number of URLs).  The key 0 stands for seeds.
 - *purged*: one row for each queue that was given up as a whole.  A URL that was found, does not wait and is not in
   *ended* ended with the next purge of its host.
+- *validator*: what was noted of pages that ended, by which they can be asked again (watching/validators.py).
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class UrlLogBatch:
     pages: list[tuple[int, int]] = field(default_factory=list)
     """Runs of (key of the page, number of keys in ``found``)."""
     purges: list[Purge] = field(default_factory=list)
+    validators: list[tuple[int, bytes]] = field(default_factory=list)
+    """(key, watching/validators.py) of pages that ended."""
     segment: str = ""
     """The segment with the batch's documents."""
     offset: int = 0
@@ -141,6 +144,9 @@ def rows(batch: UrlLogBatch) -> Iterator[tuple[str, tuple[Any, ...]]]:
     if batch.found:
         runs = pack_keys(chain.from_iterable(batch.pages))
         yield "found", (batch.time, pack_keys(batch.found), runs)
+    if batch.validators:
+        keys = pack_keys(key for key, _ in batch.validators)
+        yield "validator", (batch.time, keys, b"".join(packed for _, packed in batch.validators))
     for purge in batch.purges:
         yield "purged", (batch.time, *purge)
 

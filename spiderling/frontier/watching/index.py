@@ -16,6 +16,7 @@ from spiderling.frontier.watching.rates import AGES_DAYS
 
 Column = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
 STARTS_DAYS = np.array((0.0, *AGES_DAYS))
 """Age at which each class of pages begins."""
 

@@ -15,6 +15,8 @@ from array import array
 from bisect import bisect_right
 from itertools import pairwise
 
+from spiderling.base.errors import DamageError
+
 HALF_LIFE_DAYS = 30.0
 """Days after which a look counts half against a new one (chosen: a month).
 
@@ -49,6 +51,24 @@ class Rates:
     def __init__(self) -> None:
         self._hosts: dict[int, array[float]] = {}
         self._all = _sums()
+
+    def knows(self, host: int) -> bool:
+        """Whether *host* has sums of its own."""
+        return host in self._hosts
+
+    def sums(self, host: int) -> bytes:
+        """All that is known of *host*, which is known; 0: of all hosts."""
+        return (self._hosts[host] if host else self._all).tobytes()
+
+    def restore(self, host: int, sums: bytes) -> None:
+        """Take up what `sums` gave."""
+        known = array("d", sums)
+        if len(known) != 4 * CLASSES:
+            raise DamageError(f"the rates of host {host} are damaged: {len(known)} numbers.")
+        if host:
+            self._hosts[host] = known
+        else:
+            self._all = known
 
     def learn(self, host: int, kind: int, events: float, words: float, days: float, now: float) -> None:
         """A look at *now* found *events* with *words* after *days*."""

@@ -1,0 +1,325 @@
+"""Looks at pages that have ended: when they are made, what they change, and that a kill loses none of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
+
+from spiderling.base.errors import DamageError
+from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.crawl.checkpoint import with_outcomes
+from spiderling.frontier import Fetch
+from spiderling.frontier.watching.columns import Columns
+from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched
+from spiderling.frontier.watching.groups import GROUP_PAGES, Standing, WatchedPage, packed, unpacked
+from spiderling.frontier.watching.validators import Validators
+from spiderling.frontier.watching.validators import unpacked as unpacked_validators
+
+HOST = "http://a.cz/"
+SAME = Answer(reason=Reason.DUPLICATE, kept_bytes=0)
+UNCHANGED = Answer(304, 0, 0)
+GONE = Answer(410, 10, 0)
+MISSING = Answer(404, 10, 0)
+Web = Callable[[str, float], Answer]
+"""(URL, days since the watch began) -> what is there."""
+
+
+class WatchedCrawl(VirtualCrawl):
+    """A crawl of a web that changes."""
+
+    def __init__(self, web: Web, **options) -> None:
+        super().__init__({}, **{"watch": "on", "watch_least_word_days": 0.0, **options})
+        self.web = web
+        self.looks: list[tuple[str, float]] = []
+        self.told: dict[int, tuple[Outcome, None]] = {}
+        self.frontier.watch.begin(self.now)
+
+    @property
+    def day(self) -> float:
+        return self.frontier.watch.days(self.now)
+
+    def _next(self, table, key, default):
+        return self.web(key, self.day) if table is self._web else super()._next(table, key, default)
+
+    def answer(self, fetch: Fetch, answer: Answer) -> None:
+        if fetch.robots is not None:
+            super().answer(fetch, answer)
+            return
+        if fetch.look is not None:
+            self.looks.append((fetch.url, self.day))
+        self.busy.discard(fetch.host.name)
+        self.frontier.intervals.answered(fetch.host, self.now)
+        reason = answer.outcome_reason
+        outcome = Outcome(
+            fetch.id, fetch.url, reason, answer.status, answer.may_pass, redirect_to=answer.location,
+            body_bytes=answer.body_bytes, words=answer.kept_bytes // 5, links=page_links(answer), etag=b'"1"',
+        )  # fmt: skip
+        self.told[fetch.id] = (outcome, None)
+        if self.frontier.report(outcome, self.now).end is not None:
+            self.ended[fetch.url] = reason
+
+    def commit(self) -> None:
+        changes = with_outcomes(self.frontier.drain(self.now), self.told)
+        self._store.commit(changes)
+        self.frontier.committed()
+        log = changes.url_log
+        ended = [EndedPage(end, log.time) for end in log.ends]
+        links = Counter(dict(log.pages))
+        watch = self.frontier.watch
+        noted = dict.fromkeys(self.told, Validators())
+        taken = to_be_watched(ended, noted, links, watch.days)
+        watch.take_up(taken.pages, taken.first_words, {})
+        self._store.commit(self.frontier.drain(self.now))
+        self.frontier.committed()
+
+    def kill_and_resume(self) -> None:
+        super().kill_and_resume()
+        self.frontier.watch.begin(self.now)
+
+    def live(self, days: float) -> None:
+        """Let *days* pass, in quarters of an hour."""
+        until = self.now + days * DAY_S
+        while self.now < until:
+            self.commit()
+            while self.frontier.watch.step(self.now):
+                pass
+            self.run(until=min(until, self.now + DAY_S / 96))
+
+    def standing(self, url: str) -> Standing:
+        self.commit()
+        pages = (page for _, group in self.frontier.watch._groups.stored() for page in group)
+        return next(page.state for page in pages if page.url == url)
+
+    def looks_at(self, url: str) -> list[float]:
+        """From the middle of the first day on, when the web of most tests changes."""
+        return [day for looked, day in self.looks if looked == url and day >= 0.5]
+
+
+def page_links(answer: Answer):
+    from spiderling.base.link_batch import Link
+
+    return tuple(Link(link) if isinstance(link, str) else link for link in answer.links)
+
+
+def paper(url: str, day: float) -> Answer:
+    """A front page that links to an article a day; articles do not change."""
+    if url.endswith("robots.txt"):
+        return MISSING
+    today = int(max(0.0, day))
+    articles = [f"{HOST}{number}" for number in range(today + 1)]
+    if url == HOST:
+        return page(*articles[-3:], kept_bytes=0)
+    return page(kept_bytes=500) if url in articles else MISSING
+
+
+def test_new_pages_are_found_within_the_budget_and_the_books_balance() -> None:
+    crawl = WatchedCrawl(lambda url, day: page(*[f"{HOST}{n}" for n in range(int(day) + 1)]), watch_requests=8.0)
+    crawl.run(HOST)
+    assert not crawl.looks
+    crawl.live(20)
+    by_day = Counter(int(day) for _, day in crawl.looks)
+    assert by_day and max(by_day.values()) <= 8
+    assert crawl.frontier.ledger.totals["looks"] == len(crawl.looks)
+    assert crawl.ends == {Reason.KEPT: crawl.frontier.ledger.discovered}
+    assert {f"{HOST}{n}" for n in range(19)} <= set(crawl.fetched())
+    assert min(crawl.gaps("host").values()) >= crawl.options.host_interval_s - 1e-6
+
+
+def test_a_page_without_text_that_lists_new_ones_is_looked_at_most() -> None:
+    links = [f"{HOST}old{n}" for n in range(12)]
+
+    def web(url: str, day: float) -> Answer:
+        if url == HOST:
+            return page(*links, *(f"{HOST}{n}" for n in range(int(day) + 1)), kept_bytes=0)
+        return MISSING if url.endswith("robots.txt") else page() if day < 0.01 or url not in links else SAME
+
+    crawl = WatchedCrawl(web, watch_requests=3.0)
+    crawl.run(HOST)
+    crawl.live(25)
+    assert Counter(url for url, _ in crawl.looks).most_common(1)[0][0] == HOST
+    assert f"{HOST}22" in crawl.fetched()
+
+
+def test_404_counts_as_gone_after_a_week_and_410_at_once() -> None:
+    def web(url: str, day: float) -> Answer:
+        if day < 0.5 or url == HOST:
+            return page(HOST + "missing", HOST + "gone", HOST + "back") if day < 0.5 else SAME
+        if url == HOST + "back":
+            return SAME if day > 8 else MISSING
+        return GONE if url == HOST + "gone" else MISSING
+
+    crawl = WatchedCrawl(web, watch_requests=4.0)
+    crawl.run(HOST)
+    crawl.live(6)
+    assert crawl.standing(HOST + "missing") is crawl.standing(HOST + "back") is Standing.MISSED
+    assert crawl.standing(HOST + "gone") is Standing.GONE
+    crawl.live(14)
+    assert crawl.standing(HOST + "missing") is Standing.GONE
+    assert crawl.standing(HOST + "back") is Standing.LIVE
+    first, second = crawl.looks_at(HOST + "missing")
+    assert second - first >= 7
+    assert len(crawl.looks_at(HOST + "gone")) == 1
+    assert crawl.frontier.ledger.totals["looks_gone"] == 2
+
+
+@pytest.mark.parametrize(
+    "said", [Answer(reason=Reason.NOINDEX, kept_bytes=0), Answer(451, reason=Reason.UNAVAILABLE_FOR_LEGAL_REASONS)]
+)
+def test_a_page_that_opts_out_is_not_asked_again(said: Answer) -> None:
+    crawl = WatchedCrawl(lambda url, day: page() if day < 0.5 else said, watch_requests=4.0)
+    crawl.run(HOST)
+    crawl.live(20)
+    assert crawl.standing(HOST) is Standing.OPTED_OUT
+    assert len(crawl.looks_at(HOST)) == 1
+
+
+def test_robots_txt_is_read_anew_before_a_look() -> None:
+    def web(url: str, day: float) -> Answer:
+        forbids = robots("User-agent: *\nDisallow: /secret")
+        return (forbids if day > 2 else MISSING) if url.endswith("robots.txt") else page(HOST + "secret")
+
+    crawl = WatchedCrawl(web, watch_requests=4.0)
+    crawl.run(HOST)
+    crawl.live(20)
+    assert crawl.standing(HOST + "secret") is Standing.OPTED_OUT
+    assert all(day < 3.1 for day in crawl.looks_at(HOST + "secret"))
+    assert crawl.standing(HOST) is Standing.LIVE
+
+
+def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:
+    def web(url: str, day: float) -> Answer:
+        if day < 0.5:
+            return page(HOST + "busy", HOST + "moved")
+        if url == HOST + "busy":
+            return Answer(503, 10, 0)
+        return to(HOST + "new") if url == HOST + "moved" else SAME if url == HOST else page()
+
+    crawl = WatchedCrawl(web, watch_requests=4.0)
+    crawl.run(HOST)
+    crawl.live(10)
+    assert crawl.standing(HOST + "busy") is crawl.standing(HOST + "moved") is Standing.LIVE
+    assert crawl.ended[HOST + "new"] is Reason.KEPT
+    assert crawl.ends[Reason.KEPT] == crawl.frontier.ledger.discovered
+
+
+def test_looks_that_are_not_worth_it_are_left_out() -> None:
+    busy, idle = (WatchedCrawl(lambda url, day: page() if day < 0.5 else SAME, watch_requests=9.0) for _ in range(2))
+    idle.frontier.watch.policy._least_word_days = 3000.0
+    for crawl in (busy, idle):
+        crawl.run(HOST)
+        crawl.live(15)
+    assert len(idle.looks) < len(busy.looks) / 3
+
+
+def test_a_budget_of_words_ends_the_day() -> None:
+    crawl = WatchedCrawl(lambda url, day: page(kept_bytes=5 * (1 + int(day))), watch_requests=40.0, watch_words=30)
+    crawl.run(HOST)
+    crawl.live(12)
+    by_day = Counter(int(day) for _, day in crawl.looks)
+    assert by_day[1] > by_day[10] > 0
+
+
+def test_a_watch_ends_after_its_days() -> None:
+    crawl = WatchedCrawl(lambda url, day: page(), watch="3d", watch_requests=4.0)
+    crawl.run(HOST)
+    assert crawl.frontier.watch.goes_on(crawl.now)
+    crawl.live(5)
+    assert not crawl.frontier.watch.goes_on(crawl.now)
+    assert max(day for _, day in crawl.looks) < 3.1
+
+
+@settings(
+    max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.too_slow]
+)
+@given(st.lists(st.sampled_from(["live", "kill", "commit", "half"]), min_size=4, max_size=9), st.integers(8, 30))
+def test_whenever_it_is_killed_nothing_is_lost_and_no_budget_is_spent_twice(steps: Iterable[str], budget: int) -> None:
+    def web(url: str, day: float) -> Answer:
+        if url.endswith("robots.txt"):
+            return MISSING
+        here = [f"{HOST}{number}" for number in range(int(day) + 4)]
+        return page(*here) if url == HOST else page() if url in here else MISSING
+
+    crawl = WatchedCrawl(web, watch_requests=float(budget))
+    crawl.run(HOST)
+    crawl.commit()
+    for step in steps:
+        if step == "live":
+            crawl.live(1.3)
+        elif step == "half":
+            crawl.run(until=crawl.now + 40)
+        elif step == "commit":
+            crawl.commit()
+        else:
+            crawl.kill_and_resume()
+    crawl.live(20)
+    crawl.commit()
+    ledger = crawl.frontier.ledger
+    assert ledger.balance.error == 0 and not ledger.waiting
+    assert crawl.frontier.watch.columns.live == ledger.ends[Reason.KEPT]
+    by_day = Counter(int(day) for _, day in crawl.looks)
+    # a kill may lose the counts of looks that no checkpoint has: those of a quarter of an hour
+    assert max(by_day.values()) <= budget + len(list(steps)) * (budget / 96 + 1)
+    assert f"{HOST}{int(crawl.day) - 9}" in crawl.fetched()
+
+
+# -- what is stored
+
+PAGES = st.builds(
+    WatchedPage,
+    st.integers(-(2**63), 2**63 - 1),
+    st.from_regex(r"http://a\.cz/[a-z]{0,9}", fullmatch=True),
+    st.floats(-1e4, 1e4, width=32),
+    st.floats(0, 1e4, width=32),
+    st.builds(Validators, st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.sampled_from([b"", b'W/"a-1"'])),
+    st.integers(0, 3),
+    st.sampled_from(Standing),
+    st.floats(0, 1e4, width=32),
+    st.integers(0, 6),
+    st.integers(0, 255),
+)
+
+
+@given(st.lists(PAGES, min_size=1, max_size=GROUP_PAGES))
+def test_a_group_comes_back_as_it_was(pages: list[WatchedPage]) -> None:
+    assert unpacked(packed(pages)) == pages
+
+
+@given(st.binary(max_size=60))
+def test_a_damaged_group_is_named(row: bytes) -> None:
+    with pytest.raises(DamageError, match="damaged"):
+        unpacked(row)
+
+
+@given(st.lists(st.builds(Validators, st.integers(0, 9), st.integers(0, 9), st.binary(max_size=40)), max_size=5))
+def test_validators_come_back(noted: list[Validators]) -> None:
+    row = b"".join(one.packed() for one in noted)
+    assert list(unpacked_validators(row)) == noted
+    if noted:
+        with pytest.raises(DamageError):
+            list(unpacked_validators(row + b"\0"))
+
+
+def test_blocks_hold_every_page_once_and_memory_is_small() -> None:
+    columns = Columns()
+    rng = np.random.default_rng(1)
+    keys = [host << 40 | int(n) for host in range(1, 3000) for n in rng.integers(0, 1 << 40, rng.integers(1, 40))]
+    pages = [WatchedPage(key, "", 0.0, 0.0, Validators()) for key in rng.permutation(keys).tolist()]
+    columns.add(pages[:30_000], 0)
+    columns.merge()
+    columns.add(pages[30_000:], 1)
+    columns.merge()
+    bounds = list(columns.blocks())
+    assert bounds[0][0] == 0 and bounds[-1][1] == len(keys)
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(bounds))
+    hosts = [set((columns.rows["key"][a:b] >> np.uint64(40)).tolist()) for a, b in bounds]
+    assert sum(map(len, hosts)) == len(set().union(*hosts))
+    assert columns.rows.itemsize <= 24
+    assert [columns.find(key) is not None for key in (keys[0], keys[-1], 5)] == [True, True, False]

@@ -127,6 +127,17 @@ def parse_watch(text: str) -> float:
     return float(number)
 
 
+def parse_watch_requests(text: str) -> float:
+    """Looks a day: below 1 a share of what is watched; raises BadInput for what is no such number."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 10**9:
+        raise BadInput(f"{PREFIX}WATCH_REQUESTS is {text!r}; it must be a share such as .05, or a number from 1 on.")
+    return number
+
+
 def checked(name: str, spec: Field[Any], value: Any) -> Any:
     """*value* as the type of the option *spec*, within its bounds; messages call it *name*."""
     value = converted(name, type(spec.default), value)
@@ -209,6 +220,7 @@ def _country(text: str) -> None:
 _CHECKS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
     "watch": parse_watch,
+    "watch_requests": parse_watch_requests,
     "documents": media_types.parse,
     "paragraph_kinds": paragraph_kinds.parse,
     "optouts": lambda text: Policy.parse("research", text),

@@ -129,12 +129,12 @@ class Options:
         "Whether pages are looked at again for new text: on, off, or for so many days such as 30d; same as -a watch= "
         "(docs/watch.md).",
     )
-    watch_requests: float = _option(
-        0.05, "Looks a day, as a share of the URLs that are watched, or from 1 on as a number.", low=0.0001
+    watch_requests: str = _option(
+        ".05", "Looks a day: a share of the URLs that are watched, such as .05, or a number from 1 on."
     )
     watch_words: int = _option(0, "Words kept in a day after which nothing is looked at until the next; 0: any.", low=0)
-    watch_least_word_days: float = _option(
-        300.0,
+    watch_least_word_days: int = _option(
+        300,
         "A look is left out if the new words expected of it, times the days since the last, are fewer; 0: none.",
         low=0,
     )

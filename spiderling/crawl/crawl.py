@@ -28,7 +28,7 @@ from spiderling.corpus.digests import DigestSet
 from spiderling.corpus.links import LinkKind
 from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter
 from spiderling.corpus.warc import WarcKind, verdict
-from spiderling.crawl.arguments import addresses_of, refuse_watch, spelled_out
+from spiderling.crawl.arguments import addresses_of, spelled_out
 from spiderling.crawl.budgets import Budgets
 from spiderling.crawl.changed_options import compare_options
 from spiderling.crawl.checkpoint import Checkpoint
@@ -84,7 +84,6 @@ class Crawl:
         *elsewhere* makes what the frontier gives URLs to that belong to other shards.
         Raises BadInput, JobdirError or StorageError; nothing is left open then.
         """
-        refuse_watch(options, archives is not None)
         self.options = options
         self.opt_outs = options.policy()
         """Which statements on the use of a text are looked for, and which are obeyed."""

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 
 from spiderling.base.errors import BadInput, InternalError, NetworkAway, NoFreeShard, SpiderlingError, StorageError
 from spiderling.base.extras import require
-from spiderling.crawl.arguments import JOB, directory_of, options_of
+from spiderling.crawl.arguments import JOB, directory_of, options_of, refuse_watch
 from spiderling.engine.exit_codes import FAILED_STAT, OFFLINE
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Scheduler(BaseScheduler):
             options = options_of(self._crawler.settings, spider)
             getattr(spider, "prepare", lambda: None)()
             archives = getattr(spider, "archives", None)
+            refuse_watch(options, archives is not None)
             suffix = "" if archives is None else "-archive"
             job = "" if options.cluster else getattr(spider, JOB, "")  # all shards of a crawl are in one directory
             directory = directory_of(self._crawler.settings, options, suffix, job)

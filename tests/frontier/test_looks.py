@@ -36,7 +36,7 @@ class WatchedCrawl(VirtualCrawl):
     """A crawl of a web that changes."""
 
     def __init__(self, web: Web, **options) -> None:
-        super().__init__({}, **{"watch": "on", "watch_least_word_days": 0.0, **options})
+        super().__init__({}, **{"watch": "on", "watch_least_word_days": 0, **options})
         self.web = web
         self.looks: list[tuple[str, float]] = []
         self.told: dict[int, tuple[Outcome, None]] = {}
@@ -121,7 +121,7 @@ def paper(url: str, day: float) -> Answer:
 
 
 def test_new_pages_are_found_within_the_budget_and_the_books_balance() -> None:
-    crawl = WatchedCrawl(lambda url, day: page(*[f"{HOST}{n}" for n in range(int(day) + 1)]), watch_requests=8.0)
+    crawl = WatchedCrawl(lambda url, day: page(*[f"{HOST}{n}" for n in range(int(day) + 1)]), watch_requests="8")
     crawl.run(HOST)
     assert not crawl.looks
     crawl.live(20)
@@ -141,7 +141,7 @@ def test_a_page_without_text_that_lists_new_ones_is_looked_at_most() -> None:
             return page(*links, *(f"{HOST}{n}" for n in range(int(day) + 1)), kept_bytes=0)
         return MISSING if url.endswith("robots.txt") else page() if day < 0.01 or url not in links else SAME
 
-    crawl = WatchedCrawl(web, watch_requests=3.0)
+    crawl = WatchedCrawl(web, watch_requests="3")
     crawl.run(HOST)
     crawl.live(25)
     assert Counter(url for url, _ in crawl.looks).most_common(1)[0][0] == HOST
@@ -156,7 +156,7 @@ def test_404_counts_as_gone_after_a_week_and_410_at_once() -> None:
             return SAME if day > 8 else MISSING
         return GONE if url == HOST + "gone" else MISSING
 
-    crawl = WatchedCrawl(web, watch_requests=4.0)
+    crawl = WatchedCrawl(web, watch_requests="4")
     crawl.run(HOST)
     crawl.live(6)
     assert crawl.standing(HOST + "missing") is crawl.standing(HOST + "back") is Standing.MISSED
@@ -174,7 +174,7 @@ def test_404_counts_as_gone_after_a_week_and_410_at_once() -> None:
     "said", [Answer(reason=Reason.NOINDEX, kept_bytes=0), Answer(451, reason=Reason.UNAVAILABLE_FOR_LEGAL_REASONS)]
 )
 def test_a_page_that_opts_out_is_not_asked_again(said: Answer) -> None:
-    crawl = WatchedCrawl(lambda url, day: page() if day < 0.5 else said, watch_requests=4.0)
+    crawl = WatchedCrawl(lambda url, day: page() if day < 0.5 else said, watch_requests="4")
     crawl.run(HOST)
     crawl.live(20)
     assert crawl.standing(HOST) is Standing.OPTED_OUT
@@ -186,7 +186,7 @@ def test_robots_txt_is_read_anew_before_a_look() -> None:
         forbids = robots("User-agent: *\nDisallow: /secret")
         return (forbids if day > 2 else MISSING) if url.endswith("robots.txt") else page(HOST + "secret")
 
-    crawl = WatchedCrawl(web, watch_requests=4.0)
+    crawl = WatchedCrawl(web, watch_requests="4")
     crawl.run(HOST)
     crawl.live(20)
     assert crawl.standing(HOST + "secret") is Standing.OPTED_OUT
@@ -202,7 +202,7 @@ def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:
             return Answer(503, 10, 0)
         return to(HOST + "new") if url == HOST + "moved" else SAME if url == HOST else page()
 
-    crawl = WatchedCrawl(web, watch_requests=4.0)
+    crawl = WatchedCrawl(web, watch_requests="4")
     crawl.run(HOST)
     crawl.live(10)
     assert crawl.standing(HOST + "busy") is crawl.standing(HOST + "moved") is Standing.LIVE
@@ -211,7 +211,7 @@ def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:
 
 
 def test_looks_that_are_not_worth_it_are_left_out() -> None:
-    busy, idle = (WatchedCrawl(lambda url, day: page() if day < 0.5 else SAME, watch_requests=9.0) for _ in range(2))
+    busy, idle = (WatchedCrawl(lambda url, day: page() if day < 0.5 else SAME, watch_requests="9") for _ in range(2))
     idle.frontier.watch.policy._least_word_days = 3000.0
     for crawl in (busy, idle):
         crawl.run(HOST)
@@ -220,7 +220,7 @@ def test_looks_that_are_not_worth_it_are_left_out() -> None:
 
 
 def test_a_budget_of_words_ends_the_day() -> None:
-    crawl = WatchedCrawl(lambda url, day: page(kept_bytes=5 * (1 + int(day))), watch_requests=40.0, watch_words=30)
+    crawl = WatchedCrawl(lambda url, day: page(kept_bytes=5 * (1 + int(day))), watch_requests="40", watch_words=30)
     crawl.run(HOST)
     crawl.live(12)
     by_day = Counter(int(day) for _, day in crawl.looks)
@@ -228,7 +228,7 @@ def test_a_budget_of_words_ends_the_day() -> None:
 
 
 def test_a_watch_ends_after_its_days() -> None:
-    crawl = WatchedCrawl(lambda url, day: page(), watch="3d", watch_requests=4.0)
+    crawl = WatchedCrawl(lambda url, day: page(), watch="3d", watch_requests="4")
     crawl.run(HOST)
     assert crawl.frontier.watch.goes_on(crawl.now)
     crawl.live(5)
@@ -247,7 +247,7 @@ def test_whenever_it_is_killed_nothing_is_lost_and_no_budget_is_spent_twice(step
         here = [f"{HOST}{number}" for number in range(int(day) + 4)]
         return page(*here) if url == HOST else page() if url in here else MISSING
 
-    crawl = WatchedCrawl(web, watch_requests=float(budget))
+    crawl = WatchedCrawl(web, watch_requests=str(budget))
     crawl.run(HOST)
     crawl.commit()
     for step in steps:

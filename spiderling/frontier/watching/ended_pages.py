@@ -10,10 +10,10 @@ from typing import NamedTuple
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize_again, url_key
 from spiderling.frontier.storage.url_log import End
+from spiderling.frontier.watching.answered import HUB_CANDIDATE
 from spiderling.frontier.watching.groups import WatchedPage
 from spiderling.frontier.watching.policy import FEED, HUB, PAGE, SITEMAP
 from spiderling.frontier.watching.validators import Validators
-from spiderling.frontier.watching.watch import HUB_CANDIDATE
 
 WITHOUT_TEXT = frozenset(
     reason.value

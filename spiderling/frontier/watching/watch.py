@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import json
 import math
-import zlib
-from array import array
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.errors import DamageError
-from spiderling.base.option_values import parse_watch
+from spiderling.base.option_values import parse_watch, parse_watch_requests
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -31,7 +29,9 @@ from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.storage.protocol import Store
-from spiderling.frontier.watching.columns import ANNOUNCED, MISSED, OVER, PLANNED, Columns, hosts_of
+from spiderling.frontier.watching import rate_rows
+from spiderling.frontier.watching.answered import after_look, is_answer, unmade
+from spiderling.frontier.watching.columns import ANNOUNCED, OVER, PLANNED, Columns
 from spiderling.frontier.watching.group_store import Groups
 from spiderling.frontier.watching.groups import (
     GROUP_PAGES,
@@ -40,32 +40,14 @@ from spiderling.frontier.watching.groups import (
     group_id,
     host_and_part,
 )
-from spiderling.frontier.watching.lastmod import Announcements
 from spiderling.frontier.watching.looks import Look, look_at
-from spiderling.frontier.watching.policy import HUB, PAGE, Found, Pages, Policy, Tables
-from spiderling.frontier.watching.validators import Validators
+from spiderling.frontier.watching.policy import Found, Policy, Tables
+from spiderling.frontier.watching.sweep import MOST_PLANNED, Sweep, pages_of
 
 META = "watch"
 """Key in the table ``meta``."""
 SWEEPS_A_DAY = 96
 """Sweeps a day, at most (chosen: every quarter of an hour)."""
-GONE_DAYS = 7.0
-"""Days between two answers of 404 after which a page counts as gone (chosen: servers are mended within a week)."""
-MOST_PLANNED = 5_000
-"""Looks that one sweep plans (chosen: 480,000 a day)."""
-_HUB_FOUND, _HUB_FROM, _HUB_MOST = 2, 2, 6
-"""What a look that found a link adds to a page's score, the score from which it is a hub, and the most.  Chosen: a look
-that found none takes 1 off, so a page is no hub by one link of a teaser for long."""
-HUB_CANDIDATE = 3
-"""Score of a page that is not in the corpus: it is given up when it has fallen to 0."""
-OPT_OUTS = frozenset(
-    {
-        *(Reason.NOINDEX, Reason.OPTED_OUT, Reason.SITE_OPTED_OUT, Reason.ROBOTS_FORBIDDEN),
-        Reason.UNAVAILABLE_FOR_LEGAL_REASONS,
-    }
-)
-"""Ways for a look to be over that say: this page may not be used any more."""
-_FIRST = float(np.finfo(np.float64).max)
 
 
 @dataclass(slots=True)
@@ -85,7 +67,7 @@ class Watch:
     def __init__(self, options: Options, url_states: UrlStates, schedule: Schedule, store: Store) -> None:
         self._length_days = parse_watch(options.watch)
         self._day_s = options.watch_day_s
-        self._requests = options.watch_requests
+        self._requests = parse_watch_requests(options.watch_requests)
         self._words = options.watch_words
         self._url_states = url_states
         self._schedule = schedule
@@ -97,10 +79,8 @@ class Watch:
         self._began: float | None = None
         self._day = _Day()
         self._next_sweep = -math.inf
-        self._blocks: Iterator[NDArray[np.void]] | None = None
-        """What is left of the sweep that goes on."""
-        self._best: list[NDArray[np.float64]] = []
-        """Of the sweep: (keys as they are in memory, indexes) of pages that are worth a look."""
+        self._sweep: Sweep | None = None
+        """The sweep that goes on."""
         self._learnt: set[int] = set()
         """Hosts whose rates have changed since the last batch."""
         self._is_changed = False
@@ -139,7 +119,7 @@ class Watch:
         for group, pages in self._groups.stored():
             self.columns.add(pages, host_and_part(group)[1])
         for host, row in self._store.blobs("rate"):
-            self._restore_rates(host, row)
+            rate_rows.restore(self.policy, host, row)
 
     def note_paragraphs(self, key: int, digests: bytes) -> None:
         """The newest version of the page with this key has paragraphs with these 8-byte digests."""
@@ -197,18 +177,15 @@ class Watch:
             return False
         days = self.days(now)
         self._turn_day(days)
-        if self._blocks is None:
+        if self._sweep is None:
             if days < self._next_sweep or self.room(days) < 1:
                 return False
             self._next_sweep = days + 1 / SWEEPS_A_DAY
-            self.columns.merge()
-            self._blocks = (self.columns.rows[first:end] for first, end in self.columns.blocks())
-        block = next(self._blocks, None)
-        if block is not None:
-            self._judge(block, days)
+            self._sweep = Sweep(self.policy, self.columns, self._url_states.host_states.is_closed)
+        if self._sweep.judge_block(days):
             return True
-        self._blocks = None
-        self._plan(min(self.room(days), MOST_PLANNED), now)
+        self._plan(self._sweep.best(min(self.room(days), MOST_PLANNED)), now)
+        self._sweep = None
         return False
 
     def room(self, days: float) -> int:
@@ -226,33 +203,7 @@ class Watch:
             self._day = _Day(int(days), self._url_states.totals["looks"], self._url_states.totals["words"])
             self._is_changed = True
 
-    def _judge(self, rows: NDArray[np.void], days: float) -> None:
-        """Note the pages among *rows* that are worth a look, and how much."""
-        states = self._url_states.host_states
-        hosts = hosts_of(rows)
-        different, row = np.unique(hosts, return_inverse=True)
-        is_closed = np.array([states.is_closed(int(host)) for host in different])
-        is_candidate = ((rows["flags"] & (PLANNED | OVER)) == 0) & ~is_closed[row]
-        if not is_candidate.any():
-            return
-        rows = rows[is_candidate]
-        index = self.policy.worth(self.policy.tables(different.tolist()), _pages(rows, row[is_candidate]), days)
-        is_missed = (rows["flags"] & MISSED) > 0
-        index[is_missed] = np.where(days - rows["last"][is_missed] >= GONE_DAYS, _FIRST, 0.0)
-        is_worth = index > 0
-        if is_worth.any():
-            self._best.append(np.array([rows["key"][is_worth].view(np.int64).view(np.float64), index[is_worth]]))
-        if sum(part.shape[1] for part in self._best) > 4 * MOST_PLANNED:
-            self._best = [self._chosen(MOST_PLANNED)]
-
-    def _chosen(self, number: int) -> NDArray[np.float64]:
-        """The best of the sweep, best first."""
-        best = np.concatenate(self._best, axis=1) if self._best else np.empty((2, 0))
-        return best[:, np.argsort(-best[1], kind="stable")[:number]]
-
-    def _plan(self, number: int, now: float) -> None:
-        keys = np.ascontiguousarray(self._chosen(max(0, number))[0]).view(np.int64).tolist()
-        self._best = []
+    def _plan(self, keys: list[int], now: float) -> None:
         for host in [host for host in self._planned if self._url_states.host_states.is_closed(host)]:
             for key in self._planned.pop(host):
                 self._flag(key, PLANNED, False)
@@ -311,48 +262,21 @@ class Watch:
     def end_head(self, look: Look, reason: Reason, now: float) -> None:
         """A planned look is over unmade, for *reason*."""
         self._drop_head(look.host.id)
-        page = replace(look.known, last=self.days(now))
-        if reason in OPT_OUTS:
-            self._set_standing(page, Standing.OPTED_OUT, page.last)
         self._url_states.totals["looks_unmade"] += 1
-        self._write(look, page)
+        self._write(look, unmade(look.known, reason, self.days(now)))
 
     def over(self, look: Look, outcome: Outcome, now: float) -> None:
         """The look was answered by *outcome*: learn from it, and note what is known of the page now."""
         days = self.days(now)
-        page = replace(look.known, last=days)
         totals = self._url_states.totals
         totals["looks"] += 1
-        if outcome.status in (404, 410):
-            self._miss(page, outcome.status == 410, days)
-        elif outcome.reason in OPT_OUTS:
-            self._set_standing(page, Standing.OPTED_OUT, days)
-        elif outcome.status == 304 or 200 <= outcome.status < 300:
-            self._answered(look, page, outcome, days)
-        else:
-            totals["looks_failed"] += 1
-        self._write(look, page)
-
-    def _answered(self, look: Look, page: WatchedPage, outcome: Outcome, days: float) -> None:
-        is_new = bool(outcome.words or look.found)
-        totals = self._url_states.totals
         totals["looks_304"] += outcome.status == 304
-        totals["looks_new"] += is_new
-        totals["look_words"] += outcome.words
-        self._learn(look, Found(outcome.words, look.found, look.announced, look.newest_date), days)
-        page.state = Standing.LIVE
-        page.since = 0.0
-        if outcome.status != 304:
-            page.validators = Validators(outcome.text_key, outcome.modified, outcome.etag)
-        if outcome.reason is Reason.KEPT:
-            page.version = min(255, page.version + 1)
-            totals["versions"] += page.version > 1
-        if page.kind in (PAGE, HUB):
-            score = min(_HUB_MOST, page.hub_score + _HUB_FOUND) if look.found else max(0, page.hub_score - 1)
-            page.hub_score = score
-            page.kind = HUB if score >= _HUB_FROM or not page.version else PAGE
-            if not (score or page.version):
-                self._set_standing(page, Standing.FRUITLESS, days)
+        if is_answer(outcome):
+            totals["looks_new"] += bool(outcome.words or look.found)
+            totals["look_words"] += outcome.words
+            totals["look_links"] += look.found
+            self._learn(look, Found(outcome.words, look.found, look.announced, look.newest_date), days)
+        self._write(look, after_look(look.known, outcome, look.found, days))
 
     def _learn(self, look: Look, found: Found, days: float) -> None:
         at = self.columns.find(look.key)
@@ -360,23 +284,14 @@ class Watch:
             return
         host = look.host.id
         tables: Tables = self.policy.tables([host])
-        self.policy.learn(tables, _pages(self.columns.rows[at : at + 1], np.zeros(1, np.int64)), found, days)
+        self.policy.learn(tables, pages_of(self.columns.rows[at : at + 1], np.zeros(1, np.int64)), found, days)
         self._learnt |= {0, host}
 
-    def _miss(self, page: WatchedPage, is_gone: bool, days: float) -> None:
-        """The page was not found."""
-        if page.state is not Standing.MISSED:
-            self._set_standing(page, Standing.MISSED, days)
-        if is_gone or days - page.since >= GONE_DAYS:
-            self._set_standing(page, Standing.GONE, page.since)
-
-    def _set_standing(self, page: WatchedPage, state: Standing, since: float) -> None:
-        page.state = state
-        page.since = since
-        if state in (Standing.GONE, Standing.OPTED_OUT):
-            self._url_states.totals["looks_gone" if state is Standing.GONE else "looks_opted_out"] += 1
-
     def _write(self, look: Look, page: WatchedPage) -> None:
+        totals = self._url_states.totals
+        totals["versions"] += page.version > max(1, look.known.version)
+        totals["looks_gone"] += page.state is Standing.GONE
+        totals["looks_opted_out"] += page.state is Standing.OPTED_OUT
         at = self.columns.find(page.key)
         if at is not None:
             self.columns.update(at, page)
@@ -392,10 +307,6 @@ class Watch:
         if at is not None and days > self.columns.rows["last"][at]:
             look.announced += not self.columns.rows["flags"][at] & ANNOUNCED
             self.columns.flag(at, ANNOUNCED, True)
-
-    def in_transit(self, key: int) -> Look | None:
-        """The look in transit at the page with this key."""
-        return self._in_transit.get(key)
 
     def _flag(self, key: int, flag: int, is_set: bool) -> None:
         at = self.columns.find(key)
@@ -415,7 +326,7 @@ class Watch:
         self._is_changed = False
         blobs = {
             "watched": self._groups.drain(),
-            "rate": {host: self._packed_rates(host) for host in self._learnt},
+            "rate": {host: rate_rows.packed(self.policy, host) for host in self._learnt},
             "paragraph": self._paragraphs,
         }
         self._learnt = set()
@@ -431,31 +342,7 @@ class Watch:
         self._groups.committed()
         self._draining = {}
 
-    def _packed_rates(self, host: int) -> bytes:
-        dates = array("d", astuple(self.policy.dates.get(host, Announcements())))
-        return zlib.compress(dates.tobytes() + self.policy.rates.sums(host))
-
-    def _restore_rates(self, host: int, row: bytes) -> None:
-        size = 8 * len(astuple(Announcements()))
-        try:
-            data = zlib.decompress(row)
-            if host:
-                self.policy.dates[host] = Announcements(*array("d", data[:size]))
-            self.policy.rates.restore(host, data[size:])
-        except (zlib.error, ValueError, TypeError) as error:
-            raise DamageError(f"the rates of host {host} are damaged: {error}.") from None
-
 
 def _host(key: int) -> int:
     """The id of the host of a URL key."""
     return key >> HASH_BITS & MAX_HOST_ID
-
-
-def _pages(rows: NDArray[np.void], row: NDArray[np.int64]) -> Pages:
-    return Pages(
-        row,
-        rows["kind"].astype(np.int64),
-        rows["found_at"].astype(np.float64),
-        rows["last"].astype(np.float64),
-        (rows["flags"] & ANNOUNCED) > 0,
-    )

@@ -191,6 +191,8 @@ class Connection(asyncio.Protocol):
             request = Request("-", "-", "-", False, False)
         else:
             response = self._server.web.respond(request.host, request.path)
+            if request.known and request.known == response.headers.get("ETag"):
+                response = WebResponse(304, {"ETag": request.known})
         if response.delay_s or response.trickle_s or response.endless:
             self._sender = asyncio.get_running_loop().create_task(self._send_slowly(request, response, now))
             return

@@ -44,7 +44,9 @@ def parse_head(head: bytes) -> Request | None:
     keep_alive = "close" not in connection and (version != "HTTP/1.0" or "keep-alive" in connection)
     wants_gzip = "gzip" in headers.get("accept-encoding", "")
     name = host.rpartition(":")[0] or host
-    return Request(method, path, name if name.isprintable() else "-", wants_gzip, keep_alive, headers.get("if-none-match", ""))
+    return Request(
+        method, path, name if name.isprintable() else "-", wants_gzip, keep_alive, headers.get("if-none-match", "")
+    )
 
 
 def render(request: Request, response: WebResponse) -> tuple[bytes, bytes]:

@@ -15,6 +15,7 @@
     quality.py       further signals of a document's quality
     spam.py          signs of link farms and of machine-made text
     shingles.py      hashes of word runs: near-duplicates share many
+    paragraph_digests.py  which paragraphs of a page are new since its last version
     sketch.py        one hash of a page's words: soft error pages share it
     optout.py        what the page says about the use of its text
     steps.py         the steps that can be compiled, as one value that `process` is given

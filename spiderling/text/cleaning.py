@@ -18,11 +18,13 @@ from spiderling.text.embedded import LEAST_CHARS, SHORT_CHARS, embedded_text
 from spiderling.text.embedded.shell import is_shell
 from spiderling.text.encoding.detect import decode
 from spiderling.text.html.blocks import MAX_LINKS, Parsed, named_tuples
-from spiderling.text.html.links import resolve
+from spiderling.text.html.feed_links import feeds_of
+from spiderling.text.html.links import join, resolve
 from spiderling.text.html.zones import Tree
 from spiderling.text.judging import Judge
 from spiderling.text.language.models import LanguageModels
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
+from spiderling.text.paragraph_digests import digests_of
 from spiderling.text.quality import words_in
 from spiderling.text.shingles import shingles
 from spiderling.text.sketch import sketch
@@ -57,6 +59,8 @@ def process(
         if _good_chars(page) < SHORT_CHARS:
             page, parsed, scores = _with_embedded((page, parsed, scores), recoded, text, models, options, steps)
         _links(page, parsed, url, options, scores, steps)
+        if options.watches:
+            page.feeds = feeds_of(recoded, (join(url, parsed.base) if parsed.base else url) or url)
     clean = _measured(page, options, url)
     if text is not None and clean and page.language is not None:
         page.quality = with_spam_signs(page, clean, text, url, models[page.language])
@@ -127,6 +131,8 @@ def _measured(page: Page, options: TextOptions, url: str = "") -> str:
     page.sketch = sketch((paragraph.text for paragraph in page.paragraphs), url)
     clean = measure_clean(page)
     page.text_digest = xxhash.xxh3_128_digest(clean.encode("utf-8"))
+    if options.watches:
+        page.paragraph_digests = digests_of(paragraph.text for paragraph in page.paragraphs if paragraph.kept)
     if options.with_shingles and clean:
         page.shingles = shingles([paragraph.text for paragraph in page.paragraphs if paragraph.kept])
     return clean

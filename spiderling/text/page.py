@@ -90,6 +90,8 @@ class TextOptions:
     """Whether a page's links are wanted; its quality says all the same to how many other hosts it links."""
     shards: int = 1
     """Shards of the crawl; if there are several, the owners of linked hosts are looked up."""
+    watches: bool = False
+    """Whether pages are looked at again: then feeds and digests of paragraphs are wanted."""
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str], gathers_links: bool = True) -> TextOptions:
@@ -176,6 +178,10 @@ class Page:
     """Where in the page text was found that no element holds: a value of `embedded.scripts.SOURCES`, '' for nowhere."""
     needs_script: bool = False
     """Whether the page shows nothing until a script has filled it, and its JSON holds no text either."""
+    feeds: tuple[str, ...] = ()
+    """Addresses of the feeds that the page names; empty unless `TextOptions.watches`, as the following."""
+    paragraph_digests: bytes = b""
+    """Digests of the kept paragraphs (text/paragraph_digests.py)."""
     shingles: Shingles = NO_SHINGLES
     """Shingles of the kept paragraphs (text/shingles.py); empty unless `TextOptions.with_shingles`."""
 

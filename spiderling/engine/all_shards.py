@@ -3,6 +3,7 @@ SPIDERLING_CLUSTER."""
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,10 +17,13 @@ from spiderling.base.extras import require
 from spiderling.base.machine import memory_bytes, usable_cores
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
+from spiderling.base.printing import counted
 from spiderling.crawl.arguments import AUTO, JOB, directory_of, options_of
 
 if TYPE_CHECKING:
     from spiderling.cluster.launcher import Plan
+
+logger = logging.getLogger(__name__)
 
 _SHARDS = f"{PREFIX}SHARDS"
 _CLUSTER = f"{PREFIX}CLUSTER"
@@ -70,6 +74,10 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Plan
         raise BadInput(f"the crawl in {directory} has {_SHARDS}={begun}, not {wanted}; that cannot change.")
     shards = begun or wanted or shards_for(machine.cores)
     if is_whole or (shards == 1 and not begun):
+        why = (
+            "it has none so far" if is_whole else f"{counted(machine.cores, 'core')} call for no more than one process"
+        )
+        logger.info("The crawl in %s goes without shards: %s", directory.resolve(), why)
         return None
     require("cluster")
     if settings.getdict("FEEDS"):

@@ -54,6 +54,9 @@ def texts(html: str) -> list[str]:
         ("<p>a\x85</p>", ["a…"]),
         ("", []),
         ("just text", ["just text"]),
+        # libxml2 tells of white space behind </html>, but has it in no tree
+        ("<p>one</html> two</html> three", ["one", "two three"]),
+        ("<pre>one</html>\n<i>two</i></html> <b>three</b>", ["one", "two three"]),
     ],
 )  # fmt: skip
 def test_paragraphs(html, expected):

@@ -240,6 +240,8 @@ cdef class Walker:
                 depth -= 1
                 node = node.parent
                 self.end(self.path[depth])
+            if depth == 0 and node.type == ELEMENT_NODE:
+                return False  # the page goes on behind </html>: white space between is told to Builder, but in no tree
             node = node.next
         return True
 

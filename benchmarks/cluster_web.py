@@ -28,7 +28,8 @@ NETWORK = "127.91.0.0/16"
 ADDRESSES = 20
 LATE_S = 0.4
 """Seconds that every eighth page takes."""
-_INSIDE, _OUTSIDE = 2, 4
+_BELOW = 4
+"""Links of a page to others; each page is linked from one alone, so that a lost link is a lost page."""
 _ARRIVAL_S = 0.02
 """By how much an arrival may seem to be sooner than it was: Linux counts it in ticks of up to 10 ms."""
 
@@ -49,15 +50,13 @@ def _site(every: Sequence[str], number: int, pages: int) -> dict[str, WebRespons
     site = {"/robots.txt": plain("User-agent: *\nDisallow: /private")}
     for n in range(pages):
         drawn = xxhash.xxh3_64_intdigest(f"{number} {n}".encode())
-        others = [
-            f"http://{every[(drawn >> 8 * step) % len(every)]}/{(drawn >> 5 * step) % pages}"
-            for step in range(1, _OUTSIDE + 1)
-        ]
-        own = [f"/{(n + step) % pages}" for step in range(1, _INSIDE + 1)]
-        answer = page(f"{host} {n}", *own, *others, "/gone", "/private", f"/moved{n % 3}")
+        ours = n * len(every) + number
+        below = range(_BELOW * ours + 1, min(_BELOW * ours + 1 + _BELOW, pages * len(every)))
+        links = [f"http://{every[at % len(every)]}/{at // len(every)}" for at in below]
+        answer = page(f"{host} {n}", *links, "/gone", "/private", f"/moved{n % 3}")
         site[f"/{n}"] = replace(answer, delay_s=LATE_S) if drawn % 8 == 0 else answer
-    site["/"] = page(f"{host} index", "/0", f"http://{every[(number + 1) % len(every)]}/")
-    site |= {f"/moved{n}": redirect(f"http://{every[(number * 7 + n) % len(every)]}/{n}") for n in range(3)}
+    site["/"] = page(f"{host} index", f"http://{every[0]}/0")
+    site |= {f"/moved{n}": redirect(f"http://{every[(number * 7 + n) % len(every)]}/gone") for n in range(3)}
     return site
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from redis.exceptions import RedisError
 
 from spiderling.cluster.claims import LEASE_S, RENEW, TOKEN_CHARS, Claim
+from spiderling.cluster.crawl_control import Edition
 from spiderling.cluster.ending import Status
 from spiderling.cluster.envelope import Kind, Place, Refused, Seal
 from spiderling.cluster.exchange import Exchange
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 _FILE_S = 60.0
 """Seconds for which a site file for another shard stands in Redis (chosen: it is read with the next beat)."""
 _END = Place(Kind.END, 0)
+_CONTROL = Place(Kind.CONTROL, 0)
 _OVER_S = 60.0
 """Seconds for which the end is told in Redis; chosen: by then each shard has looked many times."""
 
@@ -38,6 +40,8 @@ class Told(NamedTuple):
     """As in `Heard`; Redis may have lost it."""
     totals: Said
     """As `Totals` says them."""
+    control: Edition | None
+    """Of control.yaml, if Redis has not this one."""
 
 
 class Heard(NamedTuple):
@@ -49,6 +53,8 @@ class Heard(NamedTuple):
     """The statuses of the shards that hold a lease."""
     totals: Said
     """The totals of all shards, as far as they stand there."""
+    control: Edition | None
+    """The text of control.yaml that stands there; None: none that can be believed."""
     is_over: bool
     """Whether another shard has found that the crawl is over."""
     lists: dict[int, bytes]
@@ -83,13 +89,16 @@ class Beats:
         for number, place in told.claimed.items():
             pipeline.hsetnx(keys.claimed, number, place)
         pipeline.hset(keys.totals, mapping=self._sealed_totals(told))
+        if told.control is not None:
+            pipeline.set(keys.control, sealed_edition(self._seal, told.control))
         wanted = self._ask_for_files(pipeline)
         pipeline.hgetall(keys.claimed)
         pipeline.mget([keys.lease(other) for other in self._shards])
         pipeline.hgetall(keys.totals)
+        pipeline.get(keys.control)
         pipeline.get(keys.over)
         pipeline.mget([*map(keys.files, self._shards), *(keys.file(shard, number) for number in wanted)])
-        is_held, *_, claimed, leases, totals, over, files = await pipeline.execute()
+        is_held, *_, claimed, leases, totals, control, over, files = await pipeline.execute()
         if not is_held:
             return None
         lists = dict(zip(self._shards, files, strict=False))
@@ -99,6 +108,7 @@ class Beats:
             claimed={number.decode(): place.decode() for number, place in claimed.items()},
             living={other: status for other, lease in enumerate(leases) if (status := self._opened(other, lease))},
             totals=self._totals(totals),
+            control=opened_edition(self._seal, control),
             is_over=over is not None and self._is_end(over),
             lists={other: data for other, data in lists.items() if data is not None},
             files={number: data for number, data in found.items() if data is not None},
@@ -172,3 +182,16 @@ class Beats:
     async def close(self) -> None:
         """End the connection."""
         await self.redis.aclose()
+
+
+def sealed_edition(seal: Seal, edition: Edition) -> bytes:
+    """*edition* as it stands in Redis."""
+    return seal.sealed(_CONTROL, json.dumps(edition).encode())
+
+
+def opened_edition(seal: Seal, data: bytes | None) -> Edition | None:
+    """The edition in *data*; None if it holds none that can be believed."""
+    with suppress(Refused, ValueError, TypeError):
+        number, text = json.loads(seal.opened(_CONTROL, data or b""))
+        return Edition(int(number), str(text))
+    return None

@@ -8,6 +8,7 @@ In Redis stand, for a crawl named by its languages and the last part of JOBDIR,
     spiderling:CRAWL:files:N       the site files that shard N wants of others (cluster/site_files.py)
     spiderling:CRAWL:file:N:NUMBER one of them
     spiderling:CRAWL:totals        number -> what the shard has done (cluster/totals.py)
+    spiderling:CRAWL:control       the text of control.yaml (cluster/crawl_control.py)
     spiderling:CRAWL:slots         address -> when other shards may start there (cluster/slots.py)
     spiderling:CRAWL:over          for a minute after the end
 
@@ -58,6 +59,8 @@ MAP_KEY = "shard_map"
 """Key of the map in the table ``meta`` of a state."""
 TOTALS_KEY = "shards_totals"
 """Key, in the same table, of what each shard is known to have done."""
+CONTROL_KEY = "shards_control"
+"""Key, in the same table, of number and text of control.yaml."""
 CLAIMED_KEY = "shards_claimed"
 """Key, in the same table, of the numbers that are known to be claimed, and where."""
 TOKEN_CHARS = 32
@@ -83,6 +86,10 @@ class Keys(NamedTuple):
     @property
     def totals(self) -> str:
         return f"spiderling:{self.crawl_id}:totals"
+
+    @property
+    def control(self) -> str:
+        return f"spiderling:{self.crawl_id}:control"
 
     @property
     def slots(self) -> str:
@@ -121,6 +128,10 @@ class Claim(NamedTuple):
     """Number -> place of each shard that is known to be claimed."""
     totals: Said
     """What the state of the shard knows of what each has done."""
+    control_here: str | None
+    """Number and text of control.yaml, as the state knows them; None: it knows none."""
+    control_there: bytes | None
+    """The same in Redis, sealed."""
 
 
 class Claims:
@@ -186,7 +197,18 @@ class Claims:
         self._redis.delete(keys.over)
         known[str(shard)] = self._place
         directory = self._directory / name_of(shard)
-        return Claim(shard, found, keys, token, self._place, directory, known, self._totals_in(directory))
+        return Claim(
+            shard,
+            found,
+            keys,
+            token,
+            self._place,
+            directory,
+            known,
+            self._totals_in(directory),
+            _meta(directory, CONTROL_KEY),
+            self._redis.get(keys.control),
+        )
 
     def _here(self, shards: int) -> dict[int, Path]:
         """The shards whose directories are here."""

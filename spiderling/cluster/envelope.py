@@ -37,6 +37,8 @@ class Kind(IntEnum):
     """One of them."""
     TOTALS = 7
     """What a shard has done, whoever says it."""
+    CONTROL = 8
+    """The text of control.yaml."""
 
 
 class Place(NamedTuple):

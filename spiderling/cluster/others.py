@@ -1,4 +1,4 @@
-"""What a shard makes of what it has heard of the others: files, claims, the crawl's totals, and its end."""
+"""What a shard makes of what it has heard of the others: files, claims, totals, control, and the end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from spiderling.cluster.beat import Heard, Told
 from spiderling.cluster.claims import CLAIMED_KEY, TOTALS_KEY, Claim
+from spiderling.cluster.crawl_control import CrawlControl
 from spiderling.cluster.ending import Ending, Status
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.totals import Totals
@@ -27,6 +28,7 @@ class Others:
         crawl: Crawl,
         exchange: Exchange,
         claim: Claim,
+        control: CrawlControl,
         is_idle: Callable[[], bool],
         wake: Callable[[], None],
     ) -> None:
@@ -41,6 +43,7 @@ class Others:
         self._kept_at = -math.inf
         self._shards = range(claim.map.shards)
         self._ending = Ending(claim.map.shards)
+        self._control = control
         self._is_idle = is_idle
         self._wake = wake
         self._counted: Counter[str] = Counter()
@@ -50,7 +53,7 @@ class Others:
 
     def told(self) -> Told:
         """What to say with the next beat."""
-        return Told(self._is_idle(), self.claimed, self._totals.said())
+        return Told(self._is_idle(), self.claimed, self._totals.said(), self._control.to_tell)
 
     def keep_totals(self) -> None:
         """Put what is known of the others' totals into the state."""
@@ -62,6 +65,7 @@ class Others:
         if heard.claimed != self.claimed:
             self.claimed = heard.claimed
             self._crawl.checkpoint.set_meta(CLAIMED_KEY, heard.claimed)
+        self._control.hear(heard.control)
         self._take_totals(heard, now)
         self._take_files(heard, now)
         self._look(heard.living, heard.is_over, now)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import json
 import logging
 import secrets
 from collections.abc import Callable
@@ -14,8 +16,9 @@ from redis.exceptions import RedisError
 from spiderling.base.clock import elapsed_s
 from spiderling.base.errors import JobdirError
 from spiderling.base.options import Options
-from spiderling.cluster.beat import Beats
-from spiderling.cluster.claims import BEAT_S, LEASE_S, MAP_KEY, Claims
+from spiderling.cluster.beat import Beats, opened_edition
+from spiderling.cluster.claims import BEAT_S, CONTROL_KEY, LEASE_S, MAP_KEY, Claims
+from spiderling.cluster.crawl_control import FIRST, CrawlControl, Edition
 from spiderling.cluster.envelope import Seal
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.key_file import read_key
@@ -56,6 +59,10 @@ class Shard:
         """Those of its crawl: what it says to have taken, its sender forgets for good."""
         self._seal = Seal(bytes.fromhex(self._claim.map.crawl_id), key)
         self._held_until = 0.0
+        here = Edition(*json.loads(self._claim.control_here or json.dumps(FIRST)))
+        there = opened_edition(self._seal, self._claim.control_there) or FIRST
+        self.control = CrawlControl(directory, max(here, there))
+        """control.yaml of the crawl."""
 
     def elsewhere(self, store: Store) -> Exchange:
         """The other shards, for the frontier whose state is in *store*."""
@@ -69,12 +76,14 @@ class Shard:
         self._crawl = crawl
         self._wake = wake
         crawl.checkpoint.set_meta(MAP_KEY, asdict(self._claim.map))
+        self.control.keep = functools.partial(crawl.checkpoint.set_meta, CONTROL_KEY)
+        self.control.keep(self.control.newest)
         transport = RedisTransport(self.options.cluster, bytes.fromhex(self._claim.map.crawl_id), self.number)
         self._office = PostOffice(
             self._exchange, transport, crawl.frontier, crawl.errors, crawl.clock.now, crawl.fail, wake
         )
         self._beats = Beats(self.options.cluster, self._claim, self._seal, self._exchange)
-        self._others = Others(crawl, self._exchange, self._claim, self._is_idle, wake)
+        self._others = Others(crawl, self._exchange, self._claim, self.control, self._is_idle, wake)
         self.slots = SlotOffice(crawl, self._beats.redis, self._claim.keys.slots)
         """The starts that this shard has reserved."""
         self._claims.end_keeping()

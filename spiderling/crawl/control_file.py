@@ -14,6 +14,8 @@ from spiderling.base.option_values import YIELD_PROFILES, parse_yield_profile
 from spiderling.base.small_yaml import read_yaml
 from spiderling.crawl.asking_again import MAY_BE_ASKED
 
+MAX_BYTES = 1_000_000
+"""Bytes of the largest file that is read.  Chosen."""
 TEMPLATE = """\
 # Read again whenever it changes while the crawl runs; remove the leading "#" of what you need.
 # pause: true                                    # send no request until this is false again

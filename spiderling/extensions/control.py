@@ -5,14 +5,15 @@ from __future__ import annotations
 import ipaddress
 import logging
 from dataclasses import asdict
+from pathlib import Path
 
 from scrapy.crawler import Crawler
 
-from spiderling.base.errors import BadInput
+from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.asking_again import ask_again
-from spiderling.crawl.control_file import TEMPLATE, ControlFile, hosts_of, networks_of
+from spiderling.crawl.control_file import MAX_BYTES, TEMPLATE, ControlFile, hosts_of, networks_of
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
 from spiderling.extensions.budget import stop_if_spent
@@ -21,8 +22,6 @@ logger = logging.getLogger(__name__)
 
 _POLL_S = 2.0
 """Seconds between two looks at the file.  Chosen."""
-_MAX_BYTES = 1_000_000
-"""Bytes of the largest file that is read.  Chosen."""
 
 
 class Control(Extension):
@@ -36,7 +35,7 @@ class Control(Extension):
     async def opened(self) -> None:
         crawl = self.crawl
         with crawl.errors.changing():
-            if not crawl.jobdir.control.exists():
+            if self.dispatcher.shard is None and not crawl.jobdir.control.exists():
                 crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
             await self._look()  # a crawl without URLs would end before the first poll
             stop_if_spent(self.dispatcher)  # a budget may be spent before the start
@@ -44,22 +43,17 @@ class Control(Extension):
 
     async def _look(self) -> None:
         crawl = self.crawl
-        path = crawl.jobdir.control
+        shard = self.dispatcher.shard
         try:
-            status = path.stat()
-            stamp = (status.st_mtime_ns, status.st_size)
-            if stamp == self._stamp:
+            text = self._changed_text(crawl.jobdir.control) if shard is None else shard.control.changed_text()
+            if text is None:
                 return
-            self._stamp = stamp
-            if status.st_size > _MAX_BYTES:
-                raise BadInput(f"it is larger than {_MAX_BYTES} bytes")
-            wanted = ControlFile.parse(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return
-        except (BadInput, OSError, UnicodeDecodeError) as error:
+            wanted = ControlFile.parse(text)
+        except (BadInput, OSError, StorageError, UnicodeDecodeError) as error:
             is_text = not isinstance(error, UnicodeDecodeError)
             why = (getattr(error, "strerror", None) or error) if is_text else "it is not UTF-8"
-            logger.error("%s is left aside until it is mended: %s", path, why)
+            place = crawl.jobdir.control if shard is None else shard.control.path
+            logger.error("%s is left aside until it is mended: %s", place, why)
             return
         former = self._applied
         self._applied = wanted
@@ -68,6 +62,20 @@ class Control(Extension):
         if crawl.archives is None:
             await ask_again(crawl, [Reason.of(key) for key in wanted.ask_again if key not in former.ask_again])
             self.dispatcher.wake()
+
+    def _changed_text(self, path: Path) -> str | None:
+        """The text of the file at *path*; None if it is as it was, or missing."""
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            return None
+        stamp = (status.st_mtime_ns, status.st_size)
+        if stamp == self._stamp:
+            return None
+        self._stamp = stamp
+        if status.st_size > MAX_BYTES:
+            raise BadInput(f"it is larger than {MAX_BYTES} bytes")
+        return path.read_text(encoding="utf-8")
 
     def _apply(self, crawl: Crawl, former: ControlFile, wanted: ControlFile) -> None:
         for key, new in asdict(wanted).items():
@@ -107,6 +115,8 @@ class Control(Extension):
 
     def _reopen(self, crawl: Crawl, name: str) -> None:
         target = canonicalize(name if "://" in name else f"http://{name}/")
+        if target is not None and crawl.frontier.is_elsewhere(target.host):
+            return
         host = crawl.frontier.host(target.host) if target else None
         if host is None:
             logger.warning("control.yaml: reopen: this crawl knows no host %s", name)

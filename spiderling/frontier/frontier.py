@@ -100,6 +100,10 @@ class Frontier:
 
     # -- URLs come in
 
+    def is_elsewhere(self, host: str) -> bool:
+        """Whether the host of this name belongs to another shard."""
+        return self._core.is_elsewhere(host)
+
     def put_seed(self, url: str, now: float, distance: int = 0) -> Reason | None:
         """Accept a seed; returns why it was refused, or None.  Each shard gets all seeds, and takes its own."""
         target = canonicalize(url)

@@ -29,7 +29,7 @@ from spiderling.jobdir.status import status_of
 from spiderling.jobdir.status_schema import Running
 from spiderling.jobdir.telling import of_host
 from spiderling.live.access import HEADERS, Access, token_in
-from spiderling.live.controls import BUDGETS, change
+from spiderling.live.controls import change
 from spiderling.live.stream import Stream
 
 _MOST_QUERIES = 16
@@ -180,18 +180,8 @@ class Server:
             return web.json_response({"error": str(error)}, status=409)
 
     def _change(self, wanted: dict[str, object]) -> str:
-        """Change control.yaml of all parts of the crawl that *wanted* concerns; returns that in words."""
-        with closing(opened(self._whole)) as crawl:
-            host = wanted.get("host")
-            parts = [crawl.part_of(host)] if isinstance(host, str) else crawl.parts
-            said = [change(part.directory / "control.yaml", _share(wanted, len(parts))) for part in parts]
-        return said[0]
-
-
-def _share(wanted: dict[str, object], parts: int) -> dict[str, object]:
-    """*wanted* for one of so many *parts* of a crawl, each of which has a budget of its own."""
-    limits = {key: value for key in BUDGETS if isinstance(value := wanted.get(key), (int, float)) and parts > 1}
-    return wanted | {key: limit / parts for key, limit in limits.items()}
+        """Change control.yaml of the crawl, which all its shards read; returns that in words."""
+        return change(self._whole / "control.yaml", wanted)
 
 
 async def _file(content: bytes, kind: str, request: web.Request) -> web.Response:

@@ -1,0 +1,134 @@
+"""control.yaml of a crawl of shards: one text for all, which any of them takes from the file beside its directory.
+
+A text that somebody has written into the file of any machine gets a number one above the highest that is known there,
+and above what is heard before it is told.  The highest number holds, and of two alike the text that sorts last.  So all
+shards agree, whatever the clocks say, and each writes what holds into the file of its machine.  A small file beside it
+says which text was last seen there by any shard of the machine: another text than that one was written by a person.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from spiderling.base.atomic_files import write_whole
+from spiderling.base.errors import BadInput
+from spiderling.crawl.control_file import MAX_BYTES, TEMPLATE, ControlFile
+
+logger = logging.getLogger(__name__)
+
+NAME = "control.yaml"
+SEEN = ".control.yaml.seen"
+"""Holds the digest of the text that was last seen; it is locked by the shard that looks."""
+
+
+class Edition(NamedTuple):
+    """One text of control.yaml; of two, the greater one holds."""
+
+    number: int
+    text: str
+
+
+FIRST = Edition(0, TEMPLATE)
+"""What holds until somebody has written anything."""
+
+
+class CrawlControl:
+    """The text that holds, as one shard knows it."""
+
+    def __init__(self, directory: Path, newest: Edition) -> None:
+        """*directory*: that of the crawl; *newest*: what is known from state and Redis."""
+        self.newest = newest
+        self.keep: Callable[[Edition], None] = lambda edition: None
+        """Called with each new edition, for the state."""
+        self.to_tell: Edition | None = None
+        """What Redis has to be told: it was looked at, and had an older one."""
+        self._is_new = False
+        """Whether it was written here, and nobody knows of it."""
+        self.path = directory / NAME
+        self._seen = directory / SEEN
+        self._stamp: tuple[object, ...] = ()
+        self._given: Edition | None = None
+
+    def hear(self, edition: Edition | None) -> None:
+        """Take what stands in Redis; None: nothing that can be believed."""
+        if edition == self.newest:
+            self._is_new = False
+        if edition is not None and edition > self.newest:
+            is_later = self._is_new and self.newest.text != edition.text
+            if edition.number == self.newest.number and not is_later:
+                logger.warning(
+                    "%s was changed in two places at once; now it is: %r. What was written elsewhere is lost: %r",
+                    NAME, edition.text, self.newest.text
+                )  # fmt: skip
+            self._take(Edition(edition.number + 1, self.newest.text) if is_later else edition)
+        self.to_tell = None if edition == self.newest else self.newest
+
+    def changed_text(self) -> str | None:
+        """The text that holds, if that is another one than was last returned.
+
+        Raises BadInput, OSError, StorageError or UnicodeDecodeError, once, if what somebody has written cannot be used.
+        """
+        stamp = (self._file_stamp(), self.newest)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._stamp = (self._file_stamp(), self.newest) if self._look() else ()
+        if self.newest == self._given:
+            return None
+        self._given = self.newest
+        return self.newest.text
+
+    def _file_stamp(self) -> tuple[int, ...]:
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return ()
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+    def _look(self) -> bool:
+        """Make the file and the newest edition one; returns whether that was possible now."""
+        with self._seen.open("a+") as seen:
+            try:
+                fcntl.flock(seen, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # another shard of this machine looks
+                return False
+            seen.seek(0)
+            known = seen.read()
+            text = self._read()
+            if text not in (None, self.newest.text) and _digest(text) != (known or _digest(TEMPLATE)):
+                ControlFile.parse(text)
+                self._take(Edition(self.newest.number + 1, text))
+                self._is_new = True
+            elif text != self.newest.text:
+                write_whole(self.path, self.newest.text)
+            if known != _digest(self.newest.text):
+                _replace(seen, _digest(self.newest.text))
+        return True
+
+    def _read(self) -> str | None:
+        try:
+            if self.path.stat().st_size > MAX_BYTES:
+                raise BadInput(f"it is larger than {MAX_BYTES} bytes")
+            return self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def _take(self, edition: Edition) -> None:
+        self.newest = edition
+        self.to_tell = None
+        self.keep(edition)
+
+
+def _digest(text: str | None) -> str:
+    return sha256((text or "").encode()).hexdigest()
+
+
+def _replace(file: IO[str], text: str) -> None:
+    file.seek(0)
+    file.truncate()
+    file.write(text)
+    file.flush()

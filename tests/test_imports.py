@@ -45,7 +45,7 @@ CLOCKS = {
 
 CLUSTER = ("spiderling.cluster", "redis")
 """What only a crawl of shards loads."""
-PROTOCOL = ("content", "envelope", "exchange", "gathering", "lane", "site_files", "transport")
+PROTOCOL = ("content", "envelope", "exchange", "gathering", "lane", "site_files", "totals", "transport")
 """Modules of cluster/ that are tried on virtual time."""
 
 

@@ -14,6 +14,8 @@ so; only then does the sender forget the message.  So nothing is lost, and nothi
     site_files.py       robots.txt and licences at hosts of other shards
     slots.py            the starts at addresses, reserved over all shards
     claims.py           which shard a process is
+    totals.py           what all shards have done together
+    crawl_control.py    control.yaml of the crawl: one text for all shards
     ending.py           when the crawl is over
     beat.py             what a shard says each second, and what it reads then
     others.py           what it makes of that
@@ -29,6 +31,6 @@ so; only then does the sender forget the message.  So nothing is lost, and nothi
     key_file.py         the key by which the shards know each other
     shard_map.py        what all shards of a crawl must have in common
 
-The protocol (exchange, gathering, lane, content, envelope, site_files) is pure: no clock, and no I/O but through the
+The protocol (exchange, gathering, lane, content, envelope, site_files, totals) is pure: no clock, and no I/O but through the
 store and the transport.  Nothing here is imported by a crawl of one shard.
 """

@@ -31,6 +31,6 @@ so; only then does the sender forget the message.  So nothing is lost, and nothi
     key_file.py         the key by which the shards know each other
     shard_map.py        what all shards of a crawl must have in common
 
-The protocol (exchange, gathering, lane, content, envelope, site_files, totals) is pure: no clock, and no I/O but through the
-store and the transport.  Nothing here is imported by a crawl of one shard.
+The protocol (exchange, gathering, lane, content, envelope, site_files, totals) is pure: no clock, and no I/O but
+through the store and the transport.  Nothing here is imported by a crawl of one shard.
 """

@@ -1,4 +1,4 @@
-"""``scrapy inspect JOBDIR [host NAME | url URL]``, with ``--urls``, ``--json``, ``--check``: the state of a crawl."""
+"""``scrapy inspect JOBDIR [host NAME | url URL | gone]``, with ``--urls``, ``--json``, ``--check``: the state of a crawl."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from spiderling.engine.command import SpiderlingCommand, option
 if TYPE_CHECKING:
     from spiderling.jobdir.shards import AnyCrawl
 
-_USAGE = "say scrapy inspect JOBDIR, scrapy inspect JOBDIR host NAME, or scrapy inspect JOBDIR url URL"
+_USAGE = "say scrapy inspect JOBDIR, scrapy inspect JOBDIR host NAME, scrapy inspect JOBDIR url URL, or scrapy inspect JOBDIR gone"
 
 
 class Command(SpiderlingCommand):
     """Shows what ``Inspection`` finds; ``jobdir/telling.py`` makes text of it."""
 
-    arguments = "JOBDIR [host NAME | url URL]"
+    arguments = "JOBDIR [host NAME | url URL | gone]"
     summary = "Show the state of a crawl, of one host, or why a URL is in the corpus or not"
     description = (
         "Show what a crawl's directory holds, of a crawl of shards the sums; it may be running, paused or killed, and "
         "nothing is changed. "
         "'host NAME' shows one host, with --urls also its queue; 'url URL' tells where the URL was found, and "
-        "whether and why it waits, was kept or was not. --json tells a program the whole "
+        "whether and why it waits, was kept or was not; 'gone' lists kept pages that are gone or have opted out since "
+        "(docs/watch.md). --json tells a program the whole "
         "(docs/status.md). --check proves that the books balance, that every segment can be read, and that corpus and "
         "state agree. --rebuild makes a lost or damaged state anew from corpus/, links/ and warc/ "
         "(docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"
@@ -44,11 +45,13 @@ class Command(SpiderlingCommand):
     )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        if len(args) not in (1, 3) or (len(args) == 3 and args[1] not in ("host", "url")):
+        is_known = len(args) == 1 or args[1:] == ["gone"] or (len(args) == 3 and args[1] in ("host", "url"))
+        if not is_known:
             raise UsageError(_USAGE, print_help=False)
-        if opts.json and len(args) == 3:
+        if opts.json and len(args) > 1:
             raise UsageError("--json tells of the whole crawl: say scrapy inspect JOBDIR --json", print_help=False)
         # what reads a crawl takes half a second to import, and Scrapy imports the commands to list them
+        from spiderling.jobdir.no_longer_there import no_longer_there
         from spiderling.jobdir.overview import overview
         from spiderling.jobdir.shards import opened
         from spiderling.jobdir.telling import of_host, of_url
@@ -64,6 +67,8 @@ class Command(SpiderlingCommand):
                     yield self._json(crawl)
                 elif len(args) == 1:
                     yield from overview(crawl)
+                elif args[1] == "gone":
+                    yield from no_longer_there(crawl)
                 elif args[1] == "host":
                     yield from of_host(crawl, args[2], opts.urls)
                 else:

@@ -38,7 +38,7 @@ async def take_up(crawl: Crawl) -> None:
     watch = crawl.frontier.watch
     while not crawl.stopping:
         read = await asyncio.to_thread(_read, crawl.jobdir.database, watch.marks)
-        if read.marks == watch.marks:
+        if read.marks == watch.marks or crawl.stopping:
             return
         with crawl.errors.changing():
             taken = to_be_watched(read.ended, read.validators, read.links, watch.days)

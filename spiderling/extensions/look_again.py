@@ -31,7 +31,7 @@ class LookAgain(Extension):
     def _step(self) -> None:
         crawl = self.crawl
         now = crawl.clock.now()
-        if now < self._idle_until or crawl.is_paused:
+        if now < self._idle_until or crawl.is_paused or crawl.stopping:
             return
         with crawl.errors.changing():
             goes_on = crawl.frontier.watch.step(now)

@@ -50,7 +50,7 @@ class Progress(Extension):
             f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
             f"{totals['downloaded_bytes'] / 1e6:,.1f} MB down, {totals['kept_bytes'] / 1e6:,.2f} MB kept, "
             f"yield rate {crawl.frontier.ledger.yield_rate:.4f}, {totals['words']:,} words; {self._source(crawl)}; "
-            f"hosts: {hosts}; {near}{self._for_others()}bottleneck: {bottleneck}"
+            f"{_looks(crawl)}hosts: {hosts}; {near}{self._for_others()}bottleneck: {bottleneck}"
         )
 
     def _for_others(self) -> str:
@@ -105,6 +105,7 @@ def summary(crawl: Crawl, reason: str) -> str:
         ("ends", ", ".join(f"{end.value} {number:,}" for end, number in ledger.ends.most_common() if number)),
         ("errors", _errors(crawl)),
         ("remembers", _remembered(crawl)),
+        ("watch", _looks(crawl)[:-2]),
         ("parked", _parked(crawl)),
         ("archives", crawl.archives.standing() if crawl.archives is not None else ""),
         (
@@ -127,6 +128,18 @@ def _parked(crawl: Crawl) -> str:
         return ""
     closed = ", ".join(f"{why} {number:,}" for why, number in parked.items())
     return f"{sum(parked.values()):,} URLs of closed hosts ({closed}); 'reopen' in control.yaml lets a host go on"
+
+
+def _looks(crawl: Crawl) -> str:
+    """What the watch did, before the next part of a line; '' for a crawl that was never watched."""
+    totals = crawl.frontier.ledger.totals
+    if not (totals["looks"] or crawl.frontier.watch.is_on):
+        return ""
+    return (
+        f"{totals['looks']:,} looks, {totals['looks_304']:,} unchanged (304), {totals['looks_new']:,} with something "
+        f"new ({totals['look_words']:,} words, {totals['look_links']:,} links), {totals['looks_gone']:,} pages gone, "
+        f"{totals['looks_opted_out']:,} opted out; "
+    )
 
 
 def _all_shards(crawl: Crawl) -> str:

@@ -118,8 +118,7 @@ class SiteFilesMiddleware(Component):
                 sitemaps.put_files(fetch, urls, crawl.clock.now())
             else:
                 for start in range(0, len(urls), _BATCH_URLS):
-                    entries = [(url, None) for url in urls[start : start + _BATCH_URLS]]
-                    sitemaps.put_urls(fetch, entries, crawl.clock.now())
+                    sitemaps.put_urls(fetch, listing.entries[start : start + _BATCH_URLS], crawl.clock.now())
                     await asyncio.sleep(0)
             sitemaps.left_out(listing.left_out)
         return f"{len(urls)} {'sitemaps' if listing.is_index else 'URLs'}"

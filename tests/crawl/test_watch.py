@@ -15,12 +15,14 @@ from conftest import Crawl, paragraphs, refusal, serving
 
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.no_longer_there import no_longer_there
 from webs.web import HTML, WebResponse, not_found
 
 HOST = "news.test"
 DAY_S = 0.4
 ARTICLES = 12
 OLD = ("gone", "missing", "closed", "mended")
+TO_BE_TAKEN_OUT = {"gone": "gone", "missing": "gone", "closed": "opted-out"}
 CHANGES_ON = 6.0
 """Day on which the old pages change."""
 INTERVAL_S = 0.02
@@ -109,6 +111,8 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
         log = list(server.log_entries)
     with closing(Inspection(crawl.directory)) as inspection:
         assert list(problems(inspection)) == []
+        listed = {tuple(line.split("\t")[1:]) for line in no_longer_there(inspection)}
+    assert listed == {(why, f"http://{HOST}/{name}") for name, why in TO_BE_TAKEN_OUT.items()}
     state = crawl.state()
     totals = {key.removeprefix("total/"): number for key, number in state.counts.items() if key.startswith("total/")}
     documents = Counter(document.url.rpartition("/")[2] for document in crawl.documents())
@@ -117,6 +121,7 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     )
     new = [document for document in crawl.documents() if document.url.endswith("mended")][1]
     assert any("mended-later" in part for part in new.paragraphs)
+    assert f"{totals['looks']:,} looks, " in result.output
     assert totals["looks_304"] > 5 and totals["versions"] == 1
     assert (totals["looks_gone"], totals["looks_opted_out"]) == (2, 1)
     assert state.counts["discovered"] == 5 + ARTICLES == sum(state.ends.values())

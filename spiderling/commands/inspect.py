@@ -1,4 +1,4 @@
-"""``scrapy inspect JOBDIR [host NAME | url URL | gone]``, with ``--urls``, ``--json``, ``--check``: the state of a crawl."""
+"""``scrapy inspect JOBDIR [host NAME | url URL | gone]``, with options: the state of a crawl."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spiderling.engine.command import SpiderlingCommand, option
 if TYPE_CHECKING:
     from spiderling.jobdir.shards import AnyCrawl
 
-_USAGE = "say scrapy inspect JOBDIR, scrapy inspect JOBDIR host NAME, scrapy inspect JOBDIR url URL, or scrapy inspect JOBDIR gone"
+_USAGE = "say scrapy inspect JOBDIR, or that with host NAME, with url URL, or with gone behind it"
 
 
 class Command(SpiderlingCommand):

@@ -193,6 +193,7 @@ class Dispatcher:
         if self.crawl.stopping:
             return
         self.crawl.stopping = True
+        self.crawl.frontier.watch.stop()
         self._offline.end()
         if self.shard is not None:
             self.shard.slots.release()

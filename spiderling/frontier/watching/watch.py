@@ -84,6 +84,7 @@ class Watch:
         self._learnt: set[int] = set()
         """Hosts whose rates have changed since the last batch."""
         self._is_changed = False
+        self._is_stopped = False
         self._paragraphs: dict[int, bytes] = {}
         self._draining: dict[int, bytes] = {}
         """Paragraphs of a batch that is not committed yet."""
@@ -133,6 +134,12 @@ class Watch:
             self._day = _Day(0, totals["looks"], totals["words"])
             self._is_changed = True
 
+    def stop(self) -> None:
+        """Plan nothing more: the crawl is being closed, and the store with it."""
+        self._is_stopped = True
+        self._planned.clear()
+        self._at_hand.clear()
+
     # -- pages come in
 
     def take_up(self, pages: Iterable[WatchedPage], first_words: Mapping[int, int], marks: dict[str, int]) -> None:
@@ -173,7 +180,7 @@ class Watch:
 
     def step(self, now: float) -> bool:
         """Judge a block of pages, or plan the best when all are judged; returns whether a sweep goes on."""
-        if not self.is_on or self._began is None or self.days(now) >= self._length_days:
+        if self._is_stopped or not self.is_on or self._began is None or self.days(now) >= self._length_days:
             return False
         days = self.days(now)
         self._turn_day(days)
@@ -242,7 +249,7 @@ class Watch:
     def give_back(self, key: int) -> Look | None:
         """The look at this page was not made: it is planned again."""
         look = self.take_back(key)
-        if look is not None:
+        if look is not None and not self._is_stopped:
             self._planned.setdefault(look.host.id, deque()).appendleft(key)
         return look
 

@@ -223,6 +223,8 @@ class Crawl:
 
     async def close(self) -> None:
         """Make everything durable; raises StorageError if that is impossible."""
+        self.stopping = True
+        self.frontier.watch.stop()
         try:
             await self._filter.write(self.checkpoint, is_last=True)
         finally:

@@ -144,6 +144,8 @@ class Watch:
 
     def take_up(self, pages: Iterable[WatchedPage], first_words: Mapping[int, int], marks: dict[str, int]) -> None:
         """Watch *pages* that have ended; *first_words*: those of what a page newly found gave, by key."""
+        if self._is_stopped:
+            return
         by_host: defaultdict[int, list[WatchedPage]] = defaultdict(list)
         self.columns.merge()
         for page in pages:

@@ -41,7 +41,7 @@ from spiderling.frontier.watching.groups import (
     host_and_part,
 )
 from spiderling.frontier.watching.looks import Look, look_at
-from spiderling.frontier.watching.policy import Found, Policy, Tables
+from spiderling.frontier.watching.policy import Found, Policy
 from spiderling.frontier.watching.sweep import MOST_PLANNED, Sweep, pages_of
 
 META = "watch"
@@ -292,8 +292,9 @@ class Watch:
         if at is None:
             return
         host = look.host.id
-        tables: Tables = self.policy.tables([host])
-        self.policy.learn(tables, pages_of(self.columns.rows[at : at + 1], np.zeros(1, np.int64)), found, days)
+        self.policy.learn(
+            self.policy.tables([host]), pages_of(self.columns.rows[at : at + 1], np.zeros(1, np.int64)), found, days
+        )
         self._learnt |= {0, host}
 
     def _write(self, look: Look, page: WatchedPage) -> None:

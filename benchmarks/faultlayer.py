@@ -21,8 +21,8 @@ from scrapy.crawler import Crawler
 from spiderling.corpus.segments import SegmentWriter
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.jobdir import surplus
-from spiderling.jobdir.directory import Jobdir
+from spiderling.frontier.storage.state_writer import StateWriter
+from spiderling.jobdir import directory, surplus
 
 BEFORE: dict[str, tuple[Any, str]] = {
     "load": (SqliteStore, "load"),
@@ -32,9 +32,9 @@ BEFORE: dict[str, tuple[Any, str]] = {
     "commit": (SqliteStore, "commit"),
 }
 AFTER: dict[str, tuple[Any, str]] = {
-    "lock": (Jobdir, "_acquire"),
+    "lock": (directory, "acquired"),
     "truncate": (os, "truncate"),
-    "transaction": (SqliteStore, "_write"),
+    "transaction": (StateWriter, "_write"),
     "committed": (SqliteStore, "commit"),
 }
 POINTS = (*BEFORE, *AFTER, "rotate", "write")
@@ -103,10 +103,10 @@ class FaultLayer:
 
         def wrapped(store: SqliteStore) -> None:
             function(store)
-            store._writer.execute(f"PRAGMA wal_autocheckpoint={_WAL_PAGES}")
+            store._writer.connection.execute(f"PRAGMA wal_autocheckpoint={_WAL_PAGES}")
             if most:
-                pages = store._writer.execute("PRAGMA page_count").fetchone()[0]
-                store._writer.execute(f"PRAGMA max_page_count={pages + most}")
+                pages = store._writer.connection.execute("PRAGMA page_count").fetchone()[0]
+                store._writer.connection.execute(f"PRAGMA max_page_count={pages + most}")
 
         SqliteStore._prepare = wrapped  # type: ignore[method-assign]
 

@@ -322,10 +322,10 @@ class Running:
 
     def __init__(self, process: Forked | subprocess.Popen[bytes], output: Path) -> None:
         self.process = process
-        self._output = output
+        self.output_file = output
 
     def output(self) -> str:
-        return self._output.read_text("utf-8", "replace")
+        return self.output_file.read_text("utf-8", "replace")
 
     def wait(self, timeout: float = DEADLINE_S) -> Result:
         try:

@@ -30,13 +30,13 @@ def test_cores_of_a_control_group(tmp_path: Path, monkeypatch, group: str, limit
     groups = tmp_path / "cgroup"
     groups.write_text(f"12:pids:/x\n{group}\n")
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
-    monkeypatch.setattr(machine, "_GROUPS", groups)
-    monkeypatch.setattr(machine, "_MOUNTED", tmp_path)
+    monkeypatch.setattr(machine, "GROUPS", groups)
+    monkeypatch.setattr(machine, "MOUNTED", tmp_path)
     assert machine.usable_cores() == cores
 
 
 def test_cores_where_there_are_no_control_groups(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(3)))
-    monkeypatch.setattr(machine, "_GROUPS", tmp_path / "none")
+    monkeypatch.setattr(machine, "GROUPS", tmp_path / "none")
     assert machine.usable_cores() == 3
     assert machine.memory_bytes() > 10**8

@@ -419,6 +419,6 @@ def test_limits_of_traps() -> None:
 @pytest.mark.parametrize(("cores", "web", "archives"), [(1, 1, 1), (2, 1, 2), (8, 7, 8)])
 def test_archives_keep_a_text_worker_on_each_core(monkeypatch: Any, cores: int, web: int, archives: int) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(cores)))
-    monkeypatch.setattr("spiderling.base.machine._GROUPS", Path("/none"))
+    monkeypatch.setattr("spiderling.base.machine.GROUPS", Path("/none"))
     assert (Options().text_workers(), Options().text_workers(from_archives=True)) == (web, archives)
     assert Options(workers=3).text_workers() == Options(workers=3).text_workers(from_archives=True) == 3

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-_GROUPS = Path("/proc/self/cgroup")
-_MOUNTED = Path("/sys/fs/cgroup")
+GROUPS = Path("/proc/self/cgroup")
+"""The file that names this process's control group."""
+MOUNTED = Path("/sys/fs/cgroup")
+"""Where the control groups are."""
 
 
 def usable_cores() -> int:
     """Cores that this process may be run on, at least 1; no more than its control group has time for."""
-    return max(1, math.ceil(min(len(os.sched_getaffinity(0)), _quota_cores(_GROUPS, _MOUNTED))))
+    return max(1, math.ceil(min(len(os.sched_getaffinity(0)), _quota_cores(GROUPS, MOUNTED))))
 
 
 def memory_bytes() -> int:

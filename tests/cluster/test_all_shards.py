@@ -96,7 +96,7 @@ def child(running: Running, word: str) -> int:
     """A process that *running* has started, with *word* in its command line."""
     return next(
         pid
-        for pid, line in processes_of(running._output.parent).items()
+        for pid, line in processes_of(running.output_file.parent).items()
         if word in line
         and int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) == running.process.pid
     )

@@ -78,8 +78,7 @@ class Killed:  # before the transaction of a batch with documents, as soon as th
 
         def preparing(store):
             prepare(store)
-            connection = getattr(store._writer, "_writer", store._writer)
-            connection.execute("PRAGMA wal_autocheckpoint=12")  # so that the log stays small
+            store._writer.connection.execute("PRAGMA wal_autocheckpoint=12")  # so that the log stays small
 
         def committing(store, changes):
             if changes.segments and (directory / "kill").exists():

@@ -30,7 +30,7 @@ class StateWriter:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         """*path*: what messages name; raises sqlite3.Error."""
         self._path = path
-        self._writer = connection
+        self.connection = connection
         self._tables = checksums.CheckedTables(connection)
         self._counts = dict(connection.execute("SELECT key, value FROM count").fetchall())
         lengths = connection.execute("SELECT coalesce(sum(length(lengths)), 0) FROM length").fetchone()[0]
@@ -44,14 +44,14 @@ class StateWriter:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         try:
-            self._writer.execute("BEGIN IMMEDIATE")
+            self.connection.execute("BEGIN IMMEDIATE")
             yield
             self._tables.write_sums()
-            self._writer.execute("COMMIT")
+            self.connection.execute("COMMIT")
         except REFUSED as error:
             self._lengths = 0  # nothing is folded any more, since the store must not be used
             with suppress(sqlite3.Error):
-                self._writer.rollback()
+                self.connection.rollback()
             raise StorageError(f"{self._path} could not be written: {error}.") from error
 
     def _write(self, changes: Changes) -> None:
@@ -64,7 +64,7 @@ class StateWriter:
         tables = self._tables
         first = "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?"
         for answer in changes.consent:
-            former = self._writer.execute(first, answer[:4]).fetchone()
+            former = self.connection.execute(first, answer[:4]).fetchone()
             tables.replace_row("consent", answer._replace(first=former[0]) if former else answer)
         counts = {key: value for key, value in changes.counts.items() if self._counts.get(key) != value}
         self._counts.update(counts)
@@ -108,11 +108,11 @@ class StateWriter:
 
     def _fold(self, changes: Changes) -> None:
         """Write the newest lengths to the rows of their hosts, and empty their table; *changes*: the batch."""
-        newest = newest_lengths(checksums.whole_rows(self._writer, "length")) if self._lengths else {}
+        newest = newest_lengths(checksums.whole_rows(self.connection, "length")) if self._lengths else {}
         for row in changes.hosts:
             newest.pop(row.id, None)
         newest.update((length[-1], length) for length in changes.host_updates)
-        self._writer.executemany(
+        self.connection.executemany(
             "UPDATE host SET waiting = ?1, parked = ?2, distance = ?3, "
             f"queue_checksum = {checksums.QUEUE_CHECKSUM} WHERE id = ?4",
             [newest[host] for host in sorted(newest)],
@@ -138,4 +138,4 @@ class StateWriter:
             if self._lengths:
                 with self._transaction():
                     self._fold(Changes())
-        self._writer.close()
+        self.connection.close()

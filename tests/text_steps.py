@@ -20,13 +20,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return  # test_compiled.py compares both itself
     known = {id(process), *map(id, PYTHON)}
     if known & set(map(id, vars(metafunc.module).values())):
-        metafunc.fixturenames.append("steps")
         metafunc.parametrize("steps", KINDS, indirect=True, scope="module")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)  # pytest forgets one that is only appended, if a test has parameters
 def steps(request: pytest.FixtureRequest) -> Iterator[None]:
     """What the module calls by the names of steps, and `process` by default, is of this kind."""
+    if not hasattr(request, "param"):
+        yield
+        return
     chosen = CHOSEN[request.param]
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(process.__kwdefaults__, "steps", chosen)

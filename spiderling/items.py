@@ -38,6 +38,8 @@ class PageItem:
     """UTF-8 bytes of new clean text in the document."""
     digests: tuple[int, ...] = ()
     """Digests of the page and its text; set by pipeline 400."""
+    paragraphs: bytes = b""
+    """Digests of the page's paragraphs (text/paragraph_digests.py) if the crawl is watched; set by pipeline 400."""
     duplicate_bytes: int = 0
     """UTF-8 bytes of duplicate paragraphs, in a corpus that marks them; set by pipeline 400."""
     seen_share: float = 0.0

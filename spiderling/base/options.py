@@ -133,6 +133,12 @@ class Options:
         ".05", "Looks a day: a share of the URLs that are watched, such as .05, or a number from 1 on."
     )
     watch_words: int = _option(0, "Words kept in a day after which nothing is looked at until the next; 0: any.", low=0)
+    watch_keep: str = _option(
+        "new",
+        "What a later version of a page gives to the corpus: its paragraphs that the last version did not have (new), "
+        "or all of it if any is new (whole).",
+        choices=("new", "whole"),
+    )
     watch_least_word_days: int = _option(
         300,
         "A look is left out if the new words expected of it, times the days since the last, are fewer; 0: none.",

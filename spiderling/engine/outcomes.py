@@ -29,7 +29,7 @@ from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.corpus.warc import EXCHANGE
-from spiderling.engine.requests import fetch_of
+from spiderling.engine.requests import fetch_of, look_of
 from spiderling.frontier.watching.validators import MAX_ETAG_BYTES
 from spiderling.items import PageItem
 from spiderling.text import Page
@@ -118,6 +118,8 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         document=item.document if kept else None,
         facts=_facts(item) if kept else (),
         digests=item.digests if kept else (),
+        feeds=page.feeds if page else (),
+        paragraphs=item.paragraphs if kept or look_of(request) is not None else b"",
         links=links_of(page, item.follow) if page else NO_LINKS,
         links_cut=page.links_cut if page else 0,
         etag=etag(response),

@@ -17,6 +17,7 @@ from spiderling.base.options import Options
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.meta_keys import DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 from spiderling.frontier import Fetch
+from spiderling.frontier.watching.looks import Look
 from spiderling.frontier.watching.validators import Validators
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,12 @@ def headers(agent: str | None, options: Options, codes: Sequence[str]) -> dict[b
         b"Accept-Language": ", ".join([*codes, "*;q=0.3"]).encode(),
         b"User-Agent": (agent or options.user_agent()).encode(),
     }
+
+
+def look_of(request: Request | None) -> Look | None:
+    """The look that *request* is; None if it is for a page that has not ended yet."""
+    fetch = fetch_of(request)
+    return fetch.look if fetch is not None else None
 
 
 def conditions(validators: Validators) -> dict[bytes, bytes]:

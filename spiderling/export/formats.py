@@ -42,10 +42,21 @@ COLUMNS = {
     **dict.fromkeys(("id", "url", "host", "tld", "title", "lang"), "string"),
     "langs": "shares",
     "text": "text",
-    **dict.fromkeys(("words", "length", "distance"), "int"),
+    **dict.fromkeys(("words", "length", "distance", "version"), "int"),
     "crawl_date": "time",
     **dict.fromkeys(
-        ("published", "modified", "file_type", "text_source", "enc_declared", "enc_detected", "ip", "tls"), "string"
+        (
+            "published",
+            "modified",
+            "first_seen",
+            "file_type",
+            "text_source",
+            "enc_declared",
+            "enc_detected",
+            "ip",
+            "tls",
+        ),
+        "string",
     ),
     **dict.fromkeys(("licence", "optout", "translated"), "string"),
     **dict.fromkeys(("yield", "badness", "known_share", "seen_share", "stopword_share", "sentence_words"), "float"),

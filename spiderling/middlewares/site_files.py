@@ -112,13 +112,13 @@ class SiteFilesMiddleware(Component):
         """Give the frontier the URLs of *listing*, and say how many.  After a kill the file is read again."""
         crawl = self.crawl
         sitemaps = crawl.frontier.sitemaps
-        urls = [url for url, _ in listing.entries]
+        entries = listing.entries
         with crawl.errors.changing(fetch.url, fetch.id):
             if listing.is_index:
-                sitemaps.put_files(fetch, urls, crawl.clock.now())
+                sitemaps.put_files(fetch, [url for url, _ in entries], crawl.clock.now())
             else:
-                for start in range(0, len(urls), _BATCH_URLS):
-                    sitemaps.put_urls(fetch, listing.entries[start : start + _BATCH_URLS], crawl.clock.now())
+                for start in range(0, len(entries), _BATCH_URLS):
+                    sitemaps.put_urls(fetch, entries[start : start + _BATCH_URLS], crawl.clock.now())
                     await asyncio.sleep(0)
             sitemaps.left_out(listing.left_out)
-        return f"{len(urls)} {'sitemaps' if listing.is_index else 'URLs'}"
+        return f"{len(entries)} {'sitemaps' if listing.is_index else 'URLs'}"

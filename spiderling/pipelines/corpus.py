@@ -15,10 +15,13 @@ from spiderling.engine.outcomes import PutBack
 from spiderling.engine.requests import fetch_of
 from spiderling.export import feeds
 from spiderling.fetch.tls import FLAG
+from spiderling.frontier.watching.looks import Look
 from spiderling.items import PageItem
 from spiderling.pipelines.page_pipeline import PagePipeline
 from spiderling.text import Page
 from spiderling.text.prevertical import written
+
+_TIME = "%Y-%m-%d %H:%M:%S"
 
 
 class CorpusPipeline(PagePipeline):
@@ -42,6 +45,7 @@ class CorpusPipeline(PagePipeline):
         response = item.response
         fetch = fetch_of(response.request)
         host = fetch.host if fetch else None
+        look = fetch.look if fetch else None
         weight = self.crawl.frontier.strategy.weight(page.batch.number)
         captured = response.request.meta.get(CAPTURED) if response.request is not None else None
         time = datetime.fromtimestamp(captured or self.crawl.clock.now(), timezone.utc)
@@ -55,9 +59,11 @@ class CorpusPipeline(PagePipeline):
             "langs": " ".join(f"{code}:{share:.2f}" for code, share in page.languages.items()),
             "ip": str(response.ip_address or ""),
             "tls": " ".join(flag[len(FLAG) :] for flag in response.flags if flag.startswith(FLAG)),
-            "crawl_date": time.strftime("%Y-%m-%d %H:%M:%S"),
+            "crawl_date": time.strftime(_TIME),
             "published": page.published,
             "modified": page.modified,
+            "first_seen": self._first_seen(look) if look else "",
+            "version": look.known.version + 1 if look else "",
             "enc_declared": page.encoding_declared or "",
             "enc_detected": page.encoding_detected or "",
             "distance": host.distance if host else "",
@@ -74,3 +80,7 @@ class CorpusPipeline(PagePipeline):
             "walk_weight": f"{weight:.4g}" if weight else "",
             **page.quality.attributes(),
         }
+
+    def _first_seen(self, look: Look) -> str:
+        """When the first version of the page that is looked at again was fetched."""
+        return datetime.fromtimestamp(self.crawl.frontier.watch.time(look.known.found_at), timezone.utc).strftime(_TIME)

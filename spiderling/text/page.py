@@ -18,6 +18,7 @@ import numpy as np
 
 from spiderling.base.link_batch import NONE as NO_LINKS
 from spiderling.base.link_batch import LinkBatch
+from spiderling.base.option_values import parse_watch
 from spiderling.base.options import Options
 from spiderling.base.paragraph_kinds import COMMENT, HEADING, TEXT
 from spiderling.base.paragraph_kinds import parse as parse_kinds
@@ -109,6 +110,7 @@ class TextOptions:
             kinds=parse_kinds(options.paragraph_kinds),
             gathers_links=gathers_links,
             shards=options.shards,
+            watches=parse_watch(options.watch) > 0,
         )
 
 

@@ -105,6 +105,10 @@ class Watch:
         """Days since the watch began."""
         return 0.0 if self._began is None else (now - self._began) / self._day_s
 
+    def time(self, days: float) -> float:
+        """Seconds since 1970 at so many *days* since the watch began."""
+        return (self._began or 0.0) + days * self._day_s
+
     def goes_on(self, now: float) -> bool:
         """Whether there may be something to be looked at; while looks are in transit it goes on."""
         return self.is_on and (self.days(now) < self._length_days or bool(self._in_transit))

@@ -45,20 +45,9 @@ COLUMNS = {
     **dict.fromkeys(("words", "length", "distance", "version"), "int"),
     "crawl_date": "time",
     **dict.fromkeys(
-        (
-            "published",
-            "modified",
-            "first_seen",
-            "file_type",
-            "text_source",
-            "enc_declared",
-            "enc_detected",
-            "ip",
-            "tls",
-        ),
-        "string",
+        ("published", "modified", "file_type", "text_source", "enc_declared", "enc_detected", "ip", "tls"), "string"
     ),
-    **dict.fromkeys(("licence", "optout", "translated"), "string"),
+    **dict.fromkeys(("licence", "optout", "translated", "first_seen"), "string"),
     **dict.fromkeys(("yield", "badness", "known_share", "seen_share", "stopword_share", "sentence_words"), "float"),
     **dict.fromkeys(("repeated_share", "digit_share", "symbol_share", "good_share", "packed_share"), "float"),
     **dict.fromkeys(("top_word_share", "outlinks", "walk_weight"), "float"),

@@ -65,8 +65,8 @@ class DedupPipeline(PagePipeline):
         Raises DropPage(DUPLICATE) for a later version with nothing new.
         """
         crawl = self.crawl
-        texts = [paragraph.text for paragraph in page.paragraphs if paragraph.kept] if look or not crawl.near else []
-        duplicate = crawl.near.judge(id(item), page.shingles) if crawl.near else np.zeros(len(texts), np.bool_)
+        texts = [paragraph.text for paragraph in page.paragraphs if paragraph.kept] if look or crawl.near is None else []
+        duplicate = crawl.near.judge(id(item), page.shingles) if crawl.near is not None else np.zeros(len(texts), np.bool_)
         if look is None or look.paragraphs is None:
             return duplicate
         old = duplicate | known_again(page.paragraph_digests, look.paragraphs, len(texts))

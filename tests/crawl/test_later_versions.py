@@ -1,0 +1,80 @@
+"""What a page that is looked at again gives to the corpus: its new paragraphs, or all of it; and the feeds that it names."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Mapping
+
+import pytest
+from conftest import Crawl, paragraphs, serving
+
+from spiderling.corpus.reader import read_documents
+from webs.web import HTML, WebResponse, not_found
+
+HOST = "paper.test"
+SETTINGS = {
+    "WATCH": "on",
+    "WATCH_DAY_S": 0.2,
+    "WATCH_REQUESTS": 20,
+    "WATCH_LEAST_WORD_DAYS": 0,
+    "HOST_INTERVAL_S": 0.02,
+    "YIELD_PROFILE": "off",
+}
+OLD = paragraphs("old", 4)
+NEW = paragraphs("new", 2)
+FEED_TYPE = "application/rss+xml"
+
+
+class Paper:
+    """A page that gets new paragraphs, and a feed that names a page to which no link leads."""
+
+    def __init__(self) -> None:
+        self.has_news = threading.Event()
+        self.asked: list[str] = []
+
+    def hosts(self) -> Mapping[str, str]:
+        return {HOST: "127.84.92.1"}
+
+    globs = hosts
+
+    def respond(self, host: str, path: str) -> WebResponse:
+        self.asked.append(path)
+        if path == "/feed":
+            item = "<item><link>/by-feed</link><pubDate>Wed, 04 Mar 2026 00:00:00 GMT</pubDate></item>"
+            return WebResponse(200, {"Content-Type": FEED_TYPE}, f"<rss><channel>{item}</channel></rss>".encode())
+        if path == "/by-feed":
+            return _html("", paragraphs("by feed", 4))
+        if path != "/":
+            return not_found()
+        # the text around the new paragraphs is the same, but for a counter; one paragraph is gone
+        later = [OLD[0], NEW[0], *OLD[2:], NEW[1], "Komentáře (3)"]
+        return _html(f'<link rel=alternate type="{FEED_TYPE}" href=/feed>', later if self.has_news.is_set() else OLD)
+
+
+def _html(head: str, text: list[str]) -> WebResponse:
+    body = "".join(f"<p>{part}</p>" for part in text)
+    return WebResponse(200, HTML, f"<html><head><title>x</title>{head}</head><body>{body}</body></html>".encode())
+
+
+@pytest.mark.parametrize("keep", ["new", "whole"])
+def test_a_later_version(tmp_path, keep):
+    web = Paper()
+    with serving(web) as server:
+        crawl = Crawl(tmp_path / "job", server, **SETTINGS, WATCH_KEEP=keep)
+        running = crawl.start(f"http://{HOST}/")
+        running.until(lambda: "/by-feed" in web.asked)
+        web.has_news.set()
+        since = len(web.asked)
+        running.until(lambda: web.asked[since:].count("/") > 2)  # the look after the one that found it
+        result = running.stop(signal.SIGINT)
+        assert "Traceback" not in result.output, result.output[-2000:]
+    (segment,) = crawl.directory.glob("corpus/*.prevert.zst")
+    found = [document for document in read_documents(segment) if document.attributes["url"] == f"http://{HOST}/"]
+    first, later = sorted(found, key=lambda document: document.attributes.get("version", ""))
+    assert first.paragraphs == OLD and not {"version", "first_seen"} & first.attributes.keys()
+    assert later.paragraphs == (NEW if keep == "new" else [OLD[0], NEW[0], *OLD[2:], NEW[1]])
+    assert later.attributes["version"] == "2"
+    assert first.attributes["crawl_date"] == later.attributes["first_seen"] <= later.attributes["crawl_date"]
+    by_feed = [document for document in crawl.documents() if document.url.endswith("/by-feed")]
+    assert len(by_feed) == 1, "only the feed names it"

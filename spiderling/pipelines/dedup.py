@@ -65,10 +65,13 @@ class DedupPipeline(PagePipeline):
         Raises DropPage(DUPLICATE) for a later version with nothing new.
         """
         crawl = self.crawl
-        texts = [paragraph.text for paragraph in page.paragraphs if paragraph.kept] if look or crawl.near is None else []
-        duplicate = crawl.near.judge(id(item), page.shingles) if crawl.near is not None else np.zeros(len(texts), np.bool_)
+        if crawl.near is not None:
+            duplicate = crawl.near.judge(id(item), page.shingles)
+        else:
+            duplicate = np.zeros(sum(paragraph.kept for paragraph in page.paragraphs), np.bool_)
         if look is None or look.paragraphs is None:
             return duplicate
+        texts = [paragraph.text for paragraph in page.paragraphs if paragraph.kept]
         old = duplicate | known_again(page.paragraph_digests, look.paragraphs, len(texts))
         if sum(len(text.encode()) for text, is_old in zip(texts, old, strict=True) if not is_old) < _LEAST_NEW_BYTES:
             raise DropPage(Reason.DUPLICATE, "nothing on it is new")

@@ -1,4 +1,4 @@
-"""What a page that is looked at again gives to the corpus: its new paragraphs, or all of it; and the feeds that it names."""
+"""What a page that is looked at again gives to the corpus: its new paragraphs, or all; and the feeds that it names."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Answers:
 
     def _note_paragraphs(self, outcome: Outcome) -> None:
         if outcome.paragraphs and outcome.url_id is not None:
-            self._watch.note_paragraphs(outcome.url_id, outcome.paragraphs)
+            self._watch.paragraphs.note(outcome.url_id, outcome.paragraphs)
 
     def _account(self, host: Host, outcome: Outcome, now: float) -> None:
         self._url_states.hosts.count_bytes(host, outcome.is_judged, outcome.body_bytes, outcome.kept_bytes)

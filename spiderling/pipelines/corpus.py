@@ -62,7 +62,7 @@ class CorpusPipeline(PagePipeline):
             "crawl_date": time.strftime(_TIME),
             "published": page.published,
             "modified": page.modified,
-            "first_seen": self._first_seen(look) if look else "",
+            "first_seen": _first_seen(look) if look else "",
             "version": look.known.version + 1 if look else "",
             "enc_declared": page.encoding_declared or "",
             "enc_detected": page.encoding_detected or "",
@@ -81,6 +81,7 @@ class CorpusPipeline(PagePipeline):
             **page.quality.attributes(),
         }
 
-    def _first_seen(self, look: Look) -> str:
-        """When the first version of the page that is looked at again was fetched."""
-        return datetime.fromtimestamp(self.crawl.frontier.watch.time(look.known.found_at), timezone.utc).strftime(_TIME)
+
+def _first_seen(look: Look) -> str:
+    """When the first version of the page that is looked at again was fetched."""
+    return datetime.fromtimestamp(look.first_seen, timezone.utc).strftime(_TIME)

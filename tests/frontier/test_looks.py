@@ -37,7 +37,7 @@ class WatchedCrawl(VirtualCrawl):
 
     def __init__(self, web: Web, **options) -> None:
         super().__init__({}, **{"watch": "on", "watch_least_word_days": 0, **options})
-        self.web = web
+        self.changing = web
         self.looks: list[tuple[str, float]] = []
         self.told: dict[int, tuple[Outcome, None]] = {}
         self.frontier.watch.begin(self.now)
@@ -46,8 +46,8 @@ class WatchedCrawl(VirtualCrawl):
     def day(self) -> float:
         return self.frontier.watch.days(self.now)
 
-    def _next(self, table, key, default):
-        return self.web(key, self.day) if table is self._web else super()._next(table, key, default)
+    def answer_of(self, table, key, default):
+        return self.changing(key, self.day) if table is self.web else super().answer_of(table, key, default)
 
     def answer(self, fetch: Fetch, answer: Answer) -> None:
         if fetch.robots is not None:
@@ -95,7 +95,7 @@ class WatchedCrawl(VirtualCrawl):
 
     def standing(self, url: str) -> Standing:
         self.commit()
-        pages = (page for _, group in self.frontier.watch._groups.stored() for page in group)
+        pages = (page for _, group in self.frontier.watch.groups.stored() for page in group)
         return next(page.state for page in pages if page.url == url)
 
     def looks_at(self, url: str) -> list[float]:
@@ -212,7 +212,7 @@ def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:
 
 def test_looks_that_are_not_worth_it_are_left_out() -> None:
     busy, idle = (WatchedCrawl(lambda url, day: page() if day < 0.5 else SAME, watch_requests="9") for _ in range(2))
-    idle.frontier.watch.policy._least_word_days = 3000.0
+    idle.frontier.watch.policy.least_word_days = 3000.0
     for crawl in (busy, idle):
         crawl.run(HOST)
         crawl.live(15)

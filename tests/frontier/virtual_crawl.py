@@ -130,7 +130,7 @@ class VirtualCrawl:
         self.ended: dict[str, Reason] = {}
         self.questions: Counter[str] = Counter()
         self.waits_at_gate = 0
-        self._web, self._dns = web, dns or {}
+        self.web, self._dns = web, dns or {}
         self._dns_s, self._start_delay_s, self._connect_delay_s = dns_s, start_delay_s, connect_delay_s
         self._asked: Counter[str] = Counter()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -216,7 +216,7 @@ class VirtualCrawl:
         self.check()
 
     def _resolve(self, name: str) -> None:
-        answer = self._next(self._dns, name, Resolution((f"10.0.0.{1 + len(self._addresses)}",)))
+        answer = self.answer_of(self._dns, name, Resolution((f"10.0.0.{1 + len(self._addresses)}",)))
         if name not in self._dns and name in self._addresses:
             answer = Resolution((self._addresses[name][0],))
         if answer.addresses:
@@ -250,7 +250,7 @@ class VirtualCrawl:
         self.frontier.started(fetch, self.now)
         self.starts.append(Start(self.now, fold(fetch.url), fetch.address, fetch.url))
         default = Answer(status=404, kept_bytes=0)
-        answer = self._next(self._web, fetch.url, default)
+        answer = self.answer_of(self.web, fetch.url, default)
         self._later(answer.transit_s, lambda: self.answer(fetch, answer))
 
     def answer(self, fetch: Fetch, answer: Answer) -> None:
@@ -282,7 +282,7 @@ class VirtualCrawl:
         if self.frontier.report(outcome, self.now).end is not None:
             self.ended[fetch.url] = answer.outcome_reason
 
-    def _next(self, table: Mapping[str, Any], key: str, default: Any) -> Any:
+    def answer_of(self, table: Mapping[str, Any], key: str, default: Any) -> Any:
         answers = table.get(key, default)
         if isinstance(answers, list):
             number = self._asked[key]

@@ -21,6 +21,8 @@ class Look(QueuedUrl):
     page: WatchedPage | None = None
     paragraphs: bytes | None = None
     """8-byte digests of the paragraphs of its newest version; None: unknown."""
+    first_seen: float = 0.0
+    """When its first version ended, in seconds since 1970."""
     found: int = 0
     """Links that nobody had found before, as far as the look has come."""
     announced: int = 0
@@ -41,10 +43,10 @@ class Look(QueuedUrl):
         return not (validators.etag or validators.modified)
 
 
-def look_at(page: WatchedPage, host: Host, paragraphs: bytes | None) -> Look | None:
-    """The look at *page* of *host*; None if its address is none any more."""
+def look_at(page: WatchedPage, host: Host) -> Look | None:
+    """The look at *page* of *host*, of which nothing else is known; None if its address is none any more."""
     target = canonicalize_again(page.url)
     if target is None:
         return None
     payload = PAYLOADS.get(page.kind)
-    return Look(page.key, page.url, host, LAST_RANK, target, payload=payload, page=page, paragraphs=paragraphs)
+    return Look(page.key, page.url, host, LAST_RANK, target, payload=payload, page=page)

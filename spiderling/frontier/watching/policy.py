@@ -71,7 +71,8 @@ class Policy:
 
     def __init__(self, least_word_days: float = 0.0) -> None:
         """A look is left out if the words expected of it, times the days of which nothing is known, are fewer."""
-        self._least_word_days = least_word_days
+        self.least_word_days = least_word_days
+        """Word-days below which no look is planned."""
         self.rates = Rates()
         self.dates: dict[int, Announcements] = {}
         """What became of the announcements of each host that has made any."""
@@ -95,7 +96,7 @@ class Policy:
         events = expected_events(until_now - until_since, until_since - until_last, recall, trust, is_announced)
         days = now - since + (1 - recall) * (since - pages.last)
         words = tables.words[pages.row, classes(pages, now)]
-        return worth(events, days, words, self._least_word_days)
+        return worth(events, days, words, self.least_word_days)
 
     def learn_first(self, host: int, words: int, wait: float, now: float) -> None:
         """A page of *host* was fetched for the first time, *wait* days after it was found."""

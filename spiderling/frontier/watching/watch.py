@@ -41,6 +41,7 @@ from spiderling.frontier.watching.groups import (
     host_and_part,
 )
 from spiderling.frontier.watching.looks import Look, look_at
+from spiderling.frontier.watching.newest_paragraphs import NewestParagraphs
 from spiderling.frontier.watching.policy import Found, Policy
 from spiderling.frontier.watching.sweep import MOST_PLANNED, Sweep, pages_of
 
@@ -85,14 +86,13 @@ class Watch:
         """Hosts whose rates have changed since the last batch."""
         self._is_changed = False
         self._is_stopped = False
-        self._paragraphs: dict[int, bytes] = {}
-        self._draining: dict[int, bytes] = {}
-        """Paragraphs of a batch that is not committed yet."""
+        self.paragraphs = NewestParagraphs(store)
         self.marks: dict[str, int] = {}
         """How far the URL log was read (crawl/watched_log.py)."""
         self.policy = Policy(options.watch_least_word_days)
         self.columns = Columns()
-        self._groups = Groups(store)
+        self.groups = Groups(store)
+        """What is known of each watched page."""
         url_states.queues.next_look = self._next_look
 
     # -- it begins and ends
@@ -121,14 +121,10 @@ class Watch:
         self._day = _Day(*said.get("day", (0, 0, 0)))
         if not self.is_on:
             return
-        for group, pages in self._groups.stored():
+        for group, pages in self.groups.stored():
             self.columns.add(pages, host_and_part(group)[1])
         for host, row in self._store.blobs("rate"):
             rate_rows.restore(self.policy, host, row)
-
-    def note_paragraphs(self, key: int, digests: bytes) -> None:
-        """The newest version of the page with this key has paragraphs with these 8-byte digests."""
-        self._paragraphs[key] = digests
 
     def begin(self, now: float) -> None:
         """The watch is on: if it was never, it begins *now*."""
@@ -167,11 +163,11 @@ class Watch:
     def _add(self, host: int, pages: list[WatchedPage]) -> None:
         parts = self._rows_of(host)["part"]
         part = int(parts.max()) if len(parts) else 0
-        group = self._groups.get(group_id(host, part)) if len(parts) else []
+        group = self.groups.get(group_id(host, part)) if len(parts) else []
         while pages:
             room = GROUP_PAGES - len(group)
             if room > 0:
-                self._groups.note(group_id(host, part), [*group, *pages[:room]])
+                self.groups.note(group_id(host, part), [*group, *pages[:room]])
                 self.columns.add(pages[:room], part)
                 pages = pages[room:]
             part += 1
@@ -239,11 +235,12 @@ class Watch:
             at = self.columns.find(key)
             if at is None:
                 raise DamageError(f"a look is planned at a page of {host.name} that is not watched.")
-            page = self._groups.page(group_id(host.id, int(self.columns.rows["part"][at])), key)
-            fresh = self._paragraphs.get(key) or self._draining.get(key)
-            made = look_at(page, host, fresh or self._store.blob("paragraph", key))
+            page = self.groups.page(group_id(host.id, int(self.columns.rows["part"][at])), key)
+            made = look_at(page, host)
             if made is None:
                 raise DamageError(f"the state is damaged: {page.url!r} is watched and no URL.")
+            made.paragraphs = self.paragraphs.get(key)
+            made.first_seen = self.time(page.found_at)
             look = self._at_hand[host.id] = made
         return look
 
@@ -309,7 +306,7 @@ class Watch:
         at = self.columns.find(page.key)
         if at is not None:
             self.columns.update(at, page)
-            self._groups.replace(group_id(look.host.id, int(self.columns.rows["part"][at])), page)
+            self.groups.replace(group_id(look.host.id, int(self.columns.rows["part"][at])), page)
 
     # -- dates of sitemaps and feeds
 
@@ -331,7 +328,7 @@ class Watch:
 
     @property
     def has_changes(self) -> bool:
-        return self._is_changed or bool(self._groups) or bool(self._paragraphs)
+        return self._is_changed or bool(self.groups) or bool(self.paragraphs)
 
     def drain(self) -> tuple[dict[str, dict[int, bytes]], dict[str, str]]:
         """Blobs and meta that the store must learn."""
@@ -339,13 +336,11 @@ class Watch:
             return {}, {}
         self._is_changed = False
         blobs = {
-            "watched": self._groups.drain(),
+            "watched": self.groups.drain(),
             "rate": {host: rate_rows.packed(self.policy, host) for host in self._learnt},
-            "paragraph": self._paragraphs,
+            "paragraph": self.paragraphs.drain(),
         }
         self._learnt = set()
-        self._draining = self._paragraphs
-        self._paragraphs = {}
         if self._began is None:
             return blobs, {}
         said = {"began": self._began, "day": astuple(self._day), "marks": self.marks}
@@ -353,8 +348,8 @@ class Watch:
 
     def committed(self) -> None:
         """The store has what was drained last."""
-        self._groups.committed()
-        self._draining = {}
+        self.groups.committed()
+        self.paragraphs.committed()
 
 
 def _host(key: int) -> int:

@@ -63,8 +63,10 @@ class CrawlControl:
             if edition.number == self.newest.number and not is_later:
                 logger.warning(
                     "%s was changed in two places at once; now it is: %r. What was written elsewhere is lost: %r",
-                    NAME, edition.text, self.newest.text
-                )  # fmt: skip
+                    NAME,
+                    edition.text,
+                    self.newest.text,
+                )
             self._take(Edition(edition.number + 1, self.newest.text) if is_later else edition)
         self.to_tell = None if edition == self.newest else self.newest
 

@@ -178,6 +178,7 @@ def test_one_control_file_holds_for_all_shards(tmp_path):
         for place in (here, there):
             running.append(shards(place, server, store, 2).start(seeds))
             running[-1].until(lambda: "paused by control.yaml" in running[-1].output())
+            running[-1].until(lambda: b":control" in store.command("KEYS", "spiderling:*:control"))
         asked = len(server.log_entries)
         (there / "control.yaml").write_text("pause: perhaps\n")
         running[1].until(lambda: "left aside until it is mended: pause is 'perhaps'" in running[1].output())

@@ -21,7 +21,7 @@ from spiderling.frontier.scheduling.workbench import Workbench
 if not WHY_NOT:
     from redis import Redis
 
-    from spiderling.cluster.slots import BEGIN, HORIZON_S, RESERVE, WINDOW_S, RedisClock, Reservations
+    from spiderling.cluster.slots import BEGIN, GUARD_S, HORIZON_S, RESERVE, WINDOW_S, RedisClock, Reservations
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
@@ -180,6 +180,21 @@ def test_an_address_is_used_as_often_as_may_be(shards: int, least: float) -> Non
     web.run()
     assert crawl and web.closest() >= CLOSEST_S
     assert len(web.starts) >= least * LASTS_S / INTERVAL_S
+
+
+def test_a_request_that_was_too_late_for_its_slot_meets_the_next_one():
+    """With short intervals each new slot opens at once; looks at longer pauses than it lasts are all too late."""
+    intervals = Intervals(Options(host_interval_s=0.0, ip_interval_s=0.0), Workbench())
+    slots = intervals.slots = Slots(lambda: None)
+    host = Host(1, "host.cz", HostStates())
+    now = 100.0
+    looks = 0
+    while (wait_s := intervals.connect_in(host, ADDRESS, now)) > 0:
+        for wanted in slots.take_wanted():
+            intervals.slot_granted(wanted, now + 0.001, now + 0.001 + WINDOW_S - GUARD_S)
+        now += wait_s
+        looks += 1
+        assert looks < 5
 
 
 def test_after_redis_was_emptied_nothing_starts_until_all_slots_are_over():

@@ -21,8 +21,9 @@ from spiderling.frontier.scheduling.slots import LONGEST_S, Slots, Wanted
 from spiderling.frontier.scheduling.slowdown import Slowdown
 from spiderling.frontier.scheduling.workbench import Workbench
 
-SLOT_PAUSE_S = 0.1
-"""Seconds until a request that came too late for its slot looks for another (chosen)."""
+SLOT_PAUSE_S = 0.02
+"""Seconds until a request that came too late for its slot looks for another.  Chosen: half of the time for which a slot
+is open (0.04 s, cluster/slots.py), else each new one could be over when it looks, for ever."""
 
 
 class Intervals:

@@ -220,6 +220,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "grep bottleneck crawls/cs/crawl.log | tail -1": Run(),
     "grep -E 'WARNING|ERROR' crawls/cs/crawl.log": Run(more="|| true"),
     "scrapy report crawls/cs": Run(says="report.html", slow=True),
+    "scrapy inspect JOBDIR gone": Run(says=""),
     "scrapy inspect JOBDIR url": FRAGMENT,
     "scrapy inspect JOBDIR host NAME": Run(instead=("NAME", "www.example.cz")),
     "scrapy inspect JOBDIR url URL": Run(says="kept"),

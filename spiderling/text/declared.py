@@ -52,7 +52,6 @@ _ISO_DATE = re.compile(
     r"(?P<year>(?:19|20)\d\d)-?(?P<month>0[1-9]|1[0-2])-?(?P<day>0[1-9]|[12]\d|3[01])"
     r"(?:[T ](?P<time>\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?)?(?!\d)"
 )
-_ZONE = re.compile(r"([+-]\d\d)(\d\d)$")
 _JSON_STRING = r'"%s"\s*:\s*"([^"\\]{4,500})"'
 _JSON = {name: re.compile(_JSON_STRING % name) for name in ("datePublished", "dateModified", "license")}
 _LICENCE = re.compile(
@@ -93,7 +92,9 @@ def iso_date(text: str) -> str:
 
 def seconds_of(text: str) -> float | None:
     """The time that *text* gives, as in `iso_date`, in seconds since 1970; without a zone it is UTC, a day begins."""
-    said = _ZONE.sub(r"\1:\2", iso_date(text).replace("Z", "+00:00"))
+    said = iso_date(text).replace("Z", "+00:00")
+    if said[-5:-4] in ("+", "-"):  # a zone such as +0200, which older Pythons do not read
+        said = f"{said[:-2]}:{said[-2:]}"
     try:
         when = datetime.fromisoformat(said)
         return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()

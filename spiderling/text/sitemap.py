@@ -23,6 +23,9 @@ MAX_BYTES = 50 * 1024 * 1024
 """Bytes that are read of one unpacked sitemap (the protocol's limit)."""
 _MARKS_PER_URL = 6
 """Elements and comments, or lines, that are looked at for each URL; chosen: an entry has up to four."""
+_MAX_MARKED = MAX_BYTES // 16
+"""How many ``<``, and half as many ``&``, are read of one sitemap: each ``<`` costs up to .05 us, each ``&`` .2 us.
+Chosen: 65 in each entry of the largest file that the protocol allows."""
 _MAX_DATE_CHARS = 40
 """Characters of a date that are read; chosen: the longest of the protocol has 35."""
 _GZIP = b"\x1f\x8b"
@@ -37,6 +40,9 @@ _URL = re.compile(rb"(http(?<![^\n\r]http)s?://\S{1,8192})([\t ]{0,9}(?:[\n\r]|\
 """A URL at the beginning of a line; the second group is there if the line ends with it."""
 _COMMENT = rb"!(?=--)(?:.*?-->|.*)"
 """A comment behind its first character; one without an end takes the rest of the file."""
+_TAG_END = rb"(?:>|\s[^<>]{0,200}>)"
+"""What stands behind the name in a start tag."""
+_VALUE = _TAG_END + rb"\s*(<!\[CDATA\[)?([^<]{0,8192})"
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9a-fA-F]{1,6}));")
 _CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
@@ -56,9 +62,9 @@ class Sitemap(NamedTuple):
 def read_sitemap(body: bytes, most: int = MAX_URLS) -> Sitemap:
     """The first *most* URLs of the sitemap in *body*; none if it cannot be read.
 
-    Takes less than two seconds for any bytes.
+    Takes less than half a second for any bytes.
     """
-    data = _as_utf8(_unpacked(body))
+    data = _without_masses(_as_utf8(_unpacked(body)))
     begin = _IS_XML.match(data)
     if begin is None:
         return _read_lines(data, most)
@@ -93,6 +99,13 @@ def _as_utf8(data: bytes) -> bytes:
     return data.removeprefix(codecs.BOM_UTF8)
 
 
+def _without_masses(data: bytes) -> bytes:
+    """*data*, halved until it has few of the characters that cost time."""
+    while data.count(b"<") + 2 * data.count(b"&") > _MAX_MARKED:
+        data = data[: len(data) // 2]
+    return data
+
+
 def _read_lines(data: bytes, most: int) -> Sitemap:
     """The URLs of a plain text, one a line."""
     lines = islice(_URL.finditer(data), _MARKS_PER_URL * most)
@@ -105,9 +118,8 @@ def _read_xml(data: bytes, prefix: bytes, is_index: bool, encoding: str | None, 
     """The texts of the elements for addresses and dates, in CDATA or not, outside of comments."""
     ours = re.escape(prefix)
     mark = re.compile(
-        rb"<(?:" + _COMMENT + rb"|" + ours + rb"(url|sitemap)(?:\s[^<>]{0,200})?>"
-        rb"|(?:" + ours + rb"(?=l)|(?:news|n):(?=p))(loc|lastmod|publication_date)(?:\s[^<>]{0,200})?>"
-        rb"\s*(<!\[CDATA\[)?([^<]{0,8192}))",
+        rb"<(?:" + _COMMENT + rb"|" + ours + rb"(?:(url|sitemap)" + _TAG_END + rb"|l(oc|astmod)" + _VALUE + rb")"
+        rb"|(?:news|n):publication_date" + _VALUE + rb")",
         re.DOTALL,
     )
     urls: list[str] = []
@@ -116,20 +128,22 @@ def _read_xml(data: bytes, prefix: bytes, is_index: bool, encoding: str | None, 
     is_open = False
     """Whether the last URL is that of the entry that the scanner is in."""
     for found in islice(mark.finditer(data), _MARKS_PER_URL * most):
-        name = found[2]
-        if found[1] or (name == b"loc" and is_open):
+        entry, name, is_quoted, raw, _, other = found.groups()
+        if entry or (is_open and name == b"oc"):
             modified = published = ""
             is_open = False
-        value = _text((found[4] or b"").partition(b"]]>")[0].strip(), encoding) if name else ""
+        if entry:
+            continue
+        value = _text((raw or other or b"").partition(b"]]>")[0].strip(), encoding)
         if not value:
             continue
-        if name == b"loc":
+        if name == b"oc":
             if len(urls) == most:
                 return Sitemap(urls, dates, is_index, data.count(b"<" + prefix + b"loc", found.start()))
-            urls.append(value if found[3] else _ENTITY.sub(_character, value))
+            urls.append(value if is_quoted else _ENTITY.sub(_character, value))
             dates.append("")
             is_open = True
-        elif name == b"lastmod":
+        elif name:
             modified = value[:_MAX_DATE_CHARS]
         else:
             published = value[:_MAX_DATE_CHARS]

@@ -108,6 +108,15 @@ def test_bomb_is_unpacked_no_further_than_the_limit(monkeypatch):
         assert read_sitemap(packed(b" " * 1_000_000 + tail)).urls == []
 
 
+@pytest.mark.parametrize("mass", [b"<", b"&", b"<loc", b"&#1234567"])
+def test_a_file_with_masses_of_marks_is_read_as_far_as_they_are_few(monkeypatch, mass):
+    monkeypatch.setattr(sitemap, "_MAX_MARKED", 1000)
+    body = b"<urlset><url><loc>http://a.test/1</loc></url><loc>" + mass * 100_000 + b"<loc>http://a.test/2</loc>"
+    urls = read_sitemap(body).urls
+    assert urls[0] == "http://a.test/1" and "http://a.test/2" not in urls
+    assert sum(map(len, urls)) < len(mass) * 1100
+
+
 _PATHS = st.text(st.characters(min_codepoint=0x21, max_codepoint=0xD7FF, categories=["L", "N", "P", "S"]), max_size=30)
 
 

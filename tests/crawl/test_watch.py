@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
+from datetime import datetime, timezone
 
 import pytest
 from conftest import Crawl, paragraphs, refusal, serving
@@ -15,22 +16,27 @@ from conftest import Crawl, paragraphs, refusal, serving
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.no_longer_there import no_longer_there
-from webs.web import HTML, WebResponse, not_found
+from webs.web import HTML, WebResponse, not_found, plain
 
 HOST = "news.test"
 DAY_S = 0.4
 ARTICLES = 12
-OLD = ("gone", "missing", "closed", "mended")
-TO_BE_TAKEN_OUT = {"gone": "gone", "missing": "gone", "closed": "opted-out"}
+OLD = ("gone", "missing", "closed", "forbidden", "mended")
+TO_BE_TAKEN_OUT = {"gone": "gone", "missing": "gone", "closed": "opted-out", "forbidden": "opted-out"}
+BY_FILE = {"fed": 5, "mapped": 3}
+"""Pages that only the feed, or only the sitemap, names: how many of them; one comes every fourth day."""
 CHANGES_ON = 6.0
 """Day on which the old pages change."""
 INTERVAL_S = 0.02
+ROBOTS_MAX_AGE_S = 1
 SETTINGS = {
     "WATCH": "on",
     "WATCH_DAY_S": DAY_S,
     "WATCH_REQUESTS": 12,
     "WATCH_LEAST_WORD_DAYS": 0,
     "HOST_INTERVAL_S": INTERVAL_S,
+    "SITEMAPS": "on",
+    "ROBOTS_MAX_AGE_S": ROBOTS_MAX_AGE_S,
     "YIELD_PROFILE": "off",
 }
 
@@ -38,12 +44,16 @@ SETTINGS = {
 class Paper:
     """A front page that lists the newest of its articles, one every other day; some old pages change.
 
-    Its month begins when all that was there before was asked for.
+    A feed and a sitemap name what no page names, and robots.txt forbids a page from some day on.  Its month begins when
+    all that was there before was asked for.
     """
 
     def __init__(self) -> None:
         self._began = 0.0
         self._asked: set[str] = set()
+        self._has_forbidden = False
+        self.trespasses = 0
+        """Requests for what a robots.txt had forbidden before."""
 
     def hosts(self) -> Mapping[str, str]:
         return {HOST: "127.84.91.1"}
@@ -55,23 +65,55 @@ class Paper:
 
     def respond(self, host: str, path: str) -> WebResponse:
         day = self.day(time.monotonic())
-        newest = min(ARTICLES, 1 + int(day / 2))
         name = path.strip("/")
         self._asked.add(name)
-        if not self._began and {"", "0", *OLD} <= self._asked:
+        self.trespasses += name == "forbidden" and self._has_forbidden
+        if not self._began and {"", "0", "feed", "sitemap.xml", "fed-0", "mapped-0", *OLD} <= self._asked:
             self._began = time.monotonic()
         has_changed = day > CHANGES_ON
+        newest = _published(ARTICLES, 2, day)
+        if name == "robots.txt":
+            self._has_forbidden = has_changed
+            return plain(f"Sitemap: http://{HOST}/sitemap.xml\nUser-agent: *\nDisallow: {'/forbidden' * has_changed}\n")
+        if name in ("feed", "sitemap.xml"):
+            return self._listing(name, day)
         if name == "":
             listed = [*OLD, *(str(n) for n in range(max(0, newest - 4), newest))]
-            return _html("front", listed)
-        if name in OLD[:2] and has_changed:
-            return WebResponse(410, HTML) if name == "gone" else not_found()
-        if name == "closed" and has_changed:
-            return _html(name, [], head='<meta name="robots" content="noindex">')
-        if name == "mended" and has_changed:
-            return _html(name, [], more="mended-later")
-        known = name in OLD or (name.isdigit() and int(name) < newest)
-        return _html(name, []) if known else not_found()
+            return _html("front", listed, head='<link rel="alternate" type="application/rss+xml" href="/feed">')
+        if name in OLD:
+            return _old(name, has_changed)
+        kind, _, number = name.rpartition("-")
+        most = _published(BY_FILE[kind], 4, day) if kind in BY_FILE else newest if not kind else 0
+        return _html(name, []) if number.isdigit() and int(number) < most else not_found()
+
+    def _listing(self, name: str, day: float) -> WebResponse:
+        """The feed or the sitemap: all that only it names, each with the date from which it is there."""
+        kind, entry = ("fed", _ITEM) if name == "feed" else ("mapped", _URL)
+        since = time.time() - day * DAY_S
+        numbers = range(_published(BY_FILE[kind], 4, day))
+        listed = {f"{kind}-{n}": since + 4 * n * DAY_S for n in numbers}
+        if day > CHANGES_ON:
+            listed["mended"] = since + CHANGES_ON * DAY_S
+        dates = {page: datetime.fromtimestamp(at, timezone.utc).isoformat() for page, at in listed.items()}
+        inner = "".join(entry.format(address=f"http://{HOST}/{page}", date=date) for page, date in dates.items())
+        frame = "<rss><channel>{}</channel></rss>" if name == "feed" else "<urlset>{}</urlset>"
+        return _tagged(frame.format(inner).encode(), {"Content-Type": "text/xml"})
+
+
+_ITEM = "<item><link>{address}</link><pubDate>{date}</pubDate></item>"
+_URL = "<url><loc>{address}</loc><lastmod>{date}</lastmod></url>"
+
+
+def _published(most: int, every_days: int, day: float) -> int:
+    """How many of *most* pages, one *every_days*, are there on a day."""
+    return min(most, 1 + int(day / every_days))
+
+
+def _old(name: str, has_changed: bool) -> WebResponse:
+    if name in OLD[:2] and has_changed:
+        return WebResponse(410, HTML) if name == "gone" else not_found()
+    head = '<meta name="robots" content="noindex">' if name == "closed" and has_changed else ""
+    return _html(name, [], head, more="mended-later" if name == "mended" and has_changed else "")
 
 
 def _html(seed: str, links: list[str], head: str = "", more: str = "") -> WebResponse:
@@ -79,11 +121,16 @@ def _html(seed: str, links: list[str], head: str = "", more: str = "") -> WebRes
     menu = "".join(f'<li><a href="/{link}">odkaz</a></li>' for link in links)
     body = f"<html><head><title>{seed}</title>{head}</head><body><ul>{menu}</ul>"
     body = (body + "".join(f"<p>{part}</p>" for part in text) + "</body></html>").encode()
-    return WebResponse(200, {**HTML, "ETag": f'"{hashlib.sha1(body).hexdigest()[:12]}"'}, body)
+    return _tagged(body, HTML)
+
+
+def _tagged(body: bytes, headers: Mapping[str, str]) -> WebResponse:
+    return WebResponse(200, {**headers, "ETag": f'"{hashlib.sha1(body).hexdigest()[:12]}"'}, body)
 
 
 def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     web = Paper()
+    articles = [*map(str, range(ARTICLES)), *(f"{kind}-{n}" for kind, most in BY_FILE.items() for n in range(most))]
     with serving(web) as server:
         crawl = Crawl(tmp_path / "job", server, **SETTINGS)
 
@@ -93,7 +140,7 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
             return [web.day(e.time_s) for e in log if e.path == f"/{name}" and e.status == status]
 
         def is_seen() -> bool:
-            is_published = all(asked(str(n), 200) for n in range(ARTICLES))
+            is_published = all(asked(name, 200) for name in articles)
             missed = asked("missing", 404)
             is_missing = len(missed) > 1 and missed[-1] - missed[0] > 7
             later = [name for name in ("mended", "closed") if any(day > CHANGES_ON for day in asked(name, 200))]
@@ -115,17 +162,16 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     state = crawl.state()
     totals = {key.removeprefix("total/"): number for key, number in state.counts.items() if key.startswith("total/")}
     documents = Counter(document.url.rpartition("/")[2] for document in crawl.documents())
-    assert documents == Counter({"": 1, "mended": 2, **dict.fromkeys(["gone", "missing", "closed"], 1)}) + Counter(
-        map(str, range(ARTICLES))
-    )
+    assert documents == Counter(["", *OLD, "mended", *articles])
     new = [document for document in crawl.documents() if document.url.endswith("mended")][1]
     assert any("mended-later" in part for part in new.paragraphs)
     assert f"{totals['looks']:,} looks, " in result.output
     assert totals["looks_304"] > 5 and totals["versions"] == 1
-    assert (totals["looks_gone"], totals["looks_opted_out"]) == (2, 1)
-    assert state.counts["discovered"] == 5 + ARTICLES == sum(state.ends.values())
+    assert (totals["looks_gone"], totals["looks_opted_out"]) == (2, 2)
+    assert state.counts["discovered"] == len(["", "feed", "sitemap.xml", *OLD, *articles]) == sum(state.ends.values())
     starts = [entry.time_s for entry in log]
     assert starts[-1] - starts[0] > (len(starts) - 10) * INTERVAL_S, "arrivals are late at times, never early in all"
+    assert not web.trespasses, "a look goes by the newest robots.txt"
     assert sum(entry.status == 200 for entry in log if entry.path == "/0") <= 2, "304 from then on, but for a kill"
 
 

@@ -105,14 +105,18 @@ class SiteFilesMiddleware(Component):
         """What a text worker reads in a sitemap or feed; raises WorkerCrash, and SpiderlingError if none can be had."""
         workers = self.crawl.workers
         if workers is None:
-            return unpacked(await asyncio.to_thread(read_listing, body, url))
+            return unpacked(await asyncio.to_thread(read_listing, body, url, self.crawl.options.licensee()))
         return await workers.read_listing(body, url)
 
     async def _take_listing(self, fetch: Fetch, listing: Listing) -> str:
-        """Give the frontier the URLs of *listing*, and say how many.  After a kill the file is read again."""
+        """Give the frontier the URLs of *listing* that we may use, and say how many.
+
+        After a kill the file is read again.
+        """
         crawl = self.crawl
         sitemaps = crawl.frontier.sitemaps
-        entries = listing.entries
+        refused = {number for number, said in listing.said.items() if crawl.opt_outs.binding(said) is not None}
+        entries = [entry for number, entry in enumerate(listing.entries) if number not in refused]
         with crawl.errors.changing(fetch.url, fetch.id):
             if listing.is_index:
                 sitemaps.put_files(fetch, [url for url, _ in entries], crawl.clock.now())
@@ -121,4 +125,6 @@ class SiteFilesMiddleware(Component):
                     sitemaps.put_urls(fetch, entries[start : start + _BATCH_URLS], crawl.clock.now())
                     await asyncio.sleep(0)
             sitemaps.left_out(listing.left_out)
-        return f"{len(entries)} {'sitemaps' if listing.is_index else 'URLs'}"
+            sitemaps.opted_out(len(refused))
+        opted_out = f", {len(refused)} opted out" if refused else ""
+        return f"{len(entries)} {'sitemaps' if listing.is_index else 'URLs'}{opted_out}"

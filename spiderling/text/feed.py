@@ -1,5 +1,7 @@
 """Reads what a feed lists: RSS 0.9 to 2.0, Atom (RFC 4287), JSON Feed 1.0 and 1.1.
 
+An entry of RSS or Atom may hold its licence by RSL (RSL 1.0, 4.7: ``<rsl:content>`` in ``<item>``).
+
 Entities that a file defines are not expanded, nothing is fetched, and malformed XML is read as far as it can be.  A
 feed lists a site's newest pages, so few entries are read of one.
 """
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
+from spiderling.base import rsl
 from spiderling.text.declared import iso_date
 from spiderling.text.embedded.scripts import decoded
 from spiderling.text.html.links import join
@@ -26,6 +29,11 @@ _PUBLISHED = {"pubdate", "published", "date", "issued"}
 _MODIFIED = {"updated", "modified"}
 """Names of elements that date an entry, in small letters, in RSS, its module Dublin Core, Atom 1.0 and 0.3."""
 
+_RSL = "{" + rsl.NAMESPACE + "}"
+_MAX_LICENCE_BYTES = 500 * 1024
+"""Bytes of the licences in a feed that are read: as many as of a licence file (frontier/site_files.py)."""
+_UNREAD = b"<"
+"""Stands for a licence beyond that limit: terms that cannot be read."""
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 """Read at the root and at an entry: to add up those of all elements above takes quadratic time."""
 
@@ -38,6 +46,8 @@ class Entry(NamedTuple):
     published: str
     """As YYYY-MM-DD, with THH:MM[:SS][zone] if a time is given; '' without a date."""
     modified: str
+    licence: bytes = b""
+    """An RSL file with what the entry says of its use; empty: nothing."""
 
 
 class Feed(NamedTuple):
@@ -55,19 +65,22 @@ def read_feed(body: bytes, address: str, most: int = MAX_ENTRIES) -> Feed:
     found = _of_json(data) if head.startswith(b"{") else _of_xml(data)
     entries: dict[str, Entry] = {}
     left_out = 0
-    for link, base, published, modified in found:
+    left_bytes = _MAX_LICENCE_BYTES
+    for link, base, published, modified, licence in found:
         url = _absolute(link, base, address)
         if url is None or url in entries:
             continue
         if len(entries) == most:
             left_out += 1
         else:
-            entries[url] = Entry(url, iso_date(published), iso_date(modified))
+            left_bytes -= len(licence)
+            licence = licence if left_bytes >= 0 else licence and _UNREAD
+            entries[url] = Entry(url, iso_date(published), iso_date(modified), licence)
     return Feed(list(entries.values()), left_out)
 
 
-_Found = tuple[str, str, str, str]
-"""Address of an entry, the base that it is relative to, two dates; each may be empty."""
+_Found = tuple[str, str, str, str, bytes]
+"""Address of an entry, the base that it is relative to, two dates, its licence; each may be empty."""
 
 
 def _of_json(data: bytes) -> Iterator[_Found]:
@@ -79,7 +92,7 @@ def _of_json(data: bytes) -> Iterator[_Found]:
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict):
             url, published, modified = (_word(item.get(key)) for key in ("url", "date_published", "date_modified"))
-            yield url, "", published, modified
+            yield url, "", published, modified, b""
 
 
 def _word(value: Any) -> str:
@@ -102,10 +115,12 @@ def _of_xml(data: bytes) -> Iterator[_Found]:
 
 def _entry(element: etree._Element, base: str) -> _Found:
     """An <item> of RSS or an <entry> of Atom."""
-    link, published, modified = "", "", ""
+    link, published, modified, licence = "", "", "", b""
     for child in islice(element.iterchildren(etree.Element), 200):
         name = _name(child)
-        if name == "link" and (not link or child.get("rel") == "alternate"):
+        if child.tag.startswith(_RSL):
+            licence += etree.tostring(child, with_tail=False)
+        elif name == "link" and (not link or child.get("rel") == "alternate"):
             link = _link(child) or link
         elif name == "guid" and not link and child.get("isPermaLink") != "false":
             link = _text(child) if _text(child).startswith("http") else ""
@@ -113,7 +128,8 @@ def _entry(element: etree._Element, base: str) -> _Found:
             published = published or _text(child)
         elif name in _MODIFIED:
             modified = modified or _text(child)
-    return link, base[:_MAX_URL], published, modified
+    licence = licence and b'<rsl xmlns="%s">%s</rsl>' % (rsl.NAMESPACE.encode(), licence)
+    return link, base[:_MAX_URL], published, modified, licence
 
 
 def _link(element: etree._Element) -> str:

@@ -24,12 +24,13 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from spiderling.base import media_types
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.options import Options
+from spiderling.base.rsl import Licensee
 from spiderling.text import Page, TextOptions
 from spiderling.text.compiled import AUTO, choose
 from spiderling.text.listing import read_listing
@@ -93,6 +94,8 @@ class WorkerConfig:
     """Bytes of a document above which it gives no text."""
     document_wall_s: float = 16.0
     """Seconds in which a document must be converted."""
+    licensee: Licensee = field(default_factory=Licensee)
+    """Who would use the pages that a feed lists, for their licences."""
     compiled: str = AUTO
     """The option SPIDERLING_COMPILED."""
     process: str = "spiderling.workers.process:text_process"
@@ -112,6 +115,7 @@ class WorkerConfig:
             documents=tuple(sorted(usable(media_types.parse(options.documents))[0])),
             document_bytes=options.max_document_bytes,
             document_wall_s=_CONVERSION_SHARE * options.page_timeout_s,
+            licensee=options.licensee(),
             compiled=options.compiled,
         )
 
@@ -172,7 +176,7 @@ def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> N
     most_bytes = _resident_bytes() + config.max_growth_bytes
     while (frame := _receive(stream)) is not None:
         signal.setitimer(signal.ITIMER_PROF, config.page_cpu_s)
-        kind, value = _attempt(work, *frame)
+        kind, value = _attempt(work, config.licensee, *frame)
         signal.setitimer(signal.ITIMER_PROF, 0)
         pages += 1
         is_worn = pages >= config.max_pages or _resident_bytes() > most_bytes
@@ -181,12 +185,14 @@ def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> N
             gc.collect()
 
 
-def _attempt(work: Callable[[Task], Page], address: bytes, body: bytes, is_listing: int) -> tuple[int, Any]:
+def _attempt(
+    work: Callable[[Task], Page], who: Licensee, address: bytes, body: bytes, is_listing: int
+) -> tuple[int, Any]:
     """The page or listing, or the exception as text: an exception does not end the worker."""
     charset, _, url = address.decode("utf-8").partition(" ")
     try:
         if is_listing:
-            return PAGE, read_listing(body, url)
+            return PAGE, read_listing(body, url, who)
         return PAGE, work(Task(body, url, charset or None))
     except Exception as error:
         return ERROR, f"{type(error).__name__}: {error}"

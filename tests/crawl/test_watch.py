@@ -96,11 +96,16 @@ class Paper:
             listed["mended"] = since + CHANGES_ON * DAY_S
         dates = {page: datetime.fromtimestamp(at, timezone.utc).isoformat() for page, at in listed.items()}
         inner = "".join(entry.format(address=f"http://{HOST}/{page}", date=date) for page, date in dates.items())
-        frame = "<rss><channel>{}</channel></rss>" if name == "feed" else "<urlset>{}</urlset>"
+        frame = _FEED if name == "feed" else "<urlset>{}</urlset>"
         return _tagged(frame.format(inner).encode(), {"Content-Type": "text/xml"})
 
 
 _ITEM = "<item><link>{address}</link><pubDate>{date}</pubDate></item>"
+_FEED = (
+    '<rss xmlns:rsl="https://rslstandard.org/rsl"><channel>{}<item><link>/refused</link><rsl:content url="/refused">'
+    '<rsl:license><rsl:prohibits type="usage">all</rsl:prohibits></rsl:license></rsl:content></item></channel></rss>'
+)
+"""It refuses one page, which only it names."""
 _URL = "<url><loc>{address}</loc><lastmod>{date}</lastmod></url>"
 
 
@@ -169,6 +174,7 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     assert totals["looks_304"] > 5 and totals["versions"] == 1
     assert (totals["looks_gone"], totals["looks_opted_out"]) == (2, 2)
     assert state.counts["discovered"] == len(["", "feed", "sitemap.xml", *OLD, *articles]) == sum(state.ends.values())
+    assert state.counts["mention/opted-out"] and not any(entry.path == "/refused" for entry in log)
     starts = [entry.time_s for entry in log]
     assert starts[-1] - starts[0] > (len(starts) - 10) * INTERVAL_S, "arrivals are late at times, never early in all"
     assert not web.trespasses, "a look goes by the newest robots.txt"

@@ -10,10 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spiderling.base.opt_outs import ANY, TRAINING, Signal, Statement
+from spiderling.base.rsl import Licensee
+from spiderling.text import feed
 from spiderling.text.declared import seconds_of
 from spiderling.text.listing import Listing, read_listing, unpacked
 from spiderling.text.unpickling import read_page
 
+NOBODY = Licensee()
 ADDRESS = "http://a.test/news/feed"
 DAY = datetime(2026, 3, 4, tzinfo=timezone.utc).timestamp()
 SITEMAP = (
@@ -30,8 +34,8 @@ ATOM = (
 JSON = b'{"version": "https://jsonfeed.org/version/1.1", "items": [{"url": "/1", "date_published": "2026-03-04"}]}'
 
 
-def listed(body: bytes) -> Listing:
-    return unpacked(read_page(pickle.dumps(read_listing(body, ADDRESS), 5)))
+def listed(body: bytes, who: Licensee = NOBODY) -> Listing:
+    return unpacked(read_page(pickle.dumps(read_listing(body, ADDRESS, who), 5)))
 
 
 @pytest.mark.parametrize(
@@ -66,10 +70,54 @@ def test_dates(text):
     assert all(seconds_of(wrong) is None for wrong in ("", "soon", "2026-02-30", "2026-13", "9" * 40))
 
 
-@pytest.mark.parametrize("value", [None, 1, ("a", b"", False, 0), (b"a", b"12345678", 0, 0), ("a", b"x", 0, 0), ("",)])
+@pytest.mark.parametrize("value", [
+    None, 1, ("a", b"", False, 0, {}), (b"a", b"12345678", 0, 0, {}), ("a", b"x", 0, 0, {}), ("",),
+    ("", b"", False, 0, []),
+    ("", b"", False, 0, {0: [("", ["to-sell"])]}), ("", b"", False, 0, {0: [1]}), ("", b"", False, 0, {"x": []}),
+])  # fmt: skip
 def test_what_is_no_listing_is_refused(value):
     with pytest.raises(ValueError, match="no listing"):
         unpacked(value)
+
+
+def licensed(entries: str) -> bytes:
+    return f'<rss version="2.0" xmlns:rsl="https://rslstandard.org/rsl"><channel>{entries}</channel></rss>'.encode()
+
+
+def item(name: str, terms: str, url: str | None = None) -> str:
+    content = (
+        f'<rsl:content url="{f"/{name}" if url is None else url}"><rsl:license>{terms}</rsl:license></rsl:content>'
+    )
+    return f"<item><title>x</title>{content}<link>http://a.test/{name}</link></item>"
+
+
+def test_an_entry_may_hold_its_licence():
+    """RSL 1.0, 4.7; a content with another path or host says nothing of the entry (3.1.1)."""
+    no = '<rsl:prohibits type="usage">all</rsl:prohibits>'
+    germans = '<rsl:permits type="geo">DE</rsl:permits>'
+    body = licensed(
+        item("no", no) + item("here", no, "") + item("full", no, "https://www.a.test/full") + item("free", "")
+        + item("other", no, "/premium/*") + item("foreign", no, "http://b.test/") + item("germans", germans)
+        + "<item><link>http://a.test/silent</link></item>"
+        + "<item><link>/broken</link><rsl:content><rsl:licence/></rsl:content></item>"
+    )  # fmt: skip
+    prohibited = [Statement(Signal.RSL, "prohibited", ANY)]
+    found = listed(body)
+    said = {url.rpartition("/")[2]: found.said.get(number) for number, (url, _) in enumerate(found.entries)}
+    free = [Statement(Signal.RSL, "free")]
+    assert said == {
+        **dict.fromkeys(("no", "here", "full"), prohibited), "free": free, "other": [], "foreign": [], "silent": None,
+        "germans": [Statement(Signal.RSL, "geo", ANY)], "broken": [Statement(Signal.RSL, "unknown", TRAINING)],
+    }  # fmt: skip
+    assert listed(body, Licensee("", "DE")).said[6] == free
+
+
+def test_licences_beyond_the_limit_are_unknown_terms(monkeypatch):
+    monkeypatch.setattr(feed, "_MAX_LICENCE_BYTES", 1000)
+    found = listed(licensed("".join(item(f"{number}", "") for number in range(9))))
+    details = [said[0].detail for _, said in sorted(found.said.items())]
+    assert len(details) == 9 and details == ["free"] * details.count("free") + ["unknown"] * details.count("unknown")
+    assert 1 < details.count("free") < 8
 
 
 URLS = st.text(st.characters(codec="utf-8", exclude_characters="<&]>", exclude_categories=["Cc", "Z"]), min_size=1)

@@ -89,6 +89,11 @@ class Sitemaps:
         if number:
             self._core.admission.refuse(Reason.TOO_MANY_LINKS, number)
 
+    def opted_out(self, number: int) -> None:
+        """Count entries of a feed whose licences refuse the purpose of the crawl."""
+        if number:
+            self._core.admission.refuse(Reason.OPTED_OUT, number)
+
     def _put_files(self, host: Host, addresses: list[str], depth: int, most: int, page: int, now: float) -> None:
         """Queue as many of *addresses* as *depth* and *most* allow; what is left of *most* they share evenly."""
         files = list(dict.fromkeys(addresses))

@@ -31,7 +31,19 @@ from spiderling.base.removed_options import FIXED, FOLLOWING, MERGED
 from spiderling.commands.options import bounds, unit
 from spiderling.crawl.control_file import ControlFile
 from spiderling.jobdir.host_list import HostRow
-from spiderling.jobdir.status_schema import Budget, Curves, Ends, Language, Line, Rates, ShardStatus, Status, Text, Urls
+from spiderling.jobdir.status_schema import (
+    Budget,
+    Curves,
+    Ends,
+    Language,
+    Line,
+    Looks,
+    Rates,
+    ShardStatus,
+    Status,
+    Text,
+    Urls,
+)
 from spiderling.pipelines.corpus import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
 from tests.languages_page import languages_page
@@ -131,7 +143,7 @@ elsewhere. `version` is raised when a field goes or changes its meaning; new fie
 
 This page is generated from spiderling/jobdir/status_schema.py by `python -m tests.test_docs`.
 """
-STATUS = (Status, Urls, Rates, Budget, Ends, Language, Text, Line, HostRow, Curves, ShardStatus)
+STATUS = (Status, Urls, Rates, Budget, Ends, Language, Looks, Text, Line, HostRow, Curves, ShardStatus)
 """The classes of the status, the whole first."""
 KINDS = {"str": "string", "int": "integer", "float": "number", "dict": "object", "list": "array", "None": "null"}
 """The names of types in JSON."""

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from spiderling.base.printing import aligned_table
 from spiderling.frontier.ranking.strategies import Heidix, parse
 from spiderling.jobdir.inspection import counts_under
+from spiderling.jobdir.looks import looks_of, told
 from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.telling import lines_of
@@ -50,6 +51,7 @@ def overview(crawl: AnyCrawl) -> Iterator[str]:
         ("Shards", _shards(crawl)),
         ("How URLs ended", _ends(counts)),
         ("What waits", _waiting(crawl)),
+        ("Looks at known pages", _looks(crawl)),
         ("Yield by distance from the seeds", _yields(crawl)),
         (f"The {_BEST_HOSTS} hosts that gave most", _best_hosts(crawl)),
         ("Segments", _segments(crawl)),
@@ -96,6 +98,11 @@ def _waiting(crawl: AnyCrawl) -> _Rows:
         same["most"] = max(same["most"], row["most"])
         same["first_due"] = min(filter(None, (same["first_due"], row["first_due"])), default=None)
     return sorted(found.values(), key=lambda row: -row["urls"])
+
+
+def _looks(crawl: AnyCrawl) -> _Rows:
+    looks = looks_of(crawl)
+    return [{"what": name, "is": value} for name, value in told(looks)] if looks else []
 
 
 def _yields(crawl: AnyCrawl) -> _Rows:

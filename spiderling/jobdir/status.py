@@ -24,6 +24,7 @@ from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.history import history_of, totals_before
 from spiderling.jobdir.host_list import hosts_of
 from spiderling.jobdir.inspection import Inspection, counts_under
+from spiderling.jobdir.looks import looks_of
 from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.status_schema import (
@@ -119,6 +120,7 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
         mentions=_ends(counts_under("mention", counts)),
         refusals=[end for end in ends if end.reason in OPT_OUTS],
         languages=_languages(counts),
+        looks=looks_of(crawl, now),
         newest=newest_of(crawl),
         warnings=_newest_lines(line for part in crawl.parts for line in warnings_of(part.directory / "crawl.log")),
         events=events_of(crawl),

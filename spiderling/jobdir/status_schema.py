@@ -141,6 +141,41 @@ class ShardStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Looks:
+    """What the looks at known pages of a watched crawl have come to (docs/watch.md), as of its last checkpoint."""
+
+    since: float
+    """When the watch began."""
+    days: int
+    """Its days, with the one that goes on."""
+    watched: int
+    """Pages, hubs, sitemaps and feeds that are looked at."""
+    looks: int
+    per_day: float
+    """Mean of all days."""
+    unchanged: int
+    """Answers of 304."""
+    new: int
+    """Looks that found new text or links."""
+    words: int
+    """In the new text."""
+    links: int
+    """That nobody had found before."""
+    useless: float
+    """Share of the looks that found nothing new."""
+    gone: int
+    """Pages of the crawl that are gone: ``scrapy inspect JOBDIR gone`` lists those that were kept."""
+    opted_out: int
+    """Pages that have opted out since; listed in the same way."""
+    today: int
+    """Looks of the day that goes on."""
+    budget: float
+    """Looks that SPIDERLING_WATCH_REQUESTS allows in a day."""
+    due: float | None
+    """When the budget allows the next look, if there is something to be looked at; null: the watch is over or off."""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """One moment of a crawl.  Times are seconds since 1970, UTC."""
 
@@ -191,6 +226,8 @@ class Status:
     """Those of ``ends`` that sites asked for: robots.txt, opt-outs."""
     languages: list[Language]
     """Most documents first."""
+    looks: Looks | None
+    """null: the crawl is not watched."""
     newest: list[Text]
     """Newest first."""
     warnings: list[Line]

@@ -22,7 +22,7 @@ from spiderling.jobdir.inspection import Inspection, counts_under
 from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.status import statements_of, status_of
-from spiderling.jobdir.status_schema import ShardStatus
+from spiderling.jobdir.status_schema import Looks, ShardStatus
 
 _HOST_COLUMNS = ("distance", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "parked", "waiting")
 _ID_MASK = (1 << 24) - 1
@@ -106,6 +106,8 @@ class Material:
     """(Statement on the use of their front page, number of origins that make it), the commonest first."""
     events: list[tuple[float, str]]
     refusals: list[Refusal]
+    looks: Looks | None = None
+    """None: the crawl is not watched."""
     left_s: float | None = None
     """Seconds until the first budget is spent; None: unknown, or there is none."""
     archives_unread: int = 0
@@ -155,6 +157,7 @@ def material_of(crawl: AnyCrawl, now: float | None = None) -> Material:
         seeds=[seed for part in crawl.parts for seed in _seeds(part)],
         consents=statements_of(crawl).most_common(),
         events=[(event.time, event.what) for event in status.events],
+        looks=status.looks,
         left_s=status.left_s,
         refusals=sorted(refusal for part in crawl.parts for refusal in _refusals(part)),
         note=status.note,

@@ -12,7 +12,7 @@ from spiderling.reporting.page import Block, page
 from spiderling.reporting.tiles import tiles
 
 _SECTIONS = 14
-"""Their number."""
+"""Their number, in a crawl that is not watched."""
 _PAPERS = (
     "Suchomel & Pomikálek 2011: Practical Web Crawling for Text Corpora (RASLAN). Suchomel & Pomikálek 2012: Efficient "
     "Web Crawling for Large Text Corpora (WAC7). They describe SpiderLing, whose measures this report takes up."
@@ -25,7 +25,7 @@ def report(material: Material) -> str:
     return page(
         f"Crawl report: {material.options.lang}",
         f"{material.directory}, {made}. {_standing(material)}",
-        [*with_progress(_sections(material), "parts of the page", _SECTIONS)],
+        [*with_progress(_sections(material), "parts of the page", _SECTIONS + bool(material.looks))],
         tiles(material),
     )
 
@@ -46,6 +46,8 @@ def _sections(material: Material) -> Iterator[tuple[str, Sequence[Block]]]:
     yield ("Hosts", [charts.scatter(material), *tables.notable_hosts(material)])
     yield ("Words", [tables.by_tld(material), tables.by_distance(material)])
     yield ("Ends", [tables.ends(material), tables.mentions(material)])
+    if material.looks is not None:
+        yield ("Looks at known pages", [tables.looks(material.looks)])
     yield ("Left alone", [tables.left_alone(material), tables.refusing(material)])
     yield ("Seeds", [tables.seeds_by_end(material), tables.seeds(material)])
     yield (

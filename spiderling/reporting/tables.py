@@ -23,6 +23,8 @@ from spiderling.base.urls import top_level_domain
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.hosts.yields import threshold
 from spiderling.frontier.ranking.strategies import parse
+from spiderling.jobdir.looks import told
+from spiderling.jobdir.status_schema import Looks
 from spiderling.reporting.material import Material
 
 Cell: TypeAlias = "str | int | float | None"
@@ -354,6 +356,12 @@ def facts(material: Material, kind: str, title: str, column: str, note: str = ""
 
 def ends(material: Material) -> Table:
     return _reasons("How URLs ended", material.counted("end"), "A URL that was discovered ends once, or waits.")
+
+
+def looks(looks: Looks) -> Table:
+    """What came of the watch."""
+    note = "Pages that are gone or have opted out since: scrapy inspect JOBDIR gone."
+    return Table("The watch", ("", "this crawl"), list(told(looks)), note)
 
 
 def mentions(material: Material) -> Table:

@@ -48,6 +48,7 @@ def test_a_program_is_told_what_the_state_holds(crawl):
     assert (ended.code, ended.log) == (0, "")
     told = json.loads(ended.out)
     state = crawl.state()
+    assert told["looks"] is None and "Looks at" not in scrapy("inspect", str(crawl.directory)).out
     assert told["version"] == 1 and told["phase"] == "finished" and told["process"] == ""
     assert set(told) == {spec.name for spec in fields(Status)}
     assert told["totals"]["words"] == state.counts["total/words"] > 1000

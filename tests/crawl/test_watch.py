@@ -16,6 +16,10 @@ from conftest import Crawl, paragraphs, refusal, serving
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.no_longer_there import no_longer_there
+from spiderling.jobdir.overview import overview
+from spiderling.jobdir.status import status_of
+from spiderling.reporting.material import material_of
+from spiderling.reporting.report import report
 from webs.web import HTML, WebResponse, not_found, plain
 
 HOST = "news.test"
@@ -162,6 +166,8 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
         log = list(server.log_entries)
     with closing(Inspection(crawl.directory)) as inspection:
         assert list(problems(inspection)) == []
+        looks = status_of(inspection).looks
+        shown = "\n".join(overview(inspection)), report(material_of(inspection))
         listed = {tuple(line.split("\t")[1:]) for line in no_longer_there(inspection)}
     assert listed == {(why, f"http://{HOST}/{name}") for name, why in TO_BE_TAKEN_OUT.items()}
     state = crawl.state()
@@ -171,6 +177,12 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     new = [document for document in crawl.documents() if document.url.endswith("mended")][1]
     assert any("mended-later" in part for part in new.paragraphs)
     assert f"{totals['looks']:,} looks, " in result.output
+    assert (looks.looks, looks.gone, looks.opted_out) == (totals["looks"], 2, 2)
+    assert looks.per_day == round(looks.looks / looks.days, 2) and 0 <= looks.today <= looks.budget == 12
+    assert looks.useless == round(1 - looks.new / looks.looks, 4) and looks.due >= looks.since
+    watched = state.counts["discovered"] - len(TO_BE_TAKEN_OUT)
+    assert watched - 3 <= looks.watched <= watched, "the last ones may not be taken up yet"
+    assert all("Looks at known pages" in text and f"{looks.useless:.1%} found nothing new" in text for text in shown)
     assert totals["looks_304"] > 5 and totals["versions"] == 1
     assert (totals["looks_gone"], totals["looks_opted_out"]) == (2, 2)
     assert state.counts["discovered"] == len(["", "feed", "sitemap.xml", *OLD, *articles]) == sum(state.ends.values())

@@ -343,7 +343,7 @@ class Watch:
         self._learnt = set()
         if self._began is None:
             return blobs, {}
-        said = {"began": self._began, "day": astuple(self._day), "marks": self.marks}
+        said = {"began": self._began, "day": astuple(self._day), "marks": self.marks, "watched": self.columns.live}
         return blobs, {META: json.dumps(said)}
 
     def committed(self) -> None:

@@ -94,7 +94,7 @@ WHEEL = Elsewhere("tests/test_distribution.py", "test_the_wheel_crawls_and_expor
 SHARDS = Elsewhere("tests/cluster/test_crawl_of_shards.py", "crawl.start(SEED) for _ in range(2)")
 ALL_SHARDS = Elsewhere("tests/cluster/test_all_shards.py", 'crawl.start(SHARDS="auto")')
 SHARD_JOBS = Elsewhere("tests/test_scrapyd.py", 'ask("schedule.json", {**job, "jobid": jobid})')
-WATCHED = Elsewhere("tests/crawl/test_watch.py", '"WATCH": "on"')
+LOOKS_AGAIN = Elsewhere("tests/crawl/test_watch.py", '"WATCH": "on"')
 SHARDS_KEY = Elsewhere("tests/cluster/test_key_file.py", "key.chmod(mode)")
 ACTIVATED = NotRun("it alters the shell; the tests run the programs of the environment that they are in")
 FRAGMENT = NotRun("a part of a command, or a pattern of one")
@@ -104,8 +104,8 @@ MEASURES = NotRun("it runs for many minutes, or needs data that are not in the c
 
 COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     # watch
-    "scrapy crawl spiderling -a lang=cs -a watch=on": WATCHED,
-    "scrapy crawl spiderling -a lang=cs -a watch=30d": WATCHED,
+    "scrapy crawl spiderling -a lang=cs -a watch=on": LOOKS_AGAIN,
+    "scrapy crawl spiderling -a lang=cs -a watch=30d": LOOKS_AGAIN,
     # shards
     "scrapy crawl spiderling -a lang=cs -s SPIDERLING_SHARDS=auto": ALL_SHARDS,
     "curl http://localhost:6800/schedule.json -d project=spiderling -d spider=spiderling -d lang=cs -d jobid=cs "
@@ -250,6 +250,8 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     ),
     "scrapy export crawls/cs -o cs-monitor/ --incremental": EXPORTED,
     "scrapy export crawls/cs -o cs-monitor-vert/ --incremental --format vertical --where lang=cs": EXPORTED,
+    "scrapy inspect crawls/cs gone > gone.tsv": Run(),
+    "scrapy export crawls/cs -o cs-monitor-2/ --incremental --drop-url gone.txt": EXPORTED,
     "scrapy export crawls/cs crawls/sk -o one-percent.vert.gz --sample 0.01": SAMPLED,
     "scrapy export crawls/cs -o cs-dataset/ --where 'licence=*creativecommons.org/*'": EXPORTED,
     "scrapy export crawls/cs -o sentences.txt --shuffle sentences --seed 1": SHUFFLED,

@@ -135,6 +135,8 @@ def _looks(crawl: Crawl) -> str:
     totals = crawl.frontier.ledger.totals
     if not (totals["looks"] or crawl.frontier.watch.is_on):
         return ""
+    if not totals["looks"]:
+        return "no look yet; "
     return (
         f"{totals['looks']:,} looks, {totals['looks_304']:,} unchanged (304), {totals['looks_new']:,} with something "
         f"new ({totals['look_words']:,} words, {totals['look_links']:,} links), {totals['looks_gone']:,} pages gone, "
@@ -209,9 +211,11 @@ def standing(crawl: Crawl, reason: str) -> str:
         return f"was paused ({reason}); {way}."
     if crawl.archives is not None:
         return "is finished: all archives are read."
+    if crawl.frontier.watch.is_on:
+        return f"is finished: its watch of {crawl.options.watch} is over; a longer one, or -a watch=on, lets it go on."
     if crawl.frontier.ledger.totals["requests"] == crawl.requests_before:
         return (
             "is finished: no URL waits. To start afresh, remove that directory or give another with -s JOBDIR=...; "
-            "to go on, add seeds with -a seeds=..."
+            "to go on, add seeds with -a seeds=..., or look for what is new with -a watch=on."
         )
     return "is finished."

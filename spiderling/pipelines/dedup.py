@@ -11,6 +11,7 @@ are kept for each page apart (text/paragraph_digests.py).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,8 +26,10 @@ from spiderling.frontier.watching.looks import Look
 from spiderling.items import PageItem
 from spiderling.pipelines.page_pipeline import PagePipeline
 from spiderling.text import Page, kept_language, measure_clean
-from spiderling.text.paragraph_digests import known_again, packed
+from spiderling.text.paragraph_digests import MAX_PARAGRAPHS, known_again, packed
 from spiderling.text.quality import parse_quality
+
+logger = logging.getLogger(__name__)
 
 _LEAST_NEW_BYTES = 40
 """UTF-8 bytes of new text below which a later version has nothing new; chosen: dates and counters are shorter."""
@@ -72,10 +75,22 @@ class DedupPipeline(PagePipeline):
         if look is None or look.paragraphs is None:
             return duplicate
         texts = [paragraph.text for paragraph in page.paragraphs if paragraph.kept]
+        self._tell_beyond(len(texts) - MAX_PARAGRAPHS, item.response.url)
         old = duplicate | known_again(page.paragraph_digests, look.paragraphs, len(texts))
         if sum(len(text.encode()) for text, is_old in zip(texts, old, strict=True) if not is_old) < _LEAST_NEW_BYTES:
             raise DropPage(Reason.DUPLICATE, "nothing on it is new")
         return old if crawl.options.watch_keep == "new" else np.zeros_like(old)
+
+    def _tell_beyond(self, number: int, url: str) -> None:
+        """Count the *number* of paragraphs that are not compared with the last version, and so count as known."""
+        if number > 0:
+            totals = self.crawl.frontier.ledger.totals
+            if not totals["look_paragraphs_beyond"]:
+                logger.warning(
+                    "%s has more than %d paragraphs: what is new behind them is not kept. "
+                    "The total look_paragraphs_beyond counts all that are not compared.", url, MAX_PARAGRAPHS
+                )  # fmt: skip
+            totals["look_paragraphs_beyond"] += number
 
     def _without(self, item: PageItem, page: Page, duplicate: Sequence[bool], is_later: bool) -> int:
         """Remove or mark duplicates among the kept paragraphs; returns the key of the clean text's digest.

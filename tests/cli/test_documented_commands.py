@@ -104,6 +104,7 @@ FILES = {
     "good.txt": lambda job: b"http://www.example.cz/\n",
     "hosts.txt": lambda job: b"example.sk\n",
     "urls.txt": lambda job: b"http://www.example.cz/1*\n",
+    "gone.txt": lambda job: b"http://www.example.cz/1\n",
     "old/cs.prevert.gz": corpus_of,
     "CC-MAIN-1.warc.gz": lambda job: next(job.glob("warc/*.warc.gz")).read_bytes(),
     "graph/nodes.tsv": lambda job: NODES.encode(),

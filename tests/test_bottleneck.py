@@ -18,10 +18,11 @@ HOSTS = Counter({HostState.READY: 3})
 def named(monkeypatch):
     """What is named after a minute in which the event loop's thread worked ``cpu_s``."""
 
-    def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0) -> str:
+    def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0, is_on=False) -> str:
         scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
         engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
-        frontier = SimpleNamespace(throttled=lambda now: (held, 3), network_trouble=lambda: "")
+        watch = SimpleNamespace(is_on=is_on)
+        frontier = SimpleNamespace(throttled=lambda now: (held, 3), network_trouble=lambda: "", watch=watch)
         clock = SimpleNamespace(now=lambda: 1000.0)
         crawl = SimpleNamespace(archives=archives, frontier=frontier, clock=clock, is_paused=False)
         bottleneck = Bottleneck(SimpleNamespace(engine=engine))
@@ -47,6 +48,7 @@ def test_one_that_sleeps_waits_for_something_else(named):
     assert named(held=1) == "politeness"
     assert named(states=Counter({HostState.RESOLVING: 4, HostState.READY: 3})) == "DNS"
     assert named(states=Counter({HostState.RETIRED: 9})) == "hosts"
+    assert named(states=Counter({HostState.RETIRED: 9}), is_on=True) == "watch"
 
 
 def test_archives_are_read_ahead_of_the_workers_or_not(named):

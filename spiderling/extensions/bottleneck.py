@@ -56,4 +56,4 @@ class Bottleneck:
             return f"thrift ({throttled:,} hosts of little yield wait for better ones; less thrift asks them sooner)"
         if states[HostState.READY] + states[HostState.SNOOZED] > 0:
             return "politeness (hosts wait for their turn)"
-        return "hosts (too few have URLs waiting)"
+        return "watch (no look is due yet)" if crawl.frontier.watch.is_on else "hosts (too few have URLs waiting)"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 
 from spiderling.base.errors import StorageError
+from spiderling.base.option_values import parse_watch, parse_watch_requests
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
@@ -85,8 +87,19 @@ def start_line(crawl: Crawl) -> str:
     return (
         f"{verb} the crawl in {crawl.jobdir.path.resolve()}: {languages}, told apart from {others}; "
         f"{'' if crawl.archives is not None else f'strategy {crawl.options.strategy}; '}{rule}; "
-        f"text steps: {crawl.text_steps}"
+        f"{_watched(crawl)}text steps: {crawl.text_steps}"
     )
+
+
+def _watched(crawl: Crawl) -> str:
+    """For how long, and with which budget, known pages are looked at again; '' if they are not."""
+    days = parse_watch(crawl.options.watch)
+    requests = parse_watch_requests(crawl.options.watch_requests)
+    if not days:
+        return ""
+    how_long = "without end" if math.isinf(days) else f"for {days:,.0f} days in all"
+    many = f"{requests:.1%} of the known pages" if requests < 1 else f"{requests:,.0f} of them"
+    return f"watched {how_long}, with looks at up to {many} a day; "
 
 
 def summary(crawl: Crawl, reason: str) -> str:

@@ -34,6 +34,7 @@ from spiderling.jobdir.status_schema import (
     Ends,
     Language,
     Line,
+    Looks,
     Rates,
     Running,
     ShardStatus,
@@ -94,13 +95,13 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
     budgets = _budgets(crawl, running, totals, lately if lately.pages_per_s else overall)
     ends = _ends(counts_under("end", counts))
     shards = [_shard(part) for part in crawl.parts if part.shard is not None]
-    left = counts["waiting"] + crawl.archives_unread + sum(sum(shard.messages.values()) for shard in shards)
+    looks = looks_of(crawl, now)
     return Status(
         version=VERSION,
         program=noted(crawl.meta, "version", ""),
         directory=str(crawl.directory),
         process=crawl.holder,
-        phase=_phase(running, bool(crawl.holder), left),
+        phase=_phase(running, bool(crawl.holder), _left(crawl, shards, looks)),
         lang=crawl.options.lang,
         strategy=crawl.options.strategy,
         made=time.time() if now is None else now,
@@ -120,7 +121,7 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
         mentions=_ends(counts_under("mention", counts)),
         refusals=[end for end in ends if end.reason in OPT_OUTS],
         languages=_languages(counts),
-        looks=looks_of(crawl, now),
+        looks=looks,
         newest=newest_of(crawl),
         warnings=_newest_lines(line for part in crawl.parts for line in warnings_of(part.directory / "crawl.log")),
         events=events_of(crawl),
@@ -130,6 +131,12 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
         note=crawl.note,
         shards=shards,
     )
+
+
+def _left(crawl: AnyCrawl, shards: Iterable[ShardStatus], looks: Looks | None) -> int:
+    """What there is to be done yet: URLs, archives, messages, looks; 0 if the crawl is finished."""
+    messages = sum(sum(shard.messages.values()) for shard in shards)
+    return crawl.counts["waiting"] + crawl.archives_unread + messages + (looks is not None and looks.due is not None)
 
 
 def _let_count(crawl: AnyCrawl, running: Running | None) -> None:

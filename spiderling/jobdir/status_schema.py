@@ -187,8 +187,8 @@ class Status:
     process: str
     """The process that crawls, as ``process 123 on host``; empty: none."""
     phase: str
-    """running, stopped (URLs wait, or archives are not read to their end) or finished; from the crawl's own process
-    also paused (by control.yaml) and stopping."""
+    """running, stopped (URLs wait, a watch is not over, or archives are not read to their end) or finished; from the
+    crawl's own process also paused (by control.yaml) and stopping."""
     lang: str
     """SPIDERLING_LANG"""
     strategy: str

@@ -41,6 +41,7 @@ _BOUNDS = {
     "SPIDERLING_DNS_CONCURRENCY.",
     "hosts": "It {is|was} short of hosts: too few {have|had} URLs waiting. Give more seeds (scrapy seeds), widen "
     "SPIDERLING_TLDS, or let the best retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
+    "watch": "Most of the time no look {is|was} due. A larger SPIDERLING_WATCH_REQUESTS makes more looks a day.",
     "network": "The network {is|was} away: look at the line and the name servers.",
     "reading the archives": "It {is|was} bound by the reading of archives: a faster disk or line helps, or more files "
     "at once (SPIDERLING_ARCHIVE_FILES).",

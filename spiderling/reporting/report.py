@@ -34,7 +34,10 @@ def _standing(material: Material) -> str:
     if material.holder:
         return f"It runs now: {material.holder}."
     is_finished = not material.waiting and not material.archives_unread and not material.messages
-    return "It is finished." if is_finished else "It is stopped, and the same command goes on with it."
+    is_watched = material.looks is not None and material.looks.due is not None
+    return (
+        "It is finished." if is_finished and not is_watched else "It is stopped, and the same command goes on with it."
+    )
 
 
 def _sections(material: Material) -> Iterator[tuple[str, Sequence[Block]]]:

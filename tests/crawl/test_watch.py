@@ -166,7 +166,8 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
         log = list(server.log_entries)
     with closing(Inspection(crawl.directory)) as inspection:
         assert list(problems(inspection)) == []
-        looks = status_of(inspection).looks
+        status = status_of(inspection)
+        looks = status.looks
         shown = "\n".join(overview(inspection)), report(material_of(inspection))
         listed = {tuple(line.split("\t")[1:]) for line in no_longer_there(inspection)}
     assert listed == {(why, f"http://{HOST}/{name}") for name, why in TO_BE_TAKEN_OUT.items()}
@@ -177,6 +178,7 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     new = [document for document in crawl.documents() if document.url.endswith("mended")][1]
     assert any("mended-later" in part for part in new.paragraphs)
     assert f"{totals['looks']:,} looks, " in result.output
+    assert status.phase == "stopped", "no URL waits, but the watch goes on"
     assert (looks.looks, looks.gone, looks.opted_out) == (totals["looks"], 2, 2)
     assert looks.per_day == round(looks.looks / looks.days, 2) and 0 <= looks.today <= looks.budget == 12
     assert looks.useless == round(1 - looks.new / looks.looks, 4) and looks.due >= looks.since

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections import Counter
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 import pytest
 from conftest import Crawl, paragraphs, serving
 
+from spiderling.base.options import Options
 from spiderling.corpus.reader import read_documents
+from spiderling.items import PageItem
+from spiderling.pipelines import dedup
+from spiderling.text import Page, Paragraph, paragraph_digests
 from webs.web import HTML, WebResponse, not_found
 
 HOST = "paper.test"
@@ -78,3 +84,23 @@ def test_a_later_version(tmp_path, keep):
     assert first.attributes["crawl_date"] <= later.attributes["first_seen"] <= later.attributes["crawl_date"]
     by_feed = [document for document in crawl.documents() if document.url.endswith("/by-feed")]
     assert len(by_feed) == 1, "only the feed names it"
+
+
+def test_paragraphs_that_are_not_compared_are_counted_and_said_once(monkeypatch, caplog):
+    monkeypatch.setattr(dedup, "MAX_PARAGRAPHS", 2)
+    monkeypatch.setattr(paragraph_digests, "MAX_PARAGRAPHS", 2)
+    look = SimpleNamespace(known=SimpleNamespace(validators=SimpleNamespace(text_key=1)), paragraphs=b"")
+    monkeypatch.setattr(dedup, "look_of", lambda request: look)
+    totals = Counter()
+    pipeline = dedup.DedupPipeline(None)
+    pipeline.crawl = SimpleNamespace(
+        options=Options(dedup="off"), near=None, known_digests=set(),
+        frontier=SimpleNamespace(ledger=SimpleNamespace(totals=totals)),
+    )  # fmt: skip
+    for _ in range(2):
+        page = Page("html", paragraphs=[Paragraph(text, "good", "text", False, "cs", True) for text in OLD[:3]])
+        page.paragraph_digests = paragraph_digests.digests_of(OLD[:3])
+        item = PageItem(SimpleNamespace(url=f"http://{HOST}/", request=None), page)
+        pipeline.process_page(item, page)
+        assert [paragraph.kept for paragraph in page.paragraphs] == [True, True, False]
+    assert totals["look_paragraphs_beyond"] == 2 and caplog.text.count("what is new behind them is not kept") == 1

@@ -24,7 +24,7 @@ MAX_BYTES = 50 * 1024 * 1024
 _MARKS_PER_URL = 6
 """Elements and comments, or lines, that are looked at for each URL; chosen: an entry has up to four."""
 _MAX_MARKED = MAX_BYTES // 16
-"""How many ``<``, and half as many ``&``, are read of one sitemap: each ``<`` costs up to .05 us, each ``&`` .2 us.
+"""How many ``<`` and ``http``, and half as many ``&``, are read of one sitemap: they cost up to .05 us, an ``&`` .2 us.
 Chosen: 65 in each entry of the largest file that the protocol allows."""
 _MAX_DATE_CHARS = 40
 """Characters of a date that are read; chosen: the longest of the protocol has 35."""
@@ -62,7 +62,7 @@ class Sitemap(NamedTuple):
 def read_sitemap(body: bytes, most: int = MAX_URLS) -> Sitemap:
     """The first *most* URLs of the sitemap in *body*; none if it cannot be read.
 
-    Takes less than half a second for any bytes.
+    Takes less than half a second for any bytes, and some tenths to unpack them.
     """
     data = _without_masses(_as_utf8(_unpacked(body)))
     begin = _IS_XML.match(data)
@@ -100,8 +100,8 @@ def _as_utf8(data: bytes) -> bytes:
 
 
 def _without_masses(data: bytes) -> bytes:
-    """*data*, halved until it has few of the characters that cost time."""
-    while data.count(b"<") + 2 * data.count(b"&") > _MAX_MARKED:
+    """*data*, halved until it has few of the marks that cost time."""
+    while data.count(b"<") + data.count(b"http") + 2 * data.count(b"&") > _MAX_MARKED:
         data = data[: len(data) // 2]
     return data
 

@@ -115,6 +115,8 @@ def test_a_file_with_masses_of_marks_is_read_as_far_as_they_are_few(monkeypatch,
     urls = read_sitemap(body).urls
     assert urls[0] == "http://a.test/1" and "http://a.test/2" not in urls
     assert sum(map(len, urls)) < len(mass) * 1100
+    lines = read_sitemap(b"http://a.test/1\n" + b"http" * 100_000 + b"\nhttp://a.test/2")
+    assert lines.urls == ["http://a.test/1"]
 
 
 _PATHS = st.text(st.characters(min_codepoint=0x21, max_codepoint=0xD7FF, categories=["L", "N", "P", "S"]), max_size=30)

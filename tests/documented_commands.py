@@ -94,6 +94,7 @@ WHEEL = Elsewhere("tests/test_distribution.py", "test_the_wheel_crawls_and_expor
 SHARDS = Elsewhere("tests/cluster/test_crawl_of_shards.py", "crawl.start(SEED) for _ in range(2)")
 ALL_SHARDS = Elsewhere("tests/cluster/test_all_shards.py", 'crawl.start(SHARDS="auto")')
 SHARD_JOBS = Elsewhere("tests/test_scrapyd.py", 'ask("schedule.json", {**job, "jobid": jobid})')
+READ_BACK = Elsewhere("tests/cli/test_export_corpus_tools.py", "test_the_example_reads_what_was_written")
 LOOKS_AGAIN = Elsewhere("tests/crawl/test_watch.py", '"WATCH": "on"')
 SHARDS_KEY = Elsewhere("tests/cluster/test_key_file.py", "key.chmod(mode)")
 ACTIVATED = NotRun("it alters the shell; the tests run the programs of the environment that they are in")
@@ -268,9 +269,8 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy dedup crawls/cc/*/ -o cs.prevert.zst": Run(instead=PARTS),
     "scrapy export crawls/cc/*/ -o cs.parquet": EXPORTED._replace(instead=PARTS),
     "scrapy dedup crawls/cs-2025 crawls/cs-2026 old/cs.prevert.gz -o cs.prevert.zst": Run(),
-    "python examples/read_corpus.py cs/": Elsewhere(
-        "tests/cli/test_export_corpus_tools.py", "test_the_example_reads_what_was_written"
-    ),
+    "python examples/read_corpus.py cs/": READ_BACK,
+    "python examples/read_corpus.py cs/ cs.jsonl.gz cs.tei.xml": READ_BACK,
     # languages and models
     "scrapy about > crawler.html": Run(more="-s SPIDERLING_CONTACT=test@corpus.internal", says="How to keep it out"),
     "scrapy about -a lang=cs --who 'The corpus group of Example University' --address 192.0.2.7 "
@@ -317,7 +317,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
 def command_lines(text: str) -> list[str]:
     """Those of a page, in its order."""
     found = []
-    for block, code in re.findall(r"^(```\w*\n.*?^```$|    .*)|`([^`\n]+)`", text, re.MULTILINE | re.DOTALL):
+    for block, code in re.findall(r"^(```\w*\n.*?^```$|    [^\n]*)|`([^`\n]+)`", text, re.MULTILINE | re.DOTALL):
         if not block:
             found += [] if NAME.fullmatch(code) and code not in WHOLE else [code]
         elif block.startswith(SHELL_BLOCKS):

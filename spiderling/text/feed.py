@@ -30,7 +30,7 @@ _MODIFIED = {"updated", "modified"}
 """Names of elements that date an entry, in small letters, in RSS, its module Dublin Core, Atom 1.0 and 0.3."""
 
 _RSL = "{" + rsl.NAMESPACE + "}"
-_MAX_LICENCE_BYTES = 500 * 1024
+MAX_LICENCE_BYTES = 500 * 1024
 """Bytes of the licences in a feed that are read: as many as of a licence file (frontier/site_files.py)."""
 _UNREAD = b"<"
 """Stands for a licence beyond that limit: terms that cannot be read."""
@@ -65,7 +65,7 @@ def read_feed(body: bytes, address: str, most: int = MAX_ENTRIES) -> Feed:
     found = _of_json(data) if head.startswith(b"{") else _of_xml(data)
     entries: dict[str, Entry] = {}
     left_out = 0
-    left_bytes = _MAX_LICENCE_BYTES
+    left_bytes = MAX_LICENCE_BYTES
     for link, base, published, modified, licence in found:
         url = _absolute(link, base, address)
         if url is None or url in entries:

@@ -23,7 +23,7 @@ MAX_BYTES = 50 * 1024 * 1024
 """Bytes that are read of one unpacked sitemap (the protocol's limit)."""
 _MARKS_PER_URL = 6
 """Elements and comments, or lines, that are looked at for each URL; chosen: an entry has up to four."""
-_MAX_MARKED = MAX_BYTES // 16
+MAX_MARKED = MAX_BYTES // 16
 """How many ``<`` and ``http``, and half as many ``&``, are read of one sitemap: they cost up to .05 us, an ``&`` .2 us.
 Chosen: 65 in each entry of the largest file that the protocol allows."""
 _MAX_DATE_CHARS = 40
@@ -101,7 +101,7 @@ def _as_utf8(data: bytes) -> bytes:
 
 def _without_masses(data: bytes) -> bytes:
     """*data*, halved until it has few of the marks that cost time."""
-    while data.count(b"<") + data.count(b"http") + 2 * data.count(b"&") > _MAX_MARKED:
+    while data.count(b"<") + data.count(b"http") + 2 * data.count(b"&") > MAX_MARKED:
         data = data[: len(data) // 2]
     return data
 

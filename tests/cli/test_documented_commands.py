@@ -237,5 +237,6 @@ def test_the_other_test_is_there(elsewhere):
 def test_command_lines_are_found():
     text = (
         "`scrapy export` writes, `scrapy export JOBDIR -o x` too.\n\n```\nmake a   # why\nprinted\n```\n    rm -r b\n"
+        "Then `make c d`.\n"
     )
-    assert command_lines(text) == ["scrapy export JOBDIR -o x", "make a", "rm -r b"]
+    assert command_lines(text) == ["scrapy export JOBDIR -o x", "make a", "rm -r b", "make c d"]

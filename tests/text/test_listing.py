@@ -113,7 +113,7 @@ def test_an_entry_may_hold_its_licence():
 
 
 def test_licences_beyond_the_limit_are_unknown_terms(monkeypatch):
-    monkeypatch.setattr(feed, "_MAX_LICENCE_BYTES", 1000)
+    monkeypatch.setattr(feed, "MAX_LICENCE_BYTES", 1000)
     found = listed(licensed("".join(item(f"{number}", "") for number in range(9))))
     details = [said[0].detail for _, said in sorted(found.said.items())]
     assert len(details) == 9 and details == ["free"] * details.count("free") + ["unknown"] * details.count("unknown")

@@ -110,7 +110,7 @@ def test_bomb_is_unpacked_no_further_than_the_limit(monkeypatch):
 
 @pytest.mark.parametrize("mass", [b"<", b"&", b"<loc", b"&#1234567"])
 def test_a_file_with_masses_of_marks_is_read_as_far_as_they_are_few(monkeypatch, mass):
-    monkeypatch.setattr(sitemap, "_MAX_MARKED", 1000)
+    monkeypatch.setattr(sitemap, "MAX_MARKED", 1000)
     body = b"<urlset><url><loc>http://a.test/1</loc></url><loc>" + mass * 100_000 + b"<loc>http://a.test/2</loc>"
     urls = read_sitemap(body).urls
     assert urls[0] == "http://a.test/1" and "http://a.test/2" not in urls

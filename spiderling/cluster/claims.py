@@ -43,6 +43,7 @@ from spiderling.cluster.redis_connection import connected, place_of
 from spiderling.cluster.shard_map import ShardMap
 from spiderling.cluster.slots import BEGIN
 from spiderling.cluster.totals import Said
+from spiderling.jobdir.directory import is_in_use
 from spiderling.jobdir.sound_reading import SoundConnection
 
 logger = logging.getLogger(__name__)
@@ -256,6 +257,10 @@ class Claims:
     def _leased(self, keys: Keys, token: bytes, shards: int, ours: Sequence[int]) -> int | None:
         """The number of a shard whose lease is ours now; None if none is free."""
         for shard in (*ours, *(number for number in range(shards) if number not in ours)):
+            # Redis may have lost the lease of a shard that is at work here. The lock is not tried while there is a
+            # lease: its holder may be about to lock the directory, and would find it locked.
+            if self._redis.exists(keys.lease(shard)) or is_in_use(self._directory / name_of(shard)):
+                continue
             self.held_until = elapsed_s() + LEASE_S
             if not self._redis.set(keys.lease(shard), token, nx=True, px=int(LEASE_S * 1000)):
                 continue

@@ -20,6 +20,8 @@ from spiderling.jobdir.surplus import judged, refuse_without_state
 
 PAGE_TOKEN = "page.token"  # noqa: S105 - the name of a file
 """The file with the token of the live page (docs/live.md)."""
+LOCK = Path("state", "lock")
+"""The file that a running crawl has locked, within its directory."""
 _OURS = {PAGE_TOKEN, "state", "corpus", "crawl.log", "control.yaml", "spider.state", "report.html", "warc", "links"}
 
 
@@ -74,7 +76,7 @@ class Jobdir:
                 self._refuse_foreign()
             self.state.mkdir(parents=True, exist_ok=True)
             self.corpus.mkdir(exist_ok=True)
-            self._lock = acquired(self.state / "lock", path)
+            self._lock = acquired(path / LOCK, path)
             self._opened = self._identity()
         except OSError as error:
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -130,6 +132,16 @@ class Jobdir:
                 f"{self.path} holds files of something else and no crawl. Give an empty or new directory "
                 "with -s JOBDIR=..."
             )
+
+
+def is_in_use(directory: Path) -> bool:
+    """Whether a process has the crawl's *directory* open."""
+    with suppress(FileNotFoundError), (directory / LOCK).open(encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def acquired(file: Path, directory: Path) -> IO[str]:

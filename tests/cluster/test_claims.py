@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import sqlite3
 import threading
@@ -49,6 +50,18 @@ def opened(claim: Claim, known: dict[str, str] | None = None) -> None:
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
         connection.executemany("INSERT INTO meta VALUES (?, ?)", [(key, json.dumps(meta[key])) for key in meta])
+
+
+def test_a_shard_at_work_whose_lease_redis_has_lost_is_not_claimed_again(server, tmp_path):
+    """Its directory is locked: a process that starts before its next beat takes another one."""
+    one = claimed(server, tmp_path / "cs")
+    opened(one)
+    with (one.directory / "state" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        server.command("FLUSHALL")
+        assert (one.shard, claimed(server, tmp_path / "cs").shard) == (0, 1)
+    server.command("FLUSHALL")
+    assert claimed(server, tmp_path / "cs").shard == 0
 
 
 def test_the_shards_of_a_crawl_share_a_map_and_not_a_number(server, tmp_path):

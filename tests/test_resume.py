@@ -141,7 +141,8 @@ def test_a_stop_for_longer_than_every_time_limit_costs_no_page_and_no_attempt(tm
         running.until(lambda: served(server) > answered)  # so that a page is in work
         running.process.send_signal(signal.SIGSTOP)
         time.sleep(10)
-        for pid in (running.process.pid, *workers):
+        assert set(workers) <= set(children(running.process.pid)), running.output()[-3000:]
+        for pid in (*workers, running.process.pid):
             os.kill(pid, signal.SIGCONT)
         result = running.wait()
     assert result.code == 0 and "is finished." in result.output

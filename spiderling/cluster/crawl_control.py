@@ -3,14 +3,15 @@
 A text that somebody has written into the file of any machine gets a number one above the highest that is known there,
 and above what is heard before it is told.  The highest number holds, and of two alike the text that sorts last.  So all
 shards agree, whatever the clocks say, and each writes what holds into the file of its machine.  A small file beside it
-says which text was last seen there by any shard of the machine: another text than that one was written by a person.
+says which edition was last seen there by any shard of the machine: another text than that one was written by a person.
 """
 
 from __future__ import annotations
 
 import fcntl
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 NAME = "control.yaml"
 SEEN = ".control.yaml.seen"
-"""Holds the digest of the text that was last seen; it is locked by the shard that looks."""
+"""Holds the number of the edition that was last seen and the digest of its text.  Who looks or writes locks it."""
 
 
 class Edition(NamedTuple):
@@ -99,16 +100,20 @@ class CrawlControl:
             except BlockingIOError:  # another shard of this machine looks
                 return False
             seen.seek(0)
-            known = seen.read()
+            mark = seen.read()
             text = self._read()
-            if text not in (None, self.newest.text) and _digest(text) != (known or _digest(TEMPLATE)):
-                ControlFile.parse(text)
-                self._take(Edition(self.newest.number + 1, text))
-                self._is_new = True
-            elif text != self.newest.text:
+            if text is not None and text != self.newest.text:
+                number = _number_of(text, mark)
+                if number is None:
+                    ControlFile.parse(text)
+                    self._take(Edition(self.newest.number + 1, text))
+                    self._is_new = True
+                elif Edition(number, text) > self.newest:  # another shard of this machine knows it already
+                    self._take(Edition(number, text))
+            if text != self.newest.text:
                 write_whole(self.path, self.newest.text)
-            if known != _digest(self.newest.text):
-                _replace(seen, _digest(self.newest.text))
+            if mark != _mark(self.newest):
+                _replace(seen, _mark(self.newest))
         return True
 
     def _read(self) -> str | None:
@@ -119,14 +124,29 @@ class CrawlControl:
         except FileNotFoundError:
             return None
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Within the block no shard of this machine looks at the file; to be entered away from the event loop."""
+        with self._seen.open("a") as seen:
+            fcntl.flock(seen, fcntl.LOCK_EX)
+            yield
+
     def _take(self, edition: Edition) -> None:
         self.newest = edition
         self.to_tell = None
         self.keep(edition)
 
 
-def _digest(text: str | None) -> str:
-    return sha256((text or "").encode()).hexdigest()
+def _mark(edition: Edition) -> str:
+    return f"{edition.number} {sha256(edition.text.encode()).hexdigest()}"
+
+
+def _number_of(text: str, mark: str) -> int | None:
+    """The number of the edition with this *text*, by the *mark* of the last one; None: it is another one."""
+    number = mark.partition(" ")[0]
+    if number.isdecimal() and mark == _mark(Edition(int(number), text)):
+        return int(number)
+    return 0 if not mark and text == TEMPLATE else None
 
 
 def _replace(file: IO[str], text: str) -> None:

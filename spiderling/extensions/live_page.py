@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from scrapy import signals
@@ -79,8 +80,9 @@ class LivePage(Extension):
             bottleneck=self._name_bottleneck,
             stats=self._crawler.stats.get_stats,
         )
-        is_shard = bool(self.crawl.options.cluster)
-        return Server(address, self.crawl.jobdir.path, self._running, registry_of(sources), is_shard)
+        shard = self.dispatcher.shard
+        changing = nullcontext if shard is None else shard.control.alone
+        return Server(address, self.crawl.jobdir.path, self._running, registry_of(sources), shard is not None, changing)
 
     def _measure_lag(self) -> None:
         now = asyncio.get_running_loop().time()

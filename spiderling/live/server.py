@@ -11,7 +11,7 @@ import socket
 import stat
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
@@ -55,14 +55,17 @@ class Server:
         running: Callable[[], Running],
         registry: CollectorRegistry,
         is_shard: bool = False,
+        changing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """Listen at *address*; raises OSError if that is impossible, StorageError if there can be no token.
 
         *running* gives the crawl's counters, *registry* its metrics.  *is_shard*: *directory* is that of a shard, and
-        the page shows all that are beside it; the metrics are those of this shard alone.
+        the page shows all that are beside it; the metrics are those of this shard alone.  *changing*: what
+        control.yaml is changed within.
         """
         self._whole = directory.parent if is_shard else directory
         self._running = running
+        self._changing = changing
         self._metrics = make_aiohttp_handler(registry)
         token = token_in(directory / PAGE_TOKEN)
         self._socket = _listening(address)
@@ -181,7 +184,8 @@ class Server:
 
     def _change(self, wanted: dict[str, object]) -> str:
         """Change control.yaml of the crawl, which all its shards read; returns that in words."""
-        return change(self._whole / "control.yaml", wanted)
+        with self._changing():
+            return change(self._whole / "control.yaml", wanted)
 
 
 async def _file(content: bytes, kind: str, request: web.Request) -> web.Response:

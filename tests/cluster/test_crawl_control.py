@@ -67,6 +67,31 @@ def test_a_text_reaches_all_shards_of_all_machines(tmp_path: Path) -> None:
     assert here.file.read_text() == TEMPLATE and here.shards[0].newest.number == 2, "back again is a change as well"
 
 
+def test_a_shard_that_has_not_heard_of_a_text_takes_it_from_the_file(tmp_path: Path) -> None:
+    """Who edits the file meanwhile finds what was written last, not an older text that another shard put back."""
+    here, redis = Machine(tmp_path), Redis()
+    redis.beats(here)
+    one, other = here.shards
+    here.file.write_text(PAUSE)
+    assert one.changed_text() == PAUSE
+    assert other.changed_text() == PAUSE, "though Redis does not know it yet"
+    late = CrawlControl(here.path, FIRST)
+    assert late.changed_text() == here.file.read_text() == PAUSE
+    here.file.write_text("pause: false\n")
+    assert other.changed_text() == one.changed_text() == "pause: false\n"
+    assert one.newest == other.newest == Edition(2, "pause: false\n")
+
+
+def test_a_change_of_the_live_page_is_not_overwritten_by_a_shard_that_looks(tmp_path: Path) -> None:
+    here = Machine(tmp_path)
+    one, other = here.shards
+    with one.alone():
+        other.hear(Edition(1, PAUSE))
+        assert other.changed_text() == PAUSE and not here.file.exists(), "the file is left alone"
+    other.changed_text()
+    assert here.file.read_text() == PAUSE, "until the change is done"
+
+
 def test_a_text_written_before_the_start_or_while_nobody_ran_holds(tmp_path: Path) -> None:
     here, there, redis = Machine(tmp_path / "a", 1), Machine(tmp_path / "b", 1), Redis()
     here.file.write_text(PAUSE)

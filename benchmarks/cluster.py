@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # the helpers of the tests are no package
 
 from benchmarks.cluster_costs import link_costs, slot_costs  # noqa: E402
-from benchmarks.cluster_crawls import ratios  # noqa: E402
+from benchmarks.cluster_crawls import HOSTS, crawled, ratios  # noqa: E402
 from benchmarks.cluster_faults import Outcome, campaign  # noqa: E402
 from benchmarks.common import result, table  # noqa: E402
 
@@ -60,11 +60,18 @@ def costs(is_quick: bool) -> dict[str, object]:
 
 
 def crawls(is_quick: bool) -> dict[str, object]:
-    """CPU a page of whole crawls."""
-    found = ratios(1, 40, 10) if is_quick else ratios(3, 100, 16)
-    table(("without shards, ms a page", "one shard", "two shards"), found.rounds)
-    rss = [round(one) for one in found.rss_of_four_mb]
-    return {"one_cpu": round(found.one_cpu, 3), "two_cpu": round(found.two_cpu, 3), "rss_mb_of_four": rss}
+    """CPU a page of whole crawls, on a web whose links are soon known and on one where most are new."""
+    rounds, pages = (1, 2_000) if is_quick else (5, 6_000)
+    found: dict[str, object] = {}
+    for name, per_host in (("", pages // HOSTS), ("_new_links", 100 * pages // HOSTS)):
+        seen = ratios(rounds, pages, per_host)
+        rows = [(*of_round, "") for of_round in seen.rounds]
+        table(("ms a page without shards", "one shard", "two shards", "medians"), [
+            *rows, (*seen.start_s, "start and end, CPU s"), (*seen.pages_per_s, "pages/s"),
+        ])  # fmt: skip
+        found |= {f"one_cpu{name}": round(seen.one_cpu, 3), f"two_cpu{name}": round(seen.two_cpu, 3)}
+    rss = [round(one) for one in crawled(pages, 4, pages // HOSTS).rss_mb]
+    return {**found, "rss_mb_of_four": rss}
 
 
 def faults(options: argparse.Namespace) -> dict[str, object]:

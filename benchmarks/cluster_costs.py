@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import uvloop
 from redis_server import RedisServer
 
 from benchmarks.frontier import Web
@@ -28,7 +29,7 @@ from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.post_office import ROUND_S
 from spiderling.cluster.redis_connection import connected
 from spiderling.cluster.redis_transport import RedisTransport
-from spiderling.cluster.slots import BEGIN, RESERVE, Reservations
+from spiderling.cluster.slots import BEGIN, Reservations, SlotScript
 from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
 from spiderling.frontier.scheduling.slots import Wanted
 from spiderling.frontier.storage.protocol import Changes
@@ -159,7 +160,7 @@ def slot_costs() -> dict[int, tuple[float, float]]:
     """Starts in a call -> microseconds of the caller and of Redis for each start."""
     server = RedisServer()
     try:
-        return asyncio.run(_reserved(server))
+        return uvloop.run(_reserved(server))  # on the loop of a crawl
     finally:
         server.close()
 
@@ -168,7 +169,7 @@ async def _reserved(server: RedisServer) -> dict[int, tuple[float, float]]:
     found = {}
     redis: Any = connected(server.url)
     await redis.eval(BEGIN, 1, "slots")
-    sha = await redis.script_load(RESERVE)
+    script = SlotScript(redis, "slots")
     for number in SLOTS:
         reservations = Reservations()
         wanted = [Wanted(at, f"10.0.{number}.{at}", 0.0) for at in range(number)]
@@ -177,9 +178,10 @@ async def _reserved(server: RedisServer) -> dict[int, tuple[float, float]]:
         for _ in range(_CALLS):
             arguments = reservations.arguments(wanted, 0.0, 0.0)
             sent = time.monotonic()
-            answer = bytes(await redis.execute_command("EVALSHA", sha, 1, "slots", *arguments))
+            answer = await script.call(arguments)
             reservations.granted(answer, wanted, sent, time.monotonic())
         spent = time.process_time() - began
         found[number] = 1e6 * spent / number / _CALLS, 1e6 * (cpu_of(server) - before) / number / _CALLS
+    await script.close()
     await redis.aclose()
     return found

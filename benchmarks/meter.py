@@ -24,7 +24,7 @@ class Meter:
 
     ``lags_ms``: how late the event loop was, 20 times a second; ``own_ms``: the same, at most what the loop's thread
     worked meanwhile, without the turns that other processes took; ``marks``: pages, seconds, CPU seconds and resident
-    MB of the main process, requests in work, once a second.
+    MB of the main process, requests in work, once a second; ``opened_s``: the opening, by ``time.perf_counter()``.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -62,6 +62,7 @@ class Meter:
         stats = self._crawler.stats
         workers = resource.getrusage(resource.RUSAGE_CHILDREN)  # they have been waited for
         result = {
+            "opened_s": self._wall,
             "wall_s": time.perf_counter() - self._wall,
             "main_cpu_s": time.process_time() - self._cpu,
             "worker_cpu_s": workers.ru_utime + workers.ru_stime - self._workers,

@@ -154,14 +154,37 @@ class Reservations:
         return self._clock.window(at / _US, (at + self._window_us) / _US - GUARD_S, now)
 
 
+class SlotScript:
+    """RESERVE in Redis.  It has a connection of its own: what a client does around each call costs as much again."""
+
+    def __init__(self, redis: Any, key: str) -> None:
+        """*key* names the slots in *redis*, a client."""
+        self._connection = redis.connection_pool.make_connection()
+        self._key = key
+
+    async def call(self, arguments: tuple[int, int, int, str]) -> bytes:
+        """The answer to *arguments*; raises RedisError or OSError, after which the next call connects anew."""
+        try:
+            return await self._answer("EVALSHA", _SHA, arguments)
+        except NoScriptError:
+            return await self._answer("EVAL", RESERVE, arguments)
+
+    async def _answer(self, command: str, script: str, arguments: tuple[int, int, int, str]) -> bytes:
+        await self._connection.send_command(command, script, 1, self._key, *arguments)
+        return bytes(await self._connection.read_response())
+
+    async def close(self) -> None:
+        """End the connection, also in the middle of a call."""
+        await self._connection.disconnect(nowait=True)
+
+
 class SlotOffice:
     """Asks for the slots of one shard while its crawl runs; ``run`` lasts as long."""
 
     def __init__(self, crawl: Crawl, redis: Any, key: str) -> None:
-        """*key* names the slots in *redis*."""
+        """*key* names the slots in *redis*, a client."""
         self._crawl = crawl
-        self._redis = redis
-        self._key = key
+        self._script = SlotScript(redis, key)
         self._is_wanted = asyncio.Event()
         self._slots = crawl.frontier.reserve_starts(self._is_wanted.set)
         self._reservations = Reservations()
@@ -186,6 +209,12 @@ class SlotOffice:
 
     async def run(self) -> None:
         """Ask for slots until it is cancelled."""
+        try:
+            await self._ask()
+        finally:
+            await self._script.close()
+
+    async def _ask(self) -> None:
         while True:
             await self._is_wanted.wait()
             self._is_wanted.clear()
@@ -202,7 +231,7 @@ class SlotOffice:
         wanted = self._wanted
         arguments = self._reservations.arguments(wanted, crawl.frontier.intervals.ip_s, crawl.clock.now())
         sent = elapsed_s()
-        answer = await self._called(arguments)
+        answer = await self._script.call(arguments)
         received = elapsed_s()
         ahead = crawl.clock.now() - received
         self._wanted = []
@@ -213,12 +242,6 @@ class SlotOffice:
             else:
                 crawl.frontier.intervals.slot_granted(one, slot[0] + ahead, slot[1] + ahead)
                 self._look_again(one.host_id)
-
-    async def _called(self, arguments: tuple[int, int, int, str]) -> bytes:
-        try:
-            return bytes(await self._redis.execute_command("EVALSHA", _SHA, 1, self._key, *arguments))
-        except NoScriptError:
-            return bytes(await self._redis.execute_command("EVAL", RESERVE, 1, self._key, *arguments))
 
     def _look_again(self, host_id: int) -> None:
         future = self._waiting.pop(host_id, None)

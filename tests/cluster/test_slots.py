@@ -20,8 +20,19 @@ from spiderling.frontier.scheduling.workbench import Workbench
 
 if not WHY_NOT:
     from redis import Redis
+    from redis.exceptions import RedisError
 
-    from spiderling.cluster.slots import BEGIN, GUARD_S, HORIZON_S, RESERVE, WINDOW_S, RedisClock, Reservations
+    from spiderling.cluster import redis_connection
+    from spiderling.cluster.slots import (
+        BEGIN,
+        GUARD_S,
+        HORIZON_S,
+        RESERVE,
+        WINDOW_S,
+        RedisClock,
+        Reservations,
+        SlotScript,
+    )
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
@@ -248,3 +259,27 @@ def test_the_script_does_in_redis_what_it_does_in_memory():
     finally:
         server.close()
     assert WINDOW_S < HORIZON_S
+
+
+async def test_a_late_answer_is_not_taken_for_that_to_another_call(monkeypatch):
+    """Each answer is that of its own call, also when an earlier one came too late, and after a new start of Redis."""
+    monkeypatch.setattr(redis_connection, "TIMEOUT_S", 0.2)
+    server = RedisServer()
+    client = redis_connection.connected(server.url)
+    script = SlotScript(client, "slots")
+    try:
+        assert len((await script.call((0, 0, 10**6, "192.0.2.1 0 0"))).split()) == 2
+        server.pause(True)
+        with pytest.raises(RedisError):
+            await script.call((0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0"))
+        server.pause(False)
+        assert len((await script.call((0, 0, 10**6, "192.0.2.1 0 0"))).split()) == 2
+        server.kill()
+        with pytest.raises((RedisError, OSError)):
+            await script.call((0, 0, 10**6, "192.0.2.1 0 0"))
+        server.start()
+        assert len((await script.call((0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0"))).split()) == 3
+    finally:
+        await script.close()
+        await client.aclose()
+        server.close()

@@ -17,7 +17,8 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.crawl.checkpoint import with_outcomes
 from spiderling.frontier import Fetch
-from spiderling.frontier.watching.columns import Columns
+from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.watching.columns import PLANNED, Columns
 from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched
 from spiderling.frontier.watching.groups import GROUP_PAGES, Standing, WatchedPage, packed, unpacked
 from spiderling.frontier.watching.validators import Validators
@@ -208,6 +209,23 @@ def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:
     assert crawl.standing(HOST + "busy") is crawl.standing(HOST + "moved") is Standing.LIVE
     assert crawl.ended[HOST + "new"] is Reason.KEPT
     assert crawl.ends[Reason.KEPT] == crawl.frontier.ledger.discovered
+
+
+def test_looks_that_are_planned_at_a_host_which_is_closed_are_dropped() -> None:
+    crawl = WatchedCrawl(lambda url, day: page() if day < 0.5 else SAME, watch_requests="96")
+    crawl.run(HOST, "http://b.cz/")
+    crawl.live(1)
+    while not crawl.frontier.watch.columns.rows["flags"][0] & PLANNED:
+        crawl.now += DAY_S / 96
+        crawl.frontier.watch.step(crawl.now)
+    closing = crawl.frontier.host_closing
+    closing.close_host(crawl.host("a.cz"), HostState.BLOCKED)
+    closed_on = crawl.day
+    crawl.live(2)
+    assert max(crawl.looks_at(HOST)) <= closed_on < crawl.looks_at("http://b.cz/")[-1]
+    closing.reopen_host(crawl.host("a.cz"), crawl.now)
+    crawl.live(1)
+    assert max(crawl.looks_at(HOST)) > closed_on + 2
 
 
 def test_looks_that_are_not_worth_it_are_left_out() -> None:

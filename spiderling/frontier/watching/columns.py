@@ -69,7 +69,7 @@ class Columns:
     def flag(self, at: int, flag: int, is_set: bool) -> None:
         """Set a flag of the page at a place."""
         flags = self.rows["flags"]
-        flags[at] = flags[at] | flag if is_set else flags[at] & ~flag & 255
+        flags[at] = flags[at] | flag if is_set else flags[at] & (255 - flag)
 
     def update(self, at: int, page: WatchedPage) -> None:
         """Take in what a look has changed; the page is not planned any more."""

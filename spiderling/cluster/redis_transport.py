@@ -1,22 +1,76 @@
 """Messages and receipts over Redis, from version 6.2 on.  Redis may lose everything at any time, and need keep nothing.
 
 The stream from a to b is ``spiderling:CRAWL:a:b``; an entry has the id epoch-number, so Redis itself refuses to add a
-message twice.  The receipt of a is the string ``spiderling:CRAWL:a``.  A round is one pipeline without transaction.
+message twice.  The receipt of a is the string ``spiderling:CRAWL:a``.  A round is one call of a script, which answers
+with one string: reading an answer for each stream takes a shard three times as long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import hashlib
 
-from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, NoPermissionError, NoScriptError, OutOfMemoryError, RedisError
 
 from spiderling.cluster.redis_connection import connected, place_of
-from spiderling.cluster.transport import Answer, Message, Round, TransportError
+from spiderling.cluster.transport import Answer, Message, Outgoing, Round, TransportError
 
 MOST_READ = 16
 """Messages of each sender in one answer (chosen: some thousand links, which take the frontier some milliseconds)."""
-_FIELD = b"m"
+ROUND = f"""local prefix, me, epoch, receipt, to, after = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local told, blobs, at = {{}}, {{}}, 6
+local function tell(word) told[#told + 1] = word end
+local function give(blob) blobs[#blobs + 1] = blob; tell(#blob) end
+local function failed(answer) return type(answer) == 'table' and answer.err end
+local full = redis.error_reply('OOM command not allowed, since its memory is used up')
+local function is_full(failure) return failure and string.find(failure, 'OOM', 1, true) end
+local failure = failed(redis.pcall('SET', prefix .. me, receipt))
+if failure then return is_full(failure) and full or redis.error_reply(failure) end
+for receiver, first, anew, numbers in string.gmatch(to, '(%d+) (%d+) (%d) ([%d,]*);') do
+  local stream = prefix .. me .. ':' .. receiver
+  local refused = false
+  if anew == '1' then
+    redis.call('DEL', stream)
+  elseif first ~= '0' then
+    refused = failed(redis.pcall('XTRIM', stream, 'MINID', epoch .. '-' .. first))
+  end
+  for number in string.gmatch(numbers, '%d+') do
+    at = at + 1
+    failure = failed(redis.pcall('XADD', stream, epoch .. '-' .. number, 'm', ARGV[at]))
+    if is_full(failure) then return full end
+    refused = refused or failure
+  end
+  tell(refused and -1 or redis.call('XLEN', stream))
+end
+local senders, streams, marks = {{}}, {{}}, {{}}
+for sender, mark in string.gmatch(after, '(%d+) (%d+%-%d+);') do
+  senders[#senders + 1] = prefix .. sender
+  streams[#streams + 1] = prefix .. sender .. ':' .. me
+  marks[#marks + 1] = mark
+end
+if #senders > 0 then
+  for _, found in ipairs(redis.call('MGET', unpack(senders))) do
+    if found then give(found) else tell(-1) end
+  end
+  local asked = {{'COUNT', {MOST_READ}, 'STREAMS'}}
+  for _, stream in ipairs(streams) do asked[#asked + 1] = stream end
+  for _, mark in ipairs(marks) do asked[#asked + 1] = mark end
+  for _, read in ipairs(redis.call('XREAD', unpack(asked)) or {{}}) do
+    for _, entry in ipairs(read[2]) do
+      tell(string.match(read[1], '(%d+):%d+$'))
+      tell(entry[1])
+      give(entry[2][2] or '')
+    end
+  end
+end
+return table.concat(told, ' ') .. string.char(10) .. table.concat(blobs)"""
+"""Arguments: what all keys begin with, the shard, its epoch, its receipt; for each receiver its number, the first
+number to be kept (0: all), whether its stream is emptied, and the numbers to be added; for each sender its number and
+the last id that is known; then the messages to be added.
+
+Answers with numbers in text: the length of each stream (-1: an entry was refused); the bytes of each receipt (-1: there
+is none); sender, id and bytes of each message.  Behind a newline follow receipts and messages themselves."""
+_SHA = hashlib.sha1(ROUND.encode(), usedforsecurity=False).hexdigest()
+"""By which Redis knows the script once it has run."""
 
 
 class RedisTransport:
@@ -33,62 +87,26 @@ class RedisTransport:
 
     async def exchange(self, asked: Round) -> Answer:
         """Do one round; raises TransportError."""
-        pipeline = self._redis.pipeline(transaction=False)
-        pipeline.execute_command("SET", self._receipt(self._me), asked.receipt)
-        sizes = {receiver: self._send(pipeline, asked, receiver) for receiver in asked.to}
-        senders = list(asked.after)
-        if senders:
-            pipeline.execute_command("MGET", *map(self._receipt, senders))
-            streams = [self._stream(sender, self._me) for sender in senders]
-            marks = [f"{epoch}-{number}" for epoch, number in asked.after.values()]
-            pipeline.execute_command("XREAD", "COUNT", MOST_READ, "STREAMS", *streams, *marks)
+        to = "".join([self._said(receiver, outgoing) for receiver, outgoing in asked.to.items()])
+        after = "".join([f"{sender} {epoch}-{number};" for sender, (epoch, number) in asked.after.items()])
+        messages = [data for outgoing in asked.to.values() for _, data in outgoing.entries]
+        arguments = 0, self._prefix, self._me, asked.epoch, asked.receipt, to, after, *messages
         try:
-            results = iter(await pipeline.execute(raise_on_error=False))
+            try:
+                answer = await self._redis.execute_command("EVALSHA", _SHA, *arguments)
+            except NoScriptError:  # of a Redis that has just started
+                answer = await self._redis.execute_command("EVAL", ROUND, *arguments)
         except (RedisError, OSError) as error:
             self._trimmed.clear()
             raise TransportError(self._told(error)) from error
-        self._whole(next(results))
-        lengths = {receiver: self._length([next(results) for _ in range(size)]) for receiver, size in sizes.items()}
-        if not senders:
-            return Answer({}, lengths, [])
-        receipts = zip(senders, self._whole(next(results)), strict=True)
-        found = dict(self._whole(next(results)) or ())
-        streams_of = ((sender, found.get(stream.encode(), ())) for sender, stream in zip(senders, streams, strict=True))
-        messages = [message for sender, entries in streams_of for message in _messages(sender, entries)]
-        return Answer({sender: data for sender, data in receipts if data is not None}, lengths, messages)
+        return _answer(answer, list(asked.to), list(asked.after))
 
-    def _send(self, pipeline: Any, asked: Round, receiver: int) -> int:
-        """Add the commands for the stream to *receiver*; returns how many."""
-        outgoing = asked.to[receiver]
-        stream = self._stream(self._me, receiver)
-        commands: list[tuple[object, ...]] = []
-        if outgoing.anew:
-            commands.append(("DEL", stream))
-        elif outgoing.first != self._trimmed.get(receiver):
-            commands.append(("XTRIM", stream, "MINID", f"{asked.epoch}-{outgoing.first}"))
+    def _said(self, receiver: int, outgoing: Outgoing) -> str:
+        """What becomes of the stream to *receiver*, for the script."""
+        is_trimmed = outgoing.anew or outgoing.first == self._trimmed.get(receiver)
         self._trimmed[receiver] = outgoing.first
-        commands += [("XADD", stream, f"{asked.epoch}-{number}", _FIELD, data) for number, data in outgoing.entries]
-        commands.append(("XLEN", stream))
-        for command in commands:
-            pipeline.execute_command(*command)
-        return len(commands)
-
-    def _length(self, results: list[Any]) -> int:
-        """The number of entries by the last of *results*; -1 if a command before it was refused."""
-        for result in results:
-            if isinstance(result, OutOfMemoryError) or (
-                isinstance(result, RedisError) and not isinstance(result, ResponseError)
-            ):
-                raise TransportError(self._told(result))
-        if any(isinstance(result, ResponseError) for result in results):
-            return -1
-        return int(results[-1])
-
-    def _whole(self, result: Any) -> Any:
-        """*result*; raises TransportError if it is an error."""
-        if isinstance(result, RedisError):
-            raise TransportError(self._told(result))
-        return result
+        numbers = ",".join([str(number) for number, _ in outgoing.entries])
+        return f"{receiver} {0 if is_trimmed else outgoing.first} {outgoing.anew:d} {numbers};"
 
     def _told(self, error: Exception) -> str:
         if isinstance(error, OutOfMemoryError):
@@ -97,18 +115,27 @@ class RedisTransport:
             return f"Redis at {self.place} refuses us ({error}): give user and password in SPIDERLING_CLUSTER"
         return f"Redis at {self.place} does not answer ({error})"
 
-    def _stream(self, sender: int, receiver: int) -> str:
-        return f"{self._prefix}{sender}:{receiver}"
-
-    def _receipt(self, shard: int) -> str:
-        return f"{self._prefix}{shard}"
-
     async def close(self) -> None:
         """End the connection."""
         await self._redis.aclose()
 
 
-def _messages(sender: int, entries: list[Any]) -> Iterator[Message]:
-    for entry, fields in entries:
+def _answer(answer: bytes, receivers: list[int], senders: list[int]) -> Answer:
+    """What the script told of the streams to *receivers*, the receipts of *senders*, and messages."""
+    head, _, blobs = answer.partition(b"\n")
+    words = iter(head.split())
+    at = 0
+
+    def taken(size: int) -> bytes:
+        nonlocal at
+        at += size
+        return blobs[at - size : at]
+
+    lengths = {receiver: int(next(words)) for receiver in receivers}
+    sizes = {sender: int(next(words)) for sender in senders}
+    receipts = {sender: taken(size) for sender, size in sizes.items() if size >= 0}
+    messages = []
+    for sender, entry, size in zip(words, words, words, strict=True):
         epoch, _, number = entry.partition(b"-")
-        yield Message(sender, int(epoch), int(number), (fields or {}).get(_FIELD, b""))
+        messages.append(Message(int(sender), int(epoch), int(number), taken(int(size))))
+    return Answer(receipts, lengths, messages)

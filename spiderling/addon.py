@@ -87,6 +87,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "spiderling.extensions.lifecycle.Lifecycle": 10,
         "spiderling.extensions.yieldfeed.YieldFeed": 20,
         "spiderling.extensions.control.Control": 30,
+        "spiderling.extensions.free_disk.FreeDisk": 33,
         "spiderling.extensions.budget.Budget": 35,
         "spiderling.extensions.look_again.LookAgain": 38,
         "spiderling.extensions.progress.Progress": 40,

@@ -24,7 +24,7 @@ def named(monkeypatch):
         watch = SimpleNamespace(is_on=is_on)
         frontier = SimpleNamespace(throttled=lambda now: (held, 3), network_trouble=lambda: "", watch=watch)
         clock = SimpleNamespace(now=lambda: 1000.0)
-        crawl = SimpleNamespace(archives=archives, frontier=frontier, clock=clock, is_paused=False)
+        crawl = SimpleNamespace(archives=archives, frontier=frontier, clock=clock, is_paused=False, is_disk_full=False)
         bottleneck = Bottleneck(SimpleNamespace(engine=engine))
         for at in (0, 1):
             monkeypatch.setattr(time, "thread_time", lambda at=at: 100 + at * cpu_s)

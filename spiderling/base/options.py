@@ -377,6 +377,9 @@ class Options:
     segment_bytes: int = _option(200_000_000, "Compressed size at which a new segment is begun.", low=1000)
     checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)
     progress_s: float = _option(60.0, "Seconds between two progress lines.", low=1)
+    min_free_bytes: int = _option(
+        200_000_000, "Free bytes of the crawl's disk below which it pauses until there is room; 0: never.", low=0
+    )
     page: str = _option(
         "",
         "Where the live page is served (docs/live.md): 127.0.0.1:8580 or unix:/path, then further host names by which "

@@ -35,8 +35,12 @@ class PostOffice:
         now: Callable[[], float],
         fail: Callable[[JobdirError], None],
         wake: Callable[[], None],
+        may_take: Callable[[], bool] = lambda: True,
     ) -> None:
-        """*fail* ends the crawl; *wake* lets it look again for what is due."""
+        """*fail* ends the crawl; *wake* lets it look again for what is due.
+
+        While *may_take* says no, messages stay with their senders.
+        """
         self._exchange = exchange
         self._transport = transport
         self._frontier = frontier
@@ -44,6 +48,7 @@ class PostOffice:
         self._now = now
         self._fail = fail
         self._wake = wake
+        self._may_take = may_take
 
     async def run(self) -> None:
         """Make rounds until it is cancelled, or the crawl fails."""
@@ -62,6 +67,8 @@ class PostOffice:
             self._fail(error)
             return False
         self._note_back()
+        if not self._may_take():
+            return True
         for message in messages:
             name = f"message {message.number} of shard {message.sender}"
             frontier = None if name in self._frontier.next_fetch.shunned else self._frontier

@@ -80,7 +80,14 @@ class Shard:
         self.control.keep(self.control.newest)
         transport = RedisTransport(self.options.cluster, bytes.fromhex(self._claim.map.crawl_id), self.number)
         self._office = PostOffice(
-            self._exchange, transport, crawl.frontier, crawl.errors, crawl.clock.now, crawl.fail, wake
+            self._exchange,
+            transport,
+            crawl.frontier,
+            crawl.errors,
+            crawl.clock.now,
+            crawl.fail,
+            wake,
+            lambda: not crawl.is_disk_full,
         )
         self._beats = Beats(self.options.cluster, self._claim, self._seal, self._exchange)
         self._others = Others(crawl, self._exchange, self._claim, self.control, self._is_idle, wake)

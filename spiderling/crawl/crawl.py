@@ -61,6 +61,8 @@ class Crawl:
     """Whether the spider is being closed."""
     is_paused = False
     """Whether control.yaml says that nothing is asked for."""
+    is_disk_full = False
+    """Whether less than ``min_free_bytes`` are left, so that nothing is asked for, or taken from other shards."""
     workers: WorkerPool | None = None
     """The text workers; None: none run, since a user's pipeline stands for the first of ours."""
     others_work = False

@@ -72,8 +72,10 @@ class Dispatcher:
         self.changed.set()
 
     def may_ask(self) -> bool:
-        """Whether requests may start: nobody has paused the crawl, and its shard is ours."""
-        return not self.crawl.is_paused and (self.in_transit.shard is None or self.in_transit.shard.may_ask())
+        """Whether requests may start: nobody has paused the crawl, its disk has room, and its shard is ours."""
+        if self.crawl.is_paused or self.crawl.is_disk_full:
+            return False
+        return self.in_transit.shard is None or self.in_transit.shard.may_ask()
 
     @property
     def shard(self) -> Shard | None:

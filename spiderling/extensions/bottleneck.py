@@ -35,8 +35,8 @@ class Bottleneck:
     def of(self, crawl: Crawl, states: Counter[HostState]) -> str:
         """Name what limits the speed of the crawl."""
         busy = self._busy()
-        if crawl.is_paused:
-            return "paused (by control.yaml)"
+        if crawl.is_paused or crawl.is_disk_full:
+            return f"paused ({'by control.yaml' if crawl.is_paused else 'the disk is nearly full'})"
         if away := crawl.frontier.network_trouble():
             return f"network ({away})"
         if busy > _BUSY:

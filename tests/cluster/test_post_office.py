@@ -42,9 +42,10 @@ class Shard:
         self.failed: list[SpiderlingError] = []
         self.errors = InternalErrors(self.failed.append)
         self.woken = 0
+        self.is_full = False
         self.office = PostOffice(
             self.exchange, MemoryTransport(streams, me), self.frontier, self.errors, lambda: self.now,
-            self.failed.append, self.wake,
+            self.failed.append, self.wake, lambda: not self.is_full,
         )  # fmt: skip
 
     def wake(self) -> None:
@@ -116,6 +117,20 @@ async def test_a_transport_that_is_away_pauses_and_says_so_once(caplog: pytest.L
             await until(lambda: other.frontier.ledger.discovered == 1)
             assert one.office.away_since is None and one.woken > woken
     assert sum("goes on after" in line for line in caplog.messages) == 2
+
+
+async def test_a_shard_whose_disk_is_full_takes_nothing_and_what_waits_comes_afterwards() -> None:
+    streams = Streams()
+    one, other = Shard(0, streams), Shard(1, streams)
+    other.is_full = True
+    async with running(one, other):
+        one.find("a", "b")
+        one.checkpoint()
+        await asyncio.sleep(0.05)
+        assert other.frontier.ledger.discovered == 0 and one.exchange.waiting() == {1: 1}
+        other.is_full = False
+        await until(lambda: other.frontier.ledger.discovered == 2)
+    assert other.exchange.counts["messages out of order"] == 0
 
 
 async def test_a_directory_from_a_backup_ends_the_crawl() -> None:

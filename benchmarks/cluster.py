@@ -61,7 +61,7 @@ def costs(is_quick: bool) -> dict[str, object]:
 
 def crawls(is_quick: bool) -> dict[str, object]:
     """CPU a page of whole crawls, on a web whose links are soon known and on one where most are new."""
-    rounds, pages = (1, 2_000) if is_quick else (5, 6_000)
+    rounds, pages = (1, 2_000) if is_quick else (5, 4_000)
     found: dict[str, object] = {}
     for name, per_host in (("", pages // HOSTS), ("_new_links", 100 * pages // HOSTS)):
         seen = ratios(rounds, pages, per_host)

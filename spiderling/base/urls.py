@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import ada_url
@@ -204,7 +205,8 @@ def origins_of(host: str) -> list[str]:
 def registrable_domain(host: str) -> str:
     """eTLD+1 of a host record's name; the name itself if it has none.
 
-    By the bundled public suffix list with its private part: sites on one blog platform are not one domain.
+    By the public suffix list, the bundled one unless told, with its private part: sites on one blog platform are not
+    one domain.
     """
     return _suffixes()(host.rsplit(":", 1)[0]).top_domain_under_public_suffix or host
 
@@ -213,17 +215,48 @@ def registrable_domain(host: str) -> str:
 def _suffixes() -> tldextract.TLDExtract:
     import tldextract  # brings an HTTP client along; the text workers have no use for either
 
-    return tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
+    path = _SuffixFile.path
+    source = () if path is None else (path.absolute().as_uri(),)
+    return tldextract.TLDExtract(
+        suffix_list_urls=source, cache_dir=None, include_psl_private_domains=True, fallback_to_snapshot=path is None
+    )
 
 
-def suffix_list_digest() -> str:
-    """A digest of the list of public suffixes by which `registrable_domain` goes: the one bundled with tldextract."""
+class _SuffixFile:
+    path: Path | None = None
+    """Holds the list of public suffixes; None: the one bundled with tldextract."""
+
+
+def use_suffix_file(path: Path | None) -> None:
+    """Go by the list of public suffixes in *path* from now on; None: the one bundled with tldextract."""
+    _SuffixFile.path = path
+    _suffixes.cache_clear()
+    registrable_domain.cache_clear()
+
+
+def suffix_file() -> Path | None:
+    """The file with the list of public suffixes that is gone by; None: the one bundled with tldextract."""
+    return _SuffixFile.path
+
+
+def suffix_list() -> bytes:
+    """The list of public suffixes by which `registrable_domain` goes."""
+    path = _SuffixFile.path
+    return bundled_suffix_list() if path is None else path.read_bytes()
+
+
+def bundled_suffix_list() -> bytes:
+    """The list of public suffixes that tldextract brings along."""
     from importlib import resources
 
     import tldextract
 
-    snapshot = resources.files(tldextract).joinpath(".tld_set_snapshot")
-    return f"{xxhash.xxh3_64_intdigest(snapshot.read_bytes()):016x}"
+    return resources.files(tldextract).joinpath(".tld_set_snapshot").read_bytes()
+
+
+def suffix_list_digest(text: bytes | None = None) -> str:
+    """A digest of the list of public suffixes in *text*, else of the one that `registrable_domain` goes by."""
+    return f"{xxhash.xxh3_64_intdigest(suffix_list() if text is None else text):016x}"
 
 
 def is_top_level_domain(name: str) -> bool:

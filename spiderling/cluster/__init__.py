@@ -29,6 +29,7 @@ so; only then does the sender forget the message.  So nothing is lost, and nothi
     child_process.py    a process that ends with the one that started it
     telling.py          what they do, told as one crawl
     key_file.py         the key by which the shards know each other
+    suffix_list.py      the list of public suffixes that the crawl began with
     shard_map.py        what all shards of a crawl must have in common
 
 The protocol (exchange, gathering, lane, content, envelope, site_files, totals) is pure: no clock, and no I/O but

@@ -42,6 +42,7 @@ from spiderling.base.options import Options
 from spiderling.cluster.redis_connection import connected, place_of
 from spiderling.cluster.shard_map import ShardMap
 from spiderling.cluster.slots import BEGIN
+from spiderling.cluster.suffix_list import take_up
 from spiderling.cluster.totals import Said
 from spiderling.jobdir.directory import is_in_use
 from spiderling.jobdir.sound_reading import SoundConnection
@@ -165,8 +166,8 @@ class Claims:
                 is_away = isinstance(error, (RedisConnectionError, RedisTimeoutError, BusyLoadingError))
                 if not is_away or isinstance(error, AuthenticationError) or time.monotonic() > end:
                     raise BadInput(
-                        f"Redis at {self._server} cannot be used: {error}. Start it, or give another with "
-                        f"-s {PREFIX}CLUSTER="
+                        f"Redis at {self._server} cannot be used: {str(error).rstrip('.')}. Start it, or give another "
+                        f"with -s {PREFIX}CLUSTER="
                     ) from error
                 if not is_told:
                     logger.warning(
@@ -178,10 +179,12 @@ class Claims:
     def _claim(self) -> Claim:
         accepted = languages.find_languages(self._options.lang, self._options.models)
         codes = "+".join(info.code for info in accepted)
+        here = self._here(self._options.shards)
+        maps = {directory: self._map_in(directory) for directory in here.values()}
+        take_up({directory: None if one is None else one.suffixes for directory, one in maps.items()})
         mine = ShardMap(self._options.shards, codes, self._options.dedup)
-        here = self._here(mine.shards)
         key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
-        found = self._agreed(key, mine, [self._map_in(directory) for directory in here.values()])
+        found = self._agreed(key, mine, list(maps.values()))
         keys = Keys(key, found.crawl_id)
         known = {number: place for directory in here.values() for number, place in self._claimed_in(directory).items()}
         for number, place in known.items():

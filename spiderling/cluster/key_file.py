@@ -24,6 +24,12 @@ def read_key(path: str, url: str) -> bytes:
     if not path:
         if is_own_socket(url):
             return b""
+        path_of_socket = urlsplit(url).path if urlsplit(url).scheme == "unix" else ""
+        if path_of_socket and not Path(path_of_socket).exists():
+            raise BadInput(
+                f"there is no socket {path_of_socket}, at which Redis should listen: start Redis first, or mend "
+                f"{PREFIX}CLUSTER."
+            )
         raise BadInput(
             f"{_OPTION} is missing: whoever can write to that Redis could give this crawl orders. Make a key with "
             f"`{_MAKE}`, and give the same file to every shard; only for a Unix socket of yours none is needed."

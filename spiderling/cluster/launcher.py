@@ -139,10 +139,10 @@ class _Launcher:
         while True:
             code = await self._redis.process.wait()
             deaths.append(loop.time())
-            logger.warning("Redis has ended (%s)", how_ended(code))
             try:
                 if not may_start_again(deaths, loop.time()):
-                    raise BadInput("it has ended too often in an hour.")
+                    raise BadInput(f"it has ended ({how_ended(code)}), too often in an hour.")
+                logger.warning("Redis has ended (%s); it is started again, and nothing is lost", how_ended(code))
                 await self._redis.start()
             except BadInput as error:
                 logger.error("Redis is not started again, and so the crawl stops: %s", error)

@@ -26,6 +26,7 @@ from spiderling.cluster.others import Others
 from spiderling.cluster.post_office import PostOffice
 from spiderling.cluster.redis_transport import RedisTransport
 from spiderling.cluster.slots import SlotOffice
+from spiderling.cluster.suffix_list import keep
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.storage.protocol import Store
 from spiderling.text.compiled import choose
@@ -49,8 +50,8 @@ class Shard:
 
     def __init__(self, options: Options, directory: Path) -> None:
         """Claim a shard of the crawl in JOBDIR *directory*; raises NoFreeShard, BadInput or JobdirError."""
+        self._claims = Claims(options, directory)  # it also reads the address, without which no key is of use
         key = read_key(options.cluster_key_file, options.cluster)
-        self._claims = Claims(options, directory)
         self._claim = self._claims.claim()
         self._claims.begin_keeping(self._claim)
         self.number = self._claim.shard
@@ -75,6 +76,7 @@ class Shard:
         """Work for the open *crawl*; *wake* lets it look again for what is due."""
         self._crawl = crawl
         self._wake = wake
+        keep(self.directory)
         crawl.checkpoint.set_meta(MAP_KEY, asdict(self._claim.map))
         self.control.keep = functools.partial(crawl.checkpoint.set_meta, CONTROL_KEY)
         self.control.keep(self.control.newest)

@@ -124,8 +124,8 @@ class Jobdir:
         if not self.database.exists() and {entry.name for entry in self.path.iterdir()} - _OURS:
             if parts_in(self.path) != [self.path]:
                 raise JobdirError(
-                    f"{self.path} holds the shards of a crawl: start each with the SPIDERLING_CLUSTER and "
-                    "SPIDERLING_SHARDS that it has, or give another directory with -s JOBDIR=..."
+                    f"{self.path} holds the shards of a crawl: give the SPIDERLING_SHARDS that it has (and "
+                    "SPIDERLING_CLUSTER, if you start each shard), or another directory with -s JOBDIR=..."
                 )
             refuse_without_state(self.path, self.database)
             raise JobdirError(

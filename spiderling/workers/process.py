@@ -25,12 +25,15 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from spiderling.base import media_types
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.options import Options
+from spiderling.base.owners import go_by_suffixes
 from spiderling.base.rsl import Licensee
+from spiderling.base.urls import suffix_file
 from spiderling.text import Page, TextOptions
 from spiderling.text.compiled import AUTO, choose
 from spiderling.text.listing import read_listing
@@ -98,6 +101,8 @@ class WorkerConfig:
     """Who would use the pages that a feed lists, for their licences."""
     compiled: str = AUTO
     """The option SPIDERLING_COMPILED."""
+    suffix_file: Path | None = None
+    """Holds the list of public suffixes; None: the one bundled with tldextract."""
     process: str = "spiderling.workers.process:text_process"
     """module:function; called with this value, it returns the function that makes a Page of a Task."""
 
@@ -117,6 +122,7 @@ class WorkerConfig:
             document_wall_s=_CONVERSION_SHARE * options.page_timeout_s,
             licensee=options.licensee(),
             compiled=options.compiled,
+            suffix_file=suffix_file(),
         )
 
 
@@ -125,6 +131,7 @@ def text_process(config: WorkerConfig) -> Callable[[Task], Page]:
     from spiderling.languages import load
     from spiderling.text import process, process_document
 
+    go_by_suffixes(config.suffix_file)
     models = load(config.recognise, config.models)
     models.warm_up()
     steps = choose(config.compiled).steps

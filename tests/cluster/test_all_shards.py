@@ -143,7 +143,7 @@ def test_what_is_killed_leaves_no_process_and_goes_on(tmp_path):
         os.kill(child(running, "redis-server"), signal.SIGKILL)
         os.kill(child(running, " crawl "), signal.SIGKILL)
         running.until(lambda: "was killed by SIGKILL; it is started again" in running.output())
-        running.until(lambda: "WARNING: Redis has ended (killed by SIGKILL)" in running.output())
+        running.until(lambda: "WARNING: Redis has ended (killed by SIGKILL); it is started again" in running.output())
         running.until(lambda: begun(tmp_path / "cs") == 3)
         running.stop(signal.SIGKILL)
         Running.until(_Ever(), lambda: not processes_of(tmp_path))

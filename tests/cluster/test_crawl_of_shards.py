@@ -228,7 +228,9 @@ def test_a_shard_that_never_starts_is_told_and_joins_later(tmp_path):
     assert "SPIDERLING_SHARDS=2, not 1" in refusal(
         tmp_path / "cs" / "shard-00", "-a", "lang=cs", "-s", "SPIDERLING_DEDUP=exact"
     )
-    assert "holds the shards of a crawl" in refusal(tmp_path / "cs", "-a", "lang=cs")
+    assert "holds the shards of a crawl: give the SPIDERLING_SHARDS that it has" in refusal(
+        tmp_path / "cs", "-a", "lang=cs"
+    )
 
 
 def test_a_process_for_which_no_shard_is_free_ends_well(tmp_path):
@@ -268,7 +270,7 @@ def test_a_shard_that_is_stopped_while_it_waits_for_others_is_not_finished(tmp_p
     ("settings", "said"),
     [
         ({"CLUSTER": "redis://127.0.0.1:1/0"}, "SPIDERLING_CLUSTER_KEY_FILE is missing"),
-        ({"CLUSTER": "nonsense"}, "SPIDERLING_CLUSTER_KEY_FILE is missing"),
+        ({"CLUSTER": "localhost:6379"}, "no address of a Redis"),
         ({"CLUSTER": "nonsense", "CLUSTER_KEY_FILE": "{key}"}, "no address of a Redis"),
     ],
 )

@@ -40,12 +40,15 @@ def test_a_key_is_what_the_file_holds(key: Path, mode: int) -> None:
     assert read_key(str(key), TCP) == b"k" * MIN_KEY_BYTES
 
 
-@pytest.mark.parametrize(
-    "url", [TCP, "rediss://cluster.example.org", "unix:///nowhere/redis.sock", "unix:///etc/passwd"]
-)
+@pytest.mark.parametrize("url", [TCP, "rediss://cluster.example.org", "unix:///etc/passwd"])
 def test_without_a_key_there_is_no_cluster_that_others_can_reach(url: str) -> None:
     with pytest.raises(BadInput, match=r"SPIDERLING_CLUSTER_KEY_FILE is missing.*Make a key with `head -c 32"):
         read_key("", url)
+
+
+def test_a_socket_that_is_not_there_is_told_as_such_not_as_a_key_that_is_missing() -> None:
+    with pytest.raises(BadInput, match=r"there is no socket /nowhere/redis.sock.*start Redis first"):
+        read_key("", "unix:///nowhere/redis.sock")
 
 
 def test_a_socket_of_ones_own_needs_none(own_socket: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,8 @@
 A message is one zstd frame of sections.  A section is what a shard found between two checkpoints: a head in JSON, and
 a tail of columns.  It says what was found; what follows from a URL (hashes, words, form) the receiver computes, so it
 is neither carried nor believed.  The links stand in the order of their pages.  Pages that no strategy can tell apart
-(same distance, end, rank, language; badness to a tenth) count as one.
+(same distance, end, rank, language; badness to a tenth) count as one, over all sections of a message: the receiver
+puts their links together, since each call of its frontier costs as much as some links.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import json
 import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import zstandard
 
 from spiderling.base.link_batch import Derive, LinkBatch, completed
@@ -31,6 +34,7 @@ _PACKER = zstandard.ZstdCompressor(level=_LEVEL)
 _UNPACKER = zstandard.ZstdDecompressor()
 """The event loop alone uses them; to make new ones takes longer than a message."""
 _MAX_DISTANCE = 0xFFFF
+_MAX_HOSTS = 0xFFFF
 _LENGTHS = struct.Struct("!II")
 _COLUMNS = {"of_host": 2, "prefixes": 1, "flags": 1, "scores": 1, "anchors": 1}
 """The columns that are carried beside the paths, with their bytes a link."""
@@ -76,17 +80,27 @@ def packed(sections: Iterable[bytes]) -> bytes:
     return _PACKER.compress(b"".join(sections))
 
 
+class _Section(NamedTuple):
+    """A section as it was read."""
+
+    pages: list[tuple[tuple[Any, ...], int]]
+    """What is said of each page, and its number of links."""
+    links: LinkBatch
+    """Without the columns that follow from the URLs."""
+    mentions: list[Mention]
+
+
 def unpacked(message: bytes, derive: Derive | None = None) -> Content:
     """The content of *message*; raises ValueError for what no shard can have sent.
 
     *derive* may be a faster `derived` of link_batch.py.
     """
     try:
-        parts = [_read(head, _Tail(tail), derive) for head, tail in _sections(_decompressed(message))]
+        sections = [_read(head, _Tail(tail)) for head, tail in _sections(_decompressed(message))]
+        links = _joined([one for one in sections if one.links.size], derive)
     except (*_UNREADABLE, zstandard.ZstdError) as error:
         raise ValueError(f"a message that cannot be read: {error!r:.200}") from error
-    links = tuple(found for part in parts for found in part.links)
-    return Content(links, tuple(mention for part in parts for mention in part.mentions))
+    return Content(links, tuple(mention for one in sections for mention in one.mentions))
 
 
 def _decompressed(message: bytes) -> bytes:
@@ -126,28 +140,59 @@ class _Tail:
             raise ValueError("a section says more than its head announces")
 
 
-def _read(head: bytes, tail: _Tail, derive: Derive | None) -> Content:
+def _read(head: bytes, tail: _Tail) -> _Section:
     abouts, hosts, length, mentions = json.loads(head)
-    pages = [(_page(*about), number) for *about, number in abouts]
-    links = tuple(_found(pages, LinkBatch(tuple(hosts), tail.take(length)), tail, derive))
-    content = Content(links, tuple([_mention(mention, tail) for mention in mentions]))
-    tail.end()
-    return content
-
-
-def _found(
-    pages: list[tuple[LinkingPage, Any]], bare: LinkBatch, tail: _Tail, derive: Derive | None
-) -> list[FoundLinks]:
-    """The links of *pages*; of *bare* hosts and paths are there, and the other columns come from *tail*."""
+    pages = [(tuple(about), number) for *about, number in abouts]
     if any(type(number) is not int or number < 0 for _, number in pages):
         raise ValueError("a page with links that cannot be counted")
-    sizes = [number for _, number in pages]
-    of_host, prefixes, flags, scores, anchors = (tail.take(width * sum(sizes)) for width in _COLUMNS.values())
-    bare = bare._replace(of_host=of_host, prefixes=prefixes, flags=flags, scores=scores, anchors=anchors)
-    links = completed(bare, derive)
-    return [FoundLinks(page, batch) for (page, _), batch in zip(pages, links.parts(sizes), strict=True)]
+    paths = tail.take(length)
+    size = sum(number for _, number in pages)
+    of_host, prefixes, flags, scores, anchors = (tail.take(width * size) for width in _COLUMNS.values())
+    if size and paths.count(b"\n") != size - 1:
+        raise ValueError("more or fewer paths than links")
+    bare = LinkBatch(tuple(hosts), paths, of_host, prefixes=prefixes, flags=flags, scores=scores, anchors=anchors)
+    section = _Section(pages, bare, [_mention(mention, tail) for mention in mentions])
+    tail.end()
+    return section
 
 
+def _joined(sections: Sequence[_Section], derive: Derive | None) -> tuple[FoundLinks, ...]:
+    """The links of *sections* by their pages, in the order in which a page comes first."""
+    if not sections:
+        return ()
+    numbers: dict[tuple[Any, ...], int] = {}
+    of_page = [numbers.setdefault(about, len(numbers)) for one in sections for about, _ in one.pages]
+    pages = [_page(*about) for about in numbers]
+    counts = [number for one in sections for _, number in one.pages]
+    page_of_link = np.repeat(of_page, counts)
+    order = np.argsort(page_of_link, kind="stable")
+    names: dict[str, int] = {}
+    of_hosts = []
+    for one in sections:
+        table = np.array([names.setdefault(name, len(names)) for name in one.links.hosts])
+        of_hosts.append(table[np.frombuffer(one.links.of_host, np.uint16)])
+    if len(names) > _MAX_HOSTS:
+        raise ValueError("more hosts than a batch holds")
+    lines = b"\n".join([one.links.paths for one in sections]).split(b"\n")
+    columns = zip(*[(one.prefixes, one.flags, one.scores, one.anchors) for _, one, _ in sections], strict=True)
+    prefixes, flags, scores, anchors = (
+        np.frombuffer(b"".join(column), np.uint8)[order].tobytes() for column in columns
+    )
+    bare = LinkBatch(
+        tuple(names),
+        b"\n".join([lines[at] for at in order.tolist()]),
+        np.concatenate(of_hosts)[order].astype(np.uint16).tobytes(),
+        prefixes=prefixes,
+        flags=flags,
+        scores=scores,
+        anchors=anchors,
+    )
+    sizes = np.bincount(page_of_link, minlength=len(pages)).tolist()
+    parts = completed(bare, derive).parts(sizes)
+    return tuple([FoundLinks(page, links) for page, links, size in zip(pages, parts, sizes, strict=True) if size])
+
+
+@lru_cache(maxsize=1 << 10, typed=True)
 def _page(distance: int, reason: str, rank: int, relevant: bool, language: str, badness: float) -> LinkingPage:
     _check_ranked(distance, rank)
     if type(relevant) is not bool or type(language) is not str or not math.isfinite(badness):

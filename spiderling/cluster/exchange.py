@@ -59,6 +59,8 @@ class Exchange:
         self._taken = dict.fromkeys(self._lanes, (EPOCH, 0))
         """Sender -> epoch and number of the last message that was taken."""
         self._durable = dict(self._taken)
+        self._receipts: dict[int, bytes] = {}
+        """Sender -> the last receipt of it that was read."""
         self._written: dict[int, tuple[int, int]] = {}
         """Those of the batch in work."""
         self._now = 0.0
@@ -135,7 +137,8 @@ class Exchange:
         for shard, length in answer.lengths.items():
             self._lanes[shard].note_length(length)
         for shard, receipt in answer.receipts.items():
-            self._take_receipt(shard, receipt)
+            if receipt != self._receipts.get(shard):  # else it says nothing new
+                self._take_receipt(shard, receipt)
         return answer.messages
 
     def deliver(self, message: Message, frontier: Frontier | None, now: float) -> bool:
@@ -204,6 +207,7 @@ class Exchange:
             )
         if epoch == EPOCH:
             lane.acknowledge(received)
+        self._receipts[shard] = receipt
 
     # -- for people
 

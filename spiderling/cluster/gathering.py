@@ -9,6 +9,8 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import xxhash
@@ -19,7 +21,7 @@ from spiderling.base.owners import owner_of
 from spiderling.cluster.content import section
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
-from spiderling.frontier.storage.key_table import Keys, KeyTable
+from spiderling.frontier.storage.key_table import KeyTable
 
 MAX_SECTION_LINKS = 1000
 """Links of one section: with the longest URLs they stay far below MAX_PLAIN_BYTES."""
@@ -32,12 +34,11 @@ _KNOWN_HOSTS = 200_000
 _TAIL_BITS = 24
 """Bits of a host name's hash below the 40 of a URL's hash, in a key of the links that were sent."""
 _TAIL_MASK = (1 << _TAIL_BITS) - 1
+_KEY_MASK = (1 << 64) - 1
 
 Places = NDArray[np.int64]
 _Found = tuple[LinkBatch, NDArray[np.uint16], Places]
 """Links of a page, the owner of each, and the places of those to be sent."""
-_NOBODY = np.iinfo(np.uint16).max
-"""The owner of links that are left out."""
 
 
 class Gathering:
@@ -82,18 +83,22 @@ class Gathering:
         return np.flatnonzero(is_own)
 
     def _not_sent(self, page: LinkingPage, links: LinkBatch, of_host: NDArray[np.uint16], places: Places) -> Places:
-        """Those of *places* that were not sent lately, or not from as near; the first of equal links."""
-        tails = np.array([xxhash.xxh3_64_intdigest(name.encode()) & _TAIL_MASK for name in links.hosts], np.uint64)
-        hashes = np.frombuffer(links.hashes, np.uint64)
-        keys = hashes[places] << np.uint64(_TAIL_BITS) | tails[of_host[places]]
-        first = np.sort(np.unique(keys, return_index=True)[1])
-        keys = keys[first]
-        places = places[first]
-        numbers = of_host[places]
-        nearer = [at for at in np.unique(numbers).tolist() if self._is_nearer(links.hosts[at], page.host.distance)]
-        is_new = np.isin(numbers, nearer)
-        is_new[self._remember(keys)] = True
-        return places[is_new]
+        """Those of *places* that were not sent lately, or not from as near; the first of equal links.
+
+        A page has a few dozen of them, for which Python is faster than arrays.
+        """
+        numbers = of_host[places].tolist()
+        hosts = {number: links.hosts[number] for number in numbers}
+        tails = {number: xxhash.xxh3_64_intdigest(name.encode()) & _TAIL_MASK for number, name in hosts.items()}
+        hashes = np.frombuffer(links.hashes, np.uint64)[places].tolist()
+        found: dict[int, int] = {}
+        for at, (digest, number) in enumerate(zip(hashes, numbers, strict=True)):
+            found.setdefault((digest << _TAIL_BITS | tails[number]) & _KEY_MASK, at)
+        new = self._remember(list(found))
+        nearer = {number for number, name in hosts.items() if self._is_nearer(name, page.host.distance)}
+        if nearer:
+            return places[[at for key, at in found.items() if key in new or numbers[at] in nearer]]
+        return places[[found[key] for key in new]]
 
     def _is_nearer(self, name: str, distance: int) -> bool:
         known = self._distances.get(name)
@@ -104,16 +109,17 @@ class Gathering:
         self._distances[name] = distance
         return known is not None
 
-    def _remember(self, keys: Keys) -> list[int]:
-        """The places of the keys that were not known; from now on they are."""
-        new = self._sent.missing(keys)
+    def _remember(self, keys: list[int]) -> dict[int, None]:
+        """Those of different *keys* that were not known; from now on they are."""
+        new = keys
         if len(self._sent_before):
-            new = [new[at] for at in self._sent_before.missing(keys[new])]
-        self._sent.add_all(keys[new].tolist())
+            new = [key for key in keys if key not in self._sent_before]
+        for at in reversed(self._sent.add_all(new)):
+            del new[at]
         if len(self._sent) > _REMEMBERED // 2:
             self._sent_before = self._sent
             self._sent = KeyTable()
-        return new
+        return dict.fromkeys(new)
 
     # -- out
 
@@ -136,6 +142,47 @@ def _alike(page: LinkingPage) -> LinkingPage:
     return LinkingPage(FarHost(page.host.distance), page.reason, page.rank, page.relevant, page.language, badness)
 
 
+class _Columns(NamedTuple):
+    """Links to be sent, by the shards that they go to; of each shard, in the order of their pages."""
+
+    owners: NDArray[np.uint16]
+    of_page: Places
+    """Place of each link's page among the pages that are alike."""
+    of_host: Places
+    """Place of each link's host in ``names``."""
+    names: list[str]
+    paths: list[bytes]
+    cues: list[bytes]
+    """Prefixes, flags, scores, anchors."""
+
+
+def _columns(found: dict[LinkingPage, list[_Found]]) -> _Columns:
+    batches = [one for some in found.values() for one in some]
+    of_page = np.repeat(np.arange(len(found)), [sum(len(places) for *_, places in some) for some in found.values()])
+    # all links of all pages one behind the other, and the places of those to be sent
+    sizes = [links.size for links, _, _ in batches]
+    starts = _starts(sizes)
+    at = np.concatenate([places + start for (_, _, places), start in zip(batches, starts.tolist(), strict=True)])
+    owners = np.concatenate([owner_of_link for _, owner_of_link, _ in batches])[at]
+    order = np.argsort(owners, kind="stable")
+    every_path = b"\n".join([links.paths for links, _, _ in batches]).split(b"\n")
+    paths = [every_path[place] for place in at[order].tolist()]
+    if max(map(len, paths)) > MAX_URL_BYTES:
+        short = [place for place, path in enumerate(paths) if len(path) <= MAX_URL_BYTES]
+        paths = [paths[place] for place in short]
+        order = order[short]
+    at = at[order]
+    every_host = list(chain.from_iterable([links.hosts for links, _, _ in batches]))
+    first_hosts = np.repeat(_starts([len(links.hosts) for links, _, _ in batches]), sizes)
+    of_host = np.frombuffer(b"".join([links.of_host for links, _, _ in batches]), np.uint16)
+    linked, numbers = np.unique(of_host[at] + first_hosts[at], return_inverse=True)
+    names: dict[str, int] = {}
+    table = np.array([names.setdefault(every_host[place], len(names)) for place in linked.tolist()], np.int64)
+    cues = zip(*((links.prefixes, links.flags, links.scores, links.anchors) for links, _, _ in batches), strict=True)
+    taken = [np.frombuffer(b"".join(column), np.uint8)[at].tobytes() for column in cues]
+    return _Columns(owners[order], of_page[order], table[numbers], list(names), paths, taken)
+
+
 def _by_shard(
     found: dict[LinkingPage, list[_Found]],
 ) -> Iterator[tuple[int, list[tuple[LinkingPage, int]], LinkBatch]]:
@@ -143,37 +190,53 @@ def _by_shard(
 
     The links lack the columns that follow from their URLs.
     """
-    batches = [one for some in found.values() for one in some]
-    of_page = np.repeat(np.arange(len(found)), [sum(len(places) for *_, places in some) for some in found.values()])
-    # all links of all pages one behind the other, and the places of those to be sent
-    sizes = [links.size for links, _, _ in batches]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    at = np.concatenate([places + start for (_, _, places), start in zip(batches, starts[:-1], strict=True)])
-    every_line = b"\n".join([links.paths for links, _, _ in batches]).split(b"\n")
-    lines = [every_line[place] for place in at.tolist()]
-    owners = np.concatenate([owner_of_link for _, owner_of_link, _ in batches])[at]
-    names: dict[str, int] = {}
-    table = np.array([names.setdefault(name, len(names)) for links, _, _ in batches for name in links.hosts])
-    before = np.concatenate([[0], np.cumsum([len(links.hosts) for links, _, _ in batches])])[:-1]
-    of_host = np.frombuffer(b"".join([links.of_host for links, _, _ in batches]), np.uint16)
-    of_host = table[of_host + np.repeat(before, sizes)][at]
-    cues = zip(*((links.prefixes, links.flags, links.scores, links.anchors) for links, _, _ in batches), strict=True)
-    cues_of_link = [np.frombuffer(b"".join(column), np.uint8)[at] for column in cues]
-    owners[np.fromiter((len(line) > MAX_URL_BYTES for line in lines), bool, len(lines))] = _NOBODY
+    owners, of_page, of_host, names, paths, cues = _columns(found)
+    if not paths:
+        return
+    shards, ends = _sections(owners)
+    section_of_link = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+    # the hosts of each section, and the place of each link's host among them
+    used, numbers = np.unique(section_of_link * len(names) + of_host, return_inverse=True)
+    first_hosts = np.searchsorted(used, np.arange(len(ends) + 1) * len(names))
+    hosts = [names[number] for number in (used % len(names)).tolist()]
+    host_numbers = (numbers - first_hosts[section_of_link]).astype(np.uint16).tobytes()
+    # its pages, and how many links each has
+    page_of_link = section_of_link * len(found) + of_page
+    firsts = np.flatnonzero(np.diff(page_of_link, prepend=-1))
     every_page = list(found)
-    every_name = list(names)
-    for shard in np.unique(owners[owners != _NOBODY]).tolist():
-        of_shard = np.flatnonzero(owners == shard)
-        for start in range(0, len(of_shard), MAX_SECTION_LINKS):
-            chosen = of_shard[start : start + MAX_SECTION_LINKS]
-            used, numbers = np.unique(of_host[chosen], return_inverse=True)
-            linking = zip(*(column.tolist() for column in np.unique(of_page[chosen], return_counts=True)), strict=True)
-            prefixes, flags, scores, anchors = (column[chosen].tobytes() for column in cues_of_link)
-            urls = LinkBatch(
-                tuple(every_name[at] for at in used.tolist()),
-                b"\n".join([lines[at] for at in chosen.tolist()]),
-                numbers.astype(np.uint16).tobytes(),
-                prefixes=prefixes,
-            )
-            batch = urls._replace(flags=flags, scores=scores, anchors=anchors)
-            yield shard, [(every_page[at], number) for at, number in linking], batch
+    pages = [every_page[number] for number in of_page[firsts].tolist()]
+    counts = np.diff(firsts, append=len(paths)).tolist()
+    page_ends = np.searchsorted(firsts, ends).tolist()
+    start = page_start = 0
+    for number, (shard, end, page_end) in enumerate(zip(shards, ends, page_ends, strict=True)):
+        prefixes, flags, scores, anchors = (column[start:end] for column in cues)
+        batch = LinkBatch(
+            tuple(hosts[first_hosts[number] : first_hosts[number + 1]]),
+            b"\n".join(paths[start:end]),
+            host_numbers[2 * start : 2 * end],
+            prefixes=prefixes,
+            flags=flags,
+            scores=scores,
+            anchors=anchors,
+        )
+        yield shard, list(zip(pages[page_start:page_end], counts[page_start:page_end], strict=True)), batch
+        start = end
+        page_start = page_end
+
+
+def _starts(sizes: list[int]) -> Places:
+    """Where each of as many runs of *sizes* begins."""
+    return np.cumsum([0, *sizes[:-1]])
+
+
+def _sections(owners: NDArray[np.uint16]) -> tuple[list[int], list[int]]:
+    """The shard of each section, and where it ends among links whose *owners* are sorted."""
+    shards, ends = [], []
+    end = 0
+    for shard, number in zip(*(column.tolist() for column in np.unique(owners, return_counts=True)), strict=True):
+        start = end
+        end += number
+        for section_start in range(start, end, MAX_SECTION_LINKS):
+            shards.append(shard)
+            ends.append(min(section_start + MAX_SECTION_LINKS, end))
+    return shards, ends

@@ -78,8 +78,9 @@ class RedisTransport:
 
     def __init__(self, url: str, crawl_id: bytes, me: int) -> None:
         """*url*: that of a Redis; raises BadInput."""
-        self._redis = connected(url)
-        self.place = place_of(self._redis)
+        redis = connected(url)
+        self.place = place_of(redis)
+        self._connection = redis.connection_pool.make_connection()
         self._prefix = f"spiderling:{crawl_id.hex()}:"
         self._me = me
         self._trimmed: dict[int, int] = {}
@@ -93,13 +94,18 @@ class RedisTransport:
         arguments = 0, self._prefix, self._me, asked.epoch, asked.receipt, to, after, *messages
         try:
             try:
-                answer = await self._redis.execute_command("EVALSHA", _SHA, *arguments)
+                answer = await self._called("EVALSHA", _SHA, *arguments)
             except NoScriptError:  # of a Redis that has just started
-                answer = await self._redis.execute_command("EVAL", ROUND, *arguments)
+                answer = await self._called("EVAL", ROUND, *arguments)
         except (RedisError, OSError) as error:
             self._trimmed.clear()
             raise TransportError(self._told(error)) from error
         return _answer(answer, list(asked.to), list(asked.after))
+
+    async def _called(self, *command: object) -> bytes:
+        """The answer to *command*; after an error the next one connects anew."""
+        await self._connection.send_command(*command)
+        return bytes(await self._connection.read_response())
 
     def _said(self, receiver: int, outgoing: Outgoing) -> str:
         """What becomes of the stream to *receiver*, for the script."""
@@ -117,7 +123,7 @@ class RedisTransport:
 
     async def close(self) -> None:
         """End the connection."""
-        await self._redis.aclose()
+        await self._connection.disconnect(nowait=True)
 
 
 def _answer(answer: bytes, receivers: list[int], senders: list[int]) -> Answer:

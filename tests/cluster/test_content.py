@@ -52,8 +52,13 @@ def plain(found: FoundLinks) -> object:
 @given(st.lists(SECTIONS, max_size=3))
 def test_sections_come_out_as_they_went_in(sections: list[tuple[list, list]]) -> None:
     found = unpacked(packed(made(*one) for one in sections))
-    groups = [FoundLinks(page, gathered(links)._replace(others=())) for groups, _ in sections for page, links in groups]
-    assert list(map(plain, found.links)) == list(map(plain, groups))
+    groups: dict[LinkingPage, list[Link]] = {}
+    for some, _ in sections:
+        for page, links in some:
+            groups.setdefault(page, []).extend(links)
+    columns = [(page, gathered(links)._replace(others=())) for page, links in groups.items()]
+    expected = sorted((plain(FoundLinks(*one)) for one in columns if one[1].size), key=repr)
+    assert sorted(map(plain, found.links), key=repr) == expected, "pages that are alike are put together"
     for one in found.links:
         assert len({*one.links.hosts}) == len(one.links.hosts) == len({*one.links.of_host[::2]})
     assert list(found.mentions) == [mention for _, mentions in sections for mention in mentions]
@@ -158,6 +163,27 @@ def test_a_message_that_would_fill_the_memory_is_refused() -> None:
         assert len(message) < 10_000
         with pytest.raises(ValueError, match="cannot be read"):
             unpacked(message)
+
+
+def test_equal_pages_of_all_sections_are_one_and_their_links_keep_their_order() -> None:
+    one, other = LinkingPage(FarHost(2), Reason.KEPT), LinkingPage(FarHost(3), Reason.KEPT)
+    urls = [f"http://{host}.cz/{number}" for number, host in enumerate("abcaba")]
+    sections = [
+        section([(one, 2), (other, 1)], gathered(map(Link, urls[:3])), ()),
+        section([(other, 1), (one, 2)], gathered(map(Link, urls[3:])), ()),
+    ]
+    found = {links.page: [url for url, *_ in links.links.rows()] for links in unpacked(packed(sections)).links}
+    assert found == {one: [*urls[:2], *urls[4:]], other: urls[2:4]}
+
+
+def test_a_section_with_too_many_paths_does_not_shift_those_of_the_next() -> None:
+    good = section(
+        [(LinkingPage(FarHost(2), Reason.KEPT), 2)], gathered([Link("http://a.cz/1"), Link("http://a.cz/2")]), ()
+    )
+    more, fewer = good.replace(b"/1\n/2", b"/\n/\n/"), good.replace(b"/1\n/2", b"/1234")
+    assert len(more) == len(fewer) == len(good)
+    with pytest.raises(ValueError, match="cannot be read"):
+        unpacked(packed([more, fewer]))
 
 
 def test_derived_columns_are_not_carried() -> None:

@@ -107,6 +107,12 @@ def test_sections_are_never_too_large_and_lose_nothing() -> None:
     assert found == urls
 
 
+def test_a_page_whose_only_foreign_link_is_too_long_sends_nothing() -> None:
+    gathering = Gathering(1 - owner_of("host3.cz", 2), 2)
+    gathering.keep_own(PAGE, batch(of_host(3, "y" * MAX_URL_BYTES)))
+    assert sent(gathering) == {}
+
+
 def test_single_urls_go_with_what_belongs_to_them() -> None:
     me = 1 - owner_of("host3.cz", 2)
     gathering = Gathering(me, 2)

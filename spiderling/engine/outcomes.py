@@ -140,8 +140,18 @@ def etag(response: Response) -> bytes:
 
 
 def last_modified(response: Response) -> int:
-    """Its Last-Modified, in seconds since 1970; 0 if there is none that can be sent again byte for byte."""
-    text = (response.headers.get(b"Last-Modified") or b"").decode("latin-1")
+    """Its Last-Modified, in seconds since 1970; 0 if there is none that can be sent again byte for byte.
+
+    One later than the answer itself is none: a server might call the page unchanged until then (RFC 9110, 8.8.2.1).
+    """
+    modified = _date(response, b"Last-Modified")
+    sent = _date(response, b"Date")
+    return 0 if 0 < sent < modified else modified
+
+
+def _date(response: Response, name: bytes) -> int:
+    """The header *name*, a date, in seconds since 1970; 0 if it is none as RFC 9110, 5.6.7, wants it."""
+    text = (response.headers.get(name) or b"").decode("latin-1")
     try:
         date = email.utils.parsedate_tz(text)
         seconds = 0 if date is None else email.utils.mktime_tz(date)

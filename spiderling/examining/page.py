@@ -24,11 +24,12 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.engine.asked_spider import AskedSpider, run_spider
 from spiderling.engine.command import read_input
 from spiderling.engine.component import crawl_of
+from spiderling.engine.opt_outs import headers_of
 from spiderling.engine.outcomes import DropPage
 from spiderling.engine.requests import fetch_of
 from spiderling.frontier.site_files import SiteFile
 from spiderling.languages import LanguageInfo
-from spiderling.pipelines.clean import check_opt_outs, check_text, declared_charset, headers_of
+from spiderling.pipelines.clean import check_opt_outs, check_text, declared_charset
 from spiderling.pipelines.language import check_language
 from spiderling.pipelines.quality import check_quality
 from spiderling.spiders.spiderling import SpiderlingSpider

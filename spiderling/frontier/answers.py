@@ -145,7 +145,8 @@ class Answers:
             self._host_closing.refuse(host, now)
         known = ledger.discovered
         if outcome.redirect_to is not None and (target := canonicalize(outcome.redirect_to)) is not None:
-            self._core.put(Mention(target, host.distance, REQUEST_RANK, look.key, redirects=1), now)
+            salt = b"" if look.payload is None else _salt_of_redirect(look.key)
+            self._core.put(Mention(target, host.distance, REQUEST_RANK, look.key, look.payload, salt, 1), now)
         linking = LinkingPage.of(host, SEED_RANK, outcome, ledger.totals["pages"])
         if look.known.version:  # that nothing on it is new says nothing of its links
             linking = linking._replace(reason=Reason.KEPT)
@@ -205,7 +206,12 @@ class Answers:
         if url.redirects >= MAX_REDIRECTS:
             return Reason.REDIRECT_LOOP
         # Each request has its own callback, so two of them may be redirected to one target.
-        salt = b"" if url.payload is None else b"redirect of %d" % url.key
+        salt = b"" if url.payload is None else _salt_of_redirect(url.key)
         mention = Mention(target, url.host.distance, url.rank, url.key, payload or url.payload, salt, url.redirects + 1)
         self._core.put(mention, now)
         return Reason.REDIRECTED
+
+
+def _salt_of_redirect(key: int) -> bytes:
+    """Tells the target of a redirect of this URL apart from the page at its address."""
+    return b"redirect of %d" % key

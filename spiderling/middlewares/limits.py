@@ -13,8 +13,10 @@ from scrapy.http import Response
 from spiderling.base.digits import whole_number
 from spiderling.base.reasons import Reason
 from spiderling.engine.component import Component
+from spiderling.engine.opt_outs import end_by, headers_of
 from spiderling.engine.outcomes import Refused
-from spiderling.engine.requests import fetch_of
+from spiderling.engine.requests import fetch_of, look_of
+from spiderling.text.optout import page_statements
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 _MAY_PASS = {408, 425, 429, 500, 502, 503, 504}
@@ -30,6 +32,8 @@ class LimitsMiddleware(Component):
             return response
         if wants_status(request, self._crawler.spider, response.status):
             return response
+        if response.status == 304 and look_of(request) is not None:
+            raise self._unchanged(response)
         target = redirect_target(response)
         if target is not None and not request.meta.get("dont_redirect"):
             raise Refused(Reason.REDIRECTED, response, redirect_to=target)
@@ -40,6 +44,15 @@ class LimitsMiddleware(Component):
             retry_after_s=asked_to_wait_s(response),
             detail=_price(response),
         )
+
+    def _unchanged(self, response: Response) -> Refused:
+        """The end of a look at a page that is as it was, though its headers may refuse its use by now."""
+        crawl = self.crawl
+        said = page_statements(headers_of(response), {}, crawl.options, crawl.clock.now())
+        binding = crawl.opt_outs.binding(said)
+        if binding is None:
+            return Refused(Reason.HTTP_ERROR, response)
+        return Refused(end_by(binding), response, detail=str(binding))
 
 
 def may_pass(response: Response) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
-from scrapy.http import Headers, Response
+from scrapy.http import Response
 
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.follow import Follow
@@ -25,6 +25,7 @@ from spiderling.base.urls import canonicalize_again
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Component
 from spiderling.engine.exit_codes import FAILED_STAT
+from spiderling.engine.opt_outs import end_by, headers_of
 from spiderling.engine.outcomes import DropPage, PutBack
 from spiderling.frontier.site_files import MAX_LICENCES
 from spiderling.items import PageItem
@@ -36,11 +37,8 @@ from spiderling.workers.pool import Task, WorkerConfig, WorkerCrash, WorkerPool
 logger = logging.getLogger(__name__)
 
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
-_INDEXING = {Signal.NOINDEX, Signal.NOARCHIVE, Signal.UNAVAILABLE_AFTER}
-_HEADERS = (b"X-Robots-Tag", b"Link", b"tdm-reservation", b"tdm-policy", b"Content-Usage", b"Content-Signal")
 RSL_ATTRIBUTION = "attribution (RSL)"
 """What a document has as its licence whose page has no other one, but a licence by RSL for attribution."""
-_KEYS = Headers(dict.fromkeys(_HEADERS, b"")).keys()
 
 
 class CleanPipeline(Component):
@@ -172,13 +170,6 @@ def licence_statements(item: PageItem, crawl: Crawl) -> list[Statement]:
     return found
 
 
-def headers_of(response: Response) -> list[tuple[str, str]]:
-    """The headers of *response* that may hold statements."""
-    if not _KEYS & response.headers.keys():
-        return []
-    return [(name.decode(), value.decode("latin-1")) for name in _HEADERS for value in response.headers.getlist(name)]
-
-
 def follow(statements: Iterable[Statement], policy: Policy) -> Follow:
     """Which links of a page may be followed."""
     if policy.obeys(Signal.NOFOLLOW) and any(said.signal is Signal.NOFOLLOW for said in statements):
@@ -190,4 +181,4 @@ def check_opt_outs(statements: Iterable[Statement], policy: Policy) -> None:
     """Raise DropPage(NOINDEX or OPTED_OUT) if by *policy* one of *statements* binds the crawl."""
     binding = policy.binding(statements)
     if binding is not None:
-        raise DropPage(Reason.NOINDEX if binding.signal in _INDEXING else Reason.OPTED_OUT, str(binding))
+        raise DropPage(end_by(binding), str(binding))

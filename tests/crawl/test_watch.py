@@ -46,7 +46,7 @@ SETTINGS = {
 
 
 class Paper:
-    """A front page that lists the newest of its articles, one every other day; some old pages change.
+    """A front page that lists its newest articles, one every other day, and those not asked for; some old pages change.
 
     A feed and a sitemap name what no page names, and robots.txt forbids a page from some day on.  Its month begins when
     all that was there before was asked for.
@@ -82,7 +82,9 @@ class Paper:
         if name in ("feed", "sitemap.xml"):
             return self._listing(name, day)
         if name == "":
-            listed = [*OLD, *(str(n) for n in range(max(0, newest - 4), newest))]
+            unread = (n for n in range(newest) if str(n) not in self._asked)
+            oldest = min(next(unread, newest), newest - 4)  # a crawl on a busy machine misses none
+            listed = [*OLD, *(str(n) for n in range(max(0, oldest), newest))]
             return _html("front", listed, head='<link rel="alternate" type="application/rss+xml" href="/feed">')
         if name in OLD:
             return _old(name, has_changed)

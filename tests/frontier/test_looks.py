@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable
 
@@ -15,12 +16,16 @@ from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
 from spiderling.base.errors import DamageError
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
+from spiderling.base.urls import url_key
 from spiderling.crawl.checkpoint import with_outcomes
 from spiderling.frontier import Fetch
 from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.storage.url_log import End
 from spiderling.frontier.watching.columns import PLANNED, Columns
 from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched
 from spiderling.frontier.watching.groups import GROUP_PAGES, Standing, WatchedPage, packed, unpacked
+from spiderling.frontier.watching.policy import FEED, SITEMAP
+from spiderling.frontier.watching.rates import PRIOR_RATE
 from spiderling.frontier.watching.validators import Validators
 from spiderling.frontier.watching.validators import unpacked as unpacked_validators
 
@@ -286,6 +291,73 @@ def test_whenever_it_is_killed_nothing_is_lost_and_no_budget_is_spent_twice(step
     # a kill may lose the counts of looks that no checkpoint has: those of a quarter of an hour
     assert max(by_day.values()) <= budget + len(list(steps)) * (budget / 96 + 1)
     assert f"{HOST}{int(crawl.day) - 9}" in crawl.fetched()
+
+
+def test_looks_that_a_silent_host_cannot_be_asked_for_leave_the_budget_to_others() -> None:
+    def web(url: str, day: float) -> Answer:
+        if url.endswith("robots.txt"):
+            return MISSING
+        if day >= 0.5 and url.startswith(HOST):
+            return Answer(0, 0, 0)
+        links = [f"{host}{n}" for host in (HOST, "http://b.cz/") for n in range(60)] if url == HOST else []
+        return page(*links) if day < 0.5 else SAME
+
+    crawl = WatchedCrawl(web, watch_requests="50")
+    crawl.run(HOST)
+    crawl.live(3)
+    by_host = Counter(url.startswith(HOST) for url, day in crawl.looks if day >= 1)
+    assert 2 <= by_host[True] <= 2 * 25, "its pauses grow to an hour"
+    assert by_host[False] > 2 * 20
+
+
+def test_after_a_clock_that_was_ahead_the_watch_goes_on_from_the_day_it_had_reached() -> None:
+    crawl = WatchedCrawl(lambda url, day: page() if day < 0.5 else SAME, now=1e9, watch="8d", watch_requests="4")
+    crawl.run(HOST)
+    crawl.live(4)
+    crawl.commit()
+    crawl.now -= 400 * DAY_S
+    crawl.kill_and_resume()
+    assert crawl.day == pytest.approx(4, abs=0.5)
+    crawl.live(5)
+    assert {4, 5, 6, 7} <= {int(day) for day in crawl.looks_at(HOST)}
+    assert not crawl.frontier.watch.goes_on(crawl.now)
+
+
+def test_304_to_a_request_that_sent_nothing_to_compare_says_nothing() -> None:
+    def web(url: str, day: float) -> Answer:
+        return page() if day < 0.001 else UNCHANGED
+
+    crawl = WatchedCrawl(web, watch_requests="4")
+    crawl.run(HOST)
+    crawl.live(5)
+    assert crawl.looks and not crawl.frontier.ledger.totals["looks_304"]
+    assert crawl.frontier.watch.policy.rates.rate(crawl.host("a.cz").id, 0) == PRIOR_RATE, "nothing was learnt"
+
+
+def test_a_sitemap_that_robots_txt_comes_to_name_is_found_by_looks() -> None:
+    def web(url: str, day: float) -> Answer:
+        if url.endswith("robots.txt"):
+            return robots(f"Sitemap: {HOST}sitemap.xml") if day > 1 else MISSING
+        return page() if day < 0.5 or url != HOST else SAME
+
+    crawl = WatchedCrawl(web, watch_requests="4", sitemaps="on")
+    crawl.run(HOST)
+    crawl.live(4)
+    assert HOST + "sitemap.xml" in crawl.fetched()
+
+
+@pytest.mark.parametrize("payload", [b"feed", b"sitemap 1 50"])
+def test_a_feed_or_sitemap_is_watched_also_where_a_redirect_leads_to_it_or_a_page_has_its_address(
+    payload: bytes,
+) -> None:
+    url = HOST + "feed/"
+    end = End(
+        url_key(7, url, b"anything"), url, Reason.SITEMAP.value, 0, 0, status=200, payload=b64encode(payload).decode()
+    )
+    (taken,) = to_be_watched([EndedPage(end, 0.0)], {}, {}, lambda time: 0.0).pages
+    assert taken.kind == (FEED if payload == b"feed" else SITEMAP)
+    page_end = end._replace(reason=Reason.KEPT.value, payload="")
+    assert not to_be_watched([EndedPage(page_end, 0.0)], {}, {}, lambda time: 0.0).pages
 
 
 # -- what is stored

@@ -141,7 +141,7 @@ class RobotsRequests(Part):
         if request.file is SiteFile.ROBOTS and self._robots.refuses(request.origin):
             return host, HostState.REFUSED
         if request.file is SiteFile.ROBOTS:
-            if host.queued:  # else it was asked for the sake of a licence
+            if host.queued or host.id in host.states.looks:  # else it was asked for the sake of a licence
                 self._sitemaps.put_named(host, self._robots.sitemaps(request.origin), now)
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         host.postpone(host.last_start + self._schedule.intervals.of(host))

@@ -27,6 +27,8 @@ MAX_DEPTH = 2
 """Levels of indexes that are followed: an index may name an index, which names sitemaps (chosen)."""
 FEED = b"feed"
 """The payload of a feed."""
+_FEED_SALT = b"feed"
+"""Tells a feed apart from the page at its address: many pages link to their feed too, and it may have ended as such."""
 MAX_FEEDS = 4
 """Feeds that are taken from one page; chosen: most pages name one or two, for texts and for comments."""
 _PAYLOAD = re.compile(rb"sitemap (\d) (\d+)")
@@ -67,7 +69,7 @@ class Sitemaps:
         host = self._core.url_states.hosts.get(target.host) if target is not None else None
         if host is not None and target is not None and self._core.watch.is_on:
             for address in list(dict.fromkeys(addresses))[:MAX_FEEDS]:
-                self._put(host, address, url_key(host.id, target.url), now, FEED)
+                self._put(host, address, url_key(host.id, target.url), now, FEED, _FEED_SALT)
 
     def put_urls(self, fetch: Fetch, entries: Iterable[tuple[str, float | None]], now: float) -> None:
         """Accept the URLs which the fetched sitemap or feed names; give few in a call, since each takes its time.
@@ -103,8 +105,10 @@ class Sitemaps:
             payload = b"sitemap %d %d" % (depth, (most - len(chosen)) // len(chosen))
             self._put(host, address, page, now, payload)
 
-    def _put(self, host: Host, url: str, page: int, now: float, payload: bytes | None = None) -> Reason | None:
+    def _put(
+        self, host: Host, url: str, page: int, now: float, payload: bytes | None = None, salt: bytes = b""
+    ) -> Reason | None:
         target = canonicalize(url)
         if target is None or target.host != host.name:
             return self._core.admission.refuse(Reason.BAD_URL if target is None else Reason.CROSS_SUBMIT)
-        return self._core.put(Mention(target, host.distance, SITEMAP_RANK, page, payload), now)
+        return self._core.put(Mention(target, host.distance, SITEMAP_RANK, page, payload, salt), now)

@@ -76,7 +76,7 @@ class HostStates:
         self.preferred = bytearray(1)
         """Whether each host is under a preferred top-level domain."""
         self.looks: dict[int, deque[int]] = {}
-        """Host id -> keys of the pages that it is to be asked for again; only watching/watch.py changes it."""
+        """Host id -> keys of the pages that it is to be asked for again; only watching/planned.py changes it."""
         self._tally = [0] * len(_STATES)
 
     def add_host(

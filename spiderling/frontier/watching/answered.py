@@ -26,9 +26,9 @@ OPT_OUTS = frozenset(
 """Ways for a look to be over that say: this page may not be used any more."""
 
 
-def is_answer(outcome: Outcome) -> bool:
-    """Whether *outcome* says what stands on the page now."""
-    is_text = outcome.status == 304 or 200 <= outcome.status < 300
+def is_answer(page: WatchedPage, outcome: Outcome) -> bool:
+    """Whether *outcome* says what stands on *page* now; a 304 says so only if it was asked for."""
+    is_text = 200 <= outcome.status < 300 or (outcome.status == 304 and page.validators.are_sent)
     return is_text and outcome.reason not in OPT_OUTS
 
 
@@ -42,7 +42,7 @@ def after_look(page: WatchedPage, outcome: Outcome, found: int, days: float) -> 
     """*page* when a look at it was answered by *outcome* and *found* so many new links."""
     if outcome.status in (404, 410):
         return _missed(replace(page, last=days), outcome.status == 410, days)
-    if not is_answer(outcome):
+    if not is_answer(page, outcome):
         return unmade(page, outcome.reason, days)
     after = replace(page, last=days, state=Standing.LIVE, since=0.0)
     if outcome.status != 304:

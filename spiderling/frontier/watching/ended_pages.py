@@ -57,7 +57,7 @@ def to_be_watched(
     taken = Taken([], {})
     for end, time in ended:
         kind = _kind(end, links.get(end.key, 0))
-        if kind is None or not _is_plain(end):
+        if kind is None or (kind in (PAGE, HUB) and not _is_plain(end)):
             continue
         days = days_at(time)
         page = WatchedPage(end.key, end.url, days, days, validators.get(end.key, Validators()), kind)

@@ -36,12 +36,6 @@ class Look(QueuedUrl):
         assert self.page is not None
         return self.page
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing is sent by which the server could say that the page is as it was."""
-        validators = self.known.validators
-        return not (validators.etag or validators.modified)
-
 
 def look_at(page: WatchedPage, host: Host) -> Look | None:
     """The look at *page* of *host*, of which nothing else is known; None if its address is none any more."""

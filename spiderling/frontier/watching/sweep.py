@@ -19,11 +19,11 @@ _FIRST = float(np.finfo(np.float64).max)
 class Sweep:
     """Judges the pages as they stand when it begins."""
 
-    def __init__(self, policy: Policy, columns: Columns, is_closed: Callable[[int], bool]) -> None:
-        """*is_closed*: whether the host of this id is; its pages are not looked at."""
+    def __init__(self, policy: Policy, columns: Columns, is_out_of_reach: Callable[[int], bool]) -> None:
+        """*is_out_of_reach*: whether the host of this id is; its pages are not looked at."""
         columns.merge()
         self._policy = policy
-        self._is_closed = is_closed
+        self._is_out_of_reach = is_out_of_reach
         self._blocks = (columns.rows[first:end] for first, end in columns.blocks())
         self._best: list[NDArray[np.float64]] = []
         """(keys, as the floats with their bits; indexes) of pages that are worth a look."""
@@ -43,8 +43,8 @@ class Sweep:
     def _judge(self, rows: NDArray[np.void], days: float) -> None:
         hosts = hosts_of(rows)
         different, row = np.unique(hosts, return_inverse=True)
-        is_closed = np.array([self._is_closed(int(host)) for host in different])
-        is_candidate = ((rows["flags"] & (PLANNED | OVER)) == 0) & ~is_closed[row]
+        is_out_of_reach = np.array([self._is_out_of_reach(int(host)) for host in different])
+        is_candidate = ((rows["flags"] & (PLANNED | OVER)) == 0) & ~is_out_of_reach[row]
         if not is_candidate.any():
             return
         rows = rows[is_candidate]

@@ -22,6 +22,11 @@ class Validators(NamedTuple):
     """Last-Modified, seconds since 1970; 0: none."""
     etag: bytes = b""
 
+    @property
+    def are_sent(self) -> bool:
+        """Whether there is something by which a server can say that the page is as it was."""
+        return bool(self.etag or self.modified)
+
     def packed(self) -> bytes:
         return _FIXED.pack(self.text_key, self.modified, len(self.etag)) + self.etag
 

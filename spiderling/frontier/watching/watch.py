@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 
@@ -23,7 +23,7 @@ from spiderling.base.option_values import parse_watch, parse_watch_requests
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
+from spiderling.base.urls import HASH_BITS
 from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.lifecycle.url_states import UrlStates
@@ -31,7 +31,7 @@ from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.storage.protocol import Store
 from spiderling.frontier.watching import rate_rows
 from spiderling.frontier.watching.answered import after_look, is_answer, unmade
-from spiderling.frontier.watching.columns import ANNOUNCED, OVER, PLANNED, Columns
+from spiderling.frontier.watching.columns import ANNOUNCED, Columns
 from spiderling.frontier.watching.group_store import Groups
 from spiderling.frontier.watching.groups import (
     GROUP_PAGES,
@@ -42,6 +42,7 @@ from spiderling.frontier.watching.groups import (
 )
 from spiderling.frontier.watching.looks import Look, look_at
 from spiderling.frontier.watching.newest_paragraphs import NewestParagraphs
+from spiderling.frontier.watching.planned import Planned, host_of
 from spiderling.frontier.watching.policy import Found, Policy
 from spiderling.frontier.watching.sweep import MOST_PLANNED, Sweep, pages_of
 
@@ -73,9 +74,6 @@ class Watch:
         self._url_states = url_states
         self._schedule = schedule
         self._store = store
-        self._planned = url_states.host_states.looks
-        self._at_hand: dict[int, Look] = {}
-        """Host -> the look that is its next, as it was made."""
         self._in_transit: dict[int, Look] = {}
         self._began: float | None = None
         self._day = _Day()
@@ -93,7 +91,8 @@ class Watch:
         self.columns = Columns()
         self.groups = Groups(store)
         """What is known of each watched page."""
-        url_states.queues.next_look = self._next_look
+        self._planned = Planned(url_states.host_states.looks, self.columns, self._look_at)
+        url_states.queues.next_look = self._planned.next_at
 
     # -- it begins and ends
 
@@ -133,12 +132,21 @@ class Watch:
             self._began = now
             self._day = _Day(0, totals["looks"], totals["words"])
             self._is_changed = True
+        else:
+            self._go_on(now)
+
+    def _go_on(self, now: float) -> None:
+        """Count on from the latest time that is known, if the clock was ahead when that was noted."""
+        self.columns.merge()
+        latest = max(self._day.number, float(self.columns.rows["last"].max(initial=0.0)))
+        if self.days(now) < latest:
+            self._began = now - latest * self._day_s
+            self._is_changed = True
 
     def stop(self) -> None:
         """Plan nothing more: the crawl is being closed, and the store with it."""
         self._is_stopped = True
         self._planned.clear()
-        self._at_hand.clear()
 
     # -- pages come in
 
@@ -150,10 +158,10 @@ class Watch:
         self.columns.merge()
         for page in pages:
             if self.columns.find(page.key) is None:
-                by_host[_host(page.key)].append(page)
+                by_host[host_of(page.key)].append(page)
             if page.key in first_words:
-                self.policy.learn_first(_host(page.key), first_words[page.key], 0.0, page.found_at)
-                self._learnt |= {0, _host(page.key)}
+                self.policy.learn_first(host_of(page.key), first_words[page.key], 0.0, page.found_at)
+                self._learnt |= {0, host_of(page.key)}
         for host, new in by_host.items():
             self._add(host, list({page.key: page for page in new}.values()))
         self.columns.merge()
@@ -187,14 +195,19 @@ class Watch:
         days = self.days(now)
         self._turn_day(days)
         if self._sweep is None:
-            if days < self._next_sweep or self.room(days) < 1:
+            if days < self._next_sweep:
+                return False
+            self._planned.drop_where(lambda host: self._is_out_of_reach(host, now))
+            if self.room(days) < 1:
                 return False
             self._next_sweep = days + 1 / SWEEPS_A_DAY
-            self._sweep = Sweep(self.policy, self.columns, self._url_states.host_states.is_closed)
+            self._sweep = Sweep(self.policy, self.columns, lambda host: self._is_out_of_reach(host, now))
         if self._sweep.judge_block(days):
             return True
-        self._plan(self._sweep.best(min(self.room(days), MOST_PLANNED)), now)
+        best = self._sweep.best(min(self.room(days), MOST_PLANNED))
         self._sweep = None
+        for host in self._planned.add(best):
+            self._schedule.wake(host, now, LAST_RANK)
         return False
 
     def room(self, days: float) -> int:
@@ -203,7 +216,7 @@ class Watch:
         if self._words and totals["words"] - self._day.words >= self._words:
             return 0
         a_day = self._requests if self._requests >= 1 else self._requests * self.columns.live
-        planned = len(self._in_transit) + sum(map(len, self._planned.values()))
+        planned = len(self._in_transit) + len(self._planned)
         due = int(a_day * days + 0.5) - int(a_day * self._day.number + 0.5)  # so a day may have less than one
         return due - (totals["looks"] - self._day.looks) - planned
 
@@ -212,66 +225,50 @@ class Watch:
             self._day = _Day(int(days), self._url_states.totals["looks"], self._url_states.totals["words"])
             self._is_changed = True
 
-    def _plan(self, keys: list[int], now: float) -> None:
-        for host in [host for host in self._planned if self._url_states.host_states.is_closed(host)]:
-            for key in self._planned.pop(host):
-                self._flag(key, PLANNED, False)
-            self._at_hand.pop(host, None)
-        for key in keys:
-            at = self.columns.find(key)
-            if at is not None and not self.columns.rows["flags"][at] & (PLANNED | OVER):
-                self.columns.flag(at, PLANNED, True)
-                self._planned.setdefault(_host(key), deque()).append(key)
-        for host in {_host(key) for key in keys}:
-            self._schedule.wake(host, now, LAST_RANK)
+    def _is_out_of_reach(self, host_id: int, now: float) -> bool:
+        """Whether a host is closed, or is left alone beyond the next sweep since it does not answer."""
+        if self._url_states.host_states.is_closed(host_id):
+            return True
+        host = self._url_states.hosts.live(host_id)
+        if host is None:
+            return False
+        return host.due > now + max(self._day_s / SWEEPS_A_DAY, self._schedule.intervals.of(host))
 
     # -- looks go out
 
-    def _next_look(self, host: Host) -> Look:
-        """The next planned look at *host*, which has one."""
-        key = self._planned[host.id][0]
-        look = self._at_hand.get(host.id)
-        if look is None or look.key != key or look.host is not host:
-            at = self.columns.find(key)
-            if at is None:
-                raise DamageError(f"a look is planned at a page of {host.name} that is not watched.")
-            page = self.groups.page(group_id(host.id, int(self.columns.rows["part"][at])), key)
-            made = look_at(page, host)
-            if made is None:
-                raise DamageError(f"the state is damaged: {page.url!r} is watched and no URL.")
-            made.paragraphs = self.paragraphs.get(key)
-            made.first_seen = self.time(page.found_at)
-            look = self._at_hand[host.id] = made
+    def _look_at(self, host: Host, key: int) -> Look:
+        at = self.columns.find(key)
+        if at is None:
+            raise DamageError(f"a look is planned at a page of {host.name} that is not watched.")
+        page = self.groups.page(group_id(host.id, int(self.columns.rows["part"][at])), key)
+        look = look_at(page, host)
+        if look is None:
+            raise DamageError(f"the state is damaged: {page.url!r} is watched and no URL.")
+        look.paragraphs = self.paragraphs.get(key)
+        look.first_seen = self.time(page.found_at)
         return look
 
     def hand_out(self, look: Look) -> None:
         """*look* leaves for its host."""
-        self._drop_head(look.host.id)
+        self._planned.take_next(look.host.id)
         self._in_transit[look.key] = look
 
     def give_back(self, key: int) -> Look | None:
         """The look at this page was not made: it is planned again."""
         look = self.take_back(key)
         if look is not None and not self._is_stopped:
-            self._planned.setdefault(look.host.id, deque()).appendleft(key)
+            self._planned.put_back(look)
         return look
 
     def take_back(self, key: int | None) -> Look | None:
         """The look in transit at the page with this key; the caller must end it."""
         return self._in_transit.pop(key, None) if key is not None else None
 
-    def _drop_head(self, host: int) -> None:
-        planned = self._planned[host]
-        planned.popleft()
-        if not planned:
-            del self._planned[host]
-        self._at_hand.pop(host, None)
-
     # -- answers come back
 
     def end_head(self, look: Look, reason: Reason, now: float) -> None:
         """A planned look is over unmade, for *reason*."""
-        self._drop_head(look.host.id)
+        self._planned.take_next(look.host.id)
         self._url_states.totals["looks_unmade"] += 1
         self._write(look, unmade(look.known, reason, self.days(now)))
 
@@ -280,8 +277,8 @@ class Watch:
         days = self.days(now)
         totals = self._url_states.totals
         totals["looks"] += 1
-        totals["looks_304"] += outcome.status == 304
-        if is_answer(outcome):
+        if is_answer(look.known, outcome):
+            totals["looks_304"] += outcome.status == 304
             totals["looks_new"] += bool(outcome.words or look.found)
             totals["look_words"] += outcome.words
             totals["look_links"] += look.found
@@ -319,11 +316,6 @@ class Watch:
             look.announced += not self.columns.rows["flags"][at] & ANNOUNCED
             self.columns.flag(at, ANNOUNCED, True)
 
-    def _flag(self, key: int, flag: int, is_set: bool) -> None:
-        at = self.columns.find(key)
-        if at is not None:
-            self.columns.flag(at, flag, is_set)
-
     # -- the store
 
     @property
@@ -350,8 +342,3 @@ class Watch:
         """The store has what was drained last."""
         self.groups.committed()
         self.paragraphs.committed()
-
-
-def _host(key: int) -> int:
-    """The id of the host of a URL key."""
-    return key >> HASH_BITS & MAX_HOST_ID

@@ -26,10 +26,13 @@ NAMES = (
     "text/html/pieces.py",
     "text/html/tags.py",
     "text/html/zones.py",
+    "text/language/function_words.py",
     "text/language/known.py",
     "text/language/scores.py",
     "text/language/words.py",
     "text/ngrams.py",
+    "text/quality.py",
+    "text/spam.py",
 )
 """The sources of what is compiled; add those of a new step."""
 

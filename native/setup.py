@@ -11,7 +11,20 @@ from setuptools import Extension, setup
 sys.path.insert(0, str(Path(__file__).parent))
 from compilers import compiler
 
-MODULES = ("_text", "_nodes", "_guards", "_names", "_parse", "_features", "_context", "_derived", "_language")
+MODULES = [
+    "_text",
+    "_nodes",
+    "_guards",
+    "_names",
+    "_parse",
+    "_features",
+    "_context",
+    "_urls",
+    "_derived",
+    "_gathered",
+    "_language",
+    "_signals",
+]
 os.environ["CC"] = compiler() or f"{sys.executable} -m ziglang cc"
 os.environ.setdefault("LDSHARED", f"{os.environ['CC']} -shared")
 

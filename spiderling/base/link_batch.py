@@ -51,7 +51,8 @@ _NO_TEXT_SUFFIXES = (
 FORMS = dict.fromkeys(_NO_TEXT_SUFFIXES.split(), NO_TEXT)
 FORMS |= {kind: form for form, kind in enumerate(KINDS) if kind is not None}
 _MAX_BYTE = 255
-_MAX_HOSTS = 0xFFFF
+MAX_HOST = 0xFFFF
+"""Last place of a host that two bytes can say."""
 WORDS = OF_NAME + OF_PATH
 """Hashes of words that a batch holds for each URL."""
 
@@ -209,18 +210,23 @@ def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
     return links if isinstance(links, LinkBatch) else gathered(links)
 
 
-def gathered(links: Iterable[Link], shards: int = 1, derive: Derive | None = None) -> LinkBatch:
+Gather = Callable[[Iterable[Link]], LinkBatch]
+"""Type of `columns_of`."""
+
+
+def gathered(links: Iterable[Link], shards: int = 1, gather: Gather | None = None) -> LinkBatch:
     """*links* as a batch; their URLs need not be canonical, and what is no URL is ``bad``.
 
-    If the crawl has several *shards*, the owners of the hosts are looked up.  *derive* may be a faster `derived`.
+    If the crawl has several *shards*, the owners of the hosts are looked up.  *gather* may be a faster `columns_of`.
     """
-    batch = _gathered(links, derive or derived)
+    batch = (gather or columns_of)(links)
     if shards == 1:
         return batch
     return batch._replace(owners=array("H", [owner_of(name, shards) for name in batch.hosts]).tobytes())
 
 
-def _gathered(links: Iterable[Link], derive: Derive) -> LinkBatch:
+def columns_of(links: Iterable[Link]) -> LinkBatch:
+    """*links* as a batch, without the owners of their hosts."""
     links = list(links)
     hosts: dict[str, int] = {}
     origins: dict[str, tuple[int | None, int, tuple[int, ...]]] = {}
@@ -238,7 +244,7 @@ def _gathered(links: Iterable[Link], derive: Derive) -> LinkBatch:
             prefix = prefix_of(CanonicalUrl._make(target))
             origins[origin] = prefix, hosts.setdefault(host, len(hosts)), words_of_name(name)
         prefix, number, of_name = origins[origin]
-        if prefix is None or number > _MAX_HOSTS or not path.isascii():
+        if prefix is None or number > MAX_HOST or not path.isascii():
             others.append((canonical, host, *_cues(link)))
         else:
             kept.append(link)
@@ -247,7 +253,7 @@ def _gathered(links: Iterable[Link], derive: Derive) -> LinkBatch:
         return NONE._replace(hosts=tuple(hosts), others=tuple(others), bad=bad)
     urls, paths, prefixes, of_host, of_names = zip(*rows, strict=True)
     text = "\n".join(paths).encode("ascii")
-    hashes, sections, words, forms, depths = derive(urls, paths, text.split(b"\n"), of_names)
+    hashes, sections, words, forms, depths = derived(urls, paths, text.split(b"\n"), of_names)
     flags, scores, anchors = map(bytes, zip(*map(_cues, kept), strict=True))
     head = tuple(hosts), text, array("H", of_host).tobytes(), hashes, sections, words, bytes(prefixes), forms, depths
     return LinkBatch(*head, flags, scores, anchors, tuple(others), bad)

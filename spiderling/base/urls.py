@@ -82,7 +82,7 @@ def canonicalize(url: str) -> CanonicalUrl | None:
     if plain is not None and not _needs_parser(url, len(url)):
         scheme, name, host, path, search = plain.groups()
         if search is not None:
-            path += _clean_query(search)
+            path += clean_query(search)
         origin = scheme + name
         return CanonicalUrl(origin + path, name, host, origin, path)
     return _parsed(url)
@@ -103,7 +103,7 @@ def canonical_each(urls: list[str]) -> list[tuple[str, str, str, str, str] | Non
     for url, (scheme, name, host, path, search) in zip(urls, found, strict=True):
         if scheme and (plain or not _needs_parser(url, len(url))):
             if search:
-                path += _clean_query(search)
+                path += clean_query(search)
             origin = scheme + name
             targets.append((origin + path, name, host, origin, path))
         else:
@@ -130,7 +130,7 @@ def _parsed(url: str) -> CanonicalUrl | None:
         return None
     if (";" in path or "/(" in path) and (shorter := _SESSION_PATH.sub("", path)) != path:
         return canonicalize(f"{scheme}://{name}{port}{shorter}{search}")  # what is left may hold '/./'
-    path += _clean_query(search)
+    path += clean_query(search)
     origin = f"{scheme}://{name}{port}"
     folded = name[4:] if name.startswith("www.") and name.count(".") > 1 else name
     host = folded if port in ("", ":80", ":443") else folded + port
@@ -279,7 +279,7 @@ def _is_name(name: str) -> bool:
     return 0 < len(name) <= 253 and (name.startswith("[") or _NAME.fullmatch(name) is not None)
 
 
-def _clean_query(search: str) -> str:
+def clean_query(search: str) -> str:
     """The query with its leading '?', without session ids and campaign parameters; '' when nothing is left."""
     if len(search) < 2:
         return ""

@@ -19,7 +19,7 @@ from spiderling.text.embedded.shell import is_shell
 from spiderling.text.encoding.detect import decode
 from spiderling.text.html.blocks import MAX_LINKS, Parsed, named_tuples
 from spiderling.text.html.feed_links import feeds_of
-from spiderling.text.html.links import join, resolve
+from spiderling.text.html.links import join
 from spiderling.text.html.zones import Tree
 from spiderling.text.judging import Judge
 from spiderling.text.language.models import LanguageModels
@@ -63,7 +63,7 @@ def process(
             page.feeds = feeds_of(recoded, (join(url, parsed.base) if parsed.base else url) or url)
     clean = _measured(page, options, url)
     if text is not None and clean and page.language is not None:
-        page.quality = with_spam_signs(page, clean, text, url, models[page.language])
+        page.quality = with_spam_signs(page, clean, text, url, models[page.language], steps.top_word)
     if not options.gathers_links:
         page.links = []
     return page
@@ -178,7 +178,7 @@ def _links(
     page.links_cut = parsed.links_cut + max(0, len(parsed.links) - MAX_LINKS)
     rows: list[tuple[str, str, bool, int, float, bool]] = []
     said: dict[str, int] = {}  # URL -> flag of its hreflang
-    for (_, rel, anchor, block, language), target in resolve(parsed.links[:MAX_LINKS], url, parsed.base):
+    for (_, rel, anchor, block, language), target in steps.resolve(parsed.links[:MAX_LINKS], url, parsed.base):
         block = block if same or block < 0 else places.get(parsed.blocks[block].text, -1)
         rows.append((target, anchor, "nofollow" in rel, block, chances[block], good[block]))
         if language:
@@ -198,7 +198,7 @@ def _links(
         (target, is_text, score, len(anchor), nofollow, said.get(target, 0))
         for target, anchor, nofollow, _, score, is_text in rows
     ]
-    page.batch = gathered(named_tuples(Link, given), options.shards, steps.derived)
+    page.batch = gathered(named_tuples(Link, given), options.shards, steps.gather)
 
 
 def _flag(language: str, options: TextOptions) -> int:

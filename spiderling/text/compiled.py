@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import xxhash
 
-from spiderling.base import link_batch, urls
+from spiderling.base import link_batch, url_features, urls
 from spiderling.base.errors import BadInput
-from spiderling.text import ngrams
+from spiderling.text import ngrams, quality, spam
 from spiderling.text.boilerplate import context, features
-from spiderling.text.html import blocks, metadata, normal, parser, pieces, tags, zones
-from spiderling.text.language import known, scores
+from spiderling.text.html import blocks, links, metadata, normal, parser, pieces, tags, zones
+from spiderling.text.language import function_words, known, scores
 from spiderling.text.steps import PYTHON, Parse, Steps
 
 AUTO, NO, REQUIRED = "auto", "no", "required"
@@ -56,13 +56,21 @@ def _compiled() -> Choice:
     different = [name for name, known in spiderling_native.SOURCES.items() if digest(name) != known]
     if different:
         return Choice(PYTHON, f"Python: spiderling-native was built for another {different[0]}; {_BUILD} anew")
+    derive = _derived(spiderling_native.Derived)
     steps = Steps(
         parse=_parser(spiderling_native.Parser),
         features=_features(spiderling_native.Features),
         context=spiderling_native.Context(names=context.NAMES),
-        derived=_derived(spiderling_native.Derived),
+        derived=derive,
+        resolve=spiderling_native.Resolved(starts_of=links.starts_of, join=links.join),
+        gather=_gather(spiderling_native.Gathered, derive),
         score=_score(spiderling_native.Scored),
         short_words=spiderling_native.ShortWords(python=known.short_words, lower_letters=ngrams.letters_in_lower_case),
+        listed=spiderling_native.Listed(
+            python=function_words.listed, kind=function_words.Listed, lower_letters=ngrams.letters_in_lower_case
+        ),
+        marks=_marks(spiderling_native.Marks),
+        top_word=spiderling_native.TopWord(python=spam.top_word_share, max_chars=spam.TEXT_CHARS),
     )
     return Choice(steps, f"compiled (spiderling-native {spiderling_native.__version__})")
 
@@ -130,6 +138,21 @@ def _derived(kind: Callable[..., link_batch.Derive]) -> link_batch.Derive:
     )
 
 
+def _gather(kind: Callable[..., link_batch.Gather], derive: link_batch.Derive) -> link_batch.Gather:
+    """The twin of `link_batch.columns_of`."""
+    return kind(
+        derived=derive,
+        kind=link_batch.LinkBatch,
+        canonicalize=urls.canonicalize,
+        clean_query=urls.clean_query,
+        prefix_of=urls.prefix_of,
+        words_of_name=url_features.words_of_name,
+        prefixes=urls.PREFIXES,
+        max_host=link_batch.MAX_HOST,
+        flags=(link_batch.TEXT_BLOCK, link_batch.NOFOLLOW),
+    )
+
+
 def _score(kind: Callable[..., scores.Score]) -> scores.Score:
     """The twin of `scores.scored`."""
     return kind(
@@ -139,4 +162,16 @@ def _score(kind: Callable[..., scores.Score]) -> scores.Score:
         look_alikes=ngrams.LOOK_ALIKES.tolist(),
         order=ngrams.ORDER,
         log_units=scores.LOG_UNITS,
+    )
+
+
+def _marks(kind: Callable[..., quality.Marks]) -> quality.Marks:
+    """The twin of `quality.marks`."""
+    return kind(
+        kinds=quality.kinds_of_characters().tobytes(),
+        end=quality.END,
+        following=quality.FOLLOWING,
+        full_stop=quality.FULL_STOP,
+        digit=quality.DIGIT,
+        symbol=quality.SYMBOL,
     )

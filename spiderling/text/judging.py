@@ -15,7 +15,6 @@ from spiderling.text.language.cosine import CosineGuesses
 from spiderling.text.language.function_words import badness
 from spiderling.text.language.guesses import MIN_CHARS, Guesses
 from spiderling.text.language.models import LanguageModels
-from spiderling.text.ngrams import words as words_of
 from spiderling.text.page import Page, Paragraph, TextOptions
 from spiderling.text.quality import quality
 from spiderling.text.steps import PYTHON, Steps
@@ -158,11 +157,13 @@ class Judge:
         own = [index for index in good if self._language.get(index, page.language) == page.language]
         page.known_share = self._known_share(page.language, own)
         model = self._models[page.language]
-        words = words_of(" ".join([blocks[index].text for index in own]))
-        page.badness = badness(words, model.profile)
+        text = " ".join([blocks[index].text for index in own])
+        found = self._steps.listed(text, model.stoplist, model.profile)
+        page.badness = badness(found, model.profile)
         if any([self._is_kept(index) for index in good]):
             texts = [blocks[index].text for index in good]
-            page.quality = quality(texts, words, model.stoplist, sum([len(block.text) for block in blocks]))
+            share = found.stop_words / max(1, found.number) if model.stoplist else 1.0
+            page.quality = quality(texts, share, sum([len(block.text) for block in blocks]), self._steps.marks)
 
     def _is_kept(self, index: int) -> bool:
         """Whether the good block at *index* is in an accepted language, or too short to tell."""

@@ -9,7 +9,7 @@ price lists consist of digits and symbols.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -20,19 +20,19 @@ import numpy.typing as npt
 from spiderling.base.option_values import parse_preset
 from spiderling.text.ngrams import code_points_of, codepoints
 
-_END = 1
-"""The character ends a sentence if a _FOLLOWING comes after it."""
-_FOLLOWING = 2
-_FULL_STOP = 4
+END = 1
+"""The character ends a sentence if a FOLLOWING comes after it."""
+FOLLOWING = 2
+FULL_STOP = 4
 """The character always ends a sentence."""
-_DIGIT = 8
-_SYMBOL = 16
+DIGIT = 8
+SYMBOL = 16
 _DIGITS = re.compile(r"\d+")
 _MARKS = {
-    _END: ".!?…",
-    _FOLLOWING: " \n\"'»”’)]",
-    _FULL_STOP: "。！？।॥؟።",
-    _SYMBOL: "#*|<>{}[]=~^_\\/@+•·»«→←©®™$€%&…",
+    END: ".!?…",
+    FOLLOWING: " \n\"'»”’)]",
+    FULL_STOP: "。！？।॥؟።",
+    SYMBOL: "#*|<>{}[]=~^_\\/@+•·»«→←©®™$€%&…",
 }
 _RATES = ("sentence_words", "outlinks")
 """Fields of Quality that are numbers but no shares."""
@@ -157,33 +157,43 @@ def _is_of_shares(found: Range) -> bool:
     return found.low <= 1 and (found.high <= 1 or found.high == float("inf"))
 
 
-def quality(paragraphs: Sequence[str], words: Sequence[str], stoplist: Collection[str], page_chars: int) -> Quality:
+Marks = Callable[[Sequence[str]], tuple[int, int, int, int]]
+"""Type of `marks`."""
+
+
+def quality(paragraphs: Sequence[str], stopword_share: float, page_chars: int, count: Marks | None = None) -> Quality:
     """The quality of the good *paragraphs* of a page.
 
-    *words* are their words in lower case, *page_chars* the number of the page's characters with its boilerplate.
+    *page_chars* is the number of the page's characters with its boilerplate; *count* may be a faster `marks`.
     """
     chars = sum(map(len, paragraphs))
     if not chars:
         return NO_QUALITY
-    text = "\n".join(paragraphs)
-    kinds = _kinds().take(codepoints(text), mode="clip")
-    # the end of a paragraph ends a sentence without a mark
-    stops = np.flatnonzero(kinds & (_FULL_STOP | _END))
-    following = kinds.take(stops + 1, mode="clip")  # the last character is followed by itself; the next line mends that
-    following[stops == len(kinds) - 1] = _FOLLOWING
-    stops = stops[(kinds[stops] & _FULL_STOP | following & _FOLLOWING) != 0]
-    starts = np.cumsum([0, *map(len, paragraphs)]) + np.arange(len(paragraphs) + 1)
-    sentences = int(np.maximum(1, np.diff(np.searchsorted(stops, starts))).sum())
-    digits = int(np.count_nonzero(kinds & _DIGIT))
-    symbols = int(np.count_nonzero(kinds & _SYMBOL))
+    sentences, digits, symbols, words = (count or marks)(paragraphs)
     return Quality(
-        sum(map(stoplist.__contains__, words)) / max(1, len(words)) if stoplist else 1.0,
-        words_in(text) / sentences,
+        stopword_share,
+        words / sentences,
         (chars - sum(map(len, set(paragraphs)))) / chars,
         digits / chars,
-        (symbols + text.count("...")) / chars,
+        symbols / chars,
         min(1.0, chars / max(1, page_chars)),
     )
+
+
+def marks(paragraphs: Sequence[str]) -> tuple[int, int, int, int]:
+    """Numbers of sentences, digits, symbols and words in *paragraphs*; three full stops in a row are a symbol."""
+    text = "\n".join(paragraphs)
+    kinds = kinds_of_characters().take(codepoints(text), mode="clip")
+    # the end of a paragraph ends a sentence without a mark
+    stops = np.flatnonzero(kinds & (FULL_STOP | END))
+    following = kinds.take(stops + 1, mode="clip")  # the last character is followed by itself; the next line mends that
+    following[stops == len(kinds) - 1] = FOLLOWING
+    stops = stops[(kinds[stops] & FULL_STOP | following & FOLLOWING) != 0]
+    starts = np.cumsum([0, *map(len, paragraphs)]) + np.arange(len(paragraphs) + 1)
+    sentences = int(np.maximum(1, np.diff(np.searchsorted(stops, starts))).sum())
+    digits = int(np.count_nonzero(kinds & DIGIT))
+    symbols = int(np.count_nonzero(kinds & SYMBOL))
+    return sentences, digits, symbols + text.count("..."), words_in(text)
 
 
 def words_in(text: str) -> int:
@@ -196,10 +206,10 @@ def words_in(text: str) -> int:
 
 
 @lru_cache(maxsize=1)
-def _kinds() -> npt.NDArray[np.uint8]:
-    """The kinds (_END ...) of each code point, as bits."""
+def kinds_of_characters() -> npt.NDArray[np.uint8]:
+    """The kinds (END ...) of each code point, as bits."""
     table = np.zeros(0x110000, np.uint8)
     for kind, marks in _MARKS.items():
         table[list(map(ord, marks))] |= kind
-    table[code_points_of(_DIGITS)] |= _DIGIT
+    table[code_points_of(_DIGITS)] |= DIGIT
     return table

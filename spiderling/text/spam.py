@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import zstandard
 
@@ -25,34 +25,39 @@ _HEAD_CHARS = 4_000
 """Characters of the page that are searched for the mark of Google Translate; chosen."""
 _PLUGIN_CHARS = 60_000
 """Characters of the page that are searched for names of plugins; chosen."""
-_TEXT_CHARS = 8_000
+TEXT_CHARS = 8_000
 """Characters of the clean text that are looked at; chosen: longer texts pack and repeat alike."""
 _compressor = zstandard.ZstdCompressor(level=1)
 
 
-def with_spam_signs(page: Page, text: str, html: str, url: str, model: LanguageModel) -> Quality:
+TopWord = Callable[[str, Collection[str]], float]
+"""Type of `top_word_share`."""
+
+
+def with_spam_signs(page: Page, text: str, html: str, url: str, model: LanguageModel, top_word: TopWord) -> Quality:
     """The quality of *page* with the signs of spam filled in.
 
     *text* is its clean text in the language of *model*, *html* the decoded page.  Links are counted per 1,000 bytes
     of UTF-8 and not per word, so that Chinese does not look like a list of links; words only where spaces divide them.
+    *top_word* may be a faster `top_word_share`.
     """
     return page.quality._replace(
         packed_share=packed_share(text),
-        top_word_share=top_word_share(text, model.stoplist) if model.spaced else 0.0,
+        top_word_share=top_word(text, model.stoplist) if model.spaced else 0.0,
         outlinks=1000 * _other_hosts(page, url) / max(1, page.clean_bytes),
         translated=translated(page, html, url),
     )
 
 
 def packed_share(text: str) -> float:
-    """Packed / unpacked bytes of the first _TEXT_CHARS characters; 1 for no text."""
-    data = text[:_TEXT_CHARS].encode("utf-8", "replace")
+    """Packed / unpacked bytes of the first TEXT_CHARS characters; 1 for no text."""
+    data = text[:TEXT_CHARS].encode("utf-8", "replace")
     return len(_compressor.compress(data)) / len(data) if data else 1.0
 
 
 def top_word_share(text: str, stoplist: Collection[str]) -> float:
-    """Share of the most frequent word that is no stop word, in the first _TEXT_CHARS characters."""
-    words = text[:_TEXT_CHARS].lower().split()
+    """Share of the most frequent word that is no stop word, in the first TEXT_CHARS characters."""
+    words = text[:TEXT_CHARS].lower().split()
     most = 0
     for word, number in Counter(words).items():
         if number > most and len(word) > 1 and word not in stoplist:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import spiderling
 from benchmarks.equality import PIECES, bundled_pages, differs, mutated
 from spiderling.base.errors import BadInput
+from spiderling.base.link_batch import FOREIGN, WANTED, Link
 from spiderling.base.options import Options
 from spiderling.crawl.crawl import Crawl
 from spiderling.languages import load
@@ -24,7 +25,7 @@ from spiderling.text import TextOptions
 from spiderling.text.boilerplate import context, features
 from spiderling.text.boilerplate.features import Declared
 from spiderling.text.compiled import AUTO, NO, REQUIRED, choose, digest
-from spiderling.text.html.blocks import Block
+from spiderling.text.html.blocks import Block, RawLink
 from spiderling.text.html.zones import Tree
 from spiderling.text.language.known import WordList
 from spiderling.text.language.words import TextWords
@@ -209,6 +210,57 @@ def test_any_links_have_equal_columns(paths):
         assert COMPILED.derived(*given) == (b"",) * 5
 
 
+BITS = [
+    "http://",
+    "https://",
+    "www.",
+    "a.cz",
+    "xn--",
+    "localhost",
+    "?utm_source=x",
+    "&fbclid=1",
+    "/..",
+    "%2e",
+    ":443",
+    ";jsessionid=1",
+    "/(S(abcdefgh1))",
+    "/x",
+]
+ADDRESSES = st.lists(st.sampled_from([*"/?#.&%@:xž\n (;2e'", *BITS, "a" * 64, "b" * 200, "\ud800", "\u00a0"])).map(
+    "".join
+)
+LINKS = st.tuples(
+    ADDRESSES | ADDRESSES.map("https://www.a.cz/".__add__) | ADDRESSES.map("http://a.cz".__add__),
+    st.booleans(),
+    st.floats(0, 1),
+    st.integers(0, 300),
+    st.booleans(),
+    st.sampled_from([0, WANTED, FOREIGN]),
+)
+
+
+@compiled
+@settings(max_examples=500)
+@given(st.lists(LINKS.map(Link._make)))
+def test_any_links_are_gathered_alike(links):
+    assert PYTHON.gather(links) == COMPILED.gather(links)
+
+
+@compiled
+def test_a_column_of_hosts_ends_at_the_same_host():
+    links = [Link(f"http://a{number}.cz/ž"[: 99 if number % 2 else -1]) for number in range(0x10003)]
+    ours, theirs = PYTHON.gather(links), COMPILED.gather(links)
+    assert ours == theirs and ours.others
+
+
+@compiled
+@settings(max_examples=500)
+@given(st.lists(ADDRESSES), st.sampled_from(["http://a.cz/b/c", "https://a.cz", "data:x", "x"]), st.none() | ADDRESSES)
+def test_any_links_are_resolved_alike(hrefs, page, base):
+    links = [RawLink(href, "", "", number) for number, href in enumerate(hrefs)]
+    assert PYTHON.resolve(links, page, base) == COMPILED.resolve(links, page, base)
+
+
 TEXTS = st.lists(
     st.lists(st.sampled_from([*"aÆæӕЖжěΣςİıßﬁ中한नमस์ก1, .\n", "\ud800", "\U0001f600", "and", "the ", "Kočka "])).map(
         "".join
@@ -257,3 +309,59 @@ def test_hostile_pages_are_equal(name):
     ours, theirs = PYTHON.parse(HOSTILE[name]), COMPILED.parse(HOSTILE[name])
     assert [column.tolist() for column in ours.tree] == [column.tolist() for column in theirs.tree]
     assert ours._replace(tree=None) == theirs._replace(tree=None)
+
+
+CHARACTERS = "aÆžЖΣİ1٣中न्. ,;!?…»)।。*|€\n\x85\u2028\ud800\U0001f600"
+PIECES_OF_TEXT = (
+    "...",
+    "and ",
+    "The ",
+    " a",
+    "že ",
+    "lang",
+    "Kočka ",
+    "kočku\n",
+    "x" * 64,
+    "y" * 65,
+    "site ",
+    "čtyři ",
+)
+GOOD = st.lists(st.sampled_from([*CHARACTERS, *PIECES_OF_TEXT]), max_size=60).map("".join)
+STOPLIST = frozenset({"and", "the", "že", "x" * 64})
+PROFILE = {"the": (-1.0, 0.5, 10.0), "kočka": (-1.0, 0.5, 10.0)}
+
+
+@compiled
+@settings(max_examples=500)
+@given(
+    GOOD,
+    st.sampled_from([STOPLIST, frozenset(), STOPLIST | {"y" * 65}, STOPLIST | {""}]),
+    st.sampled_from([PROFILE, {}]),
+)
+def test_any_words_are_counted_alike(text, stoplist, profile):
+    assert PYTHON.listed(text, stoplist, profile) == COMPILED.listed(text, stoplist, profile)
+    assert PYTHON.top_word(text, stoplist) == COMPILED.top_word(text, stoplist)
+
+
+@compiled
+def test_words_of_every_character_are_counted_alike():
+    text = "".join(f"{chr(code)}b {chr(code)}b{chr(code)}bb " for code in range(0x20000))
+    for begin in range(0, len(text), 7990):
+        part = text[begin : begin + 7990]
+        assert PYTHON.top_word(part, STOPLIST) == COMPILED.top_word(part, STOPLIST)
+        assert PYTHON.listed(part, {"b", "ab"}, PROFILE) == COMPILED.listed(part, {"b", "ab"}, PROFILE)
+
+
+@compiled
+@pytest.mark.parametrize(
+    "text", ["a " * 4100, "".join(f"{number} " for number in range(4000)), "ab" * 9000, "ab " * 3000]
+)
+def test_the_most_frequent_word_of_a_long_text_is_found_alike(text):
+    assert PYTHON.top_word(text, STOPLIST) == COMPILED.top_word(text, STOPLIST)
+
+
+@compiled
+@settings(max_examples=500)
+@given(st.lists(GOOD | st.just(CZECH), max_size=20))
+def test_any_texts_have_equal_marks(texts):
+    assert PYTHON.marks(texts) == COMPILED.marks(texts)

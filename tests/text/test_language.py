@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.languages import load
-from spiderling.text.language.function_words import LIMIT, badness, build_profile, stoplist_of
+from spiderling.text.language.function_words import LIMIT, badness, build_profile, listed, stoplist_of
 from spiderling.text.language.models import LanguageModels
 from spiderling.text.ngrams import NgramCounts, count_ngrams, normalise, sum_of
 from spiderling.training.counting import DRAWN_WORDS, alphabet, drawn, held_out_check, sentences, train
@@ -159,12 +159,15 @@ def test_stoplist_and_alphabet():
 
 def test_badness_by_hand():
     profile = {"the": (-1.0, 0.5, LIMIT), "of": (-2.0, 0.5, LIMIT)}
-    usual = ["the"] * 10 + ["of"] + ["x"] * 89
-    assert badness(usual, profile) == 0
-    assert badness(["the"] + ["x"] * 99, profile) == pytest.approx((-1 + 2) / 0.5 + (-2 - -2.301) / 0.5, abs=1e-3)
-    assert badness(["x"] * 10**6, profile) == pytest.approx(LIMIT + (-2 + 6.301) / 0.5, abs=1e-2)
-    assert badness([], profile) == 2 * LIMIT
-    assert badness(["x"], {}) == 0
+
+    def cost(words):
+        return badness(listed(" ".join(words), (), profile), profile)
+
+    assert cost(["the"] * 10 + ["of"] + ["x"] * 89) == 0
+    assert cost(["the"] + ["x"] * 99) == pytest.approx((-1 + 2) / 0.5 + (-2 - -2.301) / 0.5, abs=1e-3)
+    assert cost(["x"] * 10**6) == pytest.approx(LIMIT + (-2 + 6.301) / 0.5, abs=1e-2)
+    assert cost([]) == 2 * LIMIT
+    assert badness(listed("x", (), {}), {}) == 0
 
 
 def test_profile_measures_spread_over_documents():
@@ -176,5 +179,6 @@ def test_profile_measures_spread_over_documents():
 
 def test_menus_are_worse_than_text():
     profile = build_profile([normalise(ENGLISH).split()] * 2)
-    menu = normalise("Home Products Prices Contact Imprint Newsletter Login Register Basket Checkout " * 8).split()
-    assert badness(normalise(ENGLISH).split(), profile) < 1 < 20 < badness(menu, profile)
+    menu = "Home Products Prices Contact Imprint Newsletter Login Register Basket Checkout " * 8
+    text, words = (badness(listed(each, (), profile), profile) for each in (ENGLISH, menu))
+    assert text < 1 < 20 < words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,9 @@ from spiderling.base.options import Options
 from spiderling.engine.outcomes import DropPage
 from spiderling.languages import load
 from spiderling.pipelines.quality import check_quality
-from spiderling.text import Page, TextOptions, process
+from spiderling.text import LanguageModels, Page, TextOptions, process
 from spiderling.text.html.normal import normal_form
-from spiderling.text.quality import NO_QUALITY, quality, words_in
+from spiderling.text.quality import NO_QUALITY, marks, quality, words_in
 
 MODELS = load(("cs", "en"))
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
@@ -22,7 +23,7 @@ CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes 
 
 def test_signals():
     paragraphs = ["The cat came home. It was 9 o'clock.", "Price: 100 $ | 200 $", "Price: 100 $ | 200 $"]
-    found = quality(paragraphs, ["the", "cat", "was", "home"], {"the", "was"}, 200)
+    found = quality(paragraphs, 0.5, 200)
     chars = 36 + 20 + 20
     assert found.stopword_share == 0.5
     assert found.sentence_words == pytest.approx(20 / 4)
@@ -33,12 +34,19 @@ def test_signals():
 
 
 def test_nothing_to_judge():
-    assert quality([], [], {"the"}, 100) == NO_QUALITY
-    assert quality(["abc"], [], (), 3).stopword_share == 1.0, "languages without a list are not judged by it"
+    assert quality([], 0.5, 100) == NO_QUALITY
 
 
 def run(html: str) -> Page:
     return process(html.encode(), url="http://h.test/", http_charset=None, models=MODELS, options=TextOptions(("cs",)))
+
+
+def test_languages_without_a_list_are_not_judged_by_it():
+    models = LanguageModels(tuple([replace(model, stoplist=frozenset()) for model in MODELS.models]))
+    body = f"<p>{CZECH * 5}</p>".encode()
+    page = process(body, url="http://a.cz/", http_charset=None, models=models, options=TextOptions(("cs",)))
+    assert page.quality.good_share > 0
+    assert page.quality.stopword_share == 1.0
 
 
 def test_attributes_of_a_page():
@@ -78,7 +86,7 @@ def test_marks_are_counted_as_expressions_do(texts):
     """The counts by table are those of the expressions that say what is meant."""
     end = re.compile(r"[.!?…](?=\s|[\"'»”’)\]]|$)|[。！？।॥؟።]")
     chars = sum(map(len, texts))
-    found = quality(texts, [], (), chars)
+    found = quality(texts, 1.0, chars, marks)
     sentences = sum(max(1, len(end.findall(text))) for text in texts)
     assert found.sentence_words == pytest.approx(len(" ".join(texts).split()) / sentences)
     assert found.digit_share == len(re.findall(r"\d", "\n".join(texts))) / chars

@@ -6,12 +6,29 @@ It imports nothing of spiderling, which hands in its tables and classes (spiderl
 from spiderling_native._context import Context
 from spiderling_native._derived import Derived
 from spiderling_native._features import Features
+from spiderling_native._gathered import Gathered
 from spiderling_native._language import Scored, ShortWords
 from spiderling_native._nodes import self_test
 from spiderling_native._parse import Parser
+from spiderling_native._signals import Listed, Marks, TopWord
+from spiderling_native._urls import Resolved
 from spiderling_native.sources import SOURCES
 
-__all__ = ["SOURCES", "Context", "Derived", "Features", "Parser", "Scored", "ShortWords", "__version__"]
+__all__ = [
+    "SOURCES",
+    "Context",
+    "Derived",
+    "Features",
+    "Gathered",
+    "Listed",
+    "Marks",
+    "Parser",
+    "Resolved",
+    "Scored",
+    "ShortWords",
+    "TopWord",
+    "__version__",
+]
 __version__ = "0.1"
 
 self_test()

@@ -5,11 +5,13 @@ to the Python functions.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from cpython.unicode cimport PyUnicode_DATA
 from libc.string cimport memchr, memcmp
 
+from spiderling_native._text cimport is_ascii_text
+
 cdef enum:
-    OF_NAME = 2, OF_PATH = 4, WORDS = OF_NAME + OF_PATH, WORD_MASK = 0xFFFF
+    WORD_MASK = 0xFFFF
     MAX_BYTES = 80      # of a path, in which words are looked for
     MAX_SUFFIX = 8      # no suffix of a form is longer
     MAX_REPEATED = 3
@@ -115,11 +117,6 @@ cdef bint is_repetitive(const uint8_t* path, Py_ssize_t size) noexcept nogil:
 cdef class Derived:
     """`derived`, when it is called."""
 
-    cdef object digest, url_hash, form_of
-    cdef uint64_t mask
-    cdef dict forms
-    cdef int repetitive
-
     def __init__(self, *, digest, url_hash, form_of, hash_bits, forms, repetitive, words):
         if words != WORDS or max(map(len, forms)) > MAX_SUFFIX:
             raise ValueError("other links than those that were compiled")
@@ -129,9 +126,9 @@ cdef class Derived:
         self.repetitive = repetitive
 
     def __call__(self, urls, paths, lines, of_names):
-        cdef list every = list(lines), each = list(urls), texts = list(paths), names = list(of_names)
+        cdef list every = list(lines), each = list(urls), names = list(of_names)
         cdef Py_ssize_t number = len(every), at, size
-        if not len(each) == len(texts) == len(names) == number:
+        if not len(each) == len(names) == number:
             raise ValueError("columns of different lengths")
         cdef bytes hashes = PyBytes_FromStringAndSize(NULL, 8 * number)
         cdef bytes sections = PyBytes_FromStringAndSize(NULL, 4 * number)
@@ -149,18 +146,21 @@ cdef class Derived:
         for at in range(number):
             line, url = every[at], each[at]
             path, size = <const uint8_t*> PyBytes_AS_STRING(line), PyBytes_GET_SIZE(line)
-            if "&" in url or not url.isascii():
-                h[at] = self.url_hash(url)
-            else:
-                h[at] = <uint64_t> self.digest(url.encode("ascii")) & self.mask
+            h[at] = self.hash_of(url)
             s[at] = section(path, size)
             w[WORDS * at], w[WORDS * at + 1] = names[at]
             words(path, size, w + WORDS * at + OF_NAME)
-            self.form(path, size, texts[at], f + at, d + at)
+            self.form(path, size, f + at, d + at)
         return hashes, sections, all_words, forms, depths
 
-    cdef int form(self, const uint8_t* path, Py_ssize_t size, text, uint8_t* form, uint8_t* depth) except -1:
-        """Fill in the form and the depth of *path*, which is *text* in ASCII."""
+    cdef uint64_t hash_of(self, str url) except? 0:
+        cdef Py_ssize_t size = len(url)
+        if not is_ascii_text(url) or memchr(PyUnicode_DATA(url), c"&", size) != NULL:
+            return self.url_hash(url)
+        return <uint64_t> self.digest(PyBytes_FromStringAndSize(<const char*> PyUnicode_DATA(url), size)) & self.mask
+
+    cdef int form(self, const uint8_t* path, Py_ssize_t size, uint8_t* form, uint8_t* depth) except -1:
+        """Fill in the form and the depth of *path*."""
         cdef const void* query = memchr(path, c"?", size)
         cdef Py_ssize_t at, begin = 0, slashes = 0
         cdef char[MAX_SUFFIX] suffix
@@ -171,7 +171,7 @@ cdef class Derived:
             if path[at] == c".":
                 begin = at + 1
         if slashes > MAX_DEPTH:
-            form[0], depth[0] = self.form_of(text)
+            form[0], depth[0] = self.form_of((<const char*> path)[:size].decode("ascii"))
             return 0
         form[0], depth[0] = 0, <uint8_t> slashes
         if size - begin <= MAX_SUFFIX:

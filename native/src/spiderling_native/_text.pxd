@@ -15,6 +15,7 @@ cdef extern from *:
     object spiderling_row(object kind, Py_ssize_t size)
 
 cdef extern from "Python.h":
+    bint is_ascii_text "PyUnicode_IS_ASCII"(str text)
     object PyUnicode_DecodeUTF8(const char* data, Py_ssize_t size, const char* errors)
 
 cdef inline object decoded(const char* data, Py_ssize_t size):

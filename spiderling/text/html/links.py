@@ -8,7 +8,7 @@ several times as fast as ada_url; the tests compare both ways.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ada_url
@@ -135,11 +135,13 @@ class LinkCollector:
         return named_tuples(RawLink, self.rows)
 
 
+Resolve = Callable[[list[RawLink], str, "str | None"], list[tuple[RawLink, str]]]
+"""Type of `resolve`."""
+
+
 def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple[RawLink, str]]:
     """(link, absolute URL without fragment) of the first link to each http(s) URL."""
-    root = (join(page_url, base) if base else None) or page_url
-    own = _SERIALISED.match(join(root, "") or "")
-    origin, folder = (own[1], own[0]) if own is not None else ("", "")
+    root, origin, folder = starts_of(page_url, base)
     found: dict[str, RawLink] = {}
     tried = {""}
     for link in links:
@@ -147,7 +149,7 @@ def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple
         if href in tried:
             continue
         tried.add(href)
-        plain = _PLAIN.fullmatch(href) if own is not None else None
+        plain = _PLAIN.fullmatch(href) if origin else None
         url: str | None
         if plain is None:
             url = join(root, href)
@@ -159,6 +161,13 @@ def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple
             url = origin + href if href[0] == "/" else href
         found.setdefault(url, link)
     return [(link, url) for url, link in found.items()]
+
+
+def starts_of(page_url: str, base: str | None) -> tuple[str, str, str]:
+    """What a page's links are resolved against, its origin, and its folder; both '' if that is no http(s) URL."""
+    root = (join(page_url, base) if base else None) or page_url
+    own = _SERIALISED.match(join(root, "") or "")
+    return (root, own[1], own[0]) if own is not None else (root, "", "")
 
 
 def join(base: str, href: str) -> str | None:

@@ -16,8 +16,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
+from typing import NamedTuple
+
+from spiderling.text.ngrams import words as words_of
 
 LIMIT = 10.0
 """Most that one word may cost (Schäfer et al. 2013)."""
@@ -35,17 +38,38 @@ Profile = Mapping[str, Expected]
 """word -> (mean, standard deviation) of log10 of its relative frequency, and the most it may cost."""
 
 
-def badness(words: Sequence[str], profile: Profile) -> float:
-    """The badness of a text of lower-case *words*: from 0 to the sum of the limits.
+class Listed(NamedTuple):
+    """The words of a text, as far as lists of its language know them."""
+
+    number: int
+    """Number of all words."""
+    stop_words: int
+    counts: Sequence[int]
+    """How often each word of the profile occurs."""
+
+
+ListWords = Callable[[str, Collection[str], Profile], Listed]
+"""Type of `listed`."""
+
+
+def listed(text: str, stoplist: Collection[str], profile: Profile) -> Listed:
+    """How many words *text* has, how many of them are in *stoplist*, and how often those of *profile* occur."""
+    words = words_of(text)
+    counts = Counter(words)
+    return Listed(len(words), sum(map(stoplist.__contains__, words)), [counts[word] for word in profile])
+
+
+def badness(found: Listed, profile: Profile) -> float:
+    """The badness of a text by what was *found* in it of *profile*: from 0 to the sum of the limits.
 
     It is 0 for an empty profile, as languages without spaces have.
     """
     if not profile:
         return 0.0
-    if not words:
+    if not found.number:
         return sum(limit for _, _, limit in profile.values())
-    counts = Counter(words)
-    return sum(_cost(counts[word], len(words), *expected) for word, expected in profile.items())
+    each = zip(found.counts, profile.values(), strict=True)
+    return sum(_cost(count, found.number, *expected) for count, expected in each)
 
 
 def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, float, float]]:

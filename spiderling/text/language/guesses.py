@@ -55,7 +55,10 @@ class Guesses:
 
     def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
         """The known share of each of the texts *rows* in its language, which *codes* names."""
-        shares = np.array([self.ngrams.likeness(code)[row] for code, row in zip(codes, rows, strict=True)])
+        shares = np.empty(len(rows), np.float32)
+        for code in set(codes):
+            places = [place for place, each in enumerate(codes) if each == code]
+            shares[places] = self.ngrams.likeness(code)[[rows[place] for place in places]]
         return list((np.minimum(1, shares) * self.words.likenesses(codes, rows)).tolist())
 
     def candidates(self, min_share: float) -> tuple[str, ...]:

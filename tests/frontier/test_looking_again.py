@@ -66,6 +66,14 @@ def test_sums_of_many_years_are_numbers_still() -> None:
     assert rates.words(1, FEED) == pytest.approx(80, rel=0.01)
 
 
+def test_sums_of_a_trial_with_days_of_a_hundredth_of_a_second_are_numbers_still() -> None:
+    rates = Rates()
+    for hour in range(48):
+        rates.learn(1, FEED, 1000, 1000 * 80, 1000.0, hour * 3600 / 0.01)
+    assert rates.rate(1, FEED) == pytest.approx(1.0, rel=0.01)
+    assert rates.words(1, FEED) == pytest.approx(80, rel=0.01)
+
+
 def test_words_of_an_event_are_pooled_like_rates() -> None:
     rates = Rates()
     for host, words in ((1, 50), (2, 400)):

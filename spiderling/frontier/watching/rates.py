@@ -22,6 +22,8 @@ HALF_LIFE_DAYS = 30.0
 
 Time alone takes nothing away: a class that is no longer looked at keeps its rate.
 """
+_MOST_HALF_LIVES = 1000.0
+"""Half-lives since the watch began from which looks weigh alike (chosen: 2 ** 1000 is a double, and so are sums)."""
 PRIOR_EVENTS = 0.5
 """How many events the rate of all hosts is worth for the rate of one (chosen; half an event, as in Jeffreys' prior)."""
 PRIOR_WORDS = 100.0
@@ -118,8 +120,8 @@ def _sums() -> array[float]:
 
 
 def _weight(now: float) -> float:
-    """Of a look; a double holds the weights of 80 years."""
-    return float(2.0 ** (now / HALF_LIFE_DAYS))
+    """Of a look.  A double holds the weights of 80 years; later looks weigh alike, as in a trial with short days."""
+    return float(2.0 ** min(now / HALF_LIFE_DAYS, _MOST_HALF_LIVES))
 
 
 def _rate(sums: array[float], kind: int, rate: float) -> float:

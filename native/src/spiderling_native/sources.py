@@ -3,7 +3,7 @@
 SOURCES = {
     "base/link_batch.py": "d56eed6c94067be1",
     "base/url_features.py": "aa7f448587ce5e8c",
-    "base/urls.py": "ffadd88e440e3080",
+    "base/urls.py": "2afeeaab5ad6e0f3",
     "text/boilerplate/context.py": "72d472ed9da77640",
     "text/boilerplate/features.py": "3c93b01e65addfb9",
     "text/html/blocks.py": "d2aa6e2c2fa0e1ad",

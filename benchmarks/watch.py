@@ -7,9 +7,11 @@ live URLs.  Nothing was chosen by the seeds 101 to 105; --quick takes one of the
 
 RESULT by web, and their mean: share_02, share_05 (words at budgets of .02 and .05), within7_02, within7_05 (those that
 were fetched within a week), of_oracle_02 (words / those of the better oracle, seed by seed), useless_02 (requests that
-gave neither words nor links), us_per_look (processor time of the simulated policy at .05, which weighs all URLs twelve
-times a day; a crawl will weigh a host's), rivals (their share_02, share_05), and what a stop leaves out of a budget of
-.10: words, and requests / those of a daily recrawl.
+gave neither words nor links), us_per_look (processor time of the policy at .05, which weighs all URLs twelve times a
+day), rivals (their share_02, share_05), and what a stop leaves out of a budget of .10: words, and requests / those of a
+daily recrawl.  Under "frontier", of a real frontier with its store on disk (watched_frontier.py): bytes_memory,
+bytes_disk and bytes_disk_noted a watched page, us_look beside us_take (processor time of a look and of a first
+request), and the part of a look that judges and plans, us_sweep.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import arguments, result, table
+from benchmarks.watched_frontier import costs
 from spiderling.simulation.pages import Array
 from spiderling.simulation.watching.changing import ChangingWeb
 from spiderling.simulation.watching.comparison import Figures, mean, measure
@@ -96,13 +99,15 @@ def _stopped(webs: list[ChangingWeb], least_word_days: float) -> Figures:
 def main() -> None:
     options = arguments(__doc__)
     names, seeds = (("docs", "gov"), SEEDS[:1]) if options.quick else (tuple(PLANS), SEEDS)
+    frontier = {key: round(value, 1) for key, value in costs(5_000 if options.quick else 20_000)._asdict().items()}
+    table(["a real frontier", ""], [[key, str(value)] for key, value in frontier.items()])
     found: dict[str, dict[str, Any]] = {}
     for name in names:
         found[name] = figures_of(name, seeds)
         print(name, found[name], flush=True)
     found["mean"] = {key: round(fmean(of[key] for of in found.values()), 4) for key in found[names[0]]}
     table(["", *found], [[key, *(str(of[key]) for of in found.values())] for key in found["mean"]])
-    result(seeds=list(seeds), **found)
+    result(seeds=list(seeds), frontier=frontier, **found)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from spiderling.frontier.watching.groups import Standing, unpacked
+from spiderling.frontier.watching.groups import Group, Standing
 from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.sound_reading import noted
 
@@ -17,7 +17,7 @@ def no_longer_there(crawl: AnyCrawl) -> Iterator[str]:
     for part in crawl.parts:
         began = noted(part.meta, "watch", dict[str, float]()).get("began") or 0.0
         for row in part.rows("SELECT content FROM watched ORDER BY id"):
-            for page in unpacked(row["content"]):
+            for page in Group.unpacked(row["content"]).pages():
                 if page.version and page.state in _WORDS:
                     since = datetime.fromtimestamp(began + page.since * part.options.watch_day_s, timezone.utc)
                     yield f"{since:%Y-%m-%d}\t{_WORDS[page.state]}\t{page.url}"

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import zlib
+from array import array
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 
+from spiderling.base.errors import DamageError
+from spiderling.frontier.watching import rate_rows
 from spiderling.frontier.watching.index import Column, expected_events, since_birth, unknown_since, worth
 from spiderling.frontier.watching.lastmod import Announcements
+from spiderling.frontier.watching.policy import PAGE, Found, Page, Pages, Policy
 from spiderling.frontier.watching.rates import (
     CLASSES,
     FEED,
@@ -151,7 +158,63 @@ def test_the_wait_counts_squared_and_the_rate_once() -> None:
     assert index[1] == pytest.approx(4 * index[0]) and index[2] == pytest.approx(4 * index[0])
 
 
+def test_a_look_is_worth_more_where_an_event_has_more_words() -> None:
+    policy = Policy()
+    for host, words in ((1, 50), (2, 400)):
+        for _ in range(50):
+            policy.learn(Page(host, PAGE, -100.0, 0.0, False), Found(words), 10.0)
+            policy.learn(Page(host, PAGE, -100.0, 0.0, False), Found(), 10.0)
+    last = column(5, 5)
+    pages = Pages(np.arange(2), np.full(2, PAGE), column(-100, -100), last, np.zeros(2, bool))
+    few, many = policy.worth(policy.tables([1, 2]), pages, 10.0)
+    assert many == pytest.approx(8 * few, rel=0.1)
+
+
 def test_a_look_of_which_too_few_words_are_expected_is_worth_nothing() -> None:
     events, days = column(0.1, 0.1, 0.1, 0.5), column(10, 40, 10, 10)
     index = worth(events, days, column(20, 20, 200, 20), least_word_days=50)
-    assert index.tolist() == [0.0, 4.0, 1.0, 5.0]
+    assert index.tolist() == [0.0, 80.0, 200.0, 100.0]
+
+
+def test_rates_come_back_as_they_were_of_one_host_and_of_all() -> None:
+    policy, again = Policy(), Policy()
+    for day in range(9):
+        policy.rates.learn(5, HUB, 2, 300, 1.5, day)
+        policy.rates.learn(70, OLDEST, 0.3, 7, 11, day)
+    for host in (0, 5, 70):
+        rate_rows.restore(again, host, rate_rows.packed(policy, host))
+    hosts = [5, 6, 70, 1000]
+    for table, same in zip(policy.rates.tables(hosts), again.rates.tables(hosts), strict=True):
+        assert np.array_equal(table, same)
+    assert not again.dates, "nothing is kept of hosts without dates"
+    for kind in (HUB, OLDEST):
+        assert [policy.rates.rate(host, kind) for host in hosts] == pytest.approx(
+            policy.rates.tables(hosts)[0][:, kind]
+        )
+        assert [policy.rates.words(host, kind) for host in hosts] == pytest.approx(
+            policy.rates.tables(hosts)[1][:, kind]
+        )
+
+
+def test_rates_that_an_earlier_version_wrote_are_taken_up() -> None:
+    """It let newer looks weigh more in place of older ones less."""
+    former = np.zeros((4, CLASSES))
+    former[:, OLDEST] = 2 * np.array([20, 100, 1600, 1])
+    policy = Policy()
+    dates = Announcements(right=9)
+    for host, sums in ((0, former * 3), (5, former)):
+        rate_rows.restore(policy, host, zlib.compress(array("d", astuple(dates)).tobytes() + sums.tobytes()))
+    assert policy.rates.rate(5, OLDEST) == pytest.approx(0.2, rel=0.01)
+    assert policy.rates.words(5, OLDEST) == pytest.approx(80, rel=0.01)
+    assert policy.rates.rate(6, OLDEST) == pytest.approx(20.5 / 100.5)
+    assert policy.dates == {5: dates}
+    policy.rates.learn(5, OLDEST, 0, 0, 50, 2 * HALF_LIFE_DAYS)
+    assert policy.rates.rate(5, OLDEST) == pytest.approx(0.1, rel=0.03), "it was last looked at one half-life before"
+
+
+@pytest.mark.parametrize("host", [0, 5])
+def test_damaged_rates_are_named(host: int) -> None:
+    whole = rate_rows.packed(Policy(), host)
+    for row in (b"", whole[:-1], zlib.compress(zlib.decompress(whole)[:-4])):
+        with pytest.raises(DamageError, match=f"rates of host {host}"):
+            rate_rows.restore(Policy(), host, row)

@@ -14,17 +14,19 @@ from hypothesis import strategies as st
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
 
 from spiderling.base.errors import DamageError
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import url_key
 from spiderling.crawl.checkpoint import with_outcomes
-from spiderling.frontier import Fetch
+from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.storage.url_log import End
 from spiderling.frontier.watching.columns import PLANNED, Columns
 from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched
-from spiderling.frontier.watching.groups import GROUP_PAGES, Standing, WatchedPage, packed, unpacked
-from spiderling.frontier.watching.policy import FEED, SITEMAP
+from spiderling.frontier.watching.groups import GROUP_PAGES, Group, Standing, WatchedPage
+from spiderling.frontier.watching.index import Column
+from spiderling.frontier.watching.policy import FEED, SITEMAP, Pages, Tables
 from spiderling.frontier.watching.rates import PRIOR_RATE
 from spiderling.frontier.watching.validators import Validators
 from spiderling.frontier.watching.validators import unpacked as unpacked_validators
@@ -360,6 +362,31 @@ def test_a_feed_or_sitemap_is_watched_also_where_a_redirect_leads_to_it_or_a_pag
     assert not to_be_watched([EndedPage(page_end, 0.0)], {}, {}, lambda time: 0.0).pages
 
 
+def test_few_pages_are_judged_for_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a sweep every quarter of an hour each look of the default budget cost 1,900 judgements."""
+    frontier = Frontier(Options(watch="on", watch_requests=".05", watch_least_word_days=0))
+    frontier.put_seed(HOST, 0.0)
+    host = frontier.host("a.cz")
+    assert host is not None
+    watch = frontier.watch
+    watch.begin(0.0)
+    keys = range((host.id << 40) + 1, (host.id << 40) + 4001)
+    watch.take_up([WatchedPage(key, f"{HOST}{key}", -30.0, -1.0, Validators()) for key in keys], {}, {})
+    judged: list[int] = []
+    usual = watch.policy.worth
+
+    def counted(tables: Tables, pages: Pages, now: float) -> Column:
+        judged.append(len(pages.kind))
+        return usual(tables, pages, now)
+
+    monkeypatch.setattr(watch.policy, "worth", counted)
+    for quarter in range(96):
+        while watch.step(quarter * DAY_S / 96):
+            pass
+    assert watch.room(0.999) <= 200 / 96 + 1, "the budget of the day is used, 200 looks"
+    assert sum(judged) <= 200 * 250 + len(keys)
+
+
 # -- what is stored
 
 PAGES = st.builds(
@@ -379,13 +406,26 @@ PAGES = st.builds(
 
 @given(st.lists(PAGES, min_size=1, max_size=GROUP_PAGES))
 def test_a_group_comes_back_as_it_was(pages: list[WatchedPage]) -> None:
-    assert unpacked(packed(pages)) == pages
+    assert Group.unpacked(Group.of(pages).packed()).pages() == pages
+
+
+@settings(max_examples=20)
+@given(st.lists(PAGES, min_size=2, max_size=9, unique_by=lambda page: page.key), PAGES)
+def test_a_page_that_has_changed_is_the_only_one_that_has(pages: list[WatchedPage], after: WatchedPage) -> None:
+    after.key, after.url = pages[1].key, pages[1].url
+    group = Group.unpacked(Group.of(pages).packed())
+    group.put(after)
+    assert Group.unpacked(group.packed()).pages() == [pages[0], after, *pages[2:]]
+    assert group.page(after.key) == after
+    missing = next(key for key in range(10) if key not in {page.key for page in pages})
+    with pytest.raises(DamageError, match=f"page {missing} is not there"):
+        group.page(missing)
 
 
 @given(st.binary(max_size=60))
 def test_a_damaged_group_is_named(row: bytes) -> None:
     with pytest.raises(DamageError, match="damaged"):
-        unpacked(row)
+        Group.unpacked(row)
 
 
 @given(st.lists(st.builds(Validators, st.integers(0, 9), st.integers(0, 9), st.binary(max_size=40)), max_size=5))

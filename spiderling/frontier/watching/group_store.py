@@ -1,4 +1,4 @@
-"""Groups of watched pages that have changed since the last batch, and the others as the store has them."""
+"""Groups of watched pages: those that were read or changed since the last batch, and others as the store has them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from spiderling.base.errors import StorageError
 from spiderling.frontier.storage.protocol import Store
-from spiderling.frontier.watching.groups import WatchedPage, packed, unpacked
+from spiderling.frontier.watching.groups import Group, WatchedPage
 
 TABLE = "watched"
 
@@ -16,9 +16,11 @@ class Groups:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._changed: dict[int, list[WatchedPage]] = {}
-        self._draining: dict[int, list[WatchedPage]] = {}
-        """Those of a batch that is not committed yet."""
+        self._open: dict[int, Group] = {}
+        """Those that were read or changed since the last batch."""
+        self._changed: set[int] = set()
+        self._draining: dict[int, bytes] = {}
+        """Rows of a batch that is not committed yet."""
 
     def __bool__(self) -> bool:
         return bool(self._changed)
@@ -26,38 +28,33 @@ class Groups:
     def stored(self) -> Iterator[tuple[int, list[WatchedPage]]]:
         """All groups as the store has them."""
         for group, row in self._store.blobs(TABLE):
-            yield group, unpacked(row)
+            yield group, Group.unpacked(row).pages()
 
-    def get(self, group: int) -> list[WatchedPage]:
-        """The pages of a group, which must exist; they are changed only by whoever calls ``note``."""
-        pages = self._changed.get(group) or self._draining.get(group)
-        if pages is None:
-            row = self._store.blob(TABLE, group)
+    def get(self, group: int) -> Group:
+        """The pages of a group, which must exist."""
+        if group not in self._open:
+            row = self._draining.get(group) or self._store.blob(TABLE, group)
             if row is None:
                 raise StorageError(f"the state is damaged: the watched pages {group} are missing.")
-            pages = unpacked(row)
-        return pages
-
-    def page(self, group: int, key: int) -> WatchedPage:
-        """A page of a group."""
-        for page in self.get(group):
-            if page.key == key:
-                return page
-        raise StorageError(f"the state is damaged: page {key} is not among the watched pages {group}.")
+            self._open[group] = Group.unpacked(row)
+        return self._open[group]
 
     def replace(self, group: int, page: WatchedPage) -> None:
-        """*page* has changed."""
-        self.note(group, [page if other.key == page.key else other for other in self.get(group)])
+        """*page* of the group has changed."""
+        self.get(group).put(page)
+        self._changed.add(group)
 
     def note(self, group: int, pages: list[WatchedPage]) -> None:
         """The group has these pages now."""
-        self._changed[group] = pages
+        self._open[group] = Group.of(pages)
+        self._changed.add(group)
 
     def drain(self) -> dict[int, bytes]:
         """The rows of the groups that have changed since the last call."""
-        self._draining = self._changed
-        self._changed = {}
-        return {group: packed(pages) for group, pages in self._draining.items()}
+        self._draining = {group: self._open[group].packed() for group in self._changed}
+        self._open.clear()
+        self._changed.clear()
+        return self._draining
 
     def committed(self) -> None:
         """The store has what was drained last."""

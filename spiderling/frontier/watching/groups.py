@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import zstandard
+from numpy.typing import NDArray
 
 from spiderling.base.errors import DamageError
 from spiderling.frontier.watching.policy import PAGE
@@ -73,55 +75,87 @@ def host_and_part(group: int) -> tuple[int, int]:
     return group >> PART_BITS, group & MAX_PARTS - 1
 
 
-def packed(pages: Sequence[WatchedPage]) -> bytes:
-    """The row of *pages*, column by column, since similar values compress better together."""
-    numbers = (
-        [page.key for page in pages],
-        [page.found_at for page in pages],
-        [page.last for page in pages],
-        [page.since for page in pages],
-        [page.validators.text_key for page in pages],
-        [page.validators.modified for page in pages],
-        [page.kind for page in pages],
-        [page.state for page in pages],
-        [page.hub_score for page in pages],
-        [min(255, page.version) for page in pages],
-    )
-    columns = [np.array(values, kind).tobytes() for values, (_, kind) in zip(numbers, _COLUMNS, strict=True)]
-    lines = b"\n".join([*(page.url.encode() for page in pages), *(page.validators.etag for page in pages)])
-    data = b"".join([len(pages).to_bytes(2, "little"), *columns, lines])
-    return zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True).compress(data)
+class Group:
+    """The pages of one group, column by column, since similar values compress better together."""
+
+    def __init__(self, columns: list[NDArray[Any]], lines: list[bytes]) -> None:
+        self._columns = columns
+        self._lines = lines
+        """Addresses, and behind them ETags."""
+
+    @classmethod
+    def of(cls, pages: Sequence[WatchedPage]) -> Group:
+        """A group of *pages*."""
+        numbers = zip(*map(_values, pages), strict=True)
+        columns = [np.array(values, kind) for values, (_, kind) in zip(numbers, _COLUMNS, strict=True)]
+        return cls(columns, [*(page.url.encode() for page in pages), *(page.validators.etag for page in pages)])
+
+    @classmethod
+    def unpacked(cls, row: bytes) -> Group:
+        """The group of a row; raises DamageError for what ``packed`` cannot have made."""
+        try:
+            data = bytearray(zstandard.ZstdDecompressor().decompress(row))
+            number = int.from_bytes(data[:2], "little")
+            lines = bytes(data[2 + number * _ROW_BYTES :]).split(b"\n")
+            if len(lines) != 2 * number or not number:
+                raise ValueError(f"{number} pages have {len(lines)} lines")
+            at = 2
+            columns = []
+            for _, kind in _COLUMNS:
+                columns.append(np.frombuffer(data, kind, number, at))
+                at += columns[-1].nbytes
+            return cls(columns, lines)
+        except (zstandard.ZstdError, ValueError) as error:
+            raise _damage(error) from None
+
+    def packed(self) -> bytes:
+        """The row."""
+        columns = (column.tobytes() for column in self._columns)
+        data = b"".join([len(self).to_bytes(2, "little"), *columns, b"\n".join(self._lines)])
+        return zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True).compress(data)
+
+    def __len__(self) -> int:
+        return len(self._lines) // 2
+
+    def pages(self) -> list[WatchedPage]:
+        """All of them; raises DamageError, as `page` does."""
+        return [self._page(at) for at in range(len(self))]
+
+    def page(self, key: int) -> WatchedPage:
+        """The page with this key, which the group must hold."""
+        return self._page(self._place(key))
+
+    def put(self, page: WatchedPage) -> None:
+        """*page*, which the group must hold, has changed; its address never does."""
+        at = self._place(page.key)
+        for column, value in zip(self._columns, _values(page), strict=True):
+            column[at] = value
+        self._lines[len(self) + at] = page.validators.etag
+
+    def _place(self, key: int) -> int:
+        try:
+            keys: list[int] = self._columns[0].tolist()
+            return keys.index(key)
+        except ValueError:
+            raise _damage(f"page {key} is not there") from None
+
+    def _page(self, at: int) -> WatchedPage:
+        key, found, last, since, text_key, modified, *states, version = (column[at].item() for column in self._columns)
+        kind, state, score = states
+        validators = Validators(text_key, modified, self._lines[len(self) + at])
+        try:
+            url = self._lines[at].decode()
+            return WatchedPage(key, url, found, last, validators, kind, Standing(state), since, score, version)
+        except ValueError as error:
+            raise _damage(error) from None
 
 
-def unpacked(row: bytes) -> list[WatchedPage]:
-    """The pages of a row; raises DamageError for what ``packed`` cannot have made."""
-    try:
-        data = zstandard.ZstdDecompressor().decompress(row)
-        number = int.from_bytes(data[:2], "little")
-        lines = data[2 + number * _ROW_BYTES :].split(b"\n")
-        if len(lines) != 2 * number or not number:
-            raise ValueError(f"{number} pages have {len(lines)} lines")
-        at = 2
-        columns = []
-        for _, kind in _COLUMNS:
-            column = np.frombuffer(data, kind, number, at)
-            at += column.nbytes
-            columns.append(column.tolist())
-        keys, found, last, since, texts, modified, kinds, states, scores, versions = columns
-        return [
-            WatchedPage(
-                keys[n],
-                lines[n].decode(),
-                found[n],
-                last[n],
-                Validators(texts[n], modified[n], lines[number + n]),
-                kinds[n],
-                Standing(states[n]),
-                since[n],
-                scores[n],
-                versions[n],
-            )
-            for n in range(number)
-        ]
-    except (zstandard.ZstdError, ValueError) as error:
-        raise DamageError(f"a row of watched pages is damaged: {error}; see `scrapy inspect JOBDIR --check`.") from None
+def _values(page: WatchedPage) -> tuple[float, ...]:
+    """What the columns have of it."""
+    validators = page.validators
+    times = page.key, page.found_at, page.last, page.since
+    return *times, *validators[:2], page.kind, page.state, page.hub_score, min(255, page.version)
+
+
+def _damage(error: Exception | str) -> DamageError:
+    return DamageError(f"a row of watched pages is damaged: {error}; see `scrapy inspect JOBDIR --check`.")

@@ -42,6 +42,16 @@ class Pages(NamedTuple):
     """A date says that it has changed since."""
 
 
+class Page(NamedTuple):
+    """One of them."""
+
+    host: int
+    kind: int
+    found_at: float
+    last: float
+    is_announced: bool
+
+
 class Tables(NamedTuple):
     """What is known of some hosts, for a while: a row for each, a column for each class."""
 
@@ -67,7 +77,7 @@ class Found(NamedTuple):
 
 
 class Policy:
-    """Rates by host and class, times the square of the wait; dates count where they have been right."""
+    """New words a day by host and class, times the square of the wait; dates count where they have been right."""
 
     def __init__(self, least_word_days: float = 0.0) -> None:
         """A look is left out if the words expected of it, times the days of which nothing is known, are fewer."""
@@ -79,8 +89,7 @@ class Policy:
 
     def tables(self, hosts: Sequence[int]) -> Tables:
         """What is known now of *hosts*."""
-        rate = np.array([[self.rates.rate(host, kind) for kind in range(CLASSES)] for host in hosts])
-        words = np.array([[self.rates.words(host, kind) for kind in range(CLASSES)] for host in hosts])
+        rate, words = self.rates.tables(hosts)
         before = np.zeros_like(rate)
         before[:, : OLDEST + 1] = since_birth(rate[:, : OLDEST + 1])
         return Tables(hosts, rate, before, words)
@@ -92,7 +101,8 @@ class Policy:
         is_announced = pages.is_announced & is_believed
         is_quiet = (pages.kind == PAGE) & is_believed & ~is_announced
         since = unknown_since(pages.last, made, is_quiet)
-        until_now, until_since, until_last = (_until(tables, pages, at) for at in (now, since, pages.last))
+        until_now, until_last = (_until(tables, pages, at) for at in (now, pages.last))
+        until_since = _until(tables, pages, since) if is_quiet.any() else until_last
         events = expected_events(until_now - until_since, until_since - until_last, recall, trust, is_announced)
         days = now - since + (1 - recall) * (since - pages.last)
         words = tables.words[pages.row, classes(pages, now)]
@@ -102,28 +112,27 @@ class Policy:
         """A page of *host* was fetched for the first time, *wait* days after it was found."""
         self.rates.learn(host, rates.NEW, 1, words, wait, now)
 
-    def learn(self, tables: Tables, page: Pages, found: Found, now: float) -> None:
-        """A look at *now* at *page*, one row, has *found* something or nothing; its flag is that of before."""
-        host = tables.hosts[int(page.row[0])]
-        last = float(page.last[0])
-        kind = int(classes(page, now)[0])
-        dates = self.dates_of(host)
+    def learn(self, page: Page, found: Found, now: float) -> None:
+        """A look at *now* at *page*, as it was before, has *found* something or nothing."""
+        host = page.host
+        dates = self.dates.get(host, Announcements())
         events = (found.words > 0) + found.links + dates.trust * dates.is_believed * found.announced
         words = found.words + found.links * self.rates.words(host, rates.NEW)
-        if kind in (rates.FEED, rates.SITEMAP):
-            dates.made = max(dates.made, found.newest_date)
-            words += (events - found.links) * self.rates.words(host, OLDEST)
-        if kind > OLDEST:
-            self.rates.learn(host, kind, events, words, now - last, now)
-            return
-        expected = float((_until(tables, page, now) - _until(tables, page, page.last))[0])
-        dates.learn(bool(page.is_announced[0]), found.words > 0, expected, last)
-        found_at = float(page.found_at[0])
-        self.rates.learn_page(host, events, words, last - found_at, now - found_at, now)
+        if page.kind == PAGE:
+            age_before, age = page.last - page.found_at, now - page.found_at
+            expected = self.rates.learn_page(host, events, words, age_before, age, now)
+            dates.learn(page.is_announced, found.words > 0, expected, page.last)
+        else:
+            if page.kind in (FEED, SITEMAP):
+                dates.made = max(dates.made, found.newest_date)
+                words += (events - found.links) * self.rates.words(host, OLDEST)
+            self.rates.learn(host, page.kind + OLDEST, events, words, now - page.last, now)
+        self.put_dates(host, dates)
 
-    def dates_of(self, host: int) -> Announcements:
-        """What became of the announcements of *host*."""
-        return self.dates.setdefault(host, Announcements())
+    def put_dates(self, host: int, dates: Announcements) -> None:
+        """What became of the announcements of *host*; most hosts make none."""
+        if dates != _NONE:
+            self.dates[host] = dates
 
     def _dates(self, hosts: Sequence[int], row: Integers) -> tuple[Column, ...]:
         known = [self.dates.get(host, _NONE) for host in hosts]

@@ -13,7 +13,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import pairwise, repeat
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from spiderling.base.errors import DamageError
 
@@ -22,8 +27,6 @@ HALF_LIFE_DAYS = 30.0
 
 Time alone takes nothing away: a class that is no longer looked at keeps its rate.
 """
-_MOST_HALF_LIVES = 1000.0
-"""Half-lives since the watch began from which looks weigh alike (chosen: 2 ** 1000 is a double, and so are sums)."""
 PRIOR_EVENTS = 0.5
 """How many events the rate of all hosts is worth for the rate of one (chosen; half an event, as in Jeffreys' prior)."""
 PRIOR_WORDS = 100.0
@@ -41,66 +44,102 @@ HUB, FEED, SITEMAP, NEW = range(OLDEST + 1, OLDEST + 5)
 Each of these first fetches is one event: its words tell what a new link is worth.
 """
 CLASSES = NEW + 1
+_KINDS = range(CLASSES)
 PRIOR_RATE = 1.0
 """Events a day until something is known of a class on any host (chosen, too high by far: so each class is tried)."""
-_EVENTS, _DAYS, _WORDS, _WEIGHT = (number * CLASSES for number in range(4))
-"""Where the sums of the classes begin, and the weights of their last looks."""
+_EVENTS, _DAYS, _WORDS, _LAST = (number * CLASSES for number in range(4))
+"""Where the sums of the classes begin, and the times of their last looks."""
+_NUMBERS = 4 * CLASSES
+_FOUR_BYTES, _EIGHT_BYTES = "f", "d"
+"""Of a host and of all hosts: only the sums of all grow too large for a single look to count in four bytes."""
+
+Matrix = NDArray[np.float64]
+_Numbers: TypeAlias = "array[float]"
 
 
 class Rates:
-    """Events, days and words of all looks, by host and class; 352 bytes a host."""
+    """Events, days and words of all looks, by host and class; 176 bytes a host, and 4 for each id of a host."""
 
     def __init__(self) -> None:
-        self._hosts: dict[int, array[float]] = {}
-        self._all = _sums()
-
-    def knows(self, host: int) -> bool:
-        """Whether *host* has sums of its own."""
-        return host in self._hosts
+        self._row = array("i")
+        """Of each host, by its id."""
+        self._sums: _Numbers = array(_FOUR_BYTES, bytes(4 * _NUMBERS))
+        """Rows of _NUMBERS; the first one is of hosts of which nothing is known."""
+        self._all: _Numbers = array(_EIGHT_BYTES, bytes(8 * _NUMBERS))
 
     def sums(self, host: int) -> bytes:
-        """All that is known of *host*, which is known; 0: of all hosts."""
-        return (self._hosts[host] if host else self._all).tobytes()
+        """All that is known of *host*; 0: of all hosts."""
+        if not host:
+            return self._all.tobytes()
+        begin = self._begin(host)
+        return self._sums[begin : begin + _NUMBERS].tobytes()
 
     def restore(self, host: int, sums: bytes) -> None:
-        """Take up what `sums` gave."""
-        known = array("d", sums)
-        if len(known) != 4 * CLASSES:
-            raise DamageError(f"the rates of host {host} are damaged: {len(known)} numbers.")
-        if host:
-            self._hosts[host] = known
+        """Take up what `sums` gave, now or in an earlier version."""
+        if not host and len(sums) == 8 * _NUMBERS:
+            self._all = array(_EIGHT_BYTES, sums)
+        elif host and len(sums) == 4 * _NUMBERS:
+            begin = self._made(host)
+            self._sums[begin : begin + _NUMBERS] = array(_FOUR_BYTES, sums)
         else:
-            self._all = known
+            raise DamageError(f"the rates of host {host} are damaged: {len(sums)} bytes.")
 
     def learn(self, host: int, kind: int, events: float, words: float, days: float, now: float) -> None:
         """A look at *now* found *events* with *words* after *days*."""
-        # newer looks weigh more, which ages all older ones without touching them
-        weight = _weight(now)
-        for sums in (self._hosts.setdefault(host, _sums()), self._all):
-            sums[_EVENTS + kind] += weight * events
-            sums[_DAYS + kind] += weight * days
-            sums[_WORDS + kind] += weight * words
-            sums[_WEIGHT + kind] = weight
+        for sums, begin in ((self._sums, self._made(host)), (self._all, 0)):
+            at = begin + kind
+            last = sums[_LAST + at]
+            faded = 0.5 ** max(0.0, (now - last) / HALF_LIFE_DAYS)
+            sums[_EVENTS + at] = sums[_EVENTS + at] * faded + events
+            sums[_DAYS + at] = sums[_DAYS + at] * faded + days
+            sums[_WORDS + at] = sums[_WORDS + at] * faded + words
+            sums[_LAST + at] = max(last, now)
 
-    def learn_page(self, host: int, events: float, words: float, age_before: float, age: float, now: float) -> None:
-        """The same of a page, whose class may have changed since its last look: each gets the share it was due."""
+    def learn_page(self, host: int, events: float, words: float, age_before: float, age: float, now: float) -> float:
+        """The same of a page, whose class may have changed since its last look: each gets the share it was due.
+
+        Returns how many events were expected of it.
+        """
         parts = days_by_class(age_before, age)
         expected = [days * self.rate(host, kind) for kind, days in parts]
         whole = sum(expected) or 1.0
         for (kind, days), share in zip(parts, expected, strict=True):
             self.learn(host, kind, events * share / whole, words * share / whole, days, now)
+        return sum(expected)
 
     def rate(self, host: int, kind: int) -> float:
         """Events a day on a page of *host*, of the class *kind*."""
-        rate = _rate(self._all, kind, PRIOR_RATE)
-        sums = self._hosts.get(host)
-        return rate if sums is None else _rate(sums, kind, rate)
+        of_all = _rate(self._all, kind, PRIOR_RATE)
+        return _rate(self._sums, self._begin(host) + kind, of_all)
 
     def words(self, host: int, kind: int) -> float:
         """Words of an event there."""
-        words = _words(self._all, kind, PRIOR_WORDS)
-        sums = self._hosts.get(host)
-        return words if sums is None else _words(sums, kind, words)
+        of_all = _words(self._all, kind, PRIOR_WORDS)
+        return _words(self._sums, self._begin(host) + kind, of_all)
+
+    def tables(self, hosts: Sequence[int]) -> tuple[Matrix, Matrix]:
+        """`rate` and `words` of each of *hosts*, one row each, and each class."""
+        rows = [self._begin(host) // _NUMBERS for host in hosts]
+        sums = np.frombuffer(self._sums, np.float32).reshape(-1, _NUMBERS)[rows].astype(np.float64)
+        events, days, words, _ = np.split(sums, 4, axis=1)
+        of_all = np.array(
+            [(_rate(self._all, kind, PRIOR_RATE), _words(self._all, kind, PRIOR_WORDS)) for kind in _KINDS]
+        )
+        rate = (events + PRIOR_EVENTS) / (days + PRIOR_EVENTS / of_all[:, 0])
+        return rate, (words + of_all[:, 1]) / (events + 1)
+
+    def _begin(self, host: int) -> int:
+        """Where the row of *host* begins."""
+        return self._row[host] * _NUMBERS if host < len(self._row) else 0
+
+    def _made(self, host: int) -> int:
+        """The same; it has one from now on."""
+        if host >= len(self._row):
+            self._row.extend(repeat(0, host + 1 - len(self._row)))
+        if not self._row[host]:
+            self._row[host] = len(self._sums) // _NUMBERS
+            self._sums.extend(repeat(0.0, _NUMBERS))
+        return self._row[host] * _NUMBERS
 
 
 def days_by_class(age_before: float, age: float) -> list[tuple[int, float]]:
@@ -115,20 +154,10 @@ def page_class(age_days: float) -> int:
     return bisect_right(AGES_DAYS, age_days)
 
 
-def _sums() -> array[float]:
-    return array("d", bytes(8 * 4 * CLASSES))
+def _rate(sums: _Numbers, at: int, rate: float) -> float:
+    """*rate*: what it is like to be."""
+    return (sums[_EVENTS + at] + PRIOR_EVENTS) / (sums[_DAYS + at] + PRIOR_EVENTS / rate)
 
 
-def _weight(now: float) -> float:
-    """Of a look.  A double holds the weights of 80 years; later looks weigh alike, as in a trial with short days."""
-    return float(2.0 ** min(now / HALF_LIFE_DAYS, _MOST_HALF_LIVES))
-
-
-def _rate(sums: array[float], kind: int, rate: float) -> float:
-    prior = PRIOR_EVENTS * max(1.0, sums[_WEIGHT + kind])
-    return (sums[_EVENTS + kind] + prior) / (sums[_DAYS + kind] + prior / rate)
-
-
-def _words(sums: array[float], kind: int, words: float) -> float:
-    prior = max(1.0, sums[_WEIGHT + kind])
-    return (sums[_WORDS + kind] + prior * words) / (sums[_EVENTS + kind] + prior)
+def _words(sums: _Numbers, at: int, words: float) -> float:
+    return (sums[_WORDS + at] + words) / (sums[_EVENTS + at] + 1)

@@ -43,13 +43,16 @@ from spiderling.frontier.watching.groups import (
 from spiderling.frontier.watching.looks import Look, look_at
 from spiderling.frontier.watching.newest_paragraphs import NewestParagraphs
 from spiderling.frontier.watching.planned import Planned, host_of
-from spiderling.frontier.watching.policy import Found, Policy
-from spiderling.frontier.watching.sweep import MOST_PLANNED, Sweep, pages_of
+from spiderling.frontier.watching.policy import Found, Page, Policy
+from spiderling.frontier.watching.sweep import MOST_PLANNED, Sweep
 
 META = "watch"
 """Key in the table ``meta``."""
 SWEEPS_A_DAY = 96
 """Sweeps a day, at most (chosen: every quarter of an hour)."""
+_PAGES_A_LOOK = 250
+"""Pages that are judged for each look that is planned, but for the last sweep of a day (chosen: with the default budget
+twelve sweeps a day, as in the simulator)."""
 
 
 @dataclass(slots=True)
@@ -171,7 +174,7 @@ class Watch:
     def _add(self, host: int, pages: list[WatchedPage]) -> None:
         parts = self._rows_of(host)["part"]
         part = int(parts.max()) if len(parts) else 0
-        group = self.groups.get(group_id(host, part)) if len(parts) else []
+        group = self.groups.get(group_id(host, part)).pages() if len(parts) else []
         while pages:
             room = GROUP_PAGES - len(group)
             if room > 0:
@@ -182,9 +185,8 @@ class Watch:
             group = []
 
     def _rows_of(self, host: int) -> NDArray[np.void]:
-        keys = self.columns.rows["key"]
-        bounds = np.searchsorted(keys, np.array([host, host + 1], np.uint64) << np.uint64(HASH_BITS))
-        return self.columns.rows[bounds[0] : bounds[1]]
+        first, behind = (self.columns.place(number << HASH_BITS) for number in (host, host + 1))
+        return self.columns.rows[first:behind]
 
     # -- what is worth a look
 
@@ -198,7 +200,7 @@ class Watch:
             if days < self._next_sweep:
                 return False
             self._planned.drop_where(lambda host: self._is_out_of_reach(host, now))
-            if self.room(days) < 1:
+            if not self._is_worth_a_sweep(days):
                 return False
             self._next_sweep = days + 1 / SWEEPS_A_DAY
             self._sweep = Sweep(self.policy, self.columns, lambda host: self._is_out_of_reach(host, now))
@@ -209,6 +211,11 @@ class Watch:
         for host in self._planned.add(best):
             self._schedule.wake(host, now, LAST_RANK)
         return False
+
+    def _is_worth_a_sweep(self, days: float) -> bool:
+        room = self.room(days)
+        is_last = days % 1 >= 1 - 1 / SWEEPS_A_DAY
+        return room >= 1 and (is_last or room * _PAGES_A_LOOK >= self.columns.live or room >= MOST_PLANNED)
 
     def room(self, days: float) -> int:
         """Looks that may be planned now, by what has passed of the day."""
@@ -240,7 +247,7 @@ class Watch:
         at = self.columns.find(key)
         if at is None:
             raise DamageError(f"a look is planned at a page of {host.name} that is not watched.")
-        page = self.groups.page(group_id(host.id, int(self.columns.rows["part"][at])), key)
+        page = self.groups.get(group_id(host.id, int(self.columns.rows["part"][at]))).page(key)
         look = look_at(page, host)
         if look is None:
             raise DamageError(f"the state is damaged: {page.url!r} is watched and no URL.")
@@ -290,9 +297,8 @@ class Watch:
         if at is None:
             return
         host = look.host.id
-        self.policy.learn(
-            self.policy.tables([host]), pages_of(self.columns.rows[at : at + 1], np.zeros(1, np.int64)), found, days
-        )
+        _, found_at, last, _, kind, flags = self.columns.rows[at].item()
+        self.policy.learn(Page(host, kind, found_at, last, bool(flags & ANNOUNCED)), found, days)
         self._learnt |= {0, host}
 
     def _write(self, look: Look, page: WatchedPage) -> None:

@@ -6,7 +6,7 @@ from math import floor
 
 import numpy as np
 
-from spiderling.frontier.watching.policy import Found, Pages, Policy
+from spiderling.frontier.watching.policy import Found, Page, Pages, Policy
 from spiderling.frontier.watching.rates import AGES_DAYS
 from spiderling.simulation.pages import Array
 from spiderling.simulation.watching.changing import ChangingWeb
@@ -14,7 +14,7 @@ from spiderling.simulation.watching.looking import Look
 
 
 class Ours:
-    """Rates by host and class, times the square of the wait."""
+    """New words a day by host and class, times the square of the wait."""
 
     def __init__(self, web: ChangingWeb, least_word_days: float = 0.0) -> None:
         """A look is left out if the words expected of it, times the days of which nothing is known, are fewer."""
@@ -36,7 +36,8 @@ class Ours:
     def learn(self, look: Look) -> None:
         site = int(self._site[look.url])
         self._found_at[look.found] = look.now
-        page = self._pages(np.array([look.url]), np.array([look.now - look.wait]))
+        kind, found_at = int(self._kind[look.url]), float(self._found_at[look.url])
+        page = Page(site, kind, found_at, look.now - look.wait, bool(self._is_announced[look.url]))
         self._is_announced[look.url] = False
         if look.is_gone:
             return
@@ -46,7 +47,7 @@ class Ours:
         new = look.announced[~self._is_announced[look.announced]]
         self._is_announced[new] = True
         found = Found(look.words, len(look.found), len(new), look.newest_date)
-        self._policy.learn(self._tables, page, found, look.now)
+        self._policy.learn(page, found, look.now)
 
     def _pages(self, urls: Array, last: Array) -> Pages:
         """The columns of *urls*, copied."""

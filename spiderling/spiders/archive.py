@@ -77,7 +77,7 @@ class ArchiveSpider(CorpusSpider):
 
 def response_of(fetch: Fetch, record: Record) -> Response:
     """The response that *record* holds, as if it had just been fetched."""
-    meta = {FETCH: fetch, "wire_bytes": record.length, CAPTURED: record.captured}
+    meta = {FETCH: fetch, "wire_bytes": record.length, CAPTURED: record.captured, "verbatim_url": True}
     request = Request(fetch.url, meta=meta, dont_filter=True)
     kind = responsetypes.from_args(headers=record.headers, url=fetch.url, body=record.body)
     return kind(

@@ -186,7 +186,8 @@ def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> N
         kind, value = _attempt(work, config.licensee, *frame)
         signal.setitimer(signal.ITIMER_PROF, 0)
         pages += 1
-        is_worn = pages >= config.max_pages or _resident_bytes() > most_bytes
+        has_grown = _peak_bytes() > most_bytes and _resident_bytes() > most_bytes
+        is_worn = pages >= config.max_pages or has_grown
         _send(stream, kind | WORN if is_worn else kind, value)
         if pages % _COLLECTED_PAGES == 0:
             gc.collect()
@@ -229,8 +230,13 @@ def _resident_bytes() -> int:
         with open("/proc/self/statm", "rb") as stream:
             return int(stream.read().split()[1]) * resource.getpagesize()
     except OSError:
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        return _peak_bytes()
+
+
+def _peak_bytes() -> int:
+    """The most bytes of resident memory up to now.  To ask for it takes a fiftieth of the time of `_resident_bytes`."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ not scheduled; they may be closed (blocked, retired) as in a crawl.
 from __future__ import annotations
 
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import CanonicalUrl, canonicalize, url_key
+from spiderling.base.urls import CanonicalUrl, canonicalize, canonicalize_again, url_key
 from spiderling.frontier.discovery.core import Core, Fetch, Part
 from spiderling.frontier.hosts.host import CLOSED_STATES, QueuedUrl
 from spiderling.frontier.hosts.ranks import SEED_RANK
@@ -40,7 +40,7 @@ class ArchivePages(Part):
 
         *distance*: that of its host if it is a new one.  A URL of a closed host, or forbidden by robots.txt, ends here.
         """
-        target = canonicalize(url)
+        target = canonicalize_again(url)
         if target is None:
             return self._admission.refuse(Reason.BAD_URL)
         host = self._admission.host(target.host, distance)

@@ -11,6 +11,7 @@ from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.jobdir.inspection import Ended, Found, Inspection, Story
 from spiderling.jobdir.shards import AnyCrawl
+from spiderling.jobdir.watched_page import looks_at
 
 
 def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
@@ -60,6 +61,7 @@ def of_url(whole: AnyCrawl, url: str) -> Iterator[str]:
             "found on": (story.page or _origin(found)) if found else "",
             "found at": _time(found.time) if found else "",
             "rank": _rank(story.row.rank, story.row.tries) if story.row else "",
+            "looks": looks_at(crawl, story),
         }
     )
     if story.ended is not None:

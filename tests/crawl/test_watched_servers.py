@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from collections.abc import Mapping
+from contextlib import closing
 
 import pytest
 from conftest import Crawl, document, paragraphs, serving
 from scrapy.http import Response
 
 from spiderling.engine.outcomes import etag, last_modified
+from spiderling.jobdir.shards import opened
+from spiderling.jobdir.telling import of_url
 from webs.web import HTML, WebResponse, not_found, plain, redirect
 
 HOST = "server.test"
@@ -83,6 +87,10 @@ def test_feeds_behind_redirects_are_watched_and_an_unchanged_page_can_opt_out(tm
     assert crawl.state().counts["total/looks_opted_out"] == 1
     assert site.asked_later.count("/opted-out") == 1
     assert len(crawl.digests()) == 6
+    with closing(opened(crawl.directory)) as whole:
+        told = ["\n".join(of_url(whole, f"http://{HOST}/{name}")) for name in ("opted-out", "", "nowhere")]
+    assert re.search(r"^looks +the last at .* UTC, opted out since .* UTC$", told[0], re.MULTILINE)
+    assert re.search(r"^looks +the last at .* UTC$", told[1], re.MULTILINE) and "looks" not in told[2]
     assert all(paragraphs(doc.url.removeprefix(f"http://{HOST}")) == doc.paragraphs for doc in crawl.documents())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from spiderling.frontier.watching.groups import MAX_PARTS, Standing, group_id, unpacked
+from spiderling.frontier.watching.groups import MAX_PARTS, Group, Standing, group_id
 from spiderling.jobdir.inspection import Inspection, Story
 from spiderling.jobdir.sound_reading import noted
 
@@ -24,7 +24,7 @@ def looks_at(part: Inspection, story: Story) -> str:
     host = story.host["id"]
     bounds = group_id(host, 0), group_id(host, MAX_PARTS - 1)
     for row in part.rows("SELECT content FROM watched WHERE id BETWEEN ? AND ?", *bounds):
-        for page in unpacked(row["content"]):
+        for page in Group.unpacked(row["content"]).pages():
             if page.key != story.key:
                 continue
             last, since = (

@@ -112,7 +112,10 @@ def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
     """Ctrl-C pauses all; then auto goes on with the shards that there are, though the cores may call for one."""
     with serving(WEB) as server:
         crawl = AllShards(tmp_path / "cs", server, SHARDS=2, PROGRESS_S=1)
-        running = crawl.start(HOST_INTERVAL_S=4)
+        control = tmp_path / "cs/control.yaml"
+        control.parent.mkdir()
+        control.write_text("pause: true")  # else it may be finished before all that follows has begun
+        running = crawl.start()
         socket = tmp_path / "cs/redis/socket"
         running.until(socket.exists)
         assert stat.S_IMODE(socket.stat().st_mode) == 0o700 == stat.S_IMODE(socket.parent.stat().st_mode)
@@ -123,6 +126,7 @@ def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
         assert paused.code == 0 and paused.lines("The crawl of all shards in", "was paused; the same command goes on")
         assert paused.lines("Starting the crawl in", "2 shards on", "text worker", "exact keys")
         assert not processes_of(tmp_path) and not socket.exists()
+        control.write_text("pause: false")
         ended = crawl.start(SHARDS="auto").wait()
         assert ended.code == 0, ended
         assert ended.lines("Resuming the crawl in", "2 shards on")

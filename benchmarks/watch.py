@@ -7,7 +7,7 @@ live URLs.  Nothing was chosen by the seeds 101 to 105; --quick takes one of the
 
 RESULT by web, and their mean: share_02, share_05 (words at budgets of .02 and .05), within7_02, within7_05 (those that
 were fetched within a week), of_oracle_02 (words / those of the better oracle, seed by seed), useless_02 (requests that
-gave neither words nor links), us_per_look (processor time of the policy at .05, which weighs all URLs twelve times a
+gave neither words nor links), us_per_look (processor time of the policy at .05, which weighs all URLs four times a
 day), rivals (their share_02, share_05), and what a stop leaves out of a budget of .10: words, and requests / those of a
 daily recrawl.  Under "frontier", of a real frontier with its store on disk (watched_frontier.py): bytes_memory,
 bytes_disk and bytes_disk_noted a watched page, us_look beside us_take (processor time of a look and of a first

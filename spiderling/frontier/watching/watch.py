@@ -50,9 +50,9 @@ META = "watch"
 """Key in the table ``meta``."""
 SWEEPS_A_DAY = 96
 """Sweeps a day, at most (chosen: every quarter of an hour)."""
-_PAGES_A_LOOK = 250
+_PAGES_A_LOOK = 80
 """Pages that are judged for each look that is planned, but for the last sweep of a day (chosen: with the default budget
-twelve sweeps a day, as in the simulator)."""
+four sweeps a day, as in the simulator)."""
 
 
 @dataclass(slots=True)

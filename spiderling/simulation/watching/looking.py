@@ -19,8 +19,8 @@ import numpy as np
 from spiderling.simulation.pages import Array
 from spiderling.simulation.watching.changing import NO_URLS, ChangingWeb, Kind
 
-SLOTS = 12
-"""Decisions a day: every two hours (chosen; fewer make the delay of words coarser)."""
+SLOTS = 4
+"""Decisions a day: every six hours (chosen: with twelve no policy gets more words, and each costs as much)."""
 WARM_DAYS = 10
 """First days, which are not counted: policies learn there (chosen)."""
 WEEK_DAYS = 7

@@ -121,6 +121,21 @@ def test_stopped_in_a_hurry_or_asleep_for_seconds_it_goes_on_as_if_nothing_was(s
     assert_same(crawl, reference)
 
 
+class SlowAtFirst(FixedWeb):
+    """Waits long before each page but the home pages: a crawl has hardly begun when somebody comes to stop it."""
+
+    delay_s = 3.0
+
+    def __init__(self, *web) -> None:
+        super().__init__(*web)
+        self.asked: list[str] = []
+        """Paths of all requests."""
+
+    def respond(self, host: str, path: str) -> WebResponse:
+        self.asked.append(path)
+        return replace(super().respond(host, path), delay_s=0.0 if path in ("/0", "/robots.txt") else self.delay_s)
+
+
 def test_a_stop_for_longer_than_every_time_limit_costs_no_page_and_no_attempt(tmp_path):
     """A laptop's lid: pages are in work and transfers under way, and a second attempt is allowed to none of them.
 
@@ -128,18 +143,20 @@ def test_a_stop_for_longer_than_every_time_limit_costs_no_page_and_no_attempt(tm
     """
     hosts = {f"h{n}.test": f"127.84.46.{n}" for n in range(1, 9)}
     paths = [f"/{n}" for n in range(7)]
-    sites = {host: {path: replace(page(f"{host}{path}", *paths), delay_s=0.3) for path in paths[:-1]} for host in hosts}
+    sites = {host: {path: page(f"{host}{path}", *paths) for path in paths[:-1]} for host in hosts}
     limits = {"PAGE_TIMEOUT_S": 8, "FIRST_BYTE_TIMEOUT_S": 8, "TIMEOUT_S": 8, "RETRIES": 0}
-    with serving(FixedWeb(sites, hosts)) as server:
+    web = SlowAtFirst(sites, hosts)
+    with serving(web) as server:
         crawl = Crawl(tmp_path / "job", server, **limits)
         running = crawl.start(" ".join(f"http://{host}/0" for host in hosts))
-        running.until(lambda: served(server) > 2 * len(hosts))
+        running.until(lambda: len(web.asked) > 2 * len(hosts))  # robots.txt, home pages and one more
         workers = children(running.process.pid)
         for pid in workers:
             os.kill(pid, signal.SIGSTOP)
         answered = served(server)
         running.until(lambda: served(server) > answered)  # so that a page is in work
         running.process.send_signal(signal.SIGSTOP)
+        web.delay_s = 0.3
         time.sleep(10)
         assert set(workers) <= set(children(running.process.pid)), running.output()[-3000:]
         for pid in (*workers, running.process.pid):

@@ -128,7 +128,7 @@ def crawled(tmp_path_factory):
         crawl = Crawl(
             directory, server, HOSTS=hosts, NAMESERVERS=names, TLDS="test", MAX_DISTANCE=1,
             HOST_INTERVAL_S=HOST_INTERVAL_S, IP_INTERVAL_S=IP_INTERVAL_S, FIRST_BYTE_TIMEOUT_S=1.5,
-            CONSTANTS={"workers.process.CPU_SHARE": 0.03},
+            CONSTANTS={"workers.process.CPU_SHARE": 0.01},
             QUALITY="text_chars=400..", MAX_RATIO=2000, YIELD_PROFILE="paper", YIELD_MIN_BYTES=1000,
         )  # fmt: skip
         result = crawl.run("http://main.test/")

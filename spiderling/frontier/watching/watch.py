@@ -13,13 +13,12 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.errors import DamageError
-from spiderling.base.option_values import parse_watch, parse_watch_requests
+from spiderling.base.option_values import parse_watch
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -31,6 +30,7 @@ from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.storage.protocol import Store
 from spiderling.frontier.watching import rate_rows
 from spiderling.frontier.watching.answered import after_look, is_answer, unmade
+from spiderling.frontier.watching.budget import Budget
 from spiderling.frontier.watching.columns import ANNOUNCED, Columns
 from spiderling.frontier.watching.group_store import Groups
 from spiderling.frontier.watching.groups import (
@@ -55,31 +55,18 @@ _PAGES_A_LOOK = 80
 four sweeps a day, as in the simulator)."""
 
 
-@dataclass(slots=True)
-class _Day:
-    """What the budget of a day goes by."""
-
-    number: int = 0
-    looks: int = 0
-    """Looks before this day."""
-    words: int = 0
-    """Words kept before this day."""
-
-
 class Watch:
     """Looks at the URLs of one crawl; off, nothing is looked at."""
 
     def __init__(self, options: Options, url_states: UrlStates, schedule: Schedule, store: Store) -> None:
         self._length_days = parse_watch(options.watch)
         self._day_s = options.watch_day_s
-        self._requests = parse_watch_requests(options.watch_requests)
-        self._words = options.watch_words
         self._url_states = url_states
         self._schedule = schedule
         self._store = store
         self._in_transit: dict[int, Look] = {}
         self._began: float | None = None
-        self._day = _Day()
+        self._budget = Budget(options, url_states)
         self._next_sweep = -math.inf
         self._sweep: Sweep | None = None
         """The sweep that goes on."""
@@ -120,7 +107,7 @@ class Watch:
         said = json.loads(meta.get(META, "{}"))
         self._began = said.get("began")
         self.marks = dict(said.get("marks", {}))
-        self._day = _Day(*said.get("day", (0, 0, 0)))
+        self._budget.restore(said.get("day"))
         if not self.is_on:
             return
         for group, pages in self.groups.stored():
@@ -131,9 +118,8 @@ class Watch:
     def begin(self, now: float) -> None:
         """The watch is on: if it was never, it begins *now*."""
         if self._began is None:
-            totals = self._url_states.totals
             self._began = now
-            self._day = _Day(0, totals["looks"], totals["words"])
+            self._budget.begin_day(0)
             self._is_changed = True
         else:
             self._go_on(now)
@@ -141,7 +127,7 @@ class Watch:
     def _go_on(self, now: float) -> None:
         """Count on from the latest time that is known, if the clock was ahead when that was noted."""
         self.columns.merge()
-        latest = max(self._day.number, float(self.columns.rows["last"].max(initial=0.0)))
+        latest = max(self._budget.day, float(self.columns.rows["last"].max(initial=0.0)))
         if self.days(now) < latest:
             self._began = now - latest * self._day_s
             self._is_changed = True
@@ -195,7 +181,9 @@ class Watch:
         if self._is_stopped or not self.is_on or self._began is None or self.days(now) >= self._length_days:
             return False
         days = self.days(now)
-        self._turn_day(days)
+        if int(days) > self._budget.day:
+            self._budget.begin_day(int(days))
+            self._is_changed = True
         if self._sweep is None:
             if days < self._next_sweep:
                 return False
@@ -219,18 +207,8 @@ class Watch:
 
     def room(self, days: float) -> int:
         """Looks that may be planned now, by what has passed of the day."""
-        totals = self._url_states.totals
-        if self._words and totals["words"] - self._day.words >= self._words:
-            return 0
-        a_day = self._requests if self._requests >= 1 else self._requests * self.columns.live
         planned = len(self._in_transit) + len(self._planned)
-        due = int(a_day * days + 0.5) - int(a_day * self._day.number + 0.5)  # so a day may have less than one
-        return due - (totals["looks"] - self._day.looks) - planned
-
-    def _turn_day(self, days: float) -> None:
-        if int(days) > self._day.number:
-            self._day = _Day(int(days), self._url_states.totals["looks"], self._url_states.totals["words"])
-            self._is_changed = True
+        return self._budget.allowed(days, self.columns.live) - planned
 
     def _is_out_of_reach(self, host_id: int, now: float) -> bool:
         """Whether a host is closed, or is left alone beyond the next sweep since it does not answer."""
@@ -341,7 +319,7 @@ class Watch:
         self._learnt = set()
         if self._began is None:
             return blobs, {}
-        said = {"began": self._began, "day": astuple(self._day), "marks": self.marks, "watched": self.columns.live}
+        said = {"began": self._began, "day": self._budget.state(), "marks": self.marks, "watched": self.columns.live}
         return blobs, {META: json.dumps(said)}
 
     def committed(self) -> None:

@@ -13,8 +13,7 @@ from compilers import compiler
 
 MODULES = [
     "_text",
-    "_nodes",
-    "_guards",
+    "_sax",
     "_names",
     "_parse",
     "_features",

@@ -106,7 +106,7 @@ def _date(parsed: Parsed, names: Sequence[str], key: str) -> str:
     """The first date among the <meta> *names*, else the date under *key* in the JSON-LD; '' for none."""
     data = _JSON[key].search(parsed.data)
     stated = (*(parsed.meta.get(name, "") for name in names), data[1] if data else "")
-    return next(filter(None, map(iso_date, stated)), "")
+    return next(filter(None, map(iso_date, filter(None, stated))), "")
 
 
 def _licence(parsed: Parsed, url: str) -> str | None:

@@ -26,6 +26,7 @@ from spiderling.text.boilerplate import context, features
 from spiderling.text.boilerplate.features import Declared
 from spiderling.text.compiled import AUTO, NO, REQUIRED, choose, digest
 from spiderling.text.html.blocks import Block, RawLink
+from spiderling.text.html.metadata import Metadata
 from spiderling.text.html.zones import Tree
 from spiderling.text.language.known import WordList
 from spiderling.text.language.words import TextWords
@@ -86,10 +87,10 @@ def test_a_crawl_that_requires_a_missing_twin_leaves_nothing_behind(monkeypatch,
 
 
 def test_a_twin_that_cannot_be_loaded(monkeypatch, tmp_path):
-    (tmp_path / "spiderling_native.py").write_text("raise ImportError('libxml2 (3, 0, 0) has other nodes')")
+    (tmp_path / "spiderling_native.py").write_text("raise ImportError('lxml 9 does not show libxml2')")
     monkeypatch.delitem(sys.modules, "spiderling_native", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
-    assert "cannot be loaded (libxml2 (3, 0, 0) has other nodes)" in choose().words
+    assert "cannot be loaded (lxml 9 does not show libxml2)" in choose().words
 
 
 def test_it_can_be_refused():
@@ -291,7 +292,7 @@ def test_any_texts_have_equal_scores_and_short_words(texts, width):
 
 HOSTILE = {
     "50,000 levels": b"<div>x" * 50_000,
-    "2,001 levels": b"<b>" * 1999 + b"x",
+    "text behind the end": b"<p>x</p></body></html> \n <p>y</p>z &#28; " * 50,
     "200,000 attributes": b"<p " + b" ".join(b"a%d=b" % i for i in range(200_000)) + b">x",
     "attributes behind what looks like a value": b'<p =" ' + b" ".join(b"a%d" % i for i in range(9000)) + b'">x',
     "quotes without an end": b"<p a='" * 10_000,
@@ -309,6 +310,26 @@ def test_hostile_pages_are_equal(name):
     ours, theirs = PYTHON.parse(HOSTILE[name]), COMPILED.parse(HOSTILE[name])
     assert [column.tolist() for column in ours.tree] == [column.tolist() for column in theirs.tree]
     assert ours._replace(tree=None) == theirs._replace(tree=None)
+
+
+@compiled
+@pytest.mark.parametrize("failure", [ValueError, MemoryError, KeyboardInterrupt])
+def test_what_fails_while_a_page_is_read_is_raised(monkeypatch, failure):
+    """libxml2 knows no exceptions."""
+    page = b"<title>x</title><p>y<base href=/z><p>" + b"w <base href=/v>" * 1000
+    before = COMPILED.parse(page)
+    calls = []
+
+    def fail(*_: object) -> None:
+        calls.append(1)
+        raise failure
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Metadata, "read_tag", fail)
+        with pytest.raises(failure):
+            COMPILED.parse(page)
+    assert len(calls) == 1  # nothing behind it is read
+    assert COMPILED.parse(page)._replace(tree=None) == before._replace(tree=None)
 
 
 CHARACTERS = "aÆžЖΣİ1٣中न्. ,;!?…»)।。*|€\n\x85\u2028\ud800\U0001f600"

@@ -8,8 +8,8 @@ from spiderling_native._derived import Derived
 from spiderling_native._features import Features
 from spiderling_native._gathered import Gathered
 from spiderling_native._language import Scored, ShortWords
-from spiderling_native._nodes import self_test
 from spiderling_native._parse import Parser
+from spiderling_native._sax import self_test
 from spiderling_native._signals import Listed, Marks, TopWord
 from spiderling_native._urls import Resolved
 from spiderling_native.sources import SOURCES

@@ -1,5 +1,4 @@
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from lxml.includes.tree cimport xmlAttr, xmlNode
 
 cdef enum:
     # tags that are treated on their own
@@ -38,6 +37,6 @@ cdef class Names:
     cdef object class_zone, name_zone, hiding
     cdef uint32_t hidden
     cdef Tag* tag_of(self, const char* name) noexcept
-    cdef int read(self, Tag* tag, const xmlNode* node, uint32_t* zone, uint32_t* shape) except -1
-    cdef bint hides(self, const xmlAttr* style) except -1
-    cdef int read_one(self, Tag* tag, const xmlAttr* attribute, uint32_t* zone, uint32_t* shape) except -1
+    cdef int read(self, Tag* tag, const char** attributes, uint32_t* zone, uint32_t* shape) except -1
+    cdef bint hides(self, const char* style) except -1
+    cdef int read_one(self, Tag* tag, const char* name, uint32_t* zone, uint32_t* shape) except -1

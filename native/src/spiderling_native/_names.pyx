@@ -3,9 +3,8 @@
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset, strcmp, strlen
-from lxml.includes.tree cimport xmlAttr, xmlNode
 
-from spiderling_native._nodes cimport holds, is_ascii, text_of, value_of
+from spiderling_native._sax cimport holds, is_ascii, same, text_of
 
 cdef enum:
     MEMO = 16384       # places of a `Memo`, a power of two of which at most half are used
@@ -119,46 +118,45 @@ cdef class Names:
             place = (place + 1) & (TAGS - 1)
         return &self.unknown
 
-    cdef int read(self, Tag* tag, const xmlNode* node, uint32_t* zone, uint32_t* shape) except -1:
+    cdef int read(self, Tag* tag, const char** attributes, uint32_t* zone, uint32_t* shape) except -1:
         """Add what the attributes of an element say of it."""
-        cdef const xmlAttr* attribute = node.properties
         cdef const char* name
-        while attribute != NULL:
-            name = <const char*> attribute.name
-            if strcmp(name, b"class") == 0:
-                self.read_one(tag, attribute, zone, shape)
-            elif strcmp(name, b"id") == 0 or strcmp(name, b"role") == 0 or strcmp(name, b"itemprop") == 0:
-                self.read_one(NULL, attribute, zone, shape)
-            elif strcmp(name, b"hidden") == 0 or strcmp(name, b"style") == 0 and self.hides(attribute):
+        cdef const char* value
+        while attributes[0] != NULL:
+            name, value = attributes[0], attributes[1]
+            attributes += 2
+            if value == NULL:
+                value = b""
+            if same(name, b"class"):
+                self.read_one(tag, value, zone, shape)
+            elif same(name, b"id") or same(name, b"role") or same(name, b"itemprop"):
+                self.read_one(NULL, value, zone, shape)
+            elif same(name, b"hidden") or same(name, b"style") and self.hides(value):
                 zone[0] |= self.hidden
-            attribute = attribute.next
 
-    cdef bint hides(self, const xmlAttr* style) except -1:
-        cdef const char* text = text_of(style)
-        if text != NULL and is_ascii(text) and not holds(text, b"none") and not holds(text, b"hidden"):
+    cdef bint hides(self, const char* style) except -1:
+        if is_ascii(style) and not holds(style, b"none") and not holds(style, b"hidden"):
             return False
-        return self.hiding(value_of(style))
+        return self.hiding(text_of(style))
 
-    cdef int read_one(self, Tag* tag, const xmlAttr* attribute, uint32_t* zone, uint32_t* shape) except -1:
+    cdef int read_one(self, Tag* tag, const char* name, uint32_t* zone, uint32_t* shape) except -1:
         """Add what a class tells of an element with *tag*; or another name, without a tag."""
-        cdef const char* name = text_of(attribute)
-        cdef Py_ssize_t size = 0 if name == NULL else strlen(name)
+        cdef Py_ssize_t size = strlen(name)
         cdef uint32_t salt = 0 if tag == NULL else tag.number
         cdef uint32_t own_zone = 0, own_shape = 0
-        cdef Known* known = NULL
-        if name != NULL and size <= MEMO_BYTES:
-            if not size:
-                return 0
-            known = self.memo.find(name, size, salt)
+        cdef Known* known
+        if not size:
+            return 0
+        known = self.memo.find(name, size, salt) if size <= MEMO_BYTES else NULL
         if known != NULL and known.name != NULL:
             zone[0] |= known.zone
             if tag != NULL:
                 shape[0] = known.shape
             return 0
         if tag == NULL:
-            own_zone = self.name_zone(value_of(attribute))
+            own_zone = self.name_zone(text_of(name))
         else:
-            own_zone, own_shape = self.class_zone(self.tags[tag.number], value_of(attribute))
+            own_zone, own_shape = self.class_zone(self.tags[tag.number], text_of(name))
             shape[0] = own_shape
         zone[0] |= own_zone
         if known != NULL:

@@ -1,35 +1,28 @@
-"""The twin of spiderling/text/html/: libxml2 builds the tree of a page, and a `Walker` goes through it.
+"""The twin of spiderling/text/html/: libxml2 reads a page, and calls a `Builder` for what it finds.
 
-Of libxml2 only fields of xmlNode and xmlAttr are read, by lxml's public C API; none of its functions is called.
 The text of the block that is open stands in one buffer of UTF-8, with the marks EDGE and BREAK in it.  The Python
 pass counts its tokens; here the place of a byte stands for that.  Functions have the names that they have there.
 
-A pointer goes through a text only while it is before the text's end, which each loop tests; texts from libxml2 are
-also ended by a zero byte.
+A pointer goes through a text only while it is before the text's end, which each loop tests; texts from libxml2 without
+a size are ended by a zero byte.
 """
 
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
+from libc.limits cimport INT_MAX
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memchr, memcpy, memset, strcmp, strlen
-from lxml.includes cimport etreepublic
-from lxml.includes.tree cimport xmlAttr, xmlNode
+from libc.string cimport memchr, memcpy, memset, strlen
+from lxml.includes.xmlparser cimport xmlParserCtxt
 
-from spiderling_native._guards cimport CONTROLS, NEXT_LINE, is_costly, special_bytes
 from spiderling_native._names cimport BUTTON, IFRAME, LINK_TAG, META, SCRIPT, TITLE, Names, Tag
-from spiderling_native._nodes cimport (
-    CDATA_NODE, ELEMENT_NODE, TEXT_NODE, attributes_of, find_attribute, holds, text_of, value_of,
-)
+from spiderling_native._sax cimport Events, holds, mapping_of, read, reader_for, receiver_of, same, stop, text_of, value_of
 from spiderling_native._text cimport (
-    ALPHA, BASIC, LOWER, ODD, SPACE, UPPER, WORD, Buffer, bits_of, characters, decoded, free_buffer, memory, put,
-    put_byte, reserve, spiderling_row, step,
+    ALPHA, BASIC, CONTROLS, LOWER, NEXT_LINE, ODD, SPACE, UPPER, WORD, Buffer, bits_of, characters, decoded,
+    free_buffer, memory, put, put_byte, reserve, special_bytes, spiderling_row, step,
 )
 
-from lxml import etree
 import numpy
-
-etreepublic.import_lxml__etree()
 
 cdef enum:
     # kinds of tags, as in tags.py
@@ -37,7 +30,6 @@ cdef enum:
     DEAD = 9, FIELD = 10, HEAD = 11
     EDGE = 0x1c
     OUTSIDE = -1       # the block of a link that stands in none
-    MAX_LEVELS = 2000  # levels of a page beyond which the Python pass reads it: libxml2 builds none below 2,048
     SHAPE_BITS = 48
 
 cdef uint64_t FACTOR = 1000003  # of zones.py
@@ -62,12 +54,15 @@ cdef struct Row:  # a block
     uint8_t heading, odd
 
 
-cdef struct RowLink:
-    const xmlAttr* href     # NULL for that of a refresh
-    const xmlAttr *rel, *language, *second_language, *alt
-    Py_ssize_t anchor, anchor_size  # its place in `anchors`
+cdef struct Place:  # of a text in a buffer
+    Py_ssize_t at, size
+
+
+cdef struct RowLink:  # its texts stand in `link_texts`
+    Place href, rel, language, anchor
     int block
-    uint8_t odd
+    uint8_t odd             # whether `anchor` may not be in normal form
+    uint8_t is_refresh      # its address stands in `refreshes`
 
 
 cdef struct Element:
@@ -142,25 +137,52 @@ cdef class Parser:
             body = body.translate(None, self.rubbish)
         if found & NEXT_LINE:
             body = body.replace(self.next_line, "…".encode())
-        if is_costly(body, len(body)):
-            return self.python(html)
-        parser = etree.HTMLParser(
-            encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True, collect_ids=False
-        )
-        try:
-            root = etree.fromstring(body or b" ", parser)
-        except etree.LxmlError:
-            root = None
-        page = None if root is None else Walker(self).found(root)
+        page = Builder(self).found(body or b" ") if len(body) < INT_MAX else None
         return self.python(html) if page is None else page
 
 
-cdef class Walker:
-    """Goes through the tree of one page, as `Builder` through its events."""
+cdef void on_start(void* reader, const char* tag, const char** attributes) noexcept:
+    cdef Builder builder = <Builder> receiver_of(reader)
+    if builder.is_over:
+        return
+    try:
+        builder.start(builder.names.tag_of(tag), NONE if attributes == NULL else attributes)
+    except BaseException as failure:
+        builder.fail(failure)
+
+
+cdef void on_end(void* reader, const char* tag) noexcept:
+    cdef Builder builder = <Builder> receiver_of(reader)
+    if builder.is_over:
+        return
+    try:
+        builder.end(builder.names.tag_of(tag))
+    except BaseException as failure:
+        builder.fail(failure)
+
+
+cdef void on_text(void* reader, const char* text, int size) noexcept:
+    cdef Builder builder = <Builder> receiver_of(reader)
+    if builder.is_over:
+        return
+    try:
+        builder.data(text, size)
+    except BaseException as failure:
+        builder.fail(failure)
+
+
+cdef Events EVENTS
+EVENTS.start, EVENTS.end, EVENTS.text = on_start, on_end, on_text
+cdef const char** NONE = [NULL]
+
+
+cdef class Builder:
+    """Receives the events of one page and makes blocks, links and metadata of them."""
 
     cdef Parser parser
     cdef Names names
-    cdef Buffer tokens, texts, anchors, anchor
+    cdef xmlParserCtxt* reader
+    cdef Buffer tokens, texts, link_texts, anchor
     cdef Row* rows
     cdef Py_ssize_t rows_used, rows_room
     cdef RowLink* links
@@ -173,10 +195,11 @@ cdef class Walker:
     cdef Py_ssize_t opened_used, opened_room
     cdef Tag** dead
     cdef Py_ssize_t dead_used, dead_room
-    cdef Tag* path[MAX_LEVELS]  # the tags of the open elements
     cdef int link_chars, links_cut, open_headings, opener, element, anchored
-    cdef bint heading, is_open, has_anchor, after_break, is_full, any_odd_block, any_odd_anchor
+    cdef bint heading, is_open, has_anchor, after_break, any_odd_block, any_odd_anchor
+    cdef bint is_full, is_beyond, is_over
     cdef Py_ssize_t link_start, break_end, dead_start, collected_start
+    cdef object failure
     cdef list collected          # takes the text of the ignored element that is open; None: its text says nothing
     cdef object metadata
     cdef dict refreshes          # number of a link -> its target
@@ -194,7 +217,7 @@ cdef class Walker:
     def __dealloc__(self):
         free_buffer(&self.tokens)
         free_buffer(&self.texts)
-        free_buffer(&self.anchors)
+        free_buffer(&self.link_texts)
         free_buffer(&self.anchor)
         PyMem_Free(self.rows)
         PyMem_Free(self.links)
@@ -203,72 +226,46 @@ cdef class Walker:
         PyMem_Free(self.opened)
         PyMem_Free(self.dead)
 
-    cdef object found(self, etreepublic._Element root):
-        """The page; None where the Python pass has to read it.  *root* keeps the tree alive."""
-        cdef xmlNode* node = root._c_node
-        while node.prev != NULL:
-            node = node.prev
-        return self.result() if self.walk(node) else None
+    cdef object found(self, bytes body):
+        """The page; None where the Python pass has to read it."""
+        self.reader = reader_for(self, &EVENTS)
+        read(self.reader, body)
+        if self.failure is not None:
+            raise self.failure
+        return None if self.is_beyond else self.result()
+
+    cdef int fail(self, failure) except -1:
+        self.failure = failure
+        self.end_here()
+
+    cdef int end_here(self) except -1:
+        """Nothing that follows is read."""
+        self.is_over = True
+        stop(self.reader)
 
     # -- events
 
-    cdef bint walk(self, xmlNode* node) except -1:
-        """Go through *node* and what comes after it; False where the Python pass has to read the page."""
-        cdef Tag* tag
-        cdef int depth = 0
-        while not self.is_full:
-            if node.type == ELEMENT_NODE:
-                tag = self.names.tag_of(<const char*> node.name)
-                self.start(tag, node)
-                if node.children != NULL:
-                    if depth == MAX_LEVELS:
-                        return False
-                    self.path[depth] = tag
-                    depth += 1
-                    node = node.children
-                    continue
-                if not self.is_full:
-                    self.end(tag)
-            elif (node.type == TEXT_NODE or node.type == CDATA_NODE) and node.content != NULL:
-                if not self.add_text(<const char*> node.content):
-                    return False
-            while node.next == NULL:
-                if depth == 0:
-                    return True
-                if self.is_full:
-                    return True
-                depth -= 1
-                node = node.parent
-                self.end(self.path[depth])
-            if depth == 0 and node.type == ELEMENT_NODE:
-                return False  # the page goes on behind </html>: white space between is told to Builder, but in no tree
-            node = node.next
-        return True
-
-    cdef inline bint add_text(self, const char* text) except -1:
-        """False for a text with an EDGE: the Python pass does not always take it for one."""
-        cdef Py_ssize_t size
+    cdef inline int data(self, const char* text, int size) except -1:
         if self.dead_used and self.collected is None:
-            return True
-        size = strlen(text)
-        if memchr(text, EDGE, size) != NULL:
-            return False
+            return 0
+        if memchr(text, EDGE, size) != NULL:  # the Python pass does not always take it for one
+            self.is_beyond = True
+            self.end_here()
         put(&self.tokens, text, size)
-        return True
 
-    cdef int start(self, Tag* tag, const xmlNode* node) except -1:
+    cdef int start(self, Tag* tag, const char** attributes) except -1:
         cdef int kind = tag.kind, element
         if kind >= HEAD:
-            self.head(tag, node)
+            self.head(tag, attributes)
             kind -= HEAD
         if self.dead_used:
             self.enter_dead(tag)
         elif kind == BOX:
-            element = self.enter(tag, node)
+            element = self.enter(tag, attributes)
             self.new_block(tag.number)
             self.element = element
         elif kind == INLINE:
-            if node.properties != NULL and find_attribute(node, b"hidden") != NULL:
+            if value_of(attributes, b"hidden") != NULL:
                 self.put_apart()
             else:
                 put_byte(&self.tokens, EDGE)
@@ -276,16 +273,16 @@ cdef class Walker:
         elif kind == LINK:
             put_byte(&self.tokens, EDGE)
             self.after_break = False
-            self.open_link(node)
+            self.open_link(attributes)
         elif kind <= HEADING:
             element = self.push(self.opened[self.opened_used - 1])
             self.open_headings += kind == HEADING
             self.new_block(tag.number)
             self.element = element
         else:
-            self.open(tag, kind, node)
+            self.open(tag, kind, attributes)
 
-    cdef int open(self, Tag* tag, int kind, const xmlNode* node) except -1:
+    cdef int open(self, Tag* tag, int kind, const char** attributes) except -1:
         if kind >= DEAD:
             if kind == FIELD:
                 self.put_apart()
@@ -293,11 +290,11 @@ cdef class Walker:
             self.push_dead(tag)
             return 0
         if tag.zoned:
-            self.enter(tag, node)
+            self.enter(tag, attributes)
             self.element_changed()
         if kind == THROUGH:
             if tag.special == IFRAME:
-                self.add_link(node, True)
+                self.add_link(attributes, True)
         elif kind == LINE_BREAK:
             self.line_break()
         elif kind == INSIDE:
@@ -306,7 +303,7 @@ cdef class Walker:
         else:
             put_byte(&self.tokens, EDGE)
             self.after_break = False
-            self.add_link(node, True)
+            self.add_link(attributes, True)
 
     cdef int end(self, Tag* tag) except -1:
         cdef int kind = tag.kind
@@ -381,7 +378,7 @@ cdef class Walker:
             self.opened_used -= 1
         return self.opened[self.opened_used - 1]
 
-    cdef int enter(self, Tag* tag, const xmlNode* node) except -1:
+    cdef int enter(self, Tag* tag, const char** attributes) except -1:
         cdef int number = <int> self.elements_used
         cdef int parent = self.opened[self.opened_used - 1]
         cdef uint32_t zone = tag.zone, shape = tag.shape
@@ -390,8 +387,7 @@ cdef class Walker:
             return self.push(parent)
         if number == self.elements_room:
             self.elements = <Element*> grown(self.elements, &self.elements_room, sizeof(Element))
-        if node.properties != NULL:
-            self.names.read(tag, node, &zone, &shape)
+        self.names.read(tag, attributes, &zone, &shape)
         element = &self.elements[number]
         element.parent = parent
         element.depth = self.elements[parent].depth + 1
@@ -426,6 +422,7 @@ cdef class Walker:
             self.changes_used = 0
             if self.rows_used >= self.parser.max_blocks:
                 self.is_full = True
+                self.end_here()
                 return 0
         for place in range(self.first_of_block, self.links_used):
             self.links[place].block = OUTSIDE
@@ -563,52 +560,47 @@ cdef class Walker:
 
     # -- links
 
-    cdef int open_link(self, const xmlNode* node) except -1:
+    cdef int open_link(self, const char** attributes) except -1:
         self.end_link()
         self.end_anchor()
         self.is_open = True
         self.link_start = self.tokens.size
-        if self.add_link(node, False):
+        if self.add_link(attributes, False):
             self.has_anchor = True
             self.anchored = <int> self.links_used - 1
 
-    cdef bint add_link(self, const xmlNode* node, bint is_area) except -1:
+    cdef bint add_link(self, const char** attributes, bint is_area) except -1:
         """Add the link of an element, if it has an address; returns whether it was added."""
-        cdef const xmlAttr* attribute = node.properties
-        cdef const xmlAttr* src = NULL
-        cdef const char* name
+        cdef const char* href = value_of(attributes, b"src") if is_area else NULL
         cdef const char* rel
+        cdef const char* language
         cdef RowLink link
-        memset(&link, 0, sizeof(link))
-        while attribute != NULL:
-            name = <const char*> attribute.name
-            if strcmp(name, b"href") == 0:
-                link.href = attribute
-            elif strcmp(name, b"rel") == 0:
-                link.rel = attribute
-            elif strcmp(name, b"hreflang") == 0:
-                link.language = attribute
-            elif strcmp(name, b"lang") == 0:
-                link.second_language = attribute
-            elif strcmp(name, b"alt") == 0:
-                link.alt = attribute
-            elif is_area and strcmp(name, b"src") == 0:
-                src = attribute
-            attribute = attribute.next
-        if src != NULL:
-            link.href = src
-        if link.href == NULL:
+        if href == NULL:
+            href = value_of(attributes, b"href")
+        if href == NULL:
             return False
         if self.links_used >= self.parser.max_links:
             self.links_cut += 1
             return False
-        if link.rel != NULL:
-            rel = text_of(link.rel)
-            if rel == NULL or holds(rel, b"canonical") or holds(rel, b"license"):
-                self.metadata.read_rel(value_of(link.rel).lower(), value_of(link.href))
+        rel = value_of(attributes, b"rel")
+        if rel != NULL and (holds(rel, b"canonical") or holds(rel, b"license")):
+            self.metadata.read_rel(text_of(rel).lower(), text_of(href))
+        language = value_of(attributes, b"hreflang")
+        if language == NULL or not language[0]:
+            language = value_of(attributes, b"lang")
+        memset(&link, 0, sizeof(link))
         link.block = <int> self.rows_used
+        self.keep_text(&link.href, href)
+        self.keep_text(&link.rel, rel)
+        self.keep_text(&link.language, language)
+        self.keep_text(&link.anchor, value_of(attributes, b"alt"))
         self.keep_link(&link)
         return True
+
+    cdef inline int keep_text(self, Place* place, const char* text) except -1:
+        if text != NULL and text[0]:
+            place.at, place.size = self.link_texts.size, strlen(text)
+            put(&self.link_texts, text, place.size)
 
     cdef int keep_link(self, RowLink* link) except -1:
         if self.links_used == self.links_room:
@@ -673,60 +665,55 @@ cdef class Walker:
         cdef RowLink* link
         if self.has_anchor and self.anchor.size:
             link = &self.links[self.anchored]
-            link.anchor, link.anchor_size = self.anchors.size, self.anchor.size
-            put(&self.anchors, self.anchor.data, self.anchor.size)
+            link.anchor.at, link.anchor.size = self.link_texts.size, self.anchor.size
+            put(&self.link_texts, self.anchor.data, self.anchor.size)
             self.any_odd_anchor |= link.odd
         self.has_anchor = False
         self.anchor.size = 0
 
     # -- the head
 
-    cdef int head(self, Tag* tag, const xmlNode* node) except -1:
-        cdef const xmlAttr* attribute
+    cdef int head(self, Tag* tag, const char** attributes) except -1:
         cdef const char* rel
         cdef RowLink link
         if tag.special == TITLE or tag.special == SCRIPT:
             self.collected = None
             self.collected_start = self.tokens.size
             # a script without a type says nothing
-            if tag.special == TITLE or find_attribute(node, b"type") != NULL:
+            if tag.special == TITLE or value_of(attributes, b"type") != NULL:
                 name = self.names.tags[tag.number]
                 behind_text = self.rows_used > 0 and self.dead_used == 0
-                self.collected = self.metadata.texts_of(name, attributes_of(node), behind_text)
+                self.collected = self.metadata.texts_of(name, mapping_of(attributes), behind_text)
             return 0
         if tag.special == LINK_TAG:
             # `read_tag` makes nothing of other ones
-            attribute = find_attribute(node, b"rel")
-            if attribute == NULL:
+            rel = value_of(attributes, b"rel")
+            if rel == NULL or not (holds(rel, b"canonical") or holds(rel, b"license") or holds(rel, b"alternate")):
                 return 0
-            rel = text_of(attribute)
-            if rel != NULL and not (holds(rel, b"canonical") or holds(rel, b"license") or holds(rel, b"alternate")):
-                return 0
-        if tag.special == META and self.says_nothing(node):
+        if tag.special == META and self.says_nothing(attributes):
             return 0
-        target = self.metadata.read_tag(self.names.tags[tag.number], attributes_of(node))
+        target = self.metadata.read_tag(self.names.tags[tag.number], mapping_of(attributes))
         if target is not None:
             self.refreshes[self.links_used] = target
             memset(&link, 0, sizeof(link))
-            link.block = OUTSIDE
+            link.block, link.is_refresh = OUTSIDE, True
             self.keep_link(&link)
 
-    cdef bint says_nothing(self, const xmlNode* node) except -1:
+    cdef bint says_nothing(self, const char** attributes) except -1:
         """Whether `read_tag` certainly makes nothing of a <meta>, as of most."""
-        cdef const xmlAttr* attribute = node.properties
         cdef const char* name
         cdef const char* value
-        while attribute != NULL:
-            name = <const char*> attribute.name
-            if strcmp(name, b"content") == 0:
-                value = text_of(attribute)
-                if value == NULL or may_direct_robots(value):
+        while attributes[0] != NULL:
+            name, value = attributes[0], attributes[1]
+            attributes += 2
+            if value == NULL:
+                continue
+            if same(name, b"content"):
+                if may_direct_robots(value):
                     return False
-            elif (strcmp(name, b"name") == 0 or strcmp(name, b"property") == 0 or strcmp(name, b"http-equiv") == 0
-                  or strcmp(name, b"itemprop") == 0):
-                if value_of(attribute).strip().lower() in self.parser.meta_names:
+            elif same(name, b"name") or same(name, b"property") or same(name, b"http-equiv") or same(name, b"itemprop"):
+                if text_of(value).strip().lower() in self.parser.meta_names:
                     return False
-            attribute = attribute.next
         return True
 
     # -- the result
@@ -813,16 +800,20 @@ cdef class Walker:
             if numbers is not None and block != OUTSIDE:
                 block = numbers[block] if block < len(numbers) else OUTSIDE
             row = spiderling_row(self.parser.link, 5)
-            set_item(row, 0, self.refreshes[place] if link.href == NULL else value_of(link.href))
-            set_item(row, 1, "" if link.rel == NULL else value_of(link.rel).lower())
-            set_item(row, 2, odd[place] if link.odd and link.anchor_size else self.anchor_of(link))
+            set_item(row, 0, self.refreshes[place] if link.is_refresh else self.text_at(&link.href))
+            set_item(row, 1, self.text_at(&link.rel).lower())
+            set_item(row, 2, odd[place] if link.odd else self.cut(self.text_at(&link.anchor)))
             set_item(row, 3, block)
-            language = "" if link.language == NULL else value_of(link.language)
-            if not language and link.second_language != NULL:
-                language = value_of(link.second_language)
-            set_item(row, 4, language)
+            set_item(row, 4, self.text_at(&link.language))
             found.append(row)
         return found
+
+    cdef inline object text_at(self, Place* place):
+        return decoded(self.link_texts.data + place.at, place.size) if place.size else ""
+
+    cdef inline object cut(self, str anchor):
+        cdef Py_ssize_t most = self.parser.max_anchor_chars
+        return anchor if len(anchor) <= most else anchor[:most]
 
     cdef dict odd_anchors(self):
         """Number of a link -> its anchor in normal form."""
@@ -830,17 +821,9 @@ cdef class Walker:
         cdef list odd = [place for place in range(self.links_used) if self.links[place].odd]
         cdef list texts = []
         for place in odd:
-            texts.append(decoded(self.anchors.data + self.links[place].anchor, self.links[place].anchor_size))
+            texts.append(self.text_at(&self.links[place].anchor))
         forms = self.parser.normal_forms(texts)
-        return {place: form[: self.parser.max_anchor_chars] for place, form in zip(odd, forms)}
-
-    cdef object anchor_of(self, RowLink* link):
-        cdef Py_ssize_t most = self.parser.max_anchor_chars
-        if link.anchor_size:
-            anchor = decoded(self.anchors.data + link.anchor, link.anchor_size)
-        else:
-            anchor = "" if link.alt == NULL else value_of(link.alt)
-        return anchor if len(anchor) <= most else anchor[:most]
+        return {place: self.cut(form) for place, form in zip(odd, forms)}
 
     cdef object tree(self):
         """The tree with what its elements inherit, as `Tree.inherited` gives it."""

@@ -39,6 +39,12 @@ cdef enum:  # bits of a character
     LOWER = 8, UPPER = 16, ALPHA = 32
     BASIC = 0x10000  # characters of the basic plane
 
+cdef enum:  # what a page may hold that is taken out before it is parsed
+    CONTROLS = 1   # control characters that are no white space
+    NEXT_LINE = 2  # U+0085, which pages write for an ellipsis
+
+cdef uint8_t special_bytes(const unsigned char* data, Py_ssize_t size) noexcept nogil
+
 cdef const uint8_t* characters() noexcept
 """The bits of each character of the basic plane."""
 

@@ -53,3 +53,15 @@ def _fill():
 
 
 _fill()
+
+
+cdef uint8_t special_bytes(const unsigned char* data, Py_ssize_t size) noexcept nogil:
+    """Which of CONTROLS and NEXT_LINE stand in *data*, which has a byte more, a zero."""
+    cdef Py_ssize_t at
+    cdef uint8_t found = 0
+    cdef unsigned char byte
+    for at in range(size):  # without branches, so that the compiler can take many bytes at once
+        byte = data[at]
+        found |= (byte < 32) & (byte != 9) & (byte != 10) & (byte != 12) & (byte != 13) | (byte == 127)
+        found |= ((byte == 0xC2) & (data[at + 1] == 0x85)) << 1
+    return found

@@ -185,7 +185,7 @@ class LanguageModels:
         """Add to *scores* what *words* say where the nearest language has sisters."""
         families, family_of = self._sisters
         found = family_of[scores.argmax(1)]
-        sizes = np.diff(words.starts)
+        sizes = words.starts[1:] - words.starts[:-1]
         for index in set(found.tolist()) - {-1}:
             family = families[index]
             rows = np.flatnonzero(found == index)

@@ -90,7 +90,7 @@ def usual_ngrams(languages: Iterable[tuple[str, NgramCounts, int, float]]) -> di
 
 def numbers(starts: Places, size: int) -> Array:
     """Number of n-grams of *size* in each text; *starts* as from `normalised`."""
-    found: Array = np.maximum(0, np.diff(starts) - (size - 1)).astype(np.float32)
+    found: Array = np.maximum(0, starts[1:] - starts[:-1] - (size - 1)).astype(np.float32)
     return found
 
 

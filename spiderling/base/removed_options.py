@@ -61,7 +61,7 @@ FIXED = {
     "dedup_snapshot_s": Fixed(600.0, "a start after a kill reads the documents since the last snapshot again"),
     "crowd": Fixed("fixed", "SPIDERLING_ACTIVE_HOSTS says how many hosts are at work"),
     "learning": Fixed("off", "weights that a crawl learnt gave no more text than those that it begins with"),
-    "checkpoint_pages": Fixed(64, "SPIDERLING_CHECKPOINT_S says how often checkpoints are made"),
+    "checkpoint_pages": Fixed(256, "SPIDERLING_CHECKPOINT_S says how often checkpoints are made"),
 }
 """Options that became constants."""
 FOLLOWING = {"page_cpu_s": Following("page_timeout_s", 0.5)}

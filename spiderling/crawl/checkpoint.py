@@ -28,8 +28,9 @@ from spiderling.frontier.storage.url_log import with_outcome
 from spiderling.frontier.watching.ended_pages import NOTED
 from spiderling.frontier.watching.validators import Validators
 
-MAX_OUTCOMES = 64
-"""Outcomes after which a checkpoint is made at the latest; chosen."""
+MAX_OUTCOMES = 256
+"""Outcomes after which a checkpoint is made at the latest.  Chosen: with 64, a crawl of 300 pages a second spends 5 %
+more of its main process on five checkpoints a second."""
 
 
 class Checkpoint:

@@ -158,7 +158,7 @@ class DownloadHandler(BaseDownloadHandler):
         loop = asyncio.get_running_loop()
         begin = loop.time()
         transfer.until = begin + min(self._options.first_byte_timeout_s, total_s)
-        await self._its_turn(request, target.addresses[0])
+        await self._its_turn(request, target)
         raw_response = await send(_raw_request(url, request), target)
         request.meta["download_latency"] = loop.time() - begin
         transfer.until = begin + total_s
@@ -201,14 +201,15 @@ class DownloadHandler(BaseDownloadHandler):
         """Whether *address* may be connected to: the *first* has taken its turn, another must be due."""
         return address == first or self._gate.may_also_connect(request, address)
 
-    async def _its_turn(self, request: Request, address: str) -> None:
-        """Wait until *address* is due, and note the start.
+    async def _its_turn(self, request: Request, target: ConnectTarget) -> None:
+        """Wait until the address is due, and note the start, unless the connection is opened before other tasks run.
 
         It is due later than the frontier has planned if an earlier connection to it was opened late.
         """
         while (seconds := self._gate.connect_in(request)) > 0:
             await asyncio.sleep(seconds)
-        self._gate.started(request, address)
+        if not target.begins_at_once:
+            self._gate.started(request, target.addresses[0])
 
     async def _response(self, raw_response: RawResponse, request: Request) -> Response:
         headers = Headers()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from functools import cached_property, lru_cache
 from inspect import CO_VARKEYWORDS, isasyncgenfunction, isawaitable
 from types import FunctionType
@@ -29,6 +29,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.defer import aiter_errback, ensure_awaitable, iter_errback
 from scrapy.utils.log import logformatter_adapter
 from scrapy.utils.python import global_object_name
+from scrapy.utils.spider import iterate_spider_output
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
@@ -202,6 +203,16 @@ class PlainScraper(Scraper):
         finally:
             slot.finish_response(result, request)
             self._check_if_closing()
+
+    async def call_spider_async(self, result: Any, request: Request) -> Any:
+        """The output of callback or errback; ``parse`` is called at once, without two turns of the event loop."""
+        asked = getattr(result, "request", None) or request
+        if not isinstance(result, Response) or asked.callback is not None:
+            return await super().call_spider_async(result, request)
+        assert self.crawler.spider is not None
+        result.request = asked
+        output = self.crawler.spider._parse(result, **asked.cb_kwargs)
+        return output if isinstance(output, Iterator) else await ensure_awaitable(iterate_spider_output(output))
 
     async def handle_spider_output_async(self, result: Any, request: Request, response: Response | Failure) -> None:
         if isinstance(result, AsyncIterator):

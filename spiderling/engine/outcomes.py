@@ -30,6 +30,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.requests import fetch_of, look_of
+from spiderling.engine.response_heads import value_of
 from spiderling.frontier.watching.validators import MAX_ETAG_BYTES
 from spiderling.items import PageItem
 from spiderling.text import Page
@@ -135,7 +136,7 @@ def text_key(page: Page) -> int:
 
 def etag(response: Response) -> bytes:
     """The ETag of *response*; empty if there is none that can be stored and sent again."""
-    value = response.headers.get(b"ETag") or b""
+    value = value_of(response.headers, b"Etag")
     return value if len(value) <= MAX_ETAG_BYTES and _ETAG.fullmatch(value) else b""
 
 
@@ -151,7 +152,7 @@ def last_modified(response: Response) -> int:
 
 def _date(response: Response, name: bytes) -> int:
     """The header *name*, a date, in seconds since 1970; 0 if it is none as RFC 9110, 5.6.7, wants it."""
-    text = (response.headers.get(name) or b"").decode("latin-1")
+    text = value_of(response.headers, name).decode("latin-1")
     try:
         date = email.utils.parsedate_tz(text)
         seconds = 0 if date is None else email.utils.mktime_tz(date)

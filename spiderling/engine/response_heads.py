@@ -33,7 +33,7 @@ class ResponseHeads:
         judges_type = status == 200 and request.meta.get("judge_type")
         content_type = disposition = ""
         if judges_type or self._documents:
-            content_type, disposition = ((headers.get(name) or b"").decode("latin-1") for name in _DESCRIBING)
+            content_type, disposition = (value_of(headers, name).decode("latin-1") for name in _DESCRIBING)
         is_document = bool(self._documents) and (
             media_types.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path)
             in self._documents
@@ -61,4 +61,13 @@ class ResponseHeads:
 
 def declared_length(headers: Headers) -> int | None:
     """The number of bytes that Content-Length announces, None if it is missing or no number."""
-    return whole_number(headers.get(b"Content-Length") or b"")
+    return whole_number(value_of(headers, b"Content-Length"))
+
+
+def value_of(headers: Headers, name: bytes) -> bytes:
+    """The last value of the header *name*, empty if there is none.
+
+    *name* is in title case, as Scrapy keeps names; ``headers.get`` puts it so at each call.
+    """
+    values: list[bytes] = dict.get(headers, name) or [b""]
+    return values[-1]

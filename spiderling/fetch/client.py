@@ -31,6 +31,10 @@ MAX_HEAD_BYTES = 1_000_000
 """Most bytes that are not body: interim (1xx) responses, headers, chunk extensions, trailers (chosen)."""
 FRAMING_RATIO = 2
 """Most bytes on the wire for a byte of body, after MAX_HEAD_BYTES (chosen; chunks of one byte, six each, fail)."""
+_NEVER_MADE = frozenset(
+    {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.ETIMEDOUT}
+)
+"""Errors of a connection that could not be made; one that was made is reset in the place of refused."""
 HEAD_START_S = 0.25
 """Seconds for which the first address is tried alone before the second is tried too (RFC 8305, section 5)."""
 
@@ -113,11 +117,18 @@ class ConnectTarget:
     server_name: str | None = None
     """Name in the TLS handshake."""
 
+    @property
+    def begins_at_once(self) -> bool:
+        """Whether `connect` sends the first packet before any other task runs."""
+        return len(self.addresses) == 1 and self.tls is None and self.bind_address is None
+
     async def connect(self) -> Wire:
         """A connection to the address that answers first (RFC 8305); raises NoConnection or NoTls."""
         loop = asyncio.get_running_loop()
         kind = socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
         own = self.bind_address
+        if self.begins_at_once:
+            return await self._connecting(loop)
         options: dict[str, Any] = {"ssl": self.tls, "server_hostname": self.server_name} if self.tls else {}
         try:
             sock = await aiohappyeyeballs.start_connection(
@@ -133,22 +144,45 @@ class ConnectTarget:
             raise NoConnection(str(error)) from error
         return wire
 
+    async def _connecting(self, loop: asyncio.AbstractEventLoop) -> Wire:
+        """A connection to the only address that is still being made; whether it fails, the first read says."""
+        address = self.addresses[0]
+        sock = socket.socket(_family(address), socket.SOCK_STREAM)
+        sock.setblocking(False)
+        try:
+            self._begin(sock, (address, self.port))
+            _, wire = await loop.create_connection(lambda: Wire(loop), sock=sock)
+        except OSError as error:
+            sock.close()
+            raise NoConnection(str(error)) from error
+        return wire
+
     async def sock_connect(self, sock: socket.socket, place: tuple[str, int]) -> None:
         """Connect *sock* in place of the event loop's method, which may run other tasks before the packet is sent.
 
         (uvloop hands the call to a thread.)
         """
+        if self._begin(sock, place):
+            await _writable(sock)
+            error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if error:
+                raise _failure(error, place)
+
+    def _begin(self, sock: socket.socket, place: tuple[str, int]) -> bool:
+        """Send the first packet to *place*; whether the connection is not made yet.  Raises OSError."""
         if not self.may_connect(place[0]):
             raise OSError(f"{place[0]} is not due")
         try:
             error = sock.connect_ex(place)
         finally:
             self.connected(place[0])
-        if error == errno.EINPROGRESS:
-            await _writable(sock)
-            error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if error:
-            raise OSError(error, f"{os.strerror(error)}: {place[0]}:{place[1]}")
+        if error not in (0, errno.EINPROGRESS):
+            raise _failure(error, place)
+        return error != 0
+
+
+def _failure(error: int, place: tuple[str, int]) -> OSError:
+    return OSError(error, f"{os.strerror(error)}: {place[0]}:{place[1]}")
 
 
 async def _writable(sock: socket.socket) -> None:
@@ -189,6 +223,11 @@ async def send(request: RawRequest, target: ConnectTarget) -> RawResponse:
         message, content = await wire.read()
         while 100 <= message.code < 200 and message.code != 101:
             message, content = await wire.read()
+    except aiohttp.ClientOSError as error:
+        wire.abort()
+        if error.errno in _NEVER_MADE:
+            raise NoConnection(f"{error}: {target.addresses[0]}:{target.port}") from error
+        raise
     except BaseException:
         wire.abort()
         raise

@@ -16,6 +16,7 @@ from spiderling.engine.component import Component
 from spiderling.engine.opt_outs import end_by, headers_of
 from spiderling.engine.outcomes import Refused
 from spiderling.engine.requests import fetch_of, look_of
+from spiderling.engine.response_heads import value_of
 from spiderling.text.optout import page_statements
 
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -62,8 +63,8 @@ def may_pass(response: Response) -> bool:
 
 def redirect_target(response: Response) -> str | None:
     """The absolute URL of a redirect's target; None if *response* is no redirect or its Location no URL."""
-    location = response.headers.get(b"Location")
-    if response.status not in _REDIRECTS or not location:
+    location = value_of(response.headers, b"Location") if response.status in _REDIRECTS else b""
+    if not location:
         return None
     try:
         return str(ada_url.join_url(response.url, location.decode("utf-8", "replace").strip()))

@@ -27,6 +27,7 @@ from spiderling.engine.component import Component
 from spiderling.engine.exit_codes import FAILED_STAT
 from spiderling.engine.opt_outs import end_by, headers_of
 from spiderling.engine.outcomes import DropPage, PutBack
+from spiderling.engine.response_heads import value_of
 from spiderling.frontier.site_files import MAX_LICENCES
 from spiderling.items import PageItem
 from spiderling.text import Page
@@ -119,7 +120,7 @@ def check_text(page: Page) -> None:
 
 def declared_charset(response: Response) -> str | None:
     """The charset in the Content-Type header, else None."""
-    match = _CHARSET.search(response.headers.get(b"Content-Type") or b"")
+    match = _CHARSET.search(value_of(response.headers, b"Content-Type"))
     return match[1].decode("ascii") if match else None
 
 

@@ -6,6 +6,7 @@ apart, so a paragraph counts as new on a page that did not have it, however ofte
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from itertools import islice
 
@@ -38,4 +39,4 @@ def known_again(digests: bytes, known: bytes, paragraphs: int) -> NDArray[np.boo
 
 def packed(digests: bytes) -> bytes:
     """*digests*, each once, to be stored."""
-    return np.unique(np.frombuffer(digests, _DIGEST)).tobytes()
+    return array("Q", {*array("Q", digests)}).tobytes()  # for one page numpy's ``unique`` takes twice as long

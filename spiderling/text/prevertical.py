@@ -9,6 +9,8 @@ from functools import lru_cache
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": " ", "\r": " ", "\t": " "}
 _SPECIAL = re.compile('[&<>"\n\r\t]')
+_UNUSUAL = re.compile("[^\x20\x21\x23-\x25\x27-\x3b\x3d\x3f-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What either of the two finds."""
 
 
 def rendered(attributes: Mapping[str, object], paragraphs: Iterable[tuple[str, str]]) -> str:
@@ -48,4 +50,6 @@ def details(cls: str, kind: str, heading: bool, language: str | None, duplicate:
 
 def escape(text: str) -> str:
     """*text* as XML 1.0 character data or attribute value on one line, without characters that XML forbids."""
+    if _UNUSUAL.search(text) is None:
+        return text
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _NOT_XML.sub("", text))

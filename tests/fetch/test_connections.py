@@ -176,8 +176,12 @@ async def test_public_addresses_are_not_connected_to_without_a_contact():
             await handler.download_request(Request("http://a.test/", meta={"address": "192.88.98.1"}))
 
 
-async def test_a_start_is_told_before_and_again_right_behind_the_packet_that_opens_the_connection():
-    """Before: so that nobody else takes the turn.  Behind: an interval that counts from there is never too short."""
+@pytest.mark.parametrize(("fallback", "told"), [(None, [True]), ("::1", [False, True])])
+async def test_a_start_is_told_right_behind_the_packet_that_opens_the_connection(fallback, told):
+    """An interval that counts from there is never too short.
+
+    It is told before, too, if another task could take the turn meanwhile.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
         came = []
@@ -189,12 +193,14 @@ async def test_a_start_is_told_before_and_again_right_behind_the_packet_that_ope
             except BlockingIOError:
                 came.append(False)
 
-        gate = SimpleNamespace(started=started, connect_in=lambda request: 0.0)
+        gate = SimpleNamespace(started=started, connect_in=lambda request: 0.0, may_also_connect=lambda *_: False)
         async with handling(gate=gate) as handler:
             url = f"http://site.test:{listener.getsockname()[1]}/"
             with pytest.raises(DOWNLOAD_ERRORS):
-                await handler.download_request(Request(url, meta={"address": "127.0.0.1"}))
-    assert came == [False, True]
+                await handler.download_request(
+                    Request(url, meta={"address": "127.0.0.1", "fallback_address": fallback})
+                )
+    assert came == told
 
 
 async def test_refused_connection_and_unknown_name():

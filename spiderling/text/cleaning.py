@@ -61,7 +61,7 @@ def process(
         _links(page, parsed, url, options, scores, steps)
         if options.watches:
             page.feeds = feeds_of(recoded, (join(url, parsed.base) if parsed.base else url) or url)
-    clean = _measured(page, options, url)
+    clean = _measured(page, options, url, steps)
     if text is not None and clean and page.language is not None:
         page.quality = with_spam_signs(page, clean, text, url, models[page.language], steps.top_word)
     if not options.gathers_links:
@@ -125,10 +125,10 @@ def kept_language(page: Page) -> str | None:
     return max(chars, key=lambda code: chars[code], default=page.language)
 
 
-def _measured(page: Page, options: TextOptions, url: str = "") -> str:
+def _measured(page: Page, options: TextOptions, url: str = "", steps: Steps = PYTHON) -> str:
     """Set the fields that depend on the paragraphs of *page*; returns the clean text."""
     page.has_text = any(p.cls == GOOD and p.kind in options.kinds for p in page.paragraphs)
-    page.sketch = sketch((paragraph.text for paragraph in page.paragraphs), url)
+    page.sketch = sketch([paragraph.text for paragraph in page.paragraphs], url, steps.long_words)
     clean = measure_clean(page)
     page.text_digest = xxhash.xxh3_128_digest(clean.encode("utf-8"))
     if options.watches:

@@ -15,7 +15,7 @@ import xxhash
 
 from spiderling.base import link_batch, url_features, urls
 from spiderling.base.errors import BadInput
-from spiderling.text import ngrams, quality, spam
+from spiderling.text import ngrams, quality, sketch, spam
 from spiderling.text.boilerplate import context, features
 from spiderling.text.html import blocks, links, metadata, normal, parser, pieces, tags, zones
 from spiderling.text.language import function_words, known, scores
@@ -71,6 +71,7 @@ def _compiled() -> Choice:
         ),
         marks=_marks(spiderling_native.Marks),
         top_word=spiderling_native.TopWord(python=spam.top_word_share, max_chars=spam.TEXT_CHARS),
+        long_words=spiderling_native.LongWords(python=sketch.long_words, short_line=sketch.SHORT_WORDS),
     )
     return Choice(steps, f"compiled (spiderling-native {spiderling_native.__version__})")
 

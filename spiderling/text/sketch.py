@@ -8,7 +8,7 @@ that differ in any other long word have different sketches.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from urllib.parse import unquote
 
@@ -22,15 +22,29 @@ MIN_CHARS = 40
 """Letters in long words that a page needs to have a sketch; chosen."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
 """A long word.  Shorter ones are left out, because those of an address occur in any text."""
-_SHORT_WORDS = 12
+SHORT_WORDS = 12
 """Most long words of a line that may be a heading or note with the page's address in it; chosen."""
 
 
-def sketch(texts: Iterable[str], url: str) -> int:
-    """The sketch of a page at *url* with the paragraphs *texts*, boilerplate included; 0 below MIN_CHARS."""
+LongWords = Callable[[Iterable[str], "set[str]"], str]
+"""Type of `long_words`."""
+
+
+def long_words(texts: Iterable[str], own: set[str]) -> str:
+    """The letters of the long words of a page, each of whose paragraphs *texts* counts once.
+
+    They are in lower case.  The *own* words of its address are left out in short lines.
+    """
+    return _long_words(_foreign("\n".join(dict.fromkeys(texts)).lower(), own))
+
+
+def sketch(texts: Iterable[str], url: str, words: LongWords = long_words) -> int:
+    """The sketch of a page at *url* with the paragraphs *texts*, boilerplate included; 0 below MIN_CHARS.
+
+    *words* may be compiled (text/steps.py).
+    """
     own = set(_WORD.findall(f"{url} {unquote(url)}".lower()))  # pages print their address quoted or unquoted
-    text = "\n".join(dict.fromkeys(texts)).lower()  # each line once
-    joined = _long_words(_foreign(text, own))
+    joined = words(texts, own)
     return int(xxhash.xxh3_64_intdigest(joined.encode())) if len(joined) >= MIN_CHARS else 0
 
 
@@ -41,7 +55,7 @@ def _foreign(text: str, own: set[str]) -> str:
     for begin in sorted({begin for word in own for begin in _lines_with(word, text)}):
         end = _end(text, begin)
         words = _WORD.findall(text, begin, end)
-        if len(words) <= _SHORT_WORDS:
+        if len(words) <= SHORT_WORDS:
             parts += [text[done:begin], " ".join([word for word in words if word not in own])]
             done = end
     return "".join([*parts, text[done:]])

@@ -15,6 +15,7 @@ from spiderling.text.language.function_words import ListWords, listed
 from spiderling.text.language.known import ShortWords, short_words
 from spiderling.text.language.scores import Score, scored
 from spiderling.text.quality import Marks, marks
+from spiderling.text.sketch import LongWords, long_words
 from spiderling.text.spam import TopWord, top_word_share
 
 Parse = Callable[[str | bytes], Parsed]
@@ -45,9 +46,22 @@ class Steps(NamedTuple):
     """Sentences, digits and symbols of the good text."""
     top_word: TopWord
     """Share of the most frequent word that is no stop word."""
+    long_words: LongWords
+    """The words of a page by which its sketch tells it from others."""
 
 
 PYTHON = Steps(
-    parse, features, context, derived, resolve, columns_of, scored, short_words, listed, marks, top_word_share
+    parse,
+    features,
+    context,
+    derived,
+    resolve,
+    columns_of,
+    scored,
+    short_words,
+    listed,
+    marks,
+    top_word_share,
+    long_words,
 )
 """The specification of what the compiled functions do."""

@@ -371,6 +371,8 @@ def test_words_of_every_character_are_counted_alike():
         part = text[begin : begin + 7990]
         assert PYTHON.top_word(part, STOPLIST) == COMPILED.top_word(part, STOPLIST)
         assert PYTHON.listed(part, {"b", "ab"}, PROFILE) == COMPILED.listed(part, {"b", "ab"}, PROFILE)
+        short = [f"{part[at : at + 20]}abc" for at in range(0, len(part), 20)]
+        assert PYTHON.long_words(short, {"babc"}) == COMPILED.long_words(short, {"babc"})
 
 
 @compiled
@@ -384,5 +386,7 @@ def test_the_most_frequent_word_of_a_long_text_is_found_alike(text):
 @compiled
 @settings(max_examples=500)
 @given(st.lists(GOOD | st.just(CZECH), max_size=20))
-def test_any_texts_have_equal_marks(texts):
+def test_any_texts_have_equal_marks_and_long_words(texts):
     assert PYTHON.marks(texts) == COMPILED.marks(texts)
+    for own in (set(), {"kočka", "lang", "čtyři", "vrátila"}):
+        assert PYTHON.long_words(texts, own) == COMPILED.long_words(texts, own)

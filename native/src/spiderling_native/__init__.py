@@ -10,7 +10,7 @@ from spiderling_native._gathered import Gathered
 from spiderling_native._language import Scored, ShortWords
 from spiderling_native._parse import Parser
 from spiderling_native._sax import self_test
-from spiderling_native._signals import Listed, Marks, TopWord
+from spiderling_native._signals import Listed, LongWords, Marks, TopWord
 from spiderling_native._urls import Resolved
 from spiderling_native.sources import SOURCES
 
@@ -21,6 +21,7 @@ __all__ = [
     "Features",
     "Gathered",
     "Listed",
+    "LongWords",
     "Marks",
     "Parser",
     "Resolved",

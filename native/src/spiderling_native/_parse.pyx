@@ -196,8 +196,7 @@ cdef class Builder:
     cdef Tag** dead
     cdef Py_ssize_t dead_used, dead_room
     cdef int link_chars, links_cut, open_headings, opener, element, anchored
-    cdef bint heading, is_open, has_anchor, after_break, any_odd_block, any_odd_anchor
-    cdef bint is_full, is_beyond, is_over
+    cdef bint heading, is_open, has_anchor, after_break, is_full, is_beyond, is_over
     cdef Py_ssize_t link_start, break_end, dead_start, collected_start
     cdef object failure
     cdef list collected          # takes the text of the ignored element that is open; None: its text says nothing
@@ -446,7 +445,6 @@ cdef class Builder:
         memset(row, 0, sizeof(Row))
         self.join(row, first)
         row.heading, row.link_chars, row.opener, row.element = self.heading, self.link_chars, self.opener, element
-        self.any_odd_block |= row.odd
         self.rows_used += 1
         self.first_of_block = self.links_used
         self.link_chars = 0
@@ -667,7 +665,6 @@ cdef class Builder:
             link = &self.links[self.anchored]
             link.anchor.at, link.anchor.size = self.link_texts.size, self.anchor.size
             put(&self.link_texts, self.anchor.data, self.anchor.size)
-            self.any_odd_anchor |= link.odd
         self.has_anchor = False
         self.anchor.size = 0
 
@@ -743,28 +740,21 @@ cdef class Builder:
 
     cdef list forms(self):
         """The texts of the rows in normal form."""
-        cdef Row* row
         cdef Py_ssize_t place, most = self.parser.max_block_chars
-        cdef list texts = []
-        cdef list odd
+        cdef Row* rows = self.rows
+        cdef list texts = [decoded(self.texts.data + rows[place].at, rows[place].size) for place in range(self.rows_used)]
+        cdef list odd = [place for place in range(self.rows_used) if rows[place].odd]
+        for place, form in zip(odd, self.parser.normal_forms([texts[place] for place in odd])):
+            texts[place] = form
         for place in range(self.rows_used):
-            row = &self.rows[place]
-            texts.append(decoded(self.texts.data + row.at, row.size))
-        if self.any_odd_block:
-            odd = [place for place in range(self.rows_used) if self.rows[place].odd]
-            for place, form in zip(odd, self.parser.normal_forms([texts[place] for place in odd])):
-                texts[place] = form
-        for place in range(self.rows_used):
-            if self.rows[place].size > most and len(texts[place]) > most:
+            if rows[place].size > most and len(texts[place]) > most:
                 texts[place] = texts[place][:most].rstrip()
         return texts
 
     cdef list block_numbers(self, list forms):
-        """Row -> number of its block, OUTSIDE for those without text; None where rows and blocks are the same."""
+        """Row -> number of its block, OUTSIDE for those without text."""
         cdef list numbers = []
         cdef int number = 0
-        if all(forms):
-            return None
         for form in forms:
             numbers.append(number if form else OUTSIDE)
             number += 1 if form else 0
@@ -793,11 +783,11 @@ cdef class Builder:
         cdef Py_ssize_t place
         cdef int block
         cdef list found = []
-        cdef dict odd = self.odd_anchors() if self.any_odd_anchor else {}
+        cdef dict odd = self.odd_anchors()
         for place in range(self.links_used):
             link = &self.links[place]
             block = link.block
-            if numbers is not None and block != OUTSIDE:
+            if block != OUTSIDE:
                 block = numbers[block] if block < len(numbers) else OUTSIDE
             row = spiderling_row(self.parser.link, 5)
             set_item(row, 0, self.refreshes[place] if link.is_refresh else self.text_at(&link.href))
@@ -819,10 +809,7 @@ cdef class Builder:
         """Number of a link -> its anchor in normal form."""
         cdef Py_ssize_t place
         cdef list odd = [place for place in range(self.links_used) if self.links[place].odd]
-        cdef list texts = []
-        for place in odd:
-            texts.append(self.text_at(&self.links[place].anchor))
-        forms = self.parser.normal_forms(texts)
+        forms = self.parser.normal_forms([self.text_at(&self.links[place].anchor) for place in odd])
         return {place: self.cut(form) for place, form in zip(odd, forms)}
 
     cdef object tree(self):

@@ -1,16 +1,16 @@
-"""The compiled twins of what is counted in the good text: `marks` of text/quality.py, `listed` of
-text/language/function_words.py and `top_word_share` of text/spam.py.
+"""The compiled twins of what is counted in texts: `marks` of text/quality.py, `listed` of
+text/language/function_words.py, `top_word_share` of text/spam.py and `long_words` of text/sketch.py.
 
 A text with a capital sigma, whose lower case depends on its place, or a dotted I, whose lower case has two characters,
 is left to Python.
 """
 
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_FromKindAndData, PyUnicode_KIND, PyUnicode_READ
-from cpython.unicode cimport Py_UNICODE_ISSPACE, Py_UNICODE_TOLOWER
+from cpython.unicode cimport Py_UNICODE_ISALNUM, Py_UNICODE_ISDECIMAL, Py_UNICODE_ISSPACE, Py_UNICODE_TOLOWER
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memset
+from libc.string cimport memcmp, memmove, memset
 
-from spiderling_native._text cimport Buffer, free_buffer, memory, put
+from spiderling_native._text cimport Buffer, free_buffer, memory, put, reserve
 
 cdef enum:
     SPACE = 32, LINE_FEED = 10, FULL_STOP = 46, QUESTION_MARK = 63, DOTTED_I = 0x130, SIGMA = 0x3A3
@@ -19,6 +19,9 @@ cdef enum:
     MAX_CHARS = 8000    # of the text in which the most frequent word is sought
     MAX_WORDS = 4001    # of so many characters, and one more
     SLOTS = 8192        # a power of two, twice as many
+    LEAST_LONG = 4      # letters of a long word
+    SHORT_LINE = 12     # most long words of a short line
+    BASIC = 0x10000     # characters of the basic plane
 
 
 cdef inline bint is_special(uint32_t code) noexcept nogil:
@@ -260,3 +263,73 @@ cdef class TopWord:
         return word.hash == hash and word.size == size and memcmp(
             self.chars + word.begin, self.chars + begin, 4 * size
         ) == 0
+
+
+cdef inline uint32_t letter_of(uint32_t code) noexcept:
+    """Its letter in lower case; 0 if it is none."""
+    code = Py_UNICODE_TOLOWER(code)
+    return code if Py_UNICODE_ISALNUM(code) and not Py_UNICODE_ISDECIMAL(code) else 0
+
+
+cdef class LongWords:
+    """`long_words`, when it is called."""
+
+    cdef object python
+    cdef uint32_t[BASIC] letters  # what `letter_of` says
+
+    def __init__(self, *, python, short_line):
+        if short_line != SHORT_LINE:
+            raise ValueError("other lines than those that were compiled")
+        self.python = python
+        for code in range(BASIC):
+            self.letters[<int> code] = letter_of(code)
+
+    def __call__(self, texts, set own):
+        cdef list each = list(dict.fromkeys(texts))
+        cdef Py_ssize_t most = 0, used = 0, begin = 0, words = 0, at, size
+        cdef Py_ssize_t[SHORT_LINE + 1] begins  # of the long words of a line, and where the last one ends
+        cdef int kind
+        cdef const void* data
+        cdef uint32_t code, letter
+        cdef Buffer found = Buffer(NULL, 0, 0)
+        cdef uint32_t* out
+        for text in each:
+            most += len(<str?> text)
+        try:
+            reserve(&found, 4 * most)
+            out = <uint32_t*> found.data
+            for text in each:
+                kind, data, size = PyUnicode_KIND(text), PyUnicode_DATA(text), len(<str> text)
+                for at in range(size + 1):
+                    code = read(kind, data, at) if at < size else LINE_FEED
+                    letter = self.letters[code] if code < BASIC else letter_of(code)
+                    if letter:
+                        if is_special(code):
+                            return self.python(each, own)
+                        out[used] = letter
+                        used += 1
+                        continue
+                    if used - begin < LEAST_LONG:
+                        used = begin
+                    elif words <= SHORT_LINE:
+                        begins[words] = begin
+                        words += 1
+                    begin = used
+                    if code == LINE_FEED:
+                        if words <= SHORT_LINE:
+                            begins[words] = used
+                            begin = used = self.without(own, out, begins, words)
+                        words = 0
+            return PyUnicode_FromKindAndData(4, out, used)
+        finally:
+            free_buffer(&found)
+
+    cdef Py_ssize_t without(self, set own, uint32_t* out, Py_ssize_t* begins, Py_ssize_t words) except -1:
+        """Take the *own* words out of a line; returns its new end."""
+        cdef Py_ssize_t word, size, end = begins[0]
+        for word in range(words):
+            size = begins[word + 1] - begins[word]
+            if PyUnicode_FromKindAndData(4, out + begins[word], size) not in own:
+                memmove(out + end, out + begins[word], 4 * size)
+                end += size
+        return end

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import xxhash
 
@@ -56,24 +56,32 @@ def _compiled() -> Choice:
     different = [name for name, known in spiderling_native.SOURCES.items() if digest(name) != known]
     if different:
         return Choice(PYTHON, f"Python: spiderling-native was built for another {different[0]}; {_BUILD} anew")
-    derive = _derived(spiderling_native.Derived)
-    steps = Steps(
-        parse=_parser(spiderling_native.Parser),
-        features=_features(spiderling_native.Features),
-        context=spiderling_native.Context(names=context.NAMES),
+    try:
+        steps = _steps(spiderling_native)
+    except (AttributeError, TypeError, ValueError) as error:  # one that lacks a step or makes it of other things
+        return Choice(PYTHON, f"Python: spiderling-native was built for another version ({error}); {_BUILD} anew")
+    return Choice(steps, f"compiled (spiderling-native {spiderling_native.__version__})")
+
+
+def _steps(native: Any) -> Steps:
+    """The steps of the module *native*."""
+    derive = _derived(native.Derived)
+    return Steps(
+        parse=_parser(native.Parser),
+        features=_features(native.Features),
+        context=native.Context(names=context.NAMES),
         derived=derive,
-        resolve=spiderling_native.Resolved(starts_of=links.starts_of, join=links.join),
-        gather=_gather(spiderling_native.Gathered, derive),
-        score=_score(spiderling_native.Scored),
-        short_words=spiderling_native.ShortWords(python=known.short_words, lower_letters=ngrams.letters_in_lower_case),
-        listed=spiderling_native.Listed(
+        resolve=native.Resolved(starts_of=links.starts_of, join=links.join),
+        gather=_gather(native.Gathered, derive),
+        score=_score(native.Scored),
+        short_words=native.ShortWords(python=known.short_words, lower_letters=ngrams.letters_in_lower_case),
+        listed=native.Listed(
             python=function_words.listed, kind=function_words.Listed, lower_letters=ngrams.letters_in_lower_case
         ),
-        marks=_marks(spiderling_native.Marks),
-        top_word=spiderling_native.TopWord(python=spam.top_word_share, max_chars=spam.TEXT_CHARS),
-        long_words=spiderling_native.LongWords(python=sketch.long_words, short_line=sketch.SHORT_WORDS),
+        marks=_marks(native.Marks),
+        top_word=native.TopWord(python=spam.top_word_share, max_chars=spam.TEXT_CHARS),
+        long_words=native.LongWords(python=sketch.long_words, short_line=sketch.SHORT_WORDS),
     )
-    return Choice(steps, f"compiled (spiderling-native {spiderling_native.__version__})")
 
 
 def digest(name: str) -> str:

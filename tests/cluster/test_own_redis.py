@@ -31,7 +31,8 @@ async def test_it_answers_at_a_socket_of_ours_wherever_the_crawl_is(tmp_path: Pa
         assert len(bytes(socket)) <= MOST_PATH_BYTES and (socket.parent == directory) == (name == "cs")
         assert stat.S_IMODE(socket.stat().st_mode) == stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
         client = connected(redis.url, blocks=True)
-        assert client.config_get("save", "appendonly") == {"save": "", "appendonly": "no"}
+        settings = client.config_get("save") | client.config_get("appendonly")  # Redis 6 takes one name at a time
+        assert settings == {"save": "", "appendonly": "no"}
         client.set("a", 1)
         redis.process.kill()
         await redis.process.wait()

@@ -150,8 +150,9 @@ class RecordReader:
         if refusal is not None:
             raise Refused(refusal)
         record.captured = _seconds(found.headers.get("WARC-Date") or "")
-        with suppress(ValueError):
-            record.address = ip_address(found.headers.get("WARC-IP-Address") or "")
+        if address := found.headers.get("WARC-IP-Address"):
+            with suppress(ValueError):
+                record.address = ip_address(address)
         record.length = found.content_length
         if found.content_length > self._most_bytes + _MAX_HEAD_BYTES:
             raise Refused(Reason.TOO_BIG)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import replace
+from typing import NoReturn
 
 from scrapy.crawler import Crawler
 from scrapy.http import Request, Response
@@ -53,22 +54,31 @@ class SiteFilesMiddleware(Component):
             return self._settle_sitemap(fetch, request, response)
         return response
 
-    async def _settle_rules(self, fetch: Fetch, asked: RobotsRequest, request: Request, response: Response) -> Response:
-        crawl = self.crawl
-        body = response.body[:MAX_FILE_BYTES]
+    def _settle_rules(
+        self, fetch: Fetch, asked: RobotsRequest, request: Request, response: Response
+    ) -> Awaitable[Response]:
         status = response.status
         challenge = challenge_of(status, response.headers, response.body)
-        if len(body) > _SMALL_BYTES and 200 <= status < 300 and not challenge:
-            try:
-                async with self._reading_rules:
-                    rules = await asyncio.to_thread(parsed, asked.file, body, crawl.options)
-                crawl.frontier.robots.parsed_ahead(asked.file, body, rules)
-            except Exception as error:
-                crawl.errors.note(error, request.url)
-                status = 0
-        crawl.archive(exchange_of(request), {"reason": "site-file"})
         wait_s = asked_to_wait_s(response) or 0.0
         answer = FileAnswer(status, response.body, redirect_target(response), wait_s, challenge)
+        if len(response.body) > _SMALL_BYTES and answer.has_file:
+            return self._parsed_apart(fetch, asked, request, answer)
+        self._take_rules(fetch, request, answer)
+
+    async def _parsed_apart(self, fetch: Fetch, asked: RobotsRequest, request: Request, answer: FileAnswer) -> NoReturn:
+        """Parse the file in a thread before it is taken."""
+        body = answer.body[:MAX_FILE_BYTES]
+        try:
+            async with self._reading_rules:
+                rules = await asyncio.to_thread(parsed, asked.file, body, self.crawl.options)
+            self.crawl.frontier.robots.parsed_ahead(asked.file, body, rules)
+        except Exception as error:
+            self.crawl.errors.note(error, request.url)
+            answer = answer._replace(status=0)
+        self._take_rules(fetch, request, answer)
+
+    def _take_rules(self, fetch: Fetch, request: Request, answer: FileAnswer) -> NoReturn:
+        self.crawl.archive(exchange_of(request), {"reason": "site-file"})
         self.dispatcher.in_transit.settle_robots(fetch, answer)
         raise FileTaken(f"{request.url} is a file of a site")
 

@@ -80,11 +80,6 @@ def response_of(fetch: Fetch, record: Record) -> Response:
     meta = {FETCH: fetch, "wire_bytes": record.length, CAPTURED: record.captured, "verbatim_url": True}
     request = Request(fetch.url, meta=meta, dont_filter=True)
     kind = responsetypes.from_args(headers=record.headers, url=fetch.url, body=record.body)
-    return kind(
-        fetch.url,
-        status=record.status,
-        headers=record.headers,
-        body=record.body,
-        request=request,
-        ip_address=record.address,
-    )
+    response = kind(fetch.url, status=record.status, body=record.body, request=request, ip_address=record.address)
+    response.headers = record.headers  # given to the class, they would be copied one by one
+    return response

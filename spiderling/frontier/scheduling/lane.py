@@ -7,7 +7,8 @@ address cost one entry of the outer heap.  Addresses that are due stand in a hea
 each rank, that of their first host.
 
 Invariant: an entry whose version is not the host's, or whose key is not the queue's, is
-stale and skipped.
+stale and skipped.  One whose address is due later by now gets its new place when it comes
+to the front.
 """
 
 from __future__ import annotations
@@ -67,12 +68,6 @@ class Lane:
             queue = self._queues[address.name] = _Queue(address)
         heapq.heappush(queue.hosts, (host.due, self._serial(), host.version, host))
         self._schedule(queue)
-
-    def address_postponed(self, address: str) -> None:
-        """*address* is due later than it was."""
-        queue = self._queues.get(address)
-        if queue is not None:
-            self._schedule(queue)
 
     def ripen(self, now: float) -> list[int]:
         """Sort addresses that are due at *now* by rank; returns the ranks with a host that is due, best first."""

@@ -54,10 +54,7 @@ class Workbench:
     def postpone(self, address: str, due: float) -> None:
         """No host of *address* is popped before *due*."""
         entry = self.address(address)
-        if due > entry.due:
-            entry.due = due
-            for lane in self._lanes.values():
-                lane.address_postponed(address)
+        entry.due = max(entry.due, due)  # the lanes see it when the address comes to the front
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """A host that is due at *now*, the one of its rank that has waited longest, and its address; it leaves."""

@@ -253,18 +253,18 @@ class DownloadHandler(BaseDownloadHandler):
 
         *raw*, if given, gets the body as received.
         """
-        body = bytearray()
+        pieces: list[bytes] = []
         content = raw_response.content
         try:
             while chunk := await content.readany():
                 if raw is not None:
                     raw.append(chunk)
-                body += decoder.decode(chunk)
+                pieces.append(decoder.decode(chunk))
                 if content.total_bytes > limit:
                     raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
                 stop = check_stop_download(signals.bytes_received, self.crawler, request, data=chunk)
                 if stop is not None:
-                    return bytes(body), [], stop
+                    return b"".join(pieces), [], stop
         except aiohttp.ClientPayloadError as error:
             if isinstance(error, HeadFlood) or request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
                 raise
@@ -272,9 +272,9 @@ class DownloadHandler(BaseDownloadHandler):
             rest = content.read_nowait()
             if raw is not None:
                 raw.append(rest)
-            body += decoder.decode(rest)
-            return bytes(body), ["dataloss"], None
-        return bytes(body), [], None
+            pieces.append(decoder.decode(rest))
+            return b"".join(pieces), ["dataloss"], None
+        return b"".join(pieces), [], None
 
 
 def _raw_request(url: yarl.URL, request: Request) -> RawRequest:

@@ -61,9 +61,9 @@ class SiteFilesMiddleware(Component):
         challenge = challenge_of(status, response.headers, response.body)
         wait_s = asked_to_wait_s(response) or 0.0
         answer = FileAnswer(status, response.body, redirect_target(response), wait_s, challenge)
-        if len(response.body) > _SMALL_BYTES and answer.has_file:
-            return self._parsed_apart(fetch, asked, request, answer)
-        self._take_rules(fetch, request, answer)
+        if len(response.body) <= _SMALL_BYTES or not answer.has_file:
+            self._take_rules(fetch, request, answer)
+        return self._parsed_apart(fetch, asked, request, answer)
 
     async def _parsed_apart(self, fetch: Fetch, asked: RobotsRequest, request: Request, answer: FileAnswer) -> NoReturn:
         """Parse the file in a thread before it is taken."""
@@ -78,6 +78,7 @@ class SiteFilesMiddleware(Component):
         self._take_rules(fetch, request, answer)
 
     def _take_rules(self, fetch: Fetch, request: Request, answer: FileAnswer) -> NoReturn:
+        """Give the frontier the *answer*; raises FileTaken."""
         self.crawl.archive(exchange_of(request), {"reason": "site-file"})
         self.dispatcher.in_transit.settle_robots(fetch, answer)
         raise FileTaken(f"{request.url} is a file of a site")

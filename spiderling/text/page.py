@@ -190,7 +190,7 @@ class Page:
     _packed: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {spec.name: getattr(self, spec.name) for spec in fields(self)}
+        values = {name: getattr(self, name) for name in _FIELDS}
         packed = {name: pickle.dumps(list(zip(*values.pop(name), strict=True)), 5) for name in _ROWS}
         shingles = values.pop("shingles")
         if self.batch is NO_LINKS:  # to check it would take the event loop as long as to read all the rest
@@ -227,4 +227,5 @@ def kept_elements(paragraphs: Iterable[Paragraph]) -> bytes:
     return elements(kept).encode("utf-8", "replace")
 
 
+_FIELDS = tuple(spec.name for spec in fields(Page))
 _ROWS: dict[str, type[tuple[Any, ...]]] = {"paragraphs": Paragraph, "links": PageLink}

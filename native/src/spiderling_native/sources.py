@@ -15,7 +15,7 @@ SOURCES = {
     "text/html/tags.py": "5e459da3b6355e61",
     "text/html/zones.py": "b462f8a4bc3fa91f",
     "text/language/function_words.py": "0f00845a02c23948",
-    "text/language/known.py": "0bb4943af19847e3",
+    "text/language/known.py": "89886985218f5dce",
     "text/language/scores.py": "92084d857e328a5c",
     "text/language/words.py": "e25fd878f9be8746",
     "text/ngrams.py": "f91bc8e79d1b4815",

@@ -115,7 +115,7 @@ class WordList:
         without_tones = code in _WITHOUT_TONES
         keys = keys_of(words, without_tones)
         expected = min(1.0, _UNLISTED_ELSEWHERE * unlisted + _TERMS)
-        return cls(np.unique(keys), short_chars(words), expected, without_tones)
+        return cls(np.sort(keys), short_chars(words), expected, without_tones)
 
 
 ShortWords = Callable[[TextWords, WordList], tuple[Places, Places]]

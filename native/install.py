@@ -25,7 +25,7 @@ def main() -> int:
     with_zig = "--zig" in sys.argv[1:]
     obstacle = build(with_zig)
     if obstacle:
-        print(f"The text workers run without compiled steps, at two and a half times the time: {obstacle}.", file=sys.stderr)
+        print(f"The text workers run without compiled steps, in 2.5 times the time: {obstacle}.", file=sys.stderr)
     return int(bool(obstacle) and with_zig)
 
 

@@ -16,7 +16,9 @@ from libc.string cimport memchr, memcpy, memset, strlen
 from lxml.includes.xmlparser cimport xmlParserCtxt
 
 from spiderling_native._names cimport BUTTON, IFRAME, LINK_TAG, META, SCRIPT, TITLE, Names, Tag
-from spiderling_native._sax cimport Events, holds, mapping_of, read, reader_for, receiver_of, same, stop, text_of, value_of
+from spiderling_native._sax cimport (
+    Events, holds, mapping_of, read, reader_for, receiver_of, same, stop, text_of, value_of,
+)
 from spiderling_native._text cimport (
     ALPHA, BASIC, CONTROLS, LOWER, NEXT_LINE, ODD, SPACE, UPPER, WORD, Buffer, bits_of, characters, decoded,
     free_buffer, memory, put, put_byte, reserve, special_bytes, spiderling_row, step,
@@ -117,8 +119,8 @@ cdef class Parser:
 
     def __init__(
         self, *, python, kinds, without_name, class_zone, name_zone, hides, hidden, inherited, block, link, parsed,
-        metadata, meta_names, normal_forms, rubbish, next_line, max_blocks, max_block_chars, max_links, max_anchor_chars,
-        max_elements, max_depth,
+        metadata, meta_names, normal_forms, rubbish, next_line, max_blocks, max_block_chars, max_links,
+        max_anchor_chars, max_elements, max_depth,
     ):
         self.names = Names(kinds, without_name, class_zone, name_zone, hides, hidden)
         self.python, self.inherited = python, inherited
@@ -145,8 +147,10 @@ cdef void on_start(void* reader, const char* tag, const char** attributes) noexc
     cdef Builder builder = <Builder> receiver_of(reader)
     if builder.is_over:
         return
+    if attributes == NULL:
+        attributes = NO_ATTRIBUTES
     try:
-        builder.start(builder.names.tag_of(tag), NONE if attributes == NULL else attributes)
+        builder.start(builder.names.tag_of(tag), attributes)
     except BaseException as failure:
         builder.fail(failure)
 
@@ -173,7 +177,7 @@ cdef void on_text(void* reader, const char* text, int size) noexcept:
 
 cdef Events EVENTS
 EVENTS.start, EVENTS.end, EVENTS.text = on_start, on_end, on_text
-cdef const char** NONE = [NULL]
+cdef const char* NO_ATTRIBUTES[1]  # only their end, NULL, as C begins it
 
 
 cdef class Builder:
@@ -742,7 +746,9 @@ cdef class Builder:
         """The texts of the rows in normal form."""
         cdef Py_ssize_t place, most = self.parser.max_block_chars
         cdef Row* rows = self.rows
-        cdef list texts = [decoded(self.texts.data + rows[place].at, rows[place].size) for place in range(self.rows_used)]
+        cdef list texts = [
+            decoded(self.texts.data + rows[place].at, rows[place].size) for place in range(self.rows_used)
+        ]
         cdef list odd = [place for place in range(self.rows_used) if rows[place].odd]
         for place, form in zip(odd, self.parser.normal_forms([texts[place] for place in odd])):
             texts[place] = form

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from spiderling.base.printing import markdown_table
 from spiderling.corpus.links import LinkLine
 from spiderling.jobdir.shards import links_of_crawl
+from spiderling.text.compiled import choose
 
 ROOT = Path(__file__).resolve().parent.parent
 _SERVER = "webs.server"
@@ -170,5 +171,5 @@ def python_build() -> str:
 
 def result(**values: object) -> None:
     """The last lines of every benchmark."""
-    print(f"Python: {python_build()}")
+    print(f"Python: {python_build()}; text steps: {choose().words}")
     print("RESULT " + json.dumps(values))

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from redis_server import WHY_NOT, RedisServer
 from relay import Relay
-from test_crawl_of_shards import ADDRESSES, HOSTS, SEED, SITES, documents, redis, shards
+from test_crawl_of_shards import ADDRESSES, HOSTS, SEED, SITES, SOON, documents, redis, shards
 
 from webs.web import FixedWeb
 
@@ -118,7 +118,9 @@ def test_a_shard_with_a_slow_way_to_redis_finishes_with_the_others(tmp_path):
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store, Relay(store.socket) as relay:
         relay.state = "slow"
         crawl = shards(tmp_path / "cs", server, store, 2)
-        ended = [one.wait() for one in [crawl.start(SEED), crawl.start(SEED, CLUSTER=relay.url)]]
+        waits = SOON | {"cluster.ending.WAIT_MISSING_S": 1000.0}  # for one that begins late, or whose lease runs out
+        begun = [crawl.start(SEED, CONSTANTS=waits), crawl.start(SEED, CLUSTER=relay.url, CONSTANTS=waits)]
+        ended = [one.wait() for one in begun]
         assert [(one.code, one.lines("ERROR")) for one in ended] == [(0, []), (0, [])], ended
         assert kept(tmp_path / "cs") == EVERY
         asked = Counter((entry.host, entry.path) for entry in server.log_entries)

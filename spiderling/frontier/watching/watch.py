@@ -14,27 +14,23 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-from numpy.typing import NDArray
-
 from spiderling.base.errors import DamageError
 from spiderling.base.option_values import parse_watch
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import HASH_BITS
 from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.storage.protocol import Store
 from spiderling.frontier.watching import rate_rows
+from spiderling.frontier.watching.added import add
 from spiderling.frontier.watching.answered import after_look, is_answer, unmade
 from spiderling.frontier.watching.budget import Budget
 from spiderling.frontier.watching.columns import ANNOUNCED, Columns
 from spiderling.frontier.watching.group_store import Groups
 from spiderling.frontier.watching.groups import (
-    GROUP_PAGES,
     Standing,
     WatchedPage,
     group_id,
@@ -152,27 +148,10 @@ class Watch:
                 self.policy.learn_first(host_of(page.key), first_words[page.key], 0.0, page.found_at)
                 self._learnt |= {0, host_of(page.key)}
         for host, new in by_host.items():
-            self._add(host, list({page.key: page for page in new}.values()))
+            add(host, list({page.key: page for page in new}.values()), self.groups, self.columns)
         self.columns.merge()
         self.marks = marks
         self._is_changed = True
-
-    def _add(self, host: int, pages: list[WatchedPage]) -> None:
-        parts = self._rows_of(host)["part"]
-        part = int(parts.max()) if len(parts) else 0
-        group = self.groups.get(group_id(host, part)).pages() if len(parts) else []
-        while pages:
-            room = GROUP_PAGES - len(group)
-            if room > 0:
-                self.groups.note(group_id(host, part), [*group, *pages[:room]])
-                self.columns.add(pages[:room], part)
-                pages = pages[room:]
-            part += 1
-            group = []
-
-    def _rows_of(self, host: int) -> NDArray[np.void]:
-        first, behind = (self.columns.place(number << HASH_BITS) for number in (host, host + 1))
-        return self.columns.rows[first:behind]
 
     # -- what is worth a look
 

@@ -27,7 +27,6 @@ from spiderling.base.opt_outs import Signal
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
-from spiderling.base.removed_options import FIXED, FOLLOWING, MERGED
 from spiderling.commands.options import bounds, unit
 from spiderling.crawl.control_file import ControlFile
 from spiderling.jobdir.host_list import HostRow
@@ -94,7 +93,6 @@ def options_page() -> str:
         else:
             lines.append(_row(specs.pop(name)))
     assert not specs, f"in no group: {', '.join(specs)}"
-    lines += _removed_options()
     lines.append("\n## Signals\n\n" + inspect.cleandoc(signals.__doc__ or "").replace("``", "`"))
     return "\n".join(lines) + "\n"
 
@@ -102,27 +100,6 @@ def options_page() -> str:
 def _row(spec) -> str:
     default = f"`{spec.default}`" if spec.default != "" else "empty"
     return f"| `{PREFIX}{spec.name.upper()}` | {unit(spec)} | {default} | {bounds(spec)} | {spec.metadata['help']} |"
-
-
-def _removed_options() -> list[str]:
-    """Tables of options that there are no more; their names are those of settings without the prefix."""
-    lines = [
-        "\n## Options of earlier versions\n",
-        "Each is refused with a sentence that says what to write. A crawl that was begun with another value than the",
-        "default goes on, and names the change. All names begin with `SPIDERLING_`.\n",
-        "Nobody has a reason to change these; they are constants now:\n",
-        "| option | value | because |",
-        "|---|---|---|",
-    ]
-    lines += [f"| `{name.upper()}` | {fixed.shown} | {fixed.reason} |" for name, fixed in FIXED.items()]
-    lines += ["\nThese follow another option now:\n", "| option | value |", "|---|---|"]
-    for name, (followed, share) in FOLLOWING.items():
-        lines.append(f"| `{name.upper()}` | {share:g} times `{PREFIX}{followed.upper()}` |")
-    lines += ["\nThese are parts of another option now:\n", "| option | in its place | default |", "|---|---|---|"]
-    for name, merged in MERGED.items():
-        part = merged.part.format(f"{merged.default:g}")
-        lines.append(f"| `{name.upper()}` | `{PREFIX}{merged.option.upper()}=standard,{part}` | {merged.default:g} |")
-    return lines
 
 
 def reasons_page() -> str:

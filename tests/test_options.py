@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError, asdict, fields, replace
+from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,9 @@ from spiderling.base.option_values import (
     parse_yield_profile,
 )
 from spiderling.base.options import Options
-from spiderling.base.removed_options import FIXED, FOLLOWING, MERGED, translated
-from spiderling.crawl import checkpoint
 from spiderling.crawl.changed_options import compare_options
-from spiderling.engine import dispatcher, download_handler
-from spiderling.extensions import lifecycle
-from spiderling.fetch import resolver
-from spiderling.frontier import robots, scope
-from spiderling.frontier.discovery import robots_requests
-from spiderling.frontier.scheduling import names
-from spiderling.text import TextOptions
 from spiderling.text.boilerplate.rules import PRESETS, parse_rules
-from spiderling.text.html import blocks
 from spiderling.text.quality import QualityLimits, Range, parse_quality
-from spiderling.workers import process
-from spiderling.workers.process import WorkerConfig
 
 SPECS = {spec.name: spec for spec in fields(Options)}
 
@@ -117,142 +105,12 @@ def test_wrong_type(name: str, value: Any, what: str) -> None:
     assert str(caught.value) == f"{PREFIX}{name.upper()} is {value!r}; it must be {what}."
 
 
-@pytest.mark.parametrize("name", [*FIXED, *FOLLOWING, *MERGED])
-def test_a_removed_option_says_what_there_is_in_its_place(name: str) -> None:
-    assert name not in asdict(Options())
-    setting = PREFIX + name.upper()
-    with pytest.raises(BadInput, match=rf"^there is no option {setting} any more: (it is .*|write .*)[^.]\.$"):
-        Options.from_settings({setting: 1})
-
-
-def test_merged_options_are_named_together_in_their_new_form() -> None:
-    with pytest.raises(BadInput) as caught:
-        Options.from_settings(
-            {PREFIX + "MAX_SYMBOL_SHARE": "0.3", PREFIX + "MIN_SENTENCE_WORDS": 5, PREFIX + "LANG": "cs"}
-        )
-    assert str(caught.value) == (
-        "there are no options SPIDERLING_MAX_SYMBOL_SHARE, SPIDERLING_MIN_SENTENCE_WORDS any more: "
-        "write SPIDERLING_QUALITY=standard,sentence_words=5..,symbol_share=..0.3 instead."
-    )
-
-
-def test_all_removed_options_are_named_at_once() -> None:
-    with pytest.raises(BadInput) as caught:
-        Options.from_settings({PREFIX + "TRAP_PAGES": "99999", PREFIX + "MAX_LINKS": 9, PREFIX + "MIN_TEXT_CHARS": -5})
-    assert str(caught.value) == (
-        "there is no option SPIDERLING_MAX_LINKS any more: it is 5000 now, since the parser takes no more links from "
-        "a page; leave it out. "
-        "Also, there is no option SPIDERLING_MIN_TEXT_CHARS any more: "
-        "write SPIDERLING_QUALITY=standard,text_chars=0.. instead. "
-        "Also, there is no option SPIDERLING_TRAP_PAGES any more: "
-        "write SPIDERLING_TRAPS=standard,pages=30000 instead."
-    )
-
-
-def test_a_removed_option_without_a_value_is_no_matter_and_a_wrong_value_is_named() -> None:
-    nothing = dict.fromkeys((PREFIX + name.upper() for name in (*FIXED, *FOLLOWING, *MERGED)), None)
-    assert Options.from_settings(nothing) == Options()
-    with pytest.raises(BadInput, match=r"^SPIDERLING_MIN_TEXT_CHARS is 'abc'; it must be a whole number\.$"):
-        Options.from_settings(nothing | {"SPIDERLING_MIN_TEXT_CHARS": "abc"})
-
-
-def test_former_defaults_are_those_of_today() -> None:
-    former: dict[str, Any] = {name: merged.default for name, merged in MERGED.items()}
-    assert translated(former) == {}
-    for name, merged in MERGED.items():
-        text = f"standard,{merged.part.format(merged.default)}"
-        assert read_merged(merged.option, text) == read_merged(merged.option, "standard"), name
-        value = merged.default + (0.25 if isinstance(merged.default, float) else 1)
-        assert translated(former | {name: value}) == {merged.option: f"standard,{merged.part.format(value)}"}
-
-
-@pytest.mark.parametrize(
-    "former",
-    [
-        {"trap_copies": 100_000, "trap_subdomains": 2**31, "trap_mirror": 40_000},
-        {"min_sentence_words": 300.0},
-        {"min_sentence_words": 300.0, "max_sentence_words": 100.0},
-        {"min_packed_share": 2.0, "max_top_word_share": 30.0},
-        {"max_badness": 1e300, "min_stopword_share": 1.0, "min_text_chars": 10**20, "max_digit_share": 1e-9},
-    ],
-)
-def test_any_value_of_a_merged_option_can_be_written_in_its_new_form(former: dict[str, float]) -> None:
-    """What is advised in place of a removed option is accepted, and a state can be made anew from it."""
-    today = translated(former)
-    assert set(today) == {MERGED[name].option for name in former}
-    for option, text in today.items():
-        assert read(option, text) == text
-        read_merged(option, text)
-
-
-def read_merged(option: str, text: str) -> object:
-    return parse_traps(text) if option == "traps" else parse_quality(text)
-
-
-def test_constants_are_the_former_defaults() -> None:
-    """What a crawl was begun with, where nothing was set, is what it goes on with."""
-    today = {
-        "worker_pages": WorkerConfig(TextOptions(("cs",)), ()).max_pages,
-        "max_path_depth": scope.MAX_PATH_DEPTH,
-        "dns_timeout_s": resolver.TIMEOUT_S,
-        "dns_min_ttl_s": resolver.MIN_TTL_S,
-        "dns_max_ttl_s": resolver.MAX_TTL_S,
-        "dns_negative_s": names.DEAD_FOR_S,
-        "robots_stale_s": robots.STALE_S,
-        "max_redirects": robots_requests.MAX_REDIRECTS,
-        "max_links": blocks.MAX_LINKS,
-        "slow_window_s": download_handler.SLOW_WINDOW_S,
-        "stop_timeout_s": dispatcher.STOP_TIMEOUT_S,
-        "min_cosine": Options(language_method="cosine").min_likeness(),
-        "dedup_snapshot_s": lifecycle.SNAPSHOT_S,
-        "checkpoint_pages": checkpoint.MAX_OUTCOMES,
-        "crowd": "fixed",  # there is nothing that adapts it
-        "learning": "off",  # there is nothing that learns weights
-    }
-    assert today == {name: fixed.value for name, fixed in FIXED.items()}
-
-
-def test_processor_time_of_a_page_follows_its_time() -> None:
-    """A crawl that goes on is told of a change only if there is one."""
-    assert FOLLOWING["page_cpu_s"].share == process.CPU_SHARE
-    with pytest.raises(BadInput, match=r"it is 0\.5 times SPIDERLING_PAGE_TIMEOUT_S now; leave it out, or change that"):
-        Options.from_settings({"SPIDERLING_PAGE_CPU_S": 30})
-
-    def changed(page_cpu_s: float) -> list[str]:
-        meta = {"options": json.dumps({"page_cpu_s": page_cpu_s, "page_timeout_s": 60.0})}
-        return compare_options(Options(page_timeout_s=60.0), meta, Path(), from_archives=False)
-
-    assert changed(30.0) == []
-    assert changed(10.0) == ["SPIDERLING_PAGE_CPU_S: 10.0 -> 30.0"]
-
-
-def test_options_of_an_earlier_version_are_compared_by_the_names_of_today(tmp_path: Path) -> None:
-    """A crawl goes on without a word if nothing changes, and names what does."""
-
-    def changed(former: dict[str, Any], **options: Any) -> list[str]:
-        return compare_options(Options(**options), {"options": json.dumps(former)}, tmp_path, from_archives=False)
-
-    defaults = {name: one.default for name, one in MERGED.items()} | {name: one.value for name, one in FIXED.items()}
-    defaults["page_cpu_s"] = 10.0
-    assert changed(defaults) == []
-    own = defaults | {"max_digit_share": 0.5, "trap_pages": 40, "dns_timeout_s": 9.0}
-    assert changed(own, quality="standard,digit_share=..0.5", traps="standard,pages=40") == [
-        "SPIDERLING_DNS_TIMEOUT_S: 9.0 -> 3.0"
-    ]
-    assert changed(own)[:2] == [
-        "SPIDERLING_TRAPS: 'standard,pages=40' -> 'standard'",
-        "SPIDERLING_QUALITY: 'standard,digit_share=..0.5' -> 'standard'",
-    ]
-
-
 @pytest.mark.parametrize(
     ("former", "options"),
     [
-        ({"min_sentence_words": 5.0}, {"quality": "standard,sentence_words=5.."}),
-        ({"min_sentence_words": 5.0, "max_badness": 30.0}, {"quality": "sentence_words = 5.0.., badness=..30"}),
         ({"quality": "standard,badness=..30,outlinks=..9"}, {"quality": "outlinks=..9,badness=..30"}),
         ({"quality": "standard,badness=..50"}, {}),
-        ({"trap_pages": 40, "trap_mirror": 0}, {"traps": "mirror=0, pages=40"}),
+        ({"traps": "standard,pages=40,mirror=0"}, {"traps": "mirror=0, pages=40"}),
         ({"justext_preset": "balanced,length_low=40"}, {"justext_preset": "length_low=40"}),
         ({"ports": "80,443"}, {"ports": "443, 80"}),
         ({"yield_profile": "normal"}, {"yield_profile": "0.005"}),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import sqlite3
@@ -100,16 +99,6 @@ def test_a_rebuilt_state_is_whole_and_knows_every_document(killed, tmp_path, gon
     with pytest.raises(BadInput, match="knows all that is in"):
         list(rebuild(job, GIVEN, 1e9))
     OpenCrawl(Options(lang="cs", allow_networks=NETWORK, dedup="exact"), job, pytest.fail).jobdir.close()
-
-
-def test_a_crawl_that_an_earlier_version_began_with_large_limits_of_traps_can_be_rebuilt(killed, tmp_path):
-    job = copied(killed, tmp_path / "job", "state")
-    settings = {"trap_copies": 100_000, "min_sentence_words": 300.0}
-    (job / "corpus/manifest.json").write_text(json.dumps({"crawls": [{"settings": settings}]}))
-    assert "was made anew" in next(rebuild(job, GIVEN, 1e9))
-    with closing(Inspection(job)) as opened:
-        assert opened.options.traps == "standard,copies=100000"
-        assert opened.options.quality == "standard,sentence_words=300.."
 
 
 @pytest.mark.parametrize("gone", [WAYS["corpus"], WAYS["all"]], ids=["corpus", "all"])

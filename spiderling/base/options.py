@@ -18,7 +18,6 @@ from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
 from spiderling.base.option_values import option as _option
 from spiderling.base.owners import MAX_SHARDS
 from spiderling.base.printing import nearest
-from spiderling.base.removed_options import REMOVED, refusal
 from spiderling.base.rsl import Licensee
 
 LEAST_FILTER_BYTES = 8_000_000
@@ -424,14 +423,10 @@ class Options:
         Raises BadInput for an unknown name, a wrong type or a value out of bounds.
         """
         known = {PREFIX + spec.name.upper(): spec for spec in fields(cls)}
-        if instead := refusal(_by_field(settings)):
-            raise BadInput(instead)
         values = {}
         for name in sorted(str(key) for key in settings if str(key).startswith(PREFIX)):
             spec = known.get(name)
             if spec is None:
-                if name.removeprefix(PREFIX).lower() in REMOVED:
-                    continue  # it is None, which stands for the default
                 meant = "".join(f" (did you mean {near}?)" for near in nearest(name, known))
                 raise BadInput(f"there is no option {name}{meant}; `scrapy options` lists all.")
             value = settings[name]
@@ -475,9 +470,3 @@ class Options:
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""
         return parse_yield_profile(self.yield_profile)
-
-
-def _by_field(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The options among *settings*, by the names of their fields."""
-    names = {str(key): key for key in settings}
-    return {name.removeprefix(PREFIX).lower(): settings[names[name]] for name in names if name.startswith(PREFIX)}

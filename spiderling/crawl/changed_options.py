@@ -8,7 +8,6 @@ from pathlib import Path
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.option_values import PREFIX, parse_ports, parse_traps, parse_yield_profile
 from spiderling.base.options import Options
-from spiderling.base.removed_options import FIXED, FOLLOWING, translated
 from spiderling.jobdir.sound_reading import noted
 from spiderling.text.boilerplate.rules import parse_rules
 from spiderling.text.quality import parse_quality
@@ -33,11 +32,9 @@ def compare_options(options: Options, meta: Mapping[str, str], directory: Path, 
             f"the corpus in {directory} was begun from {kinds[not from_archives]}, not from {kinds[from_archives]}. "
             "Give another directory with -s JOBDIR=..."
         )
-    former = translated(noted(meta, "options", dict[str, object]()))
-    today = options.on_record() | {name: fixed.value for name, fixed in FIXED.items()}
-    today |= {name: share * today[followed] for name, (followed, share) in FOLLOWING.items()}
+    former = noted(meta, "options", dict[str, object]())
     lines = []
-    for name, value in today.items():
+    for name, value in options.on_record().items():
         old = former.get(name, value)
         if old == value or _means_the_same(name, old, value):
             continue

@@ -37,7 +37,6 @@ from spiderling.crawl.near_duplicates import NearDuplicateFilter
 from spiderling.crawl.stage_times import StageTimes
 from spiderling.frontier import Frontier, Report
 from spiderling.frontier.discovery.elsewhere import Elsewhere
-from spiderling.frontier.ranking.strategies import gone_parameters
 from spiderling.frontier.storage.protocol import SegmentRow, State, Store
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
@@ -135,7 +134,7 @@ class Crawl:
         """Digests of kept pages and texts; pipeline 400 adds to it."""
         self.documents, notices = usable(media_types.parse(self.options.documents))
         """The kinds of documents that are wanted and can be read here."""
-        for notice in filter(None, (*notices, gone_parameters(self.options.strategy))):
+        for notice in notices:
             logger.warning(notice)
         spelled = spelled_out(self.options, self.accepted, self.documents)
         others = None if elsewhere is None else elsewhere(store)

@@ -27,7 +27,6 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.removed_options import translated
 from spiderling.base.urls import canonicalize, url_key
 from spiderling.corpus.cdxj import records
 from spiderling.corpus.digests import digest_key
@@ -140,7 +139,7 @@ def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, An
     known = {spec.name for spec in fields(Options)}
     named = {
         "lang": output[0].path.name.rpartition("-")[0].replace("+", ","),
-        **{name: value for name, value in translated(said.get("settings", {})).items() if name in known},
+        **{name: value for name, value in said.get("settings", {}).items() if name in known},
     }
     chosen = Options.from_settings({PREFIX + name.upper(): value for name, value in named.items()} | dict(given))
     names = named.keys() | {key.removeprefix(PREFIX).lower() for key in given}

@@ -21,7 +21,6 @@ from spiderling.base.errors import BadInput, JobdirError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.owners import shard_of_page
 from spiderling.base.reasons import Reason
-from spiderling.base.removed_options import translated
 from spiderling.base.urls import HASH_BITS, canonicalize, url_key
 from spiderling.corpus import reader
 from spiderling.corpus.reader import Document
@@ -213,7 +212,7 @@ class Inspection:
     @property
     def options(self) -> Options:
         """The options of the crawl's last start, as far as this version knows them."""
-        values = translated(noted(self.meta, "options", dict[str, Any]()))
+        values = noted(self.meta, "options", dict[str, Any]())
         defaults = asdict(Options())
         known = {name: values[name] for name in defaults if name in values}
         strange = [name for name, value in known.items() if not is_like(value, defaults[name])]

@@ -117,7 +117,7 @@ class Material:
     shards: list[ShardStatus] = field(default_factory=list)
     """Those that are told of; empty: the crawl has none."""
     text_steps: str = ""
-    """Which steps its text workers run (text/compiled.py); empty for crawls of earlier versions."""
+    """Which steps its text workers run (text/compiled.py)."""
 
     def total(self, name: str) -> int:
         return self.counts.get(f"total/{name}", 0)

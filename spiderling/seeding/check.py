@@ -59,8 +59,6 @@ class CheckSpider(AskedSpider, SpiderlingSpider):
 
     is_whole = False
 
-    parse_page = SpiderlingSpider.parse  # the callback of seeds in a state that an earlier version has begun
-
     def __init__(self, urls: Sequence[str], results: Path, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._urls = urls

@@ -196,7 +196,7 @@ async def cut(tab):
 @pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed (apt install chromium)")
 async def test_the_page_of_a_simulation_fits_into_narrow_and_wide_windows(tmp_path):
     path = tmp_path / "page.html"
-    strategies = ["bfs", "yield", "lswc:s=3,t=5", "perfect", "spiderling:thrift=6,haste=0"]
+    strategies = ["bfs", "yield", "lswc:s=3,t=5", "perfect", "spiderling:thrift=6"]
     assert scrapy("simulate", *strategies, "--pages", "300", "--jobs", "1", "--html", str(path)).code == 0
     async with browsing(tmp_path / "profile") as tab:
         for width in (400, 1400):

@@ -18,11 +18,8 @@ from collections import Counter
 
 import pytest
 from conftest import DEADLINE_S, DEFAULTS, ROOT, document, scrapy, serving
-from scrapy.http import HtmlResponse
-from scrapy.utils.request import request_from_dict
 
 from spiderling.languages.seeds import read_seeds
-from spiderling.seeding.check import CheckSpider
 from webs.web import FixedWeb, WebResponse, html, plain, redirect
 
 
@@ -231,14 +228,6 @@ def test_check(seeds, tmp_path):
     }  # fmt: skip
     assert "3 of 5 seeds are good" in ended.out and "wrong-language 1" in ended.out and "no page 1" in ended.out
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["all.txt", "good.txt"]
-
-
-def test_seeds_that_an_earlier_version_has_queued_are_still_checked(tmp_path):
-    """Their requests name the callback that it had."""
-    spider = CheckSpider([], tmp_path / "results", lang="cs")
-    request = request_from_dict({"url": "http://good.test/", "callback": "parse_page"}, spider=spider)
-    response = HtmlResponse(request.url, request=request)
-    assert [item.response for item in request.callback(response)] == [response]
 
 
 def test_a_bar_on_a_terminal_tells_how_far_it_is(settings, tmp_path):

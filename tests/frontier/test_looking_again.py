@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from array import array
-from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -194,22 +192,6 @@ def test_rates_come_back_as_they_were_of_one_host_and_of_all() -> None:
         assert [policy.rates.words(host, kind) for host in hosts] == pytest.approx(
             policy.rates.tables(hosts)[1][:, kind]
         )
-
-
-def test_rates_that_an_earlier_version_wrote_are_taken_up() -> None:
-    """It let newer looks weigh more in place of older ones less."""
-    former = np.zeros((4, CLASSES))
-    former[:, OLDEST] = 2 * np.array([20, 100, 1600, 1])
-    policy = Policy()
-    dates = Announcements(right=9)
-    for host, sums in ((0, former * 3), (5, former)):
-        rate_rows.restore(policy, host, zlib.compress(array("d", astuple(dates)).tobytes() + sums.tobytes()))
-    assert policy.rates.rate(5, OLDEST) == pytest.approx(0.2, rel=0.01)
-    assert policy.rates.words(5, OLDEST) == pytest.approx(80, rel=0.01)
-    assert policy.rates.rate(6, OLDEST) == pytest.approx(20.5 / 100.5)
-    assert policy.dates == {5: dates}
-    policy.rates.learn(5, OLDEST, 0, 0, 50, 2 * HALF_LIFE_DAYS)
-    assert policy.rates.rate(5, OLDEST) == pytest.approx(0.1, rel=0.03), "it was last looked at one half-life before"
 
 
 @pytest.mark.parametrize("host", [0, 5])

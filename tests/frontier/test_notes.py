@@ -178,20 +178,3 @@ def test_tables_that_do_not_fit_are_refused() -> None:
             bad = [*columns[:at], other, *columns[at + 1 :]]
             Notes(worth).restore(snapshot_of(bad))
             assert len(worth.columns()[1]) <= 36 * 8 and all(1 <= rank <= 9 for rank in ranks(mended))
-
-
-def test_notes_and_tables_of_an_older_crawl_are_read() -> None:
-    """Its notes say also whether a page repeats another one, and its sections how many pages did."""
-    teach(frontier := begun("heidix"), random.Random(1), 50)
-    columns = worth_of(frontier).columns()
-    rows = np.frombuffer(columns[2]).reshape(-1, 3)
-    older = np.column_stack((rows[:, 0], np.zeros(len(rows)), rows[:, 1:], np.ones(len(rows)), np.zeros(len(rows))))
-    meta = snapshot_of([*columns[:2], older.tobytes(), *columns[3:]])
-    number = LINES + 1
-    note = [1, 7, 0.5, 900, 30_000, True, [4]]
-    line = {f"{KEY}:{number % LINES}": json.dumps([number, [[*note[:5], False, *note[5:]]]])}
-    same = {f"{KEY}:{number % LINES}": json.dumps([number, [note]])}
-    old, new = begun("heidix"), begun("heidix")
-    worth_of(old).notes.restore(meta | line)
-    worth_of(new).notes.restore(snapshot_of(columns) | same)
-    assert worth_of(old).columns() == worth_of(new).columns() != columns

@@ -24,7 +24,7 @@ from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.new_links import FoundLink
-from spiderling.frontier.ranking.strategies import STRATEGIES, LinkingPage, gone_parameters, parse
+from spiderling.frontier.ranking.strategies import STRATEGIES, LinkingPage, parse
 from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
 from spiderling.frontier.storage.sqlite import SqliteStore
 
@@ -209,7 +209,7 @@ def test_ranks_are_ranks(name: str, reason: Reason, of_page: int, block: bool, b
     ("text", "says"),
     [
         ("lsvc", "did you mean lswc"), ("", "known are"), ("bfs:t=1", "takes none"), ("lswc:x=1", "takes s, t"),
-        ("bfs:haste=1", "takes none"),
+        ("spiderling:haste=1", "no parameter 'haste'"),
         ("lswc:s", "whole number"), ("lswc:t=0", "from 1 to 7"), ("lswc:t=8", "from 1 to 7"),
         ("lswc:s=1.5", "whole number"), ("cyclic:badness=-1", "0 or more"), ("cyclic:badness=nan", "0 or more"),
     ],
@@ -221,9 +221,6 @@ def test_unknown_strategy_is_told(text: str, says: str) -> None:
 
 def test_strategy_with_parameters() -> None:
     assert parse("spiderling:thrift=0").thrift == 0
-    assert parse("spiderling:haste=100,patience=0") == parse("spiderling"), "as in the options of an older crawl"
-    assert "thrift=0 asks all" in gone_parameters("spiderling:haste=0,power=3")
-    assert not gone_parameters("spiderling:thrift=2") and not gone_parameters("bfs")
     assert parse("distance:t=9") == parse("distance")
     assert parse(" lswc: s=3, t=5") == STRATEGIES["lswc"](s=3, t=5)  # type: ignore[call-arg]
 

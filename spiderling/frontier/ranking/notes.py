@@ -31,8 +31,6 @@ _DAMAGES = (
     zstandard.ZstdError,
 )
 """Exceptions that damaged notes raise; binascii.Error is a ValueError."""
-_REPEATS = 5
-"""Place of a field that older notes have: whether the page repeated another one."""
 _MOST = 1e6
 """A yield rate above that of any host; compressed documents may have more than 1."""
 
@@ -124,8 +122,7 @@ def _unpacked(text: str) -> tuple[int, list[bytes]]:
 
 def _checked(row: Any) -> Note:
     """A note as it came from the store; raises ValueError for what is none."""
-    note = Note(*row[:_REPEATS], *row[_REPEATS + 1 :]) if len(row) == len(Note._fields) + 1 else Note(*row)
-    match note:
+    match note := Note(*row):
         case (int(), int(), float(rate), int(), int(), bool() | None, list(words)) if 0 < rate < _MOST:
             if all(type(word) is int and word >= 0 for word in (*note[:2], *note[3:5], *words)):
                 return note

@@ -296,19 +296,6 @@ STRATEGIES: dict[str, type[Strategy]] = {
 """By the name that ``-a strategy=`` takes."""
 
 
-GONE = {
-    "haste": "thrift=1 (the default) lets hosts of little yield wait, thrift=0 asks all, more than 1 spares bytes",
-    "patience": "hosts in other languages are asked seldom instead of being retired",
-}
-"""Parameters that ``spiderling`` had, and what there is instead.  They are accepted, and have no effect."""
-
-
-def gone_parameters(text: str) -> str:
-    """What to write instead of the parameters in *text* that have no effect any more; '' if there are none."""
-    given = [part.partition("=")[0].strip() for part in text.partition(":")[2].split(",")]
-    return "; ".join(f"{key} has no effect any more: {GONE[key]}" for key in given if key in GONE)
-
-
 def parse(text: str) -> Strategy:
     """The strategy of a name with parameters, such as ``lswc:s=3,t=5``; raises BadInput for anything else."""
     name, _, rest = text.strip().partition(":")
@@ -316,12 +303,9 @@ def parse(text: str) -> Strategy:
     if cls is None:
         raise BadInput(f"SPIDERLING_STRATEGY is {name!r}; {hint(name, STRATEGIES)}")
     parameters = {spec.name: spec for spec in fields(cls)}  # type: ignore[arg-type]  # each is a dataclass
-    gone = GONE if cls is Spiderling else {}
     values: dict[str, int | float] = {}
     for part in filter(None, (part.strip() for part in rest.split(","))):
         key, _, value = part.partition("=")
-        if key in gone:
-            continue
         if key not in parameters:
             known = f"it takes {', '.join(parameters)}" if parameters else "it takes none"
             raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; {name} has no parameter {key!r}, {known}.")

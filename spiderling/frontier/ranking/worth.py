@@ -50,8 +50,6 @@ _SECTIONS = 50_000
 """Sections that are remembered (chosen); the one that came first is forgotten first."""
 _SCALE = 3.0
 """The logarithm of the ratio of two rates that stands for certainty, 1 or -1: twenty times as much (chosen)."""
-_OLD_COLUMNS = 6
-"""Columns of a section as older crawls have it: also the share and number of repeated pages, and the pages."""
 _BEST = math.log(6.0)
 """The logarithm of (the least yield rate that a link of rank 1 promises / that of fruitful hosts) (chosen)."""
 _STEP = math.log(STEP)
@@ -213,8 +211,6 @@ class Worth:
         kinds = (np.uint64, np.uint64, np.float64)
         sums, keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:3], kinds, strict=True))
         rows = values.reshape(len(keys), -1)
-        if rows.shape[1] == _OLD_COLUMNS:
-            rows = rows[:, [0, 2, 3]]
         about = rows[:, :1]
         given = rows[:, 1:]
         if rows.shape[1] != 3 or not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < MOST)).all():

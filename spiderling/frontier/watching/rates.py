@@ -75,7 +75,7 @@ class Rates:
         return self._sums[begin : begin + _NUMBERS].tobytes()
 
     def restore(self, host: int, sums: bytes) -> None:
-        """Take up what `sums` gave, now or in an earlier version."""
+        """Take up what `sums` gave."""
         if not host and len(sums) == 8 * _NUMBERS:
             self._all = array(_EIGHT_BYTES, sums)
         elif host and len(sums) == 4 * _NUMBERS:

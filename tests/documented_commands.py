@@ -152,7 +152,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     ".ci/try-scrapy": INSTALLS,
     ".ci/try-scrapy 2.19.1": INSTALLS,
     "docker build -t spiderling -f examples/operations/Dockerfile .": DOCKER,
-    "docker run --rm --init -v crawls:/data/crawls spiderling crawl -a lang=cs -a words=1000000 "
+    "docker run --rm --init -v crawls:/data/crawls spiderling crawl -a lang=cs -a words=1M "
     "-s SPIDERLING_CONTACT=you@example.org": DOCKER,
     'docker run --rm -v crawls:/data/crawls -v "$PWD:/out" --user "$(id -u)" spiderling export crawls/cs '
     "-o /out/cs.jsonl": DOCKER,
@@ -161,7 +161,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     # crawl
     "scrapy crawl spiderling -a lang=cs": BEGUN_AGAIN,
     "scrapy crawl spiderling -a lang=cs -s SPIDERLING_CONTACT=you@example.org": BEGUN_AGAIN,
-    "scrapy crawl spiderling -a lang=cs -a words=1000000 -s SPIDERLING_CONTACT=you@example.org": BEGUN,
+    "scrapy crawl spiderling -a lang=cs -a words=1M -s SPIDERLING_CONTACT=you@example.org": BEGUN,
     "scrapy crawl spiderling -a lang=cs -a seeds=good.txt -s SPIDERLING_CONTACT=me@example.org": (
         Run(says=FINISHED, slow=True)
     ),
@@ -173,7 +173,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy crawl spiderling -a lang=rm -a seeds=good.txt -a recognise=oc -s SPIDERLING_YIELD_PROFILE=permissive "
     "-s SPIDERLING_MODELS=my-models -s SPIDERLING_CONTACT=you@example.org": Run(says=FINISHED),
     "spiderling crawl -a lang=cs": BEGUN_AGAIN,
-    "spiderling crawl -a lang=cs -a words=1000000 -s SPIDERLING_CONTACT=you@example.org": BEGUN,
+    "spiderling crawl -a lang=cs -a words=1M -s SPIDERLING_CONTACT=you@example.org": BEGUN,
     "scrapy crawl archive -a lang=cs -a warc='*.warc.gz'": ARCHIVED,
     "scrapy crawl archive -a lang=cs -a warc='CC-MAIN-*.warc.gz'": ARCHIVED,
     "scrapy crawl archive -a lang=cs,en -a warc=crawls/bfs/warc": ARCHIVED,
@@ -181,7 +181,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "curl -O https://data.commoncrawl.org/crawl-data/CC-MAIN-2024-51/warc.paths.gz": COMMON_CRAWL,
     "gunzip warc.paths.gz": COMMON_CRAWL,
     "shuf -n 3 warc.paths | sed 's|^|https://data.commoncrawl.org/|' > three.paths": Run(),
-    "scrapy crawl archive -a lang=cs -a warc=three.paths -a words=1000000 -s SPIDERLING_CONTACT=you@example.org": (
+    "scrapy crawl archive -a lang=cs -a warc=three.paths -a words=1M -s SPIDERLING_CONTACT=you@example.org": (
         COMMON_CRAWL
     ),
     "zcat warc.paths.gz | shuf -n 1000 | sed 's|^|https://data.commoncrawl.org/|' > thousand.paths": Run(),

@@ -17,6 +17,7 @@ from spiderling.base.option_values import (
     YIELD_PROFILES,
     TrapLimits,
     parse_ports,
+    parse_size,
     parse_traps,
     parse_yield_profile,
 )
@@ -26,6 +27,9 @@ from spiderling.text.boilerplate.rules import PRESETS, parse_rules
 from spiderling.text.quality import QualityLimits, Range, parse_quality
 
 SPECS = {spec.name: spec for spec in fields(Options)}
+WHOLE = "a whole number, such as 20, 500k or 2.5M"
+BYTES = "a number of bytes, such as 500000, 10GB or 512MiB"
+SECONDS = "a number of seconds, such as 3600"
 
 
 def read(name: str, value: Any) -> Any:
@@ -89,20 +93,51 @@ def test_types_from_settings(name: str, value: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "what"),
     [
-        ("retries", "many", "a whole number"),
-        ("retries", "2.5", "a whole number"),
-        ("retries", [1], "a whole number"),
-        ("retries", float("inf"), "a whole number"),
-        ("timeout_s", "", "a number"),
-        ("timeout_s", "nan", "a number"),
-        ("retry_delay_s", "inf", "a number"),
-        ("timeout_s", "1e999", "a number"),
+        ("retries", "many", WHOLE),
+        ("retries", "2.5", WHOLE),
+        ("retries", [1], WHOLE),
+        ("retries", float("inf"), WHOLE),
+        ("max_words", "10,000", WHOLE),
+        ("max_words", "1MB", WHOLE),
+        ("max_words", "M", WHOLE),
+        ("max_words", "1e400k", WHOLE),
+        ("dedup_bytes", "10 barrels", BYTES),
+        ("dedup_bytes", "10iB", BYTES),
+        ("timeout_s", "", SECONDS),
+        ("timeout_s", "nan", SECONDS),
+        ("retry_delay_s", "inf", SECONDS),
+        ("timeout_s", "1e999", SECONDS),
+        ("max_time_s", "30m", SECONDS),
+        ("ramp_up_per_s", "fast", "a number"),
     ],
 )
 def test_wrong_type(name: str, value: Any, what: str) -> None:
     with pytest.raises(BadInput) as caught:
         read(name, value)
     assert str(caught.value) == f"{PREFIX}{name.upper()} is {value!r}; it must be {what}."
+
+
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [
+        ("1M", 10**6), ("500k", 500_000), ("2.5M", 2_500_000), ("1e6", 10**6), ("1_000_000", 10**6), ("1.1k", 1100),
+        (" 3 G", 3 * 10**9), ("1t", 10**12),
+    ],
+)  # fmt: skip
+def test_a_large_number_as_people_write_it(written: str, number: int) -> None:
+    """``-a words=1M`` was no whole number."""
+    counts = [name for name, spec in SPECS.items() if type(spec.default) is int and spec.metadata["high"] is None]
+    assert {"max_words", "max_pages", "max_documents", "max_host_documents", "max_downloaded_bytes"} <= set(counts)
+    roomy = [name for name in counts if SPECS[name].metadata["low"] <= number]
+    assert {read(name, written) for name in roomy} == {number}
+
+
+@pytest.mark.parametrize(
+    ("written", "number"),
+    [("10GB", 10**10), ("512MiB", 2**29), ("1.5 kib", 1536), ("20m", 20 * 10**6), ("2e7b", 2 * 10**7)],
+)
+def test_a_size_as_people_write_it(written: str, number: int) -> None:
+    assert read("max_downloaded_bytes", written) == parse_size(written) == number
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ _Preset = TypeVar("_Preset", bound="DataclassInstance")
 
 GENERIC_TLDS = ("com", "org", "net", "gov", "info", "edu")
 """Generic top-level domains that a national crawl takes as well (Pomikálek & Suchomel 2011, section 3.1)."""
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_SCALED = re.compile(r"(\S*[0-9.]) *([kmgt]?)(i?b)?")
+"""A number as people write it: its digits, its unit of thousands, and the mark of a size in bytes."""
 _MOST_DIGITS = 18
 """Digits of a size or limit (chosen: more than any disk has bytes, and few enough for a float)."""
 _NO_LABEL = re.compile(r"[\s/?#@:._\\]")
@@ -155,13 +156,31 @@ def checked(name: str, spec: Field[Any], value: Any) -> Any:
 def parse_size(text: str) -> int:
     """*text* in bytes; raises BadInput.
 
-    >>> parse_size("1.5G")
-    1500000000
+    >>> parse_size("1.5G"), parse_size("512MiB")
+    (1500000000, 536870912)
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) *([kmgt]?)b?", text.strip().lower())
-    if match is None or len(match[1]) > _MOST_DIGITS:
-        raise BadInput(f"{text!r} is no size; write 500M, 2G or a number of bytes.")
-    return int(float(match[1]) * _UNITS[match[2]])
+    try:
+        size = _number(text, in_bytes=True)
+        if not 0 <= size < 10**_MOST_DIGITS:
+            raise ValueError
+    except ValueError:
+        raise BadInput(f"{text!r} is no size; write 500M, 2GB, 512MiB or a number of bytes.") from None
+    return int(size)
+
+
+def _number(value: Any, in_bytes: bool) -> float:
+    """*value* as a number; k, M, G and T are thousands, millions and so on.
+
+    *in_bytes*: 10GB is 10G, and 512MiB is counted by 1024 (IEC 80000-13).  Raises ValueError or TypeError.
+    """
+    match = _SCALED.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if match is None:
+        return float(value)
+    digits, unit, mark = match.groups()
+    if mark and (not in_bytes or (mark == "ib" and not unit)):
+        raise ValueError
+    base = 1024.0 if mark == "ib" else 1000.0
+    return round(float(digits) * base ** " kmgt".index(unit or " "), 3)  # 1.1 * 1000 is a little more than 1100
 
 
 def parse_ports(text: str) -> frozenset[int] | None:
@@ -242,13 +261,19 @@ def converted(name: str, kind: type, value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return ",".join(str(part) for part in value)
         return str(value).strip()
+    unit = name.lower()
+    in_bytes = unit.endswith("_bytes")
     try:
-        number = float(value)
+        number = _number(value, in_bytes) if kind is int else float(value)
         if not math.isfinite(number) or (kind is int and number != int(number)):
             raise ValueError
         return kind(number)
     except (TypeError, ValueError, OverflowError):
-        what = "a whole number" if kind is int else "a number"
+        what = "a whole number, such as 20, 500k or 2.5M" if kind is int else "a number"
+        if in_bytes:
+            what = "a number of bytes, such as 500000, 10GB or 512MiB"
+        elif unit.endswith("_s") and not unit.endswith("_per_s"):
+            what = "a number of seconds, such as 3600"
         raise BadInput(f"{name} is {value!r}; it must be {what}.") from None
 
 

@@ -36,7 +36,7 @@ class Command(CrawlCommand, ScrapyCrawl):
             f"crawls the web, archive reads WARC files; -a takes {arguments} (archive: warc, urls), and -s any option "
             f"that `{program()} options` lists. Exit codes: 0 finished, or paused by a signal or a budget; 1 the crawl "
             "could not begin or go on; 3 no network. "
-            "Example: scrapy crawl spiderling -a lang=cs -a words=1000000 -s SPIDERLING_CONTACT=you@example.org"
+            "Example: scrapy crawl spiderling -a lang=cs -a words=1M -s SPIDERLING_CONTACT=you@example.org"
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:

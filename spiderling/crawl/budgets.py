@@ -84,9 +84,7 @@ class Budgets:
         for total, (option, reason) in _LIMITS.items():
             limit = getattr(self._options, option)
             if 0 < limit <= totals.get(total, 0):
-                return Spent(
-                    reason, f"{PREFIX}{option.upper()}={limit:g} is reached; a larger one lets the crawl go on"
-                )
+                return Spent(reason, f"{PREFIX}{option.upper()}={limit} is reached; a larger one lets the crawl go on")
         if any(totals.get(total, 0) >= limit for total, limit in self._control.items()):
             return Spent(
                 "budget", "the budget in control.yaml is spent; raise max_pages or max_downloaded_mb there to go on"

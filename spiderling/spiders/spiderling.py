@@ -54,7 +54,7 @@ def _refused(crawl: Crawl) -> str:
 
 
 class SpiderlingSpider(CorpusSpider):
-    """``scrapy crawl spiderling -a lang=cs [-a seeds=FILE-or-URLs] [-a words=1000000]``."""
+    """``scrapy crawl spiderling -a lang=cs [-a seeds=FILE-or-URLs] [-a words=1M]``."""
 
     name = "spiderling"
     follow: str = ""

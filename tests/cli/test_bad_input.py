@@ -86,7 +86,7 @@ def test_no_contact(refused, tmp_path):
 BAD_OPTIONS = {
     "HOST_INTERVALL_S=2": "there is no option SPIDERLING_HOST_INTERVALL_S (did you mean SPIDERLING_HOST_INTERVAL_S?)",
     "HOST_INTERVAL_S=-2": "SPIDERLING_HOST_INTERVAL_S is -2.0; it must be between 0 and 86400.",
-    "WORKERS=many": "SPIDERLING_WORKERS is 'many'; it must be a whole number.",
+    "WORKERS=many": "SPIDERLING_WORKERS is 'many'; it must be a whole number, such as 20, 500k or 2.5M.",
     "HOSTS=a.test": "SPIDERLING_HOSTS has 'a.test'; write 'glob=address[:port]'",
     "ALLOW_NETWORKS=127.0.0.1/8": "SPIDERLING_ALLOW_NETWORKS has '127.0.0.1/8': 127.0.0.1/8 has host bits set; write",
     "NAMESERVERS=dns.test": "SPIDERLING_NAMESERVERS has 'dns.test'; write address or address:port",
@@ -385,7 +385,7 @@ def test_without_a_spider_with_two_or_with_an_unknown_one():
         (("-s", "SPIDERLING_PREFER_TLDS=c/z"), "SPIDERLING_PREFER_TLDS has 'c/z', which is"),
         (("-a", "follow=hosts"), "-a follow is 'hosts'; it must be one of all, host, none."),
         (("-a", "words=-5"), "-a words is -5; it must be at least 0."),
-        (("-a", "words=million"), "-a words is 'million'; it must be a whole number."),
+        (("-a", "words=million"), "-a words is 'million'; it must be a whole number, such as 20, 500k or 2.5M."),
         (("-s", "SPIDERLING_MAX_WORDS=-5"), "SPIDERLING_MAX_WORDS is -5; it must be at least 0."),
         (("-a", "strategy=bsf"), "-a strategy is 'bsf'; did you mean bfs?"),
         (("-a", "hosts=none.txt"), "SPIDERLING_ONLY_HOSTS (-a hosts=): the list none.txt cannot be read: No such file"),

@@ -231,7 +231,7 @@ def test_what_is_no_scrapy_crawl_starts_none(shards, said):
             {"SHARDS": "auto", "CLUSTER": "redis://127.0.0.1/0"},
             "give no SPIDERLING_CLUSTER, or give a number of shards",
         ),
-        ({"SHARDS": "many"}, "SPIDERLING_SHARDS is 'many'; it must be a whole number."),
+        ({"SHARDS": "many"}, "SPIDERLING_SHARDS is 'many'; it must be a whole number, such as 20, 500k or 2.5M."),
         ({"SHARDS": "2", "WORKERS": "200"}, "SPIDERLING_WORKERS is 200 for each of 2 shards"),
         (
             {"SHARDS": "2", "DEDUP_BYTES": "9000000000000000"},

@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
-import shutil
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+from needs import BROWSERS, found
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
-)
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
@@ -112,7 +109,7 @@ async def browsing(profile: Path):
     """A browser with a new *profile* directory; it and its children end with the context."""
     profile.mkdir(parents=True)
     process = await asyncio.create_subprocess_exec(
-        CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "about:blank",
+        found(*BROWSERS), *FLAGS, f"--user-data-dir={profile}", "about:blank",
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     port_file = profile / "DevToolsActivePort"

@@ -35,9 +35,11 @@ from typing import IO, NamedTuple
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
+import pytest
 import zstandard
 from forked import Forked, Server
 from hypothesis import HealthCheck, settings
+from needs import is_wanted, why_not
 from text_steps import pytest_generate_tests, steps  # noqa: F401 - for pytest
 
 from spiderling.frontier.storage.url_log import unpack_ends
@@ -445,6 +447,14 @@ _SCRAPY = (
 
 def _prefixed(settings: dict) -> dict:
     return {name if name.startswith(_SCRAPY) else f"SPIDERLING_{name}": value for name, value in settings.items()}
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures are made
+def pytest_runtest_setup(item):
+    """A test skips for want of what tests/needs.py names, or fails."""
+    for mark in item.iter_markers("needs"):
+        if why := why_not(mark.kwargs["name"]):
+            (pytest.fail if is_wanted(mark.kwargs["name"]) else pytest.skip)(why)
 
 
 def pytest_terminal_summary(terminalreporter):

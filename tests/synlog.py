@@ -3,7 +3,7 @@
     with SynLog() as log: ...
     log.seen    # Syn(time_s, address, source_port), in order
 
-Needs Linux and the right to open packet sockets: ``may_sniff()``.
+Needs Linux and the right to open packet sockets: ``needs("packet sockets")``.
 """
 
 from __future__ import annotations
@@ -66,14 +66,6 @@ class SynLog:
                 continue
             if self._is_over:
                 return
-
-
-def may_sniff() -> bool:
-    try:
-        _sniffing().close()
-    except (OSError, AttributeError):  # not allowed; not Linux
-        return False
-    return True
 
 
 def _sniffing() -> socket.socket:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tarfile
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import made_documents as made
 import pytest
+from needs import DATA, needs
 
 from benchmarks.faults import children
 from spiderling.base.media_types import of_content
@@ -166,10 +165,9 @@ def test_no_file_can_be_written(behaving, tmp_path):
     assert [path.stat().st_size for path in tmp_path.iterdir()] in ([], [0])
 
 
+@needs("/proc")
 def test_the_worker_s_files_are_closed(behaving):
     behaving(lambda body: Document([Block(" ".join(sorted(os.listdir("/proc/self/fd"))), False, 0)]))
-    if not Path("/proc/self/fd").exists():
-        pytest.skip("needs /proc")
     assert convert("docx", b"", LIMITS).blocks[0].text.split() == ["0", "1", "2", "3"]  # 3 is the directory itself
 
 
@@ -219,8 +217,8 @@ def test_the_next_program_when_the_first_finds_nothing(program, code):
     assert convert("doc", b"x", LIMITS).blocks[0].text == "text"
 
 
+@needs("pypdfium2")
 def test_a_program_that_gives_another_kind(program):
-    pytest.importorskip("pypdfium2", reason="pypdfium2 is not installed")
     program("gs", f"sys.stdout.buffer.write({made.pdf([[(72, 700, 11, CZECH[:3])]])!r})")
     assert convert("ps", b"%!", LIMITS).blocks[0].text == CZECH[:3]
 
@@ -260,18 +258,13 @@ def test_what_cannot_be_converted_is_named_once(program, monkeypatch):
 # -- the programs themselves, where they are installed
 
 
-def needs(*names: str) -> pytest.MarkDecorator:
-    missing = [name for name in names if shutil.which(name) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} is not installed")
-
-
 def postscript(code: str) -> bytes:
     return f"%!PS-Adobe-3.0\n/Times-Roman findfont 11 scalefont setfont\n{code}\nshowpage\n".encode()
 
 
 @needs("gs")
+@needs("pypdfium2")
 def test_postscript():
-    pytest.importorskip("pypdfium2", reason="pypdfium2 is not installed")
     lines = [
         (700, "When the cat came home it was already dark and every-"),
         (687, "body was asleep, only the old dog was still waiting for"),
@@ -352,7 +345,6 @@ async def test_documents_in_worker_processes():
 
 # -- real files, where they are at hand
 
-DATA = Path(os.environ.get("SHARED_DATA") or Path(__file__).parents[2] / "shared/data", "docs/documents.tar.zst")
 FLOORS = {
     "pdf": (18, 21_000), "docx": (21, 2_300), "odt": (23, 1_650), "epub": (11, 64_000),
     "doc": (17, 2_800), "rtf": (20, 6_000),
@@ -360,10 +352,10 @@ FLOORS = {
 """Files with text, words in all of them; some files are broken, empty or mislabelled on purpose."""
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the collection of real documents is not here")
+@needs("real documents")
 def test_real_documents():
     found: dict[str, list[int]] = {kind: [] for kind in FLOORS}
-    with zstd.open(DATA) as packed, tarfile.open(fileobj=packed, mode="r|") as archive:
+    with zstd.open(DATA / "docs/documents.tar.zst") as packed, tarfile.open(fileobj=packed, mode="r|") as archive:
         for member in archive:
             stream = archive.extractfile(member)
             body = stream.read() if stream else b""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import DEADLINE_S, DEFAULTS, ROOT, document, page, paragraphs, serving
+from needs import needs
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -42,9 +43,9 @@ def test_every_extra_is_known_to_the_code_and_part_of_all():
 
 
 @pytest.mark.slow
+@needs("setuptools")
 def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
     """A missing extra is named, and works when it is there."""
-    pytest.importorskip("setuptools", minversion="77", reason="setuptools is too old; make setup-test brings another")
     wheel = built(tmp_path)
     (tmp_path / "page.html").write_text(document("page"), "utf-8")
     (tmp_path / "text.txt").write_text("\n".join(line for n in range(30) for line in paragraphs(n)), "utf-8")

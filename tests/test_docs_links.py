@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.sources import sinners
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
@@ -18,18 +19,14 @@ FILE = re.compile(r"(?<![\w/.*-])((?:\w+/)+[a-z_0-9-]+\.(?:py|md|tsv|csv|json|sv
 """A path with a folder in front; from the root of the repository, or of the package."""
 
 
-def name_of(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
+@cache
 def anchors(path: Path) -> set[str]:
     """The ids that renderers give to the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_links_lead_to_files_and_headings(document: Path) -> None:
+def broken_links(document: Path) -> list[str]:
     wrong = []
     for link in LINK.findall(document.read_text("utf-8")):
         file, _, anchor = link.partition("#")
@@ -38,18 +35,35 @@ def test_links_lead_to_files_and_headings(document: Path) -> None:
             continue
         if not target.exists() or (anchor and anchor not in anchors(target)):
             wrong.append(link)
-    assert wrong == []
+    return wrong
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_files_that_are_named_exist(document: Path) -> None:
+def test_links_lead_to_files_and_headings() -> None:
+    assert sinners(DOCUMENTS, broken_links) == {}
+
+
+def missing_files(document: Path) -> list[str]:
+    """Files that are named in a document, and are not there."""
     text = re.sub(r"\]\([^)]*\)|https?://\S+", "", document.read_text("utf-8"))
     named = {name for name in FILE.findall(text) if not name.startswith(("crawls/", "state/", "corpus/"))}
     bases = (ROOT, ROOT / "spiderling", ROOT / "tests", document.parent)
-    assert sorted(name for name in named if not any((base / name).exists() for base in bases)) == []
+    return sorted(name for name in named if not any((base / name).exists() for base in bases))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_imports_of_examples_work(document: Path) -> None:
+def test_files_that_are_named_exist() -> None:
+    assert sinners(DOCUMENTS, missing_files) == {}
+
+
+def wrong_imports(document: Path) -> list[str]:
+    """Imports of examples in a document that fail, with the error."""
+    wrong = []
     for statement in re.findall(r"^from spiderling\S* import [\w, ]+$", document.read_text("utf-8"), re.MULTILINE):
-        exec(statement, {})
+        try:
+            exec(statement, {})
+        except ImportError as error:
+            wrong.append(f"{statement}: {error}")
+    return wrong
+
+
+def test_imports_of_examples_work() -> None:
+    assert sinners(DOCUMENTS, wrong_imports) == {}

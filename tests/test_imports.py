@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import spiderling
+from tests.sources import sinners, tree_of
 
 PACKAGE = Path(spiderling.__file__).parent
 PURE = ("frontier", "text", "simulation")
@@ -117,25 +118,30 @@ def test_the_clock_finder_finds_clocks(source: str, found: bool) -> None:
     assert bool(clock_readings(ast.parse(source))) is found
 
 
-@pytest.mark.parametrize("path", modules(*PURE), ids=name_of)
-def test_pure_packages_import_no_framework(path: Path) -> None:
-    tree = ast.parse(path.read_bytes())
-    assert not {name for name in imported_modules(tree) if name.partition(".")[0] in FRAMEWORK}
+def frameworks(path: Path) -> set[str]:
+    return {name for name in imported_modules(tree_of(path)) if name.partition(".")[0] in FRAMEWORK}
 
 
-@pytest.mark.parametrize("path", modules("frontier", "text"), ids=name_of)
-def test_frontier_and_text_read_no_clock(path: Path) -> None:
-    assert clock_readings(ast.parse(path.read_bytes())) == []
+def test_pure_packages_import_no_framework() -> None:
+    assert sinners(modules(*PURE), frameworks) == {}
 
 
-@pytest.mark.parametrize("path", [p for p in modules("frontier") if p.name not in READS_FILES], ids=name_of)
-def test_frontier_does_no_io_but_in_the_store_and_its_reading(path: Path) -> None:
-    tree = ast.parse(path.read_bytes())
+def test_frontier_and_text_read_no_clock() -> None:
+    assert sinners(modules("frontier", "text"), lambda path: clock_readings(tree_of(path))) == {}
+
+
+def io_of(path: Path) -> set[str]:
+    """What does I/O in a module of the frontier, beside those that read files."""
+    tree = tree_of(path)
     io = {"asyncio", "io", "logging", "os", "pathlib", "random", "select", "shutil", "socket", "sqlite3", "subprocess"}
     allowed = {"random"} if path.name == "draws.py" else set()  # with a seed; test_draws.py asks for the same twice
-    assert not {name.partition(".")[0] for name in imported_modules(tree)} & io - allowed
+    imported = {name.partition(".")[0] for name in imported_modules(tree)} & io - allowed
     calls = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    assert not calls & {"open", "print", "input"}
+    return imported | calls & {"open", "print", "input"}
+
+
+def test_frontier_does_no_io_but_in_the_store_and_its_reading() -> None:
+    assert sinners([path for path in modules("frontier") if path.name not in READS_FILES], io_of) == {}
 
 
 def test_pure_packages_work_where_the_framework_is_missing() -> None:
@@ -162,7 +168,7 @@ print([name for name in sys.modules if name.partition(".")[0] in {[*sorted(FRAME
 
 @pytest.mark.parametrize("name", PROTOCOL)
 def test_the_protocol_between_shards_reads_no_clock_and_does_no_io(name: str) -> None:
-    tree = ast.parse((PACKAGE / f"cluster/{name}.py").read_bytes())
+    tree = tree_of(PACKAGE / f"cluster/{name}.py")
     assert clock_readings(tree) == []
     io = {"asyncio", "io", "logging", "os", "pathlib", "random", "redis", "secrets", "socket", "sqlite3", "subprocess"}
     assert not {module.partition(".")[0] for module in imported_modules(tree)} & (io | FRAMEWORK)
@@ -209,11 +215,14 @@ def upward(package: str, names: set[str]) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=name_of)
-def test_imports_go_down_the_floors_only(path: Path) -> None:
+def imports_upward(path: Path) -> list[str]:
     package = name_of(path).rpartition("/")[0].partition("/")[0]
     assert package in FLOOR or not package, "a new package needs a floor"
-    assert upward(package, every_import(ast.parse(path.read_bytes()))) == []
+    return upward(package, every_import(tree_of(path)))
+
+
+def test_imports_go_down_the_floors_only() -> None:
+    assert sinners(PACKAGE.rglob("*.py"), imports_upward) == {}
 
 
 @pytest.mark.parametrize(
@@ -254,5 +263,5 @@ def room_of(package: str, path: Path) -> str:
 
 def rooms_used(package: str, path: Path) -> set[str]:
     prefix = f"spiderling.{package}."
-    names = {name for name in every_import(ast.parse(path.read_bytes())) if name.startswith(prefix)}
+    names = {name for name in every_import(tree_of(path)) if name.startswith(prefix)}
     return {name.removeprefix(prefix).partition(".")[0] for name in names}

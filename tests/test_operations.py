@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT
+from needs import needs
 
 from spiderling.base.options import Options
 from spiderling.cluster.division import Machine, divided
@@ -83,7 +83,7 @@ def test_the_values_for_shards_are_those_that_the_machine_is_divided_into():
 
 
 @pytest.mark.parametrize("name", ["spiderling@.service", "spiderling-shard@.service"])
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+@needs("systemd-analyze")
 def test_systemd_understands_the_unit(tmp_path, name):
     program = tmp_path / "spiderling"
     program.write_text("#!/bin/sh\n")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import sinners, tree_of
+
 TESTS = Path(__file__).parent
 OF_THE_LANGUAGE = {"_asdict", "_fields", "_make", "_replace", "_exit"}
 """Public in spite of their names: those of NamedTuple and of ``os``."""
@@ -45,10 +47,10 @@ def private_names(tree: ast.AST) -> list[str]:
     return [f"line {line}: {name}" for line, name in sorted(found) if name not in EXCEPTIONS]
 
 
-@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: str(path.relative_to(TESTS)))
-def test_no_test_touches_what_a_module_keeps_to_itself(path: Path) -> None:
-    if path != Path(__file__):
-        assert private_names(ast.parse(path.read_bytes())) == [], "test what can be seen from outside"
+def test_no_test_touches_what_a_module_keeps_to_itself() -> None:
+    others = (path for path in TESTS.rglob("*.py") if path != Path(__file__))
+    touched = sinners(others, lambda path: private_names(tree_of(path)))
+    assert touched == {}, "test what can be seen from outside"
 
 
 def test_the_exceptions_are_few_and_used() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -20,7 +19,8 @@ from typing import Any
 
 import pytest
 from conftest import Crawl, page, serving
-from redis_server import WHY_NOT, RedisServer
+from needs import needs
+from redis_server import RedisServer
 
 from spiderling.text.compiled import choose
 from webs.web import FixedWeb
@@ -36,7 +36,7 @@ max_proc = 2
 poll_interval = 0.2
 """
 
-pytestmark = pytest.mark.skipif(not importlib.util.find_spec("scrapyd"), reason="scrapyd is not installed")
+pytestmark = [needs("scrapyd"), needs("setuptools")]
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_each_jobid_has_a_directory_of_its_own_and_goes_on_with_it(service):
         assert {document.url for document in crawl.documents()} == {"http://b.test/", "http://b.test/1"}
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+@needs("redis")
 @pytest.mark.parametrize("is_one_job", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_shards_of_a_crawl_are_one_job_or_several(service, tmp_path, is_one_job):
     """One that starts all shards on scrapyd's machine, or one for each shard, which find each other over a Redis."""
@@ -151,7 +151,6 @@ def log_of(directory: Path, job: str) -> str:
 
 def built_egg(directory: Path) -> Path:
     """The egg, as scrapyd-deploy builds it; the source tree is left alone."""
-    pytest.importorskip("setuptools", minversion="77", reason="setuptools is too old; make setup-test brings another")
     source = directory / "source"
     for name in ("spiderling", "models"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import pytest
+from needs import needs
 
 from spiderling.base import clock
 from spiderling.base.errors import SpiderlingError
@@ -465,7 +466,7 @@ def alive(pid: int) -> bool:
     return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to tell zombies from the living")
+@needs("/proc")  # to tell zombies from the living
 def test_workers_do_not_outlive_a_killed_parent():
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, "stay"], stdout=subprocess.PIPE, env=ENVIRONMENT)
     with process:
@@ -479,7 +480,6 @@ def test_workers_do_not_outlive_a_killed_parent():
 
 
 def test_under_uvloop():
-    pytest.importorskip("uvloop")
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, "uvloop"],
         capture_output=True,

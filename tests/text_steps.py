@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from needs import needs
 
 from spiderling.text import process
 from spiderling.text.compiled import choose
 from spiderling.text.steps import PYTHON
 
 CHOSEN = {"python": PYTHON, "compiled": choose().steps}
-"""Both are Python's where the compiled ones are not built; then each test runs once."""
-KINDS = list(CHOSEN) if CHOSEN["compiled"] is not PYTHON else ["python"]
+KINDS = ["python", pytest.param("compiled", marks=needs("compiled steps"))]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

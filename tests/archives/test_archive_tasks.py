@@ -18,6 +18,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import DEADLINE_S, NETWORK, ROOT, Crawl, scrapy
+from needs import needs
 
 from benchmarks.archive import pages, write
 
@@ -238,8 +239,8 @@ class Executor:
 
 
 @pytest.mark.slow
+@needs("datatrove")
 def test_tasks_of_datatrove_are_killed_and_paused_and_give_what_one_run_gives(archives, one_run, tmp_path):
-    pytest.importorskip("datatrove", reason="datatrove is not installed (requirements-test.txt)")
     with busy_server(archives[5]) as server:
         parts = tmp_path / "parts"
         share_out([*map(str, archives[:5]), server.url], parts)

@@ -20,6 +20,7 @@ import pytest
 import zstandard
 from conftest import DEADLINE_S, DEFAULTS, ROOT, Ended, document, nameserver, paragraphs, scrapy, serving
 from documented_commands import COMMANDS, DEMO_ARGUMENTS, PAGES, STAND_INS, Elsewhere, Run, command_lines
+from needs import needs
 from test_train import text_of
 
 from webs.web import FixedWeb, WebResponse, html, plain
@@ -163,8 +164,13 @@ def execute(line: str, place: Path, settings: dict[str, object]) -> Ended:
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
 
+def marks_of(line: str, run: Run) -> list[pytest.MarkDecorator]:
+    programs = {"zstd", "jq", "sqlite3"} & set(split(line))
+    return [*map(needs, sorted(programs)), *([pytest.mark.slow] if run.slow else [])]
+
+
 RUNS = [
-    pytest.param(line, run, id=line, marks=[pytest.mark.slow] if run.slow else [])
+    pytest.param(line, run, id=line, marks=marks_of(line, run))
     for line, run in COMMANDS.items()
     if isinstance(run, Run)
 ]
@@ -172,9 +178,6 @@ RUNS = [
 
 @pytest.mark.parametrize(("line", "run"), RUNS)
 def test_a_command_line_works(line, run, settings, finished, tmp_path):
-    for program in {"zstd", "jq", "sqlite3"} & set(split(line)):
-        if not shutil.which(program):
-            pytest.skip(f"{program} is not installed")
     command = typed(line, run)
     furnish(tmp_path, command, finished)
     ended = execute(command, tmp_path, settings)

@@ -8,8 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from browser import CHROMIUM, browsing
+from browser import browsing
 from conftest import Crawl, document, page, scrapy, serving
+from needs import needs
 
 from spiderling.jobdir.inspection import Inspection
 from spiderling.reporting.material import material_of
@@ -133,7 +134,7 @@ async def sorts_by_mouse_and_by_keyboard(tab):
     assert await tab.value("hosts.querySelectorAll('th[aria-sort]').length") == 1
 
 
-@pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed (apt install chromium)")
+@needs("chromium")
 async def test_in_a_browser(report, tmp_path):
     """No complaint, no request, every chart drawn, all reached by keyboard, tables sorted; in light and in dark."""
     async with browsing(tmp_path / "profile") as tab:
@@ -193,7 +194,7 @@ async def cut(tab):
                 .map(e => e.textContent)))""")
 
 
-@pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed (apt install chromium)")
+@needs("chromium")
 async def test_the_page_of_a_simulation_fits_into_narrow_and_wide_windows(tmp_path):
     path = tmp_path / "page.html"
     strategies = ["bfs", "yield", "lswc:s=3,t=5", "perfect", "spiderling:thrift=6"]

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from conftest import DEFAULTS, scrapy
+from needs import needs
 
 LINKS = [f"https://w{number}.example/page" for number in range(7)] + ["//w8.example/", "https://www.facebook.com/x"]
 DUMP = (
@@ -225,8 +226,10 @@ def test_common_crawl_by_a_cdx_file(seeds, found, tmp_path):
     assert "line 1: no line of a CDXJ index" in seeds("commoncrawl", str(path)).refusal
 
 
+@needs("duckdb")
 def test_common_crawl_by_a_columnar_file(seeds, found, tmp_path):
-    duckdb = pytest.importorskip("duckdb")
+    import duckdb
+
     path = tmp_path / "part.parquet"
     rows = [
         (

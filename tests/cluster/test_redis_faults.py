@@ -7,7 +7,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from redis_server import WHY_NOT, RedisServer
+from needs import needs
+from redis_server import RedisServer
 from shards_on_virtual_time import EVENTS, Shard, crawled
 
 from spiderling.cluster.transport import Answer, Round
@@ -70,7 +71,7 @@ class RedisStreams:
         self._loop.close()
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+@needs("redis")
 @pytest.mark.parametrize("seed", range(2))
 def test_nothing_is_lost_and_nothing_comes_twice_over_a_real_redis(seed: int, tmp_path: Path) -> None:
     server = RedisServer()

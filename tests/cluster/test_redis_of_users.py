@@ -16,13 +16,14 @@ from conftest import pages_asked, refusal, serving
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from redis_server import WHY_NOT, RedisServer
+from needs import needs
+from redis_server import RedisServer
 from relay import Relay
 from test_crawl_of_shards import ADDRESSES, HOSTS, SEED, SITES, SOON, documents, redis, shards
 
 from webs.web import FixedWeb
 
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = needs("redis")
 
 EVERY = sorted(f"http://{host}{path}" for host in HOSTS for path in ("/", "/1", "/2", "/4"))
 PASSWORD = "of-the-redis"
@@ -56,15 +57,13 @@ def certificate(directory: Path) -> tuple[Path, Path]:
     return authority, private
 
 
+@needs("redis with TLS")
 def test_two_shards_over_tls_with_a_password(tmp_path):
     authority, private = certificate(tmp_path)
     port = free_port()
     arguments = ["--tls-port", str(port), "--tls-cert-file", str(authority), "--tls-key-file", str(private),
                  "--tls-ca-cert-file", str(authority), "--tls-auth-clients", "no"]  # fmt: skip
-    try:
-        store = RedisServer(*arguments, "--requirepass", PASSWORD)
-    except AssertionError:
-        pytest.skip("this redis-server was built without TLS")
+    store = RedisServer(*arguments, "--requirepass", PASSWORD)
     try:
         key = tmp_path / "key"
         key.write_bytes(bytes(range(32)))

@@ -14,7 +14,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 from conftest import Crawl, page, scrapy, serving
-from redis_server import WHY_NOT, RedisServer
+from needs import needs
+from redis_server import RedisServer
 from test_crawl_of_shards import SOON
 
 from spiderling.base.errors import BadInput
@@ -33,7 +34,7 @@ from spiderling.reporting.advice import advice
 from spiderling.reporting.material import material_of
 from webs.web import FixedWeb
 
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = needs("redis")
 
 SHARDS = 3
 HOSTS = [f"host{number}.test" for number in range(9)]

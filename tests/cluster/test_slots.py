@@ -9,32 +9,30 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from redis_server import WHY_NOT, RedisServer
+from needs import needs
+from redis import Redis
+from redis.exceptions import RedisError
+from redis_server import RedisServer
 from slots_in_memory import SlotsInMemory
 
 from spiderling.base.options import Options
+from spiderling.cluster import redis_connection
+from spiderling.cluster.slots import (
+    BEGIN,
+    GUARD_S,
+    HORIZON_S,
+    RESERVE,
+    WINDOW_S,
+    RedisClock,
+    Reservations,
+    SlotScript,
+)
 from spiderling.frontier.hosts.host import Host, HostStates
 from spiderling.frontier.scheduling.intervals import Intervals
 from spiderling.frontier.scheduling.slots import Slots
 from spiderling.frontier.scheduling.workbench import Workbench
 
-if not WHY_NOT:
-    from redis import Redis
-    from redis.exceptions import RedisError
-
-    from spiderling.cluster import redis_connection
-    from spiderling.cluster.slots import (
-        BEGIN,
-        GUARD_S,
-        HORIZON_S,
-        RESERVE,
-        WINDOW_S,
-        RedisClock,
-        Reservations,
-        SlotScript,
-    )
-
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+pytestmark = needs("redis")
 
 ADDRESS = "192.0.2.1"
 INTERVAL_S = 0.1

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from memory_transport import MemoryTransport, Streams
-from redis_server import WHY_NOT, RedisServer
+from needs import needs
+from redis_server import RedisServer
 
 from spiderling.base.errors import BadInput
 from spiderling.cluster.transport import Answer, Outgoing, Round, Transport, TransportError
@@ -40,14 +41,12 @@ class Setup:
 
 @pytest.fixture(scope="module")
 def redis() -> Iterator[RedisServer]:
-    if WHY_NOT:
-        pytest.skip(WHY_NOT)
     server = RedisServer()
     yield server
     server.close()
 
 
-@pytest.fixture(params=["memory", "redis"])
+@pytest.fixture(params=["memory", pytest.param("redis", marks=needs("redis"))])
 async def setup(request: pytest.FixtureRequest):
     if request.param == "memory":
         streams = Streams()
@@ -132,8 +131,6 @@ async def test_an_answer_is_bounded(setup: Setup) -> None:
 
 # -- Redis alone
 
-needs_redis = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
-
 
 def connected(server: RedisServer, crawl: bytes = CRAWL, url: str = "") -> Setup:
     from spiderling.cluster.redis_transport import RedisTransport
@@ -141,7 +138,7 @@ def connected(server: RedisServer, crawl: bytes = CRAWL, url: str = "") -> Setup
     return Setup(lambda number: RedisTransport(url or server.url, crawl, number), lambda: None)
 
 
-@needs_redis
+@needs("redis")
 async def test_two_crawls_in_one_redis_do_not_meet(redis: RedisServer) -> None:
     redis.command("FLUSHALL")
     one, other = connected(redis), connected(redis, crawl=CRAWL[::-1])
@@ -153,7 +150,7 @@ async def test_two_crawls_in_one_redis_do_not_meet(redis: RedisServer) -> None:
     await other.close()
 
 
-@needs_redis
+@needs("redis")
 async def test_a_redis_that_goes_away_and_comes_back() -> None:
     server = RedisServer()
     setup = connected(server)
@@ -170,7 +167,7 @@ async def test_a_redis_that_goes_away_and_comes_back() -> None:
         server.close()
 
 
-@needs_redis
+@needs("redis")
 async def test_a_redis_that_stands_still_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was asked of it meanwhile may be done later, by a connection that is no more: that does no harm."""
     from spiderling.cluster import redis_connection
@@ -194,7 +191,7 @@ async def test_a_redis_that_stands_still_is_not_waited_for(monkeypatch: pytest.M
         server.close()
 
 
-@needs_redis
+@needs("redis")
 async def test_a_redis_that_is_full_says_so() -> None:
     server = RedisServer("--maxmemory", "3mb", "--maxmemory-policy", "noeviction")
     setup = connected(server)
@@ -208,7 +205,7 @@ async def test_a_redis_that_is_full_says_so() -> None:
         server.close()
 
 
-@needs_redis
+@needs("redis")
 async def test_a_redis_with_a_password() -> None:
     server = RedisServer("--requirepass", "s3cret")
     refused, let_in = connected(server), connected(server, url=f"unix://:s3cret@{server.socket}")
@@ -227,7 +224,7 @@ async def test_a_redis_with_a_password() -> None:
         server.close()
 
 
-@needs_redis
+@needs("redis")
 async def test_only_commands_of_redis_6_2_are_used() -> None:
     server = RedisServer()
     setup = connected(server)
@@ -243,7 +240,7 @@ async def test_only_commands_of_redis_6_2_are_used() -> None:
     assert used == {"evalsha", "eval", "set", "del", "xadd", "xlen", "xtrim", "mget", "xread", "ping"}
 
 
-@needs_redis
+@needs("redis")
 @pytest.mark.parametrize("url", ["redis", "http://localhost", "redis://localhost/x?socket_timeout=soon", ""])
 def test_what_is_no_address_of_a_redis(url: str) -> None:
     from spiderling.cluster.redis_transport import RedisTransport

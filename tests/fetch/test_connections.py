@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from handled import DOWNLOAD_ERRORS, PAGE, Due, Site, handling, reply, serving
+from needs import needs
 from scrapy import Request
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -44,13 +45,11 @@ async def test_connects_to_the_given_address_whatever_the_name_says():
         assert f"Host: 127.0.0.1:{site.port}\r\n".encode() in site.requests[0]
 
 
+@needs("IPv6 on loopback")
 async def test_ipv6_address():
-    try:
-        async with serving(reply(b"six"), host="::1") as site, handling() as handler:
-            request = Request(site.url, meta={"address": "::1"})
-            response = await handler.download_request(request)
-    except OSError:
-        pytest.skip("no IPv6 loopback here")
+    async with serving(reply(b"six"), host="::1") as site, handling() as handler:
+        request = Request(site.url, meta={"address": "::1"})
+        response = await handler.download_request(request)
     assert response.body == b"six"
     assert str(response.ip_address) == "::1"
 
@@ -58,15 +57,8 @@ async def test_ipv6_address():
 @pytest.fixture
 async def both_families():
     """A port on which 127.0.0.1 and ::1 answer with their own address."""
-    sites = []
-    try:
-        async with serving(reply(b"four")) as four, serving_on(four.port, reply(b"six")) as six:
-            sites += [four, six]
-            yield four, six
-    except OSError:
-        if sites:
-            raise
-        pytest.skip("no IPv6 loopback here")
+    async with serving(reply(b"four")) as four, serving_on(four.port, reply(b"six")) as six:
+        yield four, six
 
 
 @asynccontextmanager
@@ -84,6 +76,7 @@ def two_addresses(site, address="127.0.0.1", fallback="::1"):
 
 
 @pytest.mark.parametrize(("first", "second", "body"), [("127.0.0.1", "::1", b"four"), ("::1", "127.0.0.1", b"six")])
+@needs("IPv6 on loopback")
 async def test_the_first_of_two_addresses_is_used_while_it_answers(both_families, first, second, body):
     four, six = both_families
     due = Due()
@@ -124,6 +117,7 @@ async def test_the_second_address_is_tried_when_the_first_is_silent(monkeypatch)
             sock.close()
 
 
+@needs("IPv6 on loopback")
 async def test_a_second_address_that_is_not_due_is_not_connected_to(both_families):
     four, six = both_families
     due = Due(second=False)
@@ -134,6 +128,7 @@ async def test_a_second_address_that_is_not_due_is_not_connected_to(both_familie
     assert not four.requests and not six.requests
 
 
+@needs("IPv6 on loopback")
 async def test_both_addresses_are_judged(both_families):
     four, six = both_families
     async with handling(ALLOW_NETWORKS="127.0.0.0/8") as handler:

@@ -6,15 +6,16 @@ import time
 from pathlib import Path
 
 import pytest
-from browser import CHROMIUM, browsing
+from browser import browsing
 from conftest import document, serving
+from needs import needs
 from watched import watching, web
 
 from webs.web import html
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium (Debian and Ubuntu: apt install chromium)"),
+    needs("chromium"),
 ]
 MARKUP = '</li><img src=http://evil.test/x onerror="window.hit=1"><script>window.hit=1</script>'
 HOSTS = """

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+from needs import DATA, needs
 
 from benchmarks.language import (
     ENOUGH_BYTES,
@@ -31,7 +32,6 @@ from spiderling.languages import available, load, to_recognise
 ROWS = [line.split("\t") for line in Path(__file__).with_name("sentences.tsv").read_text("utf-8").splitlines()]
 SENTENCES = {code: [text for name, text in ROWS if name == code] for code in dict.fromkeys(name for name, _ in ROWS)}
 FIVE = ("cs", "sk", "pl", "de", "en")
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 LICENCES = {"CC0-1.0", "Unicode-DFS-2016", "CC-BY-4.0", "public domain"}
 
 
@@ -93,7 +93,7 @@ def test_text_of_an_unknown_language_is_known_to_none(five):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not DATA.is_dir(), reason="NTREX-128 is not here (../shared/data)")
+@needs("NTREX-128")
 def test_news():
     known, unknown = texts(DATA, 10)
     for code in OTHER_LETTERS:

@@ -12,6 +12,7 @@ import justext
 import pytest
 import stock_justext
 import zstandard
+from needs import DATA, needs
 
 from spiderling.text.boilerplate import rules
 from spiderling.text.boilerplate.rules import Rules
@@ -20,7 +21,7 @@ from spiderling.text.html import parser
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "examples/miniweb/pages.tar.zst"
-REAL = ROOT.parent / "shared/data/pages/pages-dev.jsonl.zst"
+REAL = DATA / "pages/pages-dev.jsonl.zst"
 FLOOR = 0.995
 STOP = frozenset(word.lower() for word in justext.get_stoplist("English"))
 RULES = Rules()
@@ -63,7 +64,7 @@ def test_same_on_bundled_pages():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL.exists(), reason="the real pages are not here")
+@needs("real pages")
 def test_same_on_real_pages():
     with REAL.open("rb") as compressed:
         stream = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(compressed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import runpy
 import subprocess
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from needs import needs
 
 import spiderling
 from benchmarks.equality import PIECES, bundled_pages, differs, mutated
@@ -43,7 +45,7 @@ STEP, BROKEN = 40, 40
 
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří. "
 
-compiled = pytest.mark.skipif(COMPILED is PYTHON, reason=choose().words)
+compiled = needs("compiled steps")
 
 
 # -- when they run
@@ -55,9 +57,9 @@ def test_the_twin_stands_for_the_sources_as_they_are(name):
     assert digest(name) == SEALED[name]
 
 
+@compiled
 def test_what_is_installed_is_what_the_checkout_has():
-    twin = pytest.importorskip("spiderling_native")
-    assert twin.SOURCES == SEALED, "say: make native"
+    assert importlib.import_module("spiderling_native").SOURCES == SEALED, "say: make native"
 
 
 @pytest.mark.parametrize("option", [AUTO, REQUIRED])

@@ -9,6 +9,7 @@ import made_documents as made
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from needs import needs
 
 from spiderling.base.errors import BadInput
 from spiderling.base.media_types import FILE_TYPES, of_content, of_headers, of_path, parse
@@ -82,7 +83,6 @@ Viz  HYPERLINK "http://a.test/" odkaz
 
 
 def pdf(*pages) -> list[tuple[str, bool]]:
-    pytest.importorskip("pypdfium2", reason="pypdfium2 is not installed")
     return convert("pdf", made.pdf(pages))
 
 
@@ -93,12 +93,14 @@ LINES = [
 ]
 
 
+@needs("pypdfium2")
 def test_lines_of_a_pdf_become_paragraphs():
     first, second = made.set_lines(LINES, y=700), made.set_lines(LINES, y=640)
     text = "When the cat came home it was dark and everybody was asleep, only the old dog was still there waiting."
     assert pdf([(72, 740, 20, "A Cat"), *first, *second]) == [("A Cat", True), (text, False), (text, False)]
 
 
+@needs("pypdfium2")
 def test_an_indentation_begins_a_paragraph_of_a_pdf():
     full = "the end of this sentence reaches the margin of the page now."
     lines = made.set_lines(["When the cat came home and everybody was already sleeping,", full, "And then", "it left."])
@@ -106,6 +108,7 @@ def test_an_indentation_begins_a_paragraph_of_a_pdf():
     assert [text for text, _ in pdf(lines)] == [f"{lines[0][3]} {full}", "And then it left."]
 
 
+@needs("pypdfium2")
 def test_a_sentence_goes_on_over_the_end_of_a_page_and_running_lines_are_no_text():
     texts = [
         "the story goes on and",
@@ -119,8 +122,8 @@ def test_a_sentence_goes_on_over_the_end_of_a_page_and_running_lines_are_no_text
     assert pdf(*pages) == [(" ".join(texts), False)]
 
 
+@needs("pypdfium2")
 def test_properties_of_a_pdf():
-    pytest.importorskip("pypdfium2", reason="pypdfium2 is not installed")
     document = CONVERTERS["pdf"](made.pdf([made.set_lines(LINES)], title="A Cat"))
     assert (document.title, document.meta) == ("A Cat", {"author": "A. B.", "dcterms.created": "2020-02-03"})
 
@@ -227,10 +230,10 @@ def harmless(kind: str, body: bytes) -> list[Block]:
         return []
 
 
-@pytest.mark.parametrize("kind", GOOD)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[needs("pypdfium2")] if kind == "pdf" else []) for kind in GOOD]
+)
 def test_truncated_and_damaged_files(kind):
-    if kind == "pdf":
-        pytest.importorskip("pypdfium2", reason="pypdfium2 is not installed")
     body = GOOD[kind]
     for cut in range(0, len(body), max(1, len(body) // 60)):
         harmless(kind, body[:cut])

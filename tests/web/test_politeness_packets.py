@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import pairwise
 
-import pytest
 from busyloop import EXTENSIONS
 from conftest import Crawl, page, serving
-from synlog import SynLog, may_sniff
+from needs import needs
+from synlog import SynLog
 
 from webs.web import FixedWeb
 
@@ -19,7 +19,7 @@ SHARED = "127.84.41.100"
 ADDRESSES = {f"own{n}.test": f"127.84.41.{1 + n}" for n in range(8)} | {f"shared{n}.test": SHARED for n in range(6)}
 
 
-@pytest.mark.skipif(not may_sniff(), reason="needs the right to open packet sockets")
+@needs("packet sockets")
 def test_no_two_packets_are_closer_than_the_interval_however_busy_the_loop_is(tmp_path):
     """What happens between noting a start and sending its packet makes the next one too early."""
     site = {"/": "".join(f"/{n} " for n in range(PAGES)).split()}

@@ -1,0 +1,80 @@
+"""What a test needs of the machine is said in one place, and hidden, installed and demanded from there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import conftest
+import needs
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def item(monkeypatch):
+    """A test that needs something, after which it is asked whether it may run."""
+
+    def asked(name: str, strict: bool, **entry) -> None:
+        monkeypatch.setenv(needs.STRICT, "1" if strict else "")
+        monkeypatch.setitem(needs.NEEDS, name, needs.Need(**{"is_here": lambda: False, "how": "buy one"} | entry))
+        conftest.pytest_runtest_setup(SimpleNamespace(iter_markers=lambda _: [needs.needs(name).mark]))
+
+    yield asked
+    needs.why_not.cache_clear()
+
+
+def test_what_is_missing_skips_and_says_how_one_gets_it(item):
+    with pytest.raises(pytest.skip.Exception, match=r"a tape is missing here \(buy one\)"):
+        item("a tape", strict=False)
+    item("a robot", strict=True, is_here=lambda: True)
+
+
+def test_where_all_was_installed_a_skip_for_want_of_a_program_fails(item):
+    with pytest.raises(pytest.fail.Exception, match=r"a tape is missing here \(buy one\)"):
+        item("a tape", strict=True)
+    with pytest.raises(pytest.skip.Exception):
+        item("a right", strict=True, may_be_missing=True)
+
+
+def test_a_need_that_is_not_explained_is_refused():
+    with pytest.raises(AssertionError, match=r"say in tests/needs\.py what gs9 is"):
+        needs.needs("gs9")
+
+
+def test_no_test_skips_in_a_way_of_its_own():
+    ways = re.compile(r"\b(skipif|importorskip|skipTest|mark\.skip\b|pytest\.skip\()")
+    places = {path: ways.search(path.read_text("utf-8")) for path in ROOT.glob("tests/**/*.py")}
+    mine = {Path(__file__), ROOT / "tests/conftest.py"}
+    assert [str(path) for path, way in places.items() if way and path not in mine] == [], "use needs()"
+
+
+def test_a_bare_path_has_all_programs_but_those_that_are_named(tmp_path):
+    """It is made without anything installed."""
+    hidden = {name for need in needs.NEEDS.values() for name in need.programs}
+    assert {"redis-server", "chromium", "gs", "systemd-analyze", "cc"} <= hidden
+    bare, programs = tmp_path / "bare", tmp_path / "programs"
+    programs.mkdir()
+    for name in (*hidden, "of-mine", "no-program"):
+        (programs / name).touch(mode=0o644 if name == "no-program" else 0o755)
+    environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    command = [sys.executable, "-IS", str(ROOT / "tests/needs.py"), "hide", str(bare)]
+    subprocess.run(command, env=environment, check=True)
+    assert [name for name in sorted(hidden) if shutil.which(name, path=str(bare))] == []
+    assert all(shutil.which(name, path=str(bare)) for name in ("of-mine", "sh", "git", "make"))
+    assert not (bare / "no-program").exists()
+
+
+def test_every_program_is_brought_by_a_package():
+    assert [name for name, need in needs.NEEDS.items() if need.programs and not need.package] == []
+
+
+@pytest.mark.parametrize("name", ["run", "try-scrapy"])
+def test_a_script_of_the_ci_can_be_read(name):
+    subprocess.run(["bash", "-n", ROOT / ".ci" / name], check=True)

@@ -7,7 +7,7 @@
 # make bench   the benchmark of whole crawls, with what it compares with
 # make profile a flame graph of the main process, benchmarks/flame.svg
 # make models  the bundled language models, from the texts in ../shared/data (or TEXTS=DIR, SEEDS=FILE)
-# Needs Python >= 3.10 with venv, and make; nothing is installed outside of .venv.
+# Needs Python >= 3.11 with venv, and make; nothing is installed outside of .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 JOBDIR ?= crawls/demo
@@ -21,8 +21,8 @@ setup-test: .venv/installed-test .venv/native
 setup-bench: .venv/installed-bench .venv/native
 
 .venv/created:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
-	  { echo "Spiderling needs Python 3.10 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Say which with: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Spiderling needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Say which with: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { echo "Python's venv is missing: install it first (Debian and Ubuntu: apt install python3-venv; Fedora has it in python3)." >&2; exit 1; }
 	$(PYTHON) -m venv .venv

@@ -32,17 +32,13 @@ from typing import NamedTuple
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # as a text worker has them
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 from benchmarks.common import ROOT, arguments, crawl, result, table
 from spiderling import languages
 from spiderling.archives.places import BEGIN
 from spiderling.archives.records import RecordReader
 from spiderling.archives.sources import FileRaw
 from spiderling.base.options import Options
+from spiderling.base.zstd import zstd
 from spiderling.workers.process import Task, WorkerConfig, text_process
 
 _HEAD = (

@@ -22,13 +22,9 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 from benchmarks.archive import pages, write
 from benchmarks.common import arguments, crawl, result, table
+from spiderling.base.zstd import zstd
 from spiderling.jobdir.inspection import Inspection
 
 PAGES_OF_A_FILE = 2.64e9 / 90_000

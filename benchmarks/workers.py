@@ -28,12 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import uvloop
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 from benchmarks.common import ROOT, arguments, result, table
+from spiderling.base.zstd import zstd
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
 from spiderling.workers.pool import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerPool

@@ -38,10 +38,11 @@ NAMES = (
 
 
 def main() -> None:
-    from spiderling.text.compiled import digest
+    from spiderling.text.compiled import digest, meaning, source_of
 
-    lines = "".join(f'    "{name}": "{digest(name)}",\n' for name in NAMES)
-    head = '"""The Python sources that the twin stands for, with their digests; written by seal.py."""'
+    sources = {name: source_of(name) for name in NAMES}
+    lines = "".join(f'    "{name}": ("{digest(of)}", "{meaning(of)}"),\n' for name, of in sources.items())
+    head = '"""The Python sources that the twin stands for, with digests of bytes and meaning; written by seal.py."""'
     text = f"{head}\n\nSOURCES = {{\n{lines}}}\n"
     (NATIVE / "src/spiderling_native/sources.py").write_text(text, "utf-8")
 

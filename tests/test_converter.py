@@ -15,17 +15,13 @@ from needs import DATA, needs
 from benchmarks.faults import children
 from spiderling.base.media_types import of_content
 from spiderling.base.options import Options
+from spiderling.base.zstd import zstd
 from spiderling.text import Page, clean_text
 from spiderling.text.documents.document import Document, DocumentError
 from spiderling.text.html.blocks import Block
 from spiderling.workers import converter
 from spiderling.workers.converter import Limits, convert, usable
 from spiderling.workers.pool import Task, WorkerConfig, WorkerPool, text_process
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
 LIMITS = Limits(wall_s=120, cpu_s=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import distribution
@@ -18,11 +19,6 @@ from packaging.utils import canonicalize_name
 
 from spiderling.base.extras import MODULES
 from webs.web import FixedWeb
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
@@ -59,9 +55,8 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
     link(packages, PROJECT["dependencies"])
 
     program = home / "bin/spiderling"
-    if sys.version_info >= (3, 11):  # earlier ones look into the working directory first
-        (tmp_path / "spiderling").mkdir()
-        (tmp_path / "spiderling/__init__.py").write_text("raise ImportError('this is another one')")
+    (tmp_path / "spiderling").mkdir()
+    (tmp_path / "spiderling/__init__.py").write_text("raise ImportError('this is another one')")
     web = FixedWeb({"a.test": {"/": page("home", "/next"), "/next": page("next")}}, {"a.test": "127.84.12.2"})
     with serving(web) as server:
         settings = DEFAULTS | {"SPIDERLING_HOSTS": server.hosts_option, "SPIDERLING_WARC": "on"}

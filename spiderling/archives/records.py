@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
@@ -229,6 +229,6 @@ def _joined(body: bytes) -> bytes:
 def _seconds(date: str) -> float | None:
     """A WARC-Date (W3CDTF, UTC) as seconds since 1970; None for anything else."""
     try:
-        return datetime.fromisoformat(date.strip().replace("Z", "+00:00")).replace(tzinfo=timezone.utc).timestamp()
+        return datetime.fromisoformat(date.strip()).replace(tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
         return None

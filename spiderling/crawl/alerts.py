@@ -18,7 +18,7 @@ import socket
 import subprocess
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -88,7 +88,7 @@ class Alerts:
             "text": f"{self._crawl.resolve().name}: {text}",
             "crawl": str(self._crawl.resolve()),
             "machine": socket.gethostname(),
-            "time": datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="seconds"),
+            "time": datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
         }
         for alerts in self._waiting.values():
             alerts.append(alert)
@@ -188,7 +188,7 @@ async def _post(url: str, alert: Alert) -> None:
             session.post(url, json=alert, allow_redirects=False) as answer,
         ):
             status = answer.status
-    except (aiohttp.ClientError, asyncio.TimeoutError) as error:
+    except (TimeoutError, aiohttp.ClientError) as error:
         said = f"{type(error).__name__}: {error}".removesuffix(": ")
         raise _NotTaken(said.replace(url, "the address")) from error  # which may hold a secret
     if not 200 <= status < 300:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
@@ -92,7 +92,7 @@ def _manifest(
     corpus: Corpus, plan: Plan, dropped: int, tally: Tally, files: Iterable[Written], parts: Iterable[str]
 ) -> Manifest:
     found: Manifest = {
-        "made": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"),
         "version": __version__,
         "software": software(),
         "format": plan.format_name,

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import IO, Any
@@ -122,7 +122,7 @@ def _int(value: str) -> int | None:
 def _time(value: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(value)
-        return found.astimezone(timezone.utc) if found.tzinfo else found.replace(tzinfo=timezone.utc)
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError):  # the second: a year before 1 or after 9999 by UTC
         return None
 

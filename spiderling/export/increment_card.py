@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def _manifest(parts: Mapping[str, Manifest]) -> Manifest:
         for code, numbers in manifest["contents"]["languages"].items():
             languages[code].update(numbers)
     found: Manifest = {
-        "made": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"),
         "software": software(),
         "contents": {"languages": languages, "licences": licences},
         "parts": [_part(name, manifest) for name, manifest in parts.items()],

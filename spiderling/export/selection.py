@@ -7,7 +7,7 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import xxhash
 
@@ -53,7 +53,7 @@ def _bound(text: str, now: datetime) -> str:
     match = _DATE.fullmatch(text)
     try:
         if age is not None:
-            return f"{now.astimezone(timezone.utc) - int(age[1]) * _UNITS[age[2]]:%Y-%m-%d %H:%M:%S}"
+            return f"{now.astimezone(UTC) - int(age[1]) * _UNITS[age[2]]:%Y-%m-%d %H:%M:%S}"
         if match is not None:
             year, month, day, hour, minute, second = (int(part) if part else None for part in match.groups())
             datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, second or 0)  # raises if there is none

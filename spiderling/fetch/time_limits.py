@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import sys
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -19,7 +18,7 @@ LOOK_S = 0.25
 
 @dataclass(slots=True, eq=False)
 class Transfer:
-    """A context: when its time is over, what runs in it is cancelled, and it raises asyncio.TimeoutError.
+    """A context: when its time is over, what runs in it is cancelled, and it raises TimeoutError.
 
     Times are those of the event loop.
     """
@@ -43,9 +42,8 @@ class Transfer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.all.discard(self)
         if self.is_late and kind is asyncio.CancelledError:
-            if sys.version_info >= (3, 11):
-                self.task.uncancel()
-            raise asyncio.TimeoutError from error
+            self.task.uncancel()
+            raise TimeoutError from error
 
 
 class TimeLimits:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from cryptography import x509
@@ -40,7 +40,7 @@ def problems(certificate: bytes, name: str) -> tuple[str, ...]:
     facts = _facts(certificate)
     if facts is None:
         return ("unreadable",)
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     found = {
         "expired": facts.not_valid_after_utc < now,
         "not-yet-valid": facts.not_valid_before_utc > now,

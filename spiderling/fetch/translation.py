@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from typing import Any
 
@@ -42,7 +41,7 @@ class HeadFlood(aiohttp.ClientPayloadError):
 
 _OURS = (DownloadCancelledError, StopDownload, TooSlow)
 _TRANSLATION: tuple[tuple[Any, type[Exception]], ...] = (
-    ((asyncio.TimeoutError, TimeoutError), DownloadTimeoutError),
+    (TimeoutError, DownloadTimeoutError),
     ((NameNotFound, NameServerFailure), CannotResolveHostError),
     ((HeadFlood, HttpProcessingError), BadHttp),
     (aiohttp.ClientPayloadError, ResponseDataLossError),

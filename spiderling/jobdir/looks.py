@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from spiderling.base.option_values import parse_watch, parse_watch_requests
@@ -75,7 +75,7 @@ def _part(crawl: Inspection, now: float) -> _Part | None:
 
 def told(looks: Looks) -> list[tuple[str, str]]:
     """What a person is told of *looks*: name and value."""
-    due = "none" if looks.due is None else f"{datetime.fromtimestamp(looks.due, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    due = "none" if looks.due is None else f"{datetime.fromtimestamp(looks.due, UTC):%Y-%m-%d %H:%M:%S} UTC"
     return [
         ("watched", f"{looks.watched:,} pages, hubs, sitemaps and feeds"),
         ("looks", f"{looks.looks:,} in {looks.days:,} days, {looks.per_day:,.1f} a day"),

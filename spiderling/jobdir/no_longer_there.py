@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from spiderling.frontier.watching.groups import Group, Standing
 from spiderling.jobdir.shards import AnyCrawl
@@ -19,5 +19,5 @@ def no_longer_there(crawl: AnyCrawl) -> Iterator[str]:
         for row in part.rows("SELECT content FROM watched ORDER BY id"):
             for page in Group.unpacked(row["content"]).pages():
                 if page.version and page.state in _WORDS:
-                    since = datetime.fromtimestamp(began + page.since * part.options.watch_day_s, timezone.utc)
+                    since = datetime.fromtimestamp(began + page.since * part.options.watch_day_s, UTC)
                     yield f"{since:%Y-%m-%d}\t{_WORDS[page.state]}\t{page.url}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from spiderling.base.errors import BadInput
 from spiderling.base.printing import aligned_table
@@ -123,7 +123,7 @@ def _reason(key: str) -> str:
 
 def _time(seconds: float) -> str:
     try:
-        return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):
         return "never"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from spiderling.frontier.watching.groups import MAX_PARTS, Group, Standing, group_id
 from spiderling.jobdir.inspection import Inspection, Story
@@ -28,7 +28,7 @@ def looks_at(part: Inspection, story: Story) -> str:
             if page.key != story.key:
                 continue
             last, since = (
-                f"{datetime.fromtimestamp(began + days * part.options.watch_day_s, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+                f"{datetime.fromtimestamp(began + days * part.options.watch_day_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
                 for days in (page.last, page.since)
             )
             said = ["none so far" if page.last == page.found_at else f"the last at {last}"]

@@ -70,7 +70,7 @@ class Stream:
                 await asyncio.wait_for(response.write(self._latest), _WRITE_S)
                 await self._turn.wait()
             await response.write(b"event: ended\ndata: \n\n")
-        except (ConnectionError, asyncio.TimeoutError):
+        except (TimeoutError, ConnectionError):
             pass  # the browser has gone
         finally:
             self._listeners -= 1

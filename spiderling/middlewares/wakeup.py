@@ -45,6 +45,6 @@ class WakeUp(Component):
         dispatcher.changed.clear()
         try:
             await asyncio.wait_for(dispatcher.changed.wait(), pause)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             return
         await asyncio.sleep(_GATHERING_S)

@@ -5,7 +5,7 @@ A page that comes when the budget of words or documents is spent is put back.
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from scrapy.crawler import Crawler
 
@@ -48,7 +48,7 @@ class CorpusPipeline(PagePipeline):
         look = fetch.look if fetch else None
         weight = self.crawl.frontier.strategy.weight(page.batch.number)
         captured = response.request.meta.get(CAPTURED) if response.request is not None else None
-        time = datetime.fromtimestamp(captured or self.crawl.clock.now(), timezone.utc)
+        time = datetime.fromtimestamp(captured or self.crawl.clock.now(), UTC)
         return {
             "id": f"{fetch.id & (1 << 64) - 1:016x}" if fetch else page.text_digest.hex()[:16],
             "url": response.url,
@@ -84,4 +84,4 @@ class CorpusPipeline(PagePipeline):
 
 def _first_seen(look: Look) -> str:
     """When the first version of the page that is looked at again was fetched."""
-    return datetime.fromtimestamp(look.first_seen, timezone.utc).strftime(_TIME)
+    return datetime.fromtimestamp(look.first_seen, UTC).strftime(_TIME)

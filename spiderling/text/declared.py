@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from spiderling.text.html.blocks import Parsed
@@ -92,12 +92,9 @@ def iso_date(text: str) -> str:
 
 def seconds_of(text: str) -> float | None:
     """The time that *text* gives, as in `iso_date`, in seconds since 1970; without a zone it is UTC, a day begins."""
-    said = iso_date(text).replace("Z", "+00:00")
-    if said[-5:-4] in ("+", "-"):  # a zone such as +0200, which older Pythons do not read
-        said = f"{said[:-2]}:{said[-2:]}"
     try:
-        when = datetime.fromisoformat(said)
-        return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
+        when = datetime.fromisoformat(iso_date(text))
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import email.utils
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from spiderling.base import rsl
 from spiderling.base.opt_outs import ANY, NOTHING, TRAINING, Signal, Statement, few, reservation, usage
@@ -111,7 +111,7 @@ def _expiry(date: str, now: float) -> Statement:
     time = _seconds(date)
     if time is None:
         return Statement(Signal.UNAVAILABLE_AFTER, "?")
-    stamp = datetime.fromtimestamp(time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    stamp = datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Statement(Signal.UNAVAILABLE_AFTER, stamp, ANY if time < now else NOTHING)
 
 
@@ -123,8 +123,8 @@ def _seconds(date: str) -> float | None:
             time = float(email.utils.mktime_tz(parts))
         else:
             moment = datetime.fromisoformat(date.upper().removesuffix("Z"))
-            time = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
-        datetime.fromtimestamp(time, timezone.utc)  # raises for a date beyond the calendar
+            time = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        datetime.fromtimestamp(time, UTC)  # raises for a date beyond the calendar
     except (ValueError, TypeError, IndexError, OverflowError, OSError):
         return None
     return time

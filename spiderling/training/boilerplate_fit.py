@@ -194,7 +194,7 @@ def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, numbe
     every = [_descend(rows, truth, weights / weights.mean(), epochs, seed) for seed in range(number)]
     hidden = np.hstack([parts[0] for parts in every]) / spread[:, None]
     bias = np.concatenate([parts[1] for parts in every]) - mean @ hidden
-    output = np.concatenate([parts[2] for parts in every]) / np.float32(number)
+    output = (np.concatenate([parts[2] for parts in every]) / number).astype(np.float32)
     return Network(hidden, bias, output, float(sum(parts[3][0] for parts in every)) / number)
 
 

@@ -91,7 +91,7 @@ class Worker(asyncio.BufferedProtocol):
             setup = pickle.dumps(self._config, 5)
             self._transport.write(TASK.pack(len(setup), 0, False) + setup)
             await asyncio.wait_for(self._ready, _START_TIMEOUT_S)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             await self.kill()
             raise SpiderlingError(f"a text worker was not ready within {_START_TIMEOUT_S:.0f} s.") from None
         except BaseException:
@@ -226,7 +226,7 @@ def start_process(sock: socket.socket) -> subprocess.Popen[bytes]:
     """Start a worker that talks over *sock*, with this interpreter and import path, and one thread of numpy."""
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    environment["PYTHONSAFEPATH"] = "1"  # a spiderling in the working directory may be another one; from Python 3.11
+    environment["PYTHONSAFEPATH"] = "1"  # a spiderling in the working directory may be another one
     command = [sys.executable, "-m", "spiderling.workers.process", str(sock.fileno())]
     # a session of its own: Ctrl-C in the terminal is not for the workers
     return subprocess.Popen(

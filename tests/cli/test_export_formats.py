@@ -6,7 +6,7 @@ import gzip
 import html
 import json
 import re
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -114,7 +114,7 @@ def test_pandas_and_polars_read_the_same_records(corpus, tmp_path, name):
         assert json.loads(first["other"]) == {"mine": "of another pipeline"}
         assert (last["title"], last["other"], list(last["langs"])) == ("", "", [])
         assert polars.Series([last["yield"]]).to_list() == [None] or pandas.isna(last["yield"])
-        when = datetime(2026, 11, 22, 5, 6, 7, tzinfo=timezone.utc)
+        when = datetime(2026, 11, 22, 5, 6, 7, tzinfo=UTC)
         assert pandas.Timestamp(first["crawl_date"]) == when
 
 
@@ -322,7 +322,7 @@ def test_conditions(conditions, ids):
     assert taken(*conditions) == set(ids)
 
 
-NOW = datetime(2026, 11, 23, 12, tzinfo=timezone.utc)
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

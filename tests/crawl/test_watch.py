@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 from conftest import Crawl, paragraphs, refusal, serving
@@ -100,7 +100,7 @@ class Paper:
         listed = {f"{kind}-{n}": since + 4 * n * DAY_S for n in numbers}
         if day > CHANGES_ON:
             listed["mended"] = since + CHANGES_ON * DAY_S
-        dates = {page: datetime.fromtimestamp(at, timezone.utc).isoformat() for page, at in listed.items()}
+        dates = {page: datetime.fromtimestamp(at, UTC).isoformat() for page, at in listed.items()}
         inner = "".join(entry.format(address=f"http://{HOST}/{page}", date=date) for page, date in dates.items())
         frame = _FEED if name == "feed" else "<urlset>{}</urlset>"
         return _tagged(frame.format(inner).encode(), {"Content-Type": "text/xml"})

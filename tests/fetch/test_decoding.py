@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import gzip
 import random
-import sys
 import tracemalloc
 import zlib
 from contextlib import suppress
 
 import brotli
 import pytest
+from handled import LIMIT, PAGE, failing, fetch, handling, reply, serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scrapy import Request
 
 from spiderling.base.reasons import Reason
+from spiderling.base.zstd import zstd
 from spiderling.fetch.decoding import BodyDecoder, DecodedTooBig
 from spiderling.fetch.errors import ResponseRefused
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-from handled import LIMIT, PAGE, failing, fetch, handling, reply, serving
 
 WORDS = bytes(random.Random(1).choices(b"abcdefgh ", k=400_000))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ from spiderling.text.unpickling import read_page
 
 NOBODY = Licensee()
 ADDRESS = "http://a.test/news/feed"
-DAY = datetime(2026, 3, 4, tzinfo=timezone.utc).timestamp()
+DAY = datetime(2026, 3, 4, tzinfo=UTC).timestamp()
 SITEMAP = (
     b"<urlset><url><loc>http://a.test/1</loc><lastmod>2026-03-04</lastmod></url><url><loc>http://a.test/2</loc></url>"
 )
@@ -125,7 +125,7 @@ URLS = st.text(st.characters(codec="utf-8", exclude_characters="<&]>", exclude_c
 
 @given(st.lists(st.tuples(URLS, st.none() | st.integers(0, 4_000_000_000)), max_size=20))
 def test_a_listing_arrives_as_it_was_read(entries):
-    dates = ["" if time is None else datetime.fromtimestamp(time, timezone.utc).isoformat() for _, time in entries]
+    dates = ["" if time is None else datetime.fromtimestamp(time, UTC).isoformat() for _, time in entries]
     rows = (
         f"<url><loc>{url}</loc><lastmod>{date}</lastmod></url>" for (url, _), date in zip(entries, dates, strict=True)
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import random
-import sys
 import zlib
 
 import brotli
@@ -13,11 +12,7 @@ from conftest import document
 from hostile import OK, Visit, add, answer, reply
 
 from spiderling.base.reasons import Reason
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from spiderling.base.zstd import zstd
 
 NO_TEXT = (Reason.BOILERPLATE_ONLY, Reason.UNDECODABLE)
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

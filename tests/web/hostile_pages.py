@@ -121,7 +121,7 @@ def certificate(names: tuple[str, ...] = (), days: tuple[int, int] = (-1, 1), is
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "bad.test")])
     by = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, issuer)]) if issuer else subject
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     alternatives = [x509.DNSName(name) for name in names] or [x509.IPAddress(ipaddress.ip_address("192.0.2.1"))]
     built = (
         x509.CertificateBuilder(by, subject, key.public_key(), x509.random_serial_number())

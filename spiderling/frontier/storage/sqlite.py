@@ -23,8 +23,6 @@ IN_MEMORY = Path()
 """In place of a path: the state is lost with the store, which one thread uses at a time."""
 _CACHE_KB = 32_000
 """SQLite's page cache of the writing connection (chosen)."""
-_FULL = "disk is full"
-"""Part of SQLite's message for SQLITE_FULL; the error's code is known from Python 3.11 on only."""
 
 
 class SqliteStore(StateReader):
@@ -68,7 +66,7 @@ class SqliteStore(StateReader):
                 self._reader = _connected(self._path)
         except sqlite3.Error as error:
             connection.close()
-            if _FULL in str(error):
+            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
                 raise StorageError(
                     f"{self._path} cannot be written, {error}: free space on its disk and start again."
                 ) from error

@@ -39,8 +39,8 @@ class CosineGuesses:
         counts = np.bincount(np.concatenate([np.zeros(0, np.uint32), *trigrams]), minlength=1 << _BITS)
         norm = max(1.0, float(np.linalg.norm(counts)))
         used = np.flatnonzero(counts)
-        cosines: Array = (counts[used].astype(np.float32) / np.float32(norm)) @ self.vectors[used]
-        return cosines
+        unit = counts[used].astype(np.float32) / np.float32(norm)
+        return (unit @ self.vectors[used]).astype(np.float32, copy=False)
 
     def nearest(self, rows: Sequence[int] | None = None) -> str | None:
         """The language with the largest cosine; None without letters."""

@@ -56,5 +56,5 @@ def _scores(grams: Mapping[int, Hashes], starts: Places, logs: npt.NDArray[np.in
         places = (hashes & np.uint32(last - 1)).astype(np.intp)
         places[crossing(starts, size)] = last
         total += rows.take(places, mode="clip").view(np.int16).reshape(total.shape)
-    scores: Array = np.add.reduceat(total, starts[:-1], axis=0, dtype=np.int32) / np.float32(LOG_UNITS)
-    return scores.astype(np.float32, copy=False)
+    sums = np.add.reduceat(total, starts[:-1], axis=0, dtype=np.int32)
+    return (sums / np.float32(LOG_UNITS)).astype(np.float32)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from conftest import ROOT, scrapy
+
+from spiderling.addon import ENTRIES
 
 BODY = "<html><title>Ano</title><p>Text.</p></html>"
 PROJECT = """
@@ -99,6 +102,37 @@ def test_a_command_of_scrapy_in_a_project_with_the_add_on(project, url, command,
     if command == "check":
         assert "Ran 2 contracts" in ended.log and "FAILED" not in ended.log
     assert not (project / "crawls").exists(), "it opened the crawl's directory"
+
+
+SHOWN = {
+    ("--get", "SCHEDULER"): "spiderling.engine.scheduler.Scheduler",
+    ("--get", "SCHEDULER", "-s", "SCHEDULER=mine.Queue"): "spiderling.engine.scheduler.Scheduler",
+    ("--get", "DOWNLOADER", "-s", "DOWNLOADER=mine.Downloader"): "mine.Downloader",
+    ("--getint", "CONCURRENT_REQUESTS"): "500",
+    ("--getint", "CONCURRENT_REQUESTS", "-s", "CONCURRENT_REQUESTS=7"): "7",
+    ("--getbool", "RETRY_ENABLED"): "False",
+    ("--getfloat", "SPIDERLING_HOST_INTERVAL_S"): "5.0",
+    ("--get", "SPIDERLING_LANG"): "cs",
+    ("--get", "JOBDIR"): "crawls/mine",
+    ("--getlist", "SPIDER_MODULES"): "['foreign']",
+}
+
+
+@pytest.mark.parametrize("arguments", SHOWN, ids=" ".join)
+def test_settings_are_those_of_a_crawl(project, arguments):
+    """They were shown without what the add-on sets: SCHEDULER was Scrapy's, and ITEM_PIPELINES was empty."""
+    ended = scrapy("settings", *arguments, cwd=project)
+    assert (ended.code, ended.out) == (0, f"{SHOWN[arguments]}\n")
+    ignored = "Without effect in a crawl of Spiderling: SCHEDULER (the frontier takes its place)\n"
+    assert ended.log == (ignored if "SCHEDULER=mine.Queue" in arguments else "")
+
+
+def test_settings_that_hold_components_have_ours_and_the_users(project):
+    with (project / "told.py").open("a") as told:
+        told.write("ITEM_PIPELINES = {'mine.Pipeline': 50, 'spiderling.pipelines.quality.QualityPipeline': None}\n")
+    shown = json.loads(scrapy("settings", "--get", "ITEM_PIPELINES", cwd=project).out)
+    changed = {"mine.Pipeline": 50, "spiderling.pipelines.quality.QualityPipeline": None}
+    assert shown == ENTRIES["ITEM_PIPELINES"] | changed
 
 
 @pytest.mark.parametrize("command", ["shell", "fetch", "view"])

@@ -3,7 +3,8 @@
 # make demo    a real crawl of the bundled miniature web, on loopback (JOBDIR=..., ARGS='-a strategy=bfs ...')
 # make cluster-demo  the same web by four shards, with a Redis of their own
 # make lint    style and types
-# make test    all tests but the long ones, which make slow runs
+# make test    all tests but the long ones
+# make slow    those, and the tests of properties with all their examples
 # make bench   the benchmark of whole crawls, with what it compares with
 # make profile a flame graph of the main process, benchmarks/flame.svg
 # make models  the bundled language models, from the texts in ../shared/data (or TEXTS=DIR, SEEDS=FILE)
@@ -59,7 +60,7 @@ test: setup-test
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 slow: setup-test
-	$(BIN)/python -m pytest -m slow
+	HYPOTHESIS_PROFILE=all $(BIN)/python -m pytest -n auto --dist worksteal -m "slow or hypothesis"
 
 lint: setup-test
 	$(BIN)/ruff check .

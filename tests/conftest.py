@@ -42,16 +42,19 @@ from hypothesis import HealthCheck, settings
 from needs import is_wanted, why_not
 from text_steps import pytest_generate_tests, steps  # noqa: F401 - for pytest
 
+from examples import PROFILE, examples
 from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.queue_reader import urls_of
 from webs.server import serve
 from webs.web import html
 
-# The same examples each time, whatever the machine's pace; HYPOTHESIS_PROFILE=explore looks for new ones.
-settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+# The same examples each time, whatever the machine's pace, but for the profile that looks for new ones.
+settings.register_profile(
+    PROFILE, deadline=None, derandomize=PROFILE != "explore", max_examples=examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
+)  # fmt: skip
+settings.load_profile(PROFILE)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so do its children
 ROOT = Path(__file__).resolve().parents[1]

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spiderling.fetch.resolver
+from examples import examples
 from spiderling.base.addresses import HostMap
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
@@ -316,7 +317,7 @@ def test_works_on_uvloop():
     assert {result.addresses for result in results} == {("192.0.2.7", "192.0.2.8")}
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.text(max_size=20), max_size=3).map(".".join))
 def test_no_name_raises_anything_else(name):
     async def main():

@@ -116,6 +116,7 @@ def test_killed_at_every_point_again_and_again(server, reference, tmp_path):
     assert_same(crawl, reference)
 
 
+@pytest.mark.slow
 def test_stopped_in_a_hurry_or_asleep_for_seconds_it_goes_on_as_if_nothing_was(server, reference, tmp_path):
     crawl = Crawl(tmp_path / "job", server, **SETTINGS)
     assert interrupted(crawl, server, pause_s=3) == []
@@ -137,6 +138,7 @@ class SlowAtFirst(FixedWeb):
         return replace(super().respond(host, path), delay_s=0.0 if path in ("/0", "/robots.txt") else self.delay_s)
 
 
+@pytest.mark.slow
 def test_a_stop_for_longer_than_every_time_limit_costs_no_page_and_no_attempt(tmp_path):
     """A laptop's lid: pages are in work and transfers under way, and a second attempt is allowed to none of them.
 

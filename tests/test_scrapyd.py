@@ -36,7 +36,7 @@ max_proc = 2
 poll_interval = 0.2
 """
 
-pytestmark = [needs("scrapyd"), needs("setuptools")]
+pytestmark = [pytest.mark.slow, needs("scrapyd"), needs("setuptools")]  # each job is a process that imports all anew
 
 
 @pytest.fixture(scope="module")

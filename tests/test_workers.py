@@ -221,7 +221,11 @@ async def test_the_page_that_burns_processor_time_ends_alone_and_is_told_why():
 
 
 @pytest.mark.parametrize(
-    ("limits", "text"), [({"max_pages": 5}, "page"), ({"max_growth_bytes": 30_000_000}, "leak 10000000")]
+    ("limits", "text"),
+    [
+        ({"max_pages": 5}, "page"),
+        pytest.param({"max_growth_bytes": 30_000_000}, "leak 10000000", marks=pytest.mark.slow),
+    ],
 )
 async def test_a_worn_worker_is_replaced_and_no_page_is_lost(limits, text):
     pool = WorkerPool(1, dataclasses.replace(FAKE, **limits), page_timeout_s=10)

@@ -1,8 +1,10 @@
-"""Every test of tests/text that reads pages runs twice: with the steps of Python, and with the compiled ones."""
+"""Each test of tests/text that reads pages runs twice: with the steps of Python, and with the compiled ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import CodeType
+from typing import Any
 
 import pytest
 from needs import needs
@@ -18,9 +20,35 @@ KINDS = ["python", pytest.param("compiled", marks=needs("compiled steps"))]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.module.__name__ == "test_compiled" or metafunc.definition.path.parent.name != "text":
         return  # test_compiled.py compares both itself
-    known = {id(process), *map(id, PYTHON)}
-    if known & set(map(id, vars(metafunc.module).values())):
+    if reads_pages(metafunc.function, vars(metafunc.module)):
         metafunc.parametrize("steps", KINDS, indirect=True, scope="module")
+
+
+def reads_pages(test: Any, names: dict[str, Any]) -> bool:
+    """Whether a test calls `process` or a step, be it by a function, class or fixture of its module."""
+    known = {id(process), *map(id, PYTHON)}
+    waiting, seen = [test, *(mark.args for mark in getattr(test, "pytestmark", ()))], {}
+    while waiting:
+        value = waiting.pop()
+        if id(value) not in seen:
+            seen[id(value)] = value
+            waiting += parts_of(value, names)
+    return bool(known & seen.keys())
+
+
+def parts_of(value: Any, names: dict[str, Any]) -> list[Any]:
+    """What a function, a class or a container is made of; a fixture and a test of properties wrap a function."""
+    if isinstance(value, CodeType):
+        used = {*value.co_names, *value.co_varnames} & names.keys()
+        return [*value.co_consts, *(names[name] for name in used)]
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(value)
+    if isinstance(value, type):
+        return list(vars(value).values())
+    inner = getattr(getattr(value, "hypothesis", None), "inner_test", None)
+    return [one for one in (inner, getattr(value, "__wrapped__", None), getattr(value, "__code__", None)) if one]
 
 
 @pytest.fixture(scope="module", autouse=True)  # pytest forgets one that is only appended, if a test has parameters

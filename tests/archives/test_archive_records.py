@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_warcs import FORMS, read, record
 
+from examples import examples
 from spiderling.archives.places import BEGIN, Place, Position
 from spiderling.base.reasons import Reason
 
@@ -192,7 +193,7 @@ def test_a_decompression_bomb_takes_no_memory():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.sampled_from(sorted(FORMS)), st.randoms(use_true_random=False), st.integers(1, 40))
 def test_no_damage_raises_and_each_place_comes_once(form, rng, number):
     data = bytearray(FORMS[form](PAGES[:4]))
@@ -203,7 +204,7 @@ def test_no_damage_raises_and_each_place_comes_once(form, rng, number):
     assert pages == sorted(set(pages))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=300), st.booleans())
 def test_no_garbage_raises(block, is_packed):
     data = record("http://a.test/", block, "resource", Content_Type="application/http").replace(
@@ -233,7 +234,7 @@ def test_what_is_done_is_not_done_again_and_what_was_in_work_is():
     assert Place().last == BEGIN
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.randoms(use_true_random=False))
 def test_a_place_saved_at_any_moment_gives_each_record_once(rng: random.Random):
     positions, ended, saved = [Position(number) for number in range(30)], [], {}

@@ -179,6 +179,7 @@ def tell_the_time(pid: int) -> None:
     os.kill(pid, signal.SIGUSR1)
 
 
+@pytest.mark.slow
 def test_tasks_of_an_array_are_killed_and_paused_and_give_what_one_run_gives(archives, one_run, tmp_path):
     with busy_server(archives[5]) as server:
         parts = tmp_path / "parts"

@@ -16,6 +16,7 @@ from conftest import ROOT, scrapy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.lists import DropList, read_list
 from spiderling.corpus.reader import Source, documents, stored_documents
@@ -180,7 +181,7 @@ def test_any_text_survives_the_way_through_an_xml_parser(attributes, texts):
 
 
 # without a deadline, because it waits for the disk
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25))
 @given(st.lists(st.tuples(st.sampled_from(URLS), TEXT), max_size=8), st.sampled_from([".prevert", ".prevert.zst"]))
 def test_documents_are_copied_as_they_stand(tmp_path, found, suffix):
     source, out = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"

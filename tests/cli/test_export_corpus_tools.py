@@ -146,6 +146,7 @@ def tei_all() -> etree.RelaxNG:
 ODD = ("-", "http://[::1]/", "http://a b/%\\^`{}[]#a#b", "2026-13-01", "1:2 cs:9 cs:x", "\u0661", "ž\U0001f600")
 
 
+@pytest.mark.slow
 def test_tei_is_valid_and_says_what_the_corpus_says(corpus, tmp_path, tei_all):
     odd = [rendered(dict.fromkeys(FIRST, value), [(value, written({"lang": value, "class": "good"}))]) for value in ODD]
     with corpus.open("a", encoding="utf-8") as file:

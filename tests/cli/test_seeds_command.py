@@ -173,7 +173,7 @@ def test_a_broken_sitemap_gives_what_can_be_read(seeds, tmp_path):
     assert urls(tmp_path / "seeds.txt") in ([], ["http://broken.test/1"])
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_command_that_was_ended_goes_on(server, settings, tmp_path, number):
     """The four sitemaps of slow.test, one a second: what was asked before is not asked again."""
     out = tmp_path / "seeds.txt"

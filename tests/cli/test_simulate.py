@@ -77,6 +77,7 @@ def test_watches_side_by_side() -> None:
     assert all(float(row[6]) <= 0.011 for row in rows[2:])
 
 
+@pytest.mark.slow
 def test_what_is_done_survives_an_interrupt(tmp_path: Path) -> None:
     curves, page = tmp_path / "curves.csv", tmp_path / "page.html"
     command = [sys.executable, "-m", "scrapy", "simulate", "bfs", "--pages", "2000", "--seeds", "900", "--jobs", "2"]

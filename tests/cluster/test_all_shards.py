@@ -139,6 +139,7 @@ def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
     assert "has SPIDERLING_SHARDS=2, not 3; that cannot change." in other
 
 
+@pytest.mark.slow
 def test_what_is_killed_leaves_no_process_and_goes_on(tmp_path):
     """A shard and Redis are started again by what has started them, and that by its user."""
     with serving(WEB) as server:

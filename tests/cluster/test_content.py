@@ -11,6 +11,7 @@ import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from spiderling.base.link_batch import FOREIGN, TEXT_BLOCK, WANTED, Link, gathered
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
@@ -96,7 +97,7 @@ def changed(value: object, path: tuple[int, ...], new: object) -> object:
     return [changed(one, path[1:], new) if at == path[0] else one for at, one in enumerate(value)]
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.sampled_from(places(HEAD)), JSON)
 @example((0, 0, 5), float("nan"))
 @example((0, 0, 0), -1)

@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from examples import examples
 from spiderling.base.errors import BadInput
 from spiderling.cluster import crawl_control
 from spiderling.cluster.crawl_control import FIRST, CrawlControl, Edition
@@ -180,4 +181,4 @@ class Edits(RuleBasedStateMachine):
 
 
 TestEdits = Edits.TestCase
-TestEdits.settings = settings(max_examples=30, stateful_step_count=12, deadline=None)
+TestEdits.settings = settings(max_examples=examples(30), stateful_step_count=12, deadline=None)

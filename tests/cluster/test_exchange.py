@@ -12,6 +12,7 @@ from memory_transport import Streams
 from model_store import ModelStore
 from shards_on_virtual_time import EVENTS, SEAL, Shard, crawled
 
+from examples import examples
 from spiderling.base.errors import JobdirError
 from spiderling.base.owners import page_elsewhere, shard_of_page
 from spiderling.base.urls import HASH_BITS
@@ -27,7 +28,7 @@ def started(shards: int) -> list[Shard]:
     return [Shard(me, shards, streams) for me in range(shards)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     shards=st.integers(2, 4),
     events=st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 3), st.integers(0, 99)), max_size=90),

@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 from redis_server import RedisServer
 from slots_in_memory import SlotsInMemory
 
+from examples import examples
 from spiderling.base.options import Options
 from spiderling.cluster import redis_connection
 from spiderling.cluster.slots import (
@@ -161,7 +162,7 @@ class Shard:
                 self.intervals.slot_granted(one, *slot)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     seed=st.integers(0, 2**32),
     clocks=st.lists(st.tuples(st.floats(-60, 60), st.floats(-4e-4, 4e-4)), min_size=1, max_size=4),

@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from examples import examples
 from spiderling.cluster.totals import SUMMED, TIME, Said, Totals
 
 SHARDS = 3
@@ -110,4 +111,4 @@ class Crawl(RuleBasedStateMachine):
 
 
 TestCrawl = Crawl.TestCase
-TestCrawl.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestCrawl.settings = settings(max_examples=examples(60), stateful_step_count=20, deadline=None)

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from model_store import ModelStore, is_used
 
+from examples import examples
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.frontier.hosts.host import STATE_OF
 from spiderling.frontier.storage.protocol import (
@@ -316,7 +317,7 @@ def batches(draw: st.DrawFn) -> list[Changes]:
     return made
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(made=batches())
 def test_the_store_holds_what_its_model_holds(made: list[Changes], tmp_path_factory: pytest.TempPathFactory) -> None:
     model, path = ModelStore(), tmp_path_factory.mktemp("store") / "state.sqlite"

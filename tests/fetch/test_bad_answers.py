@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scrapy import Request
 from scrapy.exceptions import ResponseDataLossError
 
+from examples import examples
 from spiderling.fetch.client import MAX_HEAD_BYTES
 from spiderling.fetch.errors import BadHttp
 
@@ -176,7 +177,7 @@ async def test_nothing_but_a_response_or_a_download_error_comes_out(name):
     assert request.meta["wire_bytes"] >= 0
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(
     st.lists(
         st.sampled_from(

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scrapy import Request
 
+from examples import examples
 from spiderling.base.reasons import Reason
 from spiderling.base.zstd import zstd
 from spiderling.fetch.decoding import BodyDecoder, DecodedTooBig
@@ -58,14 +59,14 @@ def decoded(coding: bytes, data: bytes, size: int = 7, limit: int = LIMIT) -> by
     return b"".join(decoder.decode(data[start : start + size]) for start in range(0, len(data), size))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(sorted(CODINGS)), st.binary(max_size=3000), st.integers(1, 5000))
 def test_any_body_in_any_pieces_comes_back(coding, body, size):
     assert decoded(coding.encode(), CODINGS[coding](body), size) == body
     assert decoded(b"gzip, " + coding.encode(), CODINGS[coding](gzip.compress(body)), size) == body
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.sampled_from([*sorted(CODINGS), "gzip, br", "a, , b"]), st.binary(max_size=3000), st.integers(1, 5000))
 def test_garbage_never_raises_anything_else(coding, body, size):
     with suppress(DecodedTooBig):

@@ -24,6 +24,7 @@ from scrapy.exceptions import (
     StopDownload,
 )
 
+from examples import examples
 from spiderling.fetch.client import RawRequest, Wire
 from spiderling.fetch.errors import BadRequest
 
@@ -108,7 +109,7 @@ async def test_bad_urls_and_headers_are_download_errors(url, verbatim):
             await handler.download_request(Request("http://x.test/", meta={"proxy": "http://127.0.0.1:1/"}))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.text(max_size=8), st.text(max_size=8).map("/".__add__),
     st.lists(st.tuples(st.binary(max_size=4) | st.just(b"X\r\nY"), st.binary(max_size=4)), max_size=3),

@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
@@ -135,7 +136,7 @@ def link_to(frontier: Frontier, link: Link) -> FoundLink:
     return FoundLink.to(target, frontier.hosts.find(target.host), link.text_block, score or link.text_block)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(PAGES, LINKS, st.sampled_from(["spiderling", "heidix"]), st.sampled_from(list(Reason)), st.integers(0, 20))
 def test_a_batch_is_ranked_by_the_formulas(
     pages: list[tuple[str, Reason, bool, int, int]], links: list[Link], name: str, reason: Reason, distance: int

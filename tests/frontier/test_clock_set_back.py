@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from test_politeness_properties import URLS, crawls
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots
 
+from examples import examples
 from spiderling.base.reasons import Reason
 from spiderling.frontier.robots import STALE_S
 
@@ -76,7 +77,7 @@ def test_a_pause_that_the_clock_did_not_change_is_kept() -> None:
 
 
 @settings(
-    max_examples=25, suppress_health_check=list(HealthCheck),
+    max_examples=examples(25), suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )  # fmt: skip
 @given(

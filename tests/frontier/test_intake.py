@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
+from examples import examples
 from spiderling.base.link_batch import Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
@@ -41,7 +42,7 @@ URLS = st.builds(
 LINKS = st.builds(lambda url, block: Link(url, block), URLS, st.booleans())
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.lists(LINKS, max_size=12), max_size=5), st.integers(2, 9))
 def test_a_batch_does_what_its_links_do_one_by_one(pages: list[list[Link]], max_queue: int) -> None:
     both = [VirtualCrawl({}, max_host_queue=max_queue, tlds="cz", max_distance=1) for _ in range(2)]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots, to
 
+from examples import examples
 from spiderling.base.reasons import Reason
 
 TEXT = '<rsl xmlns="https://rslstandard.org/rsl"><content url="{url}"><license>{terms}</license></content></rsl>'
@@ -190,7 +191,7 @@ def test_page_that_names_another_licence_each_time_is_fetched_twice_at_most() ->
     assert [str(statement) for statement in said[1] or ()] == ["rsl:unknown=http://b.cz/1.xml"]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.sampled_from(["http://b.cz/l.xml", "/l.xml", "http://[", "x", "//", "\x00", "é", "http://b.cz/l.xml#a"])),
        st.binary(max_size=60))  # fmt: skip
 def test_no_license_line_and_no_file_holds_a_crawl_up(addresses: list[str], body: bytes) -> None:

@@ -261,6 +261,7 @@ def test_a_watch_ends_after_its_days() -> None:
     assert max(day for _, day in crawl.looks) < 3.1
 
 
+@pytest.mark.slow
 @settings(
     max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.too_slow]
 )

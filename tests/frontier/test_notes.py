@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from spiderling.base.link_batch import Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
@@ -114,7 +115,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.sampled_from([KEY, f"{KEY}:3", f"{KEY}:8", f"{KEY}:40"]), JSON, st.integers(0, 300))
 def test_damage_is_learnt_anew(key: str, value: object, cut: int) -> None:
     line = json.loads(META[key])

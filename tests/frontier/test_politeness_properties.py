@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from virtual_crawl import Answer, Resolution, Start, VirtualCrawl, robots
 
+from examples import examples
+
 ROUNDING_S = 1e-6
 NAMES = ["a.cz", "www.a.cz", "b.cz", "c.cz", "c.cz:81", "www.d.cz"]
 ORIGINS = [f"{scheme}://{name}" for scheme in ("http", "https") for name in NAMES]
@@ -69,7 +71,7 @@ def crawls(draw: st.DrawFn) -> VirtualCrawl:
 
 
 @settings(
-    max_examples=60, suppress_health_check=list(HealthCheck),
+    max_examples=examples(60), suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to shrink a whole web takes longer than to read it
 )  # fmt: skip
 @given(crawls(), st.lists(st.sampled_from(URLS), min_size=1, max_size=12), st.lists(st.booleans(), max_size=3))

@@ -19,7 +19,13 @@ _CLOCK_S = 1e-6
 """Differences of rounding between versions of Python and of libm, in seconds of the simulated clock."""
 
 
-@pytest.mark.parametrize("name", CASES)
+EVERYDAY = ("thai, spiderling", "pt, retirement", "pt, killed, in a file", "redirects and errors")
+"""Those that ``make test`` has time for."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in EVERYDAY else pytest.mark.slow) for name in CASES]
+)
 def test_order_of_fetches_is_the_same(name, tmp_path):
     golden, order = Order(*json.loads(GOLDEN.read_text())[name]), CASES[name](tmp_path)
     assert order.fetches == golden.fetches

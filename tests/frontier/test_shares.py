@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from spiderling.base.link_batch import NONE
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -181,7 +182,7 @@ TIMES = st.floats(0, 3, allow_nan=False).map(lambda s: round(s, 1))
 HOSTS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), TIMES, TIMES), min_size=2, max_size=25)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(HOSTS, st.sampled_from([0.1, 0.2, 0.5]))
 def test_no_group_above_its_share_is_served_while_another_below_its_own_is_due(
     hosts: list[tuple[int, int, float, float]], share: float

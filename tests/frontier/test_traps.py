@@ -65,6 +65,7 @@ def test_calendar_is_left_when_it_has_given_nothing() -> None:
     assert crawl.ends[Reason.TRAPPED] > 0, "what waited when it was found out"
 
 
+@pytest.mark.slow
 def test_without_the_detectors_it_has_no_end() -> None:
     crawl = crawl_of(calendar, traps="pages=0").run("http://a.cz/", until=1000.0 + 600)
     assert len(crawl.fetched()) > 450

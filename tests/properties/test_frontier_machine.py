@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from examples import examples
 from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
@@ -312,6 +313,6 @@ def small_tails_and_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FrontierMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=60, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), stateful_step_count=60, suppress_health_check=list(HealthCheck)
 )
 TestFrontier = pytest.mark.usefixtures("small_tails_and_chunks")(FrontierMachine.TestCase)

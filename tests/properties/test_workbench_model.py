@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from spiderling.frontier.hosts.host import Host, HostStates
 from spiderling.frontier.scheduling.workbench import Workbench
 
@@ -43,7 +44,7 @@ def test_pop_without_hosts() -> None:
     assert workbench.address("10.0.0.9").last_permitted == float("-inf")
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_same_as_a_naive_model(data: st.DataObject) -> None:
     workbench, model, now = Workbench(), Model(), 0.0

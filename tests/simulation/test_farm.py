@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from farmweb import FarmWeb
 
 from spiderling.simulation.generated import RECIPES, generate
 from spiderling.simulation.replay import Replay, world
 
 
+@pytest.mark.slow
 def test_good_hosts_are_crawled_on_beside_a_farm() -> None:
     """Without the bound the farm, rich in text and links, has all requests but the first few hundred."""
     good = generate(replace(RECIPES["thai"], pages=5_000))

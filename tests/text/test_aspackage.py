@@ -59,6 +59,7 @@ def bundled_pages() -> list[str]:
     return [text for text in texts if text]
 
 
+@pytest.mark.slow
 def test_same_on_bundled_pages():
     assert share_of_same(bundled_pages()) == 1
 

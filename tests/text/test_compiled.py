@@ -20,6 +20,7 @@ from needs import needs
 
 import spiderling
 from benchmarks.equality import PIECES, bundled_pages, differs, mutated
+from examples import examples
 from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import FOREIGN, WANTED, Link
 from spiderling.base.options import Options
@@ -229,7 +230,7 @@ def test_broken_pages_are_equal():
 
 
 @compiled
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(st.lists(st.sampled_from([*PIECES, CZECH, "\ud800"]), max_size=60))
 def test_any_page_is_equal(pieces):
     html = "".join(pieces)
@@ -252,7 +253,7 @@ ROWS = st.tuples(
 
 
 @compiled
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(st.lists(ROWS, min_size=1, max_size=90), SAID, SAID, SAID, st.randoms(use_true_random=False))
 def test_any_blocks_have_equal_features(rows, title, description, types, rng):
     tree = Tree()
@@ -297,7 +298,7 @@ def test_words_of_a_link_end_at_the_same_byte():
 
 
 @compiled
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.lists(PATHS))
 def test_any_links_have_equal_columns(paths):
     urls = [f"https://{'ž' * (number % 2)}a.cz{path}" for number, path in enumerate(paths)]
@@ -338,7 +339,7 @@ LINKS = st.tuples(
 
 
 @compiled
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.lists(LINKS.map(Link._make)))
 def test_any_links_are_gathered_alike(links):
     assert PYTHON.gather(links) == COMPILED.gather(links)
@@ -352,7 +353,7 @@ def test_a_column_of_hosts_ends_at_the_same_host():
 
 
 @compiled
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.lists(ADDRESSES), st.sampled_from(["http://a.cz/b/c", "https://a.cz", "data:x", "x"]), st.none() | ADDRESSES)
 def test_any_links_are_resolved_alike(hrefs, page, base):
     links = [RawLink(href, "", "", number) for number, href in enumerate(hrefs)]
@@ -369,7 +370,7 @@ TEXTS = st.lists(
 
 
 @compiled
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(TEXTS, st.integers(1, 40))
 def test_any_texts_have_equal_scores_and_short_words(texts, width):
     logs = np.random.default_rng(0).integers(-8000, 8000, (65, width), np.int16)
@@ -450,7 +451,7 @@ PROFILE = {"the": (-1.0, 0.5, 10.0), "kočka": (-1.0, 0.5, 10.0)}
 
 
 @compiled
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(
     GOOD,
     st.sampled_from([STOPLIST, frozenset(), STOPLIST | {"y" * 65}, STOPLIST | {""}]),
@@ -481,7 +482,7 @@ def test_the_most_frequent_word_of_a_long_text_is_found_alike(text):
 
 
 @compiled
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.lists(GOOD | st.just(CZECH), max_size=20))
 def test_any_texts_have_equal_marks_and_long_words(texts):
     assert PYTHON.marks(texts) == COMPILED.marks(texts)

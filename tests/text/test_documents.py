@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import needs
 
+from examples import examples
 from spiderling.base.errors import BadInput
 from spiderling.base.media_types import FILE_TYPES, of_content, of_headers, of_path, parse
 from spiderling.languages import load
@@ -241,7 +242,7 @@ def test_truncated_and_damaged_files(kind):
     assert harmless(kind, body)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(["docx", "odt", "epub"]), st.data())
 def test_no_archive_raises_but_document_error(kind, data):
     text = st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, clean_text, process
 from spiderling.text.html.blocks import MAX_ANCHOR_CHARS, MAX_BLOCK_CHARS, MAX_BLOCKS, MAX_LINKS
@@ -204,13 +205,13 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(PIECES, max_size=40).map("".join), st.sampled_from(["utf-8", "cp1250", "utf-16", "latin-1"]))
 def test_any_markup(html, encoding):
     run(html.encode(encoding, "replace"))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.binary(max_size=400), st.text(max_size=20), st.none() | st.text(max_size=12))
 def test_any_bytes(body, url, charset):
     run(body, charset, url)

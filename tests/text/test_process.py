@@ -9,6 +9,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from spiderling.base.options import Options
 from spiderling.languages import load
 from spiderling.text import Page, PageLink, Paragraph, TextOptions, clean_text, process
@@ -148,7 +149,7 @@ def test_rows_stay_packed_until_they_are_asked_for(monkeypatch):
     assert copy.paragraphs == page.paragraphs and len(unpacked) == 2
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.binary(max_size=500) | st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace")),
     st.text(max_size=20),

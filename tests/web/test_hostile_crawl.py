@@ -12,6 +12,8 @@ from hostile_crawl import GOOD, GOOD_PAGES, crawl_all, failures, summary
 
 from spiderling.base.reasons import MENTIONS, Reason
 
+pytestmark = pytest.mark.slow  # a minute; tests/fetch tries the answers one by one
+
 MAIN_CEILING_MB = 350
 WORKER_CEILING_MB = 300
 

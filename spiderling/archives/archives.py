@@ -227,7 +227,7 @@ class Archives:
             error = f"Nothing could be read of {place.source}: it is no WARC file, or damaged throughout."
         if error:
             self.errors[place.source] = error
-            logger.error("%s The same command tries it again.", error)
+            logger.error("%s", error)
         elif batch.size is not None:
             place.size = batch.size
             self._crawl.note(META_KEY + place.source, place.saved)

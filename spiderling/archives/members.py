@@ -31,6 +31,8 @@ _DICTIONARY = b"\x5d" + _SKIPPABLE
 _MAX_DICTIONARY_BYTES = 100_000_000
 """Bytes above which a skippable frame is taken for no dictionary (chosen)."""
 _MARK = b"WARC/"
+_ARC = b"filedesc://"
+"""The first URL of an ARC file, that of the file itself (the format's specification of 1996)."""
 _PROBE_BYTES = {_GZIP: 4096, _ZSTD: 140_000}
 """Compressed bytes that are enough for a member's first decompressed ones; zstd needs a whole block."""
 _MAGIC = re.compile(b"|".join(map(re.escape, _PROBE_BYTES)))
@@ -121,7 +123,7 @@ class Members:
         while True:
             found = _MAGIC.search(self._ready)
             self._pass_over(found.start() if found else len(self._ready) - 3)
-            if found and self._begins_record():
+            if found and self._begins_with(_MARK):
                 return True
             if found:
                 self._pass_over(1)
@@ -139,11 +141,19 @@ class Members:
         self._ready = data + self._ready
         self.offset -= len(data)
 
-    def _begins_record(self) -> bool:
-        is_gzip = self._ready.startswith(_GZIP)
-        codec = _Gzip() if is_gzip else zstd.ZstdDecompressor(self._dictionary)
+    def is_arc(self) -> bool:
+        """Whether it begins as an ARC file, the Internet Archive's format before WARC."""
+        return self._begins_with(_ARC)
+
+    def _begins_with(self, mark: bytes) -> bool:
+        """Whether the next member begins with *mark*."""
+        head = self._peek(len(mark))
+        magic = next((magic for magic in _PROBE_BYTES if head.startswith(magic)), None)
+        if magic is None:
+            return head == mark
+        codec = _Gzip() if magic is _GZIP else zstd.ZstdDecompressor(self._dictionary)
         try:
-            return codec.decompress(self._peek(_PROBE_BYTES[_GZIP if is_gzip else _ZSTD]), len(_MARK)) == _MARK
+            return codec.decompress(self._peek(_PROBE_BYTES[magic]), len(mark)) == mark
         except _BROKEN:
             return False
 

@@ -10,12 +10,13 @@ from itertools import chain
 from typing import NamedTuple
 
 from spiderling.archives.records import Record
-from spiderling.archives.sources import ArchiveUnread, Raw
+from spiderling.archives.sources import ArchiveUnread, NoWarc, Raw
 
 _BATCH_RECORDS = 32
 """Records after which a batch is handed over (chosen)."""
 _BATCH_BYTES = 1 << 20
 """Bytes of bodies after which a batch is handed over (chosen)."""
+_AGAIN = "The same command tries it again."
 _BATCHES_PER_THREAD = 2
 """Batches that each thread may be ahead of the event loop (chosen)."""
 
@@ -98,10 +99,12 @@ class Readers:
                     records = []
                     told = raw.bytes_read
             yield Batch(source, records, raw.bytes_read - told, size=raw.size or 0)
+        except NoWarc as error:
+            yield Batch(source, records, 0, error=f"{source} {error}")
         except ArchiveUnread as error:
-            yield Batch(source, records, 0, error=str(error))
+            yield Batch(source, records, 0, error=f"{error} {_AGAIN}")
         except Exception as error:  # whatever an archive holds must not end the reading of the others
-            yield Batch(source, records, 0, error=f"{source} cannot be read on: {error!r}.")
+            yield Batch(source, records, 0, error=f"{source} cannot be read on: {error!r}. {_AGAIN}")
         finally:
             if raw is not None:
                 raw.close()

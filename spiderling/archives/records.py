@@ -22,7 +22,7 @@ from w3lib.http import headers_raw_to_dict
 
 from spiderling.archives.members import Ending, Member, Members
 from spiderling.archives.places import Position
-from spiderling.archives.sources import Raw
+from spiderling.archives.sources import NoWarc, Raw
 from spiderling.base import media_types
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
@@ -78,9 +78,11 @@ class RecordReader:
         self._wants_robots = options.archive_robots == "obey"
 
     def records(self, raw: Raw, last: Position) -> Iterator[Record]:
-        """The records and damaged parts of an archive from *last* on, in order; raises ArchiveUnread."""
+        """The records and damaged parts of an archive from *last* on, in order; raises ArchiveUnread or NoWarc."""
         start = Position(max(last.member, 0), last.inner)
         members = Members(raw, start)
+        if members.is_arc():
+            raise NoWarc("is an ARC file; make a WARC file of it: warcio recompress OLD.arc.gz NEW.warc.gz")
         inner = start.inner if members.offset in (0, start.member) else 0
         while True:
             member = members.next(inner)

@@ -10,7 +10,7 @@ from spiderling.base.errors import SpiderlingError
 from spiderling.base.printing import counted
 from spiderling.frontier.hosts.host import HostState
 from spiderling.jobdir.inspection import counts_under
-from spiderling.jobdir.shards import AnyCrawl, opened
+from spiderling.jobdir.shards import AnyCrawl, commands_for, opened
 
 _FINISHED = "is finished."
 _PAUSED = "was paused; the same command goes on with it."
@@ -69,11 +69,7 @@ class Telling:
             ("messages", f"{messages:,} between shards wait" if messages else ""),
             ("shards", ", ".join(f"{_short(part.directory)} {_pages(part.counts):,} pages" for part in crawl.parts)),
             ("corpus", str(place / "shard-*/corpus/*.prevert.zst")),
-            (
-                "all",
-                f"scrapy inspect {place}, scrapy report {place}; what two shards both have goes in: scrapy dedup "
-                f"{place} -o corpus.prevert.zst",
-            ),
+            ("all", commands_for(place)),
         ]
         left = counts["waiting"] + messages
         how = _FAILED if code else _PAUSED if left else _FINISHED

@@ -14,6 +14,7 @@ from spiderling.engine.component import Extension
 from spiderling.extensions.bottleneck import Bottleneck
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.hosts.yields import threshold
+from spiderling.jobdir.shards import commands_for
 
 logger = logging.getLogger(__name__)
 
@@ -161,12 +162,10 @@ def _all_shards(crawl: Crawl) -> str:
     """What the shards did together, of which this summary tells one, as far as this one knows, and how to see it."""
     if not crawl.options.cluster:
         return ""
-    whole = crawl.jobdir.path.parent
     totals = crawl.totals()
     return (
         f"{totals['pages']:,} pages, {totals['documents']:,} documents, {totals['words']:,} words; "
-        f"scrapy inspect {whole}, scrapy report {whole}; documents that two of them both have go in: scrapy dedup "
-        f"{whole} -o corpus.prevert.zst"
+        f"{commands_for(crawl.jobdir.path.parent)}"
     )
 
 

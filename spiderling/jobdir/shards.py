@@ -146,6 +146,14 @@ def parts_in(directory: Path) -> list[Path]:
     return [found[number] for number in sorted(found)] or [directory]
 
 
+def commands_for(directory: Path) -> str:
+    """What to run on the crawl of shards in *directory*, in sentences without a last full stop."""
+    return (
+        f"scrapy inspect {directory}, scrapy report {directory}. To remove text that more than one shard found, run "
+        f"scrapy dedup {directory} -o corpus.prevert.zst"
+    )
+
+
 def links_of_crawl(directory: Path) -> Iterator[LinkLine]:
     """The lines of a crawl, finished or running, as far as they were acknowledged.
 

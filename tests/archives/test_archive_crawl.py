@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import signal
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 from conftest import NETWORK, Crawl, document, page, scrapy, serving
-from made_warcs import FORMS, record
+from made_warcs import FORMS, arc_records, record
 
 from benchmarks.faults import differences
 from webs.web import FixedWeb
@@ -238,6 +240,22 @@ def test_a_file_that_is_no_archive_is_no_success(tmp_path):
         result = crawl.run()
         assert result.code == 1 and "is finished" not in result.output
         assert result.lines("ERROR", "README.md: it is no WARC file, or damaged throughout.")
+    assert crawl.digests().keys() == {"http://a.cz/1"}
+
+
+def test_an_arc_file_is_refused_as_one_and_can_be_converted(tmp_path):
+    """It was told as damaged in all its parts."""
+    old, new = tmp_path / "old.arc.gz", tmp_path / "new.warc.gz"
+    old.write_bytes(FORMS["gzip by record"](arc_records({"http://a.cz/1": document("1").encode()})))
+    result = ArchiveCrawl(tmp_path / "job", old).run()
+    assert result.code == 1 and "damaged" not in result.output
+    (told,) = result.lines("ERROR")
+    command = "warcio recompress OLD.arc.gz NEW.warc.gz"
+    assert told.endswith(f"{old} is an ARC file; make a WARC file of it: {command}")
+    arguments = command.replace("OLD.arc.gz", str(old)).replace("NEW.warc.gz", str(new)).split()[1:]
+    subprocess.run([sys.executable, "-m", "warcio.cli", *arguments], check=True, capture_output=True)
+    crawl = ArchiveCrawl(tmp_path / "job", new)
+    assert "is finished: all archives are read." in crawl.run().output
     assert crawl.digests().keys() == {"http://a.cz/1"}
 
 

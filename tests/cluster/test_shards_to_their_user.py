@@ -90,7 +90,8 @@ def made(tmp_path_factory) -> Made:
             running.append(crawl.start(SEED))
             ended = [one.wait() for one in running]
             assert [one.code for one in ended] == [0] * SHARDS, ended
-            assert all(one.lines("all shards", f"scrapy dedup {whole} -o") for one in ended)
+            advice = f"To remove text that more than one shard found, run scrapy dedup {whole} -o"
+            assert all(one.lines("all shards", advice) for one in ended)
     finally:
         store.close()
     return Made(whole, directory / "alone", told, shown)

@@ -124,6 +124,7 @@ class ModelStore:
         state.segments = sorted(segments.values())
         state.seen.extend(changes.seen)
         state.digests.extend(changes.digests)
+        state.edges.extend(changes.edges)
         state.counts.update(changes.counts)
         state.meta.update(changes.meta)
         self._commit_messages(changes)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, TypedDict
 
 from spiderling.base.errors import BadInput, DamageError, JobdirError, SpiderlingError
@@ -44,6 +44,8 @@ class Corpus(NamedTuple):
     """The provenance of the crawls among the sources (jobdir/card.py)."""
     troubles: Sequence[str] = ()
     """Errors of crawls whose state cannot be read, and which shards of a crawl are not here."""
+    distances: Mapping[Path, Mapping[str, int]] = MappingProxyType({})
+    """Directory of segments -> name of a host -> its last distance, as the state has it."""
 
     @property
     def documents(self) -> int:
@@ -52,8 +54,14 @@ class Corpus(NamedTuple):
         return 0 if None in entries else sum(filter(None, entries))
 
     def stored(self, read: Callable[[Source], Iterator[StoredDocument]] = stored_documents) -> Iterator[StoredDocument]:
-        """The documents that *read* gives for each source, in order; raises BadInput and DamageError."""
-        return chain.from_iterable(map(read, self.sources))
+        """The documents that *read* gives for each source, in order; raises BadInput and DamageError.
+
+        Those of a crawl have the last distance of their host, those of other files the one that stands there.
+        """
+        for source in self.sources:
+            distances = self.distances.get(source.path.parent, {})
+            for document in read(source):
+                yield _at_distance(document, distances.get(document.attributes.get("host", "")))
 
 
 def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
@@ -66,6 +74,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
     purposes: set[str] = set()
     crawls: list[Manifest] = []
     troubles: list[str] = []
+    distances: dict[Path, Mapping[str, int]] = {}
     for path in map(Path, names):
         if path.is_file():
             sources.append(Source(path))
@@ -83,6 +92,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
                         troubles += [f"{path}: {crawl.note}."] if crawl.note else []
                     purposes |= set(noted(crawl.meta, "purposes", list[str]()))
                     crawls.append(provenance(crawl))
+                    distances |= {part.directory / "corpus": part.distances() for part in crawl.parts}
             except SpiderlingError as error:
                 if not is_salvage:
                     raise
@@ -91,7 +101,17 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
             if is_salvage and troubles and not found:
                 raise BadInput(f"{place} holds no segments of a corpus either: {troubles[-1]}")
             sources += found
-    return Corpus(sources, sorted(purposes), crawls, troubles)
+    return Corpus(sources, sorted(purposes), crawls, troubles, distances)
+
+
+def _at_distance(document: StoredDocument, distance: int | None) -> StoredDocument:
+    """*document* with this *distance* of its host; as it is if that is None."""
+    stands = document.attributes.get("distance")
+    if distance is None or stands is None or stands == str(distance):
+        return document
+    tag, rest = document.text.split("\n", 1)
+    tag = tag.replace(f' distance="{stands}"', f' distance="{distance}"')
+    return StoredDocument(document.attributes | {"distance": str(distance)}, f"{tag}\n{rest}")
 
 
 def _refuse_missing_segments(crawl: AnyCrawl) -> None:

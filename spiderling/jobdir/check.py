@@ -101,9 +101,8 @@ def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
 
 def _lengths(crawl: Inspection) -> dict[int, tuple[int, int]]:
     """Host id -> how many URLs wait in its queue, and how many are parked, by its row or newer."""
-    lengths = {row["id"]: (row["waiting"], row["parked"]) for row in crawl.rows("SELECT id, waiting, parked FROM host")}
-    lengths.update((host, length[:2]) for host, length in crawl.lengths.items())
-    return lengths
+    rows = crawl.rows_of_hosts("SELECT id, waiting, parked FROM host")
+    return {row["id"]: (row["waiting"], row["parked"]) for row in rows}
 
 
 def _sums(crawl: Inspection, compared: list[str]) -> Iterator[str]:

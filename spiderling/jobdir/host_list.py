@@ -79,7 +79,7 @@ def hosts_of(
         f"SELECT {ORDERS[order]}, name, state, distance, pages, documents, words, downloaded_bytes, kept_bytes, "
         f"round({_RATE}, 4), waiting, parked FROM host {where} ORDER BY 1 {'ASC' if rising else 'DESC'}, id LIMIT ?"
     )
-    sorted_parts = [part.connection.execute(query, (pattern, (shown + 1) * most)) for part in crawl.parts]
+    sorted_parts = [part.newest().execute(query, (pattern, (shown + 1) * most)) for part in crawl.parts]
     rows = heapq.merge(*sorted_parts, key=itemgetter(0), reverse=not rising)
     chosen = islice(rows, shown * most, (shown + 1) * most)
     return HostList(found, shown, last + 1, [HostRow(*row[1:]) for row in chosen])

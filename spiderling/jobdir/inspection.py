@@ -35,6 +35,8 @@ from spiderling.jobdir.sound_reading import SoundConnection, is_like, noted
 
 SHARD_DIRECTORY = re.compile(r"shard-(\d\d|[1-9]\d{2,})")
 """The name of a shard's directory, with its number."""
+_IN_LENGTHS = ("waiting", "parked", "distance")
+"""Columns of a host of which the table ``length`` may have newer values."""
 _SHARD_MAP = "shard_map"
 """Key of the shard map in the table ``meta`` (cluster/shard_map.py)."""
 
@@ -126,6 +128,7 @@ class Inspection:
             raise BadInput(f"{directory} holds no crawl (there is no {self.database}); give the JOBDIR of one.")
         self.connection = SoundConnection(self.database)
         self.connection.execute("BEGIN")
+        self._is_newest = False
         application = self.connection.execute("PRAGMA application_id").fetchone()[0]
         self.schema: int = self.connection.execute("PRAGMA user_version").fetchone()[0]
         if application != APPLICATION_ID or self.schema not in READABLE:
@@ -142,6 +145,11 @@ class Inspection:
         cursor = self.connection.execute(query, values)
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def rows_of_hosts(self, query: str, *values: object) -> list[dict[str, Any]]:
+        """The rows of a *query* of the table ``host`` or of views on it, with what is newer; raises JobdirError."""
+        self.newest()
+        return self.rows(query, *values)
 
     @cached_property
     def meta(self) -> dict[str, str]:
@@ -246,7 +254,7 @@ class Inspection:
         target = canonicalize(name if "://" in name else f"http://{name}/")
         found = self.rows("SELECT * FROM host WHERE name = ?", target.host if target else name)
         if found and found[0]["id"] in self.lengths:
-            found[0].update(zip(("waiting", "parked", "distance"), self.lengths[found[0]["id"]], strict=False))
+            found[0].update(zip(_IN_LENGTHS, self.lengths[found[0]["id"]], strict=False))
         return found[0] if found else None
 
     @cached_property
@@ -255,6 +263,34 @@ class Inspection:
         if "TABLE length(" in tables_since(self.schema):
             return {}
         return newest_lengths(self.connection.execute("SELECT batch, lengths FROM length ORDER BY batch"))
+
+    def newest(self) -> SoundConnection:
+        """The connection; from now on its ``host`` and the views on it have the newest lengths and distances.
+
+        Raises JobdirError.
+        """
+        if self._is_newest or not self.lengths:
+            return self.connection
+        self._is_newest = True
+        execute = self.connection.execute
+        views = execute("SELECT name, sql FROM sqlite_master WHERE type = 'view' AND sql LIKE '%FROM host%'").fetchall()
+        for name in ("host", *(name for name, _ in views)):
+            execute(f"SELECT 1 FROM {name} LIMIT 0")  # noqa: S608 - checks its values (sound_reading.py)
+        columns = [name for _, name, *_ in execute("PRAGMA table_info(host)") if name not in _IN_LENGTHS]
+        execute("PRAGMA temp_store = MEMORY")
+        execute("CREATE TEMP TABLE newer(waiting, parked, distance, id INTEGER PRIMARY KEY)")
+        self.connection.executemany("INSERT INTO newer VALUES (?, ?, ?, ?)", self.lengths.values())
+        columns += [f"coalesce(newer.{name}, host.{name}) AS {name}" for name in _IN_LENGTHS]
+        both = f"SELECT {', '.join(columns)} FROM main.host LEFT JOIN newer USING (id)"  # noqa: S608 - our own names
+        execute(f"CREATE TEMP VIEW host AS {both}")
+        for _, sql in views:
+            execute(sql.replace("CREATE VIEW", "CREATE TEMP VIEW"))
+        return self.connection
+
+    def distances(self) -> dict[str, int]:
+        """Name -> distance of each host with documents, by the last page that was acknowledged."""
+        rows = self.rows_of_hosts("SELECT name, distance FROM host WHERE documents > 0")
+        return {row["name"]: row["distance"] for row in rows}
 
     def waiting(self, host: int) -> list[UrlRow]:
         """The URLs of a host that wait, best first, then those that are parked."""

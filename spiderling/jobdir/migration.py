@@ -23,7 +23,7 @@ from spiderling.frontier.storage.protocol import HostRow
 from spiderling.frontier.storage.schema import APPLICATION_ID, CHECKED_SINCE, SCHEMA, SCHEMA_VERSION, tables_since
 from spiderling.frontier.storage.state_file import as_it_is, log_of, version_of
 
-_FORMERS = (4, 5, 6, 7)
+_FORMERS = (4, 5, 6, 7, 8)
 """Schemas that can be brought to this one; older ones are refused."""
 _GROWTH = 1.25
 """Factor by which checksums make a state larger, at most."""

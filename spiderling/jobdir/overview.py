@@ -91,7 +91,7 @@ def _ends(counts: Counter[str]) -> _Rows:
 def _waiting(crawl: AnyCrawl) -> _Rows:
     """By state of the host: the longest queue is that of one shard."""
     found: dict[str, dict[str, Any]] = {}
-    for row in crawl.rows("SELECT * FROM waiting"):
+    for row in crawl.rows_of_hosts("SELECT * FROM waiting"):
         same = found.setdefault(row["state"], {**row, "hosts": 0, "urls": 0})
         same["hosts"] += row["hosts"]
         same["urls"] += row["urls"]
@@ -107,7 +107,7 @@ def _looks(crawl: AnyCrawl) -> _Rows:
 
 def _yields(crawl: AnyCrawl) -> _Rows:
     sums: dict[int, Counter[str]] = {}
-    for row in crawl.rows(_YIELDS):
+    for row in crawl.rows_of_hosts(_YIELDS):
         for at in (-1, row.pop("distance")):  # all hosts stand before those at distance 0
             sums.setdefault(at, Counter()).update(row)
     return [
@@ -124,7 +124,7 @@ def _yields(crawl: AnyCrawl) -> _Rows:
 
 
 def _best_hosts(crawl: AnyCrawl) -> _Rows:
-    rows = crawl.rows(f"SELECT * FROM hosts LIMIT {_BEST_HOSTS}")  # noqa: S608 - a constant
+    rows = crawl.rows_of_hosts(f"SELECT * FROM hosts LIMIT {_BEST_HOSTS}")  # noqa: S608 - a constant
     return sorted(rows, key=lambda row: -row["kept_mb"])[:_BEST_HOSTS]
 
 

@@ -94,6 +94,10 @@ class Shards:
         """The rows of *query* in each shard, one shard after the other."""
         return list(chain.from_iterable(part.rows(query, *values) for part in self.parts))
 
+    def rows_of_hosts(self, query: str, *values: object) -> list[dict[str, Any]]:
+        """`rows` of a *query* of hosts, with what is newer."""
+        return list(chain.from_iterable(part.rows_of_hosts(query, *values) for part in self.parts))
+
     def segments(self, kind: str) -> list[Segment]:
         """The files of a kind (corpus/segments.py), shard by shard."""
         return list(chain.from_iterable(part.segments(kind) for part in self.parts))

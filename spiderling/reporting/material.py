@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from spiderling.base.options import Options
 from spiderling.base.progress import with_progress
-from spiderling.base.urls import HASH_BITS, canonicalize
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends, unpack_keys
@@ -25,7 +26,6 @@ from spiderling.jobdir.status import statements_of, status_of
 from spiderling.jobdir.status_schema import Looks, ShardStatus
 
 _HOST_COLUMNS = ("distance", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "parked", "waiting")
-_ID_MASK = (1 << 24) - 1
 
 
 class Seed(NamedTuple):
@@ -169,7 +169,7 @@ def material_of(crawl: AnyCrawl, now: float | None = None) -> Material:
 def _hosts(crawl: AnyCrawl) -> Hosts:
     query = f"SELECT name, state, {', '.join(_HOST_COLUMNS)} FROM host"
     number = sum(row["number"] for row in crawl.rows("SELECT count(*) AS number FROM host"))
-    cursors = (part.connection.execute(query) for part in crawl.parts)
+    cursors = (part.newest().execute(query) for part in crawl.parts)
     rows = [*with_progress(chain.from_iterable(cursors), "hosts", number)]
     if not rows:
         return Hosts()
@@ -194,7 +194,9 @@ def _refusals(crawl: Inspection) -> list[Refusal]:
 def _seeds(crawl: Inspection) -> list[Seed]:
     """The URLs that were found on no page, those that ended before the others; only batches with one are unpacked."""
     keys = np.array(sorted(_seed_keys(crawl)), np.int64)
-    hosts = {row["id"]: row for row in crawl.rows("SELECT id, name, state, words FROM host WHERE distance = 0")}
+    ids = json.dumps(np.unique(keys >> HASH_BITS & MAX_HOST_ID).tolist())
+    of_seeds = "SELECT id, name, state, words FROM host WHERE id IN (SELECT value FROM json_each(?))"
+    hosts = {row["id"]: row for row in crawl.rows(of_seeds, ids)}
     ended: dict[int, Seed] = {}
     batches = crawl.connection.execute("SELECT keys, ends FROM ended ORDER BY batch")
     for packed, ends in with_progress(batches, "batches of ends"):
@@ -211,7 +213,7 @@ def _seeds(crawl: Inspection) -> list[Seed]:
 
 
 def _seed(hosts: dict[int, dict[str, Any]], key: int) -> Seed:
-    row = hosts.get(key >> HASH_BITS & _ID_MASK)
+    row = hosts.get(key >> HASH_BITS & MAX_HOST_ID)
     return Seed(row["name"], row["state"], row["words"]) if row else Seed("?", "", 0)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import CanonicalUrl, canonicalize, port_of, url_key
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, CanonicalUrl, canonicalize, port_of, url_key
 from spiderling.frontier.discovery.traps import Traps
 from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl
 from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
@@ -57,6 +57,7 @@ class Admission:
         distance = mention.distance
         host_id = url_states.hosts.find(target.host)
         if host_id:
+            self._note_way(mention, host_id)
             distance = self.lower(host_id, distance)
             key = url_key(host_id, target.url, mention.salt)
             if key in url_states.seen:
@@ -68,6 +69,7 @@ class Admission:
             return self.refuse(refusal)
         if not host_id:
             host_id = self.host_id(target.host, distance)
+            self._note_way(mention, host_id)
             key = url_key(host_id, target.url, mention.salt)
         url_states.seen.add(key)
         url_states.ledger.discover()
@@ -90,11 +92,15 @@ class Admission:
 
     def lower(self, host_id: int, distance: int) -> int:
         """Lower the distance of a known host to *distance*, if that is less; returns its distance."""
-        known = self._url_states.host_states.distance(host_id)
-        if distance < known:
-            self._url_states.host_states.set_distance(host_id, distance)
-            self._url_states.hosts.nearer.add(host_id)
-        return min(distance, known)
+        self._url_states.hosts.nearer.update(self._url_states.graph.lower(host_id, distance))
+        return self._url_states.host_states.distance(host_id)
+
+    def _note_way(self, mention: Mention, host_id: int) -> None:
+        """*mention* leads from the host of its page, if that is one of ours, to the host *host_id*."""
+        source = mention.page >> HASH_BITS & MAX_HOST_ID
+        if source:
+            hops = mention.distance > self._url_states.host_states.distance(source)
+            self._url_states.graph.note(source, (host_id,), int(hops))
 
     def gate(self, name: str, host_id: int, distance: int) -> tuple[Reason | None, Reason | None]:
         """(Reason why all http links to a host are refused, or None; the same for https); *host_id* 0: a new one."""

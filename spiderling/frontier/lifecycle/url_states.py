@@ -10,6 +10,7 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, url_key
 from spiderling.frontier.hosts.host import CLOSED_STATES, STATE_OF, Host, HostState, HostStates, QueuedUrl
+from spiderling.frontier.hosts.host_graph import HostGraph
 from spiderling.frontier.hosts.ranks import SEED_RANK
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.lifecycle.failed_seeds import FailedSeeds
@@ -39,6 +40,7 @@ class UrlStates:
     def __init__(self, options: Options, store: Store, strategy: Strategy) -> None:
         self.scope = Scope(options)
         self.host_states = HostStates()
+        self.graph = HostGraph(self.host_states)
         self.queues = Queues(store, self.host_states, Draw(strategy.power, options.random_seed))
         self.hosts = HostTable(
             options.yield_unit, self.host_states, self.queues, self.scope.prefers, strategy.host_rank
@@ -70,6 +72,7 @@ class UrlStates:
         """
         self.ledger = Ledger(state.counts)
         self.seen = SeenSet(state.seen, self._max_exact_keys)
+        self.graph.restore(state.edges)
         open_hosts = self.hosts.load_hosts()
         for row in store.used_hosts():
             self.hosts.load_used(row)
@@ -99,6 +102,7 @@ class UrlStates:
             hosts=hosts,
             host_updates=host_updates,
             seen=self.seen.drain(),
+            edges=self.graph.drain(),
             robots=robots.files.records.drain(),
             consent=robots.files.ledger,
             counts=self.ledger.counts() | {GENERATION: self.queues.generation},

@@ -82,6 +82,7 @@ TABLES = {
     for table in (
         Table("seen", "ib", "batch keys"),
         Table("digest", "ib", "batch keys"),
+        Table("edge", "ib", "batch edges"),
         Table("log", "ibt", "batch added popped"),
         Table("length", "ib", "batch lengths"),
         Table("ended", "irtibb", "batch time segment offset_bytes keys ends"),

@@ -236,6 +236,8 @@ class Changes:
     """Keys of URLs that were discovered."""
     digests: Iterable[int] = ()
     """Digests of pages and texts that were kept."""
+    edges: Iterable[int] = ()
+    """New links from host to host (hosts/host_graph.py)."""
     robots: list[RobotsRow] = field(default_factory=list)
     consent: list[ConsentRow] = field(default_factory=list)
     segments: list[SegmentRow] = field(default_factory=list)
@@ -262,6 +264,7 @@ class State:
     """Slot -> lines, replayed from the log."""
     seen: array[int] = field(default_factory=partial(array, "q"))
     digests: array[int] = field(default_factory=partial(array, "q"))
+    edges: array[int] = field(default_factory=partial(array, "q"))
     segments: list[SegmentRow] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     meta: dict[str, str] = field(default_factory=dict)

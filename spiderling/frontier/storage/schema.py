@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Version 5 had no tables for the messages between shards, version 6 none for new lengths of queues, 7 none for
-looks."""
+looks, 8 none for links between hosts."""
 CHECKED_SINCE = 5
 """Version 4 had no checksums (checksums.py)."""
-READABLE = (4, 5, 6, 7, SCHEMA_VERSION)
+READABLE = (4, 5, 6, 7, 8, SCHEMA_VERSION)
 """Versions that can be read; a crawl that starts on an older one converts it first (jobdir/migration.py)."""
 APPLICATION_ID = 0x59D37
 """The application id in SQLite's header of our files; the command `file` shows it."""
@@ -76,7 +76,11 @@ CREATE TABLE paragraph(id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, conten
 """
 """By what pages are asked again (watching/validators.py), what is watched (watching/groups.py), how often something new
 stands there, by host (watching/rates.py), and digests of the paragraphs of pages, by URL key."""
-_NEW_IN = {6: _NEW_IN_6, 7: _NEW_IN_7, 8: _NEW_IN_8}
+_NEW_IN_9 = """
+CREATE TABLE edge(batch INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, edges BLOB NOT NULL);
+"""
+"""Which host links to which, as far as that may shorten a distance (hosts/host_graph.py)."""
+_NEW_IN = {6: _NEW_IN_6, 7: _NEW_IN_7, 8: _NEW_IN_8, 9: _NEW_IN_9}
 """Version -> the SQL that creates the tables which the version before had not."""
 
 VIEWS = """

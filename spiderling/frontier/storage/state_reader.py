@@ -61,6 +61,7 @@ class StateReader:
                 tails=replayed((added, popped) for _, added, popped in self._whole("log")),
                 seen=_keys(self._whole("seen")),
                 digests=_keys(self._whole("digest")),
+                edges=_keys(self._whole("edge")),
                 segments=[SegmentRow._make(row) for row in self._whole("file")],
                 counts=dict(self._whole("count")),
                 meta=dict(self._whole("meta")),

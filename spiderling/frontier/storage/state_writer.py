@@ -90,9 +90,9 @@ class StateWriter:
     def _write_appended(self, changes: Changes) -> None:
         for event in changes.events:
             self._tables.append_row("event", event)
-        for name, keys in (("seen", array("q", changes.seen)), ("digest", array("q", changes.digests))):
-            if keys:
-                self._tables.append_row(name, (keys.tobytes(),))
+        for name, numbers in (("seen", changes.seen), ("digest", changes.digests), ("edge", changes.edges)):
+            if packed_numbers := array("q", numbers).tobytes():
+                self._tables.append_row(name, (packed_numbers,))
         for name, row in url_log.rows(changes.url_log):
             self._tables.append_row(name, row)
 

@@ -29,7 +29,7 @@ class PageItem:
     follow: Follow = Follow.UNMARKED
     """Which links of the page may be followed."""
     language: str | None = None
-    """The accepted language of the document; set by pipeline 200."""
+    """The language of the document; set by pipeline 100, accepted or unset by pipeline 200."""
     attributes: dict[str, object] = field(default_factory=dict)
     """Attributes of the document, such as ``url`` and ``title``; set by pipeline 500, written by FEEDS."""
     document: bytes | None = None

@@ -105,7 +105,7 @@ class Reason(Enum):
     SPIDER_ERROR = ("spider-error", "the spider's callback raised an exception")
     SITEMAP = ("sitemap", "a sitemap, no page: its URLs became links, if it could be read")
     INTERNAL_ERROR = ("internal-error", "an error of Spiderling's own; its traceback is in crawl.log")
-    NO_PAGE = ("no-page", "handled by a callback that yielded no page")
+    NO_PAGE = ("no-page", "handled by a callback that yielded no page, or by pipelines that made no document of it")
     KEPT = ("kept", "its text is in the corpus")
 
     @classmethod

@@ -28,6 +28,7 @@ from spiderling.base.link_batch import LinkBatch
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
+from spiderling.corpus.digests import digest_key
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.requests import fetch_of, look_of
 from spiderling.engine.response_heads import value_of
@@ -127,6 +128,11 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         modified=last_modified(response),
         exchange=exchange_of(request),
     )
+
+
+def digests_of(page: Page) -> tuple[int, int]:
+    """By which another page is found to be its duplicate: as received, and by its clean text."""
+    return digest_key(page.raw_digest), digest_key(page.text_digest)
 
 
 def text_key(page: Page) -> int:

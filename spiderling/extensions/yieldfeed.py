@@ -35,7 +35,7 @@ class YieldFeed(Component):
 
     def _scraped(self, item: Any) -> None:
         if isinstance(item, PageItem):
-            self._end(item, Reason.KEPT)
+            self._end(item, Reason.NO_PAGE if item.document is None else Reason.KEPT)
 
     def _dropped(self, item: Any, exception: BaseException) -> None:
         if isinstance(item, PageItem):

@@ -277,7 +277,6 @@ class Inspection:
         for name in ("host", *(name for name, _ in views)):
             execute(f"SELECT 1 FROM {name} LIMIT 0")  # noqa: S608 - checks its values (sound_reading.py)
         columns = [name for _, name, *_ in execute("PRAGMA table_info(host)") if name not in _IN_LENGTHS]
-        execute("PRAGMA temp_store = MEMORY")
         execute("CREATE TEMP TABLE newer(waiting, parked, distance, id INTEGER PRIMARY KEY)")
         self.connection.executemany("INSERT INTO newer VALUES (?, ?, ?, ?)", self.lengths.values())
         columns += [f"coalesce(newer.{name}, host.{name}) AS {name}" for name in _IN_LENGTHS]

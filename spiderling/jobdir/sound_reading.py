@@ -37,6 +37,7 @@ class SoundConnection(sqlite3.Connection):
         """Open the state at *path*, with *parameters* of SQLite's URI; raises JobdirError."""
         try:
             super().__init__(f"{path.absolute().as_uri()}?{parameters}", uri=True)
+            super().execute("PRAGMA temp_store = MEMORY")
         except sqlite3.Error as error:
             raise JobdirError(f"{path} cannot be read as the state of a crawl: {error}.") from error
         self.path = path

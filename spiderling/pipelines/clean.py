@@ -43,7 +43,7 @@ RSL_ATTRIBUTION = "attribution (RSL)"
 
 
 class CleanPipeline(Component):
-    """Sets ``item.page``; drops pages without running text."""
+    """Sets ``item.page`` and ``item.language``; drops pages without running text."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -100,6 +100,7 @@ class CleanPipeline(Component):
         crawl.times.text.add(time.monotonic() - began)
         obey_opt_outs(item, crawl)
         check_text(item.page)
+        item.language = item.page.language
         return item
 
 

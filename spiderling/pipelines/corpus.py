@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 
 from spiderling.base.urls import top_level_domain
 from spiderling.engine.meta_keys import CAPTURED
-from spiderling.engine.outcomes import PutBack
+from spiderling.engine.outcomes import PutBack, digests_of
 from spiderling.engine.requests import fetch_of
 from spiderling.export import feeds
 from spiderling.fetch.tls import FLAG
@@ -36,6 +36,8 @@ class CorpusPipeline(PagePipeline):
         crawl = self.crawl
         if not crawl.budgets.takes_documents(crawl.totals()):
             raise PutBack("the crawl has as many words or documents as it wants")
+        if not item.digests and crawl.options.dedup != "off":  # by DedupPipeline, unless that is switched off
+            item.digests = digests_of(page)
         item.kept_bytes = page.clean_bytes - item.duplicate_bytes
         item.attributes |= self._attributes(item, page)
         head = f"<doc{written(item.attributes)}>\n".encode("utf-8", "replace")

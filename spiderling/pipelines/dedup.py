@@ -20,7 +20,7 @@ import xxhash
 from spiderling.base.reasons import Reason
 from spiderling.corpus.digests import digest_key
 from spiderling.corpus.near_duplicates import Flags
-from spiderling.engine.outcomes import DropPage, text_key
+from spiderling.engine.outcomes import DropPage, digests_of, text_key
 from spiderling.engine.requests import look_of
 from spiderling.frontier.watching.looks import Look
 from spiderling.items import PageItem
@@ -52,7 +52,7 @@ class DedupPipeline(PagePipeline):
         if crawl.options.dedup != "off":
             if crawl.frontier.is_copy(item.response.url, page.sketch):  # of itself, if it is looked at again
                 raise DropPage(Reason.SOFT_NOT_FOUND if look is None else Reason.DUPLICATE)
-            digests = (digest_key(page.raw_digest), digest_key(page.text_digest))
+            digests = digests_of(page)
             if not crawl.known_digests.isdisjoint(digests):
                 raise DropPage(Reason.DUPLICATE)
         left_out = self._left_out(item, page, look)

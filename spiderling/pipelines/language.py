@@ -13,10 +13,11 @@ from spiderling.text import Page
 
 
 class LanguagePipeline(PagePipeline):
-    """Sets ``item.language``; drops pages of other languages."""
+    """Drops pages of other languages."""
 
     def process_page(self, item: PageItem, page: Page) -> None:
         """Raises DropPage(WRONG_LANGUAGE)."""
+        item.language = None  # of a page that is dropped
         check_language(page, self.crawl.codes, self.crawl.options)
         item.language = page.language
 

@@ -301,7 +301,8 @@ def batches(draw: st.DrawFn) -> list[Changes]:
                 host_updates=[(draw(SMALL), draw(SMALL), draw(SMALL), host) for host in known if draw(st.booleans())],
                 used=[chunk for chunk in chunks if draw(st.booleans())],
                 dropped=draw(st.lists(st.integers(1, 9), max_size=1)),
-                seen=draw(st.lists(INT64, max_size=4)), digests=draw(st.lists(INT64, max_size=4)), edges=draw(st.lists(INT64, max_size=4)),
+                seen=draw(st.lists(INT64, max_size=4)), digests=draw(st.lists(INT64, max_size=4)),
+                edges=draw(st.lists(INT64, max_size=4)),
                 robots=draw(st.lists(st.builds(RobotsRow, st.just("http://a.cz") | TEXT, TEXT, SECONDS, SECONDS, SMALL,
                                                st.binary(max_size=9)), max_size=2)),
                 consent=draw(

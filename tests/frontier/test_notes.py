@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
 from spiderling.frontier.ranking.new_links import NewLinks
 from spiderling.frontier.ranking.notes import KEY, LINES, Note, Notes
-from spiderling.frontier.ranking.strategies import Heidix, LinkingPage
+from spiderling.frontier.ranking.strategies import STRATEGIES, Heidix, LinkingPage, parse
 from spiderling.frontier.ranking.worth import Worth
 from spiderling.frontier.storage.sqlite import SqliteStore
 
@@ -40,9 +41,9 @@ def worth_of(frontier: Frontier) -> Worth:
     return frontier.strategy.worth
 
 
-def teach(frontier: Frontier, rng: random.Random, pages: int) -> None:
+def teach(frontier: Frontier, rng: random.Random, pages: int, first: int = 1) -> None:
     for _ in range(pages):
-        host, reason = frontier.hosts.by_id(rng.randint(1, 9)), rng.choice(REASONS)
+        host, reason = frontier.hosts.by_id(rng.randint(first, 9)), rng.choice(REASONS)
         target = canonicalize(f"http://{host.name}/{rng.choice(SECTIONS)}/{rng.randrange(10**9)}")
         kept = rng.randrange(9000) if reason is Reason.KEPT else 0
         frontier.hosts.count_bytes(host, 1, 30_000, kept)
@@ -84,6 +85,51 @@ def test_ranks_are_the_same_after_a_kill(strategy: str, batches: int) -> None:
     again = Frontier(Options(lang="cs", strategy=strategy), store=store)
     again.restore(store.load(), 0.0)
     assert worth_of(again).columns() == worth_of(resumed).columns()
+
+
+def decided(frontier: Frontier) -> list[object]:
+    """What the strategy says of each host, and of the links of a page of each."""
+    strategy, found = frontier.strategy, []
+    for host_id in range(1, 10):
+        host = frontier.hosts.by_id(host_id)
+        found.append(
+            [strategy.gives_up(host), *(strategy.host_rank(host_id, host.account, head) for head in range(10))]
+        )
+    for host_id, reason in itertools.product(range(1, 10), REASONS):
+        page = LinkingPage(frontier.hosts.by_id(host_id), reason, 3, badness=5.0, pages=frontier.ledger.totals["pages"])
+        target = canonicalize(f"http://h{host_id}.cz/{reason.value}")
+        batch = gathered([Link(f"http://h{n}.cz/{section}/1", score=0.4) for n in range(12) for section in SECTIONS])
+        assert target is not None
+        strategy.learn(page, target, Outcome(1, target.url, reason, 200, body_bytes=1, links=batch))
+        links = NewLinks(batch, np.arange(batch.size), [frontier.hosts.find(name) for name in batch.hosts])
+        found.append(strategy.batch_ranker(page)(links))
+    found.append([strategy.is_stale(rank, 10**6) for rank in range(10)])
+    return found
+
+
+@pytest.mark.parametrize("name", [*STRATEGIES, "lswc:s=3,t=5", "cyclic:burn_in=10,phase=10"])
+def test_every_strategy_decides_after_a_kill_as_if_there_had_been_none(name: str) -> None:
+    """Relevant servers that gave no text (h0 to h2) among them, which the accounts do not tell from others."""
+    frontier, store, rng = begun(name), SqliteStore(), random.Random(4)
+    for number in range(5):
+        teach(frontier, rng, 7, first=4)
+        for host_id, reason in itertools.product(range(1, 4), (Reason.DUPLICATE, Reason.WRONG_LANGUAGE)):
+            host, target = frontier.hosts.by_id(host_id), canonicalize(f"http://h{host_id - 1}.cz/{number}")
+            assert target is not None
+            frontier.hosts.count_bytes(host, 1, 30_000, 0)
+            frontier.strategy.learn(LinkingPage(host, reason), target, Outcome(1, target.url, reason, 200))
+        store.commit(frontier.drain(0.0))
+    resumed = Frontier(Options(lang="cs", strategy=name), store=store)
+    resumed.restore(store.load(), 0.0)
+    assert decided(resumed) == decided(frontier)
+
+
+@pytest.mark.parametrize("value", ["", "null", '"x"', "{}", "1.5", "[" * 9999, "9" * 9999])
+def test_damaged_notes_of_relevant_servers_do_not_stop_a_crawl(value: str) -> None:
+    strategy, frontier = parse("lswc"), begun("bfs")
+    strategy.begin(frontier.url_states, Options())
+    strategy.restore({"relevant servers:0": value, "relevant servers:x": "1", "relevant servers:1": "5"})
+    assert [strategy.host_rank(n, frontier.hosts.by_id(1).account, 7) for n in (1, 1024, 1025, 1026)] == [7, 0, 7, 0]
 
 
 def test_a_batch_holds_its_own_notes_alone_and_the_tables_come_seldom() -> None:

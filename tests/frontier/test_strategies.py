@@ -228,13 +228,14 @@ def test_strategy_with_parameters() -> None:
 def walked(jump: float, links: int, new: int, pages: int = 4000) -> list[int]:
     """How often each of the *new* ones among so many links of a page was drawn to go on with."""
     strategy, target = parse(f"random-walk:jump={jump}"), canonicalize("http://b.cz/")
+    read = [canonicalize(f"http://a.cz/{number}") for number in range(pages)]
     frontier = Frontier(Options())
     strategy.begin(frontier.url_states, Options(random_seed=7))
     host, drawn = host_of(frontier), [0] * new
     assert target is not None
     outcome = Outcome(1, "http://a.cz/", Reason.KEPT, 200, links=tuple(Link(f"http://b.cz/{n}") for n in range(links)))
-    for _ in range(pages):
-        strategy.learn(LinkingPage(host, Reason.KEPT), target, outcome)
+    for at in filter(None, read):
+        strategy.learn(LinkingPage(host, Reason.KEPT), at, outcome)
         rank_of = strategy.ranker(LinkingPage(host, Reason.KEPT))
         ranks = [rank_of(FoundLink.to(target, 0, False)) for _ in range(new)]
         assert sorted(ranks)[1:] == [9] * (new - 1), "one link of a page at most"

@@ -10,9 +10,14 @@ relevant page.  It is kept as the URL's rank.
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import xxhash
 
 from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import batch_of
@@ -36,6 +41,10 @@ if TYPE_CHECKING:
     from spiderling.frontier.ranking.strategy import CrawlView
 
 
+_RELEVANT = "relevant servers:"
+"""Keys in the store's ``meta``, with the number of a block behind it, of the relevant servers of `Lswc`."""
+_BLOCK = 1024
+"""Hosts of a block (chosen: some 300 digits, of which few are written with a batch)."""
 _HIGHEST = 10**12
 """What a parameter may be at most if it has no bound of its own; chosen: more pages than any crawl."""
 
@@ -172,10 +181,14 @@ class RandomWalk(_ByHead):
     jump: float = _parameter(0.1, most=1)
 
     def begin(self, crawl: CrawlView, options: Options) -> None:
-        self._random = chance(options.random_seed)
+        self._seed = options.random_seed
+        self._random = chance(self._seed)
         self._links = 0
 
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
+        self._random = chance(
+            xxhash.xxh3_64_intdigest(target.url.encode(), self._seed)
+        )  # no restart draws anything again
         self._links = batch_of(outcome.links).number
 
     def ranker(self, page: LinkingPage) -> Ranker:
@@ -236,17 +249,36 @@ class Lswc(_ByHead):
         return 1 if rank <= 2 else max(2, rank - 2)
 
     def begin(self, crawl: CrawlView, options: Options) -> None:
-        self._relevant: set[int] = set()
+        self._relevant: defaultdict[int, int] = defaultdict(int)
+        """Block of hosts -> a bit for each of its hosts, set if that server is relevant."""
+        self._changed: set[int] = set()
+        """Blocks that the store does not know as they are."""
 
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
-        if page.is_relevant:
-            self._relevant.add(page.host.id)
+        if page.is_relevant and not self._is_relevant(page.host.id):
+            block, place = divmod(page.host.id, _BLOCK)
+            self._relevant[block] |= 1 << place
+            self._changed.add(block)
+
+    def _is_relevant(self, host_id: int) -> bool:
+        block, place = divmod(host_id, _BLOCK)
+        return bool(self._relevant.get(block, 0) >> place & 1)
+
+    def state(self) -> dict[str, str]:
+        changed, self._changed = self._changed, set()
+        return {f"{_RELEVANT}{block}": json.dumps(self._relevant[block]) for block in changed}
+
+    def restore(self, meta: Mapping[str, str]) -> None:
+        for key, value in meta.items():
+            with suppress(ValueError):
+                if key.startswith(_RELEVANT):
+                    self._relevant[int(key.removeprefix(_RELEVANT))] = int(value)
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = USUAL_RANK) -> int:
-        return 0 if account.kept_bytes or host_id in self._relevant else head
+        return 0 if account.kept_bytes or self._is_relevant(host_id) else head
 
     def gives_up(self, host: Host) -> bool:
-        return host.account.pages >= self.s and not (host.documents or host.id in self._relevant)
+        return host.account.pages >= self.s and not (host.documents or self._is_relevant(host.id))
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import resource
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,11 @@ GROUPS = Path("/proc/self/cgroup")
 """The file that names this process's control group."""
 MOUNTED = Path("/sys/fs/cgroup")
 """Where the control groups are."""
+
+RESERVED = 96
+"""File descriptors that sockets to servers and browsers leave to files, name servers and processes (chosen)."""
+_MOST_DESCRIPTORS = 65_536
+"""The highest limit that is set (chosen: some machines allow a thousand millions)."""
 
 
 def usable_cores() -> int:
@@ -22,6 +28,32 @@ def usable_cores() -> int:
 def memory_bytes() -> int:
     """All memory of the machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def descriptor_limit() -> int:
+    """File descriptors that this process may have open."""
+    return _bounded(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process have as many as it may give itself."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if _bounded(soft) < _bounded(hard):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_bounded(hard), hard))
+
+
+def open_descriptors() -> int:
+    """File descriptors that this process has open."""
+    return len(os.listdir("/proc/self/fd")) - 1
+
+
+def is_reserved(descriptor: int) -> bool:
+    """Whether a socket with that *descriptor* leaves too few: each gets the lowest free number (open(2))."""
+    return descriptor >= descriptor_limit() - RESERVED
+
+
+def _bounded(limit: int) -> int:
+    return min(limit, _MOST_DESCRIPTORS) if limit != resource.RLIM_INFINITY else _MOST_DESCRIPTORS
 
 
 def _quota_cores(groups: Path, mounted: Path) -> float:

@@ -72,8 +72,8 @@ class Dispatcher:
         self.changed.set()
 
     def may_ask(self) -> bool:
-        """Whether requests may start: nobody has paused the crawl, its disk has room, and its shard is ours."""
-        if self.crawl.is_paused or self.crawl.is_disk_full:
+        """Whether requests may start: nobody paused the crawl, disk and descriptors have room, its shard is ours."""
+        if self.crawl.is_paused or self.crawl.is_disk_full or self.in_transit.rests:
             return False
         return self.in_transit.shard is None or self.in_transit.shard.may_ask()
 

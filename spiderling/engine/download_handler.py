@@ -38,7 +38,7 @@ from spiderling.engine.response_heads import ResponseHeads, declared_length
 from spiderling.fetch import tls
 from spiderling.fetch.client import ConnectTarget, RawRequest, RawResponse, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
-from spiderling.fetch.errors import AddressForbidden, ResponseRefused, TransferCut
+from spiderling.fetch.errors import AddressForbidden, NoDescriptor, ResponseRefused, TransferCut
 from spiderling.fetch.resolver import Resolver
 from spiderling.fetch.time_limits import TimeLimits, Transfer
 from spiderling.fetch.translation import HeadFlood, is_of_the_connection, translated
@@ -135,6 +135,8 @@ class DownloadHandler(BaseDownloadHandler):
                 raise TransferCut(f"{request.url}: the crawl is being stopped") from None
             raise
         except Exception as error:  # nothing that a server sends may stop the crawl
+            if isinstance(error, NoDescriptor):
+                self._gate.rest()
             known = translated(error, request.url)
             if self._running.stopped_s() > stopped_s and fetch_of(request) is not None and is_of_the_connection(known):
                 raise TransferCut(f"{request.url}: the process was stopped meanwhile ({known})") from None

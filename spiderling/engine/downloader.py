@@ -7,6 +7,7 @@ no callback: it passes through the downloader middlewares and the handler, but n
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -20,6 +21,10 @@ from scrapy.utils.defer import deferred_from_coro, ensure_awaitable
 from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 
+from spiderling.base.machine import RESERVED, descriptor_limit, open_descriptors, raise_descriptor_limit
+
+logger = logging.getLogger(__name__)
+
 
 class DirectDownloader(Downloader):
     """Sends Scrapy's signals; ``DOWNLOAD_DELAY``, ``DOWNLOAD_SLOTS`` and limits by domain or IP have no effect."""
@@ -28,6 +33,19 @@ class DirectDownloader(Downloader):
         super().__init__(crawler)
         self.middleware = PlainMiddlewares(*self.middleware.middlewares, crawler=crawler)
         self._files: set[asyncio.Task[None]] = set()
+        self._bound_concurrency()
+
+    def _bound_concurrency(self) -> None:
+        """Have no more requests at once than there are file descriptors for; a quarter is left to the live page."""
+        raise_descriptor_limit()
+        free = descriptor_limit() - RESERVED - open_descriptors()
+        most = max(1, free * 3 // 4)
+        if most < self.total_concurrency:
+            logger.warning(
+                "At most %d requests run at the same time, not CONCURRENT_REQUESTS=%d: this process may have %d files "
+                "and sockets open (ulimit -n)", most, self.total_concurrency, descriptor_limit()
+            )  # fmt: skip
+            self.total_concurrency = most
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
         """Send *request* through the downloader middlewares to the handler."""

@@ -12,6 +12,8 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 
 from spiderling import signals
+from spiderling.base.clock import elapsed_s
+from spiderling.base.machine import descriptor_limit
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+REST_S = 1.0
+"""Seconds for which nothing is asked for after a connection has found no file descriptor (chosen)."""
+_TOLD_S = 600.0
+"""Seconds after which the log says again that descriptors are missing (chosen)."""
 _LEASE_PAUSE_S = 1.0
 """Seconds after which a request looks again whose shard must not ask now (chosen)."""
 
@@ -49,6 +55,9 @@ class InTransit:
         """Ids of the URLs of pages."""
         self._files: set[str] = set()
         """URLs of site files."""
+        self._rests_until = 0.0
+        """Until when nothing is asked for, by `elapsed_s`."""
+        self._told_at = -math.inf
 
     def __len__(self) -> int:
         return len(self.pages) + len(self._files)
@@ -66,6 +75,23 @@ class InTransit:
         return url_id in self.pages or (archives is not None and archives.holds(url_id))
 
     # -- it connects
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing may be asked for, so that descriptors get free."""
+        return elapsed_s() < self._rests_until
+
+    def rest(self) -> None:
+        """Ask for nothing for a while: a connection has found no file descriptor."""
+        self._rests_until = elapsed_s() + REST_S
+        asyncio.get_running_loop().call_later(REST_S, self._wake)
+        if elapsed_s() - self._told_at > _TOLD_S:
+            self._told_at = elapsed_s()
+            logger.warning(
+                "This process has too many files and sockets open (%d allowed): requests wait until some are closed, "
+                "and no URL is lost; ulimit -n allows more, and a smaller CONCURRENT_REQUESTS needs fewer",
+                descriptor_limit(),
+            )
 
     def may_start(self, fetch: Fetch) -> float | None:
         """Seconds until the request for *fetch* may start; None: never.  inf: it has to be asked again (`turn`)."""

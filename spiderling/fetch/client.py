@@ -20,7 +20,8 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_parser import RawResponseMessage
 
-from spiderling.fetch.errors import BadRequest, NoConnection, NoTls
+from spiderling.base.machine import is_reserved
+from spiderling.fetch.errors import BadRequest, NoConnection, NoDescriptor, NoTls
 from spiderling.fetch.translation import HeadFlood
 
 MAX_HEADERS = 256
@@ -123,7 +124,7 @@ class ConnectTarget:
         return len(self.addresses) == 1 and self.tls is None and self.bind_address is None
 
     async def connect(self) -> Wire:
-        """A connection to the address that answers first (RFC 8305); raises NoConnection or NoTls."""
+        """A connection to the address that answers first (RFC 8305); raises NoConnection, NoTls or NoDescriptor."""
         loop = asyncio.get_running_loop()
         kind = socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
         own = self.bind_address
@@ -136,10 +137,13 @@ class ConnectTarget:
                 local_addr_infos=[(_family(own[0]), *kind, own)] if own else None,
                 happy_eyeballs_delay=HEAD_START_S,
                 loop=cast("asyncio.AbstractEventLoop", self),  # only its ``sock_connect`` is called
+                socket_factory=_socket,
             )
             _, wire = await loop.create_connection(lambda: Wire(loop), sock=sock, **options)
         except ssl.SSLError as error:
             raise NoTls(str(error)) from error
+        except NoDescriptor:
+            raise
         except OSError as error:
             raise NoConnection(str(error)) from error
         return wire
@@ -147,7 +151,7 @@ class ConnectTarget:
     async def _connecting(self, loop: asyncio.AbstractEventLoop) -> Wire:
         """A connection to the only address that is still being made; whether it fails, the first read says."""
         address = self.addresses[0]
-        sock = socket.socket(_family(address), socket.SOCK_STREAM)
+        sock = _socket((_family(address), socket.SOCK_STREAM))
         sock.setblocking(False)
         try:
             self._begin(sock, (address, self.port))
@@ -181,6 +185,20 @@ class ConnectTarget:
         return error != 0
 
 
+def _socket(wanted: Sequence[Any]) -> socket.socket:
+    """A socket of the family and type that *wanted* begins with; raises NoDescriptor if it had a reserved one."""
+    try:
+        sock = socket.socket(*wanted[:2])
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise NoDescriptor(*error.args) from error
+        raise
+    if is_reserved(sock.fileno()):
+        sock.close()
+        raise NoDescriptor(errno.EMFILE, os.strerror(errno.EMFILE))
+    return sock
+
+
 def _failure(error: int, place: tuple[str, int]) -> OSError:
     return OSError(error, f"{os.strerror(error)}: {place[0]}:{place[1]}")
 
@@ -203,7 +221,7 @@ def _resolve(future: asyncio.Future[None]) -> None:
 async def send(request: RawRequest, target: ConnectTarget) -> RawResponse:
     """Send *request*; returns when the headers of the final response are here.
 
-    Raises BadRequest, NoConnection, NoTls, or errors of aiohttp.
+    Raises BadRequest, NoConnection, NoTls, NoDescriptor, or errors of aiohttp.
     """
     head = request.encoded()
     wire = await target.connect()

@@ -8,7 +8,8 @@ TlsFailed             no TLS, or a certificate that is not valid while SPIDERLIN
 HandlerFailed         an error of our own while the answer was read
 
 Ours, after which the URL is asked for again:
-TransferCut           the crawl is being stopped, or the process was stopped meanwhile (SIGSTOP, a sleeping machine)
+TransferCut           the crawl is being stopped, the process was stopped meanwhile (SIGSTOP, a sleeping machine), or it
+                      has too many files open
 TooSlow               a body slower than the minimum rate
 
 Scrapy's:
@@ -39,7 +40,7 @@ class ResponseRefused(DownloadCancelledError):
 
 
 class TransferCut(DownloadCancelledError):
-    """The crawl stops, or the process was stopped during the transfer; the URL waits again, as if never asked."""
+    """The fault is not the server's: the crawl stops, say.  The URL waits again, as if never asked."""
 
 
 class BadHttp(DownloadFailedError):
@@ -65,6 +66,10 @@ class HandlerFailed(DownloadFailedError):
     """The handler itself failed; ``__cause__`` is its error."""
 
     reason = Reason.INTERNAL_ERROR
+
+
+class NoDescriptor(OSError):
+    """This process has too many files and sockets open for another connection."""
 
 
 class BadRequest(Exception):

@@ -27,10 +27,12 @@ from spiderling.fetch.errors import (
     BadRequest,
     HandlerFailed,
     NoConnection,
+    NoDescriptor,
     NoTls,
     ResponseRefused,
     TlsFailed,
     TooSlow,
+    TransferCut,
 )
 from spiderling.fetch.resolver import NameNotFound, NameServerFailure
 
@@ -41,6 +43,7 @@ class HeadFlood(aiohttp.ClientPayloadError):
 
 _OURS = (DownloadCancelledError, StopDownload, TooSlow)
 _TRANSLATION: tuple[tuple[Any, type[Exception]], ...] = (
+    (NoDescriptor, TransferCut),
     (TimeoutError, DownloadTimeoutError),
     ((NameNotFound, NameServerFailure), CannotResolveHostError),
     ((HeadFlood, HttpProcessingError), BadHttp),

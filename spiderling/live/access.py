@@ -121,4 +121,4 @@ class Access:
 
 
 def _same(given: str, wanted: bytes) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted)
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted)

@@ -4,7 +4,7 @@
 const CURVES_EVERY_MS = 30000; // how often curves, hosts and statements are read anew
 const SMOOTH_S = 60; // running time over which a point of a curve is averaged
 const byId = (id) => document.getElementById(id);
-const state = { status: null, curves: null, span: "hours", known: false, opened: "", stream: null,
+const state = { status: null, curves: null, span: "hours", known: false, opened: "", stream: null, hasEnded: false,
   hosts: { search: "", order: "words", rising: false, page: 0, pages: 1 } };
 
 // -- making elements
@@ -283,14 +283,15 @@ async function readHosts() {
   Object.assign(state.hosts, { page: found.page, pages: found.pages });
   const body = document.querySelector("#host-table tbody");
   const focused = body.contains(document.activeElement) ? document.activeElement.textContent : null;
-  body.replaceChildren(...found.hosts.map((host) => make("tr", {}, ...COLUMNS.map(([name]) => {
+  body.replaceChildren(...found.hosts.map((host) => make("tr", {}, ...COLUMNS.map(([name, label]) => {
     if (name === "name") {
       const button = make("button", { type: "button", className: "plain" }, host.name);
       button.addEventListener("click", () => openHost(host.name));
       return make("td", { className: "long" }, button);
     }
     const value = host[name];
-    return name === "state" ? make("td", {}, value) : make("td", { className: "n" }, number(name.endsWith("_bytes") ? value / 1e6 : value));
+    const told = name === "state" ? value : number(name.endsWith("_bytes") ? value / 1e6 : value);
+    return make("td", { className: name === "state" ? "" : "n", "data-label": label }, told);
   }))));
   if (focused !== null) [...body.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus();
   byId("place").textContent = `page ${number(found.page + 1)} of ${number(found.pages)}, ${number(found.found)} hosts`;
@@ -379,6 +380,7 @@ function stop() {
 }
 
 async function begin() {
+  if (state.hasEnded) return; // what it has told last stays
   try {
     await readAll();
   } catch (error) {
@@ -389,10 +391,19 @@ async function begin() {
   stop();
   const stream = state.stream = new EventSource("/events");
   stream.addEventListener("status", (event) => show(JSON.parse(event.data)));
-  stream.addEventListener("ended", () => {
+  stream.addEventListener("ended", (event) => {
     stop();
-    badge("stopped", "gone");
-    byId("said").textContent = "The crawl has stopped; its log says why. The same command goes on with it: load this page again then.";
+    state.hasEnded = true;
+    if (event.data) show(JSON.parse(event.data));
+    const isFinished = event.data && state.status.phase === "finished";
+    badge(isFinished ? "finished" : "stopped", isFinished ? "finished" : "gone");
+    byId("said").textContent = isFinished ? "The crawl is finished; nothing is left to do."
+      : "The crawl has stopped; its log says why. The same command goes on with it: load this page again then.";
+  });
+  stream.addEventListener("replaced", () => {
+    stop();
+    badge("stands still", "gone");
+    byId("said").textContent = "Newer pages have the places of those that are told what is new; load this one again to see it.";
   });
   stream.addEventListener("error", () => badge("no connection", "gone"));
 }

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import functools
 import json
+import logging
 import os
 import socket
 import stat
@@ -20,6 +21,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.aiohttp import make_aiohttp_handler
 
+from spiderling.base.error_origin import place_of
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.page_address import PageAddress
 from spiderling.jobdir.directory import PAGE_TOKEN
@@ -29,13 +31,20 @@ from spiderling.jobdir.status import status_of
 from spiderling.jobdir.status_schema import Running
 from spiderling.jobdir.telling import of_host
 from spiderling.live.access import HEADERS, Access, token_in
+from spiderling.live.connections import HEAD_S, Connections
 from spiderling.live.controls import change
 from spiderling.live.stream import Stream
+
+logger = logging.getLogger(__name__)
+_of_requests = logging.getLogger(f"{__name__}.requests")
+_of_requests.setLevel(logging.CRITICAL)  # aiohttp logs each request that is no HTTP as an error with a traceback
 
 _MOST_QUERIES = 16
 """Queries that may wait for the thread (chosen)."""
 _MOST_BODY_BYTES = 10_000
 """Bytes of the largest body of a POST (chosen)."""
+BODY_S = 10.0
+"""Seconds that a client may take for the body of a POST (chosen)."""
 _CLOSING_S = 1.0
 """Seconds that connections have when the crawl ends (chosen)."""
 _FILES = {
@@ -43,6 +52,10 @@ _FILES = {
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
 }
+
+
+class TooBusy(SpiderlingError):
+    """More is asked at once than the thread can answer."""
 
 
 class Server:
@@ -94,14 +107,30 @@ class Server:
         app.router.add_get("/session", self._is_known)
         app.router.add_post("/session", self._session)
         app.router.add_post("/control", self._control)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_CLOSING_S)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            logger=_of_requests,
+            shutdown_timeout=_CLOSING_S,
+            keepalive_timeout=HEAD_S,
+            auto_decompress=False,
+        )
         await self._runner.setup()
-        await web.SockSite(self._runner, self._socket).start()
-        self._streaming = asyncio.ensure_future(self._stream.run())
+        assert self._runner.server is not None
+        self._connections = Connections(self._socket, self._runner.server)
+        self._tasks = [asyncio.ensure_future(part.run()) for part in (self._connections, self._stream)]
 
     async def close(self) -> None:
-        self._streaming.cancel()
-        self._stream.end()
+        """End, when the crawl is closed; whoever listens is told how it stands."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        self._socket.close()
+        last = ""
+        if self._stream.is_heard:
+            with suppress(Exception):  # the crawl must end well, whoever looks
+                last = await self._query(lambda crawl: status_of(crawl, whole=False).to_json())
+        self._stream.end(last)
         await asyncio.sleep(0)  # let the streams say so
         await self._runner.cleanup()
         self._thread.shutdown(wait=False)
@@ -110,8 +139,17 @@ class Server:
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        self._access.check(request)
-        return await handler(request)
+        self._connections.begin(request)
+        try:
+            self._access.check(request)
+            return await handler(request)
+        except (web.HTTPException, ConnectionError):
+            raise
+        except Exception as error:  # a traceback in the log would look like a failure of the crawl
+            logger.warning("The live page could not answer: %s at %s", type(error).__name__, place_of(error))
+            raise web.HTTPInternalServerError(text="The crawl goes on, but could not answer this.\n") from None
+        finally:
+            self._connections.end(request)
 
     # -- what is read
 
@@ -127,7 +165,7 @@ class Server:
         page = asked.get("page", "0")
         find = functools.partial(
             hosts_of,
-            search=asked.get("search", ""),
+            search=_encodable(asked.get("search", "")),
             order=asked.get("order", "words"),
             rising=asked.get("rising") == "1",
             page=int(page) if page.isascii() and page.isdecimal() and len(page) < 10 else 0,
@@ -135,7 +173,7 @@ class Server:
         return await self._answer(lambda crawl: json.dumps(asdict(find(crawl))))
 
     async def _host_json(self, request: web.Request) -> web.Response:
-        name = request.query.get("name", "")
+        name = _encodable(request.query.get("name", ""))
         return await self._answer(lambda crawl: json.dumps({"name": name, "lines": list(of_host(crawl, name, False))}))
 
     async def _answer(self, ask: Callable[[AnyCrawl], str]) -> web.Response:
@@ -143,13 +181,15 @@ class Server:
             return web.json_response(text=await self._query(ask))
         except BadInput as error:
             return web.json_response({"error": str(error)}, status=404)
+        except TooBusy as error:
+            return web.json_response({"error": str(error)}, status=429)
         except SpiderlingError as error:
             return web.json_response({"error": str(error)}, status=503)
 
     async def _query(self, ask: Callable[[AnyCrawl], str]) -> str:
         """What *ask* reads of the state, in the thread."""
         if self._queries >= _MOST_QUERIES:
-            raise SpiderlingError("too many questions at once")
+            raise TooBusy("too many questions at once")
         self._queries += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._asked, ask)
@@ -193,14 +233,21 @@ async def _file(content: bytes, kind: str, request: web.Request) -> web.Response
 
 
 async def _body(request: web.Request) -> dict[str, object]:
-    """The JSON object in the body of *request*."""
+    """The JSON object in the body of *request*, in one of the encodings of Unicode whatever its head says."""
     try:
-        body = await request.json()
-    except (ValueError, RecursionError):
+        body = json.loads(await asyncio.wait_for(request.read(), BODY_S))
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(text="The body did not come.\n") from None
+    except (ValueError, RecursionError, ConnectionError, web.RequestPayloadError):
         body = None
     if not isinstance(body, dict):
         raise web.HTTPBadRequest(text="A JSON object is needed.\n")
     return body
+
+
+def _encodable(text: str) -> str:
+    """*text*, as it came in a URL, without what is no character."""
+    return text.encode("utf-8", "replace").decode()
 
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:

@@ -78,7 +78,8 @@ def test_the_page_tells_of_now_and_the_stream_of_the_end(server, tmp_path):
         assert told["urls"]["discovered"] == sum(told["urls"][part] for part in ("ended", "waiting", "in_transit"))
         watched.running.process.send_signal(2)
         rest = stream.read().decode()
-        assert rest.endswith("event: ended\ndata: \n\n")
+        last = rest.rpartition("event: ended\ndata: ")[2]
+        assert json.loads(last)["phase"] == "stopped"
         assert watched.running.wait().code == 0
 
 

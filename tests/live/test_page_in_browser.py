@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from browser import browsing
-from conftest import document, serving
+from conftest import Crawl, document, page, serving
 from needs import needs
-from watched import watching, web
+from watched import Watched, watching, web
 
-from webs.web import html
+from webs.web import FixedWeb, html
 
 pytestmark = [
     pytest.mark.slow,
@@ -96,11 +96,29 @@ async def test_a_person_watches_and_controls_a_crawl(server, tmp_path: Path):
             for width in WIDTHS:
                 await browser.look("dark", width, 800)
                 assert await browser.value("document.documentElement.scrollWidth <= innerWidth"), width
+            await browser.look("dark", WIDTHS[0], 800)
+            cut = "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
+            assert await browser.value(cut) == 0, "no table is cut on a phone"
             assert await browser.value("window.marker") == 1, "it was not loaded again"
             assert {url for url in browser.requests if not url.startswith((watched.url, "data:"))} == set()
 
             watched.running.process.send_signal(2)
             await browser.until("document.getElementById('phase').textContent === 'stopped'")
+
+
+async def test_a_crawl_that_is_finished_says_so_and_shows_its_last_numbers(tmp_path: Path):
+    pages = {"/": page("few", "/1"), "/1": page("one")}
+    with serving(FixedWeb({"few.test": pages}, {"few.test": "127.84.23.9"})) as small:
+        crawl = Crawl(tmp_path / "job", small, PAGE="127.0.0.1:0", HOST_INTERVAL_S=4)
+        watched = Watched(crawl, crawl.start("http://few.test/"))
+        async with browsing(tmp_path / "profile") as browser:
+            await browser.open(watched.url)
+            await browser.until("document.getElementById('phase').textContent === 'finished'")
+            assert await text(browser, "#tiles dd.more") == "2 documents"
+            assert "is finished" in await text(browser, "#said")
+            await browser.value("document.dispatchEvent(new Event('visibilitychange'))")
+            assert await text(browser, "#phase") == "finished", "a look at another tab changes nothing"
+        assert watched.running.wait().code == 0
 
 
 async def test_it_is_used_by_keyboard_and_read_aloud(server, tmp_path: Path):

@@ -83,6 +83,18 @@ def test_text_is_added_to_a_model(tmp_path):
     assert twice.origin["bytes"] == available()["cs"].origin["bytes"] + 2 * added
 
 
+def test_a_text_of_few_words_is_told_before_it_counts_as_recognised(tmp_path):
+    """Lines of one word are recognised to 100 %, and make no model (Suchomel 2017 wants 250 frequent words)."""
+    path = tmp_path / "few.txt"
+    words = [f"{a}{b}o" for a in "abcdefghijklmnopqrst" for b in "abcdefghijklmnopqrst"]
+    for number in (1, 249, 250):
+        lines = [" ".join(words[at % number] for at in range(first, first + 9 + first % 50)) for first in range(250)]
+        path.write_text("\n".join(lines), "utf-8")
+        report = make("qsl", path, out=tmp_path / str(number), neighbours=["cs"])
+        warned = report.partition("held-out lines recognised")[0]
+        assert (f"WARNING: the text has {number} different words; a model needs the 250" in warned) is (number < 250)
+
+
 def test_foreign_lines_are_found(slovene, tmp_path):
     english = [text for name, text in ROWS if name == "en"] * 3
     lines = text_of("sl").splitlines()[:300] + [f"{text} {number}" for number, text in enumerate(english)]

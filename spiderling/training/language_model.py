@@ -29,6 +29,8 @@ GOOD_BYTES = 50_000
 """Bytes of text below which the report warns (SpiderLing's manual)."""
 _MIN_LINES = 20
 """Different lines that a model needs at least."""
+_FREQUENT_WORDS = 250
+"""Words of a model's word list, at least (Suchomel 2017, 2.1)."""
 _SAMPLE_LINES = 1000
 """Lines that are searched for text in other languages."""
 _LEGACY = ("windows-1250", "windows-1251", "windows-1252", "windows-1254", "windows-1256", "windows-1257", "gb18030")
@@ -103,6 +105,11 @@ def _made(wanted: Wanted, meter: Meter) -> str:
     ]
     if size < GOOD_BYTES and not wanted.add:
         report.append(f"WARNING: less than {GOOD_BYTES // 1000} kB of text; it works, more text makes it surer.")
+    if model.spaced and len(model.words) < _FREQUENT_WORDS:
+        report.append(
+            f"WARNING: the text has {len(model.words)} different words; a model needs the {_FREQUENT_WORDS} most "
+            "frequent ones of the language at least, so what follows says little. Give more running text."
+        )
     return "\n".join([*report, *foreign, *_confusion(check, model)])
 
 

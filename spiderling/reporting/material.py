@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spiderling.base.errors import StorageError
 from spiderling.base.options import Options
 from spiderling.base.progress import with_progress
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize
+from spiderling.corpus.links import read_links
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends, unpack_keys
@@ -24,6 +26,7 @@ from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.status import statements_of, status_of
 from spiderling.jobdir.status_schema import Looks, ShardStatus
+from spiderling.reporting.link_graph import LinkGraph, link_graph
 
 _HOST_COLUMNS = ("distance", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "parked", "waiting")
 
@@ -108,6 +111,8 @@ class Material:
     refusals: list[Refusal]
     looks: Looks | None = None
     """None: the crawl is not watched."""
+    links: LinkGraph | str = ""
+    """What ``links/`` tells, or why it tells nothing."""
     left_s: float | None = None
     """Seconds until the first budget is spent; None: unknown, or there is none."""
     archives_unread: int = 0
@@ -158,6 +163,7 @@ def material_of(crawl: AnyCrawl, now: float | None = None) -> Material:
         consents=statements_of(crawl).most_common(),
         events=[(event.time, event.what) for event in status.events],
         looks=status.looks,
+        links=_links(crawl),
         left_s=status.left_s,
         refusals=sorted(refusal for part in crawl.parts for refusal in _refusals(part)),
         note=status.note,
@@ -175,6 +181,20 @@ def _hosts(crawl: AnyCrawl) -> Hosts:
         return Hosts()
     names, states, *columns = zip(*rows, strict=True)
     return Hosts(list(names), np.array(states), *(np.array(column, np.int64) for column in columns))
+
+
+def _links(crawl: AnyCrawl) -> LinkGraph | str:
+    segments = crawl.segments("links")
+    lines = chain.from_iterable(read_links(segment.path, segment.length) for segment in segments)
+    number = sum(segment.entries for segment in segments)
+    try:
+        graph = link_graph(with_progress(lines, "pages in links/", number))
+    except StorageError as error:
+        return str(error)
+    return graph or (
+        "Languages by top-level domain, the locality of links and the distance between pages in a wanted language are "
+        "told of crawls with -s SPIDERLING_LINKS=on."
+    )
 
 
 def _refusals(crawl: Inspection) -> list[Refusal]:

@@ -11,7 +11,7 @@ from spiderling.reporting.material import Material
 from spiderling.reporting.page import Block, page
 from spiderling.reporting.tiles import tiles
 
-_SECTIONS = 14
+_SECTIONS = 15
 """Their number, in a crawl that is not watched."""
 _PAPERS = (
     "Suchomel & Pomikálek 2011: Practical Web Crawling for Text Corpora (RASLAN). Suchomel & Pomikálek 2012: Efficient "
@@ -40,6 +40,13 @@ def _standing(material: Material) -> str:
     )
 
 
+def _links(material: Material) -> Sequence[Block]:
+    graph = material.links
+    if isinstance(graph, str):
+        return [[graph]]
+    return [tables.locality(graph), tables.languages_by_tld(graph), tables.distances(graph)]
+
+
 def _sections(material: Material) -> Iterator[tuple[str, Sequence[Block]]]:
     """What this crawl did comes first, then what it is compared with."""
     facts = tables.facts
@@ -48,6 +55,7 @@ def _sections(material: Material) -> Iterator[tuple[str, Sequence[Block]]]:
     yield ("Summary", [tables.summary(material), *tables.shards(material), tables.by_language(material)])
     yield ("Hosts", [charts.scatter(material), *tables.notable_hosts(material)])
     yield ("Words", [tables.by_tld(material), tables.by_distance(material)])
+    yield ("Links", _links(material))
     yield ("Ends", [tables.ends(material), tables.mentions(material)])
     if material.looks is not None:
         yield ("Looks at known pages", [tables.looks(material.looks)])

@@ -19,12 +19,13 @@ import numpy.typing as npt
 from spiderling.base.option_values import PREFIX, YIELD_PROFILES
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import top_level_domain
+from spiderling.base.urls import registrable_domain, top_level_domain
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.hosts.yields import threshold
 from spiderling.frontier.ranking.strategies import parse
 from spiderling.jobdir.looks import told
 from spiderling.jobdir.status_schema import Looks
+from spiderling.reporting.link_graph import LinkGraph
 from spiderling.reporting.material import Material
 
 Cell: TypeAlias = "str | int | float | None"
@@ -32,6 +33,10 @@ _Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 _MOST_ROWS = 25
 """Rows at the most of a table whose length depends on the crawl (chosen)."""
+_MOST_TLDS = 5
+"""Top-level domains with a column of their own (chosen)."""
+_FAR = 6
+"""Distance from which on pages are counted together (chosen)."""
 _PAPERS = (
     ("American Spanish", 1874.0, 97.3, 0.0519, 44.14, 0.0236),
     ("Arabic", 2015.0, 84.4, 0.0419, 58.04, 0.0288),
@@ -387,6 +392,65 @@ def opt_outs(material: Material) -> Table:
         "By the files that were asked for (docs/opt-outs.md).",
         bar="origins",
     )
+
+
+def languages_by_tld(graph: LinkGraph) -> Table:
+    """Table 2 of Somboonviwat et al. 2006."""
+    of_host = [top_level_domain(name) for name in graph.hosts]
+    pairs = Counter(zip(graph.languages, (of_host[at] for at in graph.host.tolist()), strict=True))
+    tlds: Counter[str] = Counter()
+    languages: Counter[str] = Counter()
+    for (language, tld), pages in pairs.items():
+        tlds[tld] += pages
+        languages[language] += pages
+    shown = [tld for tld, _ in tlds.most_common(_MOST_TLDS)]
+    rows: list[tuple[Cell, ...]] = []
+    for language, pages in languages.most_common(_MOST_ROWS):
+        by_tld = [pairs[language, tld] for tld in shown]
+        rows.append((language or "unknown", *by_tld, pages - sum(by_tld), pages, 100 * pages / len(graph.languages)))
+    columns = ("language", *(f".{tld}" for tld in shown), "other", "pages", "% of pages")
+    note = "As Table 2 of Somboonviwat et al. 2006, who found 65 % of the Thai pages outside of .th."
+    return Table("Languages of pages by top-level domain", columns, rows, note)
+
+
+def locality(graph: LinkGraph) -> Table:
+    """Table 3 of the same paper."""
+    domains = {name: registrable_domain(name) for name in graph.hosts}
+    numbers = {domain: number for number, domain in enumerate(dict.fromkeys(domains.values()))}
+    domain_of = np.array([numbers[domains[name]] for name in graph.hosts])
+    source, target = graph.host[graph.sources], graph.host[graph.targets]
+    is_same_domain, is_same_server = domain_of[source] == domain_of[target], source == target
+    leads_there = graph.relevant[graph.targets]
+    rows: list[tuple[Cell, ...]] = []
+    for name, is_from in (("wanted", True), ("other", False)):
+        own = graph.relevant[graph.sources] == is_from
+        kinds = (own, own & is_same_domain, own & ~is_same_domain, own & is_same_server, own & ~is_same_server)
+        shares = [100 * float(leads_there[kind].mean()) if kind.any() else None for kind in kinds]
+        rows.append((f"{name} pages", int(own.sum()), *shares))
+    columns = ("links of", "links", "% to wanted", "same domain", "other domain", "same server", "other server")
+    note = (
+        "Which share of the links leads to pages in a wanted language, as Table 3 of Somboonviwat et al. 2006 (Thai: "
+        f"71.3, 83.0, 30.7, 84.1, 38.5; others: 3.1, 2.3, 6.2, 3.0, 3.2).{_left_out(graph)}"
+    )
+    return Table("Linguistic locality of links between pages that were read", columns, rows, note)
+
+
+def distances(graph: LinkGraph) -> Table:
+    """Figure 1 of the same paper."""
+    pages = np.bincount(np.minimum(graph.distances()[graph.relevant], _FAR), minlength=_FAR + 1).tolist()
+    names = [*map(str, range(1, _FAR)), f"{_FAR} and more", "no way"]
+    return Table(
+        "Distance between the nearest pages in a wanted language",
+        ("links", "wanted pages"),
+        [*zip(names, [*pages[1:], pages[0]], strict=True)],
+        "Links from the nearest page in a wanted language: 1 is a direct link, 2 leads through one page in another "
+        f"language, as Figure 1 of Somboonviwat et al. 2006.{_left_out(graph)}",
+        bar="wanted pages",
+    )
+
+
+def _left_out(graph: LinkGraph) -> str:
+    return f" The links of {graph.left_out:,} later pages are left out." if graph.left_out else ""
 
 
 def seeds_by_end(material: Material) -> Table:

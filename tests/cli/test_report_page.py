@@ -13,6 +13,7 @@ from conftest import Crawl, document, page, scrapy, serving
 from needs import needs
 
 from spiderling.jobdir.inspection import Inspection
+from spiderling.reporting.link_graph import LinkGraph
 from spiderling.reporting.material import material_of
 from webs.web import FixedWeb, html
 
@@ -29,7 +30,7 @@ SITES = {
     },
 }
 ADDRESSES = {host: f"127.84.9.{number}" for number, host in enumerate(SITES, 1)}
-SETTINGS = {"YIELD_PROFILE": "paper", "YIELD_MIN_BYTES": 1000, "PROGRESS_S": 1}
+SETTINGS = {"YIELD_PROFILE": "paper", "YIELD_MIN_BYTES": 1000, "PROGRESS_S": 1, "LINKS": "on"}
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +59,7 @@ def test_what_is_read_is_what_the_state_holds(crawl):
     last = found.history[-1]
     assert (last.pages, last.kept_bytes) == (state.counts["total/pages"], state.counts["total/kept_bytes"])
     assert {(seed.host, seed.end) for seed in found.seeds} == {("a.test", "kept"), ("nowhere.test", "dns")}
+    assert isinstance(found.links, LinkGraph) and len(found.links.languages) == state.counts["total/pages"]
     assert found.counted("fact/encoding") == {"utf-8": state.counts["total/documents"]}
     assert found.counted("fact/words") == {"cs": state.counts["total/words"]}
     assert sum(found.counted("fact/licence").values()) == state.counts["total/documents"]
@@ -72,6 +74,7 @@ def test_the_page_names_hosts_reasons_and_advice(report):
         "Suchomel",
         "SPIDERLING_YIELD_PROFILE",
         "t(n) =",
+        "Linguistic locality of links",
     ):
         assert wanted in text
 

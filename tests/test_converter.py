@@ -248,7 +248,9 @@ def test_what_cannot_be_converted_is_named_once(program, monkeypatch):
     program("gs", "")
     for kind in ("pdf", "ps"):
         (notice,) = usable([kind])[1]
-        assert notice.startswith(f"{kind} documents are left out: the package pypdfium2 is not installed; say: pip")
+        assert notice.startswith(
+            f"{kind} documents are left out: the package pypdfium2 is not installed; say: {sys.executable} -m pip"
+        )
 
 
 # -- the programs themselves, where they are installed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -9,6 +11,7 @@ import tomllib
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import distribution
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -16,8 +19,9 @@ from conftest import DEADLINE_S, DEFAULTS, ROOT, document, page, paragraphs, ser
 from needs import needs
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from sources import sinners
 
-from spiderling.base.extras import MODULES
+from spiderling.base.extras import MODULES, missing
 from webs.web import FixedWeb
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -25,8 +29,7 @@ BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.
 
 
 def test_the_requirements_are_those_of_the_core_and_of_all_extras():
-    lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
-    listed = {line.split("#")[0].strip() for line in lines} - {""}
+    listed = requirements_of(ROOT / "requirements.txt")
     extras = {name: set(needs) for name, needs in PROJECT["optional-dependencies"].items() if name in MODULES}
     assert listed == {*PROJECT["dependencies"], *set().union(*extras.values())}
     assert not set().union(*extras.values()) & set(PROJECT["dependencies"])
@@ -34,8 +37,51 @@ def test_the_requirements_are_those_of_the_core_and_of_all_extras():
 
 def test_every_extra_is_known_to_the_code_and_part_of_all():
     extras = PROJECT["optional-dependencies"]
-    assert extras.keys() == {*MODULES, "native", "all"}
+    assert extras.keys() == {*MODULES, "all"}
     assert extras["all"] == [f"{PROJECT['name']}[{','.join(sorted(MODULES))}]"]
+
+
+def test_a_missing_extra_is_installed_by_a_requirement_of_its_own(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for extra in MODULES:
+        interpreter, *command, requirement = shlex.split(missing(extra).partition("; say: ")[2])
+        assert (interpreter, command) == (sys.executable, ["-m", "pip", "install"])
+        assert requirement in PROJECT["optional-dependencies"][extra]
+
+
+UNRELEASED = {PROJECT["name"], "spiderling", "spiderling-native"}
+"""Distributions that are on no index; whoever takes such a name there would run code where it is asked for."""
+INSTALLING = re.compile(r"\b(?:pipx?|uv|uv pip|uv tool|easy_install) +(?:install|add)((?: +[^\s`]+)+)")
+
+
+def asked_of_an_index(text: str) -> set[str]:
+    """The names of distributions that commands of *text* would fetch from an index."""
+    words = {word.strip("'\"()") for arguments in INSTALLING.findall(text) for word in arguments.split()}
+    found = {re.match(r"[A-Za-z0-9][\w.-]*", word) for word in words if "/" not in word}
+    return {canonicalize_name(match[0]) for match in found if match}
+
+
+def test_nothing_tells_to_install_what_is_on_no_index():
+    """Nor does anything require it, but the extra `all`, which names the extras beside it."""
+    assert asked_of_an_index("say: pip install -q 'scrapy_spiderling[x]>=1' y") == {"scrapy-spiderling", "y"}
+    assert not asked_of_an_index("pip install './native' \"/a/spiderling[all]\" -r")
+    paths = [path for path in tracked() if path != Path(__file__)]
+    assert not sinners(paths, lambda path: asked_of_an_index(path.read_text("utf-8", "replace")) & UNRELEASED)
+    required = {need for path in paths if path.match("requirements*.txt") for need in requirements_of(path)}
+    required |= {*PROJECT["dependencies"], *chain(*PROJECT["optional-dependencies"].values())}
+    required -= set(PROJECT["optional-dependencies"]["all"])
+    assert not {canonicalize_name(Requirement(need).name) for need in required} & UNRELEASED
+
+
+def tracked() -> list[Path]:
+    """The files of the checkout."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    return [path for name in names.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def requirements_of(path: Path) -> set[str]:
+    """The requirements that a file lists."""
+    return {line.split("#")[0].strip() for line in path.read_text("utf-8").splitlines()} - {""}
 
 
 @pytest.mark.slow
@@ -67,7 +113,7 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
     assert "pdf documents are left out: the package pypdfium2 is not installed" in log
     assert "2 documents in cs.jsonl" in run(tmp_path, program, "export", "crawls/cs", "-o", "cs.jsonl")
     refused = run(tmp_path, program, "export", "crawls/cs", "-o", "cs.parquet", code=1)
-    assert "pip install 'scrapy-spiderling[parquet]'" in refused
+    assert "python -m pip install 'pyarrow>=17'" in refused
     for command, answer in {
         "crawl archive -a lang=cs -a warc=crawls/cs/warc": "corpus     crawls/cs-archive/",
         "inspect crawls/cs --check": "The crawl is whole.",
@@ -89,12 +135,11 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
 
 def built(directory: Path) -> Path:
     """The wheel, made from the sdist; it holds what one made from the checkout holds."""
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     source = directory / "source"
-    for name in tracked.decode().split("\0"):
-        if name:
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((ROOT / name).read_bytes())
+    for path in tracked():
+        name = path.relative_to(ROOT)
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes(path.read_bytes())
     run(source, sys.executable, "-c", BUILD, "build_wheel", directory / "direct")
     run(source, sys.executable, "-c", BUILD, "build_sdist", directory)
     (sdist,) = directory.glob("*.tar.gz")

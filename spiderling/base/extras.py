@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
+import sys
 
 from spiderling.base.errors import BadInput
 
 MODULES = {
-    "cluster": "redis",
-    "commoncrawl": "duckdb",
-    "dedup": "duckdb",
-    "documents": "pypdfium2",
-    "parquet": "pyarrow",
-    "report": "vl_convert",
+    "cluster": ("redis", "redis>=8,<9"),
+    "commoncrawl": ("duckdb", "duckdb>=1.1"),
+    "dedup": ("duckdb", "duckdb>=1.1"),
+    "documents": ("pypdfium2", "pypdfium2>=5"),
+    "parquet": ("pyarrow", "pyarrow>=17"),
+    "report": ("vl_convert", "vl-convert-python>=1.9"),
 }
-"""Extra -> the module that it brings."""
+"""Extra -> (the module that it brings, the requirement that is that package)."""
+
+
+def pip_install(requirement: str) -> str:
+    """The command line that installs *requirement* for the Python that runs this."""
+    return shlex.join([sys.executable, "-m", "pip", "install", requirement])
 
 
 def missing(extra: str) -> str:
     """What is missing for *extra*, and how to install it; empty if it is there."""
-    module = MODULES[extra]
+    module, requirement = MODULES[extra]
     if importlib.util.find_spec(module):
         return ""
-    return f"the package {module} is not installed; say: pip install 'scrapy-spiderling[{extra}]'"
+    return f"the package {module} is not installed; say: {pip_install(requirement)}"
 
 
 def require(extra: str) -> None:

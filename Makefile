@@ -1,4 +1,5 @@
-# make setup   .venv with everything the crawler needs; the compiled text steps too where a C compiler is
+# make setup   .venv with this checkout and what a crawl needs (EXTRAS=all: and what all commands need), and with the
+#              compiled text steps where a C compiler is
 # make native  those steps anew, with a compiler from PyPI where there is none
 # make demo    a real crawl of the bundled miniature web, on loopback (JOBDIR=..., ARGS='-a strategy=bfs ...')
 # make cluster-demo  the same web by four shards, with a Redis of their own
@@ -11,13 +12,18 @@
 # Needs Python >= 3.11 with venv, and make; nothing is installed outside of .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# docs/install.md says what each extra takes; what is there already stays in use
+CRAWL := cluster,documents,report
+FULL := test slow lint bench setup-test setup-bench
+EXTRAS ?= $(if $(wildcard .venv/with-all)$(filter $(FULL),$(MAKECMDGOALS)),all,$(CRAWL))
 JOBDIR ?= crawls/demo
 .DELETE_ON_ERROR:
 .PHONY: setup native setup-test setup-bench demo cluster-demo test slow lint bench profile models clean
 
 NATIVE := $(wildcard native/*.py native/*.toml native/src/spiderling_native/*.p*)
 
-setup: .venv/installed .venv/native
+setup: .venv/with-$(EXTRAS) .venv/native
 setup-test: .venv/installed-test .venv/native
 setup-bench: .venv/installed-bench .venv/native
 
@@ -29,24 +35,26 @@ setup-bench: .venv/installed-bench .venv/native
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-.venv/installed: .venv/created requirements.txt constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements.txt
+# the checkout itself is what is installed; an egg-info beside it would shadow what .venv knows of its commands
+.venv/with-$(EXTRAS): .venv/created pyproject.toml setup.py constraints.txt
+	$(PIP) --editable '.[$(EXTRAS)]'
+	@rm -rf scrapy_spiderling.egg-info
 	@touch $@
 
-.venv/native: .venv/installed $(NATIVE)
+.venv/native: constraints.txt $(NATIVE) | .venv/with-$(EXTRAS)
 	@$(BIN)/python native/install.py
 	@touch $@
 
-native: .venv/installed
+native: .venv/with-$(EXTRAS)
 	@$(BIN)/python native/install.py --zig
 	@touch .venv/native
 
-.venv/installed-test: .venv/installed requirements-test.txt constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-test.txt
+.venv/installed-test: .venv/with-$(EXTRAS) requirements-test.txt
+	$(PIP) -r requirements-test.txt
 	@touch $@
 
-.venv/installed-bench: .venv/installed benchmarks/requirements.txt constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
+.venv/installed-bench: .venv/with-$(EXTRAS) benchmarks/requirements.txt
+	$(PIP) -r benchmarks/requirements.txt
 	@touch $@
 
 demo: setup
@@ -71,7 +79,7 @@ bench: setup-bench
 	$(BIN)/python benchmarks/crawl.py
 
 profile: setup
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt py-spy
+	$(PIP) py-spy
 	$(BIN)/python benchmarks/flame.py
 
 models: setup

@@ -128,10 +128,13 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     """curl -H "Authorization: Bearer $(cat crawls/cs/page.token)" -H 'X-Spiderling: 1' --json '{"action": "block", """
     """"host": "ads.example.com"}' http://127.0.0.1:8580/control""": WATCHED,
     "make setup": INSTALLS,
+    "make setup EXTRAS=": INSTALLS,
+    "make setup EXTRAS=all": INSTALLS,
     "make setup PYTHON=/usr/bin/python3": INSTALLS,
     "make native": INSTALLS,
     "pip install ./native": INSTALLS,
     "make test": NotRun("it runs these tests"),
+    "make lint": NotRun("it judges the sources, as CI does"),
     "make models": MEASURES,
     "make profile": MEASURES,
     "make demo": DEMO,
@@ -235,6 +238,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "zstd -dc crawls/demo/corpus/*.prevert.zst | head -20": Run(says='url="http://www.example.cz/"'),
     "zstd -dc *.links.zst | jq -r .url": Run(instead=("*", "crawls/cs/links/*"), says="http://www.example.cz/"),
     # use what came out
+    "scrapy export JOBDIR -o cs.jsonl": EXPORTED,
     "scrapy export JOBDIR -o cs.parquet": EXPORTED,
     "scrapy export JOBDIR -o OUT --salvage": EXPORTED,
     "scrapy export crawls/demo -o cs.txt --where lang=cs": EXPORTED,

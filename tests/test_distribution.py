@@ -22,6 +22,8 @@ from packaging.utils import canonicalize_name
 from sources import sinners
 
 from spiderling.base.extras import MODULES, missing
+from spiderling.text.compiled import choose
+from spiderling.text.steps import PYTHON
 from webs.web import FixedWeb
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -133,13 +135,51 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
     assert "2 documents in d.prevert" in run(tmp_path, program, "dedup", "crawls/cs", "-o", "d.prevert")
 
 
-def built(directory: Path) -> Path:
-    """The wheel, made from the sdist; it holds what one made from the checkout holds."""
-    source = directory / "source"
+@pytest.mark.slow
+@needs("setuptools")
+def test_an_editable_checkout_is_used_from_any_directory_but_another_checkout(tmp_path):
+    """With models, entry points and compiled steps."""
+    source = copied(tmp_path / "source")
+    home = tmp_path / "home"
+    run(tmp_path, sys.executable, "-m", "venv", "--without-pip", home)
+    native = ["spiderling-native"] if choose().steps is not PYTHON else []
+    link(next(home.glob("lib/python*/site-packages")), ["setuptools", *native, *PROJECT["dependencies"]])
+    pip = [sys.executable, "-m", "pip", "--python", home / "bin/python", "install", "--no-index", "--no-deps"]
+    run(source, *pip, "--no-build-isolation", "--editable", source)
+    for directory in (tmp_path, source):
+        for program in (["bin/spiderling"], ["bin/python", "-m", "scrapy"]):
+            assert "  cs    Czech" in run(directory, home / program[0], *program[1:], "languages", "cz")
+    told = "from spiderling.text.compiled import choose; import spiderling; print(spiderling.__file__, choose().words)"
+    assert run(tmp_path, home / "bin/python", "-c", told) == f"{source}/spiderling/__init__.py {choose().words}\n"
+    other = copied(tmp_path / "other")
+    assert run(other, home / "bin/python", "-c", told).startswith(f"{other}/spiderling/__init__.py ")
+
+
+def test_make_setup_forgets_which_commands_an_older_version_had(tmp_path):
+    """An egg-info in the working directory counts more than what is installed: `scrapy` would fail for such a name."""
+    for name in ("Makefile", "pyproject.toml", "setup.py", "constraints.txt"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    stale = tmp_path / "scrapy_spiderling.egg-info/entry_points.txt"
+    stale.parent.mkdir()
+    stale.write_text("[scrapy.commands]\ngone = spiderling.commands.gone:Command\n")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/created").touch()
+    run(tmp_path, "make", ".venv/with-report", "EXTRAS=report", "PIP=@echo")
+    assert not stale.parent.exists()
+
+
+def copied(directory: Path) -> Path:
+    """A copy of what the checkout holds."""
     for path in tracked():
         name = path.relative_to(ROOT)
-        (source / name).parent.mkdir(parents=True, exist_ok=True)
-        (source / name).write_bytes(path.read_bytes())
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(path.read_bytes())
+    return directory
+
+
+def built(directory: Path) -> Path:
+    """The wheel, made from the sdist; it holds what one made from the checkout holds."""
+    source = copied(directory / "source")
     run(source, sys.executable, "-c", BUILD, "build_wheel", directory / "direct")
     run(source, sys.executable, "-c", BUILD, "build_sdist", directory)
     (sdist,) = directory.glob("*.tar.gz")

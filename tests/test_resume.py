@@ -545,6 +545,37 @@ def test_a_crawl_whose_directory_is_taken_away_stops_and_can_be_gone_on_with(ser
         assert_same(again, reference)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("harm", ["corpus", "corpus/cs-00001.prevert.zst"])
+def test_a_crawl_whose_corpus_is_deleted_stops_and_does_not_say_that_it_is_there(server, tmp_path, harm):
+    """An open file can be written to without a name, and a full one is not looked at: it ended with 0."""
+    crawl = Crawl(tmp_path / "job", server, **SETTINGS)
+    running = crawl.start(SEEDS)
+    running.until(lambda: (crawl.directory / "corpus/cs-00002.prevert.zst").exists())
+    gone = crawl.directory / harm
+    shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+    result = running.wait()
+    assert result.code == 1 and "Traceback" not in result.output
+    (error,) = result.lines("ERROR: The crawl stops: ")
+    assert f"{gone} was moved, deleted or replaced" in error or f"{gone} has 0 bytes, but" in error
+    assert result.lines("has stopped; the error above says why.") and "is finished" not in result.output
+    assert not result.lines("  corpus") and not result.lines("the same command goes on")
+    assert result.lines("  words")
+
+
+def test_nothing_is_acknowledged_in_a_segment_that_was_deleted(tmp_path):
+    writer = SegmentWriter(tmp_path, "cs", 10**6)
+    assert writer.append([b"<doc>"]).documents == 1
+    writer.acknowledge()
+    writer.refuse_lost()
+    (tmp_path / "cs-00001.prevert.zst").unlink()
+    for step in (writer.refuse_lost, lambda: writer.append([b"<doc>"])):
+        with pytest.raises(StorageError, match=r"has 0 bytes, but .* were acknowledged: it was changed or deleted"):
+            step()
+    assert list(tmp_path.iterdir()) == []
+    writer.close()
+
+
 def test_a_crawl_that_can_save_nothing_more_promises_no_saving(tmp_path):
     slow = WebResponse(200, {"Content-Type": "text/html"}, page("slow").body, trickle_s=2)
     web = FixedWeb(

@@ -12,6 +12,7 @@ from spiderling.frontier.hosts.host import HostState
 from spiderling.jobdir.inspection import counts_under
 from spiderling.jobdir.shards import AnyCrawl, commands_for, opened
 
+_CORPUS = "shard-*/corpus/*.prevert.zst"
 _FINISHED = "is finished."
 _PAUSED = "was paused; the same command goes on with it."
 _FAILED = "has not ended well, as is told above; the same command goes on with it."
@@ -68,7 +69,7 @@ class Telling:
             ("balance", f"{counts['discovered']:,} discovered = {ends.total():,} ends + {counts['waiting']:,} waiting"),
             ("messages", f"{messages:,} between shards wait" if messages else ""),
             ("shards", ", ".join(f"{_short(part.directory)} {_pages(part.counts):,} pages" for part in crawl.parts)),
-            ("corpus", str(place / "shard-*/corpus/*.prevert.zst")),
+            ("corpus", str(place / _CORPUS) if any(place.glob(_CORPUS)) else ""),
             ("all", commands_for(place)),
         ]
         left = counts["waiting"] + messages

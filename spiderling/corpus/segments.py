@@ -74,8 +74,8 @@ class SegmentWriter:
         self._directory = directory
         self._prefix = prefix
         self._max_bytes = max_bytes
-        self._rows = sorted(row for row in known if row.kind == self.kind.name)
-        for row in self._rows:
+        rows = sorted(row for row in known if row.kind == self.kind.name)
+        for row in rows:
             path = directory / row.name
             size = refuse_lost(path, row.length_bytes)
             if size > row.length_bytes:
@@ -83,17 +83,28 @@ class SegmentWriter:
                     f"{path} has {size} bytes, but only {row.length_bytes} were acknowledged, so nothing is added to "
                     "it."
                 )
-        self._written = [directory / row.name for row in self._rows]
-        self._number = max((number_of(row.name) or 0 for row in self._rows), default=0)
-        is_open = bool(self._rows) and self._rows[-1].name.endswith(self.kind.suffix)
-        self._current = self._rows[-1] if is_open else None
+        self._lengths = {row.name: row.length_bytes for row in rows}
+        self._written = [directory / row.name for row in rows]
+        self._number = max((number_of(row.name) or 0 for row in rows), default=0)
+        is_open = bool(rows) and rows[-1].name.endswith(self.kind.suffix)
+        self._current = rows[-1] if is_open else None
         self._file: IO[bytes] | None = None
         self.frame_offset = 0
         """Byte of the current segment at which the last batch begins."""
 
     def lengths(self) -> dict[str, int]:
-        """Segment -> recorded length when the writer was opened."""
-        return {row.name: row.length_bytes for row in self._rows}
+        """Segment -> bytes that were acknowledged."""
+        return dict(self._lengths)
+
+    def acknowledge(self) -> None:
+        """Note that the store has the row of the last batch."""
+        if self._current is not None:
+            self._lengths[self._current.name] = self._current.length_bytes
+
+    def refuse_lost(self) -> None:
+        """Raise StorageError if something that was acknowledged is not there any more."""
+        for name, length in self._lengths.items():
+            refuse_lost(self._directory / name, length)
 
     def append(self, entries: Sequence[Any]) -> SegmentRow | None:
         """Write *entries* durably; returns the segment's new row, None for no entries.  Raises StorageError."""
@@ -102,6 +113,7 @@ class SegmentWriter:
         try:
             row = self._open()
             assert self._file is not None
+            refuse_lost(self._directory / row.name, row.length_bytes)  # an open file can be written to without a name
             data = b"" if row.length_bytes else self.kind.begin(row.name)
             data += self.kind.pack(entries)
             self._file.write(data)

@@ -141,14 +141,24 @@ class Checkpoint:
         """Write the rest and release the files; raises SpiderlingError, with the files released all the same."""
         try:
             await self.flush()
+            self.refuse_lost()
             for segments in self._writers:
                 await asyncio.get_running_loop().run_in_executor(self._writer, segments.finish)
+        except StorageError as error:
+            self.error = error
+            raise
         finally:
             self._is_closed = True
             self._writer.shutdown()
             for writer in self._writers:
                 writer.close()
             self._store.close()
+
+    def refuse_lost(self) -> None:
+        """Raise StorageError if something that was acknowledged is not there any more."""
+        self._still_here()
+        for writer in self._writers:
+            writer.refuse_lost()
 
     def _cut_batch(self) -> tuple[dict[str, list[Any]], Changes]:
         """The entries of segments and the changes that have gathered; from now on others gather."""
@@ -175,6 +185,8 @@ class Checkpoint:
             if rows and rows[0].kind == self._corpus.kind.name:
                 url_log = replace(url_log, segment=rows[0].name, offset=self._corpus.frame_offset)
             self._store.commit(replace(changes, segments=rows, url_log=url_log))
+            for writer in self._writers:
+                writer.acknowledge()
         except StorageError:
             self._still_here()  # a directory that has gone is the better message
             raise

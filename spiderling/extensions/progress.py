@@ -108,6 +108,7 @@ def summary(crawl: Crawl, reason: str) -> str:
     ledger = crawl.frontier.ledger
     totals = ledger.totals
     states = crawl.frontier.host_states.hosts_by_state()
+    is_lost = _is_lost(crawl)
     rows = [
         ("pages", f"{totals['pages']:,}"),
         ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),
@@ -127,8 +128,8 @@ def summary(crawl: Crawl, reason: str) -> str:
             ", ".join(f"{why.value} {number:,}" for why, number in ledger.refused_links.most_common() if number),
         ),
         ("balance", _balance(crawl)),
-        ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst")),
-        ("state", str(crawl.jobdir.database)),
+        ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst") if crawl.checkpoint.lengths and not is_lost else ""),
+        ("state", "" if is_lost else str(crawl.jobdir.database)),
         ("all shards", _all_shards(crawl)),
     ]
     table = "\n".join(f"  {name:<11}{value}" for name, value in rows if value)
@@ -205,19 +206,24 @@ def _balance(crawl: Crawl) -> str:
     return f"{balance.discovered:,} discovered = {parts}" + (" (WRONG)" if balance.error else "")
 
 
-def _way_on(crawl: Crawl) -> str:
-    """How to go on after an error that stopped the crawl."""
+def _is_lost(crawl: Crawl) -> bool:
+    """Whether something that the crawl has written is not there any more."""
     try:
-        crawl.jobdir.still_here()
+        crawl.checkpoint.refuse_lost()
     except StorageError:
-        return "with -s JOBDIR=... and its new place, the same command goes on from its last checkpoint."
-    return "the same command goes on from its last checkpoint. Some of what is counted here came after that."
+        return True
+    return False
 
 
 def standing(crawl: Crawl, reason: str) -> str:
     """How the crawl ended, and how it goes on; it follows the crawl's name in a sentence."""
     if crawl.checkpoint.error is not None:
-        return f"has stopped; {_way_on(crawl)}"
+        if _is_lost(crawl):
+            return "has stopped; the error above says why."
+        return (
+            "has stopped; the same command goes on from its last checkpoint. Some of what is counted here came after "
+            "that."
+        )
     if not crawl.is_finished or (crawl.archives is not None and crawl.archives.unread):
         way = "a larger budget lets it go on" if reason.startswith("budget") else "the same command goes on with it"
         return f"was paused ({reason}); {way}."

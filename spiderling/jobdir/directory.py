@@ -77,7 +77,7 @@ class Jobdir:
             self.state.mkdir(parents=True, exist_ok=True)
             self.corpus.mkdir(exist_ok=True)
             self._lock = acquired(path / LOCK, path)
-            self._opened = self._identity()
+            self._opened = {place: _identity(place) for place in (path, self.state, self.corpus)}
         except OSError as error:
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise JobdirError(
@@ -100,17 +100,14 @@ class Jobdir:
 
         Open files could still be written to then, but new segments would go elsewhere.
         """
-        with suppress(OSError):
-            if self.database.exists() and self._identity() == self._opened:
-                return
-        raise StorageError(
-            f"the crawl directory {self.path} was moved, deleted or replaced while the crawl ran. Put it back, or "
-            "say where it is with -s JOBDIR=..., and start again: what it acknowledged is there."
-        )
-
-    def _identity(self) -> list[tuple[int, int]]:
-        """Device and inode of each directory."""
-        return [(found.st_dev, found.st_ino) for found in map(os.stat, (self.path, self.state, self.corpus))]
+        gone = [place for place, identity in self._opened.items() if _identity(place) != identity]
+        if not gone and not self.database.exists():
+            gone = [self.database]
+        if gone:
+            raise StorageError(
+                f"{gone[0]} was moved, deleted or replaced while the crawl ran. Put it back, or say where the crawl is "
+                "with -s JOBDIR=..., and start again; what was deleted is lost."
+            )
 
     def close(self) -> None:
         self._lock.close()
@@ -132,6 +129,15 @@ class Jobdir:
                 f"{self.path} holds files of something else and no crawl. Give an empty or new directory "
                 "with -s JOBDIR=..."
             )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of a directory; None if it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def is_in_use(directory: Path) -> bool:

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import os
 import pickle
-import re
 import signal
 import socket
 import subprocess
@@ -16,50 +15,19 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import DEADLINE_S
 from needs import needs
 
 from spiderling.base import clock
 from spiderling.base.errors import SpiderlingError
-from spiderling.text import Page, TextOptions
+from spiderling.text import TextOptions
 from spiderling.workers import worker as worker_module
 from spiderling.workers.pool import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerCrash, WorkerPool
 from spiderling.workers.process import ANSWER, READY, TASK
 from spiderling.workers.worker import Worker
 
 OPTIONS = TextOptions(("cs",))
-LEAKED: list[bytes] = []
-DEADLINE_S = 240  # as in conftest.py, which the workers that import this file need not
-FAKE = WorkerConfig(OPTIONS, ("cs",), process=f"{__name__}:obedient")
-
-
-def obedient(config: WorkerConfig):
-    """A worker that does what the page's body says."""
-
-    def work(task: Task) -> Page:
-        order, _, argument = task.body.partition(b" ")
-        if order == b"die":
-            os._exit(3)
-        elif order == b"sleep":
-            time.sleep(float(argument))
-        elif order == b"raise":
-            raise ValueError("bad page")
-        elif order == b"eat":
-            bytearray(int(argument))
-        elif order == b"leak":
-            LEAKED.append(b"x" * int(argument))
-        elif order == b"burn":
-            re.match("(a+)+$", "a" * 40 + "b")  # inside C code: no signal handler of Python's would run
-        return Page(title=task.body.decode(), canonical=task.url, html_lang=task.http_charset, words=os.getpid())
-
-    return work
-
-
-def failing(config: WorkerConfig):
-    raise SpiderlingError("there is no model")
-
-
-def exiting(config: WorkerConfig):
-    os._exit(1)
+FAKE = WorkerConfig(OPTIONS, ("cs",), process="made_workers:obedient")
 
 
 @pytest.fixture
@@ -338,7 +306,7 @@ async def test_a_cancelled_caller_harms_nobody(pool):
     ("function", "message"), [("failing", "there is no model"), ("exiting", "died while it started")]
 )
 async def test_a_worker_that_cannot_start_says_why(function, message):
-    pool = WorkerPool(2, WorkerConfig(OPTIONS, ("cs",), process=f"{__name__}:{function}"), 1.0)
+    pool = WorkerPool(2, WorkerConfig(OPTIONS, ("cs",), process=f"made_workers:{function}"), 1.0)
     early = asyncio.ensure_future(pool.process(order("a")))
     with pytest.raises(SpiderlingError, match=message):
         await pool.start()
@@ -405,7 +373,7 @@ async def test_pages_wait_for_workers_that_are_started_aside():
     pool.start_in_background(failures.append)
     assert await outcomes(pool, ["a", "b", "c"]) == ["a", "b", "c"]
     await pool.stop()
-    pool = WorkerPool(1, WorkerConfig(OPTIONS, ("cs",), process=f"{__name__}:failing"), 10)
+    pool = WorkerPool(1, WorkerConfig(OPTIONS, ("cs",), process="made_workers:failing"), 10)
     pool.start_in_background(failures.append)
     with pytest.raises(SpiderlingError, match="there is no model"):
         await pool.process(order("a"))
@@ -445,7 +413,7 @@ import asyncio, sys
 from spiderling.text import TextOptions
 from spiderling.workers.pool import *
 async def main():
-    pool = WorkerPool(2, WorkerConfig(TextOptions(("cs",)), ("cs",), process="test_workers:obedient"), 60)
+    pool = WorkerPool(2, WorkerConfig(TextOptions(("cs",)), ("cs",), process="made_workers:obedient"), 60)
     await pool.start()
     print(*pool.pids, flush=True)
     if "stay" in sys.argv:

@@ -109,6 +109,7 @@ def begun(directory: Path) -> int:
     return sum(log.count("Starting the crawl in") + log.count("Resuming the crawl in") for log in logs)
 
 
+@pytest.mark.slow
 def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
     """Ctrl-C pauses all; then auto goes on with the shards that there are, though the cores may call for one."""
     with serving(WEB) as server:

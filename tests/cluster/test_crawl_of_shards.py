@@ -141,6 +141,7 @@ def again_asks(running: Running, server) -> bool:
     return "This is shard" in running.output() and len(server.log_entries) > 12
 
 
+@pytest.mark.slow
 def test_a_budget_is_that_of_all_shards(tmp_path):
     """What all have kept together ends each of them, also when it starts again; a larger budget lets them go on."""
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
@@ -213,6 +214,7 @@ def test_an_address_whose_hosts_belong_to_two_shards_keeps_its_interval(tmp_path
     assert min(later - sooner for sooner, later in pairwise(packets)) >= 0.1 - 0.001
 
 
+@pytest.mark.slow
 def test_a_shard_that_never_starts_is_told_and_joins_later(tmp_path):
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
         crawl = shards(tmp_path / "cs", server, store, 2)

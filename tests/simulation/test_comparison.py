@@ -45,7 +45,9 @@ NODES = """id	host	path	bytes	cld2_lang	text_bytes
 EDGES = "0\t1 3\n1\t2 5\n3\t0 9\n"
 
 
-@pytest.fixture(scope="module", params=["thai", "pt", "scarce"])
+@pytest.fixture(
+    scope="module", params=["thai", *(pytest.param(web, marks=pytest.mark.slow) for web in ("pt", "scarce"))]
+)
 def runs(request: pytest.FixtureRequest) -> dict[str, float]:
     """Words per MB at half of the words, by strategy."""
     tasks = [Task(request.param, strategy, 3) for strategy in ("bfs", "yield", "heidix", PERFECT)]
@@ -111,6 +113,7 @@ def test_a_rate_that_a_crawl_never_reached_is_not_made_up() -> None:
     assert summary.words_per_mb == (None,) * len(SHARES)
 
 
+@pytest.mark.slow
 def test_each_phase_of_the_cyclic_strategy_pushes_the_share_of_good_pages_up_again() -> None:
     """Schäfer et al. 2014, section 3; 500 pages before and after two changes of phase on three webs."""
     before = after = 0

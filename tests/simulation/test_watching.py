@@ -56,12 +56,14 @@ def test_an_unknown_web_is_named_with_those_there_are() -> None:
         make_web("nws", 1)
 
 
+@pytest.mark.slow
 def test_a_daily_recrawl_gets_every_word_within_the_week() -> None:
     web = small(NO_DEATHS)
     result = daily_recrawl(web)
     assert result.words == result.words_in_week == web.published(WARM_DAYS) > 10_000
 
 
+@pytest.mark.slow
 def test_what_hubs_no_longer_list_is_lost_without_a_sitemap() -> None:
     kind = replace(NEWS, articles_per_day=25, feed_share=0, teaser_share=0, deep_share=0, deaths_per_year=0)
     web = small(((kind, 2),))
@@ -129,7 +131,7 @@ def test_a_dead_page_costs_one_request_gives_nothing_and_is_left_alone() -> None
     assert all(last[look.url] is look for look in gone)
 
 
-@pytest.mark.parametrize("share", [0.003, 0.02, 0.3])
+@pytest.mark.parametrize("share", [0.003, 0.02, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_the_budget_is_kept_and_not_left_idle(share: float) -> None:
     web = make_web("docs", 2)
     days = watch(web, Uniform, share).requests_by_day
@@ -186,6 +188,7 @@ def test_proportional_goes_by_events_a_day_and_not_by_looks() -> None:
     assert policy.worth(np.arange(1), np.full(1, 6.0), 60.0)[0] == pytest.approx(3 * often)
 
 
+@pytest.mark.slow
 def test_uniform_and_proportional_get_what_was_published_of_them() -> None:
     """On the web of offices at .05 a first study had .82 and .95 of the words, and 83 and 80 % useless looks.
 
@@ -212,6 +215,7 @@ def test_ours_gets_more_words_than_both_for_the_same_few_requests_and_sooner() -
     assert ours.useless < min(uniform.useless, proportional.useless)
 
 
+@pytest.mark.slow
 def test_a_stop_leaves_looks_out_that_would_find_little() -> None:
     web = small(((replace(FORUM, articles_per_day=1), 6),))
     whole, half, little = (watch(web, lambda web, least=least: Ours(web, least), 0.1) for least in (0, 1000, 5000))
@@ -219,6 +223,7 @@ def test_a_stop_leaves_looks_out_that_would_find_little() -> None:
     assert whole.words >= half.words > 0.85 * whole.words and half.words > little.words > 0.7 * whole.words
 
 
+@pytest.mark.slow
 def test_announced_pages_come_first_where_dates_are_true_and_only_there() -> None:
     web = small(((replace(FORUM, steady_share=1, steady_edits_per_day=0.01, edits=0, articles_per_day=0.3), 30),))
     seen: list[Look] = []
@@ -255,6 +260,7 @@ def test_the_means_by_which_a_web_was_drawn_are_those_of_what_happens() -> None:
     assert seen == pytest.approx((edits[new] + steady[new] * (web.days - web.urls.born[new])).sum(), rel=0.1)
 
 
+@pytest.mark.slow
 def test_who_knows_these_means_gets_more_words_than_who_knows_nothing() -> None:
     web = make_web("docs", 1)
     greedy, squared, proportional = (watch(web, policy, 0.02) for policy in (Greedy, Squared, Proportional))

@@ -37,12 +37,12 @@ from xml.etree import ElementTree
 
 import pytest
 import zstandard
+from example_counts import PROFILE, examples
 from forked import Forked, Server
 from hypothesis import HealthCheck, settings
 from needs import is_wanted, why_not
 from text_steps import pytest_generate_tests, steps  # noqa: F401 - for pytest
 
-from examples import PROFILE, examples
 from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.queue_reader import urls_of

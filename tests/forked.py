@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from examples import PROFILE
+from example_counts import PROFILE
 
 ROOT = Path(__file__).resolve().parents[1]
 _NUMBER = struct.Struct("!i")

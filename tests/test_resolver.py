@@ -15,11 +15,11 @@ from types import SimpleNamespace
 
 import pytest
 import uvloop
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spiderling.fetch.resolver
-from examples import examples
 from spiderling.base.addresses import HostMap
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options

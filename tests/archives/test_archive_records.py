@@ -8,11 +8,11 @@ import resource
 import zlib
 
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_warcs import FORMS, arc_records, read, record
 
-from examples import examples
 from spiderling.archives.places import BEGIN, Place, Position
 from spiderling.archives.sources import NoWarc
 from spiderling.base.reasons import Reason

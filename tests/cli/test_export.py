@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 import pytest
 import zstandard
 from conftest import ROOT, scrapy
+from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from examples import examples
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.lists import DropList, read_list
 from spiderling.corpus.reader import Source, documents, stored_documents

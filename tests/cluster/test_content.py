@@ -8,10 +8,10 @@ from contextlib import suppress
 
 import pytest
 import zstandard
+from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from examples import examples
 from spiderling.base.link_batch import FOREIGN, TEXT_BLOCK, WANTED, Link, gathered
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize

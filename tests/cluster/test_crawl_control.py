@@ -6,11 +6,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from example_counts import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from examples import examples
 from spiderling.base.errors import BadInput
 from spiderling.cluster import crawl_control
 from spiderling.cluster.crawl_control import FIRST, CrawlControl, Edition

@@ -6,13 +6,13 @@ from copy import deepcopy
 from random import Random
 
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_transport import Streams
 from model_store import ModelStore
 from shards_on_virtual_time import EVENTS, SEAL, Shard, crawled
 
-from examples import examples
 from spiderling.base.errors import JobdirError
 from spiderling.base.owners import page_elsewhere, shard_of_page
 from spiderling.base.urls import HASH_BITS

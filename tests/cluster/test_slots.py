@@ -7,6 +7,7 @@ import itertools
 from random import Random
 
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import needs
@@ -15,7 +16,6 @@ from redis.exceptions import RedisError
 from redis_server import RedisServer
 from slots_in_memory import SlotsInMemory
 
-from examples import examples
 from spiderling.base.options import Options
 from spiderling.cluster import redis_connection
 from spiderling.cluster.slots import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from example_counts import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from examples import examples
 from spiderling.cluster.totals import SUMMED, TIME, Said, Totals
 
 SHARDS = 3

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from model_store import ModelStore, is_used
 
-from examples import examples
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.frontier.hosts.host import STATE_OF
 from spiderling.frontier.storage.protocol import (

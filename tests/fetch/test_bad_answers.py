@@ -7,13 +7,13 @@ import tracemalloc
 from contextlib import suppress
 
 import pytest
+from example_counts import examples
 from handled import OK, PAGE, PROMPT_ERRORS, chunked, failing, fetch, handling, reply, serving
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scrapy import Request
 from scrapy.exceptions import ResponseDataLossError
 
-from examples import examples
 from spiderling.fetch.client import MAX_HEAD_BYTES
 from spiderling.fetch.errors import BadHttp
 

@@ -10,12 +10,12 @@ from contextlib import suppress
 
 import brotli
 import pytest
+from example_counts import examples
 from handled import LIMIT, PAGE, failing, fetch, handling, reply, serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scrapy import Request
 
-from examples import examples
 from spiderling.base.reasons import Reason
 from spiderling.base.zstd import zstd
 from spiderling.fetch.decoding import BodyDecoder, DecodedTooBig

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import DEADLINE_S
+from example_counts import examples
 from handled import DOWNLOAD_ERRORS, OK, PAGE, fetch, handling, reply, serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,6 @@ from scrapy.exceptions import (
     StopDownload,
 )
 
-from examples import examples
 from spiderling.fetch.client import RawRequest, Wire
 from spiderling.fetch.errors import BadRequest
 

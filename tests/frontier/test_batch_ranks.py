@@ -7,10 +7,10 @@ import re
 from collections import Counter, defaultdict
 from typing import Any
 
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples import examples
 from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome

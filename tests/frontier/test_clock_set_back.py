@@ -6,12 +6,12 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from example_counts import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from test_politeness_properties import URLS, crawls
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots
 
-from examples import examples
 from spiderling.base.reasons import Reason
 from spiderling.frontier.robots import STALE_S
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
-from examples import examples
 from spiderling.base.link_batch import Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots, to
 
-from examples import examples
 from spiderling.base.reasons import Reason
 
 TEXT = '<rsl xmlns="https://rslstandard.org/rsl"><content url="{url}"><license>{terms}</license></content></rsl>'

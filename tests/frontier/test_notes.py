@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples import examples
 from spiderling.base.link_batch import Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome

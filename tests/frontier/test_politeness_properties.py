@@ -9,11 +9,10 @@ import itertools
 import re
 from collections import defaultdict
 
+from example_counts import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from virtual_crawl import Answer, Resolution, Start, VirtualCrawl, robots
-
-from examples import examples
 
 ROUNDING_S = 1e-6
 NAMES = ["a.cz", "www.a.cz", "b.cz", "c.cz", "c.cz:81", "www.d.cz"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples import examples
 from spiderling.base.link_batch import NONE
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from example_counts import examples
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from examples import examples
 from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome

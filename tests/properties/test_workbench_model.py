@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples import examples
 from spiderling.frontier.hosts.host import Host, HostStates
 from spiderling.frontier.scheduling.workbench import Workbench
 

@@ -14,13 +14,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import needs
 
 import spiderling
 from benchmarks.equality import PIECES, bundled_pages, differs, mutated
-from examples import examples
 from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import FOREIGN, WANTED, Link
 from spiderling.base.options import Options

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import made_documents as made
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import needs
 
-from examples import examples
 from spiderling.base.errors import BadInput
 from spiderling.base.media_types import FILE_TYPES, of_content, of_headers, of_path, parse
 from spiderling.languages import load

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 import made_documents as made
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples import examples
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, clean_text, process
 from spiderling.text.html.blocks import MAX_ANCHOR_CHARS, MAX_BLOCK_CHARS, MAX_BLOCKS, MAX_LINKS

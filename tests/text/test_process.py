@@ -6,10 +6,10 @@ import pickle
 
 import pytest
 import xxhash
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples import examples
 from spiderling.base.options import Options
 from spiderling.languages import load
 from spiderling.text import Page, PageLink, Paragraph, TextOptions, clean_text, process

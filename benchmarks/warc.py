@@ -70,9 +70,7 @@ def bodies(quick: bool) -> list[bytes]:
 def reply_with(number: int, coding: tuple[tuple[bytes, bytes], ...]) -> tuple[Any, Request]:
     """What the client has of a response, and the request."""
     reply = SimpleNamespace(
-        head=SimpleNamespace(
-            version=SimpleNamespace(major=1, minor=1), code=200, reason="OK", raw_headers=RECEIVED + coding
-        ),
+        head=SimpleNamespace(status_line="HTTP/1.1 200 OK", headers=RECEIVED + coding),
         address="127.0.0.1",
         request=("GET", f"/page/{number}", [(name.encode(), value.encode()) for name, value in SENT.items()], b""),
     )

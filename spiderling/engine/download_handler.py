@@ -13,7 +13,6 @@ import ipaddress
 import time
 from dataclasses import dataclass, field
 
-import aiohttp
 import yarl
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
@@ -34,14 +33,14 @@ from spiderling.crawl.stage_times import Histogram
 from spiderling.engine.component import dispatcher_of
 from spiderling.engine.in_transit import InTransit
 from spiderling.engine.requests import fetch_of
-from spiderling.engine.response_heads import ResponseHeads, declared_length
+from spiderling.engine.response_heads import ResponseHeads
 from spiderling.fetch import tls
 from spiderling.fetch.client import ConnectTarget, RawRequest, RawResponse, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
-from spiderling.fetch.errors import AddressForbidden, NoDescriptor, ResponseRefused, TransferCut
+from spiderling.fetch.errors import AddressForbidden, BodyCut, NoDescriptor, ResponseRefused, TransferCut
 from spiderling.fetch.resolver import Resolver
 from spiderling.fetch.time_limits import TimeLimits, Transfer
-from spiderling.fetch.translation import HeadFlood, is_of_the_connection, translated
+from spiderling.fetch.translation import is_of_the_connection, translated
 
 _ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
 SLOW_WINDOW_S = 10.0
@@ -164,11 +163,11 @@ class DownloadHandler(BaseDownloadHandler):
         raw_response = await send(_raw_request(url, request), target)
         request.meta["download_latency"] = loop.time() - begin
         transfer.until = begin + total_s
-        self._limits.body_begins(transfer, raw_response.content)
+        self._limits.body_begins(transfer, raw_response.wire)
         try:
             return await self._response(raw_response, request)
         finally:
-            request.meta["wire_bytes"] = raw_response.content.total_bytes
+            request.meta["wire_bytes"] = raw_response.wire.body_bytes
             raw_response.wire.abort()
             self._parts.times.add(loop.time() - begin)
 
@@ -215,15 +214,16 @@ class DownloadHandler(BaseDownloadHandler):
 
     async def _response(self, raw_response: RawResponse, request: Request) -> Response:
         headers = Headers()
-        for name, value in raw_response.head.raw_headers:  # as Headers(...) does, at a third of its time
+        head = raw_response.head
+        for name, value in head.headers:  # as Headers(...) does, at a third of its time
             dict.setdefault(headers, name.title(), []).append(value)
-        limit = self._heads.judge(raw_response.head.code, headers, request)
+        limit = self._heads.judge(head, headers, request)
         decoder = BodyDecoder(b",".join(dict.get(headers, b"Content-Encoding", ())), limit, self._options.max_ratio)
         if decoder.is_hopeless:
             raise ResponseRefused(Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for.")
         give_out = functools.partial(_made, raw_response, headers, request.url)
         stop = check_stop_download(
-            signals.headers_received, self.crawler, request, headers=headers, body_length=declared_length(headers)
+            signals.headers_received, self.crawler, request, headers=headers, body_length=head.length
         )
         if stop is not None:
             return give_out(stop_download=stop)
@@ -256,25 +256,20 @@ class DownloadHandler(BaseDownloadHandler):
         *raw*, if given, gets the body as received.
         """
         pieces: list[bytes] = []
-        content = raw_response.content
+        wire = raw_response.wire
         try:
-            while chunk := await content.readany():
+            while chunk := await wire.read():
                 if raw is not None:
                     raw.append(chunk)
                 pieces.append(decoder.decode(chunk))
-                if content.total_bytes > limit:
+                if wire.body_bytes > limit:
                     raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
                 stop = check_stop_download(signals.bytes_received, self.crawler, request, data=chunk)
                 if stop is not None:
                     return b"".join(pieces), [], stop
-        except aiohttp.ClientPayloadError as error:
-            if isinstance(error, HeadFlood) or request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
+        except BodyCut:
+            if request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
                 raise
-            content.set_exception(None)  # type: ignore[arg-type]  # so that what came before can be read
-            rest = content.read_nowait()
-            if raw is not None:
-                raw.append(rest)
-            pieces.append(decoder.decode(rest))
             return b"".join(pieces), ["dataloss"], None
         return b"".join(pieces), [], None
 
@@ -301,12 +296,12 @@ def _made(
     """The response, made as Scrapy does but without a copy of *headers*; raises *stop_download* if that asks for it."""
     response = _response_class(headers, url, body)(
         url,
-        raw_response.head.code,
+        raw_response.head.status,
         body=body,
         flags=[*(flags or []), "download_stopped"] if stop_download else flags,
         certificate=raw_response.certificate,
         ip_address=_ip_address(raw_response.address),
-        protocol=f"HTTP/{raw_response.head.version.major}.{raw_response.head.version.minor}",
+        protocol=raw_response.head.version,
     )
     response.headers = headers
     if stop_download and stop_download.fail:
@@ -330,15 +325,14 @@ _class_of = functools.lru_cache(1024)(responsetypes.from_content_type)
 
 def exchange_with(request: Request, raw_response: RawResponse, body: bytes, truncated: str) -> Exchange:
     """What went over the wire, for the archive; another thread writes the heads out later."""
-    version = raw_response.head.version
     return Exchange(
         url=request.url,
         began=time.time(),
         took_s=request.meta["download_latency"],
         address=raw_response.address,
         request=raw_response.request,
-        status_line=f"HTTP/{version.major}.{version.minor} {raw_response.head.code} {raw_response.head.reason or ''}",
-        headers=raw_response.head.raw_headers,
+        status_line=raw_response.head.status_line,
+        headers=raw_response.head.headers,
         body=body,
         truncated=truncated,
     )

@@ -7,10 +7,10 @@ from scrapy import Request
 from scrapy.http import Headers
 
 from spiderling.base import media_types
-from spiderling.base.digits import whole_number
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.fetch.errors import ResponseRefused
+from spiderling.fetch.http1 import ResponseHead
 from spiderling.text.declared import language_of_tag
 
 _DESCRIBING = (b"Content-Type", b"Content-Disposition")
@@ -25,12 +25,12 @@ class ResponseHeads:
         self._accepted = accepted
         self._documents = documents
 
-    def judge(self, status: int, headers: Headers, request: Request) -> int:
-        """Most bytes that the body may have; raises ResponseRefused if the headers rule the response out.
+    def judge(self, head: ResponseHead, headers: Headers, request: Request) -> int:
+        """Most bytes that the body may have; raises ResponseRefused if *head* rules the response out.
 
         Unwanted types and languages are refused if ``request.meta`` says ``judge_type``.
         """
-        judges_type = status == 200 and request.meta.get("judge_type")
+        judges_type = head.status == 200 and request.meta.get("judge_type")
         content_type = disposition = ""
         if judges_type or self._documents:
             content_type, disposition = (value_of(headers, name).decode("latin-1") for name in _DESCRIBING)
@@ -45,9 +45,8 @@ class ResponseHeads:
                 raise ResponseRefused(Reason.WRONG_LANGUAGE, f"{request.url} is in {headers[b'Content-Language']!r}.")
         limit = self._options.max_document_bytes if is_document else self._options.max_body_bytes
         limit = min(limit, request.meta.get("download_maxsize") or limit)
-        length = declared_length(headers)
-        if length is not None and length > limit and request.method != "HEAD":
-            raise ResponseRefused(Reason.TOO_BIG, f"{request.url} announces {length} bytes, more than {limit}.")
+        if head.length is not None and head.length > limit and request.method != "HEAD":
+            raise ResponseRefused(Reason.TOO_BIG, f"{request.url} announces {head.length} bytes, more than {limit}.")
         return limit
 
     def _may_be_ours(self, headers: Headers) -> bool:
@@ -57,11 +56,6 @@ class ResponseHeads:
         tags = b",".join(headers.getlist(b"Content-Language")).decode("latin-1").split(",")
         declared = {code for code in map(language_of_tag, tags) if code}
         return not declared or not declared.isdisjoint(self._accepted)
-
-
-def declared_length(headers: Headers) -> int | None:
-    """The number of bytes that Content-Length announces, None if it is missing or no number."""
-    return whole_number(value_of(headers, b"Content-Length"))
 
 
 def value_of(headers: Headers, name: bytes) -> bytes:

@@ -1,8 +1,4 @@
-"""The HTTP client under the download handler: one request over one connection to a judged address.
-
-It uses aiohttp's protocol and parser, but not its session and connector.  They cost three times as much as the rest of
-the request, and their pool, redirects, cookies and DNS are not needed.  tests/fetch fails if the protocol changes.
-"""
+"""The HTTP client under the download handler: one request over one connection to a judged address."""
 
 from __future__ import annotations
 
@@ -16,22 +12,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import aiohappyeyeballs
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.http_parser import RawResponseMessage
 
 from spiderling.base.machine import is_reserved
-from spiderling.fetch.errors import BadRequest, NoConnection, NoDescriptor, NoTls
-from spiderling.fetch.translation import HeadFlood
+from spiderling.fetch.errors import BadRequest, BodyCut, NoConnection, NoDescriptor, NotHttp, NoTls
+from spiderling.fetch.http1 import END_OF_HEAD, Framing, ResponseHead
 
-MAX_HEADERS = 256
-"""Most headers of one response (chosen)."""
-MAX_HEADER_BYTES = 65_536
-"""Most bytes of one header, or of the status line (chosen)."""
 MAX_HEAD_BYTES = 1_000_000
 """Most bytes that are not body: interim (1xx) responses, headers, chunk extensions, trailers (chosen)."""
 FRAMING_RATIO = 2
 """Most bytes on the wire for a byte of body, after MAX_HEAD_BYTES (chosen; chunks of one byte, six each, fail)."""
+MAX_HELD_BYTES = 131_072
+"""Bytes of a body that wait for their reader, above which the socket is not read (as in asyncio)."""
 _NEVER_MADE = frozenset(
     {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.ETIMEDOUT}
 )
@@ -40,32 +31,122 @@ HEAD_START_S = 0.25
 """Seconds for which the first address is tried alone before the second is tried too (RFC 8305, section 5)."""
 
 
-class Wire(ResponseHandler):
-    """aiohttp's protocol, with a limit on what is not body."""
+class Wire(asyncio.Protocol):
+    """A connection and the one response that comes over it; what follows that is dropped."""
 
-    content: aiohttp.StreamReader | None = None
-    """The body; None until the final headers are here."""
-    _received = 0
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.has_body = True
+        """Whether the response may have one; to be said before the request is sent."""
+        self.body_bytes = 0
+        """Bytes of the body that have come, without their framing."""
+        self._received = 0
+        self._head_bytes = bytearray()
+        self._head: ResponseHead | None = None
+        self._framing: Framing | None = None
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._is_over = False
+        self._error: Exception | None = None
+        self._reader: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # asyncio and uvloop have set TCP_NODELAY
 
     def data_received(self, data: bytes) -> None:
-        self._received += len(data)
-        # Before the final headers this ends endless headers and interim responses; a body that nobody reads yet is
-        # held far below the limit by back-pressure.  After them it ends endless chunk extensions and trailers.
-        body_bytes = 0 if self.content is None else self.content.total_bytes
-        if self._received > MAX_HEAD_BYTES + FRAMING_RATIO * body_bytes:
-            self.abort()
-            error = HeadFlood(f"more than {MAX_HEAD_BYTES} bytes that are not body")
-            reader = self if self.content is None else self.content
-            reader.set_exception(error)
+        if self._is_over:
             return
-        super().data_received(data)
-        body = self._payload
-        if self._exception is not None and body is not None and not body.is_eof():
-            # aiohttp reports a broken chunk to the reader of the head only; the body would wait until its timeout
-            body.set_exception(aiohttp.ClientPayloadError(f"Response payload is broken: {self._exception}"))
+        self._received += len(data)
+        try:
+            if self._framing is None:
+                data = self._read_heads(data)
+            if self._framing is not None:
+                self._read_body(data, self._framing)
+            if self._received > MAX_HEAD_BYTES + FRAMING_RATIO * self.body_bytes:
+                raise NotHttp(f"more than {MAX_HEAD_BYTES} bytes that are not body")
+        except NotHttp as error:
+            self.end(error)
+
+    def _read_heads(self, data: bytes) -> bytes:
+        """Read heads up to the final one; what follows that.  Raises NotHttp."""
+        begin = max(0, len(self._head_bytes) - 2)
+        self._head_bytes += data if self._head_bytes else data.lstrip(b"\r\n")
+        while (found := END_OF_HEAD.search(self._head_bytes, begin)) is not None:
+            head = ResponseHead.parsed(bytes(self._head_bytes[: found.start()]))
+            del self._head_bytes[: found.end()]
+            begin = 0
+            if head.status == 101 or head.status >= 200:
+                self._head = head
+                self._framing = head.framing(has_body=self.has_body)
+                self._wake()
+                return bytes(self._head_bytes)
+        return b""
+
+    def _read_body(self, data: bytes, framing: Framing) -> None:
+        for piece in framing.unframed(data):
+            self._held.append(piece)
+            self._held_bytes += len(piece)
+            self.body_bytes += len(piece)
+        if framing.is_over:
+            self.end()
+        elif self._held_bytes:
+            self._wake()
+            if self._held_bytes > MAX_HELD_BYTES and self.transport is not None:
+                self.transport.pause_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        if self._is_over:
+            return
+        if self._framing is None:
+            self.end(exc or ConnectionResetError("the server closed the connection before it answered"))
+        elif self._framing.may_be_closed:
+            self.end()
+        else:
+            self.end(BodyCut(f"the connection was closed within the body ({exc or 'in good order'})"))
+
+    async def read_head(self) -> ResponseHead:
+        """The final head; raises NotHttp or OSError if there is none."""
+        while self._head is None:
+            await self._news()
+        return self._head
+
+    async def read(self) -> bytes:
+        """The bytes of the body that came next, b"" at its end; raises what ended it too soon."""
+        while not self._held_bytes:
+            if self._is_over and self._error is None:
+                return b""
+            await self._news()
+        data = b"".join(self._held)
+        self._held.clear()
+        if self._held_bytes > MAX_HELD_BYTES and self.transport is not None:
+            self.transport.resume_reading()
+        self._held_bytes = 0
+        return data
+
+    def end(self, error: Exception | None = None) -> None:
+        """Take nothing more of the response; what came before can be read, then *error* is raised."""
+        if not self._is_over:
+            self._is_over = True
+            self._error = error
+            self._wake()
+
+    def abort(self) -> None:
+        """Close the connection; a TLS shutdown would wait for the peer."""
+        if self.transport is not None:
+            self.transport.abort()
+            self.transport = None
+
+    async def _news(self) -> None:
+        """Wait for the next part of the response; raises what ended it."""
+        if self._error is not None:
+            raise self._error
+        self._reader = asyncio.get_running_loop().create_future()
+        await self._reader
+
+    def _wake(self) -> None:
+        if self._reader is not None:
+            _resolve(self._reader)
 
 
 class RawRequest(NamedTuple):
@@ -90,17 +171,15 @@ class RawRequest(NamedTuple):
 
 @dataclass(slots=True)
 class RawResponse:
-    """A response whose head is here; the caller may read ``content``, and aborts ``wire`` in any case."""
+    """A response whose head is here; the caller may read its body from ``wire``, and aborts that in any case."""
 
     request: RawRequest
     address: str
     """The address that the connection was made to."""
     certificate: bytes | None
     """The server's certificate in DER; None without TLS."""
-    head: RawResponseMessage
-    content: aiohttp.StreamReader
+    head: ResponseHead
     wire: Wire
-    """The connection; a TLS shutdown in place of the abort would wait for the peer."""
 
 
 @dataclass(slots=True)
@@ -139,7 +218,7 @@ class ConnectTarget:
                 loop=cast("asyncio.AbstractEventLoop", self),  # only its ``sock_connect`` is called
                 socket_factory=_socket,
             )
-            _, wire = await loop.create_connection(lambda: Wire(loop), sock=sock, **options)
+            _, wire = await loop.create_connection(Wire, sock=sock, **options)
         except ssl.SSLError as error:
             raise NoTls(str(error)) from error
         except NoDescriptor:
@@ -155,7 +234,7 @@ class ConnectTarget:
         sock.setblocking(False)
         try:
             self._begin(sock, (address, self.port))
-            _, wire = await loop.create_connection(lambda: Wire(loop), sock=sock)
+            _, wire = await loop.create_connection(Wire, sock=sock)
         except OSError as error:
             sock.close()
             raise NoConnection(str(error)) from error
@@ -221,27 +300,18 @@ def _resolve(future: asyncio.Future[None]) -> None:
 async def send(request: RawRequest, target: ConnectTarget) -> RawResponse:
     """Send *request*; returns when the headers of the final response are here.
 
-    Raises BadRequest, NoConnection, NoTls, NoDescriptor, or errors of aiohttp.
+    Raises BadRequest, NoConnection, NoTls, NoDescriptor, NotHttp or OSError.
     """
-    head = request.encoded()
+    sent = request.encoded()
     wire = await target.connect()
     try:
         transport = wire.transport
         if transport is None:
-            raise aiohttp.ServerDisconnectedError
-        wire.set_response_params(
-            skip_payload=request.method == "HEAD",
-            read_until_eof=True,
-            auto_decompress=False,
-            max_line_size=MAX_HEADER_BYTES,
-            max_field_size=MAX_HEADER_BYTES,
-            max_headers=MAX_HEADERS,
-        )
-        transport.write(head)
-        message, content = await wire.read()
-        while 100 <= message.code < 200 and message.code != 101:
-            message, content = await wire.read()
-    except aiohttp.ClientOSError as error:
+            raise ConnectionResetError("the connection was closed at once")
+        wire.has_body = request.method != "HEAD"
+        transport.write(sent)
+        head = await wire.read_head()
+    except OSError as error:
         wire.abort()
         if error.errno in _NEVER_MADE:
             raise NoConnection(f"{error}: {target.addresses[0]}:{target.port}") from error
@@ -249,14 +319,12 @@ async def send(request: RawRequest, target: ConnectTarget) -> RawResponse:
     except BaseException:
         wire.abort()
         raise
-    wire.content = content
     tls = transport.get_extra_info("ssl_object") if target.tls else None
     return RawResponse(
         request=request,
         address=target.addresses[0] if len(target.addresses) == 1 else transport.get_extra_info("peername")[0],
         certificate=tls.getpeercert(binary_form=True) if tls is not None else None,
-        head=message,
-        content=content,
+        head=head,
         wire=wire,
     )
 

@@ -1,4 +1,4 @@
-"""How a download can fail: Scrapy's errors and ours, into which translation.py turns those of aiohttp.
+"""How a download can fail: Scrapy's errors and ours, into which translation.py turns those of the client.
 
 Ours, never worth a retry:
 ResponseRefused       we do not want it: not text, too big, no language of ours ...
@@ -82,3 +82,11 @@ class NoConnection(Exception):
 
 class NoTls(Exception):
     """An address could be connected to, but the TLS handshake failed."""
+
+
+class NotHttp(Exception):
+    """What came is not HTTP/1, or too much of it is not body."""
+
+
+class BodyCut(Exception):
+    """The body ended before its framing said so."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-import aiohttp
-
+from spiderling.fetch.client import Wire
 from spiderling.fetch.errors import TooSlow
 
 LOOK_S = 0.25
@@ -29,8 +28,8 @@ class Transfer:
     """When the time is over."""
     is_late: bool = False
     """Whether the task was cancelled for that."""
-    content: aiohttp.StreamReader | None = None
-    """The body, once it is read; it gets the exception TooSlow if it comes too slowly."""
+    wire: Wire | None = None
+    """The connection, once the body is read; it is ended by TooSlow if that comes too slowly."""
     window_ends: float = math.inf
     before: int = 0
     """Bytes that had come when the window began."""
@@ -64,11 +63,11 @@ class TimeLimits:
         assert task is not None
         return Transfer(self._transfers, task)
 
-    def body_begins(self, transfer: Transfer, content: aiohttp.StreamReader) -> None:
-        """From now on the minimum rate counts for *content*, the body."""
+    def body_begins(self, transfer: Transfer, wire: Wire) -> None:
+        """From now on the minimum rate counts for the body that comes over *wire*."""
         if self._least > 0:
-            transfer.content = content
-            transfer.before = content.total_bytes
+            transfer.wire = wire
+            transfer.before = wire.body_bytes
             transfer.window_ends = asyncio.get_running_loop().time() + self._window_s
 
     def cancel_all(self) -> None:
@@ -83,14 +82,14 @@ class TimeLimits:
             if now >= transfer.until and not transfer.is_late:
                 transfer.is_late = True
                 transfer.task.cancel()
-            elif now >= transfer.window_ends and transfer.content is not None:
-                self._look_at_rate(transfer, transfer.content, now)
+            elif now >= transfer.window_ends and transfer.wire is not None:
+                self._look_at_rate(transfer, transfer.wire, now)
         self._timer = loop.call_later(LOOK_S, self._look) if self._transfers else None
 
-    def _look_at_rate(self, transfer: Transfer, content: aiohttp.StreamReader, now: float) -> None:
+    def _look_at_rate(self, transfer: Transfer, wire: Wire, now: float) -> None:
         """End a body that comes too slowly; a window does not count if the event loop was late."""
-        came = content.total_bytes - transfer.before
+        came = wire.body_bytes - transfer.before
         if came < self._least and now < transfer.window_ends + self._window_s / 2 + LOOK_S:
-            content.set_exception(TooSlow(f"{came} bytes in {self._window_s:g} s"))
-        transfer.before = content.total_bytes
+            wire.end(TooSlow(f"{came} bytes in {self._window_s:g} s"))
+        transfer.before = wire.body_bytes
         transfer.window_ends = now + self._window_s

@@ -1,12 +1,10 @@
-"""What aiohttp, the resolver and the decoders raise, as errors of a download (errors.py)."""
+"""What the client, the resolver and the decoders raise, as errors of a download (errors.py)."""
 
 from __future__ import annotations
 
 import sqlite3
 from typing import Any
 
-import aiohttp
-from aiohttp.http_exceptions import HttpProcessingError
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -25,9 +23,11 @@ from spiderling.fetch.decoding import DecodedTooBig
 from spiderling.fetch.errors import (
     BadHttp,
     BadRequest,
+    BodyCut,
     HandlerFailed,
     NoConnection,
     NoDescriptor,
+    NotHttp,
     NoTls,
     ResponseRefused,
     TlsFailed,
@@ -36,18 +36,13 @@ from spiderling.fetch.errors import (
 )
 from spiderling.fetch.resolver import NameNotFound, NameServerFailure
 
-
-class HeadFlood(aiohttp.ClientPayloadError):
-    """More bytes came that are not body than `client.MAX_HEAD_BYTES` allows."""
-
-
 _OURS = (DownloadCancelledError, StopDownload, TooSlow)
 _TRANSLATION: tuple[tuple[Any, type[Exception]], ...] = (
     (NoDescriptor, TransferCut),
     (TimeoutError, DownloadTimeoutError),
     ((NameNotFound, NameServerFailure), CannotResolveHostError),
-    ((HeadFlood, HttpProcessingError), BadHttp),
-    (aiohttp.ClientPayloadError, ResponseDataLossError),
+    (NotHttp, BadHttp),
+    (BodyCut, ResponseDataLossError),
     (BadRequest, UnsupportedURLSchemeError),
     (NoTls, TlsFailed),
     (NoConnection, DownloadConnectionRefusedError),
@@ -63,7 +58,7 @@ def translated(error: Exception, url: str) -> Exception:
         return error
     if isinstance(error, DecodedTooBig):
         return ResponseRefused(Reason.TOO_BIG, f"{url} is too large once decoded, or too large for what was sent.")
-    is_bug = is_made_here(error) and not isinstance(error, (OSError, aiohttp.ClientError, UnsupportedURLSchemeError))
+    is_bug = is_made_here(error) and not isinstance(error, (OSError, UnsupportedURLSchemeError))
     unknown = HandlerFailed if is_bug else DownloadFailedError  # a library's error on a server's data is no bug of ours
     kind = next((ours for theirs, ours in _TRANSLATION if isinstance(error, theirs)), unknown)
     return kind(f"{url}: {type(error).__name__}: {error}")

@@ -89,7 +89,7 @@ async def broken_chunk_later(writer):
 
 async def test_a_broken_chunk_ends_a_body_whose_headers_came_before():
     _, error = await failing(broken_chunk_later, options={"slow_window_s": 30})
-    assert isinstance(error, ResponseDataLossError)
+    assert isinstance(error, BadHttp)
 
 
 FLOODS = [

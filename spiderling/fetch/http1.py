@@ -1,0 +1,152 @@
+"""Reads HTTP/1 responses as leniently as browsers do; bytes go in, a head and the bytes of a body come out.
+
+Parsers for servers and proxies refuse what might be read in two ways, since a connection is used again after it
+(request smuggling).  Here nothing is: each connection brings one response.  Framing is that of RFC 9112, 6.3, and what
+is no header is passed over, as in the Fetch standard's implementations.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from spiderling.base.digits import whole_number
+from spiderling.fetch.errors import NotHttp
+
+MAX_HEADERS = 256
+"""Most lines in one head (chosen)."""
+MAX_CHUNK_LINE_BYTES = 16_384
+"""Most bytes of the line before a chunk (Chromium's limit)."""
+END_OF_HEAD = re.compile(rb"\n\r?\n")
+_STATUS_LINE = re.compile(rb"(HTTP/\d\.\d)[ \t]+(\d{3})(?!\d)", re.IGNORECASE)
+_FIELD = re.compile(rb"^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)$", re.MULTILINE)
+_FOLD = re.compile(rb"\n[ \t]+")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;|$)")
+
+
+class ResponseHead(NamedTuple):
+    """A status line and the headers below it."""
+
+    version: str
+    status: int
+    status_line: str
+    """As received; bytes that are not UTF-8 as lone surrogates."""
+    headers: list[tuple[bytes, bytes]]
+    is_chunked: bool
+    """Whether the body comes in chunks; then Content-Length counts for nothing."""
+    length: int | None
+    """The bytes of the body that Content-Length announces; None if it announces none, or by no number."""
+
+    @classmethod
+    def parsed(cls, head: bytes) -> ResponseHead:
+        """*head* without the empty line at its end; raises NotHttp.
+
+        A line without a colon, or with what is no token before it, is passed over.
+        """
+        if b"\0" in head:
+            raise NotHttp("there is a NUL in the headers")
+        if head.count(b"\n") > MAX_HEADERS:
+            raise NotHttp(f"more than {MAX_HEADERS} headers")
+        status_line, _, fields = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n").partition(b"\n")
+        found = _STATUS_LINE.match(status_line)
+        if found is None:
+            raise NotHttp(f"no status line: {status_line[:80]!r}")
+        if b"\n " in fields or b"\n\t" in fields:
+            fields = _FOLD.sub(b" ", fields)
+        headers = [(name, value.strip(b" \t")) for name, value in _FIELD.findall(fields)]
+        is_chunked = b"chunked" in _values(headers, b"transfer-encoding")
+        lengths = set() if is_chunked else _values(headers, b"content-length")
+        if len(lengths) > 1:
+            raise NotHttp(f"contradicting lengths: {lengths}")
+        length = whole_number(lengths.pop()) if lengths else None
+        line = status_line.decode("utf-8", "surrogateescape")
+        return cls(found[1].decode().upper(), int(found[2]), line, headers, is_chunked, length)
+
+    def framing(self, *, has_body: bool) -> Framing:
+        """How the body of this head is framed; *has_body* is False for the answer to HEAD."""
+        if not has_body or self.status < 200 or self.status in (204, 304):
+            return _Counted(0)
+        return _Chunked() if self.is_chunked else _Counted(self.length)
+
+
+def _values(headers: list[tuple[bytes, bytes]], name: bytes) -> set[bytes]:
+    """What all *headers* called *name* (in lower case) list, in lower case."""
+    lists = [value for key, value in headers if key.lower() == name]
+    return {value.strip().lower() for value in b",".join(lists).split(b",")} if lists else set()
+
+
+class Framing(Protocol):
+    """Takes off a body what marks its end."""
+
+    is_over: bool
+    """Whether the body is complete."""
+    may_be_closed: bool
+    """Whether the end of the connection is the end of the body."""
+
+    def unframed(self, data: bytes) -> Iterator[bytes]:
+        """The pieces of the body in *data*, the next bytes received; raises NotHttp after them."""
+
+
+class _Counted:
+    """A body of so many bytes, or (None) of as many as come."""
+
+    def __init__(self, length: int | None) -> None:
+        self._left = sys.maxsize if length is None else length
+        self.is_over = length == 0
+        self.may_be_closed = length is None
+
+    def unframed(self, data: bytes) -> Iterator[bytes]:
+        data = data[: self._left]
+        self._left -= len(data)
+        self.is_over = not self._left
+        yield data
+
+
+class _Chunked:
+    """A body in chunks (RFC 9112, 7.1); lines may end without CR."""
+
+    may_be_closed = False
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._left = 0
+        """Bytes of this chunk that have not come."""
+        self._line = b""
+        """The beginning of a line whose end has not come."""
+        self._is_behind_chunk = False
+        """Whether an empty line must be next."""
+        self._is_last = False
+        """Whether the last chunk is over, so that trailers and an empty line remain."""
+
+    def unframed(self, data: bytes) -> Iterator[bytes]:
+        data = self._line + data
+        at = 0
+        while not self.is_over:
+            if self._left:
+                piece = data[at : at + self._left]
+                yield piece
+                at += len(piece)
+                self._left -= len(piece)
+            end = data.find(b"\n", at)
+            if self._left or end < 0:
+                break
+            self._end_line(data[at:end].rstrip(b"\r"))
+            at = end + 1
+        self._line = b"" if self.is_over else data[at:]
+        if len(self._line) > MAX_CHUNK_LINE_BYTES:
+            raise NotHttp(f"more than {MAX_CHUNK_LINE_BYTES} bytes in a line between chunks")
+
+    def _end_line(self, line: bytes) -> None:
+        if self._is_last:
+            self.is_over = not line
+        elif self._is_behind_chunk and not line:
+            self._is_behind_chunk = False
+        else:
+            size = _CHUNK_SIZE.match(line)
+            if size is None or self._is_behind_chunk:
+                raise NotHttp(f"no chunk begins with {line[:80]!r}")
+            self._left = int(size[1], 16)
+            self._is_last = not self._left
+            self._is_behind_chunk = True

@@ -206,6 +206,8 @@ class RecordReader:
             raise Refused(Reason.TOO_BIG) from None
         if len(content) > limit:
             raise Refused(Reason.TOO_BIG)
+        if not record.is_robots and media_types.is_other_xml(content_type, content):
+            raise Refused(Reason.NOT_TEXT)
         if decoder.understood:
             record.headers.pop(b"Content-Encoding", None)
         return content

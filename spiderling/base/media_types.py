@@ -10,7 +10,12 @@ from spiderling.base.errors import BadInput
 _ZIP = b"PK\x03\x04"
 _SNIFFED_BYTES = 1024
 """Bytes in which a PDF may begin (its readers allow as many before the mark)."""
-_TEXT_TYPES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "text/plain"})
+_XML_TYPES = frozenset({"application/xml", "text/xml"})
+_TEXT_TYPES = _XML_TYPES | {"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "text/plain"}
+_XHTML = b"http://www.w3.org/1999/xhtml"
+"""The namespace by which a browser shows XML as a page (XHTML 1.0, 3.1.1)."""
+_ROOT_BYTES = 4096
+"""Bytes of XML in which its first element begins; chosen."""
 _UNTYPED = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download"})
 _FILENAME = re.compile(r"""filename\*?\s*=\s*["']?([^"';]+)""", re.IGNORECASE)
 
@@ -65,11 +70,16 @@ def of_headers(content_type: str, disposition: str, path: str) -> str | None:
 
 
 def is_text(content_type: str, disposition: str) -> bool:
-    """Whether the headers allow a page of text; a missing or malformed type does."""
+    """Whether the headers allow a page of text; a missing or malformed type does, and XML as it may be XHTML."""
     if disposition.strip().lower().startswith("attachment"):
         return False
     media_type = content_type.partition(";")[0].strip().lower()
     return "/" not in media_type or media_type in _TEXT_TYPES
+
+
+def is_other_xml(content_type: str, body: bytes) -> bool:
+    """Whether *body*, by its type XML, is no XHTML page."""
+    return content_type.partition(";")[0].strip().lower() in _XML_TYPES and _XHTML not in body[:_ROOT_BYTES]
 
 
 def of_content(body: bytes) -> str | None:

@@ -230,6 +230,7 @@ class DownloadHandler(BaseDownloadHandler):
         archives = self._options.warc != "off"
         raw: list[bytes] | None = [] if archives and decoder.changes else None
         body, flags, stop = await self._body(raw_response, request, decoder, limit, raw)
+        self._heads.judge_body(head, headers, request, body)
         if archives:
             received = body if raw is None else b"".join(raw)
             truncated = "disconnect" if flags else "unspecified" if stop else ""

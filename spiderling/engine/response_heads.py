@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import yarl
 from scrapy import Request
 from scrapy.http import Headers
@@ -13,6 +15,7 @@ from spiderling.fetch.errors import ResponseRefused
 from spiderling.fetch.http1 import ResponseHead
 from spiderling.text.declared import language_of_tag
 
+_ASCII = bytes(range(128))
 _DESCRIBING = (b"Content-Type", b"Content-Disposition")
 
 
@@ -49,6 +52,12 @@ class ResponseHeads:
             raise ResponseRefused(Reason.TOO_BIG, f"{request.url} announces {head.length} bytes, more than {limit}.")
         return limit
 
+    def judge_body(self, head: ResponseHead, headers: Headers, request: Request, body: bytes) -> None:
+        """Raise ResponseRefused if the type that `judge` let pass is XML, and the decoded *body* is no page."""
+        judges_type = head.status == 200 and request.meta.get("judge_type")
+        if judges_type and media_types.is_other_xml(value_of(headers, b"Content-Type").decode("latin-1"), body):
+            raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is XML, and not XHTML.")
+
     def _may_be_ours(self, headers: Headers) -> bool:
         """Whether Content-Language names a wanted language, or none, or is ignored."""
         if self._options.content_language == "ignore":
@@ -56,6 +65,14 @@ class ResponseHeads:
         tags = b",".join(headers.getlist(b"Content-Language")).decode("latin-1").split(",")
         declared = {code for code in map(language_of_tag, tags) if code}
         return not declared or not declared.isdisjoint(self._accepted)
+
+
+def escaped(address: bytes) -> str:
+    """*address*, a header's, with its bytes beyond ASCII percent-encoded, as browsers do whatever their encoding is.
+
+    (Chromium's HttpResponseHeaders::IsRedirect; web-platform-tests, fetch/api/redirect/redirect-location-escape.)
+    """
+    return quote(address.strip(), safe=_ASCII)
 
 
 def value_of(headers: Headers, name: bytes) -> bytes:

@@ -29,7 +29,7 @@ from spiderling.engine.outcomes import DropPage
 from spiderling.engine.requests import fetch_of
 from spiderling.frontier.site_files import SiteFile
 from spiderling.languages import LanguageInfo
-from spiderling.pipelines.clean import check_opt_outs, check_text, declared_charset
+from spiderling.pipelines.clean import check_opt_outs, check_text, task_of
 from spiderling.pipelines.language import check_language
 from spiderling.pipelines.quality import check_quality
 from spiderling.spiders.spiderling import SpiderlingSpider
@@ -84,8 +84,7 @@ def _fetched(url: str, arguments: dict[str, str], settings: Settings, options: O
         spider = run_spider(PageSpider, settings, **{**arguments, "url": url})
     answer = spider.answer
     assert answer is not None, "the spider has failed otherwise"
-    task = Task(answer.body, answer.url, declared_charset(answer))
-    return Found(task, headers_of(answer), tuple(spider.site))
+    return Found(task_of(answer), headers_of(answer), tuple(spider.site))
 
 
 class Found(NamedTuple):

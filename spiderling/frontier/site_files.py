@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable
 from enum import Enum
 from itertools import chain
@@ -39,6 +40,8 @@ _TOKENS = (re.compile(r"[a-z0-9_-]+"), re.compile(r"[a-z_-]+"))
 _NOBODY = "."
 """Stands for all agents that do not matter here.  It is part of no token."""
 _USAGE = {"content-signal": Signal.CONTENT_SIGNAL, "content-usage": Signal.CONTENT_USAGE}
+_DELAY = re.compile(r"^[^\S\n]*crawl[- ]delay[^\S\n]*:[^\S\n]*(\d+)(?:[.,](\d+))?[^\n]*", re.IGNORECASE | re.MULTILINE)
+"""A delay as sites write it, such as ``10s`` and ``1,5``; Protego knows only what Python reads as a number."""
 _EXTENSION = re.compile(r"(?:\.[a-z0-9]{1,8})?(?:\?.*)?$", re.IGNORECASE | re.DOTALL)
 
 
@@ -145,7 +148,14 @@ def _of_agents(agents: set[str], body: bytes) -> str:
         named = value if value in ("", "*") else next((token for token in tokens if token in agents), _NOBODY)
         return f"User-agent: {named}"
 
-    return _AGENT_LINE.sub(renamed, "\n".join(body.decode("utf-8-sig", "replace").splitlines()))
+    text = _DELAY.sub(r"Crawl-delay: \1.\g<2>0", "\n".join(_decoded(body).splitlines()))
+    return _AGENT_LINE.sub(renamed, text)
+
+
+def _decoded(body: bytes) -> str:
+    """The text of a file in UTF-8, or in UTF-16 with a byte order mark; without NULs, which some editors leave."""
+    is_wide = body.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) and body.count(0) > len(body) / 4
+    return body.decode("utf-16" if is_wide else "utf-8-sig", "replace").replace("\0", "")
 
 
 class _GroupLines:
@@ -193,7 +203,7 @@ class TdmRep:
 
     def __init__(self, body: bytes) -> None:
         try:
-            rules = json.loads(body.decode("utf-8-sig", "replace"))
+            rules = json.loads(_decoded(body))
         except (ValueError, RecursionError):
             rules = []
         rules = rules if isinstance(rules, list) else [rules]

@@ -16,7 +16,7 @@ from spiderling.engine.component import Component
 from spiderling.engine.opt_outs import end_by, headers_of
 from spiderling.engine.outcomes import Refused
 from spiderling.engine.requests import fetch_of, look_of
-from spiderling.engine.response_heads import value_of
+from spiderling.engine.response_heads import escaped, value_of
 from spiderling.text.optout import page_statements
 
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -67,7 +67,7 @@ def redirect_target(response: Response) -> str | None:
     if not location:
         return None
     try:
-        return str(ada_url.join_url(response.url, location.decode("utf-8", "replace").strip()))
+        return str(ada_url.join_url(response.url, escaped(location)))
     except ValueError:
         return None
 

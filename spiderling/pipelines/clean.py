@@ -27,7 +27,7 @@ from spiderling.engine.component import Component
 from spiderling.engine.exit_codes import FAILED_STAT
 from spiderling.engine.opt_outs import end_by, headers_of
 from spiderling.engine.outcomes import DropPage, PutBack
-from spiderling.engine.response_heads import value_of
+from spiderling.engine.response_heads import escaped, value_of
 from spiderling.frontier.site_files import MAX_LICENCES
 from spiderling.items import PageItem
 from spiderling.text import Page
@@ -88,7 +88,7 @@ class CleanPipeline(Component):
         crawl = self.crawl
         began = time.monotonic()
         try:
-            item.page = await self._workers.process(Task(response.body, response.url, declared_charset(response)))
+            item.page = await self._workers.process(task_of(response))
         except WorkerCrash as error:
             raise DropPage(Reason.WORKER_CRASH, str(error)) from error
         except SpiderlingError as error:
@@ -119,10 +119,11 @@ def check_text(page: Page) -> None:
         raise DropPage(Reason.BOILERPLATE_ONLY)
 
 
-def declared_charset(response: Response) -> str | None:
-    """The charset in the Content-Type header, else None."""
+def task_of(response: Response) -> Task:
+    """The page in *response*, and what its headers say of the encoding and of where it leads to."""
     match = _CHARSET.search(value_of(response.headers, b"Content-Type"))
-    return match[1].decode("ascii") if match else None
+    charset = match[1].decode("ascii") if match else None
+    return Task(response.body, response.url, charset, escaped(value_of(response.headers, b"Refresh")))
 
 
 # -- opt-outs

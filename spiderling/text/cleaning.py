@@ -17,9 +17,11 @@ from spiderling.text.documents.document import Document
 from spiderling.text.embedded import LEAST_CHARS, SHORT_CHARS, embedded_text
 from spiderling.text.embedded.shell import is_shell
 from spiderling.text.encoding.detect import decode
-from spiderling.text.html.blocks import MAX_LINKS, Parsed, named_tuples
+from spiderling.text.encoding.labels import query_in
+from spiderling.text.html.blocks import MAX_LINKS, Parsed, RawLink, named_tuples
 from spiderling.text.html.feed_links import feeds_of
 from spiderling.text.html.links import join
+from spiderling.text.html.metadata import Metadata
 from spiderling.text.html.zones import Tree
 from spiderling.text.judging import Judge
 from spiderling.text.language.models import LanguageModels
@@ -37,11 +39,14 @@ def process(
     *,
     url: str,
     http_charset: str | None,
+    refresh: str = "",
     models: LanguageModels,
     options: TextOptions,
     steps: Steps = PYTHON,
 ) -> Page:
     """The Page of the *body* at *url*; no content makes it raise.  The same one by all *steps* (text/steps.py).
+
+    *refresh* is the HTTP header of that name; where it leads to is a link of the page.
 
     A good paragraph is kept when it is of a wanted kind, and in an accepted language or too short to tell.
     Requires that *models* hold the accepted languages.
@@ -53,14 +58,17 @@ def process(
         same = detected == "utf-8" and "\ufffd" not in text and not body.startswith(BOM_UTF8)
         recoded = body if same else text.encode("utf-8", "replace")
         page.utf8_bytes = len(recoded)
-        parsed = steps.parse(recoded)
+        parsed = _with_queries_in(detected or "", steps.parse(recoded))
         fill_head(page, parsed, url)
         scores = Judge(page, models, options, steps).judge(text, parsed.blocks, parsed.tree, declared_by(parsed))
         if _good_chars(page) < SHORT_CHARS:
             page, parsed, scores = _with_embedded((page, parsed, scores), recoded, text, models, options, steps)
+        target = Metadata().read_tag("meta", {"http-equiv": "refresh", "content": refresh})
+        if target:
+            parsed.links.append(RawLink(target, "", "", -1))
         _links(page, parsed, url, options, scores, steps)
         if options.watches:
-            page.feeds = feeds_of(recoded, (join(url, parsed.base) if parsed.base else url) or url)
+            page.feeds = feeds_of(recoded, (join(url, parsed.base) if parsed.base else url) or url, detected or "")
     clean = _measured(page, options, url, steps)
     if text is not None and clean and page.language is not None:
         page.quality = with_spam_signs(page, clean, text, url, models[page.language], steps.top_word)
@@ -84,7 +92,7 @@ def _with_embedded(
     found = embedded_text(html, parsed.blocks, before)
     if found is not None:
         longer = replace(page, text_source=found.source)
-        both = steps.parse(html + found.html)
+        both = _with_queries_in(page.encoding_detected or "", steps.parse(html + found.html))
         scores = Judge(longer, models, options, steps).judge(
             text + found.html.decode(), both.blocks, both.tree, declared_by(both)
         )
@@ -93,6 +101,20 @@ def _with_embedded(
             return longer, both, scores
     page.needs_script = before < LEAST_CHARS and is_shell(html, parsed.blocks)
     return judged
+
+
+def _with_queries_in(codec: str, parsed: Parsed) -> Parsed:
+    """*parsed*, of a page in *codec*, with the queries of its addresses in it."""
+    if codec.startswith("utf"):
+        return parsed
+    return parsed._replace(
+        links=[
+            link if link.href.isascii() else link._replace(href=query_in(codec, link.href)) for link in parsed.links
+        ],
+        rels={rel: query_in(codec, href) for rel, href in parsed.rels.items()},
+        base=parsed.base and query_in(codec, parsed.base),
+        alternates={language: query_in(codec, href) for language, href in parsed.alternates.items()},
+    )
 
 
 def _drop_repeats(page: Page, start: int) -> None:

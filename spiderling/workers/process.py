@@ -2,8 +2,8 @@
 
 It is started as ``python -m spiderling.workers.process FD``; FD is one end of a socket pair
 whose other end `spiderling.workers.worker` holds.  A frame to the worker is TASK (the lengths
-of two parts, and whether the body is a sitemap or feed) and the parts: address and body; in
-the first frame, configuration and nothing.
+of two parts, and whether the body is a sitemap or feed) and the parts: charset, Refresh and address on a line each,
+and body; in the first frame, configuration and nothing.
 A frame from it is ANSWER (a length and a kind) and a pickled value.  The worker ends when its
 socket does, so it does not outlive a killed parent.  It ignores SIGINT and SIGTERM, because
 the parent waits for its pages even then.
@@ -70,6 +70,8 @@ class Task(NamedTuple):
     body: bytes
     url: str
     http_charset: str | None = None
+    refresh: str = ""
+    """The header Refresh, by which a server says what <meta http-equiv=refresh> says."""
     is_listing: bool = False
     """Whether the body is a sitemap or feed; then the answer is what `listing.read_listing` returns."""
 
@@ -147,6 +149,7 @@ def text_process(config: WorkerConfig) -> Callable[[Task], Page]:
             task.body,
             url=task.url,
             http_charset=task.http_charset,
+            refresh=task.refresh,
             models=models,
             options=config.options,
             steps=steps,
@@ -197,11 +200,11 @@ def _attempt(
     work: Callable[[Task], Page], who: Licensee, address: bytes, body: bytes, is_listing: int
 ) -> tuple[int, Any]:
     """The page or listing, or the exception as text: an exception does not end the worker."""
-    charset, _, url = address.decode("utf-8").partition(" ")
+    charset, refresh, url = address.decode("utf-8").split("\n", 2)
     try:
         if is_listing:
             return PAGE, read_listing(body, url, who)
-        return PAGE, work(Task(body, url, charset or None))
+        return PAGE, work(Task(body, url, charset or None, refresh))
     except Exception as error:
         return ERROR, f"{type(error).__name__}: {error}"
 

@@ -109,8 +109,8 @@ class Worker(asyncio.BufferedProtocol):
         self.jobs.append(job)
         if len(self.jobs) == 1:
             self._set_deadline()
-        body, url, charset, is_listing = job.task
-        address = f"{charset or ''} {url}".encode("utf-8", "replace")
+        body, url, charset, refresh, is_listing = job.task
+        address = f"{charset or ''}\n{refresh}\n{url}".encode("utf-8", "replace")
         self._transport.write(b"".join((TASK.pack(len(address), len(body), is_listing), address, body)))
 
     async def kill(self) -> None:

@@ -74,6 +74,13 @@ def test_rules(body: bytes, allowed: bool) -> None:
     [
         ("Crawl-delay: 7", 7.0),
         ("Crawl-delay: 0.5", 0.5),
+        ("Crawl-delay: 10s", 10.0),
+        ("Crawl-delay: 1,5", 1.5),
+        ("crawl delay : 2.25 seconds # please", 2.25),
+        ("Crawl-delay:\t3 sec", 3.0),
+        ("Crawl-delay: 7\0", 7.0),
+        ("Crawl-delay: 1e3", 1.0),
+        ("Crawl-delay: " + "9" * 400, 0.0),
         ("Request-rate: 1/1m", 60.0),
         ("Request-rate: 2/1s", 0.5),
         ("Crawl-delay: -3", 0.0),
@@ -88,6 +95,18 @@ def test_crawl_delay(line: str, delay_s: float) -> None:
     rules.note_answer("http://a.cz", FileAnswer(200, f"User-agent: *\n{line}\n".encode()), 0.0)
     assert rules.crawl_delay("http://a.cz") == delay_s
     assert rules.crawl_delay("http://unknown.cz") == 0.0
+
+
+@pytest.mark.parametrize("mark", ["utf-16-le", "utf-16-be", "utf-8"])
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-8"])
+def test_rules_count_in_each_encoding_that_editors_write(codec: str, mark: str) -> None:
+    """A robots.txt in UTF-16 was read as one without rules, and so was one with NULs; one without a mark is ASCII."""
+    text = "\ufeff" * (codec == mark) + "User-agent: *\r\nDisallow: /p\0\r\nCrawl-delay: 4\r\n"
+    rules = Robots(ALONE)
+    rules.note_answer("http://a.cz", FileAnswer(200, text.encode(codec)), 0.0)
+    assert rules.judge("http://a.cz", "http://a.cz/p/x", 1.0) is RobotsVerdict.FORBIDDEN
+    assert rules.judge("http://a.cz", "http://a.cz/x", 1.0) is RobotsVerdict.ALLOWED
+    assert rules.crawl_delay("http://a.cz") == 4.0
 
 
 _LINES = st.sampled_from(

@@ -10,6 +10,7 @@ import html
 import re
 from itertools import islice
 
+from spiderling.text.encoding.labels import query_in
 from spiderling.text.html.links import join
 
 MAX_FEEDS = 8
@@ -23,8 +24,11 @@ _LINK = re.compile(rb"<link\b([^<>]{0,4000})>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
 
 
-def feeds_of(body: bytes, base: str) -> tuple[str, ...]:
-    """The absolute addresses of the feeds in *body*, HTML in UTF-8 whose addresses are relative to *base*."""
+def feeds_of(body: bytes, base: str, codec: str = "utf-8") -> tuple[str, ...]:
+    """The absolute addresses of the feeds in *body*, HTML whose addresses are relative to *base*.
+
+    It is in UTF-8, and was in *codec*.
+    """
     head = body[:_HEAD_BYTES]
     lower = head.lower()
     if not any(kind in lower for kind in _TYPES):
@@ -34,7 +38,8 @@ def feeds_of(body: bytes, base: str) -> tuple[str, ...]:
         attributes = _attributes(link[1].decode("utf-8", "replace"))
         kind = attributes.get("type", "").partition(";")[0].strip().lower().encode()
         if kind in _TYPES and "alternate" in attributes.get("rel", "").lower().split():
-            address = join(base, attributes.get("href", "").strip()) if attributes.get("href") else None
+            href = query_in(codec, attributes.get("href", "").strip())
+            address = join(base, href) if href else None
             if address and address.startswith(("http://", "https://")):
                 found[address] = None
     return tuple(found)[:MAX_FEEDS]

@@ -49,6 +49,8 @@ class Outcome:
     retry_after_s: float | None = None
     redirect_to: str | None = None
     """Absolute target of a redirect, as the server gave it."""
+    set_cookies: tuple[bytes, ...] = field(default=(), repr=False)
+    """The headers Set-Cookie of a redirect."""
     redirect_payload: bytes | None = field(default=None, repr=False)
     """The serialised request for the target; None: the redirected request is used again."""
     wire_bytes: int = 0

@@ -182,6 +182,8 @@ class Dispatcher:
         else:
             meta["judge_type"] = fetch.robots is None and fetch.payload is None
             request = Request(fetch.url, meta=meta, dont_filter=True, errback=self._failures.errback)
+            if fetch.cookies:
+                request.headers[b"Cookie"] = fetch.cookies
         if fetch.look is not None:
             request.headers.update(requests.conditions(fetch.look.known.validators))
         for name, value in self._headers.items():  # names are as Scrapy's Headers would make them

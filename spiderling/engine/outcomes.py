@@ -74,6 +74,7 @@ class Refused(IgnoreRequest):
         may_pass: bool = False,
         retry_after_s: float | None = None,
         redirect_to: str | None = None,
+        set_cookies: tuple[bytes, ...] = (),
         detail: str = "",
     ) -> None:
         super().__init__(f"{reason.value}: {response.url} ({response.status})")
@@ -83,6 +84,7 @@ class Refused(IgnoreRequest):
         self.may_pass = may_pass
         self.retry_after_s = retry_after_s
         self.redirect_to = redirect_to
+        self.set_cookies = set_cookies
         self.detail = detail
 
 
@@ -212,6 +214,7 @@ def of_failure(request: Request, error: BaseException) -> Outcome:
         may_pass=may_pass,
         retry_after_s=getattr(error, "retry_after_s", None),
         redirect_to=getattr(error, "redirect_to", None),
+        set_cookies=getattr(error, "set_cookies", ()),
         wire_bytes=wire_bytes,
         body_bytes=getattr(error, "body_bytes", wire_bytes),
         detail=(error.detail if isinstance(error, Refused) else f"{type(error).__name__}: {error}")[:_MAX_DETAIL_CHARS],

@@ -15,7 +15,7 @@ import aiohappyeyeballs
 
 from spiderling.base.machine import is_reserved
 from spiderling.fetch.errors import BadRequest, BodyCut, NoConnection, NoDescriptor, NotHttp, NoTls
-from spiderling.fetch.http1 import END_OF_HEAD, Framing, ResponseHead
+from spiderling.fetch.http1 import END_OF_HEAD, HEAD_START, Framing, ResponseHead
 
 MAX_HEAD_BYTES = 1_000_000
 """Most bytes that are not body: interim (1xx) responses, headers, chunk extensions, trailers (chosen)."""
@@ -58,12 +58,12 @@ class Wire(asyncio.Protocol):
             return
         self._received += len(data)
         try:
+            if self._received > MAX_HEAD_BYTES + FRAMING_RATIO * self.body_bytes:
+                raise NotHttp(f"more than {MAX_HEAD_BYTES} bytes that are not body")
             if self._framing is None:
                 data = self._read_heads(data)
             if self._framing is not None:
                 self._read_body(data, self._framing)
-            if self._received > MAX_HEAD_BYTES + FRAMING_RATIO * self.body_bytes:
-                raise NotHttp(f"more than {MAX_HEAD_BYTES} bytes that are not body")
         except NotHttp as error:
             self.end(error)
 
@@ -71,11 +71,14 @@ class Wire(asyncio.Protocol):
         """Read heads up to the final one; what follows that.  Raises NotHttp."""
         begin = max(0, len(self._head_bytes) - 2)
         self._head_bytes += data if self._head_bytes else data.lstrip(b"\r\n")
+        start = self._head_bytes[: len(HEAD_START)].upper()
+        if not HEAD_START.startswith(start):
+            raise NotHttp(f"an answer that begins with {bytes(self._head_bytes[:80])!r}")
         while (found := END_OF_HEAD.search(self._head_bytes, begin)) is not None:
             head = ResponseHead.parsed(bytes(self._head_bytes[: found.start()]))
             del self._head_bytes[: found.end()]
             begin = 0
-            if head.status == 101 or head.status >= 200:
+            if head.status == 101 or not head.is_interim:
                 self._head = head
                 self._framing = head.framing(has_body=self.has_body)
                 self._wake()

@@ -19,6 +19,7 @@ MAX_HEADERS = 256
 """Most lines in one head (chosen)."""
 MAX_CHUNK_LINE_BYTES = 16_384
 """Most bytes of the line before a chunk (Chromium's limit)."""
+HEAD_START = b"HTTP/"
 END_OF_HEAD = re.compile(rb"\n\r?\n")
 _STATUS_LINE = re.compile(rb"(HTTP/\d\.\d)[ \t]+(\d{3})(?!\d)", re.IGNORECASE)
 _FIELD = re.compile(rb"^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)$", re.MULTILINE)
@@ -64,9 +65,14 @@ class ResponseHead(NamedTuple):
         line = status_line.decode("utf-8", "surrogateescape")
         return cls(found[1].decode().upper(), int(found[2]), line, headers, is_chunked, length)
 
+    @property
+    def is_interim(self) -> bool:
+        """Whether the status is 1xx: no body follows, and but for 101 a further head does."""
+        return 100 <= self.status < 200
+
     def framing(self, *, has_body: bool) -> Framing:
         """How the body of this head is framed; *has_body* is False for the answer to HEAD."""
-        if not has_body or self.status < 200 or self.status in (204, 304):
+        if not has_body or self.is_interim or self.status in (204, 304):
             return _Counted(0)
         return _Chunked() if self.is_chunked else _Counted(self.length)
 

@@ -16,6 +16,7 @@ How a URL passes, and who decides:
     frontier.py          the only door: put a URL, take the next fetch, ask whether it may start, report what came of it
     next_fetch.py        which URL or robots.txt a host may fetch next
     answers.py           what becomes of a fetch that is over, redirects included
+    chain_cookies.py     what a host sets by redirects, until they have led to a page
     discovery/           how a URL becomes known, by links, sitemaps, archives; traps; asking for robots.txt;
                          what belongs to other shards
     scope.py             whether the user wants it at all

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spiderling.base.link_batch import batch_of
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import canonicalize, serialize
+from spiderling.base.urls import canonicalize, serialize, url_key
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.discovery.core import Core, Fetch, Report
 from spiderling.frontier.discovery.link_intake import Intake
@@ -180,36 +180,53 @@ class Answers:
             url.host.clear_failures()
         reason: Reason | None = outcome.reason
         if reason is Reason.REDIRECTED and outcome.redirect_to is not None:
-            reason = self._follow(url, outcome.redirect_to, outcome.redirect_payload, now)
+            reason = self._follow(url, outcome, outcome.redirect_to, now)
         if reason is not None:
+            self._core.cookies.forget(url.key)
             self._url_states.end_in_transit(url, reason)
         return reason
 
-    def _follow(self, url: QueuedUrl, location: str, payload: bytes | None, now: float) -> Reason | None:
-        """Follow a redirect; returns the Reason of *url*, None if it is fetched again in the server's spelling.
+    def _follow(self, url: QueuedUrl, outcome: Outcome, location: str, now: float) -> Reason | None:
+        """Follow a redirect to *location*; returns the Reason of *url*, None if it is fetched again.
 
-        The target is a new URL at the same distance, with *payload* or else that of *url*.
+        The target is a new URL at the same distance, with the outcome's payload or else that of *url*.  Cookies go
+        along within the host name.
         """
         target = canonicalize(location)
         if target is None:
             self._admission.refuse(Reason.BAD_URL)
             return Reason.REDIRECTED
+        cookies = self._core.cookies
+        chain = cookies.of(url.key).beyond(url.target, outcome.set_cookies, now)
+        leads_back = target.name == url.target.name and chain.leads_back(target)
+        payload = outcome.redirect_payload
         if target.url == url.target.url and payload is None:
-            spelled = serialize(location)
-            if spelled is None or spelled == url.url or url.url != target.url:
-                return Reason.REDIRECT_LOOP
-            if url.host.is_closed:
-                return CLOSED_STATES[url.host.state]
-            url.url = spelled
-            self._url_states.wait_again(url, first=True)
-            return None
+            reason = self._once_more(url, serialize(location), leads_back)
+            if reason is None:
+                cookies.note(url.key, chain)
+            return reason
         if url.redirects >= MAX_REDIRECTS:
             return Reason.REDIRECT_LOOP
         # Each request has its own callback, so two of them may be redirected to one target.
-        salt = b"" if url.payload is None else _salt_of_redirect(url.key)
+        salt = _salt_of_redirect(url.key) if leads_back or url.payload is not None else b""
         mention = Mention(target, url.host.distance, url.rank, url.key, payload or url.payload, salt, url.redirects + 1)
-        self._core.put(mention, now)
+        if self._core.put(mention, now) is None and target.name == url.target.name:
+            cookies.note(url_key(url.host.id, target.url, salt), chain)
         return Reason.REDIRECTED
+
+    def _once_more(self, url: QueuedUrl, spelled: str | None, has_cookie: bool) -> Reason | None:
+        """Let *url*, which redirects to itself, wait again: in the server's spelling, or since it now has a cookie.
+
+        Returns the Reason of its end if neither is the case or its host is closed.
+        """
+        is_news = spelled not in (None, url.url) and url.url == url.target.url
+        if not is_news and not has_cookie:
+            return Reason.REDIRECT_LOOP
+        if url.host.is_closed:
+            return CLOSED_STATES[url.host.state]
+        url.url = spelled or url.url
+        self._url_states.wait_again(url, first=True)
+        return None
 
 
 def _salt_of_redirect(key: int) -> bytes:

@@ -15,6 +15,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, canonicalize_again
 from spiderling.frontier.answers import Answers
+from spiderling.frontier.chain_cookies import ChainCookies
 from spiderling.frontier.discovery.admission import Admission, Mention
 from spiderling.frontier.discovery.archive_pages import ArchivePages
 from spiderling.frontier.discovery.core import Core, Fetch, Report
@@ -87,7 +88,7 @@ class Frontier:
         self._elsewhere = elsewhere
         self.watch = Watch(options, self.url_states, self.schedule, self._store)
         parts = self.strategy, self.url_states, self._admission, self.robots, self.schedule, self.watch
-        self._core = core = Core(options, *parts, elsewhere)
+        self._core = core = Core(options, *parts, ChainCookies(), elsewhere)
         self.sitemaps = Sitemaps(core)
         self._robots_requests = RobotsRequests(core, self.sitemaps)
         self.host_closing = HostClosing(core, self._robots_requests)

@@ -82,7 +82,8 @@ class NextFetch(Part):
         if look is None and (end := self._admission.left_out(url)) is not None:
             self._end_head(url.host, end, now)
             return None
-        fetch = Fetch(url.key, url.url, address, url.host, url.payload, name=target.name, look=look)
+        cookies = self._core.cookies.of(url.key).header(target)
+        fetch = Fetch(url.key, url.url, address, url.host, url.payload, name=target.name, look=look, cookies=cookies)
         return self._if_allowed(fetch, target, self._robots.judge(target.origin, target.url, now), now)
 
     def _if_allowed(

@@ -17,6 +17,7 @@ from spiderling.engine.opt_outs import end_by, headers_of
 from spiderling.engine.outcomes import Refused
 from spiderling.engine.requests import fetch_of, look_of
 from spiderling.engine.response_heads import escaped, value_of
+from spiderling.frontier.chain_cookies import MAX_COOKIES
 from spiderling.text.optout import page_statements
 
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -37,7 +38,8 @@ class LimitsMiddleware(Component):
             raise self._unchanged(response)
         target = redirect_target(response)
         if target is not None and not request.meta.get("dont_redirect"):
-            raise Refused(Reason.REDIRECTED, response, redirect_to=target)
+            cookies = tuple(response.headers.getlist(b"Set-Cookie")[:MAX_COOKIES])
+            raise Refused(Reason.REDIRECTED, response, redirect_to=target, set_cookies=cookies)
         raise Refused(
             _REFUSALS.get(response.status, Reason.HTTP_ERROR),
             response,

@@ -113,8 +113,10 @@ def _conduct(options: Options) -> list[str]:
             "slowly if your server answers slowly or with status 429 or 503, or if robots.txt has a Crawl-delay."
         ),
         _p(
-            "It does not run scripts, fill in forms, log in, or solve challenges. If your site refuses it (status 401, "
-            f"402, 403 or 451, or a challenge) {on_robots}on five pages in a row, it leaves the site alone, and tries "
+            "It does not run scripts, fill in forms, log in, or solve challenges. A cookie goes back only to the host "
+            "that set it by a redirect, until that has led to a page; then it is forgotten. If your site refuses it "
+            f"(status 401, 402, 403 or 451, or a challenge) {on_robots}on five pages in a row, it leaves the site "
+            "alone, and tries "
             "robots.txt again after 1, 7 and 30 days."
         ),
     ]

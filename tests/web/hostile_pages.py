@@ -84,6 +84,24 @@ add("redirect-without-end", site(lambda path: to(f"/{int(path[1:] or 0) + 1}")),
     ends={"/": Reason.REDIRECTED, "/5": Reason.REDIRECT_LOOP})  # fmt: skip
 add("redirect-over-hosts", site({"/": to("http://redirect-in-a-circle.bad.test/")}), Reason.REDIRECTED)
 add("redirect-to-cookies", site({"/": to("/", 302, "Set-Cookie: seen=1; Path=/")}), Reason.REDIRECT_LOOP)
+
+
+async def wants_its_cookie(visit: Visit) -> None:
+    """Over ``/set``, which sets a cookie, to the page; with a spelling in Latin-1."""
+    if b"\r\nCookie: way=1\r\n" in visit.head:
+        await visit.send(to("/caf\xe9") if visit.path == "/" else reply(document("behind a cookie")))
+    else:
+        await visit.send(to("/", 302, "Set-Cookie: way=1; Path=/") if visit.path == "/set" else to("/set"))
+
+
+add("redirect-over-cookies", wants_its_cookie, seeds=("/",), most_requests=7,
+    ends={"/set": Reason.REDIRECTED, "/caf%E9": Reason.KEPT})  # fmt: skip
+add("refresh-by-header", site({"/": reply("<p>x", "Refresh: 0; url=/next"), "/next": reply(document("refreshed"))}),
+    ends={"/": Reason.BOILERPLATE_ONLY, "/next": Reason.KEPT})  # fmt: skip
+XML = b"HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\n\r\n<?xml version='1.0'?>"
+XHTML = document("xhtml").replace("<html", "<html xmlns='http://www.w3.org/1999/xhtml'", 1).encode()
+add("xml-that-is-xhtml", XML + XHTML, Reason.KEPT)
+add("xml-that-is-none", XML + b"<rss><channel>" + document("feed").encode(), Reason.NOT_TEXT)
 add("redirect-nowhere", b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n", Reason.HTTP_ERROR)
 add("redirect-to-rubbish", site({"/": to("http://[::1\xff")}), (Reason.HTTP_ERROR, Reason.REDIRECTED))
 add("redirect-to-60-kb", site({"/": to("/" + "a" * 60_000)}), Reason.REDIRECTED, mentions={Reason.TRAP: 1})

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
+from spiderling.frontier.chain_cookies import ChainCookies
 from spiderling.frontier.discovery.admission import Admission, Mention
 from spiderling.frontier.discovery.elsewhere import Elsewhere
 from spiderling.frontier.hosts.host import Host, RobotsRequest
@@ -29,6 +30,7 @@ class Core:
     robots: Robots
     schedule: Schedule
     watch: Watch
+    cookies: ChainCookies
     elsewhere: Elsewhere | None = None
     """The other shards of the crawl, if there are any."""
 
@@ -76,6 +78,8 @@ class Fetch(NamedTuple):
     """The host name in ``url``."""
     look: Look | None = None
     """What is known of a page that is looked at again."""
+    cookies: bytes = b""
+    """The value of the header Cookie; empty: none is sent."""
 
 
 class Report(NamedTuple):

@@ -121,7 +121,6 @@ def _selected(manifest: Manifest) -> list[str]:
 
 def take_down(crawls: Iterable[Manifest]) -> list[str]:
     """Whom to write to who wants a page taken out."""
-    """Whom to write to."""
     contacts = ", ".join(sorted({crawl["contact"] for crawl in crawls if crawl["contact"]}))
     whom = f"write to {contacts}" if contacts else "write to whoever publishes it"
     return [

@@ -14,16 +14,8 @@ from spiderling.simulation.measures import Sample, Truth, coverage, word_coverag
 _MOST_POINTS = 60
 """Points of a curve at the most (chosen)."""
 _SHAPES = (
-    "circle",
-    "square",
-    "triangle-up",
-    "diamond",
-    "cross",
-    "triangle-down",
-    "triangle-right",
-    "triangle-left",
-    "stroke",
-)
+    "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left", "stroke",
+)  # fmt: skip
 
 
 class Measure(NamedTuple):
@@ -59,6 +51,9 @@ def comparison_page(runs: Sequence[Run], terms: str) -> str:
 
 
 def _table(means: Sequence[Summary]) -> Table:
+    measures = (
+        "strategy", "seeds", "pages", "hours", "pages/s", "harvest rate", "coverage", "share of words", "yield rate",
+    )  # fmt: skip
     rates = [f"words/MB at {share:.0%}" for share in SHARES]
     rows: list[tuple[Cell, ...]] = [
         (
@@ -76,24 +71,8 @@ def _table(means: Sequence[Summary]) -> Table:
         )
         for mean in means
     ]
-    return Table(
-        "Means over the seeds",
-        (
-            "strategy",
-            "seeds",
-            "pages",
-            "hours",
-            "pages/s",
-            "harvest rate",
-            "coverage",
-            "share of words",
-            "yield rate",
-            *rates,
-            "hosts retired",
-        ),
-        rows,
-        "An empty cell: not every crawl kept so many of the web's words.",
-    )
+    note = "An empty cell: not every crawl kept so many of the web's words."
+    return Table("Means over the seeds", (*measures, *rates, "hosts retired"), rows, note)
 
 
 def _chart(measure: Measure, runs: Sequence[Run], axis: str) -> Chart:

@@ -20,8 +20,8 @@ from spiderling.corpus.links import LinkLine
 _Places = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
 
-_MOST_LINKS = 40_000_000
-"""Links that are looked at (chosen: some 1.5 GB of memory); those of later pages are left out."""
+_MOST_LINKS = 20_000_000
+"""Links that are looked at (chosen: at 52 bytes each they take 1 GB for a while); those of later pages are left out."""
 _MOST_REDIRECTS = 5
 """Redirects in a row that a link is followed through."""
 

@@ -13,40 +13,12 @@ from spiderling.simulation.comparison import SHARES, Run, Summary, Terms
 from spiderling.simulation.generated import RECIPES
 from spiderling.simulation.measures import coverage, word_coverage
 
-_HEAD = (
-    "web",
-    "strategy",
-    "pages",
-    "hours",
-    "pages/s",
-    "harvest",
-    "coverage",
-    "of words",
-    "yield rate",
-    "words/MB at 25 %",
-    *(f"{100 * share:.0f} %" for share in SHARES[1:]),
-    "retired",
-)
+_MEASURES = "web", "strategy", "pages", "hours", "pages/s", "harvest", "coverage", "of words", "yield rate"
+_HEAD = (*_MEASURES, "words/MB at 25 %", *(f"{100 * share:.0f} %" for share in SHARES[1:]), "retired")
 _CSV_HEAD = (
-    "web",
-    "strategy",
-    "seed",
-    "hours",
-    "pages",
-    "relevant",
-    "documents",
-    "words",
-    "downloaded_bytes",
-    "kept_bytes",
-    "waiting",
-    "retired",
-    "harvest_rate",
-    "coverage",
-    "word_coverage",
-    "yield_rate",
-    "words_per_mb",
-    "pages_per_s",
-)
+    "web", "strategy", "seed", "hours", "pages", "relevant", "documents", "words", "downloaded_bytes", "kept_bytes",
+    "waiting", "retired", "harvest_rate", "coverage", "word_coverage", "yield_rate", "words_per_mb", "pages_per_s",
+)  # fmt: skip
 
 
 def row(summary: Summary) -> tuple[str, ...]:

@@ -76,13 +76,7 @@ class Heidix(Strategy):
 
     power: float = _parameter(1.0, most=100)
     """A rank is drawn with a probability proportional to 1 / (rank + 1) to this power."""
-    estimators: ClassVar[tuple[str, ...]] = (
-        "host",
-        "page-inside",
-        "page-outside",
-        "block",
-        "url",
-    )
+    estimators: ClassVar[tuple[str, ...]] = "host", "page-inside", "page-outside", "block", "url"
     ranks_hosts = True
 
     def weights(self, options: Options) -> dict[str, float]:

@@ -34,10 +34,6 @@ class HostGraph:
         self._newest: defaultdict[int, set[int]] = defaultdict(set)
         """Source -> edges since the last ``drain``; some may be known."""
 
-    def __len__(self) -> int:
-        """Number of edges that were drained."""
-        return sum(map(len, self._runs))
-
     def note(self, source: int, targets: Iterable[int], hops: int = 1) -> None:
         """A page of the host *source* leads to the hosts *targets*; the id 0, of unknown hosts, counts for none."""
         if source > 0 and self._states.distance(source):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from redis_server import RedisServer
 
 from benchmarks.common import METER, ROOT, served
 from benchmarks.linkedweb import LinkedWeb
+from spiderling.cluster.child_process import with_parent
 
 OUTSIDE = 57
 """Links of a page to other hosts, half of which are of the other of two shards, beside three to its own."""
@@ -123,7 +125,8 @@ def crawled(pages: int, shards: int, per_host: int) -> Crawled:
                 given |= {"CLUSTER": server.url, "SHARDS": shards}
             meters = [Path(directory, f"meter{number}.json") for number in range(shards or 1)]
             running = [subprocess.Popen(_command(seeds, Path(directory, "cs"), given, meter), cwd=ROOT,
-                                        env={**os.environ, "PYTHONPATH": _path()}) for meter in meters]  # fmt: skip
+                                        env={**os.environ, "PYTHONPATH": _path()},
+                                        preexec_fn=with_parent(signal.SIGTERM)) for meter in meters]  # fmt: skip
             looks = _Looks([one.pid for one in running], server.process.pid if server is not None else None)
             while any(one.poll() is None for one in running):
                 looks.look()

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spiderling.base.printing import markdown_table
+from spiderling.cluster.child_process import with_parent
 from spiderling.corpus.links import LinkLine
 from spiderling.jobdir.shards import links_of_crawl
 from spiderling.text.compiled import choose
@@ -89,7 +91,8 @@ def served(web: str, *changes: str, log: Path | None = None) -> Iterator[str]:
         program = ["benchmarks/webs.py", web, *changes] if changes else ["-m", _SERVER, "--web", web, "--port", "0"]
         log = log or ready.with_name("access.tsv")
         command = [sys.executable, *program, "--ready-file", str(ready), "--log", str(log)]
-        server = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+        bound = with_parent(signal.SIGKILL)
+        server = subprocess.Popen(command, cwd=ROOT, start_new_session=True, preexec_fn=bound)
         try:
             while server.poll() is None and not ready.exists():
                 time.sleep(0.05)

@@ -25,6 +25,7 @@ import json
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from spiderling.cluster.child_process import with_parent
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -244,7 +247,7 @@ def _until_first_request(command: list[str], environment: Mapping[str, str], log
     """Wall and CPU seconds."""
     before = log.read_text().count("\n")
     began = time.monotonic()
-    process = subprocess.Popen(command, cwd=ROOT, env=environment)
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, preexec_fn=with_parent(signal.SIGTERM))
     while len(lines := log.read_text().splitlines()) == before and process.poll() is None:
         time.sleep(0.02)
     ticks = sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))

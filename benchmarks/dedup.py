@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,8 @@ from pathlib import Path
 
 import numpy as np
 import zstandard
+
+from spiderling.cluster.child_process import with_parent
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -157,7 +160,8 @@ def afterwards(number: int) -> dict[str, float]:
         source, out = Path(directory, "in.prevert.zst"), Path(directory, "out.prevert.zst")
         made_corpus(source, number)
         begin, disk = time.monotonic(), 0
-        run = subprocess.Popen([sys.executable, "-m", "scrapy", "dedup", str(source), "-o", str(out)], cwd=ROOT)
+        command = [sys.executable, "-m", "scrapy", "dedup", str(source), "-o", str(out)]
+        run = subprocess.Popen(command, cwd=ROOT, preexec_fn=with_parent(signal.SIGTERM))
         while not (ended := os.wait4(run.pid, os.WNOHANG))[0]:
             time.sleep(0.2)
             with suppress(FileNotFoundError):

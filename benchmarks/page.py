@@ -23,6 +23,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.request import urlopen
 
+from spiderling.cluster.child_process import with_parent
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, arguments, result, served, table
@@ -58,7 +60,10 @@ def page_cost(lasts_s: float) -> dict[str, float]:
         words = ["crawl", "spiderling", "-a", "lang=cs", "-a", f"seeds={seeds}"]
         words += [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
         with log.open("wb") as stream:
-            process = subprocess.Popen([sys.executable, "-m", "scrapy", *words], cwd=ROOT, stderr=stream)
+            bound = with_parent(signal.SIGTERM)
+            process = subprocess.Popen(
+                [sys.executable, "-m", "scrapy", *words], cwd=ROOT, stderr=stream, preexec_fn=bound
+            )
         _until(lambda: "The live page: " in log.read_text())
         looked = asyncio.run(_look(re.findall(r"The live page: (\S+) ", log.read_text())[0], process, Path(name)))
         told = json.loads(meter.read_text())
@@ -121,7 +126,9 @@ def _crawling(job: Path, hosts: str) -> Iterator[subprocess.Popen[bytes]]:
     given = {**_SETTINGS, "JOBDIR": job, "SPIDERLING_HOSTS": hosts, "SPIDERLING_ALERT_COMMAND": command}
     words = ["crawl", "spiderling", "-a", "lang=cs,en", "-a", f"seeds={MINIWEB / 'seeds.txt'}"]
     words += [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
-    process = subprocess.Popen([sys.executable, "-m", "scrapy", *words], cwd=ROOT, stderr=subprocess.DEVNULL)
+    bound = with_parent(signal.SIGTERM)
+    command = [sys.executable, "-m", "scrapy", *words]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, preexec_fn=bound)
     try:
         yield process
     finally:

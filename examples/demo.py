@@ -18,6 +18,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+
+from spiderling.cluster.child_process import with_parent
 
 MINIWEB = Path(__file__).parent / "miniweb"
 PORT = 8098
@@ -33,9 +36,14 @@ SETTINGS = {
     "LOG_FORMAT": "%(message)s",
 }
 
+_crawls: list[subprocess.Popen[bytes]] = []
+"""The crawl, once it runs."""
+
 
 def main(jobdir: str, arguments: Sequence[str]) -> int:
     """Serve, crawl with further *arguments*, report, and return the crawl's exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _pause)
     print(f"Crawling the miniature web into {jobdir} (Ctrl-C pauses, the same command goes on) ...", flush=True)
     with serving() as hosts:
         settings = {"JOBDIR": jobdir, "SPIDERLING_HOSTS": hosts, "SPIDERLING_PAGE": _page(), **SETTINGS}
@@ -43,10 +51,18 @@ def main(jobdir: str, arguments: Sequence[str]) -> int:
         command += ["-a", f"seeds={MINIWEB / 'seeds.txt'}"]
         command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
         command += arguments
-        crawl = subprocess.Popen(command)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the crawl, which stops by itself
+        crawl = subprocess.Popen(command, preexec_fn=with_parent(signal.SIGTERM))
+        _crawls.append(crawl)
         code = crawl.wait()
     return code or subprocess.run([sys.executable, "-m", "scrapy", "report", jobdir]).returncode
+
+
+def _pause(number: int, frame: FrameType | None) -> None:
+    """Let the crawl pause, then all end; Ctrl-C of a terminal has reached the crawl itself."""
+    if not any(crawl.poll() is None for crawl in _crawls):
+        sys.exit(128 + number)
+    if number == signal.SIGTERM:
+        _crawls[0].terminate()
 
 
 @contextmanager
@@ -76,7 +92,8 @@ def _start(port: int, ready: Path) -> subprocess.Popen[bytes] | None:
     command = [sys.executable, "-m", "webs.server", "--web", str(MINIWEB)]
     command += ["--port", str(port), "--ready-file", str(ready), "--log", str(ready.with_name("access.tsv"))]
     quiet = subprocess.DEVNULL if port else None
-    server = subprocess.Popen(command, start_new_session=True, stderr=quiet)
+    bound = with_parent(signal.SIGKILL)
+    server = subprocess.Popen(command, start_new_session=True, stderr=quiet, preexec_fn=bound)
     while server.poll() is None and not ready.exists():
         time.sleep(0.05)
     return server if server.poll() is None else None

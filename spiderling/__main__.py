@@ -10,6 +10,10 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 
+from spiderling.base import interrupts
+
+interrupts.end_at_once()  # what follows takes a second to import
+
 import scrapy
 from scrapy.cmdline import execute
 from scrapy.utils.project import ENVVAR, get_project_settings

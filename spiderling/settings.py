@@ -4,6 +4,10 @@ Scrapy reads the three settings below the line before it loads add-ons, so a pro
 must copy them.
 """
 
+from spiderling.base import interrupts
+
+interrupts.end_at_once()  # of all that is ours, Scrapy's program reads this first
+
 BOT_NAME = "spiderling"
 SPIDER_MODULES = ["spiderling.spiders"]
 NEWSPIDER_MODULE = "spiderling.spiders"

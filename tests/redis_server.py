@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from spiderling.cluster.child_process import with_parent
 from spiderling.cluster.own_redis import executable
 
 DEADLINE_S = 60
@@ -30,7 +31,8 @@ class RedisServer:
     def start(self) -> None:
         self.socket.unlink(missing_ok=True)
         command = [executable(), *self._arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+        bound = with_parent(signal.SIGKILL)
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, preexec_fn=bound)
         end = time.monotonic() + DEADLINE_S
         while not self._answers():
             assert self.process.poll() is None and time.monotonic() < end, "redis-server does not start"

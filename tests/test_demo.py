@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -56,6 +56,51 @@ def test_demo_pauses_goes_on_and_says_when_it_is_finished(tmp_path: Path) -> Non
 
     output = run(jobdir)
     assert "is finished: no URL waits. To start afresh, remove that directory" in output
+
+
+def living(place: Path) -> list[str]:
+    """The command lines of all processes that know *place*."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (process / "cmdline").read_bytes()
+            if command and str(place).encode() in (process / "environ").read_bytes():
+                found.append(command.replace(b"\0", b" ").decode())
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("whom", "number", "when"),
+    [("make", "TERM", "crawl"), ("demo", "TERM", "crawl"), ("demo", "KILL", "crawl"), ("demo", "TERM", "server"),
+     ("demo", "INT", "server")],
+)  # fmt: skip
+def test_whoever_ends_it_nothing_is_left_running(tmp_path: Path, whom: str, number: str, when: str) -> None:
+    """SIGTERM left the server of the miniature web running for good."""
+    jobdir = tmp_path / "demo"
+    command = ["make", "-o", "setup", "demo", f"JOBDIR={jobdir}", f"BIN={Path(sys.executable).parent}"]
+    command = command if whom == "make" else [*COMMAND, str(jobdir)]
+    with open(tmp_path / "output", "w+") as output:
+        demo = subprocess.Popen(
+            command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": str(tmp_path)},
+            start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + DEADLINE_S
+        while not (any("webs.server" in one for one in living(tmp_path)) if when == "server" else log(jobdir)):
+            assert demo.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        demo.send_signal(signal.Signals[f"SIG{number}"])
+        code = demo.wait(DEADLINE_S)
+        while living(tmp_path):
+            assert time.monotonic() < deadline, living(tmp_path)
+            time.sleep(0.05)
+        output.seek(0)
+        said = output.read()
+    assert "Traceback" not in said
+    if when == "crawl" and number == "TERM":
+        assert "was paused (shutdown); the same command goes on with it." in said
+    if whom == "demo" and number != "KILL":
+        assert code == (0 if when == "crawl" else 128 + signal.Signals[f"SIG{number}"])
 
 
 @pytest.mark.slow

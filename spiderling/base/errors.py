@@ -7,6 +7,7 @@ SpiderlingError        says what, where and what to do; shown without a tracebac
     DamageError        what was written cannot be read back as it was
   InternalError        Spiderling itself failed; the crawl stops, nothing acknowledged is lost
   NoFreeShard          all shards of the crawl are at work; nothing is left to do, and that is no failure
+  Stopped              a signal came while the crawl was being opened; that is no failure
   NetworkAway          nothing answers; the crawl stops with exit code 3 and keeps its URLs
 """
 
@@ -37,6 +38,16 @@ class InternalError(SpiderlingError):
 
 class NoFreeShard(SpiderlingError):
     """All shards of the crawl are at work, or live elsewhere."""
+
+
+class Stopped(SpiderlingError):
+    """A signal came while the crawl was being opened."""
+
+    def __str__(self) -> str:
+        return (
+            "The crawl was stopped while it was being opened: nothing was asked for yet and nothing is lost; the same "
+            "command goes on with it"
+        )
 
 
 class NetworkAway(SpiderlingError):

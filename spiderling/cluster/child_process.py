@@ -7,7 +7,7 @@ import os
 import signal
 from asyncio import create_subprocess_exec
 from asyncio.subprocess import Process
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -21,14 +21,20 @@ async def start_child(command: Sequence[str], **streams: Any) -> Process:
 
     It is killed when this process ends.  A shard loses nothing by that but what was under way, and so does Redis.
     """
+    bound = with_parent(signal.SIGKILL)
+    return await create_subprocess_exec(*command, preexec_fn=bound, start_new_session=True, **streams)
+
+
+def with_parent(number: int) -> Callable[[], None]:
+    """The ``preexec_fn`` of a process that gets the signal *number* when the thread that starts it ends."""
     parent = os.getpid()
 
     def bind() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        _libc.prctl(_PR_SET_PDEATHSIG, number)
         if os.getppid() != parent:
             os._exit(_NOT_BEGUN)
 
-    return await create_subprocess_exec(*command, preexec_fn=bind, start_new_session=True, **streams)
+    return bind
 
 
 def how_ended(code: int) -> str:

@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 from pkgutil import iter_modules
 
+from spiderling.base import interrupts
+
+interrupts.end_at_once()  # the commands take a second to import
+
 from spiderling.engine.program import refuse_unknown
 
 NAMES = [module.name for module in iter_modules(__path__)]

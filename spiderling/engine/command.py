@@ -14,6 +14,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict
 
+from spiderling.base import interrupts
 from spiderling.base.errors import BadInput, NetworkAway, SpiderlingError
 from spiderling.base.printing import printable
 from spiderling.engine.exit_codes import INTERRUPTED, NO_NETWORK
@@ -71,12 +72,15 @@ class SpiderlingCommand(OwnCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         try:
+            interrupts.end_as_usual()
             print_lines(self.work(args, opts))
         except (SpiderlingError, MemoryError) as error:
             code = NO_NETWORK if isinstance(error, NetworkAway) else self.error_code
             self.fail(str(error) or "there is too little memory.", code)
         except KeyboardInterrupt:
             self.fail(self.if_interrupted, INTERRUPTED)
+        finally:
+            interrupts.end_at_once()
 
     def fail(self, sentence: str, code: int) -> None:
         """Say what went wrong; the command ends with *code*."""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import logging
 from collections.abc import Mapping
 
 from scrapy import Spider
 from scrapy.addons import AddonManager
 from scrapy.commands import BaseRunSpiderCommand
-from scrapy.crawler import Crawler
+from scrapy.crawler import AsyncCrawlerProcess, Crawler
 from scrapy.exceptions import UsageError
 
+from spiderling.base import interrupts
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.extras import missing
 from spiderling.engine.exit_codes import FAILED_STAT, NO_NETWORK, OFFLINE
+from spiderling.engine.opening import Opening
 from spiderling.engine.program import OwnCommand
 
 logger = logging.getLogger(__name__)
 
+_NOT_OPENED = "stopped before the crawl was opened; nothing is lost, and the same command begins it or goes on."
+"""What a signal is answered that comes before the event loop runs."""
 _TALKATIVE = ("utils.log", "addons", "middleware", "crawler", "core.engine", "extensions.telnet")
 """Loggers of Scrapy that list its parts at the level INFO."""
 
@@ -27,6 +32,7 @@ class CrawlCommand(OwnCommand, BaseRunSpiderCommand):
     """Exits with 1 if the crawl could not begin or go on, and with 3 without a network.  Scrapy's class follows it."""
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        interrupts.end_at_once(_NOT_OPENED, 0)
         assert self.settings is not None
         AddonManager.load_pre_crawler_settings(self.settings)  # -o is judged by the formats of add-ons too
         super().process_options(args, opts)
@@ -47,6 +53,9 @@ class CrawlCommand(OwnCommand, BaseRunSpiderCommand):
         try:
             if self.has_run_shards(args):
                 return
+            if isinstance(self.crawler_process, AsyncCrawlerProcess):
+                # the first thing that the event loop does
+                asyncio.get_event_loop().call_soon(lambda: Opening(self._made))
             super().run(args, opts)  # type: ignore[safe-super]
         except (BadInput, JobdirError) as error:
             logger.error("The crawl stops: %s", error)

@@ -12,10 +12,19 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
-from spiderling.base.errors import BadInput, InternalError, NetworkAway, NoFreeShard, SpiderlingError, StorageError
+from spiderling.base.errors import (
+    BadInput,
+    InternalError,
+    NetworkAway,
+    NoFreeShard,
+    SpiderlingError,
+    Stopped,
+    StorageError,
+)
 from spiderling.base.extras import require
 from spiderling.crawl.arguments import JOB, directory_of, options_of, refuse_watch
 from spiderling.engine.exit_codes import FAILED_STAT, OFFLINE
+from spiderling.engine.opening import prompt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,20 +65,21 @@ class Scheduler(BaseScheduler):
 
         fast_scrapy.install(self._crawler)
         try:
-            options = options_of(self._crawler.settings, spider)
-            getattr(spider, "prepare", lambda: None)()
-            archives = getattr(spider, "archives", None)
-            refuse_watch(options, archives is not None)
-            suffix = "" if archives is None else "-archive"
-            job = "" if options.cluster else getattr(spider, JOB, "")  # all shards of a crawl are in one directory
-            directory = directory_of(self._crawler.settings, options, suffix, job)
-            if options.cluster:
-                shard = self._shard = self._joined(options, directory, archives)
-                options, directory = shard.options, shard.directory
-            host_map = HostMap(options.hosts)
-            resolver = Resolver(options, host_map)
-            elsewhere = None if self._shard is None else self._shard.elsewhere
-            self._crawl = Crawl(options, directory, self._stop, archives, elsewhere)
+            with prompt():
+                options = options_of(self._crawler.settings, spider)
+                getattr(spider, "prepare", lambda: None)()
+                archives = getattr(spider, "archives", None)
+                refuse_watch(options, archives is not None)
+                suffix = "" if archives is None else "-archive"
+                job = "" if options.cluster else getattr(spider, JOB, "")  # all shards of a crawl are in one directory
+                directory = directory_of(self._crawler.settings, options, suffix, job)
+                if options.cluster:
+                    shard = self._shard = self._joined(options, directory, archives)
+                    options, directory = shard.options, shard.directory
+                host_map = HostMap(options.hosts)
+                resolver = Resolver(options, host_map)
+                elsewhere = None if self._shard is None else self._shard.elsewhere
+                self._crawl = Crawl(options, directory, self._stop, archives, elsewhere)
         except SpiderlingError as error:
             self._note_error(error)
             return
@@ -131,7 +141,7 @@ class Scheduler(BaseScheduler):
     def _note_error(self, error: SpiderlingError) -> None:
         if self.error is None:
             self.error = error
-            if isinstance(error, NoFreeShard):
+            if isinstance(error, (NoFreeShard, Stopped)):
                 logger.info("%s", error)
                 return
             self._crawler.stats.set_value(FAILED_STAT, close_reason(error))
@@ -144,6 +154,8 @@ def close_reason(error: SpiderlingError) -> str:
         return "internal-error"
     if isinstance(error, NoFreeShard):
         return "no-free-shard"
+    if isinstance(error, Stopped):
+        return "shutdown"
     if isinstance(error, NetworkAway):
         return OFFLINE
     return "storage-failed" if isinstance(error, StorageError) else "bad-input"

@@ -8,6 +8,8 @@ from scrapy.commands import ScrapyCommand
 from scrapy.utils.misc import load_object
 from scrapy.utils.python import global_object_name
 
+from spiderling.base import interrupts
+
 _ADDON = "spiderling.addon.SpiderlingAddon"
 
 
@@ -16,6 +18,7 @@ class StockCommand(ScrapyCommand):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
+        interrupts.end_as_usual()  # a shell goes on after Ctrl-C
         assert self.settings is not None
         addons = self.settings.getdict("ADDONS").items()
         others = {addon: order for addon, order in addons if global_object_name(load_object(addon)) != _ADDON}

@@ -44,14 +44,14 @@ class Connections:
         while True:
             try:
                 accepted, _ = await loop.sock_accept(self._listener)
+                if is_reserved(accepted.fileno()) or not self._has_room():
+                    accepted.close()
+                    continue
+                transport, handler = await loop.connect_accepted_socket(self._server, accepted)
             except OSError:  # no descriptor is left, or the other side has gone already
                 await asyncio.sleep(PAUSE_S)
-                continue
-            if is_reserved(accepted.fileno()) or not self._has_room():
-                accepted.close()
-                continue
-            transport, handler = await loop.connect_accepted_socket(self._server, accepted)
-            self._held.append(_Connection(accepted, transport, handler))
+            else:
+                self._held.append(_Connection(accepted, transport, handler))
 
     def _has_room(self) -> bool:
         """Whether there is a place, which the connection that has waited longest for a request may have to leave."""

@@ -14,7 +14,11 @@ from conftest import ROOT, scrapy
 COMMANDS = sorted(path.stem for path in ROOT.glob("spiderling/commands/*.py") if path.stem != "__init__")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+EVERYDAY = {"crawl", "export", "inspect"}
+EACH = [pytest.param(name, marks=[] if name in EVERYDAY else pytest.mark.slow) for name in COMMANDS]
+
+
+@pytest.mark.parametrize("command", EACH)
 def test_a_forked_command_is_what_a_fresh_one_is(command):
     ended = scrapy(command, "--help")
     assert ended.code == 0 and ended.out

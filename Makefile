@@ -37,7 +37,7 @@ setup-bench: .venv/installed-bench .venv/native
 
 # the checkout itself is what is installed; an egg-info beside it would shadow what .venv knows of its commands
 .venv/with-$(EXTRAS): .venv/created pyproject.toml setup.py constraints.txt
-	$(PIP) --editable '.[$(EXTRAS)]'
+	$(PIP) --editable '.$(EXTRAS:%=[%])'
 	@rm -rf scrapy_spiderling.egg-info
 	@touch $@
 

@@ -129,6 +129,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     """"host": "ads.example.com"}' http://127.0.0.1:8580/control""": WATCHED,
     "make setup": INSTALLS,
     "make setup EXTRAS=": INSTALLS,
+    "make setup PYTHON=python3.11": INSTALLS,
     "make setup EXTRAS=all": INSTALLS,
     "make setup PYTHON=/usr/bin/python3": INSTALLS,
     "make native": INSTALLS,
@@ -151,6 +152,9 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "pip install py-spy": INSTALLS,
     "spiderling COMMAND": FRAGMENT,
     "scrapy COMMAND": FRAGMENT,
+    "scrapy settings --get ITEM_PIPELINES": Elsewhere(
+        "tests/cli/test_stock_commands.py", 'scrapy("settings", "--get", "ITEM_PIPELINES"'
+    ),
     "scrapyd-deploy": Elsewhere("tests/test_scrapyd.py", "scrapyd"),
     ".ci/try-scrapy": INSTALLS,
     ".ci/try-scrapy 2.19.1": INSTALLS,
@@ -195,6 +199,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "sbatch --array=0-99%20 examples/clusters/archive.sbatch crawls/cc -a lang=cs "
     "-s SPIDERLING_CONTACT=you@example.org": Elsewhere("tests/archives/test_archive_tasks.py", "archive.sbatch"),
     "pip install datatrove": INSTALLS,
+    "pip install warcio": INSTALLS,
     "python examples/clusters/archive_datatrove.py crawls/cc 4 -a lang=cs -s SPIDERLING_CONTACT=you@example.org": (
         Elsewhere("tests/archives/test_archive_tasks.py", "archive_datatrove.py")
     ),

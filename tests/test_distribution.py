@@ -164,7 +164,9 @@ def test_make_setup_forgets_which_commands_an_older_version_had(tmp_path):
     stale.write_text("[scrapy.commands]\ngone = spiderling.commands.gone:Command\n")
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv/created").touch()
-    run(tmp_path, "make", ".venv/with-report", "EXTRAS=report", "PIP=@echo")
+    for extras, installed in {"cluster,report": ".[cluster,report]", "": "."}.items():
+        made = run(tmp_path, "make", f".venv/with-{extras}", f"EXTRAS={extras}", "PIP=@echo")
+        assert made.startswith(f"--editable {installed}\n")
     assert not stale.parent.exists()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
 from scrapy.crawler import Crawler
@@ -20,8 +20,6 @@ from spiderling.engine.scheduler import Scheduler
 if TYPE_CHECKING:
     from spiderling.crawl.crawl import Crawl
     from spiderling.engine.dispatcher import Dispatcher
-
-_Made = TypeVar("_Made", bound="Component")
 
 
 def error_of(crawler: Crawler) -> SpiderlingError | None:
@@ -60,7 +58,7 @@ class Component:
         self._crawler = crawler
 
     @classmethod
-    def from_crawler(cls: type[_Made], crawler: Crawler) -> _Made:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         """How Scrapy makes it."""
         return cls(crawler)
 

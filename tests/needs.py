@@ -13,6 +13,7 @@ missing everywhere. ``.ci/run`` uses this file as a program, without anything in
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import shutil
@@ -120,6 +121,13 @@ def may_mount() -> bool:
         return mount.returncode == 0 and not subprocess.run(["umount", place], check=True).returncode
 
 
+def may_watch_sqlite() -> bool:
+    """Whether its functions can be called from here, which are in the module itself in some builds of Python."""
+    import _sqlite3
+
+    return hasattr(ctypes.CDLL(getattr(_sqlite3, "__file__", None)), "sqlite3_vfs_find")
+
+
 def may_make_networks() -> bool:
     if os.geteuid() != 0 or not found("ip") or not found("unshare"):
         return False
@@ -150,6 +158,7 @@ NEEDS = {
     "/proc": right(Path("/proc/self/stat").exists, "Linux has it"),
     "IPv6 on loopback": right(has_ipv6, "a matter of the machine's network"),
     "packet sockets": right(may_sniff, "root on Linux may open them"),
+    "SQLite's VFS": right(may_watch_sqlite, "Python's SQLite is a library of its own in most builds"),
     "mounting": right(may_mount, "root on Linux may, but not in each container"),
     "network namespaces": right(may_make_networks, "root on Linux may, but not in each container; with ip and unshare"),
     # data

@@ -224,9 +224,9 @@ def test_no_text_is_cut_off_by_a_recorded_length_that_is_damaged(job, options, s
         log.close()
 
 
-def killed(schema: int, directory: Path, statement: str) -> Path:
+def killed(directory: Path, statement: str) -> Path:
     """A JOBDIR that a kill left, with an unfinished batch, and with a change of its state in the log as well."""
-    job = Path(shutil.copytree(ROOT / f"tests/jobdirs/schema-{schema}", directory / "before"))
+    job = Path(shutil.copytree(ROOT / "tests/jobdirs/killed", directory / "before"))
     with closing(sqlite3.connect(job / "state/frontier.sqlite")) as state:
         with state:
             state.execute(statement)
@@ -235,16 +235,13 @@ def killed(schema: int, directory: Path, statement: str) -> Path:
     return directory / "job"
 
 
-@pytest.mark.parametrize("schema", [4, 6])
 @pytest.mark.parametrize(
     ("statement", "lost", "said"),
     [("DELETE FROM host WHERE id = 2", "", "some are missing"), ("SELECT 1", "corpus/cs-00001.prevert.zst", "has 0 b")],
 )
-def test_a_refusal_leaves_the_state_its_log_and_an_unfinished_batch_byte_for_byte(
-    tmp_path, schema, statement, lost, said
-):
+def test_a_refusal_leaves_the_state_its_log_and_an_unfinished_batch_byte_for_byte(tmp_path, statement, lost, said):
     """SQLite moved the log into the file and deleted it; the next start called the last batch surplus then."""
-    job = killed(schema, tmp_path, statement)
+    job = killed(tmp_path, statement)
     with closing(Inspection(tmp_path / "before")) as crawl:
         options = crawl.options
     if lost:

@@ -206,6 +206,6 @@ def test_a_state_is_rebuilt_beside_files_of_something_else(killed, tmp_path):
 
 def test_a_rebuilt_state_that_numbers_its_hosts_anew_is_whole(tmp_path):
     """Documents keep the keys of URLs that they were written with, in which the number of their host stands."""
-    job = copied(ROOT / "tests/jobdirs/schema-5", tmp_path / "job", "state")
+    job = copied(ROOT / "tests/jobdirs/killed", tmp_path / "job", "state")
     assert "was made anew" in next(rebuild(job, GIVEN, 1e9))
     assert whole(job) == []

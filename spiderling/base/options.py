@@ -353,13 +353,15 @@ class Options:
         "", "Earlier corpora (prevertical files or directories, with commas) whose text is not new; same as -a seen=."
     )
     durability: str = _option(
-        "normal",
-        "What survives a power cut: a whole crawl but perhaps not its last seconds (normal), or all that was "
-        "acknowledged (full, an fsync more for each checkpoint).",
-        choices=("normal", "full"),
+        "full",
+        "What a power cut leaves: all that was acknowledged (full), or a whole crawl without its last seconds (normal, "
+        "an fsync less for each checkpoint).",
+        choices=("full", "normal"),
     )
     surplus: str = _option(
-        "refuse", "What is done with text unknown to the state (docs/durability.md).", choices=("refuse", "aside")
+        "refuse",
+        "What is done with more text unknown to the state than a kill or power cut leaves (docs/durability.md).",
+        choices=("refuse", "aside"),
     )
     trail: str = _option(
         "full",

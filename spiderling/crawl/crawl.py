@@ -17,7 +17,6 @@ from spiderling import __version__, languages
 from spiderling.archives.sources import is_url
 from spiderling.base import media_types
 from spiderling.base.addresses import AddressPolicy
-from spiderling.base.atomic_files import sync_directory
 from spiderling.base.clock import Clock
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.lists import read_host_list
@@ -106,15 +105,15 @@ class Crawl:
         with ExitStack() as opened:
             self.jobdir = Jobdir(directory)
             opened.callback(self.jobdir.close)
-            agreement = opened.enter_context(closing(self.jobdir.judge(self._prefix, options.surplus == "aside")))
+            moves = options.surplus == "aside" or options.durability == "normal"  # then a power cut undoes commits
+            agreement = opened.enter_context(closing(self.jobdir.judge(self._prefix, moves)))
             store = SqliteStore(agreement.state_file, synced=options.durability == "full", writes=False)
             opened.callback(store.close)
             state = store.load()
             self.is_resumed = bool(state.meta)
             changed = compare_options(options, state.meta, directory, archives is not None)
             self._take_up(state, store, judged, elsewhere)
-            settled = self._begin_writing(store, agreement)
-            writers = _writers(options, self._prefix, directory, state.segments)
+            settled, writers = self._begin_writing(store, agreement, state.segments)
             self.checkpoint = Checkpoint(self.frontier, store, writers, self.clock.now, fail, self.jobdir.still_here)
             opened.pop_all()  # from here on ``close`` does it
         self.errors.begin_noting(self.frontier, self.checkpoint, state.meta)
@@ -152,15 +151,15 @@ class Crawl:
         self.near = self._filter.near
         """Knows near-duplicates; None when the crawl does not look for them."""
 
-    def _begin_writing(self, store: SqliteStore, agreement: Agreement) -> list[str]:
+    def _begin_writing(
+        self, store: SqliteStore, agreement: Agreement, known: Sequence[SegmentRow]
+    ) -> tuple[list[str], list[SegmentWriter]]:
         """Change files for the first time, since the state is usable; says what was done to make them agree."""
         settled = agreement.settle()
         store.begin_writing(self.jobdir.database)
-        if self.options.durability == "full":  # so that the crawl's directories survive a power cut
-            path = self.jobdir.path
-            for directory in (path.absolute().parent, path, self.jobdir.state, self.jobdir.corpus):
-                sync_directory(directory)
-        return settled
+        writers = _writers(self.options, self._prefix, self.jobdir.path, known)
+        self.jobdir.sync_names()
+        return settled, writers
 
     def _open_archives(self, sources: Sequence[str], judged: AddressPolicy, state: State) -> Archives:
         # a crawl of the web does not need FastWARC

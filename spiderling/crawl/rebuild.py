@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import xxhash
 
 from spiderling import __version__, languages
-from spiderling.base.atomic_files import sync_directory
 from spiderling.base.digits import whole_number
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.link_batch import Link
@@ -39,10 +38,10 @@ from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.ranking.linking_page import LinkingPage
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.storage.state_file import delete_files, keep_former, put_in_place
 from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
-from spiderling.jobdir.former_state import keep_former
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.surplus import Surplus, beyond, recorded_segments, set_aside
 from spiderling.jobdir.write_ahead_log import damaged_log
@@ -88,16 +87,14 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
                     "state, so it cannot be made anew. Put the state back from a backup of all shards, or begin anew."
                 )
             new = jobdir.state / "rebuilt.sqlite"
-            for path in jobdir.state.glob(f"{new.name}*"):
-                path.unlink()
+            delete_files(new)
             with closing(SqliteStore(new)) as store:
                 has_links = any(_of_kind(output, "links"))
                 held = _Rebuilding(Frontier(options, store=store), store, now, has_links).run(output, meta)
             for surplus in unread:
                 set_aside(surplus._replace(start=surplus.whole))
             former = keep_former(jobdir.database)
-            new.replace(jobdir.database)
-            sync_directory(jobdir.state)
+            put_in_place(new, jobdir.database)
     except OSError as error:
         raise BadInput(f"{error.filename} cannot be used: {error.strerror}.") from error
     yield f"{jobdir.database} was made anew: {held}."
@@ -115,7 +112,7 @@ def _is_whole(jobdir: Jobdir) -> bool:
     """Whether the state is sound and knows all segments."""
     try:
         known = recorded_segments(jobdir.database)
-        if known is None or any(beyond(jobdir.path, known, None)) or any(damaged_log(jobdir.database)):
+        if known is None or any(beyond(jobdir.path, known, None)) or damaged_log(jobdir.database):
             return False
         with closing(Inspection(jobdir.path)) as crawl:
             return not any(problems(crawl))

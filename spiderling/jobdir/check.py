@@ -39,13 +39,13 @@ from spiderling.frontier.storage.checksums import (
     read_written,
 )
 from spiderling.frontier.storage.protocol import HostRow
-from spiderling.frontier.storage.schema import CHECKED_SINCE, schema_of, tables_since
+from spiderling.frontier.storage.schema import SCHEMA
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.jobdir.card import changed_files
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under
 from spiderling.jobdir.queue_reader import queues_by_host
 from spiderling.jobdir.sound_reading import noted
-from spiderling.jobdir.write_ahead_log import damaged_log
+from spiderling.jobdir.write_ahead_log import damaged_log, has_torn_commit
 
 _T = TypeVar("_T")
 
@@ -61,16 +61,15 @@ def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[s
     """
     compared = [] if compared is None else compared
     if not crawl.holder:  # a running crawl writes to the log
-        yield from damaged_log(crawl.database)
+        if damage := damaged_log(crawl.database):
+            yield damage
+        elif has_torn_commit(crawl.database):
+            compared.append("not compared: the last commit in SQLite's log, which a kill or power cut left torn")
     crawl.connection.looks = False
-    told = [*damaged_rows(crawl.connection, crawl.schema)]
+    told = [*damaged_rows(crawl.connection)]
     yield from told
     crawl.connection.looks = True
-    compared.append(
-        "checksums of the state's rows, and how many there are"
-        if crawl.schema >= CHECKED_SINCE
-        else f"not compared: checksums of the state's rows, which schema {crawl.schema} has not"
-    )
+    compared.append("checksums of the state's rows, and how many there are")
     for part in (_books, _sums, _trail, _corpus, _beside, _card):
         try:
             yield from part(crawl, compared)
@@ -250,16 +249,15 @@ def _shown(entries: Iterable[_T], segment: Segment) -> Iterator[_T]:
 # -- the rows of the state
 
 
-def damaged_rows(connection: sqlite3.Connection, schema: int) -> Iterator[str]:
-    """A sentence for each damage to a state of *schema*; without checksums only SQLite's own check is made."""
-    checks = {"structure": _structure(connection)}
-    if schema >= CHECKED_SINCE:
-        checks["schema"] = _schema(connection, schema)
-        checks["hosts"] = _table(connection, "host", _checked_hosts(connection))
-        checks["chunks"] = _table(connection, "chunk", _checked_chunks(connection))
-        for name, table in TABLES.items():
-            if f"TABLE {name}(" not in tables_since(schema):
-                checks[name] = _table(connection, name, checked_rows(connection, table))
+def damaged_rows(connection: sqlite3.Connection) -> Iterator[str]:
+    """A sentence for each damage to a state."""
+    checks = {
+        "structure": _structure(connection),
+        "schema": _schema(connection),
+        "hosts": _table(connection, "host", _checked_hosts(connection)),
+        "chunks": _table(connection, "chunk", _checked_chunks(connection)),
+        **{name: _table(connection, name, checked_rows(connection, table)) for name, table in TABLES.items()},
+    }
     unread: dict[str, list[str]] = {}
     for what, sentences in checks.items():
         try:
@@ -279,10 +277,10 @@ def _structure(connection: sqlite3.Connection) -> Iterator[str]:
     yield from (f"the state's file is damaged: {row[0]}" for row in found if row[0] != "ok")
 
 
-def _schema(connection: sqlite3.Connection, schema: int) -> Iterator[str]:
+def _schema(connection: sqlite3.Connection) -> Iterator[str]:
     query = "SELECT type, name, tbl_name, sql FROM sqlite_master"
     with closing(sqlite3.connect(":memory:")) as new:
-        new.executescript(schema_of(schema))
+        new.executescript(SCHEMA)
         wanted = {row[1]: row for row in new.execute(query)}
     there = {row[1]: row for row in connection.execute(query)}
     names = sorted(str(name) for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))

@@ -11,9 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from spiderling.base.atomic_files import sync_directory
 from spiderling.base.errors import JobdirError, StorageError
-from spiderling.frontier.storage.schema import READABLE
-from spiderling.frontier.storage.state_file import refuse_others
+from spiderling.frontier.storage.schema import MIGRATIONS, SCHEMA_VERSION
+from spiderling.frontier.storage.state_file import delete_files, usable_version
 from spiderling.jobdir.migration import take_over, upgraded
 from spiderling.jobdir.shards import parts_in
 from spiderling.jobdir.surplus import judged, refuse_without_state
@@ -50,7 +51,7 @@ class Agreement:
         """Delete the upgraded state, unless it was settled."""
         if self._upgraded_state is not None:
             with suppress(OSError):  # the next upgrade deletes it
-                self._upgraded_state.unlink(missing_ok=True)
+                delete_files(self._upgraded_state)
 
 
 class Jobdir:
@@ -95,6 +96,15 @@ class Jobdir:
         make_agree = judged(self.path, self.database, prefix, moves)
         return Agreement(self.database, make_agree, upgraded(self.database))
 
+    def sync_names(self) -> None:
+        """Make the names of the directory, of what leads to it and of what is in it durable; raises StorageError."""
+        try:
+            for directory in (self.state, *self.state.absolute().parents[:3]):
+                with suppress(PermissionError):  # of a directory above, in which nothing was made then
+                    sync_directory(directory)
+        except OSError as error:
+            raise StorageError(f"{directory} could not be synced: {error.strerror}.") from error
+
     def still_here(self) -> None:
         """Raise StorageError if the directory, its state or its corpus is not where it was opened.
 
@@ -117,7 +127,7 @@ class Jobdir:
             return
         if not self.path.is_dir():
             raise JobdirError(f"{self.path} is a file; a crawl needs a directory. Give another with -s JOBDIR=...")
-        refuse_others(self.database, READABLE)
+        usable_version(self.database, (*MIGRATIONS, SCHEMA_VERSION))
         if not self.database.exists() and {entry.name for entry in self.path.iterdir()} - _OURS:
             if parts_in(self.path) != [self.path]:
                 raise JobdirError(

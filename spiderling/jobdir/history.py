@@ -23,7 +23,6 @@ def history_of(parts: Sequence[Inspection]) -> list[HistoryRow]:
     rows = [
         (HistoryRow(*row), place)
         for place, part in enumerate(parts)
-        if part.has_history
         for row in part.connection.execute(_ALL).fetchall()
     ]
     rows.sort(key=lambda row: row[0][:2])
@@ -44,7 +43,6 @@ def running_time(parts: Sequence[Inspection]) -> int:
     rows = [
         (row["tick"], row["time"], row["time_s"], place)
         for place, part in enumerate(parts)
-        if part.has_history
         for row in part.rows("SELECT tick, time, time_s FROM history")
     ]
     *_, seconds = (0, *_running_times(row[1:] for row in sorted(rows)))
@@ -79,7 +77,6 @@ def totals_before(parts: Sequence[Inspection], seconds: int, time_s: int) -> Cou
     times = [
         (row["time"], place)
         for place, part in enumerate(parts)
-        if part.has_history
         for row in part.rows("SELECT time FROM history ORDER BY tick DESC LIMIT 1")
     ]
     if not times:
@@ -92,7 +89,7 @@ def totals_before(parts: Sequence[Inspection], seconds: int, time_s: int) -> Cou
         return Counter()
     before: Counter[str] = Counter()
     for part in parts:
-        for row in part.rows(_UNTIL, then[0]["tick"]) if part.has_history else ():
+        for row in part.rows(_UNTIL, then[0]["tick"]):
             before.update(row)
     before["time_s"] = time_s - (ran_s - then[0]["time_s"])
     return before

@@ -27,8 +27,7 @@ from spiderling.corpus.reader import Document
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.storage.protocol import message_id
 from spiderling.frontier.storage.queue_lengths import Length, newest_lengths
-from spiderling.frontier.storage.schema import APPLICATION_ID, READABLE, SCHEMA_VERSION, tables_since
-from spiderling.frontier.storage.state_file import what_to_do
+from spiderling.frontier.storage.state_file import usable_version, what_to_do
 from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
 from spiderling.jobdir.queue_reader import UrlRow, url_of_key, urls_of
 from spiderling.jobdir.sound_reading import SoundConnection, is_like, noted
@@ -124,18 +123,12 @@ class Inspection:
         """Raises BadInput when there is no crawl in *directory*, JobdirError when its state cannot be read."""
         self.directory = directory
         self.database = directory / "state/frontier.sqlite"
-        if not self.database.is_file():
+        if usable_version(self.database) is None:
             raise BadInput(f"{directory} holds no crawl (there is no {self.database}); give the JOBDIR of one.")
         self.connection = SoundConnection(self.database)
         self.connection.execute("BEGIN")
         self._is_newest = False
-        application = self.connection.execute("PRAGMA application_id").fetchone()[0]
-        self.schema: int = self.connection.execute("PRAGMA user_version").fetchone()[0]
-        if application != APPLICATION_ID or self.schema not in READABLE:
-            raise JobdirError(
-                f"{self.database} was written by something else, or by another version of Spiderling (schema "
-                f"{self.schema}, this one reads {SCHEMA_VERSION}); use that version."
-            )
+        self.connection.execute("PRAGMA user_version").fetchone()  # from now on all that is read is of one moment
 
     def close(self) -> None:
         self.connection.close()
@@ -163,11 +156,6 @@ class Inspection:
     def hosts_by_state(self) -> Counter[str]:
         rows = self.rows("SELECT state, count(*) AS hosts FROM host GROUP BY state ORDER BY hosts DESC")
         return Counter({row["state"]: row["hosts"] for row in rows})
-
-    @cached_property
-    def has_history(self) -> bool:
-        """Whether the state is not older than its table ``history``."""
-        return bool(self.rows("SELECT name FROM sqlite_master WHERE name = 'history'"))
 
     def count_by(self, counts: Mapping[str, int], hosts: Mapping[str, int]) -> None:
         """Let *counts*, and *hosts* by state, stand for those that are committed: its own process knows them."""
@@ -260,8 +248,6 @@ class Inspection:
     @cached_property
     def lengths(self) -> dict[int, Length]:
         """Lengths of queues that are newer than the rows of their hosts, by id; raises JobdirError."""
-        if "TABLE length(" in tables_since(self.schema):
-            return {}
         return newest_lengths(self.connection.execute("SELECT batch, lengths FROM length ORDER BY batch"))
 
     def newest(self) -> SoundConnection:

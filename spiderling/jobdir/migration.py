@@ -1,55 +1,58 @@
 """Upgrades: the state of an earlier version becomes one of this version, whole or not at all.
 
-The rows are copied into a new file, in one transaction: those of schema 4 get checksums, later ones keep theirs,
-so that damage is still noticed.  When that file is synced and its crawl was found usable, one renaming puts it in the
-place of the old one.  The old one stays beside it, under a name such as ``frontier.sqlite.schema-4``, with the content
-of its write-ahead log.  After a kill at any moment the file with the state's name is either the old one or the new one,
-and the next start goes on with that.
+The rows are copied into a new file with their checksums, so that damage is still noticed, and one transaction there
+makes the new schema.  When that file is synced and its crawl was found usable, one renaming puts it in the place of
+the old one.  The old one stays beside it, under a name such as ``frontier.sqlite.schema-9``, with the content of its
+write-ahead log.  After a kill at any moment the file with the state's name is either the old one or the new one, and
+the next start goes on with that.
 """
 
 from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from spiderling.base.atomic_files import replacing, sync_directory, sync_file
+from spiderling.base.atomic_files import replacing
 from spiderling.base.errors import StorageError
-from spiderling.frontier.storage.checksums import TABLES, UNFIT, CheckedTables
-from spiderling.frontier.storage.protocol import HostRow
-from spiderling.frontier.storage.schema import APPLICATION_ID, CHECKED_SINCE, SCHEMA, SCHEMA_VERSION, tables_since
-from spiderling.frontier.storage.state_file import as_it_is, log_of, version_of
+from spiderling.frontier.storage.schema import MIGRATIONS
+from spiderling.frontier.storage.state_file import (
+    log_of,
+    new_file_for,
+    put_in_place,
+    readable,
+    version_of,
+)
 
-_FORMERS = (4, 5, 6, 7, 8)
-"""Schemas that can be brought to this one; older ones are refused."""
 _GROWTH = 1.25
-"""Factor by which checksums make a state larger, at most."""
+"""Factor by which a migration makes a state larger, at most (chosen)."""
 
 
-def upgraded(path: Path) -> Path | None:
+def upgraded(path: Path, migrations: Mapping[int, str] = MIGRATIONS) -> Path | None:
     """A file beside the state at *path* with the same rows, of this version's schema; None if that is the state's own.
 
     The state is not changed.  The caller holds the lock of the crawl's directory, and deletes the file if it does not
     let it take over.  Raises JobdirError or StorageError.
     """
-    former = version_of(path)
-    if former not in _FORMERS:
+    version = version_of(path)
+    if version is None or version not in migrations:
         return None
-    new = path.with_name(path.name + ".new")
-    with _all_or_nothing(path, new):
+    steps = [migrations[number] for number in range(version, max(migrations) + 1)]
+    with _all_or_nothing(path):
         _refuse_full_disk(path)
-        new.unlink(missing_ok=True)
-        source = f"{path.absolute().as_uri()}?{as_it_is(path)}"
+        new = new_file_for(path)
         with (
-            closing(sqlite3.connect(source, uri=True)) as old,
+            readable(path) as uri,
+            closing(sqlite3.connect(uri, uri=True)) as old,
             closing(sqlite3.connect(new, isolation_level=None)) as made,
         ):
-            made.execute("PRAGMA synchronous=OFF")  # it is synced as a whole
-            (_copy_rows if former < CHECKED_SINCE else _copy_file)(old, made)
-        sync_file(new)
+            old.backup(made)
+            made.executescript(
+                f"PRAGMA synchronous=OFF; BEGIN; {''.join(steps)} PRAGMA user_version={version + len(steps)}; COMMIT;"
+            )
     return new
 
 
@@ -58,21 +61,20 @@ def take_over(path: Path, new: Path) -> Path:
 
     Raises JobdirError or StorageError, and the old state is as it was.
     """
-    with _all_or_nothing(path, new):
+    with _all_or_nothing(path):
         _empty_log(path)
         kept = _keep(path)
-        new.replace(path)
-        sync_directory(path.parent)
+        put_in_place(new, path)
     return kept
 
 
 @contextmanager
-def _all_or_nothing(path: Path, new: Path) -> Iterator[None]:
+def _all_or_nothing(path: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, sqlite3.Error, *UNFIT) as error:
+    except (OSError, sqlite3.Error) as error:
         with suppress(OSError):
-            new.unlink(missing_ok=True)
+            new_file_for(path)
         raise StorageError(
             f"{path} is of an earlier version (schema {version_of(path)}) and could not be brought to this one: "
             f"{error}. It is as it was: mend that and start again, or go on with the earlier version."
@@ -92,33 +94,6 @@ def _refuse_full_disk(path: Path) -> None:
     free = shutil.disk_usage(path.parent).free
     if free < needed:
         raise OSError(f"{needed / 1e6:,.0f} MB are needed on its disk, {free / 1e6:,.0f} MB are free")
-
-
-def _copy_rows(old: sqlite3.Connection, made: sqlite3.Connection) -> None:
-    """Copy the rows of schema 4, with checksums."""
-    made.executescript(
-        f"PRAGMA journal_mode=OFF; PRAGMA application_id={APPLICATION_ID};"
-        f"PRAGMA user_version={SCHEMA_VERSION}; BEGIN; {SCHEMA}"
-    )
-    tables = CheckedTables(made)
-    tables.write_hosts(map(HostRow._make, old.execute(f"SELECT {', '.join(HostRow._fields)} FROM host ORDER BY id")))
-    tables.insert_chunks(old.execute("SELECT id, urls, lines FROM chunk ORDER BY id"))
-    there = {row[0] for row in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    for table in (table for name, table in TABLES.items() if name in there):  # the trail and history came later
-        for row in old.execute(table.rows.replace(", checksum FROM", " FROM")):
-            if table.keys:
-                tables.replace_row(table.name, row)
-            else:
-                tables.append_whole_row(table, row)
-    tables.write_sums()
-    made.execute("COMMIT")
-
-
-def _copy_file(old: sqlite3.Connection, made: sqlite3.Connection) -> None:
-    """Copy a file with checksums as it is, and add the tables that it lacks."""
-    new = tables_since(int(old.execute("PRAGMA user_version").fetchone()[0]))
-    old.backup(made)
-    made.executescript(f"PRAGMA journal_mode=DELETE; BEGIN; {new} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
 
 
 def _keep(path: Path) -> Path:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from spiderling.base.errors import JobdirError
 from spiderling.base.reasons import KEYS
 from spiderling.frontier.hosts.host import HostState
-from spiderling.frontier.storage.state_file import what_to_do
+from spiderling.frontier.storage.state_file import readable, what_to_do
 
 _TABLES = re.compile(r"\b(?:FROM|JOIN) (\w+)")
 _KINDS = {"INTEGER": "integer", "REAL": "real", "TEXT": "text", "BLOB": "blob"}
@@ -33,12 +33,13 @@ _T = TypeVar("_T")
 class SoundConnection(sqlite3.Connection):
     """A connection that reads a state; ``execute`` and its cursors raise JobdirError for a damaged one."""
 
-    def __init__(self, path: Path, parameters: str = "mode=ro") -> None:
-        """Open the state at *path*, with *parameters* of SQLite's URI; raises JobdirError."""
+    def __init__(self, path: Path, is_locked: bool = False) -> None:
+        """Open the state at *path*; *is_locked*: nobody else may write it.  Raises JobdirError."""
         try:
-            super().__init__(f"{path.absolute().as_uri()}?{parameters}", uri=True)
+            with readable(path, is_locked) as uri:
+                super().__init__(uri, uri=True)
             super().execute("PRAGMA temp_store = MEMORY")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise JobdirError(f"{path} cannot be read as the state of a crawl: {error}.") from error
         self.path = path
         self.looks = True

@@ -1,9 +1,10 @@
 """Surplus: bytes in ``corpus/``, ``links/`` and ``warc/`` that the state does not know; cut, refused or set aside.
 
-A kill leaves the bytes of one checkpoint that was written and not committed; only these are cut away.  More may have
-been acknowledged: the state is an older one, lost its write-ahead log, or is gone.  Then the crawl does not begin, or
-moves the surplus to ``aside/`` if it was told to.  A file stays as it is if no crawl would give it its name.  It also
-stays if it holds nothing that a crawl writes, unless this crawl would write to its name next.
+A kill leaves the bytes of one checkpoint that was written and not committed; only these are cut away.  A power cut may
+leave them, and the commit of them, in parts; then they go to ``aside/``.  More may have been acknowledged: the state is
+an older one, lost its write-ahead log, or is gone.  Then the crawl does not begin, or moves the surplus to ``aside/``
+if it was told to.  A file stays as it is if no crawl would give it its name.  It also stays if it holds nothing that a
+crawl writes, unless this crawl would write to its name next.
 
 All is judged before the state is opened, since SQLite then makes the log anew and later removes it.  Files are changed
 when the state was read and found usable.
@@ -26,9 +27,9 @@ from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost
 from spiderling.corpus.warc import ends_batch
 from spiderling.frontier.storage.checksums import whole_rows
 from spiderling.frontier.storage.protocol import SegmentRow
-from spiderling.frontier.storage.state_file import as_it_is, log_of, what_to_do
+from spiderling.frontier.storage.state_file import log_of, version_of, what_to_do
 from spiderling.jobdir.sound_reading import SoundConnection
-from spiderling.jobdir.write_ahead_log import damaged_log
+from spiderling.jobdir.write_ahead_log import damaged_log, has_torn_commit
 
 ASIDE = "aside"
 """Directory beside the segments of a kind, for what was set aside."""
@@ -50,7 +51,9 @@ class Surplus(NamedTuple):
     documents: int
     """Whole documents in the surplus."""
     is_one_batch: bool
-    """Whether it is what one checkpoint wrote, or the beginning of that."""
+    """Whether it is what one checkpoint wrote, or a part of that."""
+    is_damaged: bool = False
+    """Whether it holds bytes that no kill leaves: of a batch that was not synced before a power cut, or not ours."""
 
     @property
     def number(self) -> int:
@@ -74,16 +77,18 @@ def judged(directory: Path, database: Path, prefix: str, moves: bool) -> Callabl
     known = recorded_segments(database)
     if known is None:
         refuse_without_state(directory, database)
-        return list
+        is_begun = any(database.parent.glob(f"{database.name}*"))
+        return lambda: [f"{database}, which an earlier start had not finished, was made anew"] if is_begun else []
     for row in known:
         refuse_lost(directory / row.kind / row.name, row.length_bytes)
     found = list(beyond(directory, known, prefix))
-    damage = [*damaged_log(database)] if found else []
-    is_cut = has_log and not damage and is_unfinished(found, known)
-    if found and not is_cut and not moves:
+    damage = damaged_log(database) if found else ""
+    is_last = has_log and not damage and is_unfinished(found, known)
+    is_cut = is_last and not moves and not has_torn_commit(database) and not any(s.is_damaged for s in found)
+    if found and not is_last and not moves:
         raise JobdirError(
             f"{directory} holds {_said(found)} that its state does not know: "
-            f"{damage[0] if damage else _why(found, known, database)}. Nothing was changed. Make a state of all that "
+            f"{damage or _why(found, known, database)}. Nothing was changed. Make a state of all that "
             f"is there with `scrapy inspect {directory} --rebuild`, put back the newest copy of {database.parent}, or "
             f"go on with -s {PREFIX}SURPLUS=aside: that moves this text to {ASIDE}/, and its pages are fetched again."
         )
@@ -105,15 +110,11 @@ def recorded_segments(database: Path) -> list[SegmentRow] | None:
     Nothing is written.  Each row is compared with its checksum, since what segments hold beyond the recorded lengths
     may be cut off.  Raises JobdirError if the file is damaged.
     """
-    if not database.is_file():
+    if version_of(database) is None:
         return None
-    with closing(SoundConnection(database, as_it_is(database))) as connection:
-        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-        if "file" not in tables:
-            return None
-        rows = connection.execute("SELECT name, length_bytes, entries, kind FROM file ORDER BY name").fetchall()
+    with closing(SoundConnection(database, is_locked=True)) as connection:
         try:
-            return list(map(SegmentRow._make, whole_rows(connection, "file") if "written" in tables else rows))
+            return list(map(SegmentRow._make, whole_rows(connection, "file")))
         except ValueError as error:
             raise JobdirError(f"{database} is damaged: {error}; {what_to_do(database)}.") from error
 
@@ -123,7 +124,7 @@ def undo(directory: Path, database: Path, prefix: str) -> None:
     with suppress(SpiderlingError, OSError):
         known = recorded_segments(database)
         found = [] if known is None else list(beyond(directory, known, prefix))
-        if known is not None and is_unfinished(found, known):
+        if known is not None and is_unfinished(found, known) and not any(surplus.is_damaged for surplus in found):
             for surplus in found:
                 _cut(surplus)
 
@@ -239,6 +240,7 @@ def _measured(path: Path, start: int, size: int) -> Surplus:
     documents = 0
     is_ended = False
     is_one_batch = True
+    is_damaged = False
     is_corpus = path.parent.name == "corpus"
     is_archive = path.parent.name == "warc"
     try:
@@ -247,11 +249,10 @@ def _measured(path: Path, start: int, size: int) -> Surplus:
             is_ended = ends_batch(frame.data) if is_archive else True
             documents += frame.data.count(_END_OF_DOCUMENT) if is_corpus else 0
             whole = frame.offset + frame.length
-    except Torn:
+    except StorageError as error:
         is_one_batch = is_one_batch and not is_ended
-    except StorageError:
-        is_one_batch = False  # damaged, or not ours
-    return Surplus(path, start, whole, size, documents, is_one_batch)
+        is_damaged = not isinstance(error, Torn)
+    return Surplus(path, start, whole, size, documents, is_one_batch, is_damaged)
 
 
 def _cut(surplus: Surplus) -> None:

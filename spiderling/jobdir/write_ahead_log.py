@@ -1,14 +1,13 @@
 """Examines SQLite's write-ahead log beside a state, without changing it.
 
-SQLite ignores the log, without a message, from the first frame on that disagrees with its checksum.  After a power
-cut that is right, since the rest was not synced.  After damage it loses the commits behind that frame.
+SQLite ignores the log, without a message, from the first frame on that disagrees with its checksum.  A kill or power
+cut amid the last commit leaves such a frame in that commit, which nobody was told of.  Damage before it loses commits.
 The log's format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from operator import eq
 from pathlib import Path
 
@@ -21,32 +20,47 @@ _MAGIC = 0x377F0682
 _MASK = 0xFFFFFFFF
 
 
-def damaged_log(database: Path) -> Iterator[str]:
-    """What is damaged in the log of *database*, which no other process may be writing; raises OSError."""
+def damaged_log(database: Path) -> str:
+    """What is damaged in the log of *database*, which no other process may be writing; '' if nothing is.
+
+    Raises OSError.
+    """
     path = log_of(database)
-    if not path.exists() or path.stat().st_size < _HEADER.size:
-        return
-    log = path.read_bytes()
+    lost, offset = _lost_commits(path)
+    if not offset and lost:
+        return f"{path} cannot be read from its beginning on: what was committed to it last is lost"
+    return f"{path} is damaged at byte {offset:,}: the last {lost} commits are lost" if lost > 1 else ""
+
+
+def has_torn_commit(database: Path) -> bool:
+    """Whether the last commit in the log of *database* is not whole: it was being written, or is damaged."""
+    lost, offset = _lost_commits(log_of(database))
+    return lost == 1 and offset > 0
+
+
+def _lost_commits(path: Path) -> tuple[int, int]:
+    """Commits in the log that SQLite does not see, and from which byte on; byte 0: it sees none, whatever is there."""
+    log = path.read_bytes() if path.exists() else b""
+    if len(log) <= _HEADER.size + _FRAME.size:
+        return 0, 0
     magic, _, page_bytes, _, *salts, first, second = _HEADER.unpack_from(log)
     order = ">" if magic & 1 else "<"
     sums = (first, second)
     if magic & ~1 != _MAGIC or sums != _summed(log[:24], order, (0, 0)):
-        yield f"{path} cannot be read from its beginning on: what was committed to it last is lost"
-        return
-    broken = None
+        return 1, 0
+    broken = 0
     lost = 0
     for offset in range(_HEADER.size, len(log) - page_bytes - _FRAME.size + 1, _FRAME.size + page_bytes):
         _, is_commit, *its_salts, first, second = _FRAME.unpack_from(log, offset)
-        if broken is None:
+        if not broken:
             page = log[offset + _FRAME.size : offset + _FRAME.size + page_bytes]
             sums = _summed(log[offset : offset + 8] + page, order, sums)
             if sums != (first, second) or its_salts != salts:
                 broken = offset
         # a frame from before the log was last restarted has neither of the log's two salts
-        if broken is not None and is_commit and any(map(eq, its_salts, salts)):
+        if broken and is_commit and any(map(eq, its_salts, salts)):
             lost += 1
-    if lost:
-        yield f"{path} is damaged at byte {broken:,}: the last {lost} commits are lost"
+    return lost, broken
 
 
 def _summed(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:

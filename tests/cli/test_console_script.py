@@ -115,10 +115,10 @@ def test_another_system_is_refused_with_the_container(program):
 @pytest.mark.parametrize(
     ("extra", "arguments"),
     [
-        ("parquet", ["export", "tests/jobdirs/schema-5", "-o", "OUT.parquet"]),
+        ("parquet", ["export", "tests/jobdirs/killed", "-o", "OUT.parquet"]),
         ("parquet", ["crawl", "-a", "lang=cs", "-s", 'FEEDS={"OUT.parquet": {"format": "parquet"}}']),
-        ("dedup", ["dedup", "tests/jobdirs/schema-5", "-o", "OUT.prevert"]),
-        ("report", ["report", "tests/jobdirs/schema-5", "-o", "OUT.html"]),
+        ("dedup", ["dedup", "tests/jobdirs/killed", "-o", "OUT.prevert"]),
+        ("report", ["report", "tests/jobdirs/killed", "-o", "OUT.html"]),
         ("report", ["simulate", "bfs", "--html", "OUT.html"]),
         ("commoncrawl", ["seeds", "commoncrawl", "OUT.parquet", "-a", "lang=cs", "-o", "OUT.txt"]),
     ],

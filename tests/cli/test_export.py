@@ -140,7 +140,7 @@ def test_bad_input_says_what_and_writes_nothing(tmp_path, monkeypatch, arguments
 
 
 def test_a_state_that_names_fewer_documents_than_it_counts_is_not_exported_in_silence(tmp_path):
-    job = shutil.copytree(ROOT / "tests/jobdirs/schema-5", tmp_path / "job")
+    job = shutil.copytree(ROOT / "tests/jobdirs/killed", tmp_path / "job")
     with closing(sqlite3.connect(job / "state/frontier.sqlite")) as state, state:
         state.execute("DELETE FROM file WHERE kind = 'corpus'")
     result = scrapy("export", str(job), "-o", str(tmp_path / "out.jsonl"))

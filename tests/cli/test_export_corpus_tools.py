@@ -279,7 +279,7 @@ def test_force_replaces_what_an_earlier_export_wrote_and_nothing_else(corpus, tm
 
 
 def test_force_spoils_no_crawl(tmp_path):
-    job = shutil.copytree(ROOT / "tests/jobdirs/schema-5", tmp_path / "job")
+    job = shutil.copytree(ROOT / "tests/jobdirs/killed", tmp_path / "job")
     (job / "corpus/manifest.json").write_text('{"files": [{"name": "cs-00001.prevert.zst"}]}')
     segment = job / "corpus/cs-00001.prevert.zst"
     before = {path: path.read_bytes() for path in (job / "corpus").iterdir()}

@@ -50,7 +50,7 @@ def corpus(tmp_path):
     return path
 
 
-JOBDIR = ROOT / "tests" / "jobdirs" / "schema-5"
+JOBDIR = ROOT / "tests" / "jobdirs" / "killed"
 WORDS = ["export", "c.prevert", "-o", "out.txt", "--shuffle", "sentences"]
 COMMANDS = {
     "export": (WORDS, [" documents", "0/50 [", "50/50 [", " sentences"]),

@@ -1,15 +1,13 @@
-"""Makes the small JOBDIR of a schema, as a crawl that was killed leaves it, and what its code would make of it.
+"""Makes ``tests/jobdirs/killed``, a small JOBDIR as a crawl that was killed leaves it, and what its code makes of it.
 
-It runs on the commit whose schema is wanted; ``schema-4`` was made on 4943cb8, ``schema-5`` on the commit that it
-came with, ``schema-6`` on ee88f16, ``schema-7`` on 124264a:
+It is made anew when what is stored changes before a release:
 
-    git worktree add ../old 4943cb8 && cp -r tests/jobdirs ../old/tests/ && cd ../old
-    PYTHONPATH=. python tests/jobdirs/made_jobdirs.py schema-4
+    PYTHONPATH=. python tests/jobdirs/made_jobdirs.py
 
 The crawl has a spider of a user's own with callbacks and their arguments, a retired host with its queue, a strategy
 that learns, links and an archive.  It is killed after the segments of a batch were written and before its
 transaction, while a page is in transit.  A copy of the directory is then crawled to its end, with the same code:
-what is in it at last stands in ``schema-4.json``.
+what is in it at last stands in ``killed.json``.
 """
 
 from __future__ import annotations
@@ -161,8 +159,8 @@ def leave_killed(crawl: Crawl) -> None:
         (crawl.directory / file).unlink()
 
 
-def main(name: str) -> None:
-    target = HERE / name
+def main() -> None:
+    target = HERE / "killed"
     shutil.rmtree(target, ignore_errors=True)
     with tempfile.TemporaryDirectory() as scratch, serving(web(is_slow=True)) as server:
         crawl = crawl_in(Path(scratch, "job"), server, Path(scratch, "first"))
@@ -179,4 +177,4 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 SCHEMA_VERSION = 9
-"""Version 5 had no tables for the messages between shards, version 6 none for new lengths of queues, 7 none for
-looks, 8 none for links between hosts."""
-CHECKED_SINCE = 5
-"""Version 4 had no checksums (checksums.py)."""
-READABLE = (4, 5, 6, 7, 8, SCHEMA_VERSION)
-"""Versions that can be read; a crawl that starts on an older one converts it first (jobdir/migration.py)."""
+MIGRATIONS: dict[int, str] = {}
+"""Schema -> the SQL that makes the next one of it; of the schemas before the first release none can be migrated."""
 APPLICATION_ID = 0x59D37
 """The application id in SQLite's header of our files; the command `file` shows it."""
 
-_TABLES = """
+SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, checksum INTEGER NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE count(key TEXT PRIMARY KEY, value INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE host(id INTEGER PRIMARY KEY, name TEXT NOT NULL, state TEXT NOT NULL, distance INTEGER NOT NULL,
@@ -55,41 +51,28 @@ CREATE TABLE history(tick INTEGER PRIMARY KEY, time REAL NOT NULL, time_s INTEGE
     pages INTEGER NOT NULL, documents INTEGER NOT NULL, words INTEGER NOT NULL, downloaded_bytes INTEGER NOT NULL,
     kept_bytes INTEGER NOT NULL, discovered INTEGER NOT NULL, waiting INTEGER NOT NULL, hosts INTEGER NOT NULL,
     at_work INTEGER NOT NULL, retired INTEGER NOT NULL, checksum INTEGER NOT NULL);
-"""
-_NEW_IN_6 = """
+
 CREATE TABLE outbox(id INTEGER PRIMARY KEY, time REAL NOT NULL, links INTEGER NOT NULL, checksum INTEGER NOT NULL,
     message BLOB NOT NULL);
 CREATE TABLE peer(shard INTEGER PRIMARY KEY, sent INTEGER NOT NULL, epoch INTEGER NOT NULL,
     received INTEGER NOT NULL, checksum INTEGER NOT NULL);
-"""
-"""The messages that wait for other shards to take them, and how far the exchange with each shard has come."""
-_NEW_IN_7 = """
+
 CREATE TABLE length(batch INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, lengths BLOB NOT NULL);
-"""
-"""Lengths of queues that are newer than the rows of their hosts (queue_lengths.py)."""
-_NEW_IN_8 = """
+
 CREATE TABLE validator(batch INTEGER PRIMARY KEY, time REAL NOT NULL, checksum INTEGER NOT NULL,
     keys BLOB NOT NULL, validators BLOB NOT NULL);
 CREATE TABLE watched(id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
 CREATE TABLE rate(id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
 CREATE TABLE paragraph(id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
-"""
-"""By what pages are asked again (watching/validators.py), what is watched (watching/groups.py), how often something new
-stands there, by host (watching/rates.py), and digests of the paragraphs of pages, by URL key."""
-_NEW_IN_9 = """
-CREATE TABLE edge(batch INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, edges BLOB NOT NULL);
-"""
-"""Which host links to which, as far as that may shorten a distance (hosts/host_graph.py)."""
-_NEW_IN = {6: _NEW_IN_6, 7: _NEW_IN_7, 8: _NEW_IN_8, 9: _NEW_IN_9}
-"""Version -> the SQL that creates the tables which the version before had not."""
 
-VIEWS = """
-CREATE VIEW IF NOT EXISTS ends AS SELECT substr(key, 5) AS reason, value AS urls,
+CREATE TABLE edge(batch INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, edges BLOB NOT NULL);
+
+CREATE VIEW ends AS SELECT substr(key, 5) AS reason, value AS urls,
     round(value * 1.0 / (SELECT max(value, 1) FROM count WHERE key = 'discovered'), 4) AS share
     FROM count WHERE key LIKE 'end/%' AND value ORDER BY value DESC;
-CREATE VIEW IF NOT EXISTS waiting AS SELECT state, count(*) AS hosts, sum(waiting) AS urls, max(waiting) AS most,
+CREATE VIEW waiting AS SELECT state, count(*) AS hosts, sum(waiting) AS urls, max(waiting) AS most,
     datetime(min(due), 'unixepoch') AS first_due FROM host WHERE waiting GROUP BY state ORDER BY urls DESC;
-CREATE VIEW IF NOT EXISTS yield AS
+CREATE VIEW yield AS
     SELECT CASE WHEN at IS NULL THEN 'all' ELSE 'distance ' || at END AS hosts_at, count(*) AS hosts,
     sum(pages) AS pages, sum(documents) AS documents, sum(words) AS words,
     round(sum(downloaded_bytes) / 1e6, 3) AS down_mb, round(sum(kept_bytes) / 1e6, 3) AS kept_mb,
@@ -98,18 +81,12 @@ CREATE VIEW IF NOT EXISTS yield AS
     FROM (SELECT NULL AS at, * FROM host UNION ALL SELECT distance AS at, * FROM host)
     GROUP BY at ORDER BY at;
 """
-"""Views for people who read the file with sqlite3 or datasette, as ``hosts`` is; they may read while the crawl runs."""
+"""Creates all tables and views of a new file.
 
-
-def schema_of(version: int) -> str:
-    """The SQL that creates all tables and views of a file of *version*, which is CHECKED_SINCE or later."""
-    return f"{_TABLES}{tables_since(5, version)}{VIEWS}"
-
-
-def tables_since(former: int, version: int = SCHEMA_VERSION) -> str:
-    """The SQL that creates the tables of *version* which the version *former* has not."""
-    return "".join(sql for number, sql in _NEW_IN.items() if former < number <= version)
-
-
-SCHEMA = schema_of(SCHEMA_VERSION)
-"""Creates all tables and views of a new file."""
+outbox, peer: the messages that wait for other shards to take them, and how far the exchange with each shard has come.
+length: lengths of queues that are newer than the rows of their hosts (queue_lengths.py).  validator: by what pages are
+asked again (watching/validators.py).  watched: what is watched (watching/groups.py).  rate: how often something new
+stands there, by host (watching/rates.py).  paragraph: digests of the paragraphs of pages, by URL key.  edge: which host
+links to which, as far as that may shorten a distance (hosts/host_graph.py).  The views are for people who read the file
+with sqlite3 or datasette; they may read while the crawl runs.
+"""

@@ -9,13 +9,24 @@ read meanwhile, through its own connection, which always sees the last commit.
 
 from __future__ import annotations
 
+import errno
+import shutil
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from spiderling.base.errors import JobdirError, StorageError
+from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.frontier.storage.protocol import Changes
-from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION, VIEWS
-from spiderling.frontier.storage.state_file import as_it_is, refuse_others, version_of, what_to_do
+from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from spiderling.frontier.storage.state_file import (
+    delete_files,
+    new_file_for,
+    put_in_place,
+    readable,
+    usable_version,
+    what_to_do,
+)
 from spiderling.frontier.storage.state_reader import StateReader
 from spiderling.frontier.storage.state_writer import StateWriter
 
@@ -23,6 +34,9 @@ IN_MEMORY = Path()
 """In place of a path: the state is lost with the store, which one thread uses at a time."""
 _CACHE_KB = 32_000
 """SQLite's page cache of the writing connection (chosen)."""
+_LEAST_FREE_BYTES = 1 << 17
+"""Free bytes below which the disk is taken to be what an error of reading or writing is about (chosen: SQLite's index
+of the log grows by 32 kB)."""
 
 
 class SqliteStore(StateReader):
@@ -39,9 +53,11 @@ class SqliteStore(StateReader):
         SQLite empties whenever a connection that may write is closed.
         """
         self._synchronous = "FULL" if synced else "NORMAL"
-        refuse_others(path)
-        is_read_only = not writes and version_of(path) is not None
-        super().__init__(path, _connected(path, as_it_is(path) if is_read_only else "mode=rwc"))
+        is_new = usable_version(path) is None
+        if is_new and path is not IN_MEMORY:
+            _create(path)
+        is_read_only = not (writes or is_new)
+        super().__init__(path, _connected_to_read(path) if is_read_only else _connected(path))
         if not is_read_only:
             self._prepare()
 
@@ -60,21 +76,14 @@ class SqliteStore(StateReader):
         """Take the connection for writing, and another one for reading."""
         connection = self._reader
         try:
-            _make_ready(connection, self._synchronous)
-            self._writer = StateWriter(self._path, connection)
-            if self._path is not IN_MEMORY:
-                self._reader = _connected(self._path)
-        except sqlite3.Error as error:
-            connection.close()
-            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
-                raise StorageError(
-                    f"{self._path} cannot be written, {error}: free space on its disk and start again."
-                ) from error
-            raise JobdirError(
-                f"{self._path} cannot be read as the state of a crawl: {error}; {what_to_do(self._path)}; or give "
-                "another JOBDIR."
-            ) from error
-        except JobdirError:
+            with _opening(self._path):
+                if self._path is IN_MEMORY:
+                    connection.executescript(SCHEMA)
+                _make_ready(connection, self._synchronous)
+                self._writer = StateWriter(self._path, connection)
+                if self._path is not IN_MEMORY:
+                    self._reader = _connected(self._path)
+        except SpiderlingError:
             connection.close()
             raise
 
@@ -89,24 +98,61 @@ class SqliteStore(StateReader):
         self._reader.close()
 
 
-def _connected(path: Path, parameters: str = "mode=rwc") -> sqlite3.Connection:
-    uri = "file::memory:" if path is IN_MEMORY else f"{path.absolute().as_uri()}?{parameters}"
-    try:
+def _connected(path: Path) -> sqlite3.Connection:
+    uri = "file::memory:" if path is IN_MEMORY else f"{path.absolute().as_uri()}?mode=rw"
+    with _opening(path):
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-    except sqlite3.Error as error:
-        raise JobdirError(f"{path} cannot be opened as the state of a crawl: {error}.") from error
+
+
+def _connected_to_read(path: Path) -> sqlite3.Connection:
+    with _opening(path), readable(path) as uri:
+        return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+
+
+@contextmanager
+def _opening(path: Path) -> Iterator[None]:
+    """Turn exceptions into StorageError if the disk of the state at *path* is full, and else into JobdirError."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        if _is_full(path, error):
+            raise StorageError(f"{path} cannot be written, {error}: free space on its disk and start again.") from error
+        raise JobdirError(
+            f"{path} cannot be opened as the state of a crawl: {error}; {what_to_do(path)}; or give another JOBDIR."
+        ) from error
+
+
+def _is_full(path: Path, error: Exception) -> bool:
+    """Whether *error* says that the disk of *path* is full; of SQLite's index of the log, it says "disk I/O error"."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    is_read_or_write = getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR"))
+    return is_read_or_write and shutil.disk_usage(path.parent).free < _LEAST_FREE_BYTES
+
+
+def _create(path: Path) -> None:
+    """Make the file of a new state.  It gets its name when it is whole, so a kill leaves no state or a whole one."""
+    with _opening(path):
+        new = new_file_for(path)
+        try:
+            with closing(sqlite3.connect(new, isolation_level=None)) as state:
+                state.executescript(
+                    "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; BEGIN;"  # it is synced as a whole
+                    f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {SCHEMA}COMMIT;"
+                )
+            delete_files(path)  # version_of found nothing in them
+            put_in_place(new, path)
+        except (sqlite3.Error, OSError):
+            with suppress(OSError):
+                delete_files(new)
+            raise
 
 
 def _make_ready(connection: sqlite3.Connection, synchronous: str) -> None:
-    """Make the tables of a new file, and set what holds for a connection that writes."""
+    """Set what holds for a connection that writes."""
     execute = connection.execute
-    if not execute("PRAGMA application_id").fetchone()[0]:
-        connection.executescript(
-            f"BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {SCHEMA}COMMIT;"
-        )
     execute("PRAGMA journal_mode=WAL")
-    # Without this, what a kill left of the log would look like damage (state_file.py).
+    # Without this, what a kill left of the log would look like damage (write_ahead_log.py).
     execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.executescript(VIEWS)
     execute(f"PRAGMA synchronous={synchronous}")
     execute(f"PRAGMA cache_size=-{_CACHE_KB}")

@@ -1,16 +1,32 @@
-"""Tells whether a file is the state of a crawl, and of which schema, without changing it or the log beside it."""
+"""Tells whether a file is the state of a crawl, and opens it to read: neither the file nor what lies beside it changes.
+
+A kill, a power cut or a full disk in SQLite's own writing leaves a file that only its write-ahead log or its rollback
+journal makes whole.  It is read with these, as SQLite would mend it; where that takes writing, a copy is mended.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+import struct
 import tempfile
-from collections.abc import Collection
-from contextlib import closing
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
+from spiderling.base.atomic_files import sync_directory, sync_file
 from spiderling.base.errors import JobdirError
 from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA_VERSION
+
+_HEADER = struct.Struct(">16s 12x I 28x I 4x I")
+"""How a database begins: magic, number of pages, user version, application id
+(https://www.sqlite.org/fileformat2.html#the_database_header)."""
+_MAGIC = b"SQLite format 3\0"
+ENDINGS = ("", "-wal", "-journal", "-shm")
+"""What the names of SQLite's files end with; the first is the database itself."""
+_LOOK = "SELECT count(*) FROM sqlite_master"
 
 
 def what_to_do(database: Path) -> str:
@@ -27,39 +43,37 @@ def to_check(directory: Path) -> str:
     return f"see all damage with `scrapy inspect {directory} --check`, "
 
 
-def refuse_others(path: Path, usable: Collection[int] = (SCHEMA_VERSION,)) -> None:
-    """Raise JobdirError if the file at *path* is not a state of a *usable* schema; nothing is written."""
+def usable_version(path: Path, usable: Collection[int] = (SCHEMA_VERSION,)) -> int | None:
+    """What `version_of` says; raises JobdirError if it is a schema that is not *usable*."""
     version = version_of(path)
     if version is not None and version not in usable:
         raise JobdirError(
             f"{path} was written by another version of Spiderling (schema {version}, this one has "
             f"{SCHEMA_VERSION}); go on with that version, or give another JOBDIR."
         )
+    return version
 
 
 def version_of(path: Path) -> int | None:
     """The schema of the state at *path*, None if there is none yet; raises JobdirError for anything else there.
 
-    Nothing is written, not even beside the file.  If the file is empty but for its write-ahead log, a copy of both is
-    read, since SQLite would change them.
+    Nothing is written, not even beside the file.
     """
-    if not path.is_file() or not path.stat().st_size:
+    if not path.is_file():
         return None
     try:
-        application, version, tables = _identity_of(path)
-        log = log_of(path)
-        if not application and not tables and log.exists() and log.stat().st_size:
-            with tempfile.TemporaryDirectory() as name:
-                for file in (path, log):
-                    shutil.copy(file, name)
-                application, version, tables = _identity_of(Path(name, path.name), "rw")
-    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last: SQLite quotes what it cannot read
+        is_hot = _is_filled(path, "-journal")
+        pages, version, application = (0, 0, 0) if is_hot else _identity_of(path)
+        if is_hot or (not application and _is_filled(path, "-wal")):
+            with _mended_copy(path) as copy:
+                pages, version, application = _identity_of(copy)
+    except (sqlite3.Error, OSError) as error:
         raise JobdirError(
             f"{path} cannot be read as the state of a crawl: {error}; {what_to_do(path)}; or give another JOBDIR."
         ) from error
     if application == APPLICATION_ID:
-        return int(version)
-    if application or tables:
+        return version
+    if application or pages > 1:
         raise JobdirError(f"{path} is a database of something else; give another JOBDIR.")
     return None
 
@@ -69,17 +83,91 @@ def log_of(database: Path) -> Path:
     return database.with_name(f"{database.name}-wal")
 
 
-def as_it_is(path: Path) -> str:
-    """Parameters of the URI with which SQLite changes neither the file nor its log; nobody else may write the file.
+@contextmanager
+def readable(path: Path, is_locked: bool = True) -> Iterator[str]:
+    """The URI with which SQLite reads the state at *path* and changes neither the file nor its log.
 
-    Where there is no log, ``immutable`` keeps SQLite from making one.
+    What is opened within the block may be read after it.  *is_locked*: nobody else may write the file.  Raises OSError
+    or sqlite3.Error if a copy is needed and cannot be made.
     """
-    return "mode=ro" if log_of(path).exists() else "immutable=1"
+    # ``immutable`` keeps SQLite from making a log where there is none, but does not see what others write
+    is_still = not log_of(path).exists() and (is_locked or not os.access(path.parent, os.W_OK))
+    uri = f"{path.absolute().as_uri()}?{'immutable=1' if is_still else 'mode=ro'}"
+    is_usable = not _is_filled(path, "-journal")
+    with suppress(sqlite3.DatabaseError):  # damage, which is told of when it is read
+        try:
+            with closing(sqlite3.connect(uri, uri=True)) as state:
+                state.execute(_LOOK)
+        except sqlite3.OperationalError:  # where SQLite may or can not make the index of a log
+            is_usable = False
+    if is_usable:
+        yield uri
+    else:
+        with _mended_copy(path) as copy:
+            yield f"{copy.as_uri()}?immutable=1"
 
 
-def _identity_of(path: Path, mode: str = "ro&immutable=1") -> tuple[int, int, int]:
-    """Application id, number of the schema, and number of tables."""
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)) as file:
-        queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-        application, version, tables = (file.execute(query).fetchone()[0] for query in queries)
-        return application, version, tables
+@contextmanager
+def _mended_copy(path: Path) -> Iterator[Path]:
+    """A copy of the state at *path*, in which SQLite has mended what was left half done."""
+    with tempfile.TemporaryDirectory(prefix="spiderling-") as directory:
+        copy = Path(directory, path.name)
+        shutil.copyfile(path, copy)
+        for ending in ("-wal", "-journal"):
+            if _is_filled(path, ending):
+                shutil.copyfile(path.with_name(path.name + ending), copy.with_name(copy.name + ending))
+        with closing(sqlite3.connect(copy)) as state:
+            state.execute(_LOOK)
+        yield copy
+
+
+def new_file_for(path: Path) -> Path:
+    """Where a new state for *path* is made; what a kill left there is deleted.  Raises OSError."""
+    new = path.with_name(f"{path.name}.new")
+    delete_files(new)
+    return new
+
+
+def put_in_place(new: Path, path: Path) -> None:
+    """Give the closed state *new* the name *path*, durably; raises OSError.
+
+    Beside *path* there must be no log or journal, which SQLite would take for that of the new file.
+    """
+    sync_file(new)
+    new.replace(path)
+    sync_directory(path.parent)
+
+
+def keep_former(database: Path) -> Path | None:
+    """Rename the state *database* and what lies beside it; returns the new path, None if there was no state.
+
+    The database is the first, since without its log it would pass for an older state.  Raises OSError.
+    """
+    names = (database.with_name(f"{database.name}.former{f'-{number}' if number else ''}") for number in count())
+    former = next(name for name in names if not any(name.with_name(name.name + e).exists() for e in ENDINGS))
+    found = [e for e in ENDINGS if database.with_name(database.name + e).exists()]
+    for ending in found:
+        database.with_name(database.name + ending).rename(former.with_name(former.name + ending))
+    return former if found else None
+
+
+def delete_files(database: Path) -> None:
+    """Delete *database* and what SQLite left beside it; raises OSError."""
+    for ending in ENDINGS:
+        database.with_name(database.name + ending).unlink(missing_ok=True)
+
+
+def _is_filled(path: Path, ending: str) -> bool:
+    beside = path.with_name(path.name + ending)
+    return beside.exists() and beside.stat().st_size > 0
+
+
+def _identity_of(path: Path) -> tuple[int, int, int]:
+    """Number of pages, user version and application id of a database; zeros for an empty file."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER.size)
+    if not header:
+        return 0, 0, 0
+    if len(header) < _HEADER.size or not header.startswith(_MAGIC):
+        raise sqlite3.DatabaseError("file is not a database")
+    return _HEADER.unpack(header)[1:]

@@ -1,0 +1,390 @@
+"""Records what this process writes below a directory, and makes what a kill or a power cut would have left of it.
+
+SQLite is watched where it touches the disk: its default VFS (https://www.sqlite.org/vfs.html) is told to call this
+module before it writes.  Python's renaming, deleting, cutting and syncing is watched in ``os``; what Python wrote to a
+file is seen when it syncs it.
+"""
+
+from __future__ import annotations
+
+import _sqlite3
+import ctypes
+import os
+import pickle
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scrapy import signals
+
+from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.sqlite import SqliteStore
+
+BLOCK_BYTES = 512
+"""What a disk writes whole or not at all."""
+_JOURNALS = ("-wal", "-journal")
+
+
+class Step(NamedTuple):
+    """One change of a file or directory, or a sync of one."""
+
+    kind: str
+    """write, truncate, sync, rename, link, unlink or mkdir."""
+    path: str
+    """Relative to the directory that is recorded."""
+    offset: int = 0
+    """Where is written; the new length of a file that is truncated."""
+    data: bytes = b""
+    target: str = ""
+    """The new name."""
+
+
+class Recording:
+    """The steps of a process, and what a caller has `noted` between them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory.resolve()
+        self.steps: list[Step] = []
+        self.notes: list[tuple[int, Any]] = []
+        """(Number of steps before it, what was noted)."""
+        self.files = _files_below(self.directory)
+        """The files and their content at the beginning."""
+        self._known = {name: len(data) for name, data in self.files.items()}
+        self.of_sqlite: set[str] = set()
+        """Paths of the files that SQLite has opened."""
+
+    def note(self, what: Any) -> None:
+        self.notes.append((len(self.steps), what))
+
+    def noted_before(self, step: int) -> list[Any]:
+        """What was noted before the step of that number."""
+        return [what for at, what in self.notes if at <= step]
+
+    def add(self, kind: str, path: Any, **more: Any) -> None:
+        name = self.name_of(path)
+        if name is not None:
+            target = self.name_of(more.pop("target", None)) or ""
+            self.steps.append(Step(kind, name, target=target, **more))
+
+    def see_written(self, path: Any) -> None:
+        """Take up what Python has appended to the file at *path* since it was last seen."""
+        name = self.name_of(path)
+        if name is not None and os.path.isdir(path):
+            for file in os.scandir(path):  # those that were made there
+                if file.is_file() and file.path not in self.of_sqlite and self.name_of(file.path) not in self._known:
+                    self.see_written(file.path)
+        if name is None or not os.path.isfile(path):
+            return
+        data, known = Path(path).read_bytes(), self._known.get(name, 0)
+        if len(data) > known or name not in self._known:
+            self.steps.append(Step("write", name, known, data[known:]))
+        self._known[name] = len(data)
+
+    def remember(self, path: Any) -> None:
+        """The file at *path* is as it is recorded."""
+        name = self.name_of(path)
+        if name is not None and os.path.isfile(path):
+            self._known[name] = os.path.getsize(path)
+
+    def forget(self, path: Any) -> None:
+        """What stands at *path* from now on is another file."""
+        self._known.pop(self.name_of(path) or "", None)
+
+    def name_of(self, path: Any) -> str | None:
+        if path is None or isinstance(path, int):
+            return None
+        full = os.path.realpath(os.path.dirname(os.fspath(path))) + "/" + os.path.basename(os.fspath(path))
+        full = os.path.normpath(full)
+        if full == str(self.directory):
+            return "."
+        return os.path.relpath(full, self.directory) if full.startswith(f"{self.directory}/") else None
+
+
+def _files_below(directory: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(directory)): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
+
+
+def write_files(files: dict[str, bytes], directory: Path) -> Path:
+    """Make *directory* hold exactly *files*."""
+    for name, data in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return directory
+
+
+def after_kills(recording: Recording) -> Iterator[dict[str, bytes]]:
+    """The files after each number of steps, from none to all: what a kill there leaves."""
+    files = {name: bytearray(data) for name, data in recording.files.items()}
+    yield {name: bytes(data) for name, data in files.items()}
+    for step in recording.steps:
+        _do(step, files)
+        yield {name: bytes(data) for name, data in files.items()}
+
+
+def _do(step: Step, files: dict[str, bytearray]) -> None:
+    if step.kind == "write":
+        data = files.setdefault(step.path, bytearray())
+        data.extend(bytes(max(0, step.offset - len(data))))
+        data[step.offset : step.offset + len(step.data)] = step.data
+    elif step.kind == "truncate":
+        data = files.setdefault(step.path, bytearray())
+        data.extend(bytes(max(0, step.offset - len(data))))
+        del data[step.offset :]
+    elif step.kind == "rename":
+        files[step.target] = files.pop(step.path, bytearray())
+    elif step.kind == "link":
+        files[step.target] = files[step.path]
+    elif step.kind == "unlink":
+        files.pop(step.path, None)
+
+
+def after_power_cut(recording: Recording, steps: int, rng: random.Random) -> dict[str, bytes]:
+    """What a power cut after that number of *steps* may leave.
+
+    Of what was written to a file since its last sync any blocks may be missing.  Of the changes of names any number of
+    the last ones since the last sync of a directory may be missing.
+    """
+    done = recording.steps[:steps]
+    synced: dict[int, int] = {}
+    """File -> the step of its last sync."""
+    owner = _owners(recording, done)
+    for number, step in enumerate(done):
+        if step.kind == "sync" and owner[number] is not None:
+            synced[owner[number] or 0] = number
+    names_synced = max((n for n, step in enumerate(done) if step.kind == "sync" and owner[n] is None), default=0)
+    names = [n for n, step in enumerate(done) if step.kind in ("rename", "link", "unlink") and n > names_synced]
+    names += [n for n in _creations(recording, done) if n > names_synced]
+    lost_from = rng.choice([*sorted(names), steps])
+    files = {name: bytearray(data) for name, data in recording.files.items()}
+    gone: set[str] = set()
+    for number, step in enumerate(done):
+        is_of_names = number in names
+        if is_of_names and number >= lost_from:
+            if step.kind == "write":
+                gone.add(step.path)
+            continue
+        if step.path in gone:
+            continue
+        file = owner[number]
+        if step.kind == "write" and file is not None and number > synced.get(file, -1):
+            _write_some(step, files, rng)
+        else:
+            _do(step, files)
+    return {name: bytes(data) for name, data in files.items()}
+
+
+def _owners(recording: Recording, done: list[Step]) -> list[int | None]:
+    """For each step the number of the file that it changes, which stays when the file is renamed; None: a directory."""
+    numbers: dict[str, int] = {name: -1 - n for n, name in enumerate(recording.files)}
+    found: list[int | None] = []
+    for number, step in enumerate(done):
+        if step.kind in ("write", "truncate"):
+            numbers.setdefault(step.path, number)
+        found.append(numbers.get(step.path))
+        if step.kind in ("rename", "link") and step.path in numbers:
+            numbers[step.target] = numbers[step.path]
+        if step.kind in ("rename", "unlink"):
+            numbers.pop(step.path, None)
+    return found
+
+
+def _creations(recording: Recording, done: list[Step]) -> list[int]:
+    """The steps that write to a file which was not there."""
+    there, found = set(recording.files), []
+    for number, step in enumerate(done):
+        if step.kind in ("write", "truncate") and step.path not in there:
+            there.add(step.path)
+            found.append(number)
+        if step.kind in ("rename", "link"):
+            there.add(step.target)
+        if step.kind in ("rename", "unlink"):
+            there.discard(step.path)
+    return found
+
+
+def _write_some(step: Step, files: dict[str, bytearray], rng: random.Random) -> None:
+    """Write a part of what *step* writes, in blocks of the disk; sometimes all or nothing."""
+    share = rng.choice((0.0, 0.5, 0.9, 1.0))
+    begin, end = step.offset, step.offset + len(step.data)
+    while begin < end:
+        stop = min(end, begin - begin % BLOCK_BYTES + BLOCK_BYTES)
+        if rng.random() < share:
+            _do(step._replace(offset=begin, data=step.data[begin - step.offset : stop - step.offset]), files)
+        begin = stop
+
+
+# -- watching
+
+
+_VOID, _INT, _LONG, _TEXT = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_char_p
+_OPEN = ctypes.CFUNCTYPE(_INT, _VOID, _TEXT, _VOID, _INT, _VOID)
+_DELETE = ctypes.CFUNCTYPE(_INT, _VOID, _TEXT, _INT)
+_WRITE = ctypes.CFUNCTYPE(_INT, _VOID, _VOID, _INT, _LONG)
+_TRUNCATE = ctypes.CFUNCTYPE(_INT, _VOID, _LONG)
+_SYNC = ctypes.CFUNCTYPE(_INT, _VOID, _INT)
+_METHODS = 19
+"""Words of sqlite3_io_methods, of which the first is its version."""
+
+
+class _Vfs(ctypes.Structure):
+    _fields_ = (
+        ("version", _INT), ("size", _INT), ("longest", _INT), ("next", _VOID), ("name", _TEXT), ("data", _VOID),
+        ("open", _VOID), ("delete", _VOID),
+    )  # fmt: skip
+
+
+class _Watch:
+    """The default VFS of SQLite, with functions that tell `recording` before they do their work."""
+
+    recording: Recording | None = None
+
+    def __init__(self) -> None:
+        library = ctypes.CDLL(_sqlite3.__file__)
+        library.sqlite3_vfs_find.restype = ctypes.POINTER(_Vfs)
+        self._vfs = library.sqlite3_vfs_find(None).contents
+        self._open, self._delete = _OPEN(self._vfs.open), _DELETE(self._vfs.delete)
+        self._paths: dict[int, bytes] = {}
+        self._unsynced_names: set[bytes] = set()
+        self._tables: dict[int, Any] = {}
+        """Table of methods -> the same with ours; SQLite keeps pointers to them, so they are never freed."""
+        self._kept = [_OPEN(self._opening), _DELETE(self._deleting)]
+        self._vfs.open, self._vfs.delete = (ctypes.cast(function, _VOID) for function in self._kept)
+
+    def _opening(self, vfs: int, name: bytes | None, file: int, flags: int, out: int) -> int:
+        is_new = name is not None and not os.path.exists(name)
+        code = self._open(vfs, name, file, flags, out)
+        methods = ctypes.cast(file, ctypes.POINTER(_VOID))
+        if code == 0 and name is not None and methods[0]:
+            if is_new and name.decode().endswith(_JOURNALS):
+                self._unsynced_names.add(name)
+            self._paths[file] = name
+            if self.recording is not None:
+                self.recording.of_sqlite.add(name.decode())
+            methods[0] = self._table(methods[0])
+        return int(code)
+
+    def _table(self, methods: int) -> int:
+        if methods not in self._tables and methods not in map(ctypes.addressof, self._tables.values()):
+            table = (_VOID * _METHODS).from_buffer_copy((_VOID * _METHODS).from_address(methods))
+            write, truncate, sync = _WRITE(table[3]), _TRUNCATE(table[4]), _SYNC(table[5])
+
+            def writing(file: int, data: int, size: int, offset: int) -> int:
+                self._add("write", file, offset=offset, data=ctypes.string_at(data, size))
+                return int(write(file, data, size, offset))
+
+            def truncating(file: int, size: int) -> int:
+                self._add("truncate", file, offset=size)
+                return int(truncate(file, size))
+
+            def syncing(file: int, flags: int) -> int:
+                code = int(sync(file, flags))
+                self._add("sync", file)
+                path = self._paths[file]
+                if path in self._unsynced_names and self.recording is not None:  # SQLite syncs its directory as well
+                    self._unsynced_names.discard(path)
+                    self.recording.add("sync", os.path.dirname(path.decode()))
+                return code
+
+            functions = (_WRITE(writing), _TRUNCATE(truncating), _SYNC(syncing))
+            self._kept += functions
+            for place, function in enumerate(functions, 3):
+                table[place] = ctypes.cast(function, _VOID)
+            self._tables[methods] = table
+        return ctypes.addressof(self._tables[methods]) if methods in self._tables else methods
+
+    def _deleting(self, vfs: int, name: bytes, syncs: int) -> int:
+        if self.recording is not None and os.path.exists(name):
+            self.recording.add("unlink", name.decode())
+            self.recording.forget(name.decode())
+        code = int(self._delete(vfs, name, syncs))
+        if syncs and self.recording is not None:
+            self.recording.add("sync", os.path.dirname(name.decode()))
+        return code
+
+    def _add(self, kind: str, file: int, **more: Any) -> None:
+        if self.recording is not None:
+            self.recording.add(kind, self._paths[file].decode(), **more)
+
+
+_watch: list[_Watch] = []
+
+
+@contextmanager
+def recorded(directory: Path) -> Iterator[Recording]:
+    """Record what this process does to files below *directory* within the block."""
+    if not _watch:
+        _watch.append(_Watch())
+    recording = Recording(directory)
+    former = {name: getattr(os, name) for name in ("fsync", "replace", "rename", "unlink", "link", "truncate")}
+    _watch[0].recording = recording
+    try:
+        for name, function in former.items():
+            setattr(os, name, _seen(name, function, recording))
+        yield recording
+    finally:
+        _watch[0].recording = None
+        for name, function in former.items():
+            setattr(os, name, function)
+
+
+def _seen(name: str, function: Callable[..., Any], recording: Recording) -> Callable[..., Any]:
+    def syncing(descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        recording.see_written(path)
+        function(descriptor)
+        recording.add("sync", path)
+
+    def renaming(source: Any, target: Any, **more: Any) -> None:
+        recording.see_written(source)
+        recording.add("link" if name == "link" else "rename", source, target=target)
+        function(source, target, **more)
+        for path in (source, target):
+            recording.forget(path)
+        recording.remember(target)
+
+    def unlinking(path: Any, **more: Any) -> None:
+        if os.path.lexists(path):
+            recording.add("unlink", path)
+            recording.forget(path)
+        function(path, **more)
+
+    def truncating(path: Any, length: int) -> None:
+        recording.see_written(path)
+        recording.add("truncate", path, offset=length)
+        function(path, length)
+        recording.forget(path)
+        recording.remember(path)
+
+    functions = {"fsync": syncing, "unlink": unlinking, "truncate": truncating}
+    return functions.get(name, renaming)
+
+
+class RecordDisk:
+    """A Scrapy extension that records what the crawl's process does in JOBDIR, to ``JOBDIR.recording``.
+
+    It notes the segments and their lengths after each commit.
+    """
+
+    def __init__(self, crawler: Any) -> None:
+        recording = _process.enter_context(recorded(Path(crawler.settings["JOBDIR"])))
+        commit = SqliteStore.commit
+
+        def committing(store: SqliteStore, changes: Changes) -> None:
+            commit(store, changes)
+            recording.note([(f"{row.kind}/{row.name}", row.length_bytes) for row in changes.segments])
+
+        def ended() -> None:
+            Path(f"{crawler.settings['JOBDIR']}.recording").write_bytes(pickle.dumps(recording))
+
+        SqliteStore.commit = committing  # type: ignore[method-assign]
+        self._ended = ended
+        crawler.signals.connect(ended, signals.engine_stopped)
+
+    from_crawler = classmethod(lambda cls, crawler: cls(crawler))
+
+
+_process = ExitStack()
+"""What lasts as long as the process."""

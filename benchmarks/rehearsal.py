@@ -21,11 +21,10 @@ from webs.synthetic import SyntheticWeb, read_words
 
 HOSTS, SEEDS = 5000, 100
 _LINE = re.compile(
-    r"progress: ([\d,]+) pages \(([\d.]+)/s\), ([\d.,]+) MB down, ([\d.,]+) MB kept, yield rate ([\d.]+), .*?; "
-    r"([\d,]+) URLs wait; hosts: (.*); bottleneck: (.*)"
+    r"progress: ([\d,]+) pages \(([\d.]+)/s\), ([\d.,]+) MB downloaded, ([\d,]+) words, yield rate ([\d.]+); "
+    r"([\d,]+) URLs wait; bottleneck: (.*)"
 )
-HEAD = ("minute", "pages", "pages/s", "MB down", "MB kept", "yield rate", "URLs waiting", "active hosts", "retired",
-        "bottleneck")  # fmt: skip
+HEAD = ("minute", "pages", "pages/s", "MB down", "words", "yield rate", "URLs waiting", "bottleneck")
 
 
 def main() -> None:
@@ -51,7 +50,7 @@ def main() -> None:
         }
         run = crawl(["crawl", "spiderling", "-a", "lang=cs", "-a", f"seeds={seeds}"], settings)
         log = Path(directory, "job/crawl.log").read_text()
-    rows = [_row(number, match) for number, match in enumerate(_LINE.finditer(log), 1)]
+    rows = [(number, *found) for number, found in enumerate(_LINE.findall(log), 1)]
     table(HEAD, rows)
     result(
         hosts=HOSTS, seeds=SEEDS, seconds=round(run.wall_s), pages=run.pages, strategy=options.strategy,
@@ -60,13 +59,6 @@ def main() -> None:
         cpu_ms_per_page=round(run.cpu_ms_per_page, 2), main_cpu_ms_per_page=round(run.main_cpu_ms_per_page, 2),
         main_rss_mb=round(run.main_rss_mb),
     )  # fmt: skip
-
-
-def _row(number: int, match: re.Match[str]) -> tuple[object, ...]:
-    pages, rate, down, kept, yield_rate, waiting, hosts, bottleneck = match.groups()
-    states = {name: int(count) for count, name in re.findall(r"(\d+) ([a-z ]+)", hosts)}
-    active = sum(states.get(name, 0) for name in ("ready", "in process", "snoozed", "resolving"))
-    return number, pages, rate, down, kept, yield_rate, waiting, active, states.get("retired", 0), bottleneck
 
 
 if __name__ == "__main__":

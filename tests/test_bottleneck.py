@@ -30,6 +30,7 @@ def named(monkeypatch):
             monkeypatch.setattr(time, "thread_time", lambda at=at: 100 + at * cpu_s)
             monkeypatch.setattr(time, "monotonic", lambda at=at: 1000 + at * 60.0)
             name = bottleneck.of(crawl, states)
+        assert not any(char.isdigit() for char in name), "the progress line has figures enough"
         return name.partition(" (")[0]
 
     return named
@@ -49,6 +50,27 @@ def test_one_that_sleeps_waits_for_something_else(named):
     assert named(states=Counter({HostState.RESOLVING: 4, HostState.READY: 3})) == "DNS"
     assert named(states=Counter({HostState.RETIRED: 9})) == "hosts"
     assert named(states=Counter({HostState.RETIRED: 9}), is_on=True) == "watch"
+
+
+def awaited(hosts, *, in_text=0, trouble="", may_ask=True, **held) -> str:
+    slot = SimpleNamespace(queue=[0] * in_text, active=set())
+    engine = SimpleNamespace(scraper=SimpleNamespace(slot=slot))
+    frontier = SimpleNamespace(
+        awaited=lambda: hosts, network_trouble=lambda: trouble, intervals=SimpleNamespace(host_s=5.0)
+    )
+    crawl = SimpleNamespace(frontier=frontier, archives=None, **{"is_paused": False, "is_disk_full": False} | held)
+    shard = SimpleNamespace(may_ask=lambda: may_ask)
+    return Bottleneck(SimpleNamespace(engine=engine), shard).awaited(crawl)
+
+
+def test_what_the_first_document_waits_for():
+    assert awaited({"robots.txt": 3, "the address": 1}) == "robots.txt of 3 hosts, the address of 1 host"
+    assert awaited({"the interval": 2}) == "the interval of 2 hosts (5 s between two requests to a host)"
+    assert awaited({"a page": 0}, in_text=2) == "text workers (2 pages)"
+    assert awaited({}) == "the seeds"
+    assert awaited({"robots.txt": 3}, is_paused=True) == "paused (by control.yaml)"
+    assert awaited({"robots.txt": 3}, trouble="3 of 3 hosts fail: dns") == "network (hosts fail: dns)"
+    assert awaited({"robots.txt": 3}, may_ask=False) == "Redis (it does not answer)"
 
 
 def test_archives_are_read_ahead_of_the_workers_or_not(named):

@@ -215,10 +215,6 @@ class Exchange:
         """Shard -> messages to it that it has not committed."""
         return {shard: number for shard, lane in self._lanes.items() if (number := lane.waiting())}
 
-    def oldest(self) -> dict[int, float]:
-        """Shard -> when the oldest message to it was begun that it has not committed."""
-        return {shard: since for shard, lane in self._lanes.items() if (since := lane.oldest()) is not None}
-
     def sent(self) -> list[int]:
         """For each shard, the number of the newest message to it."""
         return [self._lanes[shard].newest if shard in self._lanes else 0 for shard in range(self.shards)]

@@ -180,9 +180,3 @@ class Lane:
     def waiting(self) -> int:
         """Number of messages that are not acknowledged."""
         return self.newest - self.acknowledged
-
-    def oldest(self) -> float | None:
-        """When the oldest message was begun that is not acknowledged; None if there is none."""
-        if self._window:
-            return self._window[0].time
-        return None if self._growing is None else self._growing.since

@@ -27,6 +27,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PASSED_ON = (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL)
 """What the shards get at the first such signal, the second, and each later one."""
 _FAILED = 1
+_WAITS_S = 10.0
+"""Seconds between two lines until the first document, as of one process (extensions/progress.py)."""
 
 
 class Plan(NamedTuple):
@@ -152,6 +154,7 @@ class _Launcher:
 
     async def _report(self) -> None:
         while True:
-            await asyncio.sleep(self._plan.progress_s)
-            if line := self._telling.progress(self._plan.progress_s, len(self._running)):
+            every_s = self._plan.progress_s if self._telling.has_documents else min(_WAITS_S, self._plan.progress_s)
+            await asyncio.sleep(every_s)
+            if line := self._telling.progress(every_s, len(self._running)):
                 logger.info("%s", line)

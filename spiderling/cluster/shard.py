@@ -33,8 +33,6 @@ from spiderling.text.compiled import choose
 
 logger = logging.getLogger(__name__)
 
-_MOST_TOLD = 3
-"""Receivers that the progress line tells, those who have let their messages wait longest first (chosen)."""
 _NUMBER_BITS = 52
 """Of a number that no other process begins with (chosen: each language reads such a number exactly)."""
 
@@ -103,18 +101,6 @@ class Shard:
     def may_ask(self) -> bool:
         """Whether a request may start now."""
         return elapsed_s() < self._held_until and self._office.away_since is None
-
-    def standing(self) -> str:
-        """What all shards have done, what waits for others, and for how long, as part of a sentence."""
-        totals = self._crawl.totals()
-        done = f"{totals['pages']:,} pages and {totals['words']:,} words by all shards"
-        waiting = self._exchange.waiting()
-        if not waiting:
-            return done
-        now = self._crawl.clock.now()
-        ages = sorted(((now - since, shard) for shard, since in self._exchange.oldest().items()), reverse=True)
-        told = ", ".join(f"{waiting[shard]:,} for shard {shard} ({age:.0f} s)" for age, shard in ages[:_MOST_TOLD])
-        return f"{done}; messages wait: {told}"
 
     async def _run(self, others: Others) -> None:
         offices = [asyncio.ensure_future(self._office.run()), asyncio.ensure_future(self.slots.run())]

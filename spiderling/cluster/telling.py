@@ -10,7 +10,7 @@ from spiderling.base.errors import SpiderlingError
 from spiderling.base.printing import counted
 from spiderling.frontier.hosts.host import HostState
 from spiderling.jobdir.inspection import counts_under
-from spiderling.jobdir.shards import AnyCrawl, commands_for, opened
+from spiderling.jobdir.shards import AnyCrawl, commands_for, opened, progress_of
 
 _CORPUS = "shard-*/corpus/*.prevert.zst"
 _FINISHED = "is finished."
@@ -24,6 +24,8 @@ class Telling:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._pages: int | None = None
+        self.has_documents = False
+        """Whether any shard had a document when the last line was made."""
 
     def progress(self, seconds: float, running: int) -> str:
         """The progress line, *seconds* after the last one; empty while there is nothing to tell."""
@@ -33,13 +35,12 @@ class Telling:
                 waiting = crawl.counts["waiting"]
         except SpiderlingError:  # it is being made; what is damaged, its shard says
             return ""
-        speed = "" if self._pages is None else f" ({(totals['pages'] - self._pages) / seconds:.1f}/s)"
+        speed = None if self._pages is None else (totals["pages"] - self._pages) / seconds
         self._pages = totals["pages"]
-        return (
-            f"{totals['pages']:,} pages{speed}, {totals['downloaded_bytes'] / 1e6:,.1f} MB down, "
-            f"{totals['kept_bytes'] / 1e6:,.2f} MB kept, yield rate {_yield_rate(totals):.4f}, "
-            f"{totals['words']:,} words; {waiting:,} URLs wait; {counted(running, 'shard')} at work"
-        )
+        self.has_documents = totals["documents"] > 0
+        what = progress_of(totals, speed) if self.has_documents else f"No document yet of {totals['pages']:,} pages"
+        why = "" if self.has_documents else "; the crawl.log of each says what it waits for"
+        return f"{what}; {waiting:,} URLs wait; {counted(running, 'shard')} at work{why}"
 
     def summary(self, code: int) -> str:
         """How the crawl ended, and what it has, as a table; empty if nothing was begun.  *code*: its exit code."""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from scrapy.crawler import Crawler
 
+from spiderling.base.printing import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.hosts.host import HostState
+
+if TYPE_CHECKING:
+    from spiderling.cluster.shard import Shard
 
 _BUSY = 0.9
 """Share of a core from which the main process, which uses no second one, counts as the bottleneck.  Chosen."""
@@ -17,8 +22,10 @@ _BUSY = 0.9
 class Bottleneck:
     """Names it from what has happened since it was asked last."""
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, shard: Shard | None = None) -> None:
+        """*shard*: this process, if the crawl has shards."""
         self._crawler = crawler
+        self._shard = shard
         self._last_cpu_s = 0.0
         self._last_time_s = 0.0
         self._busy()
@@ -35,10 +42,8 @@ class Bottleneck:
     def of(self, crawl: Crawl, states: Counter[HostState]) -> str:
         """Name what limits the speed of the crawl."""
         busy = self._busy()
-        if crawl.is_paused or crawl.is_disk_full:
-            return f"paused ({'by control.yaml' if crawl.is_paused else 'the disk is nearly full'})"
-        if away := crawl.frontier.network_trouble():
-            return f"network ({away})"
+        if held := self._held(crawl):
+            return held
         if busy > _BUSY:
             return "main process (one core, and it is busy)"
         if crawl.archives is not None:
@@ -53,7 +58,33 @@ class Bottleneck:
             return "DNS"
         throttled, places = crawl.frontier.throttled(crawl.clock.now())
         if throttled > places / 2:
-            return f"thrift ({throttled:,} hosts of little yield wait for better ones; less thrift asks them sooner)"
+            return "thrift (hosts of little yield wait for better ones; less thrift asks them sooner)"
         if states[HostState.READY] + states[HostState.SNOOZED] > 0:
             return "politeness (hosts wait for their turn)"
         return "watch (no look is due yet)" if crawl.frontier.watch.is_on else "hosts (too few have URLs waiting)"
+
+    def _held(self, crawl: Crawl) -> str:
+        """Why nothing may be asked for at all; '' if something may."""
+        if crawl.is_paused or crawl.is_disk_full:
+            return f"paused ({'by control.yaml' if crawl.is_paused else 'the disk is nearly full'})"
+        if away := crawl.frontier.network_trouble():
+            return f"network (hosts fail: {away.rpartition(': ')[2]})"
+        if self._shard is not None and not self._shard.may_ask():
+            return "Redis (it does not answer)"
+        return ""
+
+    def awaited(self, crawl: Crawl) -> str:
+        """What the first document waits for."""
+        if held := self._held(crawl):
+            return held
+        slot = self._crawler.engine.scraper.slot
+        in_text = len(slot.queue) + len(slot.active) if slot is not None else 0
+        apart = f" ({crawl.frontier.intervals.host_s:g} s between two requests to a host)"
+        parts = [
+            f"{what} of {counted(number, 'host')}{apart if what == 'the interval' else ''}"
+            for what, number in crawl.frontier.awaited().items()
+            if number
+        ]
+        parts += [f"text workers ({counted(in_text, 'page')})"] if in_text else []
+        parts += ["the archives"] if crawl.archives is not None else []
+        return ", ".join(parts) or "the seeds"

@@ -43,7 +43,7 @@ class LivePage(Extension):
         address = parse_page(self.crawl.options.page)
         if address is None:
             return
-        self._bottleneck = Bottleneck(self._crawler)
+        self._bottleneck = Bottleneck(self._crawler, self.dispatcher.shard)
         self._named = ""
         self._named_at = 0.0
         self._lag = Histogram()

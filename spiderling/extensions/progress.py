@@ -1,4 +1,4 @@
-"""Logs a progress line every ``progress_s`` seconds, and a summary at the end."""
+"""Logs what the first document waits for, a progress line every ``progress_s`` seconds, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -8,28 +8,42 @@ from collections import Counter
 
 from spiderling.base.errors import StorageError
 from spiderling.base.option_values import parse_watch, parse_watch_requests
+from spiderling.base.printing import counted
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
 from spiderling.extensions.bottleneck import Bottleneck
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.hosts.yields import threshold
-from spiderling.jobdir.shards import commands_for
+from spiderling.jobdir.shards import commands_for, progress_of
 
 logger = logging.getLogger(__name__)
+
+
+WAITS_S = 10.0
+"""Seconds between two lines until the first document (chosen: who has just begun a crawl looks on)."""
 
 
 class Progress(Extension):
     """Start line, progress lines, summary; the totals also go to Scrapy's stats under ``spiderling/``."""
 
-    _last_bytes_read = 0
-
     def opened(self) -> None:
         crawl = self.crawl
         logger.info(start_line(crawl))
-        self._last_pages = crawl.frontier.ledger.totals["pages"]
-        self._bottleneck = Bottleneck(self._crawler)
+        totals = crawl.frontier.ledger.totals
+        self._last_pages = totals["pages"]
+        self._documents_before: int | None = totals["documents"]
+        self._bottleneck = Bottleneck(self._crawler, self.dispatcher.shard)
         self.repeat(self._report, crawl.options.progress_s, "the progress line")
+        self.repeat(self._tell_waiting, WAITS_S, "the line of what is waited for")
+
+    def _tell_waiting(self) -> None:
+        """Tell what the first document waits for; a watch may wait for months until something is new."""
+        crawl = self.crawl
+        if self._documents_before != crawl.frontier.ledger.totals["documents"] or crawl.frontier.watch.is_on:
+            self._documents_before = None
+        elif not crawl.stopping:
+            logger.info("No document yet%s; waiting for: %s", _judged(crawl), self._bottleneck.awaited(crawl))
 
     def _report(self) -> None:
         logger.info(self._line(self.crawl))
@@ -44,34 +58,31 @@ class Progress(Extension):
         totals = crawl.frontier.ledger.totals
         pages = totals["pages"] - self._last_pages
         self._last_pages = totals["pages"]
-        states = Counter(crawl.frontier.host_states.hosts_by_state())
-        near = f"{crawl.near.filter.documents:,} documents remembered; " if crawl.near else ""
-        hosts = ", ".join(f"{states[state]} {state.value}" for state in HostState if states[state])
-        bottleneck = self._bottleneck.of(crawl, states)
-        crawl.frontier.ledger.totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
-        return (
-            f"{totals['pages']:,} pages ({pages / crawl.options.progress_s:.1f}/s), "
-            f"{totals['downloaded_bytes'] / 1e6:,.1f} MB down, {totals['kept_bytes'] / 1e6:,.2f} MB kept, "
-            f"yield rate {crawl.frontier.ledger.yield_rate:.4f}, {totals['words']:,} words; {self._source(crawl)}; "
-            f"{_looks(crawl)}hosts: {hosts}; {near}{self._for_others()}bottleneck: {bottleneck}"
-        )
-
-    def _for_others(self) -> str:
-        """What all shards have done, and what waits for others."""
-        standing = self.dispatcher.shard.standing() if self.dispatcher.shard is not None else ""
-        return standing and f"{standing}; "
-
-    def _source(self, crawl: Crawl) -> str:
-        """Where the next pages come from."""
-        if crawl.archives is None:
-            return f"{crawl.frontier.ledger.balance.waiting:,} URLs wait"
-        read = crawl.archives.bytes_read - self._last_bytes_read
-        self._last_bytes_read = crawl.archives.bytes_read
-        return f"archives: {crawl.archives.standing()}, {read / 1e6 / crawl.options.progress_s:.2f} MB/s"
+        bottleneck = self._bottleneck.of(crawl, Counter(crawl.frontier.host_states.hosts_by_state()))
+        totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
+        return f"{progress_of(totals, pages / crawl.options.progress_s)}{_source(crawl)}; bottleneck: {bottleneck}"
 
     def _to_stats(self, crawl: Crawl) -> None:
         for key, value in crawl.frontier.ledger.counts().items():
             self._crawler.stats.set_value(f"spiderling/{key}", value)
+
+
+def _judged(crawl: Crawl) -> str:
+    """How many pages were judged, and how most of them ended; '' if none was."""
+    ends = crawl.frontier.ledger.ends.most_common(1)
+    pages = crawl.frontier.ledger.totals["pages"]
+    return f" of {counted(pages, 'page')}, most often {ends[0][0].value}" if pages and ends else ""
+
+
+def _source(crawl: Crawl) -> str:
+    """The yield rate, and where the next pages come from, in two figures."""
+    ledger = crawl.frontier.ledger
+    if crawl.archives is not None:
+        return f"; archives: {crawl.archives.standing().partition(', ')[0]}"
+    waiting = f"{ledger.waiting:,} URLs wait"
+    if crawl.frontier.watch.is_on and not ledger.waiting:
+        waiting = f"{ledger.totals['looks']:,} looks at known pages"
+    return f", yield rate {ledger.yield_rate:.4f}; {waiting}"
 
 
 def start_line(crawl: Crawl) -> str:

@@ -6,6 +6,7 @@ The package's docstring lists the modules.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -262,6 +263,10 @@ class Frontier:
     def network_trouble(self) -> str:
         """A message for the user: how many hosts fail, and how; '' unless the network is away."""
         return self.reachability.summary(self.host_states.at_work())
+
+    def awaited(self) -> Counter[str]:
+        """What hosts with URLs wait for, such as robots.txt or their interval -> how many do."""
+        return self.schedule.awaited()
 
     def throttled(self, now: float) -> tuple[int, int]:
         """(hosts that would be due at *now* and wait since they yield little, places in use)."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property
 from itertools import chain
@@ -148,6 +148,13 @@ def parts_in(directory: Path) -> list[Path]:
         and ((place / "state/frontier.sqlite").is_file() or any(place.glob(f"corpus/*{SUFFIX}")))
     }
     return [found[number] for number in sorted(found)] or [directory]
+
+
+def progress_of(totals: Mapping[str, int], pages_per_s: float | None) -> str:
+    """What a progress line says first, of one process or of all shards, in four figures; None: no speed is known."""
+    speed = "" if pages_per_s is None else f" ({pages_per_s:.1f}/s)"
+    downloaded = f"{totals['downloaded_bytes'] / 1e6:,.1f} MB downloaded"
+    return f"{totals['pages']:,} pages{speed}, {downloaded}, {totals['words']:,} words"
 
 
 def commands_for(directory: Path) -> str:

@@ -8,6 +8,7 @@ of all places wait in a line of their own (places.py, apart.py).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from spiderling.base.options import Options
@@ -31,6 +32,8 @@ TURNS = 16
 _LOOKS_PER_STEP = 16
 """Hosts of the backlog that are looked at in one call, so that none takes long.  Chosen."""
 _NOTHING = YieldAccount()
+_PLACE = "a place (SPIDERLING_ACTIVE_HOSTS)"
+"""What a host in the backlog waits for."""
 
 
 def next_up(host: Host, queues: Queues) -> RobotsRequest | QueuedUrl:
@@ -38,6 +41,15 @@ def next_up(host: Host, queues: Queues) -> RobotsRequest | QueuedUrl:
     if host.robots_requests:
         return host.robots_requests[0]
     return queues.peek(host) if host.queued else queues.next_look(host)
+
+
+def _awaited(host: Host) -> str:
+    """What *host*, which has a place, waits for."""
+    if host.in_transit:
+        return host.asking.file.value.rpartition("/")[2] if host.asking is not None else "a page"
+    if host.state is HostState.RESOLVING:
+        return "the address"
+    return "the interval"
 
 
 def name_in(head: RobotsRequest | QueuedUrl) -> str:
@@ -111,6 +123,12 @@ class Schedule:
         self.intervals.begin_anew(now, len(self._hosts) > 0)
         self._hosts.states.set_ready(waiting)
         self._backlog.extend(waiting)
+
+    def awaited(self) -> Counter[str]:
+        """What the hosts with a place, and those in the backlog, wait for -> how many do."""
+        found = Counter(_awaited(host) for host in self._hosts.in_memory() if host.active)
+        found[_PLACE] += len(self._backlog)
+        return found
 
     # -- places
 

@@ -29,11 +29,12 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.fetch.challenges import challenge_of
 from spiderling.fetch.decoding import BodyDecoder, DecodedTooBig
+from spiderling.fetch.errors import NotHttp
+from spiderling.fetch.http1 import Chunked
 
 _TYPES = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit | WarcRecordType.conversion
 _STATUS = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})(?!\d)")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
-_CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _MAX_HEAD_BYTES = 1 << 17
 """Bytes of a response's headers (chosen)."""
 _MOST_TRIES = 1000
@@ -218,16 +219,12 @@ def _joined(body: bytes) -> bytes:
 
     Without chunks *body* itself: many archives join the chunks but leave the header.
     """
-    parts = []
-    at = 0
-    while (head := _CHUNK.match(body, at)) is not None:
-        size = int(head[1], 16)
-        parts.append(body[head.end() : head.end() + size])
-        at = head.end() + size
-        at += 2 if body.startswith(b"\r\n", at) else 0
-        if not size:
-            break
-    return b"".join(parts) if parts else body
+    content = bytearray()
+    chunked = Chunked()
+    with suppress(NotHttp):
+        for piece in chunked.unframed(body):
+            content += piece
+    return bytes(content) if content or chunked.is_over else body
 
 
 def _seconds(date: str) -> float | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from spiderling.base.digits import whole_number
 from spiderling.fetch.errors import NotHttp
@@ -24,7 +24,7 @@ END_OF_HEAD = re.compile(rb"\n\r?\n")
 _STATUS_LINE = re.compile(rb"(HTTP/\d\.\d)[ \t]+(\d{3})(?!\d)", re.IGNORECASE)
 _FIELD = re.compile(rb"^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)$", re.MULTILINE)
 _FOLD = re.compile(rb"\n[ \t]+")
-_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;|$)")
+_CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;|$)")
 
 
 class ResponseHead(NamedTuple):
@@ -48,9 +48,10 @@ class ResponseHead(NamedTuple):
         """
         if b"\0" in head:
             raise NotHttp("there is a NUL in the headers")
-        if head.count(b"\n") > MAX_HEADERS:
+        lines = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if lines.count(b"\n") > MAX_HEADERS:
             raise NotHttp(f"more than {MAX_HEADERS} headers")
-        status_line, _, fields = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n").partition(b"\n")
+        status_line, _, fields = lines.partition(b"\n")
         found = _STATUS_LINE.match(status_line)
         if found is None:
             raise NotHttp(f"no status line: {status_line[:80]!r}")
@@ -73,8 +74,8 @@ class ResponseHead(NamedTuple):
     def framing(self, *, has_body: bool) -> Framing:
         """How the body of this head is framed; *has_body* is False for the answer to HEAD."""
         if not has_body or self.is_interim or self.status in (204, 304):
-            return _Counted(0)
-        return _Chunked() if self.is_chunked else _Counted(self.length)
+            return Counted(0)
+        return Chunked() if self.is_chunked else Counted(self.length)
 
 
 def _values(headers: list[tuple[bytes, bytes]], name: bytes) -> set[bytes]:
@@ -83,35 +84,26 @@ def _values(headers: list[tuple[bytes, bytes]], name: bytes) -> set[bytes]:
     return {value.strip().lower() for value in b",".join(lists).split(b",")} if lists else set()
 
 
-class Framing(Protocol):
-    """Takes off a body what marks its end."""
-
-    is_over: bool
-    """Whether the body is complete."""
-    may_be_closed: bool
-    """Whether the end of the connection is the end of the body."""
-
-    def unframed(self, data: bytes) -> Iterator[bytes]:
-        """The pieces of the body in *data*, the next bytes received; raises NotHttp after them."""
-
-
-class _Counted:
+class Counted:
     """A body of so many bytes, or (None) of as many as come."""
 
     def __init__(self, length: int | None) -> None:
         self._left = sys.maxsize if length is None else length
         self.is_over = length == 0
+        """Whether the body is complete."""
         self.may_be_closed = length is None
+        """Whether the end of the connection is the end of the body."""
 
     def unframed(self, data: bytes) -> Iterator[bytes]:
+        """The pieces of the body in *data*, the next bytes received."""
         data = data[: self._left]
         self._left -= len(data)
         self.is_over = not self._left
         yield data
 
 
-class _Chunked:
-    """A body in chunks (RFC 9112, 7.1); lines may end without CR."""
+class Chunked:
+    """A body in chunks (RFC 9112, 7.1), as `Counted`; lines may end without CR."""
 
     may_be_closed = False
 
@@ -127,6 +119,7 @@ class _Chunked:
         """Whether the last chunk is over, so that trailers and an empty line remain."""
 
     def unframed(self, data: bytes) -> Iterator[bytes]:
+        """The pieces of the body in *data*, the next bytes received; raises NotHttp after them."""
         data = self._line + data
         at = 0
         while not self.is_over:
@@ -156,3 +149,6 @@ class _Chunked:
             self._left = int(size[1], 16)
             self._is_last = not self._left
             self._is_behind_chunk = True
+
+
+Framing = Counted | Chunked

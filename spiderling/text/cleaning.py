@@ -63,8 +63,7 @@ def process(
         scores = Judge(page, models, options, steps).judge(text, parsed.blocks, parsed.tree, declared_by(parsed))
         if _good_chars(page) < SHORT_CHARS:
             page, parsed, scores = _with_embedded((page, parsed, scores), recoded, text, models, options, steps)
-        target = Metadata().read_tag("meta", {"http-equiv": "refresh", "content": refresh})
-        if target:
+        if refresh and (target := Metadata().read_tag("meta", {"http-equiv": "refresh", "content": refresh})):
             parsed.links.append(RawLink(target, "", "", -1))
         _links(page, parsed, url, options, scores, steps)
         if options.watches:

@@ -168,6 +168,6 @@ def test_an_answer_is_read_alike_in_whatever_packets_it_comes(answer):
 
 
 def test_any_bytes_are_a_head_or_not_http():
-    for head in (b"", b"\xff" * 1000, b"HTTP/1.1 200" + b"\n" * 300):
+    for head in (b"", b"\xff" * 1000, b"HTTP/1.1 200" + b"\n" * 300, b"HTTP/1.1 200" + b"\ra:" * 300):
         with pytest.raises(NotHttp):
             ResponseHead.parsed(head)

@@ -52,7 +52,9 @@ class LivePage(Extension):
             await server.start()
         except (OSError, StorageError) as error:
             why = getattr(error, "strerror", None) or error
-            logger.warning("There is no live page: SPIDERLING_PAGE=%s: %s", self.crawl.options.page, why)
+            logger.warning(
+                "There is no live page: SPIDERLING_PAGE=%s: %s; give another address", self.crawl.options.page, why
+            )
             return
         self._server = server
         self._measured_at = asyncio.get_running_loop().time()

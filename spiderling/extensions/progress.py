@@ -190,10 +190,11 @@ def _errors(crawl: Crawl) -> str:
 
 def _remembered(crawl: Crawl) -> str:
     """What the near-duplicate filter knows."""
-    if crawl.near is None:
+    if crawl.near is None or not crawl.near.filter.documents:
         return ""
     seen = crawl.near.filter
-    text = f"the text of {seen.documents:,} documents in {seen.bytes / 1e6:,.0f} MB, to know near-duplicates by"
+    texts = counted(seen.documents, "document")
+    text = f"the text of {texts} in {seen.bytes / 1e6:,.0f} MB, to know near-duplicates by"
     forgotten = f"; {seen.forgotten:,} are forgotten: SPIDERLING_DEDUP_BYTES" if seen.forgotten else ""
     return f"{text}{' (every fourth shingle)' if seen.is_sampling else ''}{forgotten}"
 

@@ -25,11 +25,11 @@ class End:
         os._exit(128 + number if self._code is None else self._code)
 
 
-def end_at_once(sentence: str = "interrupted.", code: int | None = None) -> None:
-    """From now on a signal ends this process as `End` says, if it is a command line."""
+def end_at_once(end: End = End("interrupted.")) -> None:  # noqa: B008 - it is never changed
+    """From now on a signal ends this process as *end* says, if it is a command line."""
     if _program() in _PROGRAMS:
         for number in filter(_is_free, NUMBERS):
-            signal.signal(number, End(sentence, code))
+            signal.signal(number, end)
 
 
 def end_as_usual() -> None:

@@ -17,13 +17,11 @@ from spiderling.base import interrupts
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.extras import missing
 from spiderling.engine.exit_codes import FAILED_STAT, NO_NETWORK, OFFLINE
-from spiderling.engine.opening import Opening
+from spiderling.engine.opening import NOT_OPENED, Opening
 from spiderling.engine.program import OwnCommand
 
 logger = logging.getLogger(__name__)
 
-_NOT_OPENED = "stopped before the crawl was opened; nothing is lost, and the same command begins it or goes on."
-"""What a signal is answered that comes before the event loop runs."""
 _TALKATIVE = ("utils.log", "addons", "middleware", "crawler", "core.engine", "extensions.telnet")
 """Loggers of Scrapy that list its parts at the level INFO."""
 
@@ -32,7 +30,7 @@ class CrawlCommand(OwnCommand, BaseRunSpiderCommand):
     """Exits with 1 if the crawl could not begin or go on, and with 3 without a network.  Scrapy's class follows it."""
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        interrupts.end_at_once(_NOT_OPENED, 0)
+        interrupts.end_at_once(NOT_OPENED)
         assert self.settings is not None
         AddonManager.load_pre_crawler_settings(self.settings)  # -o is judged by the formats of add-ons too
         super().process_options(args, opts)

@@ -1,7 +1,7 @@
 """Signals while a crawl is being opened, which may take long: the first stops it, as one that comes later does.
 
 Scrapy's own handlers end the process amid the opening as after a second signal.  What takes long and leaves nothing to
-be closed is left at once (`prompt`); else the signal waits until the crawl runs, and then pauses it.
+be closed is left at once (`prompt`).  In what follows the signal waits until the crawl runs, and then pauses it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from scrapy.crawler import Crawler
 from spiderling.base.errors import SpiderlingError, Stopped
 from spiderling.base.interrupts import NUMBERS, End
 
+NOT_OPENED = End("stopped before the crawl was opened; nothing is lost, and the same command begins it or goes on.", 0)
 _AT_ONCE = End("stopped at once by a second signal; nothing is lost, and the same command goes on.", 0)
 _LOOK_S = 0.01
 """Seconds between two looks whether the engine runs (chosen)."""
@@ -35,12 +36,15 @@ class Opening:
         """Take the place of Scrapy's handlers, which are there when the event loop runs."""
         self._crawler = crawler
         self._first: int | None = None
+        self._has_begun = False
         self._is_prompt = False
         crawler.signals.connect(self._engine_started, signals.engine_started)
         self._theirs: dict[int, Any] = {number: signal.signal(number, self._note) for number in NUMBERS}
         Opening.current = self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        if not self._has_begun:
+            NOT_OPENED(number, frame)
         if self._first is not None:
             _AT_ONCE(number, frame)
         self._first = number
@@ -53,9 +57,8 @@ class Opening:
     @contextmanager
     def prompt(self) -> Iterator[None]:
         """Within it a signal raises Stopped, at its end if not before."""
-        self._is_prompt = True
+        self._is_prompt = self._has_begun = True
         try:
-            self._refuse_to_go_on()
             yield
             self._refuse_to_go_on()
         except SpiderlingError:
@@ -65,6 +68,7 @@ class Opening:
             self._is_prompt = False
 
     async def _engine_started(self) -> None:
+        self._has_begun = True
         self._handing_over = asyncio.ensure_future(self._hand_over())
 
     async def _hand_over(self) -> None:

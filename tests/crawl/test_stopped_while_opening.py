@@ -26,14 +26,14 @@ STAGES = [
     ("scrapy.commands.bench", OVER),
     ("spiderling.commands.export", OVER),
     ("spiderling.spiders.archive", BEFORE),
-    ("spiderling.engine.downloader", WHILE),
-    ("spiderling.crawl.crawl", WHILE),
+    ("spiderling.engine.downloader", BEFORE),
+    ("spiderling.crawl.crawl", BEFORE),
     ("spiderling.languages.seeds:read_seeds", WHILE),
     ("spiderling.jobdir.directory:Jobdir.judge", WHILE),
     ("spiderling.frontier.storage.sqlite:SqliteStore.load", WHILE),
     ("spiderling.corpus.shingle_snapshot:ShingleState.load_filter", WHILE),
     ("spiderling.crawl.checkpoint:Checkpoint.__init__", WHILE),
-    ("spiderling.engine.naming", WHILE),
+    ("spiderling.engine.naming", BEFORE),
     ("spiderling.workers.pool:WorkerPool.start_in_background", PAUSED),
     ("spiderling.live.server:Server.__init__", PAUSED),
     ("spiderling.extensions.progress:start_line", PAUSED),
@@ -124,7 +124,7 @@ def test_a_signal_at_each_stage_of_the_opening(server, tmp_path):
 
 @pytest.mark.slow
 def test_a_second_signal_amid_the_opening_does_not_wait(server, tmp_path):
-    staged = Staged(tmp_path, "spiderling.engine.naming", *crawl_of(server, tmp_path / "job"))
+    staged = Staged(tmp_path, "spiderling.extensions.progress:start_line", *crawl_of(server, tmp_path / "job"))
     staged.reach()
     staged.send(signal.SIGINT)
     staged.send(signal.SIGTERM)

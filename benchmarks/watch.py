@@ -1,4 +1,4 @@
-"""What looking again gives on six webs that change, for a few requests a day (spiderling/simulation/watching/).
+"""What looking again gives on six webs that change, for a few requests a day (simulator/watching/).
 
     python benchmarks/watch.py [--quick]
 
@@ -27,15 +27,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import arguments, result, table
 from benchmarks.watched_frontier import costs
+from simulator.watching.changing import ChangingWeb
+from simulator.watching.comparison import Figures, mean, measure
+from simulator.watching.drawing import make_web
+from simulator.watching.looking import Look
+from simulator.watching.oracle import Greedy, Squared
+from simulator.watching.ours import Ours
+from simulator.watching.rivals import FeedsAndHubs, Proportional, Uniform
+from simulator.watching.webs import PLANS
 from spiderling.simulation.pages import Array
-from spiderling.simulation.watching.changing import ChangingWeb
-from spiderling.simulation.watching.comparison import Figures, mean, measure
-from spiderling.simulation.watching.drawing import make_web
-from spiderling.simulation.watching.looking import Look
-from spiderling.simulation.watching.oracle import Greedy, Squared
-from spiderling.simulation.watching.ours import Ours
-from spiderling.simulation.watching.rivals import FeedsAndHubs, Proportional, Uniform
-from spiderling.simulation.watching.webs import PLANS
 
 SEEDS = (101, 102, 103, 104, 105)
 STOP_BUDGET = 0.1

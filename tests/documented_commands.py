@@ -306,8 +306,8 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy simulate bfs spiderling --web crawls/bfs --html bfs.html": REPLAYED,
     "scrapy simulate bfs spiderling --web crawls/cs": REPLAYED,
     "scrapy simulate bfs perfect --web graph/:cs --web graph/:pl": REPLAYED,
-    "scrapy simulate --watch gov": Run(more="--budget 0.01", says="| gov | spiderling |"),
-    "scrapy simulate --watch blogs forum --seeds 3 --budget .02": Run(says="| forum | spiderling |", slow=True),
+    "python -m simulator.watching gov": Run(more="--budget 0.01", says="| gov | spiderling |"),
+    "python -m simulator.watching blogs forum --seeds 3 --budget .02": Run(says="| forum | spiderling |", slow=True),
     "scrapy simulate yours bfs --web thai": NotRun("the strategy is still to be written by the reader"),
     # extend
     "python -m tests.test_docs": IMPORTED,

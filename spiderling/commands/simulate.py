@@ -1,4 +1,4 @@
-"""``scrapy simulate STRATEGY...``: crawls of the same webs without a network, by several strategies; or watches."""
+"""``scrapy simulate STRATEGY...``: crawls of the same webs without a network, by several strategies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from spiderling.base.errors import BadInput
 from spiderling.base.extras import require
 from spiderling.base.options import Options
-from spiderling.base.printing import markdown_table
 from spiderling.base.progress import Meter
 from spiderling.engine.command import SpiderlingCommand, named_values, option
 from spiderling.engine.exit_codes import INTERRUPTED
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 class Command(SpiderlingCommand):
     """Thin shell around ``simulation/comparison.py``."""
 
-    arguments = "[STRATEGY ...] [--web NAME_OR_DIRECTORY] | --watch [WEB ...]"
+    arguments = "[STRATEGY ...] [--web NAME_OR_DIRECTORY]"
     summary = "Try crawl strategies on generated or recorded webs, without a network"
     options = (
         option("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODE, for graphs"),
@@ -42,15 +41,6 @@ class Command(SpiderlingCommand):
         option(
             "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="crawls at once (default: all cores)"
         ),
-        option("--watch", action="store_true", help="try what to look at again, on webs that change"),
-        option(
-            "--budget",
-            dest="budgets",
-            type=float,
-            action="append",
-            metavar="SHARE",
-            help="with --watch: requests a day / live URLs, may be given several times (default .02 and .05)",
-        ),
         option("--csv", metavar="FILE", help="write all curves as a table"),
         option("--html", metavar="FILE", help="write a page with tables and curves, which needs no network"),
     )
@@ -59,7 +49,6 @@ class Command(SpiderlingCommand):
         # what simulates takes half a second to import, and Scrapy imports the commands to list them
         from spiderling.simulation.comparison import CLAIRVOYANT, DEFAULT
         from spiderling.simulation.generated import RECIPES
-        from spiderling.simulation.watching.webs import PLANS
 
         return (
             "Let the frontier of a real crawl run on a virtual clock against a generated web "
@@ -67,17 +56,10 @@ class Command(SpiderlingCommand):
             "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
             f"takes, or one that knows the web: {', '.join(CLAIRVOYANT)}; default: {' '.join(DEFAULT)}. Options of "
             "the crawl are given by -s. "
-            "With --watch: which pages of a finished crawl are worth another request, by several policies, on webs "
-            f"that change ({', '.join(PLANS)}; default: all), of which only --budget and --seeds are asked. "
             "Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --html thai.html"
         )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        if opts.watch:
-            yield from self._watch(args, opts)
-            return
-        if opts.budgets:
-            raise BadInput("--budget goes with --watch; a crawl ends by --max-pages or --hours.")
         from spiderling.reporting.strategies import strategy_table
         from spiderling.simulation.comparison import summaries
 
@@ -95,29 +77,6 @@ class Command(SpiderlingCommand):
         yield from strategy_table(summaries(runs[task] for task in tasks if task in runs))
         for path, _ in outputs if runs else ():
             print(f"Written: {path}", file=sys.stderr)
-
-    def _watch(self, webs: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        from spiderling.simulation.watching.comparison import BUDGETS, HEAD, POLICIES, Row, cells, compare
-        from spiderling.simulation.watching.webs import PLANS, plan_of
-
-        budgets = opts.budgets or BUDGETS
-        if opts.seeds < 1 or not all(0 < budget <= 1 for budget in budgets):
-            raise BadInput(f"--seeds is 1 or more, --budget above 0 and at most 1; not {opts.seeds}, {opts.budgets}.")
-        if opts.webs or opts.csv or opts.html:
-            raise BadInput("--web, --csv and --html go without --watch; name webs that change after it.")
-        for name in webs:
-            plan_of(name)
-        names = webs or list(PLANS)
-        rows: list[Row] = []
-        try:
-            with closing(Meter("policies")) as meter:
-                for row in compare(names, range(1, opts.seeds + 1), budgets):
-                    rows.append(row)
-                    meter.add()
-        except KeyboardInterrupt:
-            lines = len(names) * len(budgets) * len(POLICIES)
-            self.fail(f"interrupted; {len(rows)} of {lines} lines are done.", INTERRUPTED)
-        yield from markdown_table(HEAD, map(cells, rows))
 
 
 def _tasks(strategies: Sequence[str], opts: argparse.Namespace) -> list[Task]:

@@ -47,10 +47,6 @@ def test_strategies_side_by_side(tmp_path: Path) -> None:
         (["bfs", "--pages", "inf"], "--pages is finite"),
         (["bfs", "--rate", "nan"], "--rate is 0 or more; not 100,000, nan"),
         (["bfs", "--max-pages", "-1"], "--max-pages is above 0; not -1"),
-        (["--watch", "nws"], "there is no web 'nws' to be watched: name one of news, blogs"),
-        (["--watch", "gov", "--budget", "5"], "--budget above 0 and at most 1; not 1, [5.0]"),
-        (["--watch", "gov", "--csv", "x.csv"], "--csv and --html go without --watch"),
-        (["bfs", "--budget", "0.1"], "--budget goes with --watch"),
         (["bfs", "--seeds", "0"], "--seeds and --jobs are 1 or more"),
         (["bfs", "-s", "SPIDERLING_RETRIS=1"], "did you mean SPIDERLING_RETRIES?"),
         (
@@ -64,17 +60,6 @@ def test_what_is_wrong_is_said_in_one_sentence(arguments: list[str], says: str) 
     assert ended.code == 1
     assert says in ended.log
     assert "Traceback" not in ended.log
-
-
-def test_watches_side_by_side() -> None:
-    ended = scrapy("simulate", "--watch", "docs", "--budget", "0.01")
-    assert ended.code == 0, ended.log
-    rows = [line.strip("| ").split(" | ") for line in ended.out.splitlines()]
-    assert rows[0] == ["web", "policy", "budget", "words", "in a week", "useless", "requests"]
-    words = {row[1]: float(row[3]) for row in rows[2:]}
-    assert len(words) == 6 and words["uniform"] < words["spiderling"] <= 1
-    assert {row[0] for row in rows[2:]} == {"docs"} and {row[2] for row in rows[2:]} == {"0.01"}
-    assert all(float(row[6]) <= 0.011 for row in rows[2:])
 
 
 @pytest.mark.slow

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import DEADLINE_S, ROOT
 
+from simulator.watching.changing import NO_URLS, ChangingWeb, Kind, Lastmod
+from simulator.watching.drawing import draw, make_web
+from simulator.watching.looking import WARM_DAYS, Look, Watch, daily_recrawl, watch
+from simulator.watching.oracle import Greedy, Squared
+from simulator.watching.ours import Ours
+from simulator.watching.rivals import FeedsAndHubs, Proportional, Uniform
+from simulator.watching.webs import BLOGS, DOCS, FORUM, NEWS, OFFICES, PLANS, Plan
 from spiderling.base.errors import BadInput
 from spiderling.simulation.pages import Array
-from spiderling.simulation.watching.changing import NO_URLS, ChangingWeb, Kind, Lastmod
-from spiderling.simulation.watching.drawing import draw, make_web
-from spiderling.simulation.watching.looking import WARM_DAYS, Look, Watch, daily_recrawl, watch
-from spiderling.simulation.watching.oracle import Greedy, Squared
-from spiderling.simulation.watching.ours import Ours
-from spiderling.simulation.watching.rivals import FeedsAndHubs, Proportional, Uniform
-from spiderling.simulation.watching.webs import BLOGS, DOCS, FORUM, NEWS, OFFICES, PLANS, Plan
 
 NO_DEATHS: Plan = tuple((replace(kind, articles_per_day=0.2, deaths_per_year=0), 3) for kind in (FORUM, DOCS, BLOGS))
 
@@ -289,3 +292,32 @@ def test_feeds_and_hubs_are_asked_more_often_the_more_they_give_and_no_page_twic
     for _ in range(40):
         policy.learn(Look(feed, 0.0, 1.0, False, 0, NO_URLS, NO_URLS, False, False))
     assert policy.worth(np.array([feed, feed]), np.array([89.0, 91.0]), 91.0).astype(bool).tolist() == [False, True]
+
+
+def _watching(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "simulator.watching", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+
+
+def test_policies_side_by_side() -> None:
+    ended = _watching("docs", "--budget", "0.01")
+    assert ended.returncode == 0, ended.stderr
+    rows = [line.strip("| ").split(" | ") for line in ended.stdout.splitlines()]
+    assert rows[0] == ["web", "policy", "budget", "words", "in a week", "useless", "requests"]
+    words = {row[1]: float(row[3]) for row in rows[2:]}
+    assert len(words) == 6 and words["uniform"] < words["spiderling"] <= 1
+    assert {row[0] for row in rows[2:]} == {"docs"} and {row[2] for row in rows[2:]} == {"0.01"}
+    assert all(float(row[6]) <= 0.011 for row in rows[2:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nws"], "there is no web 'nws' to be watched: name one of news, blogs"),
+        (["gov", "--budget", "5"], "--budget above 0 and at most 1; not 1, [5.0]"),
+    ],
+)
+def test_what_is_wrong_with_a_comparison_is_said_in_one_sentence(arguments: list[str], says: str) -> None:
+    ended = _watching(*arguments)
+    assert ended.returncode == 2
+    assert says in ended.stderr

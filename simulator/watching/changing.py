@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from simulator.watching.webs import SITEMAP_EVERY_DAYS, TEASERS
 from spiderling.simulation.pages import Array
-from spiderling.simulation.watching.webs import SITEMAP_EVERY_DAYS, TEASERS
 
 NO_URLS: Array = np.empty(0, np.int64)
 

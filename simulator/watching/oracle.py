@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from simulator.watching.changing import ChangingWeb, Kind, Lastmod
+from simulator.watching.looking import Look
+from simulator.watching.webs import TEASERS
 from spiderling.simulation.pages import Array
-from spiderling.simulation.watching.changing import ChangingWeb, Kind, Lastmod
-from spiderling.simulation.watching.looking import Look
-from spiderling.simulation.watching.webs import TEASERS
 
 
 class Greedy:

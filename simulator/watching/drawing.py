@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from simulator.watching import webs
+from simulator.watching.changing import ChangingWeb, Kind, Lastmod, Listing, Site, Truth, Urls
+from simulator.watching.webs import PLANS, Plan, SiteKind, plan_of
 from spiderling.simulation.pages import Array
-from spiderling.simulation.watching import webs
-from spiderling.simulation.watching.changing import ChangingWeb, Kind, Lastmod, Listing, Site, Truth, Urls
-from spiderling.simulation.watching.webs import PLANS, Plan, SiteKind, plan_of
 
 DAYS = 60
 """Days that a watch is simulated (chosen: enough for most kinds of pages to change)."""

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from spiderling.simulation.watching.changing import ChangingWeb
-from spiderling.simulation.watching.drawing import make_web
-from spiderling.simulation.watching.looking import WARM_DAYS, MakePolicy, watch
-from spiderling.simulation.watching.oracle import Greedy, Squared
-from spiderling.simulation.watching.ours import Ours
-from spiderling.simulation.watching.rivals import FeedsAndHubs, Proportional, Uniform
+from simulator.watching.changing import ChangingWeb
+from simulator.watching.drawing import make_web
+from simulator.watching.looking import WARM_DAYS, MakePolicy, watch
+from simulator.watching.oracle import Greedy, Squared
+from simulator.watching.ours import Ours
+from simulator.watching.rivals import FeedsAndHubs, Proportional, Uniform
 
 POLICIES: dict[str, MakePolicy] = {
     "uniform": Uniform,

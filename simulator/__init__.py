@@ -1,0 +1,1 @@
+"""Simulations that only research needs, beside the package."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import IO
 
 from spiderling.base.errors import StorageError
 
+_NO_FILE = "it is there, and is no file"
 PART = ".part"
 """Ending of a file that is not complete."""
 
@@ -33,6 +35,18 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def open_regular(path: Path, flags: int = os.O_RDONLY) -> IO[bytes]:
+    """The file at *path*, opened for what *flags* say.
+
+    Raises OSError for a device, a pipe or a socket too, from which might come nothing for ever, or no end.
+    """
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(_NO_FILE)
+
+
 def write_whole(path: Path, text: str) -> None:
     """Replace the file at *path*, or where a link at *path* leads, by *text*; characters outside UTF-8 become ``?``.
 
@@ -42,7 +56,7 @@ def write_whole(path: Path, text: str) -> None:
     path = Path(os.path.realpath(path))
     try:
         if path.exists() and not path.is_file():
-            raise OSError("it is there, and is no file")
+            raise OSError(_NO_FILE)
         with replacing(path) as file:
             file.write(text.encode("utf-8", "replace"))
         sync_directory(path.parent)

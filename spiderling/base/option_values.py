@@ -146,11 +146,16 @@ def checked(name: str, spec: Field[Any], value: Any) -> Any:
     if choices and value not in choices:
         raise BadInput(f"{name} is {value!r}; it must be one of {', '.join(choice or 'empty' for choice in choices)}.")
     if (low is not None and value < low) or (high is not None and value > high):
-        bounds = f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
-        raise BadInput(f"{name} is {value!r}; it must be {bounds}.")
+        raise BadInput(f"{name} is {value!r}; it must be {bounds_of(spec)}.")
     if spec.name in _CHECKS:
         _CHECKS[spec.name](value)
     return value
+
+
+def bounds_of(spec: Field[Any]) -> str:
+    """The bounds of the option *spec*, which has a lower one, in words."""
+    low, high = spec.metadata["low"], spec.metadata["high"]
+    return f"at least {low:g}" if high is None else f"between {low:g} and {high:g}"
 
 
 def parse_size(text: str) -> int:

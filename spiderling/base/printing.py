@@ -8,6 +8,8 @@ from typing import Any
 
 _LIKENESS = 0.6
 """Share of letters in common, as difflib counts it, from which a name may have been meant (difflib's own default)."""
+_MOST_SHOWN = 60
+"""Characters of a value in a message (chosen)."""
 
 
 def printable(text: str) -> str:
@@ -19,6 +21,19 @@ def printable(text: str) -> str:
     'a\ufffd[2Jb\ufffdc'
     """
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def shown(value: object) -> str:
+    """*value* as it may stand in a message: in one line, and not too long.
+
+    >>> shown(["a\\n", 5]), len(shown("x" * 200)), shown(1 << 100_000)
+    ("['a\\\\n', 5]", 63, 'a number of more than 4,300 digits')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no longer ones
+        return "a number of more than 4,300 digits"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def counted(number: int, noun: str) -> str:

@@ -11,14 +11,13 @@ from __future__ import annotations
 import fcntl
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from spiderling.base.atomic_files import write_whole
-from spiderling.base.errors import BadInput
-from spiderling.crawl.control_file import MAX_BYTES, TEMPLATE, ControlFile
+from spiderling.crawl.control_file import TEMPLATE, ControlFile, read_control, stamp_of
 
 logger = logging.getLogger(__name__)
 
@@ -76,21 +75,14 @@ class CrawlControl:
 
         Raises BadInput, OSError, StorageError or UnicodeDecodeError, once, if what somebody has written cannot be used.
         """
-        stamp = (self._file_stamp(), self.newest)
+        stamp = (stamp_of(self.path), self.newest)
         if stamp != self._stamp:
             self._stamp = stamp
-            self._stamp = (self._file_stamp(), self.newest) if self._look() else ()
+            self._stamp = (stamp_of(self.path), self.newest) if self._look() else ()
         if self.newest == self._given:
             return None
         self._given = self.newest
         return self.newest.text
-
-    def _file_stamp(self) -> tuple[int, ...]:
-        try:
-            status = self.path.stat()
-        except FileNotFoundError:
-            return ()
-        return status.st_mtime_ns, status.st_size, status.st_ino
 
     def _look(self) -> bool:
         """Make the file and the newest edition one; returns whether that was possible now."""
@@ -117,12 +109,9 @@ class CrawlControl:
         return True
 
     def _read(self) -> str | None:
-        try:
-            if self.path.stat().st_size > MAX_BYTES:
-                raise BadInput(f"it is larger than {MAX_BYTES} bytes")
-            return self.path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
+        with suppress(FileNotFoundError):
+            return read_control(self.path)
+        return None
 
     @contextmanager
     def alone(self) -> Iterator[None]:

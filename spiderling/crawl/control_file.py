@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ipaddress
+import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from spiderling.base.addresses import IPNetwork
+from spiderling.base.atomic_files import open_regular
 from spiderling.base.errors import BadInput
 from spiderling.base.lists import HostList
-from spiderling.base.option_values import YIELD_PROFILES, parse_yield_profile
-from spiderling.base.small_yaml import read_yaml
+from spiderling.base.option_values import YIELD_PROFILES, bounds_of, checked, converted, parse_yield_profile
+from spiderling.base.options import Options
+from spiderling.base.printing import shown
+from spiderling.base.small_yaml import keys_of, read_yaml
 from spiderling.crawl.asking_again import MAY_BE_ASKED
 
-MAX_BYTES = 1_000_000
+_MAX_BYTES = 1_000_000
 """Bytes of the largest file that is read.  Chosen."""
 TEMPLATE = """\
 # Read again whenever it changes while the crawl runs; remove the leading "#" of what you need.
@@ -45,7 +51,7 @@ class ControlFile:
     host_interval_s: float | None = None
     ip_interval_s: float | None = None
     yield_profile: str | None = None
-    max_pages: float | None = None
+    max_pages: int | None = None
     max_downloaded_mb: float | None = None
 
     @classmethod
@@ -54,36 +60,75 @@ class ControlFile:
         data = read_yaml(text) or {}
         if not isinstance(data, dict):
             raise BadInput("it must hold lines such as 'host_interval_s: 10'")
-        known = {spec.name: spec for spec in fields(cls)}
-        unknown = [str(key) for key in data if key not in known]
+        known = [spec.name for spec in fields(cls)]
+        unknown = [key for key in data if key not in known]
         if unknown:
-            raise BadInput(f"there is no key {unknown[0]!r}; known are {', '.join(known)}")
+            raise BadInput(f"there is no key {shown(unknown[0])}; known are {', '.join(known)}")
+        twice = [key for key, times in Counter(keys_of(text)).items() if times > 1]
+        if twice:
+            raise BadInput(f"{twice[0]} stands there twice")
         return cls(**{key: _checked(key, value) for key, value in data.items() if value is not None})
+
+
+def read_control(path: Path) -> str:
+    """The text of the file at *path*; raises BadInput, UnicodeDecodeError or OSError."""
+    with open_regular(path) as file:
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise BadInput(f"it is larger than {_MAX_BYTES} bytes")
+    return data.decode()
+
+
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """Another one whenever the file at *path* has changed, or who may read it; () if there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return ()
+    return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _checked(key: str, value: Any) -> Any:
     if key in _LISTS:
         example, check = _LISTS[key]
         if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-            raise BadInput(f'{key} is {value!r}; it must be a list such as ["{example}"]')
+            raise BadInput(f'{key} is {shown(value)}; it must be a list such as ["{example}"]')
+        for entry in value:
+            if not entry.isprintable():
+                raise BadInput(f"{key}: {shown(entry)} has characters that cannot be printed")
         check(value)
         return value
     if key == "pause":
         if not isinstance(value, bool):
-            raise BadInput(f"pause is {value!r}; it must be true or false")
+            raise BadInput(f"pause is {shown(value)}; it must be true or false")
         return value
     if key == "yield_profile":
-        profile = "off" if value is False else str(value)  # YAML reads a bare off as false
+        written = "off" if value is False else value  # YAML reads a bare off as false
+        profile = written if isinstance(written, str) else shown(written)
         try:
             parse_yield_profile(profile)
         except BadInput:
             raise BadInput(
-                f"yield_profile is {value!r}; it must be one of {', '.join(YIELD_PROFILES)} or a number"
+                f"yield_profile is {shown(value)}; it must be one of {', '.join(YIELD_PROFILES)} or a number between 0 "
+                "and 1"
             ) from None
         return profile
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-        raise BadInput(f"{key} is {value!r}; it must be a number from 0 upward")
-    return float(value)
+    return _checked_number(key, value)
+
+
+def _checked_number(key: str, value: Any) -> float:
+    spec, scale = _NUMBERS[key]
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        if scale == 1:
+            return checked(key, spec, value)  # type: ignore[no-any-return]
+        number = float(converted(key, float, value))
+        checked(key, spec, math.floor(number * scale))
+        return number
+    except (BadInput, ValueError, OverflowError):
+        kind = "a whole number" if scale == 1 and isinstance(spec.default, int) else "a number"
+        raise BadInput(f"{key} is {shown(value)}; it must be {kind}, {bounds_of(spec)}") from None
 
 
 def hosts_of(entries: list[str]) -> HostList:
@@ -91,22 +136,25 @@ def hosts_of(entries: list[str]) -> HostList:
     hosts = HostList()
     for entry in entries:
         if len(entry.split()) != 1 or not hosts.add_entry(entry):
-            raise BadInput(f"block: {entry!r} names no host; write example.org, .example.org or *.example.org")
+            raise BadInput(f"block: {shown(entry)} names no host; write example.org, .example.org or *.example.org")
     return hosts
 
 
 def networks_of(entries: list[str]) -> list[IPNetwork]:
-    try:
-        return [ipaddress.ip_network(entry, strict=False) for entry in entries]
-    except ValueError as error:
-        raise BadInput(f"block_networks: {error}") from error
+    networks = []
+    for entry in entries:
+        try:
+            networks.append(ipaddress.ip_network(entry, strict=False))
+        except ValueError as error:
+            raise BadInput(f"block_networks: {shown(entry)} is no network; write such as 192.0.2.0/24") from error
+    return networks
 
 
 def _reasons(entries: list[str]) -> None:
     known = sorted(reason.value for reason in MAY_BE_ASKED)
     for entry in entries:
         if entry not in known:
-            raise BadInput(f"ask_again: {entry!r} can not be asked again; these can: {', '.join(known)}")
+            raise BadInput(f"ask_again: {shown(entry)} can not be asked again; these can: {', '.join(known)}")
 
 
 _LISTS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
@@ -117,3 +165,11 @@ _LISTS: dict[str, tuple[str, Callable[[list[str]], object]]] = {
     "seeds": ("https://example.org/", list),
 }
 """Key of a list -> an example of an entry, and what raises BadInput for a list that it cannot understand."""
+_OPTIONS = {spec.name: spec for spec in fields(Options)}
+_NUMBERS = {
+    "host_interval_s": (_OPTIONS["host_interval_s"], 1),
+    "ip_interval_s": (_OPTIONS["ip_interval_s"], 1),
+    "max_pages": (_OPTIONS["max_pages"], 1),
+    "max_downloaded_mb": (_OPTIONS["max_downloaded_bytes"], 1_000_000),
+}
+"""Key of a number -> the option whose bounds it has, and that one's unit in this one's."""

@@ -159,7 +159,7 @@ class DownloadHandler(BaseDownloadHandler):
         loop = asyncio.get_running_loop()
         begin = loop.time()
         transfer.until = begin + min(self._options.first_byte_timeout_s, total_s)
-        await self._its_turn(request, target)
+        await self._its_turn(request, target, transfer.until)
         raw_response = await send(_raw_request(url, request), target)
         request.meta["download_latency"] = loop.time() - begin
         transfer.until = begin + total_s
@@ -202,12 +202,15 @@ class DownloadHandler(BaseDownloadHandler):
         """Whether *address* may be connected to: the *first* has taken its turn, another must be due."""
         return address == first or self._gate.may_also_connect(request, address)
 
-    async def _its_turn(self, request: Request, target: ConnectTarget) -> None:
+    async def _its_turn(self, request: Request, target: ConnectTarget, until: float) -> None:
         """Wait until the address is due, and note the start, unless the connection is opened before other tasks run.
 
-        It is due later than the frontier has planned if an earlier connection to it was opened late.
+        It is due later than the frontier has planned if an earlier connection to it was opened late, or its interval
+        has grown.  Raises TransferCut if it is not due *until* then, in the event loop's time.
         """
         while (seconds := self._gate.connect_in(request)) > 0:
+            if asyncio.get_running_loop().time() + seconds >= until:
+                raise TransferCut(f"{request.url}: its address is not due for long")
             await asyncio.sleep(seconds)
         if not target.begins_at_once:
             self._gate.started(request, target.addresses[0])

@@ -32,8 +32,9 @@ REST_S = 1.0
 """Seconds for which nothing is asked for after a connection has found no file descriptor (chosen)."""
 _TOLD_S = 600.0
 """Seconds after which the log says again that descriptors are missing (chosen)."""
-_LEASE_PAUSE_S = 1.0
-"""Seconds after which a request looks again whose shard must not ask now (chosen)."""
+_LOOK_AGAIN_S = 1.0
+"""Seconds after which a request looks again that must not start now (chosen): an interval may have become shorter, the
+crawl may stop, or its shard may ask again."""
 
 
 class InTransit:
@@ -94,19 +95,19 @@ class InTransit:
             )
 
     def may_start(self, fetch: Fetch) -> float | None:
-        """Seconds until the request for *fetch* may start; None: never.  inf: it has to be asked again (`turn`)."""
+        """Seconds until the request for *fetch* may start, as it looks now; None: never.  inf: it needs a slot."""
         if self.shard is not None and not self.shard.may_ask():
-            return _LEASE_PAUSE_S
+            return _LOOK_AGAIN_S
         with self._changing(fetch):
             return self._crawl.frontier.may_start(fetch, self._crawl.clock.now())
         return None
 
     async def turn(self, fetch: Fetch, wait_s: float) -> None:
-        """Return after *wait_s*, which `may_start` has said, or when *fetch* has got its slot."""
+        """Return when *fetch* is to ask `may_start` again, which has said *wait_s*."""
         if wait_s == math.inf and self.shard is not None:
-            await self.shard.slots.granted(fetch.host.id)
+            await asyncio.wait([self.shard.slots.granted(fetch.host.id)], timeout=_LOOK_AGAIN_S)
         else:
-            await asyncio.sleep(wait_s)
+            await asyncio.sleep(min(wait_s, _LOOK_AGAIN_S))
 
     def connect_in(self, request: Request) -> float:
         """Seconds until the connection for *request* may be opened."""

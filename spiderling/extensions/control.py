@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 from dataclasses import asdict
 from pathlib import Path
 
 from scrapy.crawler import Crawler
 
 from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.printing import shown
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.asking_again import ask_again
-from spiderling.crawl.control_file import MAX_BYTES, TEMPLATE, ControlFile, hosts_of, networks_of
+from spiderling.crawl.control_file import TEMPLATE, ControlFile, hosts_of, networks_of, read_control, stamp_of
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
 from spiderling.extensions.budget import stop_if_spent
@@ -29,13 +31,15 @@ class Control(Extension):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._stamp: tuple[int, int] | None = None
+        self._stamp: tuple[int, ...] = ()
+        self._told = ""
+        """Why the file is left aside, as the log has it."""
         self._applied = ControlFile()
 
     async def opened(self) -> None:
         crawl = self.crawl
         with crawl.errors.changing():
-            if self.dispatcher.shard is None and not crawl.jobdir.control.exists():
+            if self.dispatcher.shard is None and not os.path.lexists(crawl.jobdir.control):
                 crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
             await self._look()  # a crawl without URLs would end before the first poll
             stop_if_spent(self.dispatcher)  # a budget may be spent before the start
@@ -53,8 +57,11 @@ class Control(Extension):
             is_text = not isinstance(error, UnicodeDecodeError)
             why = (getattr(error, "strerror", None) or error) if is_text else "it is not UTF-8"
             place = crawl.jobdir.control if shard is None else shard.control.path
-            logger.error("%s is left aside until it is mended: %s", place, why)
+            if str(why) != self._told:
+                logger.error("%s is left aside until it is mended: %s", place, why)
+            self._told = str(why)
             return
+        self._told = ""
         former = self._applied
         self._applied = wanted
         self._apply(crawl, former, wanted)
@@ -65,26 +72,21 @@ class Control(Extension):
 
     def _changed_text(self, path: Path) -> str | None:
         """The text of the file at *path*; None if it is as it was, or missing."""
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            return None
-        stamp = (status.st_mtime_ns, status.st_size)
+        stamp = stamp_of(path)
         if stamp == self._stamp:
             return None
         self._stamp = stamp
-        if status.st_size > MAX_BYTES:
-            raise BadInput(f"it is larger than {MAX_BYTES} bytes")
-        return path.read_text(encoding="utf-8")
+        return read_control(path) if stamp else None
 
     def _apply(self, crawl: Crawl, former: ControlFile, wanted: ControlFile) -> None:
         for key, new in asdict(wanted).items():
             if (old := getattr(former, key)) != new:
                 crawl.note_event(f"control.yaml: {key}: {old!r} -> {new!r}")
         self._pause(crawl, wanted.pause)
-        intervals = crawl.frontier.intervals
-        intervals.host_s = crawl.options.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s
-        intervals.ip_s = crawl.options.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s
+        own = crawl.options
+        host_s = own.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s
+        ip_s = own.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s
+        crawl.frontier.schedule.change_intervals(host_s, ip_s, crawl.clock.now())
         crawl.frontier.host_closing.judge_by(wanted.yield_profile)
         self._apply_blocks(crawl, wanted)
         crawl.budgets.set_control_limits(wanted.max_pages, wanted.max_downloaded_mb)
@@ -92,7 +94,7 @@ class Control(Extension):
             if url not in former.seeds and crawl.archives is None:
                 refusal = crawl.frontier.put_seed(url if "://" in url else f"http://{url}", crawl.clock.now())
                 if refusal is not None:
-                    logger.warning("control.yaml: the seed %r is left out: %s", url, refusal.help)
+                    logger.warning("control.yaml: the seed %s is left out: %s", shown(url), refusal.help)
         for name in wanted.reopen:
             if name not in former.reopen:
                 self._reopen(crawl, name)
@@ -119,9 +121,9 @@ class Control(Extension):
             return
         host = crawl.frontier.host(target.host) if target else None
         if host is None:
-            logger.warning("control.yaml: reopen: this crawl knows no host %s", name)
+            logger.warning("control.yaml: reopen: this crawl knows no host %s", shown(name))
         elif not host.is_closed:
-            logger.warning("control.yaml: reopen: %s is not retired or blocked", name)
+            logger.warning("control.yaml: reopen: %s is not retired or blocked", shown(name))
         else:
             number = crawl.frontier.host_closing.reopen_host(host, crawl.clock.now())
             crawl.note_event(f"reopened {host.name} with {number} URLs")

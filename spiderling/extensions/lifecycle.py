@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 from contextlib import suppress
 
 from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 
+from spiderling.base.atomic_files import open_regular
 from spiderling.base.urls import registrable_domain
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension, error_of
@@ -75,8 +77,15 @@ def _collect_less_often() -> None:
         gc.set_threshold(max(first, _COLLECTED_OBJECTS), *further)
 
 
-def _file_log(crawl: Crawl) -> logging.Handler:
-    handler = _FileLog(crawl.jobdir.log, encoding="utf-8", delay=True)
+def _file_log(crawl: Crawl) -> logging.Handler | None:
+    """What writes ``crawl.log``; None, and a warning, if it cannot be written."""
+    place = crawl.jobdir.log
+    try:
+        open_regular(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT).close()
+    except OSError as error:
+        logger.warning("%s cannot be written (%s): this crawl has no log there.", place, error.strerror or error)
+        return None
+    handler = _FileLog(place, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     handler.setLevel(logging.INFO)
     logging.getLogger().addHandler(handler)

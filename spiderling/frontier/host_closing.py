@@ -109,7 +109,7 @@ class HostClosing(Part):
         host.count_failure()
         pause = self._options.retry_delay_s * 2.0 ** min(host.failures - 1, 20)
         if outcome.retry_after_s is not None:
-            pause = max(outcome.retry_after_s, self._schedule.intervals.of(host))
+            pause = outcome.retry_after_s
         host.postpone(now + min(pause, self._options.max_snooze_s))
         if host.failures > _FAILURES_PER_RETRY * (self._options.retries + 1):
             self._url_states.purge(host, outcome.reason)

@@ -15,6 +15,7 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
+from spiderling.base.atomic_files import open_regular
 from spiderling.base.errors import StorageError
 from spiderling.base.reasons import Reason
 from spiderling.corpus import reader
@@ -247,7 +248,7 @@ def _newest_of_part(crawl: Inspection, most: int) -> list[Text]:
 def warnings_of(log: Path) -> list[Line]:
     """The last warnings and errors in the log of a crawl, newest first."""
     try:
-        with log.open("rb") as file:
+        with open_regular(log) as file:
             file.seek(max(0, file.seek(0, 2) - _LOG_BYTES))
             found = _WARNING.findall(file.read())
     except OSError:

@@ -15,7 +15,7 @@ from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput
 from spiderling.base.small_yaml import nodes_of
 from spiderling.base.urls import canonicalize
-from spiderling.crawl.control_file import ControlFile, hosts_of
+from spiderling.crawl.control_file import ControlFile, hosts_of, read_control
 
 _NO_NAME = re.compile(r"[\s/?#@:\\]")
 BUDGETS = ("max_pages", "max_downloaded_mb")
@@ -26,7 +26,7 @@ def change(path: Path, wanted: Mapping[str, Any]) -> str:
 
     What *wanted* does not name stays as it is, comments too.
     """
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = _text_at(path)
     former = ControlFile.parse(text)
     new, said = _changed(former, wanted)
     for key, value in asdict(new).items():
@@ -36,6 +36,15 @@ def change(path: Path, wanted: Mapping[str, Any]) -> str:
         raise BadInput(f"{path} is written in a way that the page cannot change; change it by hand")
     write_whole(path, text)
     return said
+
+
+def _text_at(path: Path) -> str:
+    try:
+        return read_control(path)
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}") from error
 
 
 def _changed(former: ControlFile, wanted: Mapping[str, Any]) -> tuple[ControlFile, str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import time
 
 import pytest
 from conftest import Crawl, html, page, serving
+from test_control_file import no_files
 
 from spiderling.base.errors import BadInput
 from spiderling.crawl.control_file import ControlFile
+from spiderling.jobdir.status import warnings_of
 from spiderling.languages.model_files import read_description
 from webs.web import FixedWeb
 
@@ -101,7 +104,7 @@ def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
     for change in (
         "control.yaml: block: [] -> ['www.LOUD.test']", "blocked loud.test", "reopened loud.test with ",
         "control.yaml: seeds: [] -> ['http://late.test/1']", "control.yaml: host_interval_s: None -> 0.4",
-        "control.yaml: max_pages: None -> 10.0", "control.yaml: pause: False -> True",
+        "control.yaml: max_pages: None -> 10", "control.yaml: pause: False -> True",
     ):  # fmt: skip
         assert change in events
 
@@ -138,7 +141,7 @@ BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for 
         ("block: [" + "[], " * 300_000 + "]", "entries"),
         (BOMB, "anchors and aliases"),
         ("seeds: *a", "anchors and aliases"),
-        ("max_pages: " + "9" * 5000, "no YAML"),
+        ("max_pages: " + "9" * 5000, "line 1 has a number of more than 1000 characters"),
         ("max_pages: 2026-99-99", "no YAML"),
         ("block: [", "no YAML"),
     ],
@@ -154,3 +157,38 @@ def test_the_description_of_a_model_is_read_as_carefully(tmp_path):
     (tmp_path / "language.yaml").write_text(BOMB)
     with pytest.raises(BadInput, match=r"language\.yaml.*anchors and aliases"):
         read_description(tmp_path)
+
+
+@pytest.mark.slow
+def test_an_hour_that_was_taken_back_holds_neither_the_crawl_nor_its_end_up(server, tmp_path):
+    """Hosts waited out the old hour, and SIGTERM, which promises ten seconds, waited for a request that waited with
+    them."""
+    session = Session(Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05, IP_INTERVAL_S=0.01), server)
+    begun = time.monotonic()
+    session.running.until(lambda: len(session.asked("loud.test", begun)) > 3)
+    for key in ("host_interval_s", "ip_interval_s"):
+        session.write(f"{key}: 3600\n")
+        session.write("# as before\n")
+        back = time.monotonic()
+        session.running.until(lambda since=back: len(session.asked("loud.test", since)) > 3)
+    session.write("max_pages: 1" + "0" * 400)
+    session.write("host_interval_s: 3600\nip_interval_s: 3600\n")
+    session.running.process.send_signal(signal.SIGTERM)
+    result = session.running.wait()
+    assert result.code == 0 and "Traceback" not in result.output
+    assert result.lines("] ERROR: ", "max_pages is 1000", "it must be a whole number, at least 0")
+
+
+@pytest.mark.parametrize("kinds", [("a pipe", "a pipe"), ("a directory", "a socket")])
+def test_no_file_in_the_place_of_one_is_told_and_holds_nothing_up(kinds, server, tmp_path):
+    """A crawl stood still until somebody wrote to the pipe."""
+    job = tmp_path / "job"
+    job.mkdir()
+    for name, kind in zip(("control.yaml", "crawl.log"), kinds, strict=True):
+        (elsewhere := tmp_path / name).mkdir()
+        no_files(elsewhere)[kind].rename(job / name)
+    result = Crawl(job, server, HOST_INTERVAL_S=0.01, MAX_PAGES=5).run("http://calm.test/1")
+    assert result.code == 0 and "Traceback" not in result.output
+    assert len(result.lines("] ERROR: ", "control.yaml is left aside until it is mended: ")) == 1
+    assert len(result.lines("] WARNING: ", "crawl.log cannot be written (")) == 1
+    assert warnings_of(job / "crawl.log") == [], "who looks at the crawl is not held up either"

@@ -144,7 +144,7 @@ class RobotsRequests(Part):
             if host.queued or host.id in host.states.looks:  # else it was asked for the sake of a licence
                 self._sitemaps.put_named(host, self._robots.sitemaps(request.origin), now)
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
-        host.postpone(host.last_start + self._schedule.intervals.of(host))
+        self._schedule.intervals.keep(host)
         self._url_states.hosts.changed.add(host)
         if host.crawl_delay_s > self._options.max_crawl_delay_s and not host.pinned:
             return host, HostState.FORBIDDEN

@@ -62,7 +62,7 @@ _MAX_DISTANCE = 65535
 
 
 class HostStates:
-    """State, distance, length of the queue and more of every host, by id, in 10 bytes a host."""
+    """State, distance, length of the queue and more of every host, by id, in 18 bytes a host."""
 
     def __init__(self) -> None:
         self._states = array("B", [_CODES[HostState.EXHAUSTED]])  # no host has the id 0
@@ -75,6 +75,8 @@ class HostStates:
         """Rank of each host's best URL when `ranks` was computed; 255: unknown."""
         self.preferred = bytearray(1)
         """Whether each host is under a preferred top-level domain."""
+        self.last_starts = array("d", [-math.inf])
+        """When the last request of this process to each host started, if it has left memory since; else -inf."""
         self.looks: dict[int, deque[int]] = {}
         """Host id -> keys of the pages that it is to be asked for again; only watching/planned.py changes it."""
         self._tally = [0] * len(_STATES)
@@ -86,6 +88,7 @@ class HostStates:
         self.preferred.append(preferred)
         self.ranks.append(rank)
         self.heads.append(0)
+        self.last_starts.append(-math.inf)
         self._states.append(_CODES[state])
         self._distances.append(min(distance, _MAX_DISTANCE))
         self.queued.append(queued)
@@ -100,6 +103,7 @@ class HostStates:
         self.preferred.extend(preferred)
         self.ranks.extend(bytes([rank]) * len(codes))
         self.heads.extend(b"\xff" * len(codes))
+        self.last_starts.extend([-math.inf] * len(codes))
         for code, number in Counter(codes).items():
             self._tally[code] += number
 
@@ -220,6 +224,10 @@ class Host:
     due: float = 0.0
     """The earliest time at which its next request may start."""
 
+    # ``postpone``
+    quiet_until: float = 0.0
+    """The same, but for its interval."""
+
     # discovery/robots_requests.py
     crawl_delay_s: float = 0.0
 
@@ -245,7 +253,7 @@ class Host:
 
     # scheduling/intervals.py
     last_start: float = -math.inf
-    """When its last request started.  It is not stored: ``due`` is at least an interval later."""
+    """When its last request started.  After a restart it is not known, and an interval is waited for."""
 
     # ``begin_request`` and ``end_request``
     in_transit: int = 0
@@ -284,9 +292,9 @@ class Host:
     """The address under which its place is counted."""
 
     def postpone(self, until: float) -> None:
-        """Its next request starts at the time *until* or later."""
-        if until > self.due:
-            self.due = until
+        """Its next request starts at the time *until* or later, whatever its interval is by then."""
+        self.quiet_until = max(self.quiet_until, until)
+        self.due = max(self.due, until)
 
     def begin_request(self) -> None:
         self.in_transit += 1
@@ -349,4 +357,4 @@ class HostColumns(NamedTuple):
     queued: list[int]
     """URLs in the queue, waiting or parked."""
     dues: list[float]
-    """When the host is due, rounded to 15 digits."""
+    """When the host is due, intervals aside; rounded to 15 digits."""

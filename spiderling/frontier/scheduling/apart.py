@@ -81,6 +81,11 @@ class FairBacklog:
         if len(line):
             self._apart[group] = line
 
+    def hasten(self, now: float) -> None:
+        """`Backlog.hasten`, for all lines."""
+        for line in (self._line, *self._apart.values()):
+            line.hasten(now)
+
     def best_rank(self) -> int:
         """The best rank in the line, or of the hosts apart if the line is empty; RANKS if no host waits."""
         best = self._line.best_rank()

@@ -113,6 +113,10 @@ class Backlog:
             others, preferred = self._waited_in
         return None
 
+    def hasten(self, now: float) -> None:
+        """Take out all that wait apart from *now* on: the caller pushes them again that are not due."""
+        self._snoozed = [(min(due, now), host_id) for due, host_id in self._snoozed]
+
     def best_rank(self) -> int:
         """The best rank in the lines; RANKS if they are empty."""
         mask = self._waited_in[0] | self._waited_in[1] | 1 << RANKS

@@ -41,7 +41,8 @@ class Intervals:
         self._slowdown = Slowdown(options)
         self._longest_pause_s = max(options.max_snooze_s, options.max_slowdown_s)
         self._restored_at = -math.inf
-        self._quiet_until = -math.inf
+        self._known_at = -math.inf
+        """When the process started, if it knew hosts then."""
 
     def of(self, host: Host) -> float:
         """Seconds between the starts of two requests to *host*."""
@@ -54,19 +55,25 @@ class Intervals:
         """The process starts at *now*: no host, known or new, is due before the intervals are over."""
         self._restored_at = now
         if knows_hosts:
-            self._quiet_until = now + max(self.host_s, self.ip_s)
+            self._known_at = now
 
     def due(self, host: Host, now: float) -> float:
-        """When *host* is due: at most the longest pause after *now*.
+        """When *host*, which has no place, is due: at most the longest pause after *now*.
 
-        Its row may say later, if it was written while the clock was ahead.
+        Its row may say later, if it was written while the clock was ahead; it does not count the interval.
         """
-        host.due = min(host.due, now + max(self._longest_pause_s, self.of(host)))
+        latest = now + max(self._longest_pause_s, self.of(host))
+        host.quiet_until = min(host.quiet_until, latest)
+        host.due = max(min(host.due, latest), self._interval_ends(host))
         return host.due
 
-    def first_due(self, host: Host, now: float) -> float:
-        """When *host*, which comes from the backlog, is due."""
-        return max(self.due(host, now), self._restored_at + self.of(host), self._quiet_until)
+    def hasten(self, host: Host) -> None:
+        """The intervals have become shorter: *host* waits no longer than they, or it itself, ask for."""
+        host.due = min(host.due, max(host.quiet_until, self._interval_ends(host)))
+
+    def _interval_ends(self, host: Host) -> float:
+        begun = max(host.last_start, self._restored_at)
+        return max(begun + self.of(host), self._known_at + max(self.host_s, self.ip_s))
 
     # -- the request
 
@@ -89,7 +96,7 @@ class Intervals:
     def permitted(self, host: Host, address: str, now: float) -> None:
         """The connection may be opened; until it is, both intervals count from *now*."""
         host.last_start = now
-        host.postpone(now + self.of(host))
+        self.keep(host)
         self._workbench.address(address).last_permitted = now
         if self.slots is None:
             self._workbench.postpone(address, now + self.ip_s)
@@ -129,7 +136,12 @@ class Intervals:
         *quiet_until*: the time before which the host asked not to be asked again.
         """
         self._slowdown.note_status(host, status)
-        host.postpone(max(host.last_start + self.of(host), quiet_until))
+        self.keep(host)
+        host.postpone(quiet_until)
+
+    def keep(self, host: Host) -> None:
+        """The interval of *host* may have grown: it is not due before that is over."""
+        host.due = max(host.due, host.last_start + self.of(host))
 
     def released(self, host: Host) -> None:
         """The request in transit is over, or was not made."""

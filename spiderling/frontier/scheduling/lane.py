@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from spiderling.frontier.hosts.host import Host
@@ -94,6 +94,11 @@ class Lane:
         host.renew_version()
         self._schedule(queue)
         return host, queue.address.name
+
+    def entries(self) -> Iterator[tuple[float, int, int, Host]]:
+        """(Due, serial number, version, host) of each host."""
+        for queue in self._queues.values():
+            yield from (entry for entry in queue.hosts if entry[2] == entry[3].version)
 
     def next_due(self) -> float | None:
         """When it will next hold a host that is due; None when it holds none."""

@@ -266,7 +266,7 @@ class Schedule:
             self._give_place(host, now)
 
     def _give_place(self, host: Host, now: float) -> None:
-        host.due = self.intervals.first_due(host, now)
+        self.intervals.due(host, now)
         host.active = True
         host.turns = 0
         self.places_used += 1
@@ -288,6 +288,21 @@ class Schedule:
         self._backlog.push(host_id, due, now)
 
     # -- requests
+
+    def change_intervals(self, host_s: float, ip_s: float, now: float) -> None:
+        """From now on these are the intervals, in seconds: what waits for longer ones is due sooner."""
+        is_shorter = host_s < self.intervals.host_s or ip_s < self.intervals.ip_s
+        self.intervals.host_s = host_s
+        self.intervals.ip_s = ip_s
+        if not is_shorter:
+            return
+        for host in self._hosts.in_memory():
+            self.intervals.hasten(host)
+        self.throttle.set_waits()
+        self.workbench.hasten(now + ip_s)
+        for host in (*self.workbench.hosts(), *self.throttle.hosts()):
+            self.place(host, now)
+        self._backlog.hasten(now)
 
     def hand_out(self, host: Host, address: str, now: float) -> None:
         """A request to *host* at *address* was handed out."""

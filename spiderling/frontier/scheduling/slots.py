@@ -14,6 +14,10 @@ LONGEST_S = 2.0
 """Seconds for which a slot is open at most (chosen: Redis may be a slow network away)."""
 
 
+AHEAD_S = 5.0
+"""Seconds ahead of which no slot is wanted; chosen: none is given away further ahead, and an interval may change."""
+
+
 class Wanted(NamedTuple):
     """A start that is to be reserved."""
 
@@ -45,6 +49,8 @@ class Slots:
         held = self._held.get(host_id)
         if held is not None and held.address == address and max(due, now) <= held.closes:
             return max(due, held.opens)
+        if due > now + AHEAD_S:
+            return due
         if self._asked.get(host_id) != address:
             self._asked[host_id] = address
             self._wanted.append(Wanted(host_id, address, due))

@@ -81,6 +81,15 @@ class Workbench:
         lanes = [groups for groups in served if rank in waited_in[groups]]
         return min(lanes, key=lambda groups: self._lanes[groups].waits_since(rank)), rank
 
+    def hasten(self, latest: float) -> None:
+        """No address is due later than at the time *latest*; its hosts must be added again."""
+        for entry in self._addresses.values():
+            entry.due = min(entry.due, latest)
+
+    def hosts(self) -> list[Host]:
+        """All hosts on it, in the order in which they would be due."""
+        return [entry[3] for entry in sorted(entry for lane in self._lanes.values() for entry in lane.entries())]
+
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host; None when it holds none."""
         dues = [lane.next_due() for lane in self._lanes.values()]

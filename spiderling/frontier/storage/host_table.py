@@ -219,6 +219,7 @@ class HostTable:
         self._idle = {host for host in idle if host in self.changed or host.in_transit or host.robots_requests}
         for host in idle:
             if host not in self._idle:
+                self.states.last_starts[host.id] = host.last_start
                 del self._live[host.id]
                 self._queues.release_head(host.id)
 
@@ -282,7 +283,7 @@ def host_row(host: Host, queues: Queues) -> HostRow:
         host.account.kept_bytes,
         0 if is_closed else urls,
         urls if is_closed else 0,
-        host.due,
+        max(host.quiet_until, host.last_start),
         host.crawl_delay_s,
         host.slowdown,
         host.failures,
@@ -310,6 +311,8 @@ def host_of(row: HostRow, states: HostStates) -> Host:
         documents=row.documents,
         words=row.words,
         due=row.due,
+        quiet_until=row.due,
+        last_start=states.last_starts[row.id],
         crawl_delay_s=row.crawl_delay_s,
         slowdown=row.slowdown,
         failures=row.failures,

@@ -29,9 +29,9 @@ from spiderling.base.reasons import Reason
 from spiderling.cluster.envelope import Seal
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.post_office import ROUND_S
-from spiderling.cluster.redis_connection import connected
+from spiderling.cluster.redis_connection import Script, connected
 from spiderling.cluster.redis_transport import RedisTransport
-from spiderling.cluster.slots import BEGIN, Reservations, SlotScript
+from spiderling.cluster.slots import BEGIN, RESERVE, Reservations
 from spiderling.frontier.hosts.ranks import SEED_RANK
 from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
 from spiderling.frontier.scheduling.slots import Wanted
@@ -201,7 +201,7 @@ async def _reserved(server: RedisServer) -> dict[int, tuple[float, float]]:
     found = {}
     redis: Any = connected(server.url)
     await redis.eval(BEGIN, 1, "slots")
-    script = SlotScript(redis, "slots")
+    script = Script(redis, RESERVE)
     for number in SLOTS:
         reservations = Reservations()
         wanted = [Wanted(at, f"10.0.{number}.{at}", 0.0) for at in range(number)]
@@ -210,7 +210,7 @@ async def _reserved(server: RedisServer) -> dict[int, tuple[float, float]]:
         for _ in range(_CALLS):
             arguments = reservations.arguments(wanted, 0.0, 0.0)
             sent = time.monotonic()
-            answer = await script.call(arguments)
+            answer = await script.call(1, "slots", *arguments)
             reservations.granted(answer, wanted, sent, time.monotonic())
         spent = time.process_time() - began
         found[number] = 1e6 * spent / number / _CALLS, 1e6 * (cpu_of(server) - before) / number / _CALLS

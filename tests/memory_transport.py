@@ -67,6 +67,8 @@ class Streams:
             lengths[receiver] = len(stream.entries) if is_whole else -1
         messages = []
         for sender, after in asked.after.items():
+            if sender in asked.spoilt:
+                self.streams.pop((sender, me), None)
             entries = self.streams.get((sender, me), Stream()).entries
             found = sorted(entry for entry in entries if entry > after)[:MOST_READ]
             messages += [Message(sender, *entry, entries[entry]) for entry in found]

@@ -18,7 +18,9 @@ HOSTS = Counter({HostState.READY: 3})
 def named(monkeypatch):
     """What is named after a minute in which the event loop's thread worked ``cpu_s``."""
 
-    def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0, is_on=False) -> str:
+    def named(
+        cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0, is_on=False
+    ) -> str:
         scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
         engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
         watch = SimpleNamespace(is_on=is_on)

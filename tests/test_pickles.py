@@ -1,4 +1,4 @@
-"""A worker that a page has taken over can send no code."""
+"""A worker that a page has taken over can send no code, and neither can Redis."""
 
 from __future__ import annotations
 
@@ -6,11 +6,25 @@ import os
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import document
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scrapy import Request, Spider
 
 from spiderling import languages
+from spiderling.base.link_batch import gathered
+from spiderling.base.owners import owner_of
+from spiderling.base.urls import canonicalize
+from spiderling.cluster.content import packed, section, unpacked
+from spiderling.cluster.envelope import Seal
+from spiderling.cluster.exchange import SENT_BARE, Exchange
+from spiderling.engine.requests import Payloads
+from spiderling.frontier.discovery.admission import PICKLED, Mention
+from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.text import TextOptions, process
 from spiderling.text.page import Page
 from spiderling.text.unpickling import read_page, read_plain
@@ -99,3 +113,72 @@ def test_paragraphs_that_a_hostile_worker_rendered_cannot_end_their_document(mon
     again = read_page(good)
     again.paragraphs = [paragraph._replace(kept=False) for paragraph in again.paragraphs]
     assert again.kept_elements() == b""
+
+
+class OwnSpider(Spider):
+    name = "own"
+
+    def parse_more(self, response, **kwargs):
+        """A callback."""
+
+
+SPIDER = OwnSpider()
+
+
+@pytest.fixture
+def payloads() -> Payloads:
+    return Payloads(SimpleNamespace(spider=SPIDER))
+
+
+def restored(payloads: Payloads, payload: bytes) -> Request:
+    return payloads.restored(SimpleNamespace(payload=payload, url="http://a.test/"))
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers() | st.binary(), inner)
+    | st.lists(inner).map(tuple),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(st.dictionaries(st.text().map("own {}".format), PLAIN))
+def test_a_request_with_plain_values_needs_no_pickle(payloads: Payloads, meta: dict) -> None:
+    request = Request(
+        "http://a.test/", SPIDER.parse_more, "POST", {"X-A": ["b", "\xe9"]}, b"\xff\x00", {"c": "d"},
+        meta, cb_kwargs=meta, flags=["f"], priority=3,
+    )  # fmt: skip
+    payload = payloads.of(request)
+    assert payload.startswith(b"{") and not payload.startswith(PICKLED)
+    again = restored(payloads, payload)
+    for name in ("url", "callback", "method", "headers", "body", "cookies", "cb_kwargs", "flags", "priority"):
+        assert getattr(again, name) == getattr(request, name)
+    assert again.meta == meta
+
+
+def test_any_other_request_is_pickled_for_its_own_shard_alone(payloads: Payloads) -> None:
+    """To another shard it goes as its URL: a pickle in Redis could run code of whoever writes there."""
+    path = Path("/x")
+    payload = payloads.of(Request("http://a.test/", meta={"path": path}))
+    assert payload.startswith(PICKLED) and restored(payloads, payload).meta == {"path": path}
+    exchange = Exchange(0, 2, Seal(bytes(16), b""), SqliteStore())
+    name = next(f"host{number}.cz" for number in range(20) if owner_of(f"host{number}.cz", 2) == 1)
+    exchange.give(Mention(canonicalize(f"http://{name}/"), 1, 2, 0, payload, b"salt"))
+    (row,) = exchange.drain(Changes(), 1000.0).outbox
+    (sent,) = unpacked(row.message).mentions
+    assert not sent.payload.startswith(PICKLED) and restored(payloads, sent.payload).meta == {}
+    assert exchange.counts[SENT_BARE] == 1
+
+
+def test_no_pickle_is_taken_from_another_shard(tmp_path: Path, payloads: Payloads) -> None:
+    """Whoever can write to a Redis without a key can seal a message too."""
+    call = pickle.dumps(Call(os.mkdir, str(tmp_path / "made")), 5)
+    for data in (call, pickle.dumps({}, 2)):
+        with pytest.raises(ValueError, match="a pickle"):
+            unpacked(packed([section([], gathered([]), [Mention(canonicalize("http://a.test/"), 1, 2, 0, data)])]))
+    old = pickle.dumps(Call(os.mkdir, str(tmp_path / "made")), 0)
+    for data in (old, b'{"dict": [["_class", "os.system"]]}', b"{}", b"[]"):
+        with pytest.raises((ValueError, TypeError, KeyError, AttributeError)):
+            restored(payloads, data)
+    assert not (tmp_path / "made").exists()

@@ -6,22 +6,21 @@ A beat renews the shard's lease, with its status in it, and puts back what Redis
 from __future__ import annotations
 
 import json
-import logging
+import struct
 from collections import Counter
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from redis.exceptions import RedisError
 
-from spiderling.cluster.claims import LEASE_S, RENEW, TOKEN_CHARS, Claim
+from spiderling.cluster.claims import LEASE_S, RENEW, TOKEN_CHARS, Claim, opened_claims, sealed_claim, sealed_map
 from spiderling.cluster.crawl_control import Edition
 from spiderling.cluster.ending import Status
 from spiderling.cluster.envelope import Kind, Place, Refused, Seal
 from spiderling.cluster.exchange import Exchange
+from spiderling.cluster.keys import Finds, mend
 from spiderling.cluster.redis_connection import connected
 from spiderling.cluster.totals import Said
-
-logger = logging.getLogger(__name__)
 
 _FILE_S = 60.0
 """Seconds for which a site file for another shard stands in Redis (chosen: it is read with the next beat)."""
@@ -66,15 +65,17 @@ class Heard(NamedTuple):
 class Beats:
     """The beats of one shard."""
 
-    def __init__(self, url: str, claim: Claim, seal: Seal, exchange: Exchange) -> None:
+    def __init__(self, url: str, claim: Claim, exchange: Exchange, finds: Finds) -> None:
         """*url*: that of Redis; raises BadInput."""
         self.redis: Any = connected(url)
         self._claim = claim
         self._shards = range(claim.map.shards)
-        self._seal = seal
+        self._seal = claim.seal
         self._exchange = exchange
+        self._finds = finds
         self._number = 0
-        self._strangers: set[int] = set()
+        self._strange_lease = b""
+        """What was found in the place of this shard's lease, and may be replaced."""
         self._has_listed = False
         """Whether a list of site files stands in Redis."""
 
@@ -84,35 +85,67 @@ class Beats:
         shard = self._claim.shard
         token = self._claim.token
         pipeline = self.redis.pipeline(transaction=False)
-        pipeline.eval(RENEW, 1, keys.lease(shard), token, token + self._status(told.is_idle), int(LEASE_S * 1000))
-        pipeline.set(keys.map, self._claim.map.to_json(), nx=True)
+        renewed = self._status(token, told.is_idle), int(LEASE_S * 1000), self._strange_lease
+        pipeline.eval(RENEW, 1, keys.lease(shard), token, *renewed)
+        pipeline.set(keys.map, sealed_map(self._claim.map, self._seal), nx=True)
         for number, place in told.claimed.items():
-            pipeline.hsetnx(keys.claimed, number, place)
+            pipeline.hsetnx(keys.claimed, number, sealed_claim(self._seal, number, place))
         pipeline.hset(keys.totals, mapping=self._sealed_totals(told))
         if told.control is not None:
             pipeline.set(keys.control, sealed_edition(self._seal, told.control))
         wanted = self._ask_for_files(pipeline)
+        pipeline.get(keys.map)
         pipeline.hgetall(keys.claimed)
         pipeline.mget([keys.lease(other) for other in self._shards])
         pipeline.hgetall(keys.totals)
         pipeline.get(keys.control)
         pipeline.get(keys.over)
         pipeline.mget([*map(keys.files, self._shards), *(keys.file(shard, number) for number in wanted)])
-        is_held, *_, claimed, leases, totals, control, over, files = await pipeline.execute()
-        if not is_held:
+        other, *_, map_, claimed, leases, totals, control, over, files = await pipeline.execute()
+        if other is not None and self._is_of_a_process(other):
             return None
+        claims, strange = opened_claims(self._seal, claimed)
+        is_over = over is not None and self._is_end(over)
+        await self._mend(map_, strange, over is not None and not is_over)
         lists = dict(zip(self._shards, files, strict=False))
         lists.pop(shard)
         found = dict(zip(wanted, files[len(self._shards) :], strict=True))
         return Heard(
-            claimed={number.decode(): place.decode() for number, place in claimed.items()},
+            claimed=claims,
             living={other: status for other, lease in enumerate(leases) if (status := self._opened(other, lease))},
             totals=self._totals(totals),
             control=opened_edition(self._seal, control),
-            is_over=over is not None and self._is_end(over),
+            is_over=is_over,
             lists={other: data for other, data in lists.items() if data is not None},
             files={number: data for number, data in found.items() if data is not None},
         )
+
+    def _is_of_a_process(self, lease: bytes) -> bool:
+        """Whether another process holds the *lease*; if anybody else wrote it, the next beat replaces it."""
+        try:
+            self._seal.opened(Place(Kind.STATUS, self._claim.shard), lease)
+        except Refused as error:
+            self._strange_lease = lease
+            raise RedisError("the lease of this shard was overwritten") from error
+        return True
+
+    async def _mend(self, map_: bytes, claims: list[bytes], is_end_strange: bool) -> None:
+        """Replace a *map_* that is not this crawl's, and throw away those *claims* and a strange end."""
+        keys = self._claim.keys
+        if map_ != (ours := sealed_map(self._claim.map, self._seal)):
+            self._finds.tell(keys.map)
+            await self.redis.set(keys.map, ours)
+        if claims:
+            self._finds.tell(keys.claimed)
+            await self.redis.hdel(keys.claimed, *claims)
+        if is_end_strange:
+            await self.redis.delete(keys.over)
+
+    async def mend_types(self) -> None:
+        """Throw away each key that has a type which the crawl does not give it.  Raises RedisError or OSError."""
+        kinds = self._claim.keys.kinds(self._claim.shard, len(self._shards))
+        for thrown in await mend(self.redis, kinds):
+            self._finds.tell(thrown.decode())
 
     def _ask_for_files(self, pipeline: Any) -> list[int]:
         """Say which files this shard wants, and those that others wanted; returns the numbers of the former."""
@@ -126,26 +159,20 @@ class Beats:
             pipeline.set(keys.file(shard, number), answer, px=int(_FILE_S * 1000))
         return wanted
 
-    def _status(self, is_idle: bool) -> bytes:
+    def _status(self, token: bytes, is_idle: bool) -> bytes:
         self._number += 1
         status = Status(self._number, is_idle, self._exchange.sent(), self._exchange.taken())
-        return self._seal.sealed(Place(Kind.STATUS, self._claim.shard), status.to_bytes())
+        return self._seal.sealed(Place(Kind.STATUS, self._claim.shard), token + status.to_bytes())
 
     def _opened(self, shard: int, lease: bytes | None) -> Status | None:
         """The status in *lease*; None if nobody holds it, or it says none that can be believed."""
-        if lease is None or len(lease) == TOKEN_CHARS:  # its crawl is being opened
+        if lease is None:
             return None
         try:
-            return Status.from_bytes(self._seal.opened(Place(Kind.STATUS, shard), lease[TOKEN_CHARS:]))
+            said = self._seal.opened(Place(Kind.STATUS, shard), lease)[TOKEN_CHARS:]
+            return Status.from_bytes(said) if said else None  # its crawl is being opened
         except (Refused, ValueError, TypeError):
             self._exchange.counts["statuses refused"] += 1
-            if shard not in self._strangers:
-                self._strangers.add(shard)
-                logger.warning(
-                    "Shard %d has another key than this one, and nothing that it sends is taken: give all of them the "
-                    "same file with SPIDERLING_CLUSTER_KEY_FILE.",
-                    shard,
-                )
             return None
 
     def _sealed_totals(self, told: Told) -> dict[int, bytes]:
@@ -158,7 +185,7 @@ class Beats:
         """The totals *found*, but those that cannot be believed."""
         totals: Said = {}
         for name, data in found.items():
-            with suppress(Refused, ValueError, TypeError, AttributeError):
+            with suppress(Refused, ValueError, TypeError, AttributeError, struct.error):
                 shard = int(name)
                 said = json.loads(self._seal.opened(Place(Kind.TOTALS, shard), data))
                 totals[shard] = Counter({total: int(number) for total, number in said.items()})
@@ -192,6 +219,7 @@ def sealed_edition(seal: Seal, edition: Edition) -> bytes:
 def opened_edition(seal: Seal, data: bytes | None) -> Edition | None:
     """The edition in *data*; None if it holds none that can be believed."""
     with suppress(Refused, ValueError, TypeError):
-        number, text = json.loads(seal.opened(_CONTROL, data or b""))
-        return Edition(int(number), str(text))
+        if data is not None:
+            number, text = json.loads(seal.opened(_CONTROL, data))
+            return Edition(int(number), str(text))
     return None

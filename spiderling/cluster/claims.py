@@ -1,17 +1,6 @@
 """Which shard a process is: before the crawl opens, it claims one that is free.
 
-In Redis stand, for a crawl named by its languages and the last part of JOBDIR,
-
-    spiderling:LANG:NAME:map       the shard map, which also stands in the state of each shard
-    spiderling:CRAWL:claimed       number -> machine and JOBDIR of the shard, for ever
-    spiderling:CRAWL:lease:N       who runs shard N now, and its status; it runs out by itself
-    spiderling:CRAWL:files:N       the site files that shard N wants of others (cluster/site_files.py)
-    spiderling:CRAWL:file:N:NUMBER one of them
-    spiderling:CRAWL:totals        number -> what the shard has done (cluster/totals.py)
-    spiderling:CRAWL:control       the text of control.yaml (cluster/crawl_control.py)
-    spiderling:CRAWL:slots         address -> when other shards may start there (cluster/slots.py)
-    spiderling:CRAWL:over          for a minute after the end
-
+What stands in Redis for a crawl, named by its languages and the last part of JOBDIR, keys.py lists.
 Redis may lose them all.  Shards that run put back what they know with each beat, so a process that finds nothing waits
 for some beats before it begins a new crawl.
 """
@@ -22,24 +11,25 @@ import json
 import logging
 import secrets
 import socket
+import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.exceptions import RedisError
 
 from spiderling import languages
 from spiderling.base.clock import elapsed_s
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.cluster.redis_connection import connected, place_of
+from spiderling.cluster.envelope import CODE_BYTES, Kind, Place, Refused, Seal
+from spiderling.cluster.keys import Finds, Keys, mend
+from spiderling.cluster.redis_connection import connected, may_pass, place_of
 from spiderling.cluster.shard_map import ShardMap
 from spiderling.cluster.slots import BEGIN
 from spiderling.cluster.suffix_list import take_up
@@ -66,52 +56,17 @@ CONTROL_KEY = "shards_control"
 CLAIMED_KEY = "shards_claimed"
 """Key, in the same table, of the numbers that are known to be claimed, and where."""
 TOKEN_CHARS = 32
+_MOST_DIGITS = 5
+"""Digits of the largest number of a shard."""
+_WITHOUT_END = -1
+"""What Redis says of a key that does not run out (PTTL)."""
 RENEW = """local held = redis.call('GET', KEYS[1])
-if held and string.sub(held, 1, #ARGV[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return 1"""
-"""Arguments: the token of who holds the lease, what stands in it then (it begins with the token), milliseconds."""
+if held and not string.find(held, ARGV[1], 1, true) and held ~= ARGV[4] then return held end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])"""
+"""Arguments: the token of who holds the lease, what stands in it then (the token too), milliseconds, and what may be
+replaced beside it.  Answers with what stands there of somebody else."""
 _FREE = """local held = redis.call('GET', KEYS[1])
-if held and string.sub(held, 1, #ARGV[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"""
-
-
-class Keys(NamedTuple):
-    """Names in Redis."""
-
-    map: str
-    crawl_id: str
-
-    @property
-    def claimed(self) -> str:
-        return f"spiderling:{self.crawl_id}:claimed"
-
-    @property
-    def totals(self) -> str:
-        return f"spiderling:{self.crawl_id}:totals"
-
-    @property
-    def control(self) -> str:
-        return f"spiderling:{self.crawl_id}:control"
-
-    @property
-    def slots(self) -> str:
-        return f"spiderling:{self.crawl_id}:slots"
-
-    @property
-    def over(self) -> str:
-        return f"spiderling:{self.crawl_id}:over"
-
-    def files(self, shard: int) -> str:
-        """The files that *shard* wants."""
-        return f"spiderling:{self.crawl_id}:files:{shard}"
-
-    def file(self, shard: int, number: int) -> str:
-        """The file that *shard* wants by that *number*."""
-        return f"spiderling:{self.crawl_id}:file:{shard}:{number}"
-
-    def lease(self, shard: int) -> str:
-        """The lease of *shard*."""
-        return f"spiderling:{self.crawl_id}:lease:{shard}"
+if held and string.find(held, ARGV[1], 1, true) then redis.call('DEL', KEYS[1]) end"""
 
 
 class Claim(NamedTuple):
@@ -120,8 +75,9 @@ class Claim(NamedTuple):
     shard: int
     map: ShardMap
     keys: Keys
+    seal: Seal
     token: bytes
-    """Tells this process from all others; its lease begins with it."""
+    """Tells this process from all others; it stands in its lease."""
     place: str
     """Machine and JOBDIR."""
     directory: Path
@@ -150,9 +106,15 @@ class Claims:
         self._place = f"{socket.gethostname()}:{directory.absolute()}"
         self._redis = connected(options.cluster, blocks=True)
         self._server = place_of(self._redis)
+        self.finds = Finds(self._server)
+        self._key = b""
 
-    def claim(self) -> Claim:
-        """The shard whose directory is here first, else a free one; raises NoFreeShard, BadInput or JobdirError."""
+    def claim(self, key: bytes = b"") -> Claim:
+        """The shard whose directory is here first, else a free one; raises NoFreeShard, BadInput or JobdirError.
+
+        *key*: that of the crawl, b'' if it has none.
+        """
+        self._key = key
         if (self._directory / "state").exists():
             raise JobdirError(
                 f"{self._directory} holds a crawl without shards. Give another directory with -s JOBDIR=..."
@@ -163,15 +125,14 @@ class Claims:
             try:
                 return self._claim()
             except RedisError as error:
-                is_away = isinstance(error, (RedisConnectionError, RedisTimeoutError, BusyLoadingError))
-                if not is_away or isinstance(error, AuthenticationError) or time.monotonic() > end:
+                if not may_pass(error) or time.monotonic() > end:
                     raise BadInput(
-                        f"Redis at {self._server} cannot be used: {str(error).rstrip('.')}. Start it, or give another "
-                        f"with -s {PREFIX}CLUSTER="
+                        f"Redis at {self._server} cannot be used: {str(error).rstrip('.')}. Start or mend it, or give "
+                        f"another with -s {PREFIX}CLUSTER="
                     ) from error
                 if not is_told:
                     logger.warning(
-                        "Redis at %s does not answer (%s): waiting %g s for it.", self._server, error, PATIENCE_S
+                        "Redis at %s takes nothing (%s): waiting %g s for it.", self._server, error, PATIENCE_S
                     )
                 is_told = True
             time.sleep(BEAT_S)
@@ -186,12 +147,16 @@ class Claims:
         key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
         found = self._agreed(key, mine, list(maps.values()))
         keys = Keys(key, found.crawl_id)
+        seal = self._seal_of(found)
+        for thrown in mend(self._redis, keys.kinds(0, 1) | {keys.lease(n): "string" for n in range(mine.shards)}):
+            self.finds.tell(thrown.decode())
         known = {number: place for directory in here.values() for number, place in self._claimed_in(directory).items()}
-        for number, place in known.items():
-            self._redis.hsetnx(keys.claimed, number, place)
+        claimed = self._claimed(keys, seal)
+        for number in known.keys() - claimed.keys():
+            self._redis.hsetnx(keys.claimed, number, sealed_claim(seal, number, known[number]))
         token = secrets.token_hex(TOKEN_CHARS // 2).encode()
         end = time.monotonic() + LEASE_S + BEAT_S  # until then, the lease of a killed shard has run out
-        while (shard := self._leased(keys, token, mine.shards, ours := self._ours(keys, here))) is None:
+        while (shard := self._leased(keys, seal, token, mine.shards, ours := self._ours(keys, seal, here))) is None:
             if time.monotonic() > end or not ours:
                 raise NoFreeShard(
                     f"no shard is free: each of the {mine.shards} of the crawl at Redis {self._server} is at work, or "
@@ -205,6 +170,7 @@ class Claims:
             shard,
             found,
             keys,
+            seal,
             token,
             self._place,
             directory,
@@ -227,14 +193,16 @@ class Claims:
                 mine = one
         is_known = any(one is not None for one in kept)
         end = time.monotonic() + (0 if is_known else LOOK_S)
-        while (text := self._redis.get(key)) is None and time.monotonic() < end:
+        for thrown in mend(self._redis, {key: "string"}):
+            self.finds.tell(thrown.decode())
+        while (data := self._redis.get(key)) is None and time.monotonic() < end:
             time.sleep(BEAT_S / 4)
-        if text is None:
-            if self._redis.set(key, mine.to_json(), nx=True) and not is_known:
+        if data is None:
+            if self._redis.set(key, sealed_map(mine, self._seal_of(mine)), nx=True) and not is_known:
                 self._redis.eval(BEGIN, 1, Keys(key, mine.crawl_id).slots)
                 self._tell_others(mine.lang)
-            text = self._redis.get(key) or mine.to_json()
-        found = ShardMap.from_json(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+            data = self._redis.get(key) or sealed_map(mine, self._seal_of(mine))
+        found = self._opened_map(data, mine if is_known else None, key)
         found.refuse_to_join(mine, f"Redis at {self._server}")
         if is_known and found.crawl_id != mine.crawl_id:
             raise JobdirError(
@@ -242,6 +210,35 @@ class Claims:
                 f"{self._server}. Give another directory with -s JOBDIR=..., or another database of Redis."
             )
         return found
+
+    def _opened_map(self, data: bytes, kept: ShardMap | None, key: str) -> ShardMap:
+        """The map in *data*; raises BadInput if that is none, unless the crawl's own is *kept* here."""
+        try:
+            found = ShardMap.from_json(data[1:-CODE_BYTES].decode("utf-8", "replace"))
+            if sealed_map(found, self._seal_of(found)) != data:
+                raise BadInput(
+                    f"this process has another key than the crawl at Redis {self._server}: give all of its shards the "
+                    f"same file with {PREFIX}CLUSTER_KEY_FILE. If nobody else has it, somebody has written there: "
+                    f"delete {key}"
+                )
+        except BadInput:
+            if kept is None:
+                raise
+            self.finds.tell(key)
+            self._redis.set(key, sealed_map(kept, self._seal_of(kept)))
+            return kept
+        return found
+
+    def _seal_of(self, map_: ShardMap) -> Seal:
+        return Seal(bytes.fromhex(map_.crawl_id), self._key)
+
+    def _claimed(self, keys: Keys, seal: Seal) -> dict[str, str]:
+        """Number -> place of each shard that is claimed; what nobody of the crawl wrote there is thrown away."""
+        claimed, strange = opened_claims(seal, self._redis.hgetall(keys.claimed))
+        self.finds.tell_refused(seal)
+        if strange:
+            self._redis.hdel(keys.claimed, *strange)
+        return claimed
 
     def _tell_others(self, codes: str) -> None:
         """Say which crawls of the same languages there are, since one was begun; perhaps one of them was meant."""
@@ -252,23 +249,39 @@ class Claims:
                 "name.", self._server, ", ".join(others)
             )  # fmt: skip
 
-    def _ours(self, keys: Keys, here: Iterable[int]) -> list[int]:
+    def _ours(self, keys: Keys, seal: Seal, here: Iterable[int]) -> list[int]:
         """The numbers that belong to JOBDIR, be their directories made already or not."""
-        claimed = self._redis.hgetall(keys.claimed).items()
-        return sorted({*here, *(int(number) for number, place in claimed if place.decode() == self._place)})
+        claimed = self._claimed(keys, seal).items()
+        return sorted({*here, *(int(number) for number, place in claimed if place == self._place)})
 
-    def _leased(self, keys: Keys, token: bytes, shards: int, ours: Sequence[int]) -> int | None:
+    def _is_leased(self, key: str, place: Place, seal: Seal) -> bool:
+        """Whether somebody holds the lease of that *key*; one that no shard wrote, or that never ends, is none."""
+        lease = self._redis.get(key)
+        if lease is None:
+            return False
+        with suppress(Refused):
+            seal.opened(place, lease)
+            if _WITHOUT_END < self._redis.pttl(key) <= LEASE_S * 1000:
+                return True
+        seal.refused.add(place)
+        self.finds.tell_refused(seal)
+        self._redis.delete(key)
+        return False
+
+    def _leased(self, keys: Keys, seal: Seal, token: bytes, shards: int, ours: Sequence[int]) -> int | None:
         """The number of a shard whose lease is ours now; None if none is free."""
         for shard in (*ours, *(number for number in range(shards) if number not in ours)):
             # Redis may have lost the lease of a shard that is at work here. The lock is not tried while there is a
             # lease: its holder may be about to lock the directory, and would find it locked.
-            if self._redis.exists(keys.lease(shard)) or is_in_use(self._directory / name_of(shard)):
+            place = Place(Kind.STATUS, shard)
+            if self._is_leased(keys.lease(shard), place, seal) or is_in_use(self._directory / name_of(shard)):
                 continue
             self.held_until = elapsed_s() + LEASE_S
-            if not self._redis.set(keys.lease(shard), token, nx=True, px=int(LEASE_S * 1000)):
+            if not self._redis.set(keys.lease(shard), seal.sealed(place, token), nx=True, px=int(LEASE_S * 1000)):
                 continue
-            if shard in ours or self._redis.hsetnx(keys.claimed, shard, self._place):
-                self._redis.hset(keys.claimed, shard, self._place)  # its directory may have been moved
+            claim = sealed_claim(seal, shard, self._place)
+            if shard in ours or self._redis.hsetnx(keys.claimed, shard, claim):
+                self._redis.hset(keys.claimed, shard, claim)  # its directory may have been moved
                 return shard
             self._free(keys, shard, token)
         return None
@@ -287,10 +300,11 @@ class Claims:
 
     def _keep(self, claim: Claim) -> None:
         lease = claim.keys.lease(claim.shard)
+        said = claim.seal.sealed(Place(Kind.STATUS, claim.shard), claim.token)
         while not self._over.wait(BEAT_S):
             until = elapsed_s() + LEASE_S
             with suppress(RedisError):
-                if self._redis.eval(RENEW, 1, lease, claim.token, claim.token, int(LEASE_S * 1000)):
+                if self._redis.eval(RENEW, 1, lease, claim.token, said, int(LEASE_S * 1000), b"") is None:
                     self.held_until = until
 
     def give_back(self, claim: Claim) -> None:
@@ -318,6 +332,29 @@ class Claims:
     def _totals_in(directory: Path) -> Said:
         kept = json.loads(_meta(directory, TOTALS_KEY) or "{}")
         return {int(shard): Counter(totals) for shard, totals in kept.items()}
+
+
+def sealed_map(map_: ShardMap, seal: Seal) -> bytes:
+    """*map_* as it stands in Redis."""
+    return seal.sealed(Place(Kind.MAP, 0), map_.to_json().encode())
+
+
+def sealed_claim(seal: Seal, number: int | str, place: str) -> bytes:
+    """What stands in Redis for a shard that is claimed."""
+    return seal.sealed(Place(Kind.CLAIM, int(number)), place.encode("utf-8", "surrogateescape"))
+
+
+def opened_claims(seal: Seal, found: Mapping[bytes, bytes]) -> tuple[dict[str, str], list[bytes]]:
+    """Number -> place of each shard that is claimed, by what was *found*; and the fields that nobody of us wrote."""
+    claimed: dict[str, str] = {}
+    strange: list[bytes] = []
+    for number, data in found.items():
+        try:
+            place = Place(Kind.CLAIM, int(number) if len(number) <= _MOST_DIGITS else -1)
+            claimed[number.decode()] = seal.opened(place, data).decode("utf-8", "surrogateescape")
+        except (Refused, ValueError, struct.error):
+            strange.append(number)
+    return claimed, strange
 
 
 def name_of(shard: int) -> str:

@@ -22,7 +22,7 @@ import zstandard
 from spiderling.base.link_batch import Derive, LinkBatch, completed
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.frontier.discovery.admission import Mention
+from spiderling.frontier.discovery.admission import PICKLED, Mention
 from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
 from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
 
@@ -207,6 +207,8 @@ def _mention(values: list[Any], tail: _Tail) -> Mention:
         raise ValueError("a mention of no URL")
     _check_ranked(distance, rank)
     payload = None if length is None else tail.take(length)
+    if payload is not None and payload.startswith(PICKLED):
+        raise ValueError("a pickle")
     return Mention(target, distance, rank, 0, payload, tail.take(of_salt), redirects)
 
 

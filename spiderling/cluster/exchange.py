@@ -26,12 +26,15 @@ from spiderling.cluster.lane import Lane
 from spiderling.cluster.site_files import SiteFiles
 from spiderling.cluster.transport import Answer, Message, Round
 from spiderling.frontier import Frontier
-from spiderling.frontier.discovery.admission import Mention
+from spiderling.frontier.discovery.admission import PICKLED, Mention
 from spiderling.frontier.hosts.host import RobotsRequest
 from spiderling.frontier.ranking.linking_page import LinkingPage
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes, OutboxRow, PeerRow, State, Store
 
+SENT_BARE = "requests sent without callback"
+_BARE = bytes(16)
+"""A payload that no process knows (engine/requests.py)."""
 EPOCH = 1
 """The epoch of all shards: none was ever taken over by another machine."""
 _MARK = struct.Struct("!IQQ")
@@ -61,6 +64,8 @@ class Exchange:
         self._durable = dict(self._taken)
         self._receipts: dict[int, bytes] = {}
         """Sender -> the last receipt of it that was read."""
+        self._spoilt: set[int] = set()
+        """Senders in whose streams another message was found than their next."""
         self._written: dict[int, tuple[int, int]] = {}
         """Those of the batch in work."""
         self._now = 0.0
@@ -76,7 +81,10 @@ class Exchange:
         return self._gathering.keep_own(page, links)
 
     def give(self, mention: Mention) -> None:
-        """Take a URL of a host of another shard."""
+        """Take a URL of a host of another shard; a request that had to be pickled goes there as its URL alone."""
+        if mention.payload is not None and mention.payload.startswith(PICKLED):
+            self.counts[SENT_BARE] += 1
+            mention = replace(mention, payload=_BARE)
         self._gathering.give(mention)
 
     def ask_file(self, request: RobotsRequest, distance: int) -> None:
@@ -127,7 +135,9 @@ class Exchange:
         """What to ask of the transport now; what then fails, or is half done, a later round finds out and repeats."""
         self._now = now
         outgoing = {shard: lane.outgoing(self._store, self._sealed) for shard, lane in self._lanes.items()}
-        return Round(EPOCH, self._receipt(), outgoing, dict(self._taken))
+        spoilt = frozenset(self._spoilt)
+        self._spoilt.clear()
+        return Round(EPOCH, self._receipt(), outgoing, dict(self._taken), spoilt)
 
     def take_answer(self, answer: Answer) -> list[Message]:
         """Note what the transport says; returns the messages, to be given to ``deliver`` one by one.
@@ -150,11 +160,13 @@ class Exchange:
         known_epoch, last = self._taken.get(sender, (0, 0))
         if epoch != known_epoch or number != last + 1:
             self.counts["messages out of order"] += 1
+            self._spoilt.add(sender)
             return False
         try:
             opened = self._seal.opened(Place(Kind.MESSAGE, sender, self.me, epoch, number), data)
         except Refused:
             self.counts["messages refused"] += 1
+            self._spoilt.add(sender)
             return False
         self._taken[sender] = (epoch, number)
         self.counts["messages taken"] += 1

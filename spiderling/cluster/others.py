@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from spiderling.base.printing import counted
 from spiderling.cluster.beat import Heard, Told
 from spiderling.cluster.claims import CLAIMED_KEY, TOTALS_KEY, Claim
 from spiderling.cluster.crawl_control import CrawlControl
 from spiderling.cluster.ending import Ending, Status
-from spiderling.cluster.exchange import Exchange
+from spiderling.cluster.exchange import SENT_BARE, Exchange
 from spiderling.cluster.totals import Totals
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.site_files import FileAnswer
+
+logger = logging.getLogger(__name__)
 
 _KEPT_S = 10.0
 """Seconds between two times that the state takes the others' totals.  Chosen: if Redis then loses everything, a budget
@@ -62,9 +66,9 @@ class Others:
     def take(self, heard: Heard, now: float) -> None:
         """Take what was *heard* at the time *now*, by `elapsed_s`."""
         self._count()
-        if heard.claimed != self.claimed:
-            self.claimed = heard.claimed
-            self._crawl.checkpoint.set_meta(CLAIMED_KEY, heard.claimed)
+        if (claimed := self.claimed | heard.claimed) != self.claimed:
+            self.claimed = claimed
+            self._crawl.checkpoint.set_meta(CLAIMED_KEY, claimed)
         self._control.hear(heard.control)
         self._take_totals(heard, now)
         self._take_files(heard, now)
@@ -73,6 +77,11 @@ class Others:
     def _count(self) -> None:
         """Bring the totals of the crawl up to date; they count from its first start."""
         counts = self._exchange.counts + self._exchange.files.counts
+        if number := counts[SENT_BARE] - self._counted[SENT_BARE]:
+            logger.warning(
+                "%s for hosts of other shards held more than plain values (docs/scrapy.md): there they are fetched "
+                "without callback and meta.", counted(number, "request")
+            )  # fmt: skip
         for name in counts:
             self._crawl.frontier.ledger.totals[name.replace(" ", "_")] += counts[name] - self._counted[name]
         self._counted = counts

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from redis import Redis
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, BusyLoadingError, NoScriptError, RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
 from spiderling.base.errors import BadInput
 
 TIMEOUT_S = 5.0
 """Seconds in which Redis must answer (chosen: a round takes it a millisecond)."""
+
+_MAY_PASS = ("OOM", "OUTOFMEMORY", "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MISCONF", "TRYAGAIN")
+"""In what a Redis answers that is there and takes nothing for now: full, a replica, loading ..."""
+
+
+def may_pass(error: RedisError) -> bool:
+    """Whether Redis may be as it should a moment later."""
+    if isinstance(error, AuthenticationError):
+        return False
+    is_away = isinstance(error, (RedisConnectionError, RedisTimeoutError, BusyLoadingError))
+    return is_away or any(word in f"{type(error).__name__} {error}".upper() for word in _MAY_PASS)
 
 
 def connected(url: str, blocks: bool = False) -> Any:
@@ -46,3 +61,29 @@ def place_of(client: Any) -> str:
     if "path" in address:
         return str(address["path"])
     return f"{address.get('host', 'localhost')}:{address.get('port', 6379)}"
+
+
+class Script:
+    """A script in Redis, over a connection of its own: what a client does around each call costs as much again."""
+
+    def __init__(self, redis: Any, text: str) -> None:
+        """*redis*: a client."""
+        self._connection = redis.connection_pool.make_connection()
+        self._text = text
+        self._sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+        """By which Redis knows the script once it has run."""
+
+    async def call(self, *arguments: object) -> bytes:
+        """The answer to *arguments*, the number of keys first; raises RedisError or OSError, and then connects anew."""
+        try:
+            return await self._answer("EVALSHA", self._sha, *arguments)
+        except NoScriptError:  # of a Redis that has just started
+            return await self._answer("EVAL", self._text, *arguments)
+
+    async def _answer(self, *command: object) -> bytes:
+        await self._connection.send_command(*command)
+        return bytes(await self._connection.read_response())
+
+    async def close(self) -> None:
+        """End the connection, also in the middle of a call."""
+        await self._connection.disconnect(nowait=True)

@@ -7,11 +7,9 @@ with one string: reading an answer for each stream takes a shard three times as 
 
 from __future__ import annotations
 
-import hashlib
+from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError, RedisError
 
-from redis.exceptions import AuthenticationError, NoPermissionError, NoScriptError, OutOfMemoryError, RedisError
-
-from spiderling.cluster.redis_connection import connected, place_of
+from spiderling.cluster.redis_connection import Script, connected, place_of
 from spiderling.cluster.transport import Answer, Message, Outgoing, Round, TransportError
 
 MOST_READ = 16
@@ -42,7 +40,8 @@ for receiver, first, anew, numbers in string.gmatch(to, '(%d+) (%d+) (%d) ([%d,]
   tell(refused and -1 or redis.call('XLEN', stream))
 end
 local senders, streams, marks = {{}}, {{}}, {{}}
-for sender, mark in string.gmatch(after, '(%d+) (%d+%-%d+);') do
+for sender, mark, spoilt in string.gmatch(after, '(%d+) (%d+%-%d+) (%d);') do
+  if spoilt == '1' then redis.call('DEL', prefix .. sender .. ':' .. me) end
   senders[#senders + 1] = prefix .. sender
   streams[#streams + 1] = prefix .. sender .. ':' .. me
   marks[#marks + 1] = mark
@@ -64,13 +63,11 @@ if #senders > 0 then
 end
 return table.concat(told, ' ') .. string.char(10) .. table.concat(blobs)"""
 """Arguments: what all keys begin with, the shard, its epoch, its receipt; for each receiver its number, the first
-number to be kept (0: all), whether its stream is emptied, and the numbers to be added; for each sender its number and
-the last id that is known; then the messages to be added.
+number to be kept (0: all), whether its stream is emptied, and the numbers to be added; for each sender its number, the
+last id that is known, and whether its stream is emptied; then the messages to be added.
 
 Answers with numbers in text: the length of each stream (-1: an entry was refused); the bytes of each receipt (-1: there
 is none); sender, id and bytes of each message.  Behind a newline follow receipts and messages themselves."""
-_SHA = hashlib.sha1(ROUND.encode(), usedforsecurity=False).hexdigest()
-"""By which Redis knows the script once it has run."""
 
 
 class RedisTransport:
@@ -80,7 +77,7 @@ class RedisTransport:
         """*url*: that of a Redis; raises BadInput."""
         redis = connected(url)
         self.place = place_of(redis)
-        self._connection = redis.connection_pool.make_connection()
+        self._script = Script(redis, ROUND)
         self._prefix = f"spiderling:{crawl_id.hex()}:"
         self._me = me
         self._trimmed: dict[int, int] = {}
@@ -89,23 +86,16 @@ class RedisTransport:
     async def exchange(self, asked: Round) -> Answer:
         """Do one round; raises TransportError."""
         to = "".join([self._said(receiver, outgoing) for receiver, outgoing in asked.to.items()])
-        after = "".join([f"{sender} {epoch}-{number};" for sender, (epoch, number) in asked.after.items()])
+        known = asked.after.items()
+        after = "".join([f"{sender} {epoch}-{last} {sender in asked.spoilt:d};" for sender, (epoch, last) in known])
         messages = [data for outgoing in asked.to.values() for _, data in outgoing.entries]
         arguments = 0, self._prefix, self._me, asked.epoch, asked.receipt, to, after, *messages
         try:
-            try:
-                answer = await self._called("EVALSHA", _SHA, *arguments)
-            except NoScriptError:  # of a Redis that has just started
-                answer = await self._called("EVAL", ROUND, *arguments)
+            answer = await self._script.call(*arguments)
         except (RedisError, OSError) as error:
             self._trimmed.clear()
             raise TransportError(self._told(error)) from error
         return _answer(answer, list(asked.to), list(asked.after))
-
-    async def _called(self, *command: object) -> bytes:
-        """The answer to *command*; after an error the next one connects anew."""
-        await self._connection.send_command(*command)
-        return bytes(await self._connection.read_response())
 
     def _said(self, receiver: int, outgoing: Outgoing) -> str:
         """What becomes of the stream to *receiver*, for the script."""
@@ -123,7 +113,7 @@ class RedisTransport:
 
     async def close(self) -> None:
         """End the connection."""
-        await self._connection.disconnect(nowait=True)
+        await self._script.close()
 
 
 def _answer(answer: bytes, receivers: list[int], senders: list[int]) -> Answer:

@@ -19,7 +19,6 @@ from spiderling.base.options import Options
 from spiderling.cluster.beat import Beats, opened_edition
 from spiderling.cluster.claims import BEAT_S, CONTROL_KEY, LEASE_S, MAP_KEY, Claims
 from spiderling.cluster.crawl_control import FIRST, CrawlControl, Edition
-from spiderling.cluster.envelope import Seal
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.key_file import read_key
 from spiderling.cluster.others import Others
@@ -40,6 +39,9 @@ _NUMBER_BITS = 52
 class Shard:
     """``begin`` follows when the crawl is open, ``close`` in any case."""
 
+    _refused = ""
+    """Why Redis did not do what it was asked for at the last beat; '': it did."""
+    _is_told = False
     has_begun = False
     """Whether the spider's own seeds are in."""
     _task: asyncio.Task[None] | None = None
@@ -50,13 +52,13 @@ class Shard:
         """Claim a shard of the crawl in JOBDIR *directory*; raises NoFreeShard, BadInput or JobdirError."""
         self._claims = Claims(options, directory)  # it also reads the address, without which no key is of use
         key = read_key(options.cluster_key_file, options.cluster)
-        self._claim = self._claims.claim()
+        self._claim = self._claims.claim(key)
         self._claims.begin_keeping(self._claim)
         self.number = self._claim.shard
         self.directory = self._claim.directory
         self.options = replace(options, durability="full")
         """Those of its crawl: what it says to have taken, its sender forgets for good."""
-        self._seal = Seal(bytes.fromhex(self._claim.map.crawl_id), key)
+        self._seal = self._claim.seal
         self._held_until = 0.0
         here = Edition(*json.loads(self._claim.control_here or json.dumps(FIRST)))
         there = opened_edition(self._seal, self._claim.control_there) or FIRST
@@ -89,9 +91,10 @@ class Shard:
             wake,
             lambda: not crawl.is_disk_full,
         )
-        self._beats = Beats(self.options.cluster, self._claim, self._seal, self._exchange)
+        finds = self._claims.finds
+        self._beats = Beats(self.options.cluster, self._claim, self._exchange, finds)
         self._others = Others(crawl, self._exchange, self._claim, self.control, self._is_idle, wake)
-        self.slots = SlotOffice(crawl, self._beats.redis, self._claim.keys.slots)
+        self.slots = SlotOffice(crawl, self._beats.redis, self._claim.keys.slots, finds)
         """The starts that this shard has reserved."""
         self._claims.end_keeping()
         self._held_until = self._claims.held_until
@@ -101,6 +104,12 @@ class Shard:
     def may_ask(self) -> bool:
         """Whether a request may start now."""
         return elapsed_s() < self._held_until and self._office.away_since is None
+
+    def trouble(self) -> str:
+        """What keeps requests from being made, in words; '': nothing of the shard."""
+        if self.may_ask():
+            return "slots (Redis grants no start at an address)" if self.slots.is_stuck() else ""
+        return "Redis (it does not answer)"
 
     async def _run(self, others: Others) -> None:
         offices = [asyncio.ensure_future(self._office.run()), asyncio.ensure_future(self.slots.run())]
@@ -119,9 +128,15 @@ class Shard:
         """Renew the lease, and take what the others say."""
         asked = elapsed_s()
         try:
+            if self._refused or self._office.away_since is not None:
+                await self._beats.mend_types()
             heard = await self._beats.beat(others.told())
-        except (RedisError, OSError):  # the post office says so, and nothing is asked for without a lease
+            self._note_refused(self.slots.refused)
+        except (RedisError, OSError) as error:  # nothing is asked for without a lease
+            self._note_refused(str(error))
             return
+        finally:
+            self._claims.finds.tell_refused(self._seal)
         if heard is None:
             self._held_until = 0.0
             self._crawl.fail(
@@ -138,6 +153,13 @@ class Shard:
         others.take(heard, asked)
         if not was_held:
             self._wake()
+
+    def _note_refused(self, why: str) -> None:
+        """Redis does not do what it is asked for, '': it does; told the second time, unless the post office does."""
+        if why and why == self._refused and not self._is_told and self._office.away_since is None:
+            logger.warning("paused: Redis does not do what it is asked for (%s). Nothing is lost.", why)
+        self._is_told = bool(why) and why == self._refused
+        self._refused = why
 
     def _is_idle(self) -> bool:
         return self.has_begun and self._crawl.frontier.is_finished and not self._exchange.has_changes

@@ -14,13 +14,14 @@ away until the last that it may have forgotten is over.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import RedisError
 
 from spiderling.base.clock import elapsed_s
+from spiderling.cluster.keys import Finds
+from spiderling.cluster.redis_connection import Script
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.scheduling.slots import LONGEST_S, Wanted
 
@@ -41,6 +42,10 @@ _DRIFT = 0.001
 _US = 1_000_000
 _LEAST_KEPT = 1_000
 """Addresses up to which none is forgotten (chosen: 100 kB); beyond, they may double, so a slot costs no search."""
+MOST_INTERVAL_S = 3600.0
+"""The longest interval of an address (base/options.py)."""
+PATIENCE_S = 15.0
+"""Seconds without a slot after which that is what limits the crawl; chosen: more than the horizon and a slot take."""
 _KEPT_MS = 3_600_000
 """Milliseconds for which Redis keeps the slots of a crawl that asks for none."""
 
@@ -53,12 +58,17 @@ local now = t[1] * {_US} + t[2]
 local window, interval, horizon = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local slots = KEYS[1]
 local function text(number) return string.format('%.0f', number) end
+local latest = now + horizon + {LONGEST_S * _US:.0f} + interval
+local strange = redis.call('ZCOUNT', slots, text(latest + {MOST_INTERVAL_S * _US:.0f}), '+inf')
+for _, address in ipairs(redis.call('ZRANGEBYSCORE', slots, '(' .. text(latest), '+inf')) do
+  redis.call('ZADD', slots, text(latest), address)
+end
 local since = tonumber(redis.call('ZSCORE', slots, '') or now + horizon + window + interval)
 redis.call('ZREMRANGEBYSCORE', slots, '-inf', text(now))
 redis.call('ZADD', slots, text(math.max(since, now)), '')
 redis.call('PEXPIRE', slots, {_KEPT_MS})
 local ours = {{}}
-local told = {{text(now)}}
+local told = {{text(now), strange}}
 for address, after, last in string.gmatch(ARGV[4], '(%S+) (%S+) (%S+)') do
   local free = tonumber(redis.call('ZSCORE', slots, address) or since)
   if ours[address] or tonumber(last) == free then free = free - window end
@@ -74,9 +84,9 @@ end
 return table.concat(told, ' ')"""
 """Arguments in microseconds: how long a slot is open, the interval, the horizon; then, in one, for each slot the
 address, in how long it may open, and from when on the address was free to others after the caller's last slot there.
-Answers when it is, and when each slot opens; '-' for one beyond the horizon."""
-_SHA = hashlib.sha1(RESERVE.encode(), usedforsecurity=False).hexdigest()
-"""By which Redis knows the script once it has run."""
+An address that is free later than a slot at the horizon lets it be is free then: its interval was longer, or nobody of
+the crawl has written that.  Answers when it is, how many addresses the latter holds for, and when each slot opens; '-'
+for one beyond the horizon."""
 
 
 class RedisClock:
@@ -138,7 +148,7 @@ class Reservations:
         *answer* is what RESERVE said to ``arguments``: the time of Redis, then for each slot when it opens, or '-'.
         The call was *sent* and its answer *received* at these times, which bound how far the two clocks are apart.
         """
-        said, *slots = answer.split()
+        said, _, *slots = answer.split()
         now_us = int(said)
         self._clock.note(now_us / _US, sent, received)
         if len(self._last) > self._most_kept:
@@ -154,37 +164,19 @@ class Reservations:
         return self._clock.window(at / _US, (at + self._window_us) / _US - GUARD_S, now)
 
 
-class SlotScript:
-    """RESERVE in Redis.  It has a connection of its own: what a client does around each call costs as much again."""
-
-    def __init__(self, redis: Any, key: str) -> None:
-        """*key* names the slots in *redis*, a client."""
-        self._connection = redis.connection_pool.make_connection()
-        self._key = key
-
-    async def call(self, arguments: tuple[int, int, int, str]) -> bytes:
-        """The answer to *arguments*; raises RedisError or OSError, after which the next call connects anew."""
-        try:
-            return await self._answer("EVALSHA", _SHA, arguments)
-        except NoScriptError:
-            return await self._answer("EVAL", RESERVE, arguments)
-
-    async def _answer(self, command: str, script: str, arguments: tuple[int, int, int, str]) -> bytes:
-        await self._connection.send_command(command, script, 1, self._key, *arguments)
-        return bytes(await self._connection.read_response())
-
-    async def close(self) -> None:
-        """End the connection, also in the middle of a call."""
-        await self._connection.disconnect(nowait=True)
-
-
 class SlotOffice:
     """Asks for the slots of one shard while its crawl runs; ``run`` lasts as long."""
 
-    def __init__(self, crawl: Crawl, redis: Any, key: str) -> None:
+    refused = ""
+    """Why Redis did not answer last; '': it did."""
+
+    def __init__(self, crawl: Crawl, redis: Any, key: str, finds: Finds) -> None:
         """*key* names the slots in *redis*, a client."""
         self._crawl = crawl
-        self._script = SlotScript(redis, key)
+        self._script = Script(redis, RESERVE)
+        self._key = key
+        self._finds = finds
+        self._granted_at = elapsed_s()
         self._is_wanted = asyncio.Event()
         self._slots = crawl.frontier.reserve_starts(self._is_wanted.set)
         self._reservations = Reservations()
@@ -218,10 +210,14 @@ class SlotOffice:
         while True:
             await self._is_wanted.wait()
             self._is_wanted.clear()
+            if not self._wanted:
+                self._granted_at = elapsed_s()
             self._wanted += self._slots.take_wanted()
             try:
                 await self._reserve()
-            except (RedisError, OSError):  # the post office says so; meanwhile no request starts
+                self.refused = ""
+            except (RedisError, OSError) as error:  # the shard says so; meanwhile no request starts
+                self.refused = str(error)
                 self._is_wanted.set()
                 await asyncio.sleep(_PAUSE_S)
             await asyncio.sleep(TICK_S)
@@ -231,17 +227,24 @@ class SlotOffice:
         wanted = self._wanted
         arguments = self._reservations.arguments(wanted, crawl.frontier.intervals.ip_s, crawl.clock.now())
         sent = elapsed_s()
-        answer = await self._script.call(arguments)
+        answer = await self._script.call(1, self._key, *arguments)
         received = elapsed_s()
         ahead = crawl.clock.now() - received
+        if answer.split()[1] != b"0":
+            self._finds.tell("the slots of addresses")
         self._wanted = []
         for one, slot in zip(wanted, self._reservations.granted(answer, wanted, sent, received), strict=True):
             if slot is None:
                 self._wanted.append(one)
                 self._is_wanted.set()
             else:
+                self._granted_at = received
                 crawl.frontier.intervals.slot_granted(one, slot[0] + ahead, slot[1] + ahead)
                 self._look_again(one.host_id)
+
+    def is_stuck(self) -> bool:
+        """Whether slots are wanted, and none was granted for long."""
+        return bool(self._wanted) and elapsed_s() - self._granted_at > PATIENCE_S
 
     def _look_again(self, host_id: int) -> None:
         future = self._waiting.pop(host_id, None)

@@ -39,6 +39,8 @@ class Round(NamedTuple):
     """By the number of the receiver."""
     after: dict[int, tuple[int, int]]
     """For each other shard, epoch and number of the last message that is known of it."""
+    spoilt: frozenset[int] = frozenset()
+    """Those whose stream holds another message than their next; it is emptied, and they fill it anew."""
 
 
 class Answer(NamedTuple):

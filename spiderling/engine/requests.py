@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
 import pickle
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from email.utils import formatdate
+from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -17,6 +20,7 @@ from spiderling.base.options import Options
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.meta_keys import DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 from spiderling.frontier import Fetch
+from spiderling.frontier.discovery.admission import PICKLED
 from spiderling.frontier.watching.looks import Look
 from spiderling.frontier.watching.validators import Validators
 
@@ -88,11 +92,16 @@ class Payloads:
         """Token of 16 bytes -> a request that cannot be pickled; lost with the process."""
 
     def of(self, request: Request) -> bytes:
-        """*request* pickled, or, with a warning, a token that does not survive the process."""
+        """*request* as JSON if it holds plain values alone, else pickled, which no other shard reads.
+
+        If it cannot be pickled: a token that does not survive the process, with a warning.
+        """
         spider = self._crawler.spider
         if _has_named_callbacks(request, spider):
             data = request.to_dict(spider=spider)
             data["meta"] = {key: value for key, value in data["meta"].items() if key not in _OWN_META}
+            with suppress(TypeError, RecursionError):
+                return json.dumps(_as_json(data)).encode()
             with suppress(pickle.PicklingError, TypeError, AttributeError, ValueError):
                 return pickle.dumps(data, protocol=5)
         logger.warning(
@@ -109,14 +118,48 @@ class Payloads:
         assert fetch.payload is not None
         request = self._unpicklable.get(fetch.payload)
         if request is None and len(fetch.payload) != 16:
-            request = request_from_dict(
-                pickle.loads(fetch.payload),  # noqa: S301 - written by `of` into our own state
-                spider=self._crawler.spider,
-            )
+            is_pickle = fetch.payload.startswith(PICKLED)  # then `of` has written it into our own state
+            data = pickle.loads(fetch.payload) if is_pickle else _from_json(json.loads(fetch.payload))  # noqa: S301
+            request = request_from_dict(data, spider=self._crawler.spider)
         if request is None:
             return Request(fetch.url, dont_filter=True)
         meta = {key: value for key, value in request.meta.items() if key not in _OWN_META}
         return request.replace(url=fetch.url, dont_filter=True, meta=meta)
+
+
+def _as_json(value: Any) -> Any:
+    """*value* as JSON can say it; raises TypeError for all but the types here, so for requests of another class too."""
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if kind is bytes:
+        return {"bytes": base64.b64encode(value).decode()}
+    if kind in (list, tuple):
+        parts = [_as_json(part) for part in value]
+        return parts if kind is list else {"tuple": parts}
+    if kind is not dict or "_class" in value:
+        raise TypeError(f"no plain value: {kind}")
+    return {"dict": [[_as_json(key), _as_json(part)] for key, part in value.items()]}
+
+
+def _from_json(value: Any) -> Any:
+    """What `_as_json` has made *value* of; raises ValueError or TypeError if it has not."""
+    if isinstance(value, list):
+        return [_from_json(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, inside),) = value.items()
+    if kind == "dict" and any(key == "_class" for key, _ in inside):
+        raise ValueError("a request of another class")
+    return _FROM_JSON[kind](inside)
+
+
+_FROM_JSON: dict[str, Callable[[Any], Any]] = {
+    "bytes": base64.b64decode,
+    "tuple": lambda parts: tuple(map(_from_json, parts)),
+    "dict": lambda pairs: {_from_json(key): _from_json(part) for key, part in pairs},
+}
+"""How JSON says a type that it has not -> what makes that again."""
 
 
 def _has_named_callbacks(request: Request, spider: Spider | None) -> bool:

@@ -69,9 +69,7 @@ class Bottleneck:
             return f"paused ({'by control.yaml' if crawl.is_paused else 'the disk is nearly full'})"
         if away := crawl.frontier.network_trouble():
             return f"network (hosts fail: {away.rpartition(': ')[2]})"
-        if self._shard is not None and not self._shard.may_ask():
-            return "Redis (it does not answer)"
-        return ""
+        return "" if self._shard is None else self._shard.trouble()
 
     def awaited(self, crawl: Crawl) -> str:
         """What the first document waits for."""

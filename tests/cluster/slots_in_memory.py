@@ -16,10 +16,13 @@ class SlotsInMemory:
     def reserve(self, now: int, arguments: tuple[int, int, int, str]) -> bytes:
         window, interval, horizon, slots = arguments
         words = slots.split(" ")
+        latest = now + horizon + 2_000_000 + interval
+        strange = sum(free > latest + 3_600_000_000 for free in self.free.values())
+        self.free = {address: min(free, latest) for address, free in self.free.items()}
         since = self.free.get("", now + horizon + window + interval)
         self.free = {address: free for address, free in self.free.items() if free > now} | {"": max(since, now)}
         ours = set()
-        told = [str(now)]
+        told = [str(now), str(strange)]
         for address, after, last in zip(words[::3], words[1::3], words[2::3], strict=True):
             free = self.free.get(address, since)
             is_ours = address in ours or int(last) == free

@@ -131,6 +131,31 @@ def test_a_redis_that_is_away_is_waited_for_but_not_for_ever(server, tmp_path, m
     started.join()
 
 
+@pytest.mark.parametrize(
+    ("ill", "well"),
+    [
+        (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0")),
+        (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE")),
+    ],
+    ids=["full", "a replica"],
+)
+def test_a_redis_that_takes_nothing_for_now_is_waited_for_too(server, tmp_path, monkeypatch, caplog, ill, well):
+    """A shard that began then ended at once, and the service that had started it gave up."""
+    monkeypatch.setattr(claims, "PATIENCE_S", 0.5)
+    server.command(*ill)
+    try:
+        with pytest.raises(BadInput, match="cannot be used"):
+            claimed(server, tmp_path / "cs")
+        assert len(caplog.messages) == 1 and "takes nothing (" in caplog.messages[0]
+        monkeypatch.setattr(claims, "PATIENCE_S", 240.0)
+        mended = threading.Timer(0.5, server.command, well)
+        mended.start()
+        assert claimed(server, tmp_path / "cs").shard == 0
+        mended.join()
+    finally:
+        server.command(*well)
+
+
 def test_a_directory_of_another_crawl_of_the_same_name_is_refused(server, tmp_path):
     former = claimed(server, tmp_path / "a" / "cs")
     opened(former)

@@ -16,7 +16,7 @@ from spiderling.base.link_batch import FOREIGN, TEXT_BLOCK, WANTED, Link, gather
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.cluster.content import MAX_PLAIN_BYTES, FoundLinks, packed, section, unpacked
-from spiderling.frontier.discovery.admission import Mention
+from spiderling.frontier.discovery.admission import PICKLED, Mention
 from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
 
 HOSTS = st.sampled_from(["a.cz", "www.a.cz", "b.cz:8080", "[::1]", "1.2.3.4", "a.cz:443", "x_"])
@@ -30,7 +30,8 @@ PAGES = st.builds(
 )  # fmt: skip
 MENTIONS = st.builds(
     Mention, URLS.map(canonicalize).filter(bool), st.integers(0, 65535), st.integers(0, 9), st.just(0),
-    st.none() | st.binary(max_size=20), st.binary(max_size=9), st.integers(0, 5),
+    st.none() | st.binary(max_size=20).filter(lambda data: not data.startswith(PICKLED)), st.binary(max_size=9),
+    st.integers(0, 5),
 )  # fmt: skip
 SECTIONS = st.tuples(
     st.lists(st.tuples(PAGES, st.lists(LINKS, max_size=6)), max_size=4), st.lists(MENTIONS, max_size=3)

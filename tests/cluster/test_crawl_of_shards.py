@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from conftest import Crawl, Running, page, refusal, scrapy, serving
 from needs import needs
+from redis import Redis
 from redis_server import RedisServer
 from synlog import SynLog
 
 from spiderling.base.owners import owner_of
+from spiderling.cluster.envelope import Kind, Place, Seal
 from webs.web import FixedWeb, plain, redirect
 
 pytestmark = needs("redis")
@@ -255,7 +257,8 @@ def test_a_shard_whose_lease_another_process_holds_stops(tmp_path):
         running = shards(tmp_path / "cs", server, store, 1, HOST_INTERVAL_S=5).start(SEED)
         running.until(lambda: server.log_entries)
         lease = next(name for name in store.names() if name.endswith(":lease:0"))
-        store.command("SET", lease, "x" * 32, "PX", "60000")
+        theirs = Seal(bytes.fromhex(lease.split(":")[1]), b"").sealed(Place(Kind.STATUS, 0), b"x" * 32)
+        Redis.from_url(store.url).set(lease, theirs, px=60_000)
         ended = running.wait()
         assert ended.code == 1 and ended.lines("ERROR", "another process runs shard 0 of this crawl")
 
@@ -295,21 +298,20 @@ def test_archives_are_read_without_shards(tmp_path):
     assert ended.code == 1 and "archives are read without SPIDERLING_CLUSTER" in ended.errors[0]
 
 
-def test_shards_that_were_given_other_keys_take_nothing_from_each_other(tmp_path):
-    """What they send is counted and left alone; each ends without the other, whose messages stay on disk."""
+def test_a_shard_with_another_key_does_not_join(tmp_path):
+    """It could read nothing of the others, and would take what they say in Redis for something that others wrote."""
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
         keys = [tmp_path / name for name in "ab"]
         for number, key in enumerate(keys):
             key.write_bytes(bytes([number]) * 32)
             key.chmod(0o600)
-        crawl = shards(tmp_path / "cs", server, store, 2)
-        seeds = " ".join(f"http://{host}/" for host in HOSTS)
-        running = [crawl.start(seeds, CLUSTER_KEY_FILE=key) for key in keys]
-        ended = [one.wait() for one in running]
-        assert [one.code for one in ended] == [0, 0]
-        for one in ended:
-            assert len(one.lines("has another key than this one")) == 1
-            assert one.lines("without these shards, which do not run")
-        states = [Crawl(tmp_path / "cs" / f"shard-{shard:02}", server).state() for shard in range(2)]
-        assert all(state.counts.get("total/links_taken", 0) == 0 for state in states)
-        assert sum(state.counts["total/messages_refused"] for state in states) > 0
+        crawl = shards(tmp_path / "cs", server, store, 2, HOST_INTERVAL_S=0.2)
+        one = crawl.start(SEED, CLUSTER_KEY_FILE=keys[0])
+        one.until(lambda: server.log_entries)
+        (tmp_path / "elsewhere").mkdir()
+        for wrong in ({"CLUSTER_KEY_FILE": keys[1]}, {}):
+            other = shards(tmp_path / "elsewhere" / "cs", server, store, 2).run(SEED, **wrong)
+            assert other.code == 1 and other.lines("ERROR", "this process has another key than the crawl at Redis")
+        other = crawl.run(SEED, CLUSTER_KEY_FILE=keys[0])
+        assert (one.wait().code, other.code) == (0, 0)
+        assert "Who else writes" not in one.output() + other.output

@@ -88,15 +88,17 @@ def test_two_shards_over_tls_with_a_password(tmp_path):
         store.close()
 
 
-def test_a_redis_that_is_full_pauses_the_crawl_and_refuses_a_new_one(tmp_path):
+def test_a_redis_that_is_full_is_waited_for_at_the_start_and_pauses_the_crawl(tmp_path):
     """It has no room at the claim of the first, in the middle of the crawl, and at the claim of a third process."""
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
         crawl = shards(tmp_path / "cs", server, store, 2, HOST_INTERVAL_S=0.3)
         store.command("CONFIG", "SET", "maxmemory", "1")
-        full = crawl.run(SEED)
+        full = crawl.run(SEED, CONSTANTS=SOON | {"cluster.claims.PATIENCE_S": 0.5})
         assert full.code == 1 and full.lines("ERROR", "cannot be used: ", "maxmemory")
-        store.command("CONFIG", "SET", "maxmemory", "0")
         one, other = crawl.start(SEED), crawl.start(SEED)
+        for begun in (one, other):
+            begun.until(lambda begun=begun: "takes nothing (" in begun.output())
+        store.command("CONFIG", "SET", "maxmemory", "0")
         one.until(lambda: len(server.log_entries) > 8)
         store.command("CONFIG", "SET", "maxmemory", "1")
         one.until(lambda: "is full (" in one.output())

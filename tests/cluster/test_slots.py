@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from dataclasses import fields
 from random import Random
 
 import pytest
@@ -22,11 +23,11 @@ from spiderling.cluster.slots import (
     BEGIN,
     GUARD_S,
     HORIZON_S,
+    MOST_INTERVAL_S,
     RESERVE,
     WINDOW_S,
     RedisClock,
     Reservations,
-    SlotScript,
 )
 from spiderling.frontier.hosts.host import Host, HostStates
 from spiderling.frontier.scheduling.intervals import Intervals
@@ -250,7 +251,7 @@ def test_the_script_does_in_redis_what_it_does_in_memory():
                 arguments = (window, interval, horizon, slots)
                 answer = script(keys=["slots"], args=arguments)
                 assert answer == memory.reserve(int(answer.split()[0]), arguments)
-                for address, at in zip(asked, answer.split()[1:], strict=True):
+                for address, at in zip(asked, answer.split()[2:], strict=True):
                     if at != b"-" and chance.random() < 0.7:
                         last[address] = int(at) + window + interval
             assert b"-" in answer or last
@@ -258,6 +259,7 @@ def test_the_script_does_in_redis_what_it_does_in_memory():
     finally:
         server.close()
     assert WINDOW_S < HORIZON_S
+    assert {spec.name: spec.metadata["high"] for spec in fields(Options)}["ip_interval_s"] == MOST_INTERVAL_S
 
 
 async def test_a_late_answer_is_not_taken_for_that_to_another_call(monkeypatch):
@@ -265,19 +267,19 @@ async def test_a_late_answer_is_not_taken_for_that_to_another_call(monkeypatch):
     monkeypatch.setattr(redis_connection, "TIMEOUT_S", 0.2)
     server = RedisServer()
     client = redis_connection.connected(server.url)
-    script = SlotScript(client, "slots")
+    script = redis_connection.Script(client, RESERVE)
     try:
-        assert len((await script.call((0, 0, 10**6, "192.0.2.1 0 0"))).split()) == 2
+        assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")).split()) == 3
         server.pause(True)
         with pytest.raises(RedisError):
-            await script.call((0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0"))
+            await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0")
         server.pause(False)
-        assert len((await script.call((0, 0, 10**6, "192.0.2.1 0 0"))).split()) == 2
+        assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")).split()) == 3
         server.kill()
         with pytest.raises((RedisError, OSError)):
-            await script.call((0, 0, 10**6, "192.0.2.1 0 0"))
+            await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")
         server.start()
-        assert len((await script.call((0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0"))).split()) == 3
+        assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0")).split()) == 4
     finally:
         await script.close()
         await client.aclose()

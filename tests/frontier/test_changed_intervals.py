@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from test_politeness_properties import ROUNDING_S, URLS, _allowed_s, _pairs, crawls
+from test_politeness_properties import ROUNDING_S, URLS, allowed_s, crawls, pairs
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page, robots
 
 HOUR_S = 3600.0
@@ -120,7 +120,7 @@ def test_no_change_brings_two_starts_closer_than_the_intervals_then_in_force(
     crawl: VirtualCrawl, seeds: list[str], changes: list[tuple[float, float]]
 ) -> None:
     """A request that starts late, or is just being opened, may go by the interval of some seconds before."""
-    crawl._start_delay_s = crawl._start_delay_s or (lambda fetch: 0.0)  # a longer interval is kept at the gate
+    crawl.start_delay_s = crawl.start_delay_s or (lambda fetch: 0.0)  # a longer interval is kept at the gate
     in_force = [(0.0, crawl.options.host_interval_s, crawl.options.ip_interval_s)]
     crawl.run(*seeds, until=crawl.now + 20.0)
     for host_s, ip_s in [*changes, (HOST_S, IP_S)]:
@@ -131,10 +131,10 @@ def test_no_change_brings_two_starts_closer_than_the_intervals_then_in_force(
     crawl.options = replace(crawl.options, host_interval_s=0.0, ip_interval_s=0.0)
     ends = [*(since for since, *_ in in_force[1:]), math.inf]
     for column, key in ((1, "host"), (2, "address")):
-        for pair in _pairs(crawl, key):
+        for pair in pairs(crawl, key):
             at = pair[1].time
             in_those = [
                 entry[column] for entry, end in zip(in_force, ends, strict=True) if entry[0] <= at <= end + 20.0
             ]
-            asked_for = _allowed_s(crawl, key, *pair, [0.0])
+            asked_for = allowed_s(crawl, key, *pair, [0.0])
             assert at - pair[0].time >= max(min(in_those), asked_for) - ROUNDING_S, pair

@@ -86,18 +86,18 @@ def test_no_two_starts_are_closer_than_allowed(crawl: VirtualCrawl, seeds: list[
         crawl.run(until=crawl.now + 60.0)
     crawl.run(until=crawl.now + 3600.0)
     for key in ("host", "address"):
-        for pair in _pairs(crawl, key):
-            assert pair[1].time - pair[0].time >= _allowed_s(crawl, key, *pair, resumed) - ROUNDING_S, pair
+        for pair in pairs(crawl, key):
+            assert pair[1].time - pair[0].time >= allowed_s(crawl, key, *pair, resumed) - ROUNDING_S, pair
 
 
-def _pairs(crawl: VirtualCrawl, key: str) -> list[tuple[Start, Start]]:
+def pairs(crawl: VirtualCrawl, key: str) -> list[tuple[Start, Start]]:
     groups = defaultdict(list)
     for start in crawl.starts:
         groups[getattr(start, key)].append(start)
     return [pair for group in groups.values() for pair in itertools.pairwise(group)]
 
 
-def _allowed_s(crawl: VirtualCrawl, key: str, first: Start, second: Start, resumed: list[float]) -> float:
+def allowed_s(crawl: VirtualCrawl, key: str, first: Start, second: Start, resumed: list[float]) -> float:
     """The time that must lie between two starts in a row of one address or host."""
     options = crawl.options
     if key == "address":

@@ -131,7 +131,7 @@ class VirtualCrawl:
         self.questions: Counter[str] = Counter()
         self.waits_at_gate = 0
         self.web, self._dns = web, dns or {}
-        self._dns_s, self._start_delay_s, self._connect_delay_s = dns_s, start_delay_s, connect_delay_s
+        self._dns_s, self.start_delay_s, self._connect_delay_s = dns_s, start_delay_s, connect_delay_s
         self._asked: Counter[str] = Counter()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._serial = itertools.count()
@@ -197,7 +197,7 @@ class VirtualCrawl:
                 self._later(self._dns_s, lambda name=name: self._resolve(name))  # type: ignore[misc]
             if fetch is None:
                 return
-            delay_s = self._start_delay_s(fetch) if self._start_delay_s else 0.0
+            delay_s = self.start_delay_s(fetch) if self.start_delay_s else 0.0
             self._later(delay_s, lambda fetch=fetch: self._gate(fetch))  # type: ignore[misc]
         raise AssertionError("take() hands out without end")
 
@@ -232,7 +232,7 @@ class VirtualCrawl:
             self.frontier.give_back(fetch, self.now)
         elif wait_s > 0:
             self.waits_at_gate += wait_s > _ROUNDING_S
-            assert self._start_delay_s or wait_s <= _ROUNDING_S, (
+            assert self.start_delay_s or wait_s <= _ROUNDING_S, (
                 "the gate is for late starts: take() keeps the intervals"
             )
             self._later(max(wait_s, _ROUNDING_S / 10), lambda: self._gate(fetch))

@@ -15,6 +15,9 @@ from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.storage.queue_lines import line_of, plain_line
 
+PICKLED = b"\x80"
+"""First byte of a payload that is a pickle (engine/requests.py): no other shard reads it, since that may run code."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mention:

@@ -18,9 +18,7 @@ HOSTS = Counter({HostState.READY: 3})
 def named(monkeypatch):
     """What is named after a minute in which the event loop's thread worked ``cpu_s``."""
 
-    def named(
-        cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0, is_on=False
-    ) -> str:
+    def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0, is_on=False) -> str:
         scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
         engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
         watch = SimpleNamespace(is_on=is_on)
@@ -61,7 +59,7 @@ def awaited(hosts, *, in_text=0, trouble="", may_ask=True, **held) -> str:
         awaited=lambda: hosts, network_trouble=lambda: trouble, intervals=SimpleNamespace(host_s=5.0)
     )
     crawl = SimpleNamespace(frontier=frontier, archives=None, **{"is_paused": False, "is_disk_full": False} | held)
-    shard = SimpleNamespace(may_ask=lambda: may_ask)
+    shard = SimpleNamespace(trouble=lambda: "" if may_ask else "Redis (it does not answer)")
     return Bottleneck(SimpleNamespace(engine=engine), shard).awaited(crawl)
 
 

@@ -21,7 +21,7 @@ PARTS = {
         "waiting", "yield_rate",
     },
     "host_states": {"at_work", "hosts_by_state"},
-    "intervals": {"answered", "connect_in", "ip_s", "slot_granted"},
+    "intervals": {"answered", "connect_in", "host_s", "ip_s", "slot_granted"},
     "schedule": {"change_intervals"},
     "next_fetch": {"examined", "shunned"},
     "robots": {"licences", "parsed_ahead", "statements_of"},

@@ -18,13 +18,13 @@ import justext
 from lxml import html as lxml_html
 
 from benchmarks.common import table
+from models import boilerplate_fit
+from models.boilerplate_fit import Sample
+from models.marked_pages import MarkedPage, f1, read, score, words_of
 from spiderling import languages
 from spiderling.base.options import Options
 from spiderling.text import LanguageModels, TextOptions, clean_text, process
 from spiderling.text.boilerplate.model import BlockModel, bundled
-from spiderling.training import boilerplate_fit
-from spiderling.training.boilerplate_fit import Sample
-from spiderling.training.marked_pages import MarkedPage, f1, read, score, words_of
 
 PAGES = Path("pages/pages-dev.jsonl.zst")
 WCXB = Path("wcxb-dev.jsonl.zst")

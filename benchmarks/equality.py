@@ -237,7 +237,7 @@ def mutated(pages: list[bytes], number: int, seed: int = 1) -> Iterator[bytes]:
 
 def _read(data: Path) -> Iterator[bytes]:
     # needs what only the data sets need
-    from spiderling.training.marked_pages import read
+    from models.marked_pages import read
 
     for page, _ in read([data / name for name in FILES if (data / name).exists()]):
         yield page.html.encode("utf-8", "replace")

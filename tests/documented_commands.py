@@ -295,7 +295,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy train rm rm-web.txt --add --out my-models": TRAINED,
     "scrapy train CODE text.txt --add --out my-models": TRAINED_AGAIN,
     "scrapy train hsb wikipedia.txt news.txt --name 'Upper Sorbian' --neighbours cs,pl,de --out my-models": TRAINED,
-    "scrapy train boilerplate PAGES.jsonl --out my.json": Run(says="12 pages of 12 hosts"),
+    "python -m models.block_model PAGES.jsonl --out my.json": Run(says="12 pages of 12 hosts"),
     # strategies
     "scrapy simulate": SIMULATED,
     "scrapy simulate bfs spiderling": SIMULATED,
@@ -306,6 +306,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy simulate bfs spiderling --web crawls/bfs --html bfs.html": REPLAYED,
     "scrapy simulate bfs spiderling --web crawls/cs": REPLAYED,
     "scrapy simulate bfs perfect --web graph/:cs --web graph/:pl": REPLAYED,
+    "python -m simulator.watching": MEASURES,
     "python -m simulator.watching gov": Run(more="--budget 0.01", says="| gov | spiderling |"),
     "python -m simulator.watching blogs forum --seeds 3 --budget .02": Run(says="| forum | spiderling |", slow=True),
     "scrapy simulate yours bfs --web thai": NotRun("the strategy is still to be written by the reader"),

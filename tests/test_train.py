@@ -10,10 +10,10 @@ import pytest
 import zstandard
 from conftest import scrapy
 
+from models.block_model import make_block_model
 from spiderling.base.errors import BadInput
 from spiderling.languages import available, find_languages, load
 from spiderling.text.boilerplate.model import load as load_weights
-from spiderling.training.block_model import make_block_model
 from spiderling.training.language_model import Wanted, make_model
 
 ROOT = Path(__file__).parent.parent

@@ -297,7 +297,7 @@ class Options:
         "How boilerplate is told from text: by a fitted model, by jusText's rules in our pass, or by that package.",
         choices=("learned", "justext", "justext-stock"),
     )
-    boilerplate_model: str = _option("", "File of weights made by 'scrapy train boilerplate'; empty: the bundled ones.")
+    boilerplate_model: str = _option("", "File of weights made by models/block_model.py; empty: the bundled ones.")
     boilerplate_threshold: float = _option(
         0.5, "Probability from which a block is text, if learned; a lower one keeps more.", low=0, high=1
     )

@@ -1,7 +1,4 @@
-"""``scrapy train LANG text.txt ...``: a language model from plain text; ``train boilerplate``: a block model.
-
-``make_block_model`` fits the learned boilerplate mode to pages whose text is marked.
-"""
+"""``scrapy train LANG text.txt ...``: a language model from plain text."""
 
 from __future__ import annotations
 
@@ -17,18 +14,15 @@ from spiderling.engine.command import SpiderlingCommand, option
 class Command(SpiderlingCommand):
     """Thin shell around `make_model`."""
 
-    arguments = "LANG text.txt [more.txt ...] [--add] [--out DIR] [--neighbours a,b] ... | boilerplate pages.jsonl ..."
-    summary = "Make a language model from plain text, or a boilerplate model from marked pages"
+    arguments = "LANG text.txt [more.txt ...] [--add] [--out DIR] [--neighbours a,b] ..."
+    summary = "Make a language model from plain text"
     description = (
         "Make a language model from plain UTF-8 text, best one sentence or paragraph a line; 50 kB are enough to "
         "start with. LANG is the ISO 639 code. What is learned is tried on a tenth of the text. --add adds the "
         "text to the model in --out, else to the one that there is. The model goes into --out, by default the first "
         "directory of SPIDERLING_MODELS. Example: scrapy train hsb wikipedia.txt news.txt --out my-models "
         "--name 'Upper Sorbian' --neighbours cs,pl,de ; then: scrapy crawl spiderling -a lang=hsb -a seeds=FILE "
-        "-s SPIDERLING_MODELS=my-models . "
-        "With boilerplate in place of LANG: fit the model that tells text from boilerplate to pages whose text is "
-        "known, one JSON object a line with html (one character a byte), gold (the text), host. Example: scrapy "
-        "train boilerplate pages.jsonl.zst --out my.json ; then: -s SPIDERLING_BOILERPLATE_MODEL=my.json"
+        "-s SPIDERLING_MODELS=my-models"
     )
 
     error_code = 2
@@ -38,7 +32,7 @@ class Command(SpiderlingCommand):
             "--out",
             default="",
             metavar="DIR",
-            help="directory of models (first of SPIDERLING_MODELS); boilerplate: file (boilerplate.json)",
+            help="directory of models (first of SPIDERLING_MODELS)",
         ),
         option("--add", action="store_true", help="add the text to the model in --out, else to the one that there is"),
         option(
@@ -58,11 +52,6 @@ class Command(SpiderlingCommand):
                 "give a language code and at least one text file: scrapy train hsb text.txt --out my-models"
             )
         paths = list(map(Path, args[1:]))
-        if args[0] == "boilerplate":
-            from spiderling.training.block_model import make_block_model
-
-            yield from make_block_model(paths, Path(opts.out or "boilerplate.json")).splitlines()
-            return
         dirs = str(self.given_settings.get("SPIDERLING_MODELS") or "")
         out = opts.out or dirs.partition(":")[0]
         if not out:

@@ -1,1 +1,1 @@
-"""Makes models of languages and of boilerplate from texts."""
+"""Makes models of languages from texts."""

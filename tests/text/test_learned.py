@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models import boilerplate_fit
+from models.marked_pages import MarkedPage, f1, labels, score
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.languages import load
@@ -24,8 +26,6 @@ from spiderling.text.boilerplate.rules import choose
 from spiderling.text.html.blocks import Block
 from spiderling.text.html.parser import parse
 from spiderling.text.html.zones import Tree
-from spiderling.training import boilerplate_fit
-from spiderling.training.marked_pages import MarkedPage, f1, labels, score
 
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
 CHINESE = "今天天气很好，我们一起去公园散步，看到了很多美丽的花和树，大家都很高兴。"
@@ -225,7 +225,7 @@ def test_damaged_weights(tmp_path, content):
     elif content == "nan":
         values["first"]["output_bias"] = float("nan")
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(values).encode())
-    with pytest.raises(BadInput, match="scrapy train boilerplate"):
+    with pytest.raises(BadInput, match=r"python -m models\.block_model"):
         load_weights(str(path))
     with pytest.raises(BadInput, match="cannot be read"):
         load_weights(str(tmp_path / "nothing"))

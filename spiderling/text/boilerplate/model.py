@@ -4,7 +4,7 @@ It is two small networks, each with a hidden layer of rectified units and one lo
 output.  The first uses the features of features.py; the second those of context.py, among
 them the first one's probabilities (docs/text.md compares both).  They need neither stop
 words nor a language.  The bundled weights stand in ``model.json``; SPIDERLING_BOILERPLATE_MODEL
-may name another file.  ``scrapy train boilerplate`` fits new weights.
+may name another file.  ``models/block_model.py`` fits new weights.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def load(path: str) -> BlockModel:
     except ValueError:
         raise BadInput(
             f"SPIDERLING_BOILERPLATE_MODEL: {path} holds no weights for this version's features; "
-            "make some with: scrapy train boilerplate PAGES."
+            "make some, in a checkout, with: python -m models.block_model PAGES.jsonl --out FILE."
         ) from None
 
 

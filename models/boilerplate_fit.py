@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from models.marked_pages import MarkedPage, f1, labels, score, words_of
 from spiderling.base.progress import with_progress
 from spiderling.text.boilerplate.context import context
 from spiderling.text.boilerplate.features import Array, declared_by, features
@@ -26,7 +27,6 @@ from spiderling.text.boilerplate.rules import GOOD, classify, length_scale, rule
 from spiderling.text.html.blocks import Block, Parsed
 from spiderling.text.html.parser import parse
 from spiderling.text.html.zones import Inherited
-from spiderling.training.marked_pages import MarkedPage, f1, labels, score, words_of
 
 Places = npt.NDArray[np.intp]
 

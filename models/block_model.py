@@ -1,17 +1,24 @@
-"""Makes a boilerplate model from marked pages, with a report."""
+"""Makes a boilerplate model from marked pages (marked_pages.py), with a report.
+
+    python -m models.block_model PAGES.jsonl ... --out my.json
+
+A crawl takes it by -s SPIDERLING_BOILERPLATE_MODEL=my.json.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from spiderling.base.errors import BadInput
+from models import boilerplate_fit
+from models.marked_pages import read
+from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.options import Options
 from spiderling.base.progress import with_progress
-from spiderling.training import boilerplate_fit
-from spiderling.training.marked_pages import read
 
 MIN_HOSTS = 10
 """Hosts with marked pages below which no boilerplate model is made; chosen."""
@@ -54,3 +61,20 @@ def make_block_model(paths: Sequence[Path], out: Path) -> str:
         f"  {'mean':<24}{boilerplate_fit.mean(scores):.3f}  ({boilerplate_fit.mean(rules):.3f})",
     ]
     return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> None:
+    """Exits with 2 and one sentence for input that is no good."""
+    about = "Fit the model that tells text from boilerplate to pages whose text is known."
+    parser = argparse.ArgumentParser("python -m models.block_model", description=about)
+    parser.add_argument("pages", nargs="+", type=Path, metavar="PAGES.jsonl", help="form: models/marked_pages.py")
+    parser.add_argument("--out", type=Path, default=Path("boilerplate.json"), metavar="FILE", help="(boilerplate.json)")
+    given = parser.parse_args(arguments)
+    try:
+        print(make_block_model(given.pages, given.out))
+    except SpiderlingError as error:
+        parser.exit(2, f"{error}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,6 +1,6 @@
 """Marked pages, whose text is known: reads them, labels their blocks, and scores a choice of blocks.
 
-``scrapy train boilerplate`` and ``benchmarks/text.py`` use them.  A file, plain or zstd (``.zst``), has one JSON object
+``models/block_model.py`` and ``benchmarks/text.py`` use them.  A file, plain or zstd (``.zst``), has one JSON object
 a line: ``html`` (the page's bytes, one character a byte), and ``gold`` (its text) or ``with`` and ``without`` (lists of
 stretches that belong to its text, and that do not); optionally ``host`` or ``url``, ``set`` and ``lang``.
 

@@ -23,7 +23,6 @@ from pathlib import Path
 import pytest
 
 from spiderling import signals
-from spiderling.addon import ENTRIES
 from spiderling.base.opt_outs import Signal
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
@@ -281,17 +280,6 @@ def left_to_be_done(path: Path) -> list[str]:
 
 def test_nothing_is_left_to_be_done():
     assert sinners(CODE, left_to_be_done) == {}
-
-
-def test_the_changelog_names_what_takes_the_place_of_former_components():
-    installed = {path for entries in ENTRIES.values() for path in entries if isinstance(path, str)}
-    installed |= set(ENTRIES["FEED_EXPORTERS"].values())
-    moved = re.findall(
-        r"^  - `(spiderling\.\S+)`: now `(\S+)`", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
-    )
-    former = {"RobotsMiddleware", "SitemapMiddleware", "Snapshots", "PrevertExporter", "ParquetExporter"}
-    assert {old.rpartition(".")[2] for old, _ in moved} == former
-    assert {new for _, new in moved} <= installed and not {old for old, _ in moved} & installed
 
 
 @pytest.mark.parametrize("module", ["tests.test_docs", "docs.architecture"])

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -31,7 +32,8 @@ class RedisServer:
     def start(self) -> None:
         self.socket.unlink(missing_ok=True)
         command = [executable(), *self._arguments]
-        bound = with_parent(signal.SIGKILL)
+        is_main = threading.current_thread() is threading.main_thread()  # a server ends with the thread that starts it
+        bound = with_parent(signal.SIGKILL) if is_main else None
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, preexec_fn=bound)
         end = time.monotonic() + DEADLINE_S
         while not self._answers():

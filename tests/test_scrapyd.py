@@ -188,10 +188,10 @@ def scrapyd(directory: Path):
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    importing = subprocess.run(
-        [sys.executable, "-c", "import spiderling"], cwd=directory, env=environment, stderr=subprocess.DEVNULL
-    )
-    assert importing.returncode == 1, "the package must come from the egg and from nowhere else"
+    (egg,) = directory.glob("dist/*.egg")
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import spiderling; assert sys.argv[1] in spiderling.__file__"
+    importing = subprocess.run([sys.executable, "-c", code, str(egg)], cwd=directory, env=environment, check=False)
+    assert importing.returncode == 0, "the package must come from the egg, not from what `make setup` has installed"
     command = [sys.executable, "-m", "scrapyd", "--pidfile="]
     with (directory / "scrapyd.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=directory, env=environment, stdout=log, stderr=log)

@@ -43,7 +43,10 @@ STAGES = [
 
 @pytest.fixture(scope="module")
 def server():
-    with serving(FixedWeb({"a.test": {"/": page("a")}}, {"a.test": "127.84.29.1"})) as running:
+    """More pages than the crawls before their pauses can fetch."""
+    paths = [f"/{number}" for number in range(40)]
+    pages = {"/": page("a", *paths)} | {path: page(path) for path in paths}
+    with serving(FixedWeb({"a.test": pages}, {"a.test": "127.84.29.1"})) as running:
         yield running
 
 

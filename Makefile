@@ -18,6 +18,8 @@ CRAWL := cluster,documents,report
 FULL := test slow lint bench setup-test setup-bench
 EXTRAS ?= $(if $(wildcard .venv/with-all)$(filter $(FULL),$(MAKECMDGOALS)),all,$(CRAWL))
 JOBDIR ?= crawls/demo
+# else each process of the tests compiles the sources anew
+unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .PHONY: setup native setup-test setup-bench demo cluster-demo test slow lint bench profile models clean
 

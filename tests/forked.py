@@ -100,12 +100,27 @@ class Forked:
 # -- the server's process
 
 
+LAZY = ("scrapy.cmdline", "scrapy.crawler", "scrapy.core.engine", "justext.core", "lxml_html_clean", "numpy.ma",
+        "requests", "twisted.internet.asyncioreactor", "uvloop")  # fmt: skip
+"""What a crawl imports late."""
+PARTS = ("commands", "core.downloader", "downloadermiddlewares", "extensions", "spidermiddlewares")
+"""Packages of Scrapy whose modules are components."""
+
+
+def modules_in(room: str) -> list[str]:
+    return [module.name for module in pkgutil.walk_packages(importlib.import_module(room).__path__, f"{room}.")]
+
+
 def _import_all() -> None:
     """What commands and crawls import; the reactor is not among it, and no module starts a thread."""
-    for room in ("spiderling", "scrapy.cmdline", "scrapy.crawler", "scrapy.core.engine", "scrapy.extensions.telnet"):
-        importlib.import_module(room)
-    for module in pkgutil.walk_packages(importlib.import_module("spiderling").__path__, "spiderling."):
-        importlib.import_module(module.name)
+    for name in (*LAZY, *modules_in("spiderling")):
+        importlib.import_module(name)
+    for part in PARTS:
+        for name in modules_in(f"scrapy.{part}"):
+            with contextlib.suppress(ImportError, RuntimeError):  # Scrapy has some for packages that are not here
+                importlib.import_module(name)
+    importlib.import_module("spiderling.text.compiled").choose()
+    importlib.import_module("spiderling.base.urls").registrable_domain("a.cz")  # reads the list of suffixes
     assert "twisted.internet.reactor" not in sys.modules
 
 

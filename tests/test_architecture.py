@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from docs import architecture
 
 
+@pytest.mark.slow
 def test_the_picture_is_up_to_date() -> None:
     """`python -m docs.architecture` draws it anew."""
     assert architecture.PICTURE.read_text(encoding="utf-8") == architecture.picture()

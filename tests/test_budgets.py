@@ -86,6 +86,7 @@ def words_of_last(crawl: Crawl) -> int:
     return int(crawl.documents()[-1].attributes["words"])
 
 
+@pytest.mark.slow
 def test_budgets_are_kept_though_many_hosts_are_at_work(tmp_path) -> None:
     """Of sixty hosts that are asked at once, the document that reaches the words is the last one kept.
 

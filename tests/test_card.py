@@ -71,6 +71,7 @@ def test_scrapy_list():
     assert ended.returncode == 0
 
 
+@pytest.mark.slow
 def test_the_packages_do_real_work(tmp_path):
     web = FixedWeb({"a.test": {"/robots.txt": plain("User-agent: *\nDisallow: /x"), "/": html(document("card"))}})
     with serving(web) as server:

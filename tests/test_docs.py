@@ -282,6 +282,7 @@ def test_nothing_is_left_to_be_done():
     assert sinners(CODE, left_to_be_done) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["tests.test_docs", "docs.architecture"])
 def test_what_makes_the_pages_can_be_run_from_the_checkout(module: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -210,6 +210,7 @@ def test_stop_lists(own):
     assert len(models["hsb"].stoplist) < 10
 
 
+@pytest.mark.slow
 def test_from_a_zipped_egg(tmp_path):
     egg = tmp_path / "project.egg"
     with zipfile.ZipFile(egg, "w") as archive:

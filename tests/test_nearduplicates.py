@@ -89,6 +89,7 @@ def test_the_parts_of_a_layer_that_are_not_open_are_never_written(grown):
     assert newest.words[:end].any() and not newest.words[end:].any()
 
 
+@pytest.mark.slow
 def test_all_places_of_a_full_layer_err_as_rarely_as_is_said():
     seen = ShingleFilter(ROOM)
     for seed in range(int(1.98 * FIRST_BYTES / BYTES_PER_SHINGLE / 100_000)):

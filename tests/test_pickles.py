@@ -81,6 +81,7 @@ def test_pages_and_plain_values_come_through():
     assert read_plain(pickle.dumps([("a", 1, None), [2.5]], 5)) == [("a", 1, None), [2.5]]
 
 
+@pytest.mark.slow
 async def test_a_hostile_worker_is_replaced_and_costs_its_page(tmp_path):
     config = WorkerConfig(TextOptions(("cs",)), ("cs",), process="test_pickles:hostile")
     pool = WorkerPool(1, config, 20.0)

@@ -428,6 +428,7 @@ print(json.dumps([Site.most, sorted(seen), sorted(line for line in stats if "tim
 """
 
 
+@pytest.mark.slow
 def test_a_crawl_on_the_plain_engine_is_the_same():
     """The same responses, items, errors and stats, and it ends by itself."""
     results = []

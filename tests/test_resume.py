@@ -173,6 +173,7 @@ def test_a_stop_for_longer_than_every_time_limit_costs_no_page_and_no_attempt(tm
     assert not any(host["failures"] for host in state.hosts.values())
 
 
+@pytest.mark.slow
 def test_a_clock_that_was_20_years_ahead_in_one_run_does_not_hold_up_the_next(tmp_path):
     """It is set forward between two runs and back before the third, which finds times of both."""
     with serving(linked_web(3)) as server:

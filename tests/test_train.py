@@ -111,6 +111,7 @@ def test_a_twin_is_named(tmp_path):
     assert "held-out lines recognised" in report
 
 
+@pytest.mark.slow
 def test_the_wrong_code_is_refused(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text(text_of("cs"), "utf-8")

@@ -150,6 +150,7 @@ async def test_an_exception_or_too_much_memory_does_not_end_the_worker(pool):
     assert set(pool.pids) == before
 
 
+@pytest.mark.slow
 async def test_workers_killed_from_outside_under_load(pool):
     pages = [asyncio.ensure_future(pool.process(order("sleep 0.01"))) for _ in range(100)]
     for _ in range(4):

@@ -119,6 +119,7 @@ def told(crawl) -> dict:
     return json.loads(scrapy("inspect", str(crawl.directory), "--json").out)
 
 
+@pytest.mark.slow
 def test_stopped_and_gone_on_with_it_ends_as_if_nothing_was(reference, archives, tmp_path):
     crawl = ArchiveCrawl(tmp_path / "job", archives, **SETTINGS, CONSTANTS={"crawl.checkpoint.MAX_OUTCOMES": 2})
     running = crawl.start()
@@ -134,6 +135,7 @@ def test_stopped_and_gone_on_with_it_ends_as_if_nothing_was(reference, archives,
     assert_same(crawl, reference)
 
 
+@pytest.mark.slow
 def test_a_budget_stops_it_and_a_larger_one_lets_it_go_on(reference, archives, tmp_path):
     crawl = ArchiveCrawl(tmp_path / "job", archives, **SETTINGS)
     result = crawl.run(MAX_DOCUMENTS=20)
@@ -201,6 +203,7 @@ def test_a_host_is_retired_for_its_yield_only_when_that_is_asked_for(tmp_path):
 # -- a crawl of one's own
 
 
+@pytest.mark.slow
 def test_a_crawl_of_ones_own_gives_the_same_documents_again(tmp_path):
     sites = {"own.test": {"/": page("start", *map(str, range(12))), **{f"/{n}": page(n) for n in range(12)}}}
     with serving(FixedWeb(sites, {"own.test": "127.84.7.1"})) as running:
@@ -216,6 +219,7 @@ def test_a_crawl_of_ones_own_gives_the_same_documents_again(tmp_path):
     assert mixed.lines("ERROR", "was begun from the web, not from archives. Give another directory with -s JOBDIR=")
 
 
+@pytest.mark.slow
 def test_an_archive_that_grows_is_read_on_and_a_missing_one_is_no_success(tmp_path):
     path = tmp_path / "a.warc.gz"
     made(path, czech("http://a.cz/1"))

@@ -43,6 +43,7 @@ def test_unknown_language(refused, lang):
     assert f"scrapy train {'CODE' if lang == 'Czch' else lang} text.txt" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -53,6 +53,7 @@ def test_a_command_that_there_is_not_is_named(tmp_path, inside):
     assert ended.log == "spiderling: there is no command exprot; did you mean export? All are listed by: spiderling\n"
 
 
+@pytest.mark.slow
 def test_scrapys_program_names_the_near_command_too(tmp_path, monkeypatch):
     """Scrapy says "Unknown command", and no more, before it asks any command."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -67,6 +68,7 @@ def test_scrapys_program_names_the_near_command_too(tmp_path, monkeypatch):
     assert "Unknown command: crawll" in scrapy("crawll", cwd=own, fresh=True).out
 
 
+@pytest.mark.slow
 def test_a_crawl_needs_no_project_and_no_name_of_a_spider(tmp_path):
     web = FixedWeb({"a.test": {"/": page("home", "/next"), "/next": page("next")}}, {"a.test": "127.84.12.1"})
     with serving(web) as server:

@@ -205,6 +205,7 @@ def run_and_strike(source: Path, out: Path, how: str = "SIGCONT", after: int = 0
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
     texts = [[numbers(10 * n, 10 * n + 60), numbers(7 * n, 7 * n + 30)] for n in range(40)]
     source = written_to(tmp_path / "c.prevert", texts).sources[0].path

@@ -164,9 +164,14 @@ def execute(line: str, place: Path, settings: dict[str, object]) -> Ended:
     return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
 
+FIRST = {tuple(split(line)[:2]): line for line, run in reversed(COMMANDS.items()) if isinstance(run, Run)}
+"""Of the lines of one command, `make test` has time for the first."""
+
+
 def marks_of(line: str, run: Run) -> list[pytest.MarkDecorator]:
     programs = {"zstd", "jq", "sqlite3"} & set(split(line))
-    return [*map(needs, sorted(programs)), *([pytest.mark.slow] if run.slow else [])]
+    is_slow = run.slow or line not in FIRST.values()
+    return [*map(needs, sorted(programs)), *([pytest.mark.slow] if is_slow else [])]
 
 
 RUNS = [

@@ -170,6 +170,7 @@ def test_tei_is_valid_and_says_what_the_corpus_says(corpus, tmp_path, tei_all):
     assert {note.get("type"): note.text for note in text.iter(f"{TEI}note")} == {"tld": "cz", "badness": "8.5"}
 
 
+@pytest.mark.slow
 def test_the_schema_tells_wrong_tei(tei_all):
     document = tei.tei(StoredDocument(FIRST, DOCUMENTS[0]))
     whole = f"{tei.HEAD}{document}{tei.TAIL}".encode()
@@ -249,6 +250,7 @@ def test_a_directory_gets_parquet(corpus, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
+@pytest.mark.slow
 def test_the_example_reads_what_was_written(corpus, tmp_path):
     """By the libraries that the tests have; with datasets and datatrove it is tried by hand."""
     names = ["cs/", "c.jsonl.gz", "c.tei.xml"]

@@ -70,6 +70,7 @@ def words_of(name: str, directory: Path) -> list[str]:
     return [str(directory / word) if word in files else word for word in COMMANDS[name][0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_bar_says_how_far_a_command_is(corpus, tmp_path, name):
     shown = on_terminal(*words_of(name, tmp_path))

@@ -196,6 +196,7 @@ async def cut(tab):
                 .map(e => e.textContent)))""")
 
 
+@pytest.mark.slow
 @needs("chromium")
 async def test_the_page_of_a_simulation_fits_into_narrow_and_wide_windows(tmp_path):
     path = tmp_path / "page.html"

@@ -230,6 +230,7 @@ def test_check(seeds, tmp_path):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["all.txt", "good.txt"]
 
 
+@pytest.mark.slow
 def test_a_bar_on_a_terminal_tells_how_far_it_is(settings, tmp_path):
     (tmp_path / "all.txt").write_text("http://good.test/\nhttp://english.test/\n")
     command = ["check", str(tmp_path / "all.txt"), "-a", "lang=cs", "-o", str(tmp_path / "good.txt"), *settings]

@@ -14,6 +14,7 @@ import pytest
 from conftest import DEADLINE_S, ROOT, scrapy
 
 
+@pytest.mark.slow
 def test_strategies_side_by_side(tmp_path: Path) -> None:
     curves, page = tmp_path / "curves.csv", tmp_path / "page.html"
     ended = scrapy(
@@ -80,6 +81,7 @@ def test_what_is_done_survives_an_interrupt(tmp_path: Path) -> None:
         assert len({row["seed"] for row in csv.DictReader(file)}) in (int(done[1]), int(done[1]) - 1)
 
 
+@pytest.mark.slow
 def test_the_page_of_a_recorded_web_does_not_call_it_generated(tmp_path: Path) -> None:
     rows = [f"{n}\ta.cz\t/{n}\t9000\tcs\t3000" for n in range(5)]
     (tmp_path / "nodes.tsv").write_text("id\thost\tpath\tbytes\tcld2_lang\ttext_bytes\n" + "\n".join(rows) + "\n")

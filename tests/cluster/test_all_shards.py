@@ -212,6 +212,7 @@ class _Ever:
     output = staticmethod(str)
 
 
+@pytest.mark.slow
 def test_shards_that_cannot_begin_say_why_once(tmp_path):
     """The exit code is the worst of theirs, and nothing is left."""
     with serving(WEB) as server:

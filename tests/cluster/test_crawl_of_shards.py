@@ -170,6 +170,7 @@ def test_a_budget_is_that_of_all_shards(tmp_path):
         assert sum(map(len, documents(tmp_path / "cs").values())) == 4 * len(HOSTS)
 
 
+@pytest.mark.slow
 def test_one_control_file_holds_for_all_shards(tmp_path):
     """One file is there before the start, that of another machine is changed later; Redis is emptied in between."""
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
@@ -298,6 +299,7 @@ def test_archives_are_read_without_shards(tmp_path):
     assert ended.code == 1 and "archives are read without SPIDERLING_CLUSTER" in ended.errors[0]
 
 
+@pytest.mark.slow
 def test_a_shard_with_another_key_does_not_join(tmp_path):
     """It could read nothing of the others, and would take what they say in Redis for something that others wrote."""
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:

@@ -88,6 +88,7 @@ def test_two_shards_over_tls_with_a_password(tmp_path):
         store.close()
 
 
+@pytest.mark.slow
 def test_a_redis_that_is_full_is_waited_for_at_the_start_and_pauses_the_crawl(tmp_path):
     """It has no room at the claim of the first, in the middle of the crawl, and at the claim of a third process."""
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
@@ -128,6 +129,7 @@ def test_a_shard_with_a_slow_way_to_redis_finishes_with_the_others(tmp_path):
         assert set(asked.values()) == {1}
 
 
+@pytest.mark.slow
 def test_a_shard_that_stood_still_asks_nothing_more_once_another_process_has_its_lease(tmp_path):
     """Its directory was copied meanwhile, and the copy goes on; who wakes up finds its number taken, and ends."""
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:

@@ -132,6 +132,7 @@ def refused(*arguments: object) -> str:
 # -- the whole
 
 
+@pytest.mark.slow
 def test_totals_are_the_sums_of_the_parts_and_those_of_one_process(made):
     with reading(made.shards) as crawl, reading(made.alone) as alone:
         counts, expected = crawl.counts, alone.counts

@@ -111,6 +111,7 @@ def test_what_was_not_taken_survives_a_kill_and_goes_out_in_order(server, tmp_pa
         assert web.got[0] == before and [alert["kind"] for _, alert in web.got] == ["disk", "budget"]
 
 
+@pytest.mark.slow
 def test_the_crawl_goes_on_while_a_command_hangs_and_ends_with_it(server, tmp_path):
     pid = tmp_path / "pid"
     hanging = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
@@ -185,6 +186,7 @@ def test_a_command_that_somebody_waits_for_sends_none(server, tmp_path):
     assert (ended.code, told.alerts) == (0, []), ended.log
 
 
+@pytest.mark.slow
 def test_a_crawl_without_alerts_loads_nothing_of_them():
     script = (
         "import sys, spiderling.extensions.alerts; "

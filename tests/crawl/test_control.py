@@ -109,6 +109,7 @@ def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
         assert change in events
 
 
+@pytest.mark.slow
 def test_a_strategy_that_leaves_nothing_out_retires_no_host_unless_told_to(tmp_path):
     """The profile of the options was put in force over the strategy's word when control.yaml was first read."""
     sites = {"poor.test": {f"/{n}": html(f'<a href="/{n + 1}">on</a>') for n in range(30)}}

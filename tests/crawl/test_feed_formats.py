@@ -6,6 +6,7 @@ import io
 import json
 
 import pyarrow.parquet
+import pytest
 from conftest import Crawl, page, paragraphs, serving
 from test_foreign_project import TEN_LINES, project
 
@@ -37,6 +38,7 @@ def test_feeds_hold_what_the_corpus_holds_and_other_items_too(tmp_path):
     assert 0 < first["yield"] <= 1 and first["lang"] == "cs"
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_the_formats_by_their_endings(tmp_path, monkeypatch):
     """Scrapy judges -o before it makes a crawler, and so before it asks add-ons; -O and settings without effect too."""
     outputs = ("-o", f"{tmp_path}/f.prevert", "-o", f"{tmp_path}/f.parquet", "-o", f"{tmp_path}/g:parquet")

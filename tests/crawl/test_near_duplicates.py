@@ -109,6 +109,7 @@ def test_text_of_an_earlier_corpus_is_not_new(tmp_path):
     assert texts(second) == {"/": [paragraph("start")], "/partly": [paragraph("new")], "/new": [paragraph("other")]}
 
 
+@pytest.mark.slow
 def test_a_page_fetched_again_after_a_kill_is_not_its_own_duplicate(tmp_path):
     pages = [(f"/{number}" if number else "/", [paragraph(number), *SHARED[: number % 2]]) for number in range(30)]
     reference = crawled(tmp_path / "reference", site(*pages))

@@ -193,6 +193,7 @@ def test_seeds_stop_with_3_too_and_the_same_command_goes_on(tmp_path):
     assert (tmp_path / "seeds.txt.state").is_dir()
 
 
+@pytest.mark.slow
 def test_dead_hosts_among_living_ones_end_as_they_do(tmp_path):
     """Also when they are all that is left: a host that answered before is asked, and does answer."""
     with serving(WEB) as server, name_server() as names:

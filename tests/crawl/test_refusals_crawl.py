@@ -137,6 +137,7 @@ def test_ledger_and_report_say_who_refuses_and_why(crawled) -> None:
     assert "200 challenge of anubis" in written
 
 
+@pytest.mark.slow
 def test_a_refusal_outlives_its_process_and_ends_with_its_pause(tmp_path) -> None:
     sites = {"edge.test": {"/robots.txt": refusing(403), "/a": page("edge")}}
     with serving(FixedWeb(sites, {"edge.test": "127.84.32.1"})) as server:

@@ -208,6 +208,7 @@ process.start()
 """
 
 
+@pytest.mark.slow
 def test_real_crawl_on_uvloop():
     command = [sys.executable, "-W", "always::ResourceWarning", "-c", CRAWL]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}

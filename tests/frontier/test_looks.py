@@ -235,6 +235,7 @@ def test_looks_that_are_planned_at_a_host_which_is_closed_are_dropped() -> None:
     assert max(crawl.looks_at(HOST)) > closed_on + 2
 
 
+@pytest.mark.slow
 def test_looks_that_are_not_worth_it_are_left_out() -> None:
     busy, idle = (WatchedCrawl(lambda url, day: page() if day < 0.5 else SAME, watch_requests="9") for _ in range(2))
     idle.frontier.watch.policy.least_word_days = 3000.0

@@ -65,6 +65,7 @@ def traced() -> Iterator[None]:
     tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("traced")
 def test_tables_grow_one_part_at_a_time_and_stay_full() -> None:
     table, rng = KeyTable(), random.Random(1)

@@ -113,6 +113,7 @@ def test_an_address_in_use_is_a_warning(small, tmp_path, place):
     assert "Traceback" not in result.output and (tmp_path / "file").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_without_the_option_nothing_of_it_is_imported(small, tmp_path):
     for place in ("", "127.0.0.1:0"):
         crawl = Crawl(tmp_path / f"job{len(place)}", small, PAGE=place, EXTENSIONS='{"tests.live.seen.Seen": 900}')

@@ -85,6 +85,7 @@ def test_a_crawl_without_descriptors_for_its_requests_waits_and_loses_nothing(tm
     assert {reason for reason, _ in crawl.ended().values()} == {"kept"}
 
 
+@pytest.mark.slow
 def test_the_number_of_requests_at_once_is_kept_within_the_limit(tmp_path):
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (150, 200))

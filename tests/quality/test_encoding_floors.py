@@ -87,6 +87,7 @@ def test_bundled_languages_in_a_few_words(models, chars):
     assert sum(tried) >= 0.97 * len(tried) > 30
 
 
+@pytest.mark.slow
 def test_with_the_models_of_every_language_present(many):
     """More languages, more ways to misread: each of the languages is decoded with the models of them all."""
     assert len(many.codes) >= 35

@@ -97,6 +97,7 @@ def test_the_yardstick_keeps_the_intervals() -> None:
     assert last.pages == len(urls)
 
 
+@pytest.mark.slow
 def test_runs_are_the_same_on_one_core_and_on_two() -> None:
     tasks = [Task("thai", strategy, seed) for strategy in ("bfs", "lswc:s=3,t=5") for seed in (1, 2)]
     ticks: list[int] = []

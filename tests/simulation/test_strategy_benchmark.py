@@ -37,6 +37,7 @@ def test_counting_decisions_changes_no_crawl() -> None:
     assert crawl(task, TERMS) == plain
 
 
+@pytest.mark.slow
 def test_what_is_known_is_not_simulated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [Job("thai", 500, 1, name) for name in ("bfs", "spiderling")]
     first = Crawls(tmp_path).results(jobs)

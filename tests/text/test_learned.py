@@ -164,6 +164,7 @@ def marked(number: int) -> list[MarkedPage]:
     ]
 
 
+@pytest.mark.slow
 def test_training_learns_and_repeats():
     every = boilerplate_fit.samples(marked(60))
     found = boilerplate_fit.held_out(every)

@@ -4,7 +4,7 @@
 # make demo    a real crawl of the bundled miniature web, on loopback (JOBDIR=..., ARGS='-a strategy=bfs ...')
 # make cluster-demo  the same web by four shards, with a Redis of their own
 # make lint    style and types
-# make test    all tests but the long ones, in two processes a core, since they mostly wait
+# make test    all tests but the long ones, in three processes a core, since they mostly wait
 # make slow    those, and the tests of properties with all their examples
 # make bench   the benchmark of whole crawls, with what it compares with
 # make profile a flame graph of the main process, benchmarks/flame.svg
@@ -67,7 +67,7 @@ cluster-demo: setup
 	@$(BIN)/python -m examples.demo $(JOBDIR) -s SPIDERLING_SHARDS=4 $(ARGS)
 
 test: setup-test
-	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1))') --dist worksteal
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(3 * (os.cpu_count() or 1))') --dist worksteal
 
 slow: setup-test
 	HYPOTHESIS_PROFILE=all $(BIN)/python -m pytest -n auto --dist worksteal -m "slow or hypothesis"

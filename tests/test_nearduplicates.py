@@ -68,6 +68,7 @@ def grown() -> tuple[ShingleFilter, list[np.ndarray], list[float]]:
     return seen, parts, rates
 
 
+@pytest.mark.slow
 def test_what_was_added_was_seen_and_little_else(grown):
     seen, parts, _ = grown
     assert all(finds(seen, part).all() for part in parts)
@@ -103,6 +104,7 @@ def test_all_places_of_a_full_layer_err_as_rarely_as_is_said():
     assert 1 - bits == pytest.approx(np.exp(-6 / (8 * FULL_BYTES_PER_SHINGLE)), rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_filter_that_may_grow_no_more_counts_a_sample_and_forgets_the_oldest():
     seen = ShingleFilter(3 * MEGABYTE)
     first, parts = drawn(1000, 77), [drawn(1000, seed) for seed in range(1000, 9000)]
@@ -303,6 +305,7 @@ def test_layers_that_did_not_change_are_not_written_again(tmp_path):
     assert finds(ShingleState(tmp_path, ROOM).load_filter(tmp_path, {}), drawn(1000, 5000)).all()
 
 
+@pytest.mark.slow
 def test_a_filter_that_was_read_grows_as_if_it_had_never_been_written(grown, tmp_path):
     whole, parts, _ = grown
     seen = ShingleFilter(ROOM)

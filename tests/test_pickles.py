@@ -143,6 +143,7 @@ PLAIN = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(st.dictionaries(st.text().map("own {}".format), PLAIN))
 def test_a_request_with_plain_values_needs_no_pickle(payloads: Payloads, meta: dict) -> None:

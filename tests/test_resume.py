@@ -522,7 +522,9 @@ async def test_commits_and_names_are_synced_as_the_option_says(tmp_path, monkeyp
 # -- what becomes of the directory
 
 
-@pytest.mark.parametrize("harm", ["moved", "deleted", "replaced"])
+@pytest.mark.parametrize(
+    "harm", ["deleted", *(pytest.param(harm, marks=pytest.mark.slow) for harm in ("moved", "replaced"))]
+)
 def test_a_crawl_whose_directory_is_taken_away_stops_and_can_be_gone_on_with(server, reference, tmp_path, harm):
     """Open files can still be written to, so that all seemed well to the end, with exit code 0."""
     crawl, elsewhere = Crawl(tmp_path / "job", server, **SETTINGS), tmp_path / "elsewhere"

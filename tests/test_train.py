@@ -64,6 +64,7 @@ def test_a_bundled_language_keeps_its_description(tmp_path):
     assert (info.iso3, info.tlds, "windows-1250" in info.encodings) == ("ces", ("cz",), True)
 
 
+@pytest.mark.slow
 def test_text_is_added_to_a_model(tmp_path):
     path = tmp_path / "more.txt"
     path.write_text("\n".join(f"žluťoučký kůň číslo {number} úpěl ďábelské ódy" for number in range(300)), "utf-8")

@@ -117,6 +117,7 @@ async def test_a_page_that_hangs_ends_alone(pool):
     assert time.monotonic() - start > 0.9
 
 
+@pytest.mark.slow
 async def test_a_page_whose_worker_was_stopped_is_done_again(pool):
     """Nobody can tell that from a page that hangs, so a page is guilty when it takes too long a second time."""
     for pid in pool.pids:
@@ -222,6 +223,7 @@ async def test_a_worker_within_its_share_stays(pool):
     assert pool.pids == before
 
 
+@pytest.mark.slow
 async def test_a_worn_worker_that_dies_is_replaced_once():
     pool = WorkerPool(1, dataclasses.replace(FAKE, max_pages=1), page_timeout_s=10)
     await pool.start()
@@ -304,7 +306,8 @@ async def test_a_cancelled_caller_harms_nobody(pool):
 
 
 @pytest.mark.parametrize(
-    ("function", "message"), [("failing", "there is no model"), ("exiting", "died while it started")]
+    ("function", "message"),
+    [("failing", "there is no model"), pytest.param("exiting", "died while it started", marks=pytest.mark.slow)],
 )
 async def test_a_worker_that_cannot_start_says_why(function, message):
     pool = WorkerPool(2, WorkerConfig(OPTIONS, ("cs",), process=f"made_workers:{function}"), 1.0)
@@ -368,6 +371,7 @@ async def test_under_a_limit_of_memory_a_worker_works_or_says_what_it_needs(monk
     await pool.stop()
 
 
+@pytest.mark.slow
 async def test_pages_wait_for_workers_that_are_started_aside():
     failures = []
     pool = WorkerPool(2, FAKE, 10)
@@ -452,6 +456,7 @@ def test_workers_do_not_outlive_a_killed_parent():
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_under_uvloop():
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, "uvloop"],

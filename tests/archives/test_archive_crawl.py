@@ -236,6 +236,7 @@ def test_an_archive_that_grows_is_read_on_and_a_missing_one_is_no_success(tmp_pa
     assert crawl.state().counts["discovered"] == 2
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_archive_is_no_success(tmp_path):
     (tmp_path / "README.md").write_text("# Notes\n" * 900)
     made(tmp_path / "a.warc.gz", czech("http://a.cz/1"))
@@ -247,6 +248,7 @@ def test_a_file_that_is_no_archive_is_no_success(tmp_path):
     assert crawl.digests().keys() == {"http://a.cz/1"}
 
 
+@pytest.mark.slow
 def test_an_arc_file_is_refused_as_one_and_can_be_converted(tmp_path):
     """It was told as damaged in all its parts."""
     old, new = tmp_path / "old.arc.gz", tmp_path / "new.warc.gz"

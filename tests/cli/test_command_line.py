@@ -14,7 +14,7 @@ from conftest import ROOT, scrapy
 COMMANDS = sorted(path.stem for path in ROOT.glob("spiderling/commands/*.py") if path.stem != "__init__")
 
 
-EVERYDAY = {"crawl", "export", "inspect"}
+EVERYDAY = {"crawl"}
 EACH = [pytest.param(name, marks=[] if name in EVERYDAY else pytest.mark.slow) for name in COMMANDS]
 
 

@@ -97,6 +97,7 @@ def test_an_argument_without_its_flag_is_named(tmp_path):
     assert "write -a before an argument: -a lang=cs" in ended.log
 
 
+@pytest.mark.slow
 def test_the_help_names_the_program_that_runs(tmp_path):
     ended = spiderling(tmp_path, "export", "--help")
     assert "\n  spiderling export JOBDIR" in ended.out

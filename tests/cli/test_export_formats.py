@@ -284,6 +284,7 @@ def test_too_many_parquet_files_are_refused(corpus, tmp_path, monkeypatch):
     assert not list(tmp_path.glob("c.*"))
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_what_waits(tmp_path, monkeypatch):
     monkeypatch.setattr(exporting, "MAX_WAITING_CHARS", 2000)
     docs = [rendered({"id": f"{n}", "host": f"h{n % 10}"}, [("slovo " * 20, GOOD)]) for n in range(400)]

@@ -77,6 +77,7 @@ def test_a_bar_says_how_far_a_command_is(corpus, tmp_path, name):
     assert all(bar in shown for bar in COMMANDS[name][1]), shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["export", "train"])
 def test_a_log_gets_whole_lines_and_a_pipe_nothing(corpus, tmp_path, name):
     environment = {**os.environ, "CONSTANTS": json.dumps({"spiderling.base.progress.LOG_EVERY_S": 0})}
@@ -101,6 +102,7 @@ def test_a_log_gets_no_more_than_a_line_a_minute(corpus, tmp_path):
     assert (ended.code, ended.log) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_log_of_an_archive_crawl_scrolls_above_its_bar(tmp_path):
     records = [record(f"http://h{n % 4}.test/{n}", document(f"{n}").encode()) for n in range(100)]
     archive = tmp_path / "a.warc.gz"

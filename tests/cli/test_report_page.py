@@ -88,6 +88,7 @@ def test_nothing_from_the_web_becomes_markup_or_is_asked_for(report):
     assert "Content-Security-Policy" in markup
 
 
+@pytest.mark.slow
 def test_beside_a_running_crawl(crawl, tmp_path):
     state = tmp_path / "job/state/frontier.sqlite"
     state.parent.mkdir(parents=True)

@@ -136,7 +136,9 @@ def whole() -> list[str]:
     return fetched
 
 
-@pytest.mark.parametrize(("shards", "faults"), [(1, 0.0), (2, 0.0), (3, 0.2), (4, 0.4)])
+@pytest.mark.parametrize(
+    ("shards", "faults"), [(1, 0.0), (2, 0.0), (3, 0.2), pytest.param(4, 0.4, marks=pytest.mark.slow)]
+)
 def test_shards_fetch_together_what_one_crawl_fetches(shards, faults):
     streams, fetched = Streams(), []
     crawl = [Shard(me, shards, ModelStore(), streams, fetched) for me in range(shards)]

@@ -72,7 +72,7 @@ class RedisStreams:
 
 
 @needs("redis")
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_nothing_is_lost_and_nothing_comes_twice_over_a_real_redis(seed: int, tmp_path: Path) -> None:
     server = RedisServer()
     streams = RedisStreams(server)

@@ -57,6 +57,7 @@ def certificate(directory: Path) -> tuple[Path, Path]:
     return authority, private
 
 
+@pytest.mark.slow
 @needs("redis with TLS")
 def test_two_shards_over_tls_with_a_password(tmp_path):
     authority, private = certificate(tmp_path)

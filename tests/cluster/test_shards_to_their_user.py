@@ -197,6 +197,7 @@ def test_overview(made):
     assert not any(word.startswith(("shard", "Shard")) for line in expected for word in line)
 
 
+@pytest.mark.slow
 def test_report_is_of_the_whole_crawl(made, tmp_path):
     with reading(made.shards) as crawl, reading(made.alone) as alone:
         material, expected = material_of(crawl), material_of(alone)

@@ -132,6 +132,7 @@ def test_a_page_fetched_again_after_a_kill_is_not_its_own_duplicate(tmp_path):
     assert texts(crawl) == texts(reference) and len(texts(crawl)) == 30
 
 
+@pytest.mark.slow
 def test_a_crawl_that_goes_on_remembers_each_document_once(tmp_path):
     """What the filter held at the pause, and the last checkpoint before it did not, was counted again at each start."""
     pages = [(f"/{number}" if number else "/", [paragraph(number)]) for number in range(12)]

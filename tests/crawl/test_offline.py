@@ -158,6 +158,7 @@ def test_a_name_server_that_fails_from_the_start_is_waited_for(tmp_path, trouble
         assert_whole(crawl, server)
 
 
+@pytest.mark.slow
 def test_names_that_do_not_exist_from_the_start_end_the_crawl_with_3_and_are_asked_for_again(tmp_path):
     with serving(WEB) as server, name_server("no such name") as names:
         crawl = crawl_of(tmp_path / "job", server, names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from conftest import ROOT, Crawl, document, page, serving
 from test_foreign_project import feed, project, to_feed
 
@@ -85,6 +86,7 @@ class Shouting:
 """
 
 
+@pytest.mark.slow
 def test_scrapys_cache_and_a_pipeline_of_the_users_own(tmp_path):
     settings = 'HTTPCACHE_ENABLED = True\nITEM_PIPELINES = {"foreign.spiders.Shouting": 600}\n'
     with serving(FixedWeb({"f.test": {"/": page("home", "/2"), "/2": page("2")}}, {"f.test": "127.84.32.4"})) as server:

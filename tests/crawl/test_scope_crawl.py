@@ -125,6 +125,7 @@ def test_blocked_hosts_are_never_asked_also_beside_those_of_control_yaml(crawled
     assert not {entry.host for entry in server.log_entries[before:]} & {"sub.b.cz", "c.com", "d.example"}
 
 
+@pytest.mark.slow
 def test_a_host_blocked_later_is_asked_no_more(crawled, server, tmp_path):
     kept, state, _ = crawled(MAX_PAGES=1, HOST_INTERVAL_S=3)
     assert "a.cz/2" not in kept

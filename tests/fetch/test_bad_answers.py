@@ -93,10 +93,10 @@ async def test_a_broken_chunk_ends_a_body_whose_headers_came_before():
 
 
 FLOODS = [
-    tiny_chunk_flood,
+    pytest.param(tiny_chunk_flood, marks=pytest.mark.slow),
     header_flood,
     one_endless_header,
-    interim_flood,
+    pytest.param(interim_flood, marks=pytest.mark.slow),
     endless_status_line,
     chunk_header_flood,
     trailer_flood,

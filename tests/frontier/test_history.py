@@ -45,6 +45,7 @@ def test_each_batch_takes_the_place_of_its_ticks_former_row(store, tmp_path):
         assert other.execute("SELECT time, pages FROM history ORDER BY tick").fetchall() == [(59.0, 20), (60.0, 30)]
 
 
+@pytest.mark.slow
 def test_old_rows_are_thinned_to_the_last_of_each_step(store, tmp_path):
     store.commit(Changes(history=row(0)))
     gap = 38 * DAY

@@ -141,6 +141,7 @@ def test_new_pages_are_found_within_the_budget_and_the_books_balance() -> None:
     assert min(crawl.gaps("host").values()) >= crawl.options.host_interval_s - 1e-6
 
 
+@pytest.mark.slow
 def test_a_page_without_text_that_lists_new_ones_is_looked_at_most() -> None:
     links = [f"{HOST}old{n}" for n in range(12)]
 
@@ -218,6 +219,7 @@ def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:
     assert crawl.ends[Reason.KEPT] == crawl.frontier.ledger.discovered
 
 
+@pytest.mark.slow
 def test_looks_that_are_planned_at_a_host_which_is_closed_are_dropped() -> None:
     crawl = WatchedCrawl(lambda url, day: page() if day < 0.5 else SAME, watch_requests="96")
     crawl.run(HOST, "http://b.cz/")

@@ -26,6 +26,7 @@ def asked(server, host: str, since: float) -> int:
     return sum(entry.host == host and entry.time_s >= since for entry in server.log_entries)
 
 
+@pytest.mark.slow
 def test_controls_are_entries_of_the_control_file(server, tmp_path):
     with watching(tmp_path / "job", server) as watched:
         running = watched.running

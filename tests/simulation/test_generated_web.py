@@ -128,6 +128,7 @@ def test_the_purity_of_hosts_is_left_open_by_what_was_published() -> None:
     assert not ((of_host > 0.15 * sizes) & (of_host < 0.6 * sizes)).any()
 
 
+@pytest.mark.slow
 def test_where_hosts_have_the_published_size_yield_brings_five_times_as_much() -> None:
     """The same paper: its hosts had 25 MB in the mean, far more than is read of a poor one before it is retired."""
     web = generate(replace(RECIPES["w12"], pages=30_000))

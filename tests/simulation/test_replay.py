@@ -50,6 +50,7 @@ def test_without_retirement_the_whole_web_is_fetched(web: PageWeb) -> None:
     assert replay.frontier.is_finished
 
 
+@pytest.mark.slow
 def test_a_second_crawl_is_the_same(web: PageWeb) -> None:
     first, second = (Replay(web, world()) for _ in range(2))
     first.run(web.seed_urls())

@@ -27,6 +27,7 @@ def test_a_share_of_the_words_is_read_between_two_samples() -> None:
     assert found.recall == 0.6
 
 
+@pytest.mark.slow
 def test_counting_decisions_changes_no_crawl() -> None:
     task = Task("thai", "spiderling", 1)
     plain = crawl(task, TERMS)

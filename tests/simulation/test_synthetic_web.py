@@ -93,6 +93,7 @@ def test_pages_are_in_the_language_that_the_web_says(web, plans):
         assert all(word.lower().startswith(language) for word in words if word.lower()[:2] in LANGUAGES)
 
 
+@pytest.mark.slow
 def test_links_keep_to_the_language_as_measured_around_thai(web, plans):
     """LSWC 2006, table 3: to the target from the target .841 (same server), .385 (other), from others .030 and .032."""
     seen = Counter()

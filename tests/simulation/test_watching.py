@@ -44,7 +44,9 @@ class Idle(Uniform):
         return np.zeros(len(urls))
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("news", "mixed") else []) for name in PLANS]
+)
 def test_the_same_seed_gives_the_same_web(name: str) -> None:
     one, same, other = (make_web(name, seed) for seed in (5, 5, 6))
     assert all(np.array_equal(a, b) for a, b in zip(one.urls, same.urls, strict=True))
@@ -299,6 +301,7 @@ def _watching(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
 
 
+@pytest.mark.slow
 def test_policies_side_by_side() -> None:
     ended = _watching("docs", "--budget", "0.01")
     assert ended.returncode == 0, ended.stderr

@@ -196,6 +196,7 @@ def test_it_can_be_required():
     assert choose(REQUIRED).words == choose().words
 
 
+@pytest.mark.slow
 def test_a_zipped_egg_knows_its_sources(tmp_path):
     egg = tmp_path / "spiderling.egg"
     package = Path(spiderling.__file__).parent
@@ -345,6 +346,7 @@ def test_any_links_are_gathered_alike(links):
     assert PYTHON.gather(links) == COMPILED.gather(links)
 
 
+@pytest.mark.slow
 @compiled
 def test_a_column_of_hosts_ends_at_the_same_host():
     links = [Link(f"http://a{number}.cz/ž"[: 99 if number % 2 else -1]) for number in range(0x10003)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,23 +33,26 @@ def by_parser(href: str, root: str) -> list[str]:
     return [url] if url and url.startswith(("http://", "https://")) else []
 
 
+def resolved(href: str, root: str) -> list[str]:
+    return [url for _, url in resolve([RawLink(href, "", "", -1)], root, None)]
+
+
 @given(HREFS, st.sampled_from(ROOTS))
 def test_both_ways_agree(href, root):
-    assert [url for _, url in resolve([RawLink(href, "", "", -1)], root, None)] == by_parser(href, root)
+    assert resolved(href, root) == by_parser(href, root)
 
 
-@pytest.mark.parametrize("root", ROOTS)
-@pytest.mark.parametrize(
-    "href",
-    [
-        *("http://h.test/a/b.html?c=d&e=%C3%A9", "https://a-b.h.test/", "http://h.test/a//b/", "http://h.test/a/.b"),
-        *("http://h.test/a/%2e%2e/b", "http://h.test/a/../b", "http://h.test/a/..", "http://1.2.3.4/", "http://a.0x1/"),
-        *("/a/b", "/a/./b", "/./a", "/%2e/a", "//h.test/a", "/a?b='c'", "/?x", "/", "a", "a/b?c", "a:b", "a.b:80/c"),
-        *("./a", "..", ".a", "?a", "%2e%2e/a", "javascript:void(0)", "a/b:c", "a/../b", "http://a.xn--p1ai/"),
-    ],
-)  # fmt: skip
-def test_both_ways_agree_on_what_pages_hold(href, root):
-    assert [url for _, url in resolve([RawLink(href, "", "", -1)], root, None)] == by_parser(href, root)
+HELD = [
+    *("http://h.test/a/b.html?c=d&e=%C3%A9", "https://a-b.h.test/", "http://h.test/a//b/", "http://h.test/a/.b"),
+    *("http://h.test/a/%2e%2e/b", "http://h.test/a/../b", "http://h.test/a/..", "http://1.2.3.4/", "http://a.0x1/"),
+    *("/a/b", "/a/./b", "/./a", "/%2e/a", "//h.test/a", "/a?b='c'", "/?x", "/", "a", "a/b?c", "a:b", "a.b:80/c"),
+    *("./a", "..", ".a", "?a", "%2e%2e/a", "javascript:void(0)", "a/b:c", "a/../b", "http://a.xn--p1ai/"),
+]  # fmt: skip
+
+
+def test_both_ways_agree_on_what_pages_hold():
+    pairs = [(href, root) for href in HELD for root in ROOTS]
+    assert [pair for pair in pairs if resolved(*pair) != by_parser(*pair)] == []
 
 
 def test_the_first_of_equal_links_counts():

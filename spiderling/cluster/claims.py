@@ -119,22 +119,21 @@ class Claims:
             raise JobdirError(
                 f"{self._directory} holds a crawl without shards. Give another directory with -s JOBDIR=..."
             )
-        end = time.monotonic() + PATIENCE_S
-        is_told = False
+        end: float | None = None  # of its patience, which begins with the first refusal
         while True:
             try:
                 return self._claim()
             except RedisError as error:
-                if not may_pass(error) or time.monotonic() > end:
+                if not may_pass(error) or (end is not None and time.monotonic() > end):
                     raise BadInput(
                         f"Redis at {self._server} cannot be used: {str(error).rstrip('.')}. Start or mend it, or give "
                         f"another with -s {PREFIX}CLUSTER="
                     ) from error
-                if not is_told:
+                if end is None:
+                    end = time.monotonic() + PATIENCE_S
                     logger.warning(
                         "Redis at %s takes nothing (%s): waiting %g s for it.", self._server, error, PATIENCE_S
                     )
-                is_told = True
             time.sleep(BEAT_S)
 
     def _claim(self) -> Claim:

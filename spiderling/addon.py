@@ -85,7 +85,6 @@ ENTRIES: dict[str, dict[str, Any]] = {
     },
     "EXTENSIONS": {
         "spiderling.extensions.lifecycle.Lifecycle": 10,
-        "spiderling.extensions.yieldfeed.YieldFeed": 20,
         "spiderling.extensions.control.Control": 30,
         "spiderling.extensions.free_disk.FreeDisk": 33,
         "spiderling.extensions.budget.Budget": 35,

@@ -1,4 +1,7 @@
-"""Hands out the requests of an open crawl when they are due, takes new ones in, and wakes the engine.  No policy.
+"""The crawl as Scrapy's components see it: all requests come in, go out, connect and end through one object.
+
+It decides nothing.  It reads the clock, guards changes of the state, and knows which Fetch a Request carries out.
+Scheduler, middlewares, download handler and extensions call it; it calls the frontier and the crawl.
 
 The engine asks for requests when something happens, else every five seconds.  So that a quiet crawl keeps its pace,
 the spider middleware ``WakeUp`` sleeps in ``process_start`` until the next host is due and then yields WAKE_UP, which
@@ -8,28 +11,52 @@ the spider middleware ``WakeUp`` sleeps in ``process_start`` until the next host
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-from typing import TYPE_CHECKING
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
+from scrapy import signals as scrapy_signals
 from scrapy.crawler import Crawler
+from scrapy.http import Response
+from twisted.python.failure import Failure
 
 from spiderling import signals
 from spiderling.base.addresses import HostMap
+from spiderling.base.clock import elapsed_s, running_time
+from spiderling.base.error_origin import is_ours
+from spiderling.base.machine import descriptor_limit
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
+from spiderling.crawl.internal_errors import Changing
 from spiderling.engine import requests
 from spiderling.engine.downloader import DirectDownloader
-from spiderling.engine.failures import Failures
-from spiderling.engine.in_transit import InTransit
-from spiderling.engine.meta_keys import DISTANCE, ERRBACK, FETCH, SOURCE
-from spiderling.engine.naming import Naming
-from spiderling.engine.offline import Offline
-from spiderling.fetch.resolver import Resolver
+from spiderling.engine.log_format import is_heard
+from spiderling.engine.meta_keys import DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
+from spiderling.engine.offline import Offline, trouble_of
+from spiderling.engine.outcomes import (
+    FileTaken,
+    NotMade,
+    PutBack,
+    further,
+    of_failure,
+    of_item,
+    of_response,
+    reason_of,
+    redirected,
+)
+from spiderling.engine.requests import fetch_of
+from spiderling.fetch.errors import TransferCut
+from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolver
 from spiderling.frontier import Fetch
 from spiderling.frontier.discovery.sitemaps import is_sitemap
-from spiderling.frontier.hosts.host import identity
+from spiderling.frontier.hosts.host import Host, identity
+from spiderling.frontier.reachability import Trouble
+from spiderling.frontier.site_files import FileAnswer
+from spiderling.items import PageItem
 
 if TYPE_CHECKING:
     from spiderling.cluster.shard import Shard
@@ -38,6 +65,13 @@ logger = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 10.0
 """Seconds in which running transfers may finish when the crawl stops; chosen: what is cut off is fetched again."""
+REST_S = 1.0
+"""Seconds for which nothing is asked for after a connection has found no file descriptor (chosen)."""
+_TOLD_S = 600.0
+"""Seconds after which the log says again that descriptors are missing (chosen)."""
+_LOOK_AGAIN_S = 1.0
+"""Seconds after which a request looks again that must not start now (chosen): an interval may have become shorter, the
+crawl may stop, or its shard may ask again."""
 _SWALLOWED = "spiderling_swallowed"
 """Meta key of requests that only wake the engine."""
 WAKE_UP = Request("data:,", dont_filter=True, meta={_SWALLOWED: True})
@@ -47,7 +81,14 @@ a millisecond."""
 
 
 class Dispatcher:
-    """Passes requests between engine and frontier of one crawl; none while archives are read."""
+    """One crawl's requests, from the frontier to their ends; none are made while archives are read.
+
+    Each Request that it hands out is in transit until `settle`, `settle_file` or `give_back`.  A request that did not
+    come from the frontier may connect at once, and counts for no interval.
+    """
+
+    shard: Shard | None = None
+    """This process as a shard of the crawl, if that has any."""
 
     def __init__(self, crawler: Crawler, crawl: Crawl, resolver: Resolver, host_map: HostMap) -> None:
         self._crawler = crawler
@@ -59,28 +100,43 @@ class Dispatcher:
         codes = [info.code for info in crawl.accepted]  # in the user's order
         self._headers = requests.headers(crawler.settings.get("USER_AGENT"), crawl.options, codes)
         self._payloads = requests.Payloads(crawler)
-        self.in_transit = InTransit(crawler, crawl, self.wake)
         self._offline = Offline(crawler, crawl, resolver, self._headers, self.wake)
-        self._naming = Naming(crawl, self._offline, self.wake)
-        self._failures = Failures(crawl, self.in_transit, self._offline, self._payloads)
-        self._opened_at = crawl.clock.now()
+        self._now = crawl.clock.now
+        self._opened_at = self._now()
         self._handed_out = 0
         """Requests handed out in this turn of the event loop."""
+        self._pages: set[int] = set()
+        """Ids of the URLs of pages in transit."""
+        self._files: set[str] = set()
+        """URLs of site files in transit."""
+        self._resolving: set[asyncio.Task[None]] = set()
+        self._rests_until = 0.0
+        """Until when nothing is asked for, by `elapsed_s`."""
+        self._told_at = -math.inf
+        crawler.signals.connect(self._item_scraped, scrapy_signals.item_scraped)
+        crawler.signals.connect(self._item_dropped, scrapy_signals.item_dropped)
+        crawler.signals.connect(self._item_error, scrapy_signals.item_error)
+        crawler.signals.connect(self._spider_error, scrapy_signals.spider_error)
 
     def wake(self) -> None:
         """Look again for what is due."""
         self.changed.set()
 
+    def due_in(self) -> float | None:
+        """Seconds until the next host is due; None if none is, or nothing may be asked for."""
+        due = None
+        with self.crawl.errors.changing():
+            due = self.crawl.frontier.next_due() if self.may_ask() else None
+        return None if due is None else due - self._now()
+
     def may_ask(self) -> bool:
         """Whether requests may start: nobody paused the crawl, disk and descriptors have room, its shard is ours."""
-        if self.crawl.is_paused or self.crawl.is_disk_full or self.in_transit.rests:
+        if self.crawl.is_paused or self.crawl.is_disk_full or elapsed_s() < self._rests_until:
             return False
-        return self.in_transit.shard is None or self.in_transit.shard.may_ask()
+        return self.shard is None or self.shard.may_ask()
 
-    @property
-    def shard(self) -> Shard | None:
-        """This process as a shard of the crawl, if that has any."""
-        return self.in_transit.shard
+    def _changing(self, fetch: Fetch) -> Changing:
+        return self.crawl.errors.changing(fetch.url, fetch.id)
 
     # -- requests come in
 
@@ -103,7 +159,7 @@ class Dispatcher:
 
     def _put(self, request: Request, payload: bytes | None) -> Reason | None:
         frontier = self.crawl.frontier
-        now = self.crawl.clock.now()
+        now = self._now()
         if payload is None:
             return frontier.put_seed(request.url, now, request.meta.get(DISTANCE, 0))
         return frontier.put_request(request.url, payload, requests.salt(request), request.meta.get(SOURCE), now)
@@ -119,7 +175,7 @@ class Dispatcher:
                 continue
             if fetch.robots is None or not isinstance(engine.downloader, DirectDownloader):
                 return request
-            engine.downloader.fetch_file(request, self._failures.file_over)
+            engine.downloader.fetch_file(request, self.end_file)
             if engine.needs_backout():
                 return None
         return None
@@ -129,12 +185,12 @@ class Dispatcher:
         if crawl.stopping or crawl.archives is not None or not self.may_ask():
             return None
         self._offline.look()
-        self._naming.ask()
-        now = crawl.clock.now()
+        self._resolve_names()
+        now = self._now()
         most = crawl.options.ramp_up_per_s * (1 + now - self._opened_at)
-        if len(self.in_transit) >= most or self._handed_out == _STARTS_PER_TURN:
+        if len(self._pages) + len(self._files) >= most or self._handed_out == _STARTS_PER_TURN:
             return None
-        if not crawl.has_room(len(self.in_transit.pages)):
+        if not crawl.has_room(len(self._pages)):
             return None
         try:
             fetch = crawl.frontier.take(now)
@@ -144,9 +200,12 @@ class Dispatcher:
             return None
         for host in crawl.frontier.host_closing.take_reopened():
             logger.info("Reopened %s, %d URLs: too few hosts are at work", host.name, host.queued)
-        self._naming.ask()
+        self._resolve_names()
         if fetch is not None:
-            self.in_transit.add(fetch)
+            if fetch.id:
+                self._pages.add(fetch.id)
+            else:
+                self._files.add(fetch.url)
             if not self._handed_out:
                 asyncio.get_running_loop().call_soon(self._end_turn)
             self._handed_out += 1
@@ -164,7 +223,7 @@ class Dispatcher:
             return self._made(fetch)
         except Exception as error:
             self.crawl.errors.note(error, fetch.url)
-            self.in_transit.settle(Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR))
+            self.settle(Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR))
             return None
 
     def _made(self, fetch: Fetch) -> Request:
@@ -178,10 +237,10 @@ class Dispatcher:
             request = self._payloads.restored(fetch)
             request.meta.update(meta)
             request.meta[ERRBACK] = request.errback
-            request.errback = self._failures.errback
+            request.errback = self.end_failed
         else:
             meta["judge_type"] = fetch.robots is None and fetch.payload is None
-            request = Request(fetch.url, meta=meta, dont_filter=True, errback=self._failures.errback)
+            request = Request(fetch.url, meta=meta, dont_filter=True, errback=self.end_failed)
             if fetch.cookies:
                 request.headers[b"Cookie"] = fetch.cookies
         if fetch.look is not None:
@@ -190,7 +249,279 @@ class Dispatcher:
             dict.setdefault(request.headers, name, [value])
         return request
 
-    # -- the end
+    # -- names
+
+    def _resolve_names(self) -> None:
+        """Begin to resolve all names that the frontier wants."""
+        for name in self.crawl.frontier.names_wanted():
+            self._begin_resolving(name)
+
+    def _begin_resolving(self, name: str) -> None:
+        task = self.crawl.errors.watched(self._resolve(name), f"asking for the name {name}")
+        self._resolving.add(task)
+        task.add_done_callback(self._resolving.discard)
+
+    async def _resolve(self, name: str) -> None:
+        """Report the addresses of *name* at once, a failure when its cause is known."""
+        running = running_time()
+        stopped_s = running.stopped_s()
+        begun = self._now()
+        try:
+            answer = await self._offline.resolve(name)
+        except (NameNotFound, NameServerFailure) as error:
+            if isinstance(error, NameServerFailure) and running.stopped_s() > stopped_s:
+                await self._resolve(name)  # the process was stopped meanwhile
+                return
+            trouble = trouble_of(error) or Trouble.NAME_SERVER
+            self._offline.failed(name, trouble, begun, functools.partial(self._not_resolved, name, trouble))
+        except Exception as error:
+            self.crawl.errors.note(error, f"the name {name}")
+            self._not_resolved(name, Trouble.NAME_SERVER, True)
+        else:
+            with self.crawl.errors.changing():
+                self.crawl.frontier.resolved(name, answer.addresses, answer.ttl_s, self._now())
+        self.crawl.times.dns.add(max(0.0, self._now() - begun))
+        self.wake()
+
+    def _not_resolved(self, name: str, trouble: Trouble, is_theirs: bool) -> None:
+        if is_theirs:
+            with self.crawl.errors.changing():
+                self.crawl.frontier.unresolved(name, trouble is Trouble.NO_SUCH_NAME, self._now())
+        elif not self.crawl.stopping:
+            self._begin_resolving(name)
+
+    # -- requests connect
+
+    def rest(self) -> None:
+        """Ask for nothing for a while: a connection has found no file descriptor."""
+        self._rests_until = elapsed_s() + REST_S
+        asyncio.get_running_loop().call_later(REST_S, self.wake)
+        if elapsed_s() - self._told_at > _TOLD_S:
+            self._told_at = elapsed_s()
+            logger.warning(
+                "This process has too many files and sockets open (%d allowed): requests wait until some are closed, "
+                "and no URL is lost; ulimit -n allows more, and a smaller CONCURRENT_REQUESTS needs fewer",
+                descriptor_limit(),
+            )
+
+    def may_start(self, request: Request) -> float | None:
+        """Seconds until *request* may start, as it looks now; None: never.  inf: it needs a slot."""
+        if (fetch := fetch_of(request)) is None:
+            return 0.0
+        if self.shard is not None and not self.shard.may_ask():
+            return _LOOK_AGAIN_S
+        with self._changing(fetch):
+            return self.crawl.frontier.may_start(fetch, self._now())
+        return None
+
+    async def until_turn(self, request: Request, wait_s: float) -> None:
+        """Return when *request* is to ask `may_start` again, which has said *wait_s*."""
+        fetch = fetch_of(request)
+        if wait_s == math.inf and self.shard is not None and fetch is not None:
+            await asyncio.wait([self.shard.slots.granted(fetch.host.id)], timeout=_LOOK_AGAIN_S)
+        else:
+            await asyncio.sleep(min(wait_s, _LOOK_AGAIN_S))
+
+    def connect_in(self, request: Request) -> float:
+        """Seconds until the connection for *request* may be opened."""
+        if (fetch := fetch_of(request)) is None:
+            return 0.0
+        return self.crawl.frontier.intervals.connect_in(fetch.host, fetch.address, self._now())
+
+    def started(self, request: Request, address: str) -> None:
+        """Note that *request* opens a connection to *address* now: its intervals begin."""
+        if (fetch := fetch_of(request)) is not None:
+            with self._changing(fetch):
+                self.crawl.frontier.started(fetch, self._now(), address)
+
+    def may_also_connect(self, request: Request, address: str) -> bool:
+        """Whether *request* may connect to its fallback *address* too; if so, that is noted as a start."""
+        if (fetch := fetch_of(request)) is None:
+            return True
+        with self._changing(fetch):
+            return self.crawl.frontier.may_also_start(fetch, address, self._now())
+        return False  # after an error of our own, which stops the crawl
+
+    def answered(self, request: Request) -> None:
+        """Note that the answer to *request* is complete, which says how slow its host is."""
+        if (fetch := fetch_of(request)) is not None:
+            with self._changing(fetch):
+                self.crawl.frontier.intervals.answered(fetch.host, self._now())
+
+    # -- pages end: Scrapy says so by a signal
+
+    def _item_scraped(self, item: Any) -> None:
+        if isinstance(item, PageItem):
+            self._end_page(item, Reason.NO_PAGE if item.document is None else Reason.KEPT)
+
+    def _item_dropped(self, item: Any, exception: BaseException) -> None:
+        if not isinstance(item, PageItem):
+            return
+        if isinstance(exception, PutBack):
+            self._put_back(item)
+        else:
+            self._end_page(item, getattr(exception, "reason", None) or Reason.DROPPED_BY_PIPELINE, str(exception))
+
+    def _item_error(self, item: Any, failure: Failure) -> None:
+        if not isinstance(item, PageItem):
+            return
+        error = failure.value
+        if error is not None and is_ours(error):
+            self.crawl.errors.note(error, item.response.url)
+            self._end_page(item, Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+        else:
+            self._end_page(item, Reason.ITEM_ERROR)
+
+    def _spider_error(self, response: Any) -> None:
+        # after an error in an errback, *response* is a Failure
+        if isinstance(response, Response):
+            self.end_without_page(response, Reason.SPIDER_ERROR)
+
+    def end_without_page(self, response: Response, reason: Reason) -> None:
+        """Settle *response*, unless its callback has yielded a page, which is settled by its own signal."""
+        request = response.request
+        if request is not None and fetch_of(request) is not None and not request.meta.get(PAGES):
+            self.settle(of_response(response, reason))
+
+    def _end_page(self, item: PageItem, reason: Reason, detail: str = "") -> None:
+        """Settle a page that ended as *reason*, or as internal-error if its outcome cannot be made."""
+        try:
+            outcome = of_item(item, reason, detail)
+        except Exception as error:
+            self.crawl.errors.note(error, item.response.url)
+            outcome = of_response(item.response, Reason.INTERNAL_ERROR)
+        self._remember(item, outcome.url, outcome.url_id, outcome.reason is Reason.KEPT)
+        self.settle(outcome)
+
+    def _remember(self, item: PageItem, url: str, url_id: int | None, is_kept: bool) -> None:
+        """Keep the digests and shingles of a kept page, forget those of others, which make no duplicates."""
+        with self.crawl.errors.changing(url, url_id):
+            if not is_kept:
+                self.crawl.known_digests.difference_update(item.digests)
+            if self.crawl.near is not None:
+                self.crawl.near.settle(id(item), kept=is_kept)
+
+    def _put_back(self, item: PageItem) -> None:
+        """Let the URL of a page that cannot be judged now wait again."""
+        fetch = fetch_of(item.response.request)
+        if fetch is not None:
+            self._remember(item, fetch.url, fetch.id, False)
+            if self.crawl.archives is None:  # there it was not noted as read, and so is read again
+                self.give_back(fetch)
+
+    # -- requests without a page end
+
+    def end_failed(self, failure: Failure) -> Any:
+        """Settle a failed request; its own errback is called unless its URL waits again or was redirected."""
+        request = failure.request  # type: ignore[attr-defined]
+        error = failure.value
+        fetch = fetch_of(request)
+        if fetch is None or fetch.robots is not None or isinstance(error, (FileTaken, NotMade, TransferCut)):
+            self.end_file(request, error)
+        elif self._holds(fetch.id) and error is not None:
+            if is_heard(logger):
+                logger.debug("%s: %s", request.url, error)
+            trouble = trouble_of(error, request.meta.get("wire_bytes") or 0)
+            if trouble is not None:
+                return self._end_once_known(failure, fetch, error, trouble)
+            return self._end_failed(failure, fetch, error)
+        return None
+
+    async def _end_once_known(self, failure: Failure, fetch: Fetch, error: BaseException, trouble: Trouble) -> Any:
+        """Wait until the cause of *error* is known; unless it is the host, the URL waits again."""
+        if await self._offline.is_theirs(fetch.host.name, trouble, fetch.host.last_start):
+            return self._end_failed(failure, fetch, error)
+        self.give_back(fetch)
+        return None
+
+    def _end_failed(self, failure: Failure, fetch: Fetch, error: BaseException) -> Any:
+        request = failure.request  # type: ignore[attr-defined]
+        errback = request.meta.get(ERRBACK)
+        end = self.settle(self._outcome_of_failure(request, fetch, error))
+        return errback(failure) if errback is not None and end not in (None, Reason.REDIRECTED) else None
+
+    def _outcome_of_failure(self, request: Request, fetch: Fetch, error: BaseException) -> Outcome:
+        """The outcome of a request that gave no page; an error of ours is noted, also one in making the outcome."""
+        try:
+            outcome = of_failure(request, error)
+            goes_on = None if fetch.payload is None else redirected(request, outcome)
+            if goes_on is not None:
+                goes_on = goes_on.replace(errback=request.meta.get(ERRBACK))
+                outcome = replace(outcome, redirect_payload=self._payloads.of(goes_on))
+        except Exception as ours:
+            outcome = Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR)
+            error = ours
+        if outcome.reason is Reason.INTERNAL_ERROR:
+            self.crawl.errors.note(error.__cause__ or error, request.url)
+        return outcome
+
+    def end_file(self, request: Request, error: BaseException | None) -> None:
+        """Settle a request without a page: of a site file, taken or failed; not made; or cut."""
+        fetch = fetch_of(request)
+        if fetch is None or isinstance(error, FileTaken):
+            return
+        if isinstance(error, (NotMade, TransferCut)):
+            self.give_back(fetch)
+            return
+        if error is not None and reason_of(error) is Reason.INTERNAL_ERROR:
+            self.crawl.errors.note(error.__cause__ or error, request.url)
+        trouble = trouble_of(error, request.meta.get("wire_bytes") or 0)
+        if trouble is None:
+            self._file_failed(fetch, True)
+        else:
+            since = fetch.host.last_start
+            self._offline.failed(fetch.host.name, trouble, since, functools.partial(self._file_failed, fetch))
+
+    def _file_failed(self, fetch: Fetch, is_theirs: bool) -> None:
+        if is_theirs:
+            self.settle_file(fetch, FileAnswer())
+        else:
+            self.give_back(fetch)
+
+    # -- requests leave
+
+    def _holds(self, url_id: int | None) -> bool:
+        """Whether the URL of this id was handed out and is not settled; also one that an archive gave."""
+        archives = self.crawl.archives
+        return url_id in self._pages or (archives is not None and archives.holds(url_id))
+
+    def settle(self, outcome: Outcome) -> Reason | None:
+        """Account for a request that is over; returns how its URL ended (None: it waits for another attempt).
+
+        A further page of a response that has counted already adds its text alone.
+        """
+        report = self.crawl.finish(outcome if self._holds(outcome.url_id) else further(outcome))
+        for host in report.retired:
+            self._tell_retired(host)
+        self._pages.discard(outcome.url_id or 0)
+        self.wake()
+        return report.end
+
+    def settle_file(self, fetch: Fetch, answer: FileAnswer) -> None:
+        """Account for the request of a site file that is over."""
+        assert fetch.robots is not None
+        now = self._now()
+        with self.crawl.errors.changing(*identity(fetch.robots)):
+            self.crawl.frontier.robots_answered(fetch, answer, now)
+        self._files.discard(fetch.url)
+        self.wake()
+
+    def give_back(self, fetch: Fetch) -> None:
+        """Let the URL of a request that was not made after all wait again."""
+        with self._changing(fetch):
+            self.crawl.frontier.give_back(fetch, self._now())
+        self._pages.discard(fetch.id or 0)
+        self._files.discard("" if fetch.id else fetch.url)
+        self.wake()
+
+    def _tell_retired(self, host: Host) -> None:
+        """Tell the log and extensions that *host* is retired."""
+        account = host.account
+        mb = account.downloaded_bytes / 1e6
+        logger.info("Retired %s: yield rate %.4f after %d pages, %.2f MB", host.name, account.rate, account.pages, mb)
+        self._crawler.signals.send_catch_log(signals.host_retired, host=host, spider=self._crawler.spider)
+
+    # -- the crawl ends
 
     def stop(self) -> None:
         """Hand out nothing new; transfers have STOP_TIMEOUT_S to finish, and the log says how many."""
@@ -203,10 +534,10 @@ class Dispatcher:
             self.shard.slots.release()
         send = self._crawler.signals.send_catch_log
         asyncio.get_running_loop().call_later(STOP_TIMEOUT_S, send, signals.transfers_cut)
-        if self.in_transit:
+        if in_transit := len(self._pages) + len(self._files):
             logger.info(
                 "Stopping: requests in transit (%d) have %g s to finish%s",
-                len(self.in_transit),
+                in_transit,
                 STOP_TIMEOUT_S,
                 "; what has come is still judged and saved" if self.crawl.checkpoint.error is None else "",
             )
@@ -218,7 +549,8 @@ class Dispatcher:
 
     async def close(self) -> None:
         """Make everything durable; raises SpiderlingError."""
-        self._naming.end()
+        for task in self._resolving:
+            task.cancel()
         if isinstance(downloader := self._crawler.engine.downloader, DirectDownloader):
             await downloader.files_over()
         await self.resolver.close()

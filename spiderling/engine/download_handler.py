@@ -31,7 +31,7 @@ from spiderling.base.reasons import Reason
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.crawl.stage_times import Histogram
 from spiderling.engine.component import dispatcher_of
-from spiderling.engine.in_transit import InTransit
+from spiderling.engine.dispatcher import Dispatcher
 from spiderling.engine.requests import fetch_of
 from spiderling.engine.response_heads import ResponseHeads
 from spiderling.fetch import tls
@@ -73,7 +73,7 @@ class Parts:
     addresses: AddressPolicy
     host_map: HostMap
     resolver: Resolver
-    gate: InTransit
+    gate: Dispatcher
     """Says when a connection may be opened."""
     times: Histogram = field(default_factory=Histogram)
     """Gets the seconds that each download takes."""
@@ -117,7 +117,7 @@ class DownloadHandler(BaseDownloadHandler):
             addresses=crawl.addresses,
             host_map=dispatcher.host_map,
             resolver=dispatcher.resolver,
-            gate=dispatcher.in_transit,
+            gate=dispatcher,
             times=crawl.times.download,
         )
         return cls(crawler, parts)

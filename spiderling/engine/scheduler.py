@@ -86,7 +86,7 @@ class Scheduler(BaseScheduler):
         self.dispatcher = Dispatcher(self._crawler, self._crawl, resolver, host_map)
         if self._shard is not None:
             self._shard.begin(self._crawl, self.dispatcher.wake)
-            self.dispatcher.in_transit.shard = self._shard
+            self.dispatcher.shard = self._shard
 
     @staticmethod
     def _joined(options: Options, directory: Path, archives: object) -> Shard:

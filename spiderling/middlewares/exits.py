@@ -13,8 +13,6 @@ from scrapy.http import Request, Response
 from spiderling.base.reasons import Reason
 from spiderling.engine.component import Component
 from spiderling.engine.meta_keys import PAGES, SOURCE
-from spiderling.engine.outcomes import of_response
-from spiderling.engine.requests import fetch_of
 from spiderling.items import PageItem
 
 
@@ -25,18 +23,13 @@ class ExitsMiddleware(Component):
         for entry in result:
             _note(response, entry)
             yield entry
-        self._end(response)
+        self.dispatcher.end_without_page(response, Reason.NO_PAGE)
 
     async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
         async for entry in result:
             _note(response, entry)
             yield entry
-        self._end(response)
-
-    def _end(self, response: Response) -> None:
-        has_pages = response.request is not None and response.request.meta.get(PAGES)
-        if not has_pages and fetch_of(response.request) is not None:
-            self.dispatcher.in_transit.settle(of_response(response, Reason.NO_PAGE))
+        self.dispatcher.end_without_page(response, Reason.NO_PAGE)
 
 
 def _note(response: Response, entry: Any) -> None:

@@ -9,9 +9,7 @@ from scrapy.http import Request, Response
 
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import NotMade
-from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import TransferCut
-from spiderling.frontier import Fetch
 
 
 class PolitenessMiddleware(Component):
@@ -25,21 +23,18 @@ class PolitenessMiddleware(Component):
 
         It raises NotMade when the host was closed or the crawl is stopping.
         """
-        fetch = fetch_of(request)
-        if fetch is None or self.dispatcher.in_transit.may_start(fetch) == 0:
-            return None
-        return self._its_turn(fetch)
+        return None if self.dispatcher.may_start(request) == 0 else self._its_turn(request)
 
-    async def _its_turn(self, fetch: Fetch) -> None:
-        while (wait_s := self.dispatcher.in_transit.may_start(fetch)) != 0:
+    async def _its_turn(self, request: Request) -> None:
+        while (wait_s := self.dispatcher.may_start(request)) != 0:
             if wait_s is None or self.crawl.stopping:
-                raise NotMade(f"{fetch.url} goes back to the frontier")
-            await self.dispatcher.in_transit.turn(fetch, wait_s)
+                raise NotMade(f"{request.url} goes back to the frontier")
+            await self.dispatcher.until_turn(request, wait_s)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        self.dispatcher.in_transit.answered(request)
+        self.dispatcher.answered(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         if not isinstance(exception, (IgnoreRequest, TransferCut)):  # neither says how slow the host is
-            self.dispatcher.in_transit.answered(request)
+            self.dispatcher.answered(request)

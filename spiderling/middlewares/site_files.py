@@ -80,7 +80,7 @@ class SiteFilesMiddleware(Component):
     def _take_rules(self, fetch: Fetch, request: Request, answer: FileAnswer) -> NoReturn:
         """Give the frontier the *answer*; raises FileTaken."""
         self.crawl.archive(exchange_of(request), {"reason": "site-file"})
-        self.dispatcher.in_transit.settle_robots(fetch, answer)
+        self.dispatcher.settle_file(fetch, answer)
         raise FileTaken(f"{request.url} is a file of a site")
 
     async def _settle_sitemap(self, fetch: Fetch, request: Request, response: Response) -> Response:
@@ -109,7 +109,7 @@ class SiteFilesMiddleware(Component):
                     detail = await self._take_listing(fetch, listing)
         outcome = of_response(response, reason)  # `response.request` is not set yet
         outcome = replace(outcome, url_id=fetch.id, detail=detail, exchange=exchange_of(request))
-        self.dispatcher.in_transit.settle(outcome)
+        self.dispatcher.settle(outcome)
         raise FileTaken(f"{request.url} is a sitemap")
 
     async def _listing(self, body: bytes, url: str) -> Listing:

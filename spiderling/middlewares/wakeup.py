@@ -37,11 +37,8 @@ class WakeUp(Component):
 
     async def _sleep(self, dispatcher: Dispatcher) -> None:
         """Sleep until the next host is due, or until a moment after the frontier changed."""
-        crawl = dispatcher.crawl
-        due = None
-        with crawl.errors.changing():
-            due = crawl.frontier.next_due() if dispatcher.may_ask() else None
-        pause = _LONGEST_SLEEP_S if due is None else min(max(due - crawl.clock.now(), 0.001), _LONGEST_SLEEP_S)
+        due_in = dispatcher.due_in()
+        pause = _LONGEST_SLEEP_S if due_in is None else min(max(due_in, 0.001), _LONGEST_SLEEP_S)
         dispatcher.changed.clear()
         try:
             await asyncio.wait_for(dispatcher.changed.wait(), pause)

@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any
 
 from spiderling.base import errors
-from spiderling.extensions import yieldfeed
+from spiderling.engine import dispatcher
 from spiderling.frontier import Frontier, reading, robots
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.host_closing import HostClosing
@@ -21,7 +21,7 @@ from spiderling.workers import pool
 
 EXTENSIONS = json.dumps({"tests.crawl.brokenparts.BrokenParts": 1})
 POINTS = {
-    "outcome": (yieldfeed, "of_item"),
+    "outcome": (dispatcher, "of_item"),
     "site-file": (reading, "parsed"),
     "sitemap": (pool, "unpacked"),
     "report": (HostClosing, "review"),

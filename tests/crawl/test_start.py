@@ -10,6 +10,7 @@ import pytest
 from conftest import ROOT, Crawl, page, serving
 from madelines import EXTENSIONS
 from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.signalmanager import SignalManager
 from scrapy.utils.test import get_crawler
 
 from spiderling.base.addresses import HostMap
@@ -41,7 +42,7 @@ async def test_hosts_that_are_due_at_once_are_asked_in_several_turns_of_the_loop
     """134 connections that were opened in one turn stopped the loop for 86 ms."""
     options = Options(lang="cs", allow_networks="127.0.0.0/8", dedup="exact", ip_interval_s=0, ramp_up_per_s=1000)
     crawl = OpenCrawl(options, tmp_path / "job", pytest.fail)
-    crawler = SimpleNamespace(engine=SimpleNamespace(downloader=None), settings={})
+    crawler = SimpleNamespace(engine=SimpleNamespace(downloader=None), settings={}, signals=SignalManager())
     dispatcher = Dispatcher(crawler, crawl, Resolver(options, HostMap("")), HostMap(""))
     now = crawl.clock.now()
     for number in range(30):

@@ -33,7 +33,7 @@ STAGES = [
     ("spiderling.frontier.storage.sqlite:SqliteStore.load", WHILE),
     ("spiderling.corpus.shingle_snapshot:ShingleState.load_filter", WHILE),
     ("spiderling.crawl.checkpoint:Checkpoint.__init__", WHILE),
-    ("spiderling.engine.naming", BEFORE),
+    ("spiderling.engine.offline", BEFORE),
     ("spiderling.workers.pool:WorkerPool.start_in_background", PAUSED),
     ("spiderling.live.server:Server.__init__", PAUSED),
     ("spiderling.extensions.progress:start_line", PAUSED),

@@ -67,7 +67,7 @@ def test_a_crawl_without_descriptors_for_its_requests_waits_and_loses_nothing(tm
     seeds = " ".join(f"http://h{host}.test/0" for host in range(hosts))
     with serving(few_pages(hosts, pages)) as origin:
         crawl = Crawl(
-            tmp_path / "job", origin, RETRIES=0, SEGMENT_BYTES=1000, CONSTANTS={"engine.in_transit.REST_S": 0.1}
+            tmp_path / "job", origin, RETRIES=0, SEGMENT_BYTES=1000, CONSTANTS={"engine.dispatcher.REST_S": 0.1}
         )
         running = crawl.start(seeds)
         running.until(lambda: len(origin.log_entries) > hosts)

@@ -8,7 +8,7 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 
-from spiderling.engine.in_transit import InTransit
+from spiderling.engine.dispatcher import Dispatcher
 
 EXTENSIONS = '{"tests.web.busyloop.BusyLoop": 1}'
 SHARE, LEAST_S, MOST_S = 0.25, 0.005, 0.06
@@ -19,12 +19,12 @@ class BusyLoop:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BusyLoop:
-        rng, inner = random.Random(5), InTransit.started
+        rng, inner = random.Random(5), Dispatcher.started
 
-        def started(in_transit: InTransit, *args: Any) -> None:
-            inner(in_transit, *args)
+        def started(dispatcher: Dispatcher, *args: Any) -> None:
+            inner(dispatcher, *args)
             if rng.random() < SHARE:
                 time.sleep(rng.uniform(LEAST_S, MOST_S))
 
-        InTransit.started = started  # type: ignore[method-assign]
+        Dispatcher.started = started  # type: ignore[method-assign]
         return cls()

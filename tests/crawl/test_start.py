@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT, Crawl, page, serving
 from madelines import EXTENSIONS
-from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.signalmanager import SignalManager
+from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
 
 from spiderling.base.addresses import HostMap

@@ -1,4 +1,7 @@
-"""Tests come in by the public door: none touches an attribute that a module of another keeps to itself."""
+"""Tests come in by the public door: none touches an attribute that a module of another keeps to itself.
+
+Nor does the package import what a library keeps to itself: a release of that may take it away.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
+import spiderling
 from tests.sources import sinners, tree_of
 
+PACKAGE = Path(spiderling.__file__).parent
+LIBRARIES = {"_typeshed", "scrapy.exceptions._InvalidOutput"}
+"""What is imported all the same: for types, and by engine/downloader.py for one release of Scrapy."""
 TESTS = Path(__file__).parent
 OF_THE_LANGUAGE = {"_asdict", "_fields", "_make", "_replace", "_exit"}
 """Public in spite of their names: those of NamedTuple and of ``os``."""
@@ -57,6 +64,24 @@ def test_the_exceptions_are_few_and_used() -> None:
     assert len(EXCEPTIONS) <= 5
     text = "".join(path.read_text("utf-8") for path in TESTS.rglob("*.py") if path != Path(__file__))
     assert all(name in text for name in EXCEPTIONS)
+
+
+def private_imports(tree: ast.AST) -> list[str]:
+    """Private modules and names that a module imports from elsewhere than spiderling."""
+    found: list[str] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found += [alias.name for alias in names]
+            case ast.ImportFrom(module=str(module), names=names) if module not in LIBRARIES:
+                found += [f"{module}.{alias.name}" for alias in names]
+    outside = (name for name in found if not name.startswith("spiderling.") and name not in LIBRARIES)
+    return [name for name in outside if any(map(is_private, name.split(".")))]
+
+
+def test_the_package_imports_no_private_part_of_a_library() -> None:
+    assert sinners(PACKAGE.rglob("*.py"), lambda path: private_imports(tree_of(path))) == {}
+    assert private_imports(ast.parse("import a._b\nfrom c.d import _e\nfrom _f import g")) == ["a._b", "c.d._e", "_f.g"]
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ import functools
 import ipaddress
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
-import yarl
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadCancelledError, StopDownload
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
-from scrapy.utils._download_handlers import check_stop_download, normalize_bind_address
+from twisted.python.failure import Failure
 
 from spiderling import signals as our_signals
 from spiderling.base.addresses import AddressPolicy, HostMap, literal_address
@@ -35,7 +35,7 @@ from spiderling.engine.dispatcher import Dispatcher
 from spiderling.engine.requests import fetch_of
 from spiderling.engine.response_heads import ResponseHeads
 from spiderling.fetch import tls
-from spiderling.fetch.client import ConnectTarget, RawRequest, RawResponse, send
+from spiderling.fetch.client import ConnectTarget, RawRequest, RawResponse, UrlParts, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
 from spiderling.fetch.errors import AddressForbidden, BodyCut, NoDescriptor, ResponseRefused, TransferCut
 from spiderling.fetch.resolver import Resolver
@@ -99,7 +99,8 @@ class DownloadHandler(BaseDownloadHandler):
         self._heads = ResponseHeads(parts.options, parts.accepted, parts.documents)
         self._fail_on_dataloss = crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
         self._ssl_context = tls.context(crawler.settings, self._options.tls == "strict")
-        self._bind_address = normalize_bind_address(crawler.settings.get("DOWNLOAD_BIND_ADDRESS"))
+        bind = crawler.settings.get("DOWNLOAD_BIND_ADDRESS")
+        self._bind_address = (bind, 0) if isinstance(bind, str) else bind
         self._limits = TimeLimits(self._options.min_bytes_per_s, SLOW_WINDOW_S)
         self._running = running_time()
         self._is_cutting = False
@@ -153,7 +154,7 @@ class DownloadHandler(BaseDownloadHandler):
     async def _fetch(self, request: Request, transfer: Transfer) -> Response:
         if request.meta.get("proxy"):
             raise DownloadCancelledError("A proxy cannot be used: connections go to the judged address.")
-        url = yarl.URL(request.url, encoded=bool(request.meta.get("verbatim_url")))
+        url = UrlParts.of(request.url, bool(request.meta.get("verbatim_url")))
         target = await self._connect_target(url, request)
         total_s = min(self._options.timeout_s, request.meta.get("download_timeout") or self._options.timeout_s)
         loop = asyncio.get_running_loop()
@@ -165,28 +166,27 @@ class DownloadHandler(BaseDownloadHandler):
         transfer.until = begin + total_s
         self._limits.body_begins(transfer, raw_response.wire)
         try:
-            return await self._response(raw_response, request)
+            return await self._response(raw_response, request, url.name)
         finally:
             request.meta["wire_bytes"] = raw_response.wire.body_bytes
             raw_response.wire.abort()
             self._parts.times.add(loop.time() - begin)
 
-    async def _connect_target(self, url: yarl.URL, request: Request) -> ConnectTarget:
+    async def _connect_target(self, url: UrlParts, request: Request) -> ConnectTarget:
         """Where to connect to; raises as `_where`."""
         addresses, port = await self._where(url, request)
         may_connect = functools.partial(self._may_connect, request, addresses[0])
         target = ConnectTarget(
-            addresses, port or 80, may_connect, functools.partial(self._gate.started, request), self._bind_address
+            addresses, port, may_connect, functools.partial(self._gate.started, request), self._bind_address
         )
-        if url.scheme == "https":
-            name = (url.raw_host or "").rstrip(".")
+        if url.is_https:
             target.tls = self._ssl_context
-            target.server_name = name if literal_address(name) is None else addresses[0]
+            target.server_name = url.name if literal_address(url.name) is None else addresses[0]
         return target
 
-    async def _where(self, url: yarl.URL, request: Request) -> tuple[tuple[str, ...], int | None]:
+    async def _where(self, url: UrlParts, request: Request) -> tuple[tuple[str, ...], int]:
         """The one or two addresses and the port to connect to; raises AddressForbidden or as `Resolver.resolve`."""
-        name = url.raw_host or ""
+        name = url.name
         given = [str(request.meta[key]) for key in ("address", "fallback_address") if request.meta.get(key)]
         known = tuple(given) if given else (await self._parts.resolver.resolve(name)).addresses
         addresses = tuple(filter(self._parts.addresses.allows, known))
@@ -196,7 +196,8 @@ class DownloadHandler(BaseDownloadHandler):
                 "with SPIDERLING_CONTACT, public addresses may be fetched."
             )
         mapped = self._parts.host_map.lookup(name)
-        return addresses[: len(given) or 1], (mapped and mapped.port) or url.port
+        port = (mapped and mapped.port) or url.port or (443 if url.is_https else 80)
+        return addresses[: len(given) or 1], port
 
     def _may_connect(self, request: Request, first: str, address: str) -> bool:
         """Whether *address* may be connected to: the *first* has taken its turn, another must be due."""
@@ -215,7 +216,7 @@ class DownloadHandler(BaseDownloadHandler):
         if not target.begins_at_once:
             self._gate.started(request, target.addresses[0])
 
-    async def _response(self, raw_response: RawResponse, request: Request) -> Response:
+    async def _response(self, raw_response: RawResponse, request: Request, host_name: str) -> Response:
         headers = Headers()
         head = raw_response.head
         for name, value in head.headers:  # as Headers(...) does, at a third of its time
@@ -225,9 +226,7 @@ class DownloadHandler(BaseDownloadHandler):
         if decoder.is_hopeless:
             raise ResponseRefused(Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for.")
         give_out = functools.partial(_made, raw_response, headers, request.url)
-        stop = check_stop_download(
-            signals.headers_received, self.crawler, request, headers=headers, body_length=head.length
-        )
+        stop = self._stop_by(signals.headers_received, request, headers=headers, body_length=head.length)
         if stop is not None:
             return give_out(stop_download=stop)
         archives = self._options.warc != "off"
@@ -241,13 +240,19 @@ class DownloadHandler(BaseDownloadHandler):
         if decoder.understood:
             headers.pop(b"Content-Encoding", None)
             headers.pop(b"Content-Length", None)
-        return give_out(body=body, flags=flags + self._tls_flags(raw_response, request), stop_download=stop)
+        return give_out(body=body, flags=flags + self._tls_flags(raw_response, host_name), stop_download=stop)
 
-    def _tls_flags(self, raw_response: RawResponse, request: Request) -> list[str]:
-        """The problems of the server's certificate, as flags; counted in the stats."""
+    def _stop_by(self, signal: object, request: Request, **facts: Any) -> StopDownload | None:
+        """What the receiver of *signal* raises that wants no more of this download."""
+        came = self.crawler.signals.send_catch_log(signal, request=request, spider=self.crawler.spider, **facts)
+        errors = (result.value for _, result in came if isinstance(result, Failure))
+        return next((error for error in errors if isinstance(error, StopDownload)), None)
+
+    def _tls_flags(self, raw_response: RawResponse, name: str) -> list[str]:
+        """The problems of the certificate of the server called *name*, as flags; counted in the stats."""
         if raw_response.certificate is None:
             return []
-        found = tls.problems(raw_response.certificate, yarl.URL(request.url, encoded=True).raw_host or "")
+        found = tls.problems(raw_response.certificate, name)
         for problem in found:
             self.crawler.stats.inc_value(f"spiderling/tls/{problem}")
         return [tls.FLAG + problem for problem in found]
@@ -268,7 +273,7 @@ class DownloadHandler(BaseDownloadHandler):
                 pieces.append(decoder.decode(chunk))
                 if wire.body_bytes > limit:
                     raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
-                stop = check_stop_download(signals.bytes_received, self.crawler, request, data=chunk)
+                stop = self._stop_by(signals.bytes_received, request, data=chunk)
                 if stop is not None:
                     return b"".join(pieces), [], stop
         except BodyCut:
@@ -278,15 +283,15 @@ class DownloadHandler(BaseDownloadHandler):
         return b"".join(pieces), [], None
 
 
-def _raw_request(url: yarl.URL, request: Request) -> RawRequest:
+def _raw_request(url: UrlParts, request: Request) -> RawRequest:
     """*request* as it is sent."""
     given = request.headers
-    headers = [(b"Host", given.get(b"Host") or (url.host_port_subcomponent or "").encode())]
+    headers = [(b"Host", given.get(b"Host") or url.authority.encode())]
     headers += [(name, value) for name, values in dict.items(given) if name not in _NOT_SENT for value in values]
     headers.append((b"Accept-Encoding", ACCEPT_ENCODING.encode()))
     if request.body or request.method in _WITH_BODY:
         headers.append((b"Content-Length", b"%d" % len(request.body)))
-    return RawRequest(request.method, url.raw_path_qs, headers, request.body)
+    return RawRequest(request.method, url.target, headers, request.body)
 
 
 def _made(

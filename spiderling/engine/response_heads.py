@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-import yarl
 from scrapy import Request
 from scrapy.http import Headers
 
@@ -37,9 +36,9 @@ class ResponseHeads:
         content_type = disposition = ""
         if judges_type or self._documents:
             content_type, disposition = (value_of(headers, name).decode("latin-1") for name in _DESCRIBING)
+        path = unquote(request.url.partition("#")[0].partition("?")[0])
         is_document = bool(self._documents) and (
-            media_types.of_headers(content_type, disposition, yarl.URL(request.url, encoded=True).path)
-            in self._documents
+            media_types.of_headers(content_type, disposition, path) in self._documents
         )
         if judges_type:
             if not is_document and not media_types.is_text(content_type, disposition):

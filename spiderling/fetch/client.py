@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 import socket
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-import aiohappyeyeballs
-
 from spiderling.base.machine import is_reserved
+from spiderling.base.urls import serialize
 from spiderling.fetch.errors import BadRequest, BodyCut, NoConnection, NoDescriptor, NotHttp, NoTls
 from spiderling.fetch.http1 import END_OF_HEAD, HEAD_START, Framing, ResponseHead
 
@@ -23,12 +23,15 @@ FRAMING_RATIO = 2
 """Most bytes on the wire for a byte of body, after MAX_HEAD_BYTES (chosen; chunks of one byte, six each, fail)."""
 MAX_HELD_BYTES = 131_072
 """Bytes of a body that wait for their reader, above which the socket is not read (as in asyncio)."""
+MAX_PORT = 65_535
 _NEVER_MADE = frozenset(
     {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.ETIMEDOUT}
 )
 """Errors of a connection that could not be made; one that was made is reset in the place of refused."""
 HEAD_START_S = 0.25
 """Seconds for which the first address is tried alone before the second is tried too (RFC 8305, section 5)."""
+_URL = re.compile(r"(https?)://([^/?#:@]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(/[^?#]*)(\?[^#]*)?")
+"""Takes a serialised URL without a user name apart."""
 
 
 class Wire(asyncio.Protocol):
@@ -152,6 +155,33 @@ class Wire(asyncio.Protocol):
             _resolve(self._reader)
 
 
+class UrlParts(NamedTuple):
+    """The parts of a URL that a request is made of."""
+
+    is_https: bool
+    name: str
+    """Host name, or address literal without brackets; without a dot at its end."""
+    port: int | None
+    """None: that of the scheme."""
+    target: str
+    """Path and query."""
+
+    @classmethod
+    def of(cls, url: str, is_verbatim: bool) -> UrlParts:
+        """*is_verbatim*: *url* is serialised and asked for as it is.  Raises BadRequest."""
+        found = _URL.match(url if is_verbatim else serialize(url) or "")
+        if found is None or int(found[3] or 0) > MAX_PORT:
+            raise BadRequest("not a URL over http or https that can be asked for")
+        port = int(found[3]) if found[3] else None
+        return cls(found[1] == "https", found[2].strip("[]").removesuffix("."), port, found[4] + (found[5] or ""))
+
+    @property
+    def authority(self) -> str:
+        """The header Host."""
+        name = f"[{self.name}]" if ":" in self.name else self.name
+        return name if self.port in (None, 443 if self.is_https else 80) else f"{name}:{self.port}"
+
+
 class RawRequest(NamedTuple):
     """A request as it is sent; `encoded` adds ``Connection: close``."""
 
@@ -203,74 +233,93 @@ class ConnectTarget:
     @property
     def begins_at_once(self) -> bool:
         """Whether `connect` sends the first packet before any other task runs."""
-        return len(self.addresses) == 1 and self.tls is None and self.bind_address is None
+        return len(self.addresses) == 1
 
     async def connect(self) -> Wire:
         """A connection to the address that answers first (RFC 8305); raises NoConnection, NoTls or NoDescriptor."""
         loop = asyncio.get_running_loop()
-        kind = socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
-        own = self.bind_address
-        if self.begins_at_once:
-            return await self._connecting(loop)
         options: dict[str, Any] = {"ssl": self.tls, "server_hostname": self.server_name} if self.tls else {}
+        sock = None
         try:
-            sock = await aiohappyeyeballs.start_connection(
-                [(_family(address), *kind, (address, self.port)) for address in self.addresses],
-                local_addr_infos=[(_family(own[0]), *kind, own)] if own else None,
-                happy_eyeballs_delay=HEAD_START_S,
-                loop=cast("asyncio.AbstractEventLoop", self),  # only its ``sock_connect`` is called
-                socket_factory=_socket,
-            )
+            sock = self._connecting(self.addresses[0]) if self.begins_at_once else await self._connected_first()
             _, wire = await loop.create_connection(Wire, sock=sock, **options)
         except ssl.SSLError as error:
             raise NoTls(str(error)) from error
         except NoDescriptor:
             raise
         except OSError as error:
+            if sock is not None:
+                sock.close()
             raise NoConnection(str(error)) from error
         return wire
 
-    async def _connecting(self, loop: asyncio.AbstractEventLoop) -> Wire:
-        """A connection to the only address that is still being made; whether it fails, the first read says."""
-        address = self.addresses[0]
-        sock = _socket((_family(address), socket.SOCK_STREAM))
-        sock.setblocking(False)
+    async def _connected_first(self) -> socket.socket:
+        """The socket that is connected first: each address is tried when those before are late or have failed."""
+        errors: list[str] = []
+        waiting = list(self.addresses)
+        attempts: set[asyncio.Task[socket.socket]] = set()
         try:
-            self._begin(sock, (address, self.port))
-            _, wire = await loop.create_connection(Wire, sock=sock)
-        except OSError as error:
-            sock.close()
-            raise NoConnection(str(error)) from error
-        return wire
+            while waiting or attempts:
+                if waiting:
+                    attempts.add(asyncio.ensure_future(self._connected(waiting.pop(0))))
+                limit_s = HEAD_START_S if waiting else None
+                done, _ = await asyncio.wait(attempts, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+                for attempt in done:
+                    attempts.remove(attempt)
+                    try:
+                        return attempt.result()
+                    except NoDescriptor:
+                        raise
+                    except OSError as error:
+                        errors.append(str(error))
+            raise OSError("; ".join(errors))
+        finally:
+            for attempt in attempts:
+                attempt.cancel()
+                attempt.add_done_callback(_close_unused)
 
-    async def sock_connect(self, sock: socket.socket, place: tuple[str, int]) -> None:
-        """Connect *sock* in place of the event loop's method, which may run other tasks before the packet is sent.
-
-        (uvloop hands the call to a thread.)
-        """
-        if self._begin(sock, place):
+    async def _connected(self, address: str) -> socket.socket:
+        """A socket connected to *address*; raises OSError."""
+        sock = self._connecting(address)
+        try:
             await _writable(sock)
             error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if error:
-                raise _failure(error, place)
+                raise OSError(error, f"{os.strerror(error)}: {address}:{self.port}")
+        except BaseException:
+            sock.close()
+            raise
+        return sock
 
-    def _begin(self, sock: socket.socket, place: tuple[str, int]) -> bool:
-        """Send the first packet to *place*; whether the connection is not made yet.  Raises OSError."""
-        if not self.may_connect(place[0]):
-            raise OSError(f"{place[0]} is not due")
+    def _connecting(self, address: str) -> socket.socket:
+        """A socket whose first packet to *address* is just sent; whether it connects, the first write or read says.
+
+        No other task runs meanwhile, as it may in the event loop's ``sock_connect``: uvloop hands that to a thread.
+        Raises OSError.
+        """
+        sock = _socket(address)
         try:
-            error = sock.connect_ex(place)
-        finally:
-            self.connected(place[0])
-        if error not in (0, errno.EINPROGRESS):
-            raise _failure(error, place)
-        return error != 0
+            if not self.may_connect(address):
+                raise OSError(f"{address} is not due")
+            sock.setblocking(False)
+            if self.bind_address is not None:
+                sock.bind(self.bind_address)
+            try:
+                error = sock.connect_ex((address, self.port))
+            finally:
+                self.connected(address)
+            if error not in (0, errno.EINPROGRESS):
+                raise OSError(error, f"{os.strerror(error)}: {address}:{self.port}")
+        except BaseException:
+            sock.close()
+            raise
+        return sock
 
 
-def _socket(wanted: Sequence[Any]) -> socket.socket:
-    """A socket of the family and type that *wanted* begins with; raises NoDescriptor if it had a reserved one."""
+def _socket(address: str) -> socket.socket:
+    """A socket for TCP to *address*; raises NoDescriptor if it had a reserved one."""
     try:
-        sock = socket.socket(*wanted[:2])
+        sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             raise NoDescriptor(*error.args) from error
@@ -281,8 +330,9 @@ def _socket(wanted: Sequence[Any]) -> socket.socket:
     return sock
 
 
-def _failure(error: int, place: tuple[str, int]) -> OSError:
-    return OSError(error, f"{os.strerror(error)}: {place[0]}:{place[1]}")
+def _close_unused(attempt: asyncio.Task[socket.socket]) -> None:
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result().close()
 
 
 async def _writable(sock: socket.socket) -> None:
@@ -330,7 +380,3 @@ async def send(request: RawRequest, target: ConnectTarget) -> RawResponse:
         head=head,
         wire=wire,
     )
-
-
-def _family(address: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET

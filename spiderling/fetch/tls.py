@@ -8,27 +8,52 @@ when ``strict``.
 from __future__ import annotations
 
 import ipaddress
+import os
 import ssl
 from datetime import UTC, datetime
 from functools import lru_cache
 
 from cryptography import x509
 from scrapy.settings import BaseSettings
-from scrapy.utils.ssl import _make_ssl_context
 
 from spiderling.base.addresses import literal_address
+from spiderling.base.errors import BadInput
 
 FLAG = "tls-"
 """Prefix of the flags of a response that name a certificate's problems."""
+_VERSIONS = {
+    "TLSv1.0": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+"""The values of DOWNLOAD_TLS_MIN_VERSION and DOWNLOAD_TLS_MAX_VERSION."""
 
 
 def context(settings: BaseSettings, strict: bool) -> ssl.SSLContext:
-    """The context of all connections; *strict*, or DOWNLOAD_VERIFY_CERTIFICATES: only valid certificates pass."""
-    made = _make_ssl_context(settings)
-    if strict:
-        made.check_hostname = True
-        made.verify_mode = ssl.CERT_REQUIRED
+    """The context of all connections; *strict*, or DOWNLOAD_VERIFY_CERTIFICATES: only valid certificates pass.
+
+    Scrapy's other settings for TLS, and SSLKEYLOGFILE, count as in its own handlers.  Raises BadInput.
+    """
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if strict or settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"):
         made.load_default_certs()
+    else:
+        made.check_hostname = False
+        made.verify_mode = ssl.CERT_NONE
+    try:
+        if lowest := settings.get("DOWNLOAD_TLS_MIN_VERSION"):
+            made.minimum_version = _VERSIONS[lowest]
+        if highest := settings.get("DOWNLOAD_TLS_MAX_VERSION"):
+            made.maximum_version = _VERSIONS[highest]
+    except KeyError as error:
+        raise BadInput(
+            f"DOWNLOAD_TLS_MIN_VERSION or _MAX_VERSION is {error}; write one of {', '.join(_VERSIONS)}."
+        ) from None
+    if ciphers := settings.get("DOWNLOADER_CLIENT_TLS_CIPHERS"):
+        made.set_ciphers(ciphers)
+    if key_log := os.environ.get("SSLKEYLOGFILE"):
+        made.keylog_filename = key_log
     return made
 
 

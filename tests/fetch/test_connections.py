@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import time
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -97,14 +99,26 @@ async def test_the_second_address_is_used_when_the_first_refuses():
     assert due.also_asked == ["127.0.0.1"]
 
 
-async def test_the_second_address_is_tried_when_the_first_is_silent(monkeypatch):
-    """A full backlog on one address: the connection is neither made nor refused."""
-    with socket.create_server(("127.0.0.3", 0), backlog=0) as full:
-        port = full.getsockname()[1]
-        stuffing = [socket.socket() for _ in range(3)]
-        for sock in stuffing:
-            sock.setblocking(False)
-            sock.connect_ex(("127.0.0.3", port))
+@contextmanager
+def full_backlog(address, port=0):
+    """A port on which connections are neither made nor refused."""
+    with ExitStack() as stack:
+        full = stack.enter_context(socket.create_server((address, port), backlog=0))
+        for _ in range(3):
+            stuffing = stack.enter_context(socket.socket())
+            stuffing.setblocking(False)
+            stuffing.connect_ex(full.getsockname())
+        yield full.getsockname()[1]
+
+
+def open_sockets():
+    """How many sockets this process has."""
+    links = (os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink())
+    return sum(link.startswith("socket:") for link in links)
+
+
+async def test_the_second_address_is_tried_when_the_first_is_silent():
+    with full_backlog("127.0.0.3") as port:
         due = Due()
         async with serving_on(port, reply(b"six")) as site, handling(gate=due) as handler:
             site.port = port
@@ -113,8 +127,24 @@ async def test_the_second_address_is_tried_when_the_first_is_silent(monkeypatch)
             assert (response.body, str(response.ip_address)) == (b"six", "::1")
             assert due.started_at == ["127.0.0.3", "127.0.0.3", "::1"], "each connection counts"
             assert time.monotonic() - begin > 0.2
-        for sock in stuffing:
-            sock.close()
+
+
+async def test_a_download_that_is_cancelled_closes_the_sockets_of_both_addresses():
+    with full_backlog("127.0.0.3") as port, full_backlog("127.0.0.4", port):
+        due = Due()
+        async with handling(gate=due) as handler:
+            before = open_sockets()
+            meta = {"address": "127.0.0.3", "fallback_address": "127.0.0.4"}
+            task = asyncio.ensure_future(handler.download_request(Request(f"http://site.test:{port}/", meta=meta)))
+            while not due.also_asked:
+                await asyncio.sleep(0.01)
+            assert open_sockets() == before + 2
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert open_sockets() == before
 
 
 @needs("IPv6 on loopback")

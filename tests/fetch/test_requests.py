@@ -25,7 +25,7 @@ from scrapy.exceptions import (
     StopDownload,
 )
 
-from spiderling.fetch.client import RawRequest, Wire
+from spiderling.fetch.client import RawRequest, UrlParts, Wire
 from spiderling.fetch.errors import BadRequest
 
 
@@ -36,6 +36,36 @@ async def test_verbatim_url_is_sent_as_it_is():
             await handler.download_request(Request(url, meta={"address": "127.0.0.1", "verbatim_url": verbatim}))
     assert site.requests[0].startswith(b"GET /%7Ea/%2e?q=%41+%20 HTTP/1.1")
     assert not site.requests[1].startswith(b"GET /%7Ea/%2e?q=%41+%20 HTTP/1.1")
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "port", "target", "authority"),
+    [
+        ("http://a.test/", "a.test", None, "/", "a.test"),
+        ("https://a.test:443/b?c=/d:@e", "a.test", None, "/b?c=/d:@e", "a.test"),
+        ("http://a.test:443/", "a.test", 443, "/", "a.test:443"),
+        ("http://A.Test.:8080/b c/./d?", "a.test", 8080, "/b%20c/d?", "a.test:8080"),
+        ("http://[::1]:8080/#fragment", "::1", 8080, "/", "[::1]:8080"),
+        ("https://[2001:DB8::1]", "2001:db8::1", None, "/", "[2001:db8::1]"),
+        ("http://0x7f.1/", "127.0.0.1", None, "/", "127.0.0.1"),
+        ("http://žluť.test/ě?š", "xn--lu-yta1h.test", None, "/%C4%9B?%C5%A1", "xn--lu-yta1h.test"),
+    ],
+)
+def test_the_parts_of_a_url_are_those_that_a_browser_asks_for(url, name, port, target, authority):
+    parts = UrlParts.of(url, is_verbatim=False)
+    assert (parts.name, parts.port, parts.target, parts.authority) == (name, port, target, authority)
+    assert parts.is_https == url.startswith("https")
+    scheme = url.partition(":")[0]
+    assert UrlParts.of(f"{scheme}://{authority}{target}", is_verbatim=True) == parts
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://a.test/", "http://", "", "http://user:word@a.test/", "http://a.test:99999/", "http://a.test:x/"]
+)
+@pytest.mark.parametrize("is_verbatim", [True, False])
+def test_what_cannot_be_asked_for_is_refused(url, is_verbatim):
+    with pytest.raises(BadRequest):
+        UrlParts.of(url, is_verbatim)
 
 
 async def test_redirects_cookies_and_post():

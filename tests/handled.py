@@ -71,9 +71,13 @@ class Site:
         self.answer = answer
         self.requests: list[bytes] = []
         self.sni: list[str | None] = []
+        self.resumed: list[bool] = []
+        """Of each connection over TLS, whether it went on with a session."""
         self.port = 0
 
     async def serve(self, reader, writer):
+        if (tls := writer.get_extra_info("ssl_object")) is not None:
+            self.resumed.append(tls.session_reused)
         try:
             self.requests.append(await reader.readuntil(b"\r\n\r\n"))
             if callable(self.answer):
@@ -92,11 +96,11 @@ class Site:
 
 
 @asynccontextmanager
-async def serving(answer, *, host="127.0.0.1", tls=None):
+async def serving(answer, *, host="127.0.0.1", port=0, tls=None):
     site = Site(answer)
     if tls is not None:
         tls.sni_callback = lambda sock, name, context: site.sni.append(name)
-    server = await asyncio.start_server(site.serve, host, 0, ssl=tls)
+    server = await asyncio.start_server(site.serve, host, port, ssl=tls)
     site.port = server.sockets[0].getsockname()[1]
     try:
         yield site

@@ -98,7 +98,7 @@ class DownloadHandler(BaseDownloadHandler):
         self._gate = parts.gate
         self._heads = ResponseHeads(parts.options, parts.accepted, parts.documents)
         self._fail_on_dataloss = crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
-        self._ssl_context = tls.context(crawler.settings, self._options.tls == "strict")
+        self._tls_sessions = tls.Sessions(tls.context(crawler.settings, self._options.tls == "strict"))
         bind = crawler.settings.get("DOWNLOAD_BIND_ADDRESS")
         self._bind_address = (bind, 0) if isinstance(bind, str) else bind
         self._limits = TimeLimits(self._options.min_bytes_per_s, SLOW_WINDOW_S)
@@ -180,7 +180,7 @@ class DownloadHandler(BaseDownloadHandler):
             addresses, port, may_connect, functools.partial(self._gate.started, request), self._bind_address
         )
         if url.is_https:
-            target.tls = self._ssl_context
+            target.tls = self._tls_sessions
             target.server_name = url.name if literal_address(url.name) is None else addresses[0]
         return target
 
@@ -250,9 +250,8 @@ class DownloadHandler(BaseDownloadHandler):
 
     def _tls_flags(self, raw_response: RawResponse, name: str) -> list[str]:
         """The problems of the certificate of the server called *name*, as flags; counted in the stats."""
-        if raw_response.certificate is None:
-            return []
-        found = tls.problems(raw_response.certificate, name)
+        certificate = raw_response.wire.certificate
+        found = tls.problems(certificate, name) if certificate is not None else ()
         for problem in found:
             self.crawler.stats.inc_value(f"spiderling/tls/{problem}")
         return [tls.FLAG + problem for problem in found]
@@ -308,7 +307,7 @@ def _made(
         raw_response.head.status,
         body=body,
         flags=[*(flags or []), "download_stopped"] if stop_download else flags,
-        certificate=raw_response.certificate,
+        certificate=raw_response.wire.certificate,
         ip_address=_ip_address(raw_response.address),
         protocol=raw_response.head.version,
     )

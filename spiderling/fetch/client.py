@@ -10,15 +10,16 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from spiderling.base.machine import is_reserved
 from spiderling.base.urls import serialize
 from spiderling.fetch.errors import BadRequest, BodyCut, NoConnection, NoDescriptor, NotHttp, NoTls
 from spiderling.fetch.http1 import END_OF_HEAD, HEAD_START, Framing, ResponseHead
+from spiderling.fetch.tls import Server, Sessions
 
 MAX_HEAD_BYTES = 1_000_000
-"""Most bytes that are not body: interim (1xx) responses, headers, chunk extensions, trailers (chosen)."""
+"""Most bytes that are not body: interim (1xx) responses, headers, chunk extensions, trailers, TLS (chosen)."""
 FRAMING_RATIO = 2
 """Most bytes on the wire for a byte of body, after MAX_HEAD_BYTES (chosen; chunks of one byte, six each, fail)."""
 MAX_HELD_BYTES = 131_072
@@ -28,6 +29,8 @@ _NEVER_MADE = frozenset(
     {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.ETIMEDOUT}
 )
 """Errors of a connection that could not be made; one that was made is reset in the place of refused."""
+_RECORD_BYTES = 16_384
+"""Most bytes of a TLS record (RFC 8446, 5.1)."""
 HEAD_START_S = 0.25
 """Seconds for which the first address is tried alone before the second is tried too (RFC 8305, section 5)."""
 _URL = re.compile(r"(https?)://([^/?#:@]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(/[^?#]*)(\?[^#]*)?")
@@ -53,8 +56,18 @@ class Wire(asyncio.Protocol):
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
 
+    @property
+    def certificate(self) -> bytes | None:
+        """The server's certificate in DER; None without TLS."""
+        return None
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # asyncio and uvloop have set TCP_NODELAY
+
+    def write(self, data: bytes) -> None:
+        """Send the request."""
+        if self.transport is not None:
+            self.transport.write(data)
 
     def data_received(self, data: bytes) -> None:
         if self._is_over:
@@ -155,6 +168,72 @@ class Wire(asyncio.Protocol):
             _resolve(self._reader)
 
 
+class TlsWire(Wire):
+    """A `Wire` within TLS.
+
+    The event loop's own layer can resume no session, and takes nearly as long again as a handshake.
+    """
+
+    def __init__(self, sessions: Sessions, server: Server) -> None:
+        """Raises ValueError if *server* has a name that TLS has no room for."""
+        super().__init__()
+        self._sessions = sessions
+        self._server = server
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = sessions.connection(server, self._incoming, self._outgoing)
+        self._is_open = False
+        """Whether the handshake is over."""
+        self._unsent = b""
+
+    @property
+    def certificate(self) -> bytes | None:
+        return self._tls.getpeercert(binary_form=True)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._advance()
+
+    def write(self, data: bytes) -> None:
+        self._unsent = data
+        self._advance()
+
+    def data_received(self, data: bytes) -> None:
+        self._received += len(data)
+        if self._received > MAX_HEAD_BYTES + FRAMING_RATIO * self.body_bytes:
+            self.end(NotHttp(f"more than {MAX_HEAD_BYTES} bytes that are not body"))
+        if not self._is_over:
+            self._incoming.write(data)
+            self._advance()
+
+    def _advance(self) -> None:
+        """Go on with the handshake, then send the request, then read what has come."""
+        try:
+            if not self._is_open:
+                self._tls.do_handshake()
+                self._is_open = True
+            if self._unsent:
+                self._tls.write(self._unsent)
+                self._unsent = b""
+            while self._incoming.pending or self._tls.pending():
+                if not (plain := self._tls.read(_RECORD_BYTES)):  # the server takes leave
+                    super().connection_lost(None)
+                    break
+                self._received -= len(plain)
+                super().data_received(plain)
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLError as error:
+            super().connection_lost(error) if self._is_open else self.end(NoTls(str(error)))
+        if self._outgoing.pending and self.transport is not None:
+            self.transport.write(self._outgoing.read())
+
+    def abort(self) -> None:
+        if self._is_open:
+            self._sessions.keep(self._server, self._tls)
+        super().abort()
+
+
 class UrlParts(NamedTuple):
     """The parts of a URL that a request is made of."""
 
@@ -209,8 +288,6 @@ class RawResponse:
     request: RawRequest
     address: str
     """The address that the connection was made to."""
-    certificate: bytes | None
-    """The server's certificate in DER; None without TLS."""
     head: ResponseHead
     wire: Wire
 
@@ -226,8 +303,8 @@ class ConnectTarget:
     connected: Callable[[str], None]
     """Called with an address once the connection's first packet is sent, before any other task runs."""
     bind_address: tuple[str, int] | None = None
-    tls: ssl.SSLContext | None = None
-    server_name: str | None = None
+    tls: Sessions | None = None
+    server_name: str = ""
     """Name in the TLS handshake."""
 
     @property
@@ -236,15 +313,17 @@ class ConnectTarget:
         return len(self.addresses) == 1
 
     async def connect(self) -> Wire:
-        """A connection to the address that answers first (RFC 8305); raises NoConnection, NoTls or NoDescriptor."""
-        loop = asyncio.get_running_loop()
-        options: dict[str, Any] = {"ssl": self.tls, "server_hostname": self.server_name} if self.tls else {}
+        """A connection to the address that answers first (RFC 8305).
+
+        Raises BadRequest, NoConnection or NoDescriptor.
+        """
         sock = None
         try:
+            wire = Wire() if self.tls is None else TlsWire(self.tls, (self.server_name, self.port))
             sock = self._connecting(self.addresses[0]) if self.begins_at_once else await self._connected_first()
-            _, wire = await loop.create_connection(Wire, sock=sock, **options)
-        except ssl.SSLError as error:
-            raise NoTls(str(error)) from error
+            await asyncio.get_running_loop().create_connection(lambda: wire, sock=sock)
+        except ValueError as error:
+            raise BadRequest(f"no name for TLS: {error}") from error
         except NoDescriptor:
             raise
         except OSError as error:
@@ -362,7 +441,7 @@ async def send(request: RawRequest, target: ConnectTarget) -> RawResponse:
         if transport is None:
             raise ConnectionResetError("the connection was closed at once")
         wire.has_body = request.method != "HEAD"
-        transport.write(sent)
+        wire.write(sent)
         head = await wire.read_head()
     except OSError as error:
         wire.abort()
@@ -372,11 +451,9 @@ async def send(request: RawRequest, target: ConnectTarget) -> RawResponse:
     except BaseException:
         wire.abort()
         raise
-    tls = transport.get_extra_info("ssl_object") if target.tls else None
     return RawResponse(
         request=request,
         address=target.addresses[0] if len(target.addresses) == 1 else transport.get_extra_info("peername")[0],
-        certificate=tls.getpeercert(binary_form=True) if tls is not None else None,
         head=head,
         wire=wire,
     )

@@ -10,8 +10,11 @@ from __future__ import annotations
 import ipaddress
 import os
 import ssl
+import time
+from collections import OrderedDict
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import TypeAlias
 
 from cryptography import x509
 from scrapy.settings import BaseSettings
@@ -21,6 +24,12 @@ from spiderling.base.errors import BadInput
 
 FLAG = "tls-"
 """Prefix of the flags of a response that name a certificate's problems."""
+Server: TypeAlias = "tuple[str, int]"
+"""The name and port of a server."""
+MAX_SESSIONS = 1000
+"""Servers whose sessions are kept (chosen; with a chain of two certificates each takes 16 kB)."""
+MAX_SESSION_AGE_S = 86_400
+"""Seconds after which a certificate is asked for again, however long its server keeps the session (chosen)."""
 _VERSIONS = {
     "TLSv1.0": ssl.TLSVersion.TLSv1,
     "TLSv1.1": ssl.TLSVersion.TLSv1_1,
@@ -55,6 +64,43 @@ def context(settings: BaseSettings, strict: bool) -> ssl.SSLContext:
     if key_log := os.environ.get("SSLKEYLOGFILE"):
         made.keylog_filename = key_log
     return made
+
+
+class Sessions:
+    """TLS connections of one context, each begun with the session that its server gave before, if that is known.
+
+    So no certificate is sent and checked again (RFC 8446, 2.2).  A server that does not know the session any more
+    makes a new one.
+    """
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        self._kept: OrderedDict[Server, ssl.SSLSession] = OrderedDict()
+        """The one that was used last at the end."""
+
+    def connection(self, server: Server, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject:
+        """The client's side of a connection to *server*; raises ValueError if that has no name for TLS."""
+        session = self._kept.pop(server, None)
+        if session is not None:
+            age_s = time.time() - session.time
+            if 0 <= age_s < min(session.ticket_lifetime_hint or session.timeout, MAX_SESSION_AGE_S):
+                self._kept[server] = session
+            else:
+                session = None
+        return self._context.wrap_bio(incoming, outgoing, server_hostname=server[0], session=session)
+
+    def keep(self, server: Server, connection: ssl.SSLObject) -> None:
+        """Note the session that *connection* leaves; in TLS 1.3 it comes with the first data from the server.
+
+        One that was resumed is used on: to take the one that comes in its place costs as much as a handshake saves.
+        """
+        if connection.session_reused:
+            return
+        session = connection.session
+        if session is not None and session.has_ticket:
+            self._kept[server] = session
+            if len(self._kept) > MAX_SESSIONS:
+                self._kept.popitem(last=False)
 
 
 def problems(certificate: bytes, name: str) -> tuple[str, ...]:

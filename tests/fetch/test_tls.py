@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+import time
+from types import SimpleNamespace
 
 import pytest
-from handled import PAGE, handling, reply, server_context, serving
+from handled import OK, PAGE, chunked, handling, reply, server_context, serving
 from scrapy import Request
 from scrapy.exceptions import (
     DownloadFailedError,
     DownloadTimeoutError,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
 )
 
 from spiderling.base.reasons import Reason
-from spiderling.fetch.errors import TlsFailed
+from spiderling.fetch import client, tls
+from spiderling.fetch.errors import BadHttp, TlsFailed
 from spiderling.fetch.tls import problems
 
 
@@ -68,8 +74,8 @@ def test_certificates_of_addresses_and_rubbish():
 
 
 async def test_a_certificate_is_for_an_address_only_if_it_says_so(tmp_path):
-    tls = server_context(tmp_path, names=["127.0.0.1"], issuer="an authority")
-    async with serving(reply(), tls=tls) as site, handling() as handler:
+    server_tls = server_context(tmp_path, names=["127.0.0.1"], issuer="an authority")
+    async with serving(reply(), tls=server_tls) as site, handling() as handler:
         for name, flags in (("127.0.0.1", []), ("site.test", ["tls-wrong-name"])):
             request = Request(f"https://{name}:{site.port}/", meta={"address": "127.0.0.1"})
             assert (await handler.download_request(request)).flags == flags
@@ -89,9 +95,9 @@ async def test_tls_certificate_is_verified_if_told_so(server_tls, strict):
 
 
 async def test_a_valid_certificate_passes_when_strict(tmp_path, monkeypatch):
-    tls = server_context(tmp_path)
+    server_tls = server_context(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "both.pem"))
-    async with serving(reply(), tls=tls) as site, handling(TLS="strict") as handler:
+    async with serving(reply(), tls=server_tls) as site, handling(TLS="strict") as handler:
         request = Request(f"https://site.test:{site.port}/", meta={"address": "127.0.0.1"})
         assert (await handler.download_request(request)).body == PAGE
         with pytest.raises(TlsFailed):
@@ -109,3 +115,120 @@ async def test_tls_to_a_plain_server_and_to_a_silent_one():
             with pytest.raises(error):
                 await handler.download_request(Request(f"https://site.test:{port}/", meta={"address": "127.0.0.1"}))
         server.close()
+
+
+async def pages(handler, *sites):
+    """The pages of *sites*, each ``(host name, port)``, asked for in turn."""
+    asked = (Request(f"https://{name}:{port}/", meta={"address": "127.0.0.1"}) for name, port in sites)
+    return [await handler.download_request(request) for request in asked]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_session_is_resumed_by_the_next_connections_to_the_same_host(server_tls, version):
+    server_tls.maximum_version = version
+    async with serving(reply(), tls=server_tls) as site, handling() as handler:
+        responses = await pages(handler, *[("site.test", site.port)] * 3)
+    assert site.resumed == [False, True, True]
+    assert {response.body for response in responses} == {PAGE}
+    assert len({response.certificate for response in responses}) == 1, "known though it was sent once"
+    assert [response.flags for response in responses] == [["tls-self-signed"]] * 3
+
+
+async def test_a_session_is_resumed_at_no_other_host_or_port(server_tls):
+    async with (
+        serving(reply(), tls=server_tls) as one,
+        serving(reply(), tls=server_tls) as other,
+        handling() as handler,
+    ):
+        await pages(handler, ("a.test", one.port), ("b.test", one.port), ("a.test", other.port), ("a.test", one.port))
+    assert (one.resumed, other.resumed) == ([False, False, True], [False])
+
+
+async def test_a_session_that_was_made_without_a_check_serves_no_strict_crawl(server_tls):
+    async with serving(reply(), tls=server_tls) as site, handling() as lenient, handling(TLS="strict") as strict:
+        await pages(lenient, ("site.test", site.port))
+        with pytest.raises(TlsFailed, match="certificate"):
+            await pages(strict, ("site.test", site.port))
+    assert site.resumed == [False]
+
+
+async def test_a_server_that_does_not_know_a_session_any_more_gives_the_page_all_the_same(tmp_path):
+    """It was started anew, say, with other keys for its tickets."""
+    async with handling() as handler:
+        async with serving(reply(b"before"), tls=server_context(tmp_path)) as site:
+            await pages(handler, ("site.test", site.port))
+        async with serving(reply(b"after"), tls=server_context(tmp_path), port=site.port) as site:
+            responses = await pages(handler, *[("site.test", site.port)] * 2)
+    assert [response.body for response in responses] == [b"after"] * 2
+    assert site.resumed == [False, True]
+
+
+async def test_a_server_that_gives_no_ticket_is_asked_without_one(server_tls):
+    server_tls.num_tickets = 0
+    async with serving(reply(), tls=server_tls) as site, handling() as handler:
+        assert len(await pages(handler, *[("site.test", site.port)] * 2)) == 2
+    assert site.resumed == [False, False]
+
+
+async def test_few_sessions_are_kept_and_the_latest_used(server_tls, monkeypatch):
+    monkeypatch.setattr(tls, "MAX_SESSIONS", 2)
+    async with serving(reply(), tls=server_tls) as site, handling() as handler:
+        await pages(handler, *[(f"{name}.test", site.port) for name in "abacab"])
+    assert site.resumed == [False, False, True, False, True, False]
+
+
+@pytest.mark.parametrize(("longest_s", "is_resumed"), [(2_000, False), (5_000, True), (1_000_000, True)])
+async def test_a_session_ends_with_its_ticket_or_after_a_time_of_ours(server_tls, monkeypatch, longest_s, is_resumed):
+    monkeypatch.setattr(tls, "MAX_SESSION_AGE_S", longest_s)
+    later = SimpleNamespace(time=lambda: time.time() + 4_000)
+    much_later = SimpleNamespace(time=lambda: time.time() + 8_000)  # the ticket says 7,200
+    async with serving(reply(), tls=server_tls) as site, handling() as handler:
+        await pages(handler, ("site.test", site.port))
+        for clock in (later, much_later):
+            monkeypatch.setattr(tls, "time", clock)
+            await pages(handler, ("site.test", site.port))
+    assert site.resumed == [False, is_resumed, False]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(
+    "answer",
+    [reply(PAGE * 500), chunked(PAGE * 250, PAGE * 250) + b"0\r\n\r\n", OK + b"\r\n" + PAGE * 500],
+    ids=["length", "chunks", "closing"],
+)
+async def test_a_long_page_comes_whole_over_tls(server_tls, version, answer):
+    server_tls.maximum_version = version
+    async with serving(answer, tls=server_tls) as site, handling(MAX_BODY_BYTES=10_000_000) as handler:
+        responses = await pages(handler, *[("site.test", site.port)] * 2)
+    assert all(response.body == PAGE * 500 for response in responses)
+
+
+async def test_a_connection_that_is_cut_over_tls_ends_as_without(server_tls):
+    async def cut(writer):
+        writer.write(reply(PAGE)[:-100])
+        await writer.drain()
+        writer.transport.abort()
+
+    async with serving(cut, tls=server_tls) as site, handling() as handler:
+        with pytest.raises(ResponseDataLossError):
+            await pages(handler, ("site.test", site.port))
+
+
+async def test_a_name_that_tls_has_no_room_for_is_a_download_error(server_tls):
+    async with serving(reply(), tls=server_tls) as site, handling() as handler:
+        with pytest.raises(UnsupportedURLSchemeError, match="TLS"):
+            await pages(handler, ("a" * 70 + ".test", site.port))
+
+
+async def test_what_is_no_data_over_tls_is_limited(server_tls, monkeypatch):
+    """Records of one byte cost twenty times as much as they bring."""
+    monkeypatch.setattr(client, "MAX_HEAD_BYTES", 10_000)
+
+    async def bytewise(writer):
+        for byte in reply(PAGE):
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0)
+
+    async with serving(bytewise, tls=server_tls) as site, handling() as handler:
+        with pytest.raises(BadHttp, match="not body"):
+            await pages(handler, ("site.test", site.port))

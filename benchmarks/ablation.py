@@ -38,7 +38,7 @@ from benchmarks import simulated
 from benchmarks.common import result, table
 from benchmarks.simulated import Crawls, Job, Result
 from benchmarks.targets import DEFAULT, TEST, error_of
-from spiderling.simulation.comparison import SHARES
+from simulator.comparison import SHARES
 
 COUNTED = "counted"
 """In place of a mechanism: nothing is switched off."""

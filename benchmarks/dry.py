@@ -19,10 +19,10 @@ from urllib.parse import urljoin, urlsplit
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, arguments, result, table
+from simulator.replay import Replay, world
 from spiderling.base.link_batch import Link
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.simulation.replay import Replay, world
 from webs.answers import ServedAnswers
 from webs.synthetic import SyntheticWeb, read_words
 from webs.web import WebResponse

@@ -23,10 +23,10 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, Recorded, recorded_crawl, result, table
+from simulator.graphs import of_crawl
+from simulator.pages import PageWeb
+from simulator.replay import WORLD, Replay, world
 from spiderling.corpus.links import LinkLine
-from spiderling.simulation.graphs import of_crawl
-from spiderling.simulation.pages import PageWeb
-from spiderling.simulation.replay import WORLD, Replay, world
 from webs.server import open_web
 from webs.synthetic import SyntheticWeb, read_words
 

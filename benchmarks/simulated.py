@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.common import ROOT, recorded_crawl
+from simulator.comparison import CLAIRVOYANT, SHARES, Run, Task, Terms, crawl, make_web
+from simulator.graphs import of_crawl
+from simulator.pages import PageWeb
+from simulator.replay import Replay, world
 from spiderling.base.link_batch import FOREIGN, WANTED
-from spiderling.simulation.comparison import CLAIRVOYANT, SHARES, Run, Task, Terms, crawl, make_web
-from spiderling.simulation.graphs import of_crawl
-from spiderling.simulation.pages import PageWeb
-from spiderling.simulation.replay import Replay, world
 
 GENERATED = ("thai", "pt", "scarce", "w12")
 GRAPHS = ("graph:cs", "graph:de", "graph:pl", "graph:vi")
@@ -260,9 +260,8 @@ def _record(directory: Path, name: str) -> None:
 def code_mark() -> str:
     """A hash of the code that decides what a crawl fetches; docstrings and comments do not count."""
     digest = sha256()
-    for package in ("frontier", "simulation"):
-        for path in sorted((ROOT / "spiderling" / package).rglob("*.py")):
-            digest.update(code_of(path.read_text()).encode())
+    for path in sorted([*ROOT.glob("spiderling/frontier/**/*.py"), *ROOT.glob("simulator/*.py")]):
+        digest.update(code_of(path.read_text()).encode())
     return digest.hexdigest()[:12]
 
 

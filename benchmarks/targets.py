@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.common import table
 from benchmarks.simulated import Crawls, Job, Point, Result
-from spiderling.simulation.comparison import KNOWN_HOSTS, SHARES
+from simulator.comparison import KNOWN_HOSTS, SHARES
 
 DEFAULT = "spiderling"
 THRIFT = "spiderling:thrift=6"

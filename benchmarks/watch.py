@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import arguments, result, table
 from benchmarks.watched_frontier import costs
+from simulator.pages import Array
 from simulator.watching.changing import ChangingWeb
 from simulator.watching.comparison import Figures, mean, measure
 from simulator.watching.drawing import make_web
@@ -35,7 +36,6 @@ from simulator.watching.oracle import Greedy, Squared
 from simulator.watching.ours import Ours
 from simulator.watching.rivals import FeedsAndHubs, Proportional, Uniform
 from simulator.watching.webs import PLANS
-from spiderling.simulation.pages import Array
 
 SEEDS = (101, 102, 103, 104, 105)
 STOP_BUDGET = 0.1

@@ -49,7 +49,6 @@ WORDS = {
     "training": "models made from text",
     "crawl": "one crawl: options, checkpoint, budgets",
     "export": "the corpus in other formats",
-    "simulation": "crawls on a virtual clock",
     "cluster": "messages between shards of one crawl",
     "engine": "scheduler, download handler",
     "live": "the page of a running crawl",

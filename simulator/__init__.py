@@ -1,1 +1,1 @@
-"""Simulations that only research needs, beside the package."""
+"""Crawls and watches of webs without a network: a research instrument beside the package (docs/simulator.md)."""

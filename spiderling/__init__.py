@@ -21,7 +21,7 @@ A package imports only from those below it (tests/test_imports.py):
     spiders
     middlewares  pipelines  extensions
     engine  reporting
-    crawl  export  simulation
+    crawl  export
     jobdir  workers  training
     languages  corpus  archives
     text  frontier  fetch

@@ -14,14 +14,14 @@ import spiderling
 from tests.sources import sinners, tree_of
 
 PACKAGE = Path(spiderling.__file__).parent
-PURE = ("frontier", "text", "simulation")
+PURE = ("frontier", "text")
 FRAMEWORK = {"scrapy", "twisted", "itemadapter", "itemloaders"}
 FLOORS = (
     ("base",),
     ("text", "frontier", "fetch"),
     ("languages", "corpus", "archives"),
     ("jobdir", "workers", "training"),
-    ("crawl", "export", "simulation"),
+    ("crawl", "export"),
     ("cluster",),
     ("engine", "live", "reporting"),
     ("middlewares", "pipelines", "extensions"),

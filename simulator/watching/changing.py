@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from simulator.pages import Array
 from simulator.watching.webs import SITEMAP_EVERY_DAYS, TEASERS
-from spiderling.simulation.pages import Array
 
 NO_URLS: Array = np.empty(0, np.int64)
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from simulator.pages import Array
 from simulator.watching import webs
 from simulator.watching.changing import ChangingWeb, Kind, Lastmod, Listing, Site, Truth, Urls
 from simulator.watching.webs import PLANS, Plan, SiteKind, plan_of
-from spiderling.simulation.pages import Array
 
 DAYS = 60
 """Days that a watch is simulated (chosen: enough for most kinds of pages to change)."""

@@ -16,8 +16,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from simulator.pages import Array
 from simulator.watching.changing import NO_URLS, ChangingWeb, Kind
-from spiderling.simulation.pages import Array
 
 SLOTS = 4
 """Decisions a day: every six hours (chosen: with twelve no policy gets more words, and each costs as much)."""

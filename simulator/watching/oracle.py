@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from simulator.pages import Array
 from simulator.watching.changing import ChangingWeb, Kind, Lastmod
 from simulator.watching.looking import Look
 from simulator.watching.webs import TEASERS
-from spiderling.simulation.pages import Array
 
 
 class Greedy:

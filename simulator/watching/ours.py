@@ -6,11 +6,11 @@ from math import floor
 
 import numpy as np
 
+from simulator.pages import Array
 from simulator.watching.changing import ChangingWeb
 from simulator.watching.looking import Look
 from spiderling.frontier.watching.policy import Found, Page, Pages, Policy
 from spiderling.frontier.watching.rates import AGES_DAYS
-from spiderling.simulation.pages import Array
 
 
 class Ours:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from simulator.pages import Array
 from simulator.watching.changing import ChangingWeb, Kind
 from simulator.watching.looking import Look
-from spiderling.simulation.pages import Array
 
 PRIOR_EVENTS = 0.5
 """Events that each URL is taken to have shown before the watch (chosen)."""

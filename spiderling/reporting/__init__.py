@@ -5,7 +5,6 @@ link_graph.py  what links/ tells of pages and the links between them
 tables.py      tables of it, by the papers' measures
 advice.py      what to do next, in plain words
 charts.py      curves and points, as Vega-Lite
-comparison.py  the page of ``scrapy simulate``
 report.py      the page of ``scrapy report``
 page.py        any such tables and charts as one page that needs no network
 """

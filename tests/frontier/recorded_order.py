@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page, robots, to
 
+from simulator.generated import RECIPES, generate
+from simulator.pages import PageWeb
+from simulator.replay import Replay, world
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.simulation.generated import RECIPES, generate
-from spiderling.simulation.pages import PageWeb
-from spiderling.simulation.replay import Replay, world
 
 PAGES = 3000
 """Pages of each generated web."""

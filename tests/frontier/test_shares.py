@@ -9,6 +9,7 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulator.replay import Replay, world
 from spiderling.base.link_batch import NONE
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -17,7 +18,6 @@ from spiderling.frontier.scheduling.apart import FairBacklog
 from spiderling.frontier.scheduling.backlog import Backlog
 from spiderling.frontier.scheduling.shares import BURST, Shares
 from spiderling.frontier.scheduling.workbench import Workbench
-from spiderling.simulation.replay import Replay, world
 
 SHARE = 0.1
 FARM_HOSTS, GOOD_HOSTS = 2000, 100

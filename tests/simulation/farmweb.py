@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from simulator.pages import PageWeb
 from spiderling.base.link_batch import TEXT_BLOCK, Link, gathered
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.simulation.pages import PageWeb
 
 FARM = "farm.cz"
 _DOORS = 50

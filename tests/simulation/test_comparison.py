@@ -10,11 +10,7 @@ import numpy as np
 import pytest
 import zstandard
 
-from spiderling.base.errors import BadInput
-from spiderling.base.link_batch import WANTED, batch_of
-from spiderling.base.reasons import Reason
-from spiderling.corpus.links import LinkLine
-from spiderling.simulation.comparison import (
+from simulator.comparison import (
     KNOWN_HOSTS,
     PERFECT,
     SHARES,
@@ -25,13 +21,17 @@ from spiderling.simulation.comparison import (
     make_web,
     summaries,
 )
-from spiderling.simulation.generated import RECIPES, generate
-from spiderling.simulation.graphs import of_crawl, read_graph
-from spiderling.simulation.known_hosts import KnownHosts, stages
-from spiderling.simulation.measures import at_pages, at_words
-from spiderling.simulation.pages import BYTES_PER_WORD
-from spiderling.simulation.reach import Perfect, breadth_first
-from spiderling.simulation.replay import Replay, world
+from simulator.generated import RECIPES, generate
+from simulator.graphs import of_crawl, read_graph
+from simulator.known_hosts import KnownHosts, stages
+from simulator.measures import at_pages, at_words
+from simulator.pages import BYTES_PER_WORD
+from simulator.reach import Perfect, breadth_first
+from simulator.replay import Replay, world
+from spiderling.base.errors import BadInput
+from spiderling.base.link_batch import WANTED, batch_of
+from spiderling.base.reasons import Reason
+from spiderling.corpus.links import LinkLine
 
 TERMS = Terms(pages=4_000)
 NODES = """id	host	path	bytes	cld2_lang	text_bytes

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from farmweb import FarmWeb
 
-from spiderling.simulation.generated import RECIPES, generate
-from spiderling.simulation.replay import Replay, world
+from simulator.generated import RECIPES, generate
+from simulator.replay import Replay, world
 
 
 @pytest.mark.slow

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simulator.generated import RECIPES, SECTIONS, generate
+from simulator.pages import CODES, TEXT_SCORE, Array, PageWeb
+from simulator.replay import Replay, world
 from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import Link, LinkBatch, gathered
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier.hosts.yields import YieldAccount
-from spiderling.simulation.generated import RECIPES, SECTIONS, generate
-from spiderling.simulation.pages import CODES, TEXT_SCORE, Array, PageWeb
-from spiderling.simulation.replay import Replay, world
 
 
 def every_link(web: PageWeb) -> tuple[Array, Array, Array]:

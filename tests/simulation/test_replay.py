@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.generated import RECIPES, generate
+from simulator.measures import Sample, at_pages, at_words, coverage, word_coverage
+from simulator.pages import PageWeb
+from simulator.replay import Replay, world
 from spiderling.base.link_batch import Link
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch
-from spiderling.simulation.generated import RECIPES, generate
-from spiderling.simulation.measures import Sample, at_pages, at_words, coverage, word_coverage
-from spiderling.simulation.pages import PageWeb
-from spiderling.simulation.replay import Replay, world
 from webs.answers import ServedAnswers
 from webs.web import FixedWeb, WebResponse, html, plain, redirect
 

@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.ablation import COUNTED, MECHANISMS, switched
 from benchmarks.simulated import Crawls, Job, code_of, summed_up
-from spiderling.simulation.comparison import Run, Task, Terms, crawl
-from spiderling.simulation.measures import Sample, Truth
+from simulator.comparison import Run, Task, Terms, crawl
+from simulator.measures import Sample, Truth
 
 TERMS = Terms(pages=1_000)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conftest import DEADLINE_S, ROOT
 
+from simulator.pages import Array
 from simulator.watching.changing import NO_URLS, ChangingWeb, Kind, Lastmod
 from simulator.watching.drawing import draw, make_web
 from simulator.watching.looking import WARM_DAYS, Look, Watch, daily_recrawl, watch
@@ -18,7 +19,6 @@ from simulator.watching.ours import Ours
 from simulator.watching.rivals import FeedsAndHubs, Proportional, Uniform
 from simulator.watching.webs import BLOGS, DOCS, FORUM, NEWS, OFFICES, PLANS, Plan
 from spiderling.base.errors import BadInput
-from spiderling.simulation.pages import Array
 
 NO_DEATHS: Plan = tuple((replace(kind, articles_per_day=0.2, deaths_per_year=0), 3) for kind in (FORUM, DOCS, BLOGS))
 

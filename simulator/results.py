@@ -7,11 +7,11 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from simulator.comparison import SHARES, Run, Summary, Terms
+from simulator.generated import RECIPES
+from simulator.measures import coverage, word_coverage
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.printing import markdown_table
-from spiderling.simulation.comparison import SHARES, Run, Summary, Terms
-from spiderling.simulation.generated import RECIPES
-from spiderling.simulation.measures import coverage, word_coverage
 
 _MEASURES = "web", "strategy", "pages", "hours", "pages/s", "harvest", "coverage", "of words", "yield rate"
 _HEAD = (*_MEASURES, "words/MB at 25 %", *(f"{100 * share:.0f} %" for share in SHARES[1:]), "retired")
@@ -60,7 +60,7 @@ def write_csv(path: Path, runs: Sequence[Run], terms: Terms) -> None:
 
 
 def write_page(path: Path, runs: Sequence[Run], terms: Terms) -> None:
-    from spiderling.reporting.comparison import comparison_page  # heavy
+    from simulator.results_page import comparison_page  # heavy
 
     rate = f"at most {terms.pages_per_s:g} requests a second" if terms.pages_per_s else "no limit but politeness"
     generated = any(run.task.web in RECIPES for run in runs)

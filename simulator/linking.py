@@ -13,8 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from simulator.pages import CODES, TEXT_SCORE, Array, Pages
 from spiderling.base.reasons import Reason
-from spiderling.simulation.pages import CODES, TEXT_SCORE, Array, Pages
 
 STAY = (0.50, 0.719)
 """Share of a page's links that stay on its server: of a page in another language, of one in the wanted language.

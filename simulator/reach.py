@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from simulator.pages import Array, PageWeb
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.ranking.new_links import FoundLink
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
-from spiderling.simulation.pages import Array, PageWeb
 
 _RANKS = 10
 """Ranks among which pages that are worth something are shared out evenly (chosen)."""

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import zstandard
 
+from simulator.pages import CODES, Array, Hosts, Pages, PageWeb, sketches, stored_links
+from simulator.reach import breadth_first
 from spiderling.base.errors import BadInput
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.simulation.pages import CODES, Array, Hosts, Pages, PageWeb, sketches, stored_links
-from spiderling.simulation.reach import breadth_first
 
 if TYPE_CHECKING:
     from spiderling.corpus.links import LinkLine

@@ -18,7 +18,7 @@ from spiderling.engine.command import SpiderlingCommand, named_values, option
 from spiderling.engine.exit_codes import INTERRUPTED
 
 if TYPE_CHECKING:
-    from spiderling.simulation.comparison import Run, Task, Terms
+    from simulator.comparison import Run, Task, Terms
 
 
 class Command(SpiderlingCommand):
@@ -47,8 +47,8 @@ class Command(SpiderlingCommand):
 
     def long_desc(self) -> str:
         # what simulates takes half a second to import, and Scrapy imports the commands to list them
-        from spiderling.simulation.comparison import CLAIRVOYANT, DEFAULT
-        from spiderling.simulation.generated import RECIPES
+        from simulator.comparison import CLAIRVOYANT, DEFAULT
+        from simulator.generated import RECIPES
 
         return (
             "Let the frontier of a real crawl run on a virtual clock against a generated web "
@@ -60,8 +60,8 @@ class Command(SpiderlingCommand):
         )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        from spiderling.reporting.strategies import strategy_table
-        from spiderling.simulation.comparison import summaries
+        from simulator.comparison import summaries
+        from simulator.results import strategy_table
 
         terms = _terms(opts)
         tasks = _tasks(args, opts)
@@ -82,7 +82,7 @@ class Command(SpiderlingCommand):
 def _tasks(strategies: Sequence[str], opts: argparse.Namespace) -> list[Task]:
     if opts.seeds < 1 or opts.jobs < 1:
         raise BadInput(f"--seeds and --jobs are 1 or more; not {opts.seeds}, {opts.jobs}.")
-    from spiderling.simulation.comparison import DEFAULT, Task
+    from simulator.comparison import DEFAULT, Task
 
     return [
         Task(web, strategy, seed)
@@ -102,7 +102,7 @@ def _terms(opts: argparse.Namespace) -> Terms:
     if not opts.rate >= 0 or opts.pages == float("inf"):
         raise BadInput(f"--pages is finite and --rate is 0 or more; not {opts.pages:,g}, {opts.rate:g}.")
     names = [name.removeprefix("SPIDERLING_").lower() for name in settings if name.startswith("SPIDERLING_")]
-    from spiderling.simulation.comparison import Terms
+    from simulator.comparison import Terms
 
     return Terms(
         int(opts.pages),
@@ -118,7 +118,7 @@ def _terms(opts: argparse.Namespace) -> Terms:
 
 def _outputs(opts: argparse.Namespace) -> Sequence[tuple[Path, Callable[[Path, Sequence[Run], Terms], None]]]:
     """The files that are wanted, and what writes each; raises BadInput, before anything takes its time."""
-    from spiderling.reporting.strategies import write_csv, write_page
+    from simulator.results import write_csv, write_page
 
     found = [(Path(name), write) for name, write in ((opts.csv, write_csv), (opts.html, write_page)) if name]
     for path, write in found:
@@ -131,7 +131,7 @@ def _outputs(opts: argparse.Namespace) -> Sequence[tuple[Path, Callable[[Path, S
 
 def _simulated(tasks: list[Task], terms: Terms, jobs: int) -> Iterator[Run]:
     """The runs as they end."""
-    from spiderling.simulation.comparison import compare
+    from simulator.comparison import compare
 
     with closing(Meter("pages")) as meter:
         meter.describe(f"0 of {len(tasks)} crawls")

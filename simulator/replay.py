@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Protocol
 
+from simulator.measures import Sample
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -22,7 +23,6 @@ from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.simulation.measures import Sample
 
 PAGES_PER_BATCH = 1000
 """Judged pages after which the state is committed (chosen)."""

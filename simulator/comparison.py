@@ -15,16 +15,16 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from simulator.generated import RECIPES, generate
+from simulator.graphs import NODES, of_crawl, read_graph
+from simulator.known_hosts import KnownHosts, stages
+from simulator.measures import Sample, Truth, at_words, coverage, word_coverage
+from simulator.pages import PageWeb
+from simulator.reach import Perfect
+from simulator.replay import Replay, world
 from spiderling.base.errors import BadInput
 from spiderling.frontier.ranking.strategies import parse
 from spiderling.frontier.ranking.strategy import Strategy
-from spiderling.simulation.generated import RECIPES, generate
-from spiderling.simulation.graphs import NODES, of_crawl, read_graph
-from spiderling.simulation.known_hosts import KnownHosts, stages
-from spiderling.simulation.measures import Sample, Truth, at_words, coverage, word_coverage
-from spiderling.simulation.pages import PageWeb
-from spiderling.simulation.reach import Perfect
-from spiderling.simulation.replay import Replay, world
 
 PERFECT = "perfect"
 """A strategy of the simulator alone, as the papers have it: it knows the words of every page and follows links."""

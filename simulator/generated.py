@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simulator.addresses import Addresses
+from simulator.linking import Linking
+from simulator.pages import CODES, Array, Hosts, Pages, PageWeb, sketches
 from spiderling.base.errors import BadInput
 from spiderling.base.reasons import Reason
-from spiderling.simulation.addresses import Addresses
-from spiderling.simulation.linking import Linking
-from spiderling.simulation.pages import CODES, Array, Hosts, Pages, PageWeb, sketches
 
 TABLE_1 = (
     (31024 - 29580, 1181.56 - 705.07, 0.00005),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from simulator.comparison import SHARES, Run, Summary, summaries
+from simulator.measures import Sample, Truth, coverage, word_coverage
 from spiderling.reporting.charts import Chart, Spec
 from spiderling.reporting.page import page
 from spiderling.reporting.tables import Cell, Table
-from spiderling.simulation.comparison import SHARES, Run, Summary, summaries
-from spiderling.simulation.measures import Sample, Truth, coverage, word_coverage
 
 _MOST_POINTS = 60
 """Points of a curve at the most (chosen)."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from simulator.addresses import Addresses
+from simulator.addresses import Array as Array
+from simulator.measures import Truth
 from spiderling.base.link_batch import NONE, TEXT_BLOCK, Link, LinkBatch, gathered
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.simulation.addresses import Addresses
-from spiderling.simulation.addresses import Array as Array
-from spiderling.simulation.measures import Truth
 
 VERDICTS = (
     Reason.KEPT,

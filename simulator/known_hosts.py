@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from simulator.pages import BYTES_PER_WORD, PageWeb
 from spiderling.frontier.ranking.linking_page import LinkingPage
 from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
-from spiderling.simulation.pages import BYTES_PER_WORD, PageWeb
 
 
 class KnownHosts(Strategy):

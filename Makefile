@@ -88,4 +88,4 @@ models: setup
 	$(BIN)/python models/build.py $(if $(TEXTS),--texts $(TEXTS)) $(if $(SEEDS),--seeds $(SEEDS))
 
 clean:
-	rm -rf .venv build native/build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build native/build simulator/build dist *.egg-info simulator/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

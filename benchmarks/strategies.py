@@ -39,11 +39,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import simulated, targets
 from benchmarks.common import recorded_crawl, result, table
+from simulator.clairvoyants import all_links
 from simulator.comparison import PERFECT_LANGUAGE, Run, Task, Terms, crawl, make_web, summaries
 from simulator.graphs import of_crawl
 from simulator.measures import Sample, at_pages, coverage
 from simulator.pages import TEXT_SCORE
-from simulator.reach import all_links
 
 NO_POLITENESS = {"host_interval_s": 0.0, "ip_interval_s": 0.0, "delay_factor": 0.0, "traps": "pages=0"}
 GOOD_BADNESS = 10.0

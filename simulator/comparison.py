@@ -15,12 +15,11 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from simulator.clairvoyants import KnownHosts, Perfect, stages
 from simulator.generated import RECIPES, generate
 from simulator.graphs import NODES, of_crawl, read_graph
-from simulator.known_hosts import KnownHosts, stages
 from simulator.measures import Sample, Truth, at_words, coverage, word_coverage
 from simulator.pages import PageWeb
-from simulator.reach import Perfect
 from simulator.replay import Replay, world
 from spiderling.base.errors import BadInput
 from spiderling.frontier.ranking.strategies import parse

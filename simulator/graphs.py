@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import zstandard
 
+from simulator.clairvoyants import breadth_first
 from simulator.pages import CODES, Array, Hosts, Pages, PageWeb, sketches, stored_links
-from simulator.reach import breadth_first
 from spiderling.base.errors import BadInput
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize

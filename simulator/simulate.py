@@ -1,4 +1,7 @@
-"""``scrapy simulate STRATEGY...``: crawls of the same webs without a network, by several strategies."""
+"""``scrapy simulate STRATEGY...``: crawls of the same webs without a network, by several strategies.
+
+Scrapy finds it where this distribution is installed; in a checkout ``python -m simulator`` runs it.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,22 @@ from spiderling.base.options import Options
 from spiderling.base.progress import Meter
 from spiderling.engine.command import SpiderlingCommand, named_values, option
 from spiderling.engine.exit_codes import INTERRUPTED
+from spiderling.engine.program import program
 
 if TYPE_CHECKING:
     from simulator.comparison import Run, Task, Terms
 
+MODULE = "python -m simulator"
+"""The program's name where ``simulator/__main__.py`` runs the command."""
+
+
+def called() -> str:
+    """What is typed before the strategies."""
+    return MODULE if sys.argv[0] == MODULE else f"{program()} simulate"
+
 
 class Command(SpiderlingCommand):
-    """Thin shell around ``simulation/comparison.py``."""
+    """Thin shell around ``comparison.py``."""
 
     arguments = "[STRATEGY ...] [--web NAME_OR_DIRECTORY]"
     summary = "Try crawl strategies on generated or recorded webs, without a network"
@@ -56,8 +68,15 @@ class Command(SpiderlingCommand):
             "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
             f"takes, or one that knows the web: {', '.join(CLAIRVOYANT)}; default: {' '.join(DEFAULT)}. Options of "
             "the crawl are given by -s. "
-            "Example: scrapy simulate bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --html thai.html"
+            f"Example: {called()} bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --html thai.html"
         )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.usage = f"{called()} {self.arguments}"
+
+    def warn(self, sentence: str) -> None:
+        print(f"{called()}: {sentence}", file=sys.stderr)
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         from simulator.comparison import summaries

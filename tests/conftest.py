@@ -26,10 +26,12 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import urlsplit
@@ -101,6 +103,18 @@ SENTENCES = (
     "Ta kniha se mi líbila, protože její autor píše o obyčejných věcech tak, jako by je viděl poprvé.",
     "Hasiči přijeli za deset minut, ale to už oheň uhasili sousedé, kteří si podávali kbelíky s vodou.",
 )
+
+
+def gone_commands(installed: Iterable[EntryPoint]) -> list[str]:
+    """Names of commands that *installed* has of us and pyproject.toml no longer; each fails all of Scrapy's program."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    ours = [command for command in installed if command.value.startswith("spiderling.")]
+    return sorted({command.name for command in ours} - project["entry-points"]["scrapy.commands"].keys())
+
+
+def pytest_sessionstart() -> None:
+    if gone := gone_commands(entry_points(group="scrapy.commands")):
+        pytest.exit(f"the environment has commands that are gone ({', '.join(gone)}); say: make setup", returncode=4)
 
 
 def paragraphs(seed: object, count: int = 2, sentences: int = 4) -> list[str]:
@@ -211,14 +225,15 @@ def scrapy(
     preexec_fn: Callable[[], object] | None = None,
     fresh: bool = False,
     timeout_s: float = DEADLINE_S,
+    module: str = "scrapy",
 ) -> Ended:
-    """Run ``scrapy`` with *arguments* in *cwd*, which is the project's directory unless told otherwise."""
+    """Run ``python -m MODULE`` with *arguments* in *cwd*, which is the project's directory unless told otherwise."""
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
     with ExitStack() as stack:
         given, out, log = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
         given.write(stdin)
         given.seek(0)
-        process = start_scrapy(arguments, cwd, environment, (given, out, log), preexec_fn, fresh)
+        process = start_scrapy(arguments, cwd, environment, (given, out, log), preexec_fn, fresh, module)
         try:
             code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -236,16 +251,17 @@ def start_scrapy(
     streams: tuple[IO[bytes], IO[bytes], IO[bytes]],
     preexec_fn: Callable[[], object] | None = None,
     fresh: bool = False,
+    module: str = "scrapy",
 ) -> Forked | subprocess.Popen[bytes]:
-    """The process of ``scrapy`` with *streams* as its standard input, output and error.
+    """The process of ``python -m MODULE`` with *streams* as its standard input, output and error.
 
     It is forked from one that has imported everything, unless it must be *fresh* or runs *preexec_fn* first.
     """
     if not fresh and preexec_fn is None:
-        return forks().start(arguments, cwd, environment, streams)
+        return forks().start(arguments, cwd, environment, streams, module)
     stdin, stdout, stderr = streams
     return subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *arguments], cwd=cwd, env=environment, stdin=stdin, stdout=stdout,
+        [sys.executable, "-m", module, *arguments], cwd=cwd, env=environment, stdin=stdin, stdout=stdout,
         stderr=stderr, preexec_fn=preexec_fn, start_new_session=True,
     )  # fmt: skip
 

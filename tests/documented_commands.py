@@ -134,6 +134,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "make setup PYTHON=/usr/bin/python3": INSTALLS,
     "make native": INSTALLS,
     "pip install ./native": INSTALLS,
+    "pip install ./simulator": INSTALLS,
     "make test": NotRun("it runs these tests"),
     "make lint": NotRun("it judges the sources, as CI does"),
     "make models": MEASURES,
@@ -297,19 +298,19 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy train hsb wikipedia.txt news.txt --name 'Upper Sorbian' --neighbours cs,pl,de --out my-models": TRAINED,
     "python -m models.block_model PAGES.jsonl --out my.json": Run(says="12 pages of 12 hosts"),
     # strategies
-    "scrapy simulate": SIMULATED,
-    "scrapy simulate bfs spiderling": SIMULATED,
-    "scrapy simulate lswc:s=1,t=1 lswc:s=3,t=5 hard soft --web thai --seeds 5 --html lswc.html": SIMULATED._replace(
+    "python -m simulator": SIMULATED,
+    "python -m simulator bfs spiderling": SIMULATED,
+    "python -m simulator lswc:s=1,t=1 lswc:s=3,t=5 hard soft --web thai --seeds 5 --html lswc.html": SIMULATED._replace(
         slow=True
     ),
-    "scrapy simulate yield -s SPIDERLING_YIELD_PROFILE=paper --web pt --pages 1e6 --rate 100": SIMULATED,
-    "scrapy simulate bfs spiderling --web crawls/bfs --html bfs.html": REPLAYED,
-    "scrapy simulate bfs spiderling --web crawls/cs": REPLAYED,
-    "scrapy simulate bfs perfect --web graph/:cs --web graph/:pl": REPLAYED,
+    "python -m simulator yield -s SPIDERLING_YIELD_PROFILE=paper --web pt --pages 1e6 --rate 100": SIMULATED,
+    "python -m simulator bfs spiderling --web crawls/bfs --html bfs.html": REPLAYED,
+    "python -m simulator bfs spiderling --web crawls/cs": REPLAYED,
+    "python -m simulator bfs perfect --web graph/:cs --web graph/:pl": REPLAYED,
     "python -m simulator.watching": MEASURES,
     "python -m simulator.watching gov": Run(more="--budget 0.01", says="| gov | spiderling |"),
     "python -m simulator.watching blogs forum --seeds 3 --budget .02": Run(says="| forum | spiderling |", slow=True),
-    "scrapy simulate yours bfs --web thai": NotRun("the strategy is still to be written by the reader"),
+    "python -m simulator yours bfs --web thai": NotRun("the strategy is still to be written by the reader"),
     # extend
     "python -m tests.test_docs": IMPORTED,
     "python -m docs.architecture": IMPORTED,

@@ -3,7 +3,7 @@
 The server is this file as a program. It has no thread and no event loop. For each command it forks a keeper, and the
 keeper forks the command, tells its number, waits for it, and tells how it ended. Then the command sets up what a fresh
 interpreter would have: arguments, environment, directory, import path, standard streams. It runs ``scrapy`` as
-``python -m scrapy`` does. `test_command_line` compares the two for each command.
+``python -m scrapy`` does, or another module. `test_command_line` compares the two for each command.
 
 Its text workers are forked from it as well, which saves half a second each; in ``make slow`` they are fresh processes.
 """
@@ -53,11 +53,16 @@ class Server:
             )  # fmt: skip
 
     def start(
-        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], streams: Sequence[IO[bytes]]
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        streams: Sequence[IO[bytes]],
+        module: str = "scrapy",
     ) -> Forked:
-        """``scrapy`` with *arguments*; *streams* are its standard input, output and error."""
+        """``python -m MODULE`` with *arguments*; *streams* are its standard input, output and error."""
         ours, theirs = socket.socketpair()
-        request = {"arguments": arguments, "cwd": str(cwd), "environment": dict(environment)}
+        request = {"module": module, "arguments": arguments, "cwd": str(cwd), "environment": dict(environment)}
         with theirs:
             descriptors = [theirs.fileno(), *(stream.fileno() for stream in streams)]
             socket.send_fds(self._requests, [json.dumps(request).encode()], descriptors)
@@ -166,7 +171,7 @@ def _become(request: dict[str, Any], import_path: Sequence[str]) -> None:
     time.tzset()
     given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     sys.path[:] = [request["cwd"], *given, *import_path]
-    sys.argv = ["scrapy", *request["arguments"]]
+    sys.argv = [request["module"], *request["arguments"]]
     encoding = os.environ.get("PYTHONIOENCODING")
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), encoding)
     sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), encoding)
@@ -228,4 +233,4 @@ if __name__ == "__main__":
     wanted = _next_command(socket.socket(fileno=int(sys.argv[1])))
     if wanted is not None:
         _become(wanted, own_path)
-        runpy.run_module("scrapy", run_name="__main__", alter_sys=True)
+        runpy.run_module(wanted["module"], run_name="__main__", alter_sys=True)

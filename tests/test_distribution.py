@@ -10,12 +10,13 @@ import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
-from importlib.metadata import distribution
+from importlib.metadata import EntryPoint, distribution
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import DEADLINE_S, DEFAULTS, ROOT, document, page, paragraphs, serving
+from conftest import DEADLINE_S, DEFAULTS, ROOT, document, gone_commands, page, paragraphs, serving
 from needs import needs
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -26,6 +27,7 @@ from spiderling.text.compiled import choose
 from spiderling.text.steps import PYTHON
 from webs.web import FixedWeb
 
+SIMULATOR = ROOT / "simulator"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 
@@ -51,7 +53,7 @@ def test_a_missing_extra_is_installed_by_a_requirement_of_its_own(monkeypatch):
         assert requirement in PROJECT["optional-dependencies"][extra]
 
 
-UNRELEASED = {PROJECT["name"], "spiderling", "spiderling-native"}
+UNRELEASED = {PROJECT["name"], "spiderling", "spiderling-native", "spiderling-simulator"}
 """Distributions that are on no index; whoever takes such a name there would run code where it is asked for."""
 INSTALLING = re.compile(r"\b(?:pipx?|uv|uv pip|uv tool|easy_install) +(?:install|add)((?: +[^\s`]+)+)")
 
@@ -71,8 +73,23 @@ def test_nothing_tells_to_install_what_is_on_no_index():
     assert not sinners(paths, lambda path: asked_of_an_index(path.read_text("utf-8", "replace")) & UNRELEASED)
     required = {need for path in paths if path.match("requirements*.txt") for need in requirements_of(path)}
     required |= {*PROJECT["dependencies"], *chain(*PROJECT["optional-dependencies"].values())}
+    required |= {*simulator_project()["project"]["dependencies"]}
     required -= set(PROJECT["optional-dependencies"]["all"])
     assert not {canonicalize_name(Requirement(need).name) for need in required} & UNRELEASED
+
+
+def simulator_project() -> dict[str, Any]:
+    """What ``simulator/pyproject.toml`` says."""
+    return tomllib.loads((SIMULATOR / "pyproject.toml").read_text("utf-8"))
+
+
+def test_the_simulator_is_a_distribution_of_its_own():
+    """All its folders are packed, and it needs nothing that Spiderling does not."""
+    project = simulator_project()
+    folders = {".".join(path.parent.relative_to(ROOT).parts) for path in SIMULATOR.glob("**/__init__.py")}
+    assert {*project["tool"]["setuptools"]["packages"]} == folders
+    assert {*project["project"]["dependencies"]} <= {*PROJECT["dependencies"]}
+    assert "simulate" not in PROJECT["entry-points"]["scrapy.commands"]
 
 
 def tracked() -> list[Path]:
@@ -97,6 +114,7 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
     run(tmp_path, sys.executable, "-m", "venv", "--without-pip", home)
     install = [sys.executable, "-m", "pip", "--python", home / "bin/python", "install", "--no-index", "--no-deps"]
     run(tmp_path, *install, wheel)
+    run(tmp_path, *install, simulator_wheel(tmp_path))
     packages = next(home.glob("lib/python*/site-packages"))
     assert (packages / "spiderling/py.typed").is_file()
     assert {path.name for path in packages.glob("spiderling/live/page.*")} == {"page.css", "page.html", "page.js"}
@@ -170,6 +188,14 @@ def test_make_setup_forgets_which_commands_an_older_version_had(tmp_path):
     assert not stale.parent.exists()
 
 
+def test_an_environment_with_commands_that_are_gone_is_refused_before_any_test():
+    group = "scrapy.commands"
+    here = [EntryPoint(name, value, group) for name, value in PROJECT["entry-points"][group].items()]
+    other = EntryPoint("theirs", "elsewhere.theirs:Command", group)
+    assert gone_commands([*here, other]) == []
+    assert gone_commands([*here, other, EntryPoint("old", "spiderling.commands.old:Command", group)]) == ["old"]
+
+
 def copied(directory: Path) -> Path:
     """A copy of what the checkout holds."""
     for path in tracked():
@@ -196,6 +222,15 @@ def built(directory: Path) -> Path:
     bundled = {f"spiderling/{path.relative_to(ROOT)}" for path in ROOT.glob("models/**/language.yaml")}
     assert len(bundled) > 100 and bundled <= names
     assert not [name for name in names if not name.startswith(("spiderling/", "scrapy_spiderling-"))]
+    return wheel
+
+
+def simulator_wheel(directory: Path) -> Path:
+    """The simulator's wheel, made where ``built`` has put the checkout."""
+    run(directory / "source/simulator", sys.executable, "-c", BUILD, "build_wheel", directory / "dist")
+    (wheel,) = (directory / "dist").glob("spiderling_simulator-*.whl")
+    names = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert names == {"simulator", wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"}
     return wheel
 
 

@@ -49,7 +49,7 @@ from tests.languages_page import languages_page
 from tests.sources import sinners, tree_of
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = sorted(path for path in ROOT.glob("spiderling/**/*.py"))
+SOURCES = sorted([*ROOT.glob("spiderling/**/*.py"), *ROOT.glob("simulator/**/*.py")])
 CODE = [
     *SOURCES,
     *ROOT.glob("*.py"),

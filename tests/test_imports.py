@@ -31,6 +31,8 @@ FLOORS = (
 )
 """Packages from the lowest to the highest; each imports only from those below it, and none from its own floor."""
 FLOOR = {package: number for number, floor in enumerate(FLOORS) for package in floor}
+BESIDE = {path.parent.name for path in PACKAGE.parent.glob("*/*.py")} - {PACKAGE.name}
+"""What the wheel leaves out, such as the simulator: the package imports nothing of it."""
 FOR_ALL = ("spiderling.__version__", "spiderling.signals")
 """What the root has and imports nothing of ours."""
 FOR_COMPONENTS = "spiderling.items"
@@ -188,22 +190,24 @@ execute(["scrapy", "crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://1
 
 
 def every_import(tree: ast.AST) -> set[str]:
-    """Full names of all that is imported, inside functions and under ``if TYPE_CHECKING:`` as well."""
+    """Full names of all of the checkout that is imported, inside functions and ``if TYPE_CHECKING:`` as well."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-    return {name for name in found if name.partition(".")[0] == "spiderling"}
+    return {name for name in found if name.partition(".")[0] in {PACKAGE.name, *BESIDE}}
 
 
 def upward(package: str, names: set[str]) -> list[str]:
     """Those of *names* that a module of *package*, '' for the root, must not import."""
     wrong = []
     for name in sorted(names):
-        _, first, *_ = [*name.split("."), ""]
-        if first in FLOOR:
+        top, first, *_ = [*name.split("."), ""]
+        if top in BESIDE:
+            is_wrong = True
+        elif first in FLOOR:
             is_wrong = package in FLOOR and first != package and FLOOR[first] >= FLOOR[package]
         elif name.startswith(FOR_ALL):
             is_wrong = False
@@ -222,6 +226,7 @@ def imports_upward(path: Path) -> list[str]:
 
 
 def test_imports_go_down_the_floors_only() -> None:
+    assert {"simulator", "webs", "benchmarks"} <= BESIDE
     assert sinners(PACKAGE.rglob("*.py"), imports_upward) == {}
 
 
@@ -234,6 +239,7 @@ def test_imports_go_down_the_floors_only() -> None:
         ("corpus", "if TYPE_CHECKING:\n    import spiderling.jobdir.inspection", True),
         ("frontier", "from spiderling.items import PageItem", True),
         ("crawl", "from spiderling import addon", True),
+        ("commands", "def f():\n    from simulator.comparison import compare", True),
         ("crawl", "from spiderling import __version__, signals", False),
         ("pipelines", "from spiderling.items import PageItem", False),
         ("commands", "from spiderling.export.formats import Parquet", False),

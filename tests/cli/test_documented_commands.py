@@ -156,6 +156,8 @@ def execute(line: str, place: Path, settings: dict[str, object]) -> Ended:
     command = ["bash", "-ec", line]
     if program == "spiderling":
         command = [sys.executable, "-m", "spiderling", *arguments]
+    if arguments[:2] == ["-m", "simulator"]:
+        return scrapy(*arguments[2:], cwd=place, module="simulator")
     if program == "python":
         command = [sys.executable, *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

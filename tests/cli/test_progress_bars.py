@@ -22,8 +22,8 @@ from tests.archives.made_warcs import FORMS, record
 SENTENCE = "Snažili jsme se, aby tato kniha byla užitečná pro více kategorií čtenářů."
 
 
-def on_terminal(*arguments: str) -> str:
-    """What ``scrapy`` with *arguments* shows on a terminal of 120 columns."""
+def on_terminal(*arguments: str, module: str = "scrapy") -> str:
+    """What ``python -m MODULE`` with *arguments* shows on a terminal of 120 columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 120, 0, 0))
     shown: list[bytes] = []
@@ -37,7 +37,7 @@ def on_terminal(*arguments: str) -> str:
     reader.start()
     with os.fdopen(theirs, "wb") as terminal, open(os.devnull, "rb") as nothing:
         streams = (nothing, terminal, terminal)
-        assert start_scrapy(arguments, ROOT, os.environ, streams).wait(DEADLINE_S) == 0
+        assert start_scrapy(arguments, ROOT, os.environ, streams, module=module).wait(DEADLINE_S) == 0
     reader.join(DEADLINE_S)
     os.close(ours)
     return b"".join(shown).decode()
@@ -56,7 +56,7 @@ COMMANDS = {
     "export": (WORDS, [" documents", "0/50 [", "50/50 [", " sentences"]),
     "identify": (["identify", "c.prevert", "--among", "cs,sk"], ["x 200 paragraphs"]),
     "dedup": (["dedup", "c.prevert", "-o", "new.prevert"], [" documents read", " ranges of hashes", "50/50 ["]),
-    "simulate": (["simulate", "bfs", "--pages", "500", "--jobs", "1"], ["1 of 1 crawls: ", " pages"]),
+    "simulator": (["bfs", "--pages", "500", "--jobs", "1"], ["1 of 1 crawls: ", " pages"]),
     "report": (["report", str(JOBDIR), "-o", "r.html"], [" hosts", " parts of the page"]),
     "check": (["inspect", str(JOBDIR), "--check"], [" rows of the table host", " documents of the corpus"]),
     "train": (["train", "xx", "text", "--out", "models", "--neighbours", "cs,sk"], ["counting: ", "done: ", " steps"]),
@@ -73,7 +73,7 @@ def words_of(name: str, directory: Path) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_bar_says_how_far_a_command_is(corpus, tmp_path, name):
-    shown = on_terminal(*words_of(name, tmp_path))
+    shown = on_terminal(*words_of(name, tmp_path), module="simulator" if name == "simulator" else "scrapy")
     assert all(bar in shown for bar in COMMANDS[name][1]), shown
 
 

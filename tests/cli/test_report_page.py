@@ -202,7 +202,7 @@ async def cut(tab):
 async def test_the_page_of_a_simulation_fits_into_narrow_and_wide_windows(tmp_path):
     path = tmp_path / "page.html"
     strategies = ["bfs", "yield", "lswc:s=3,t=5", "perfect", "spiderling:thrift=6"]
-    assert scrapy("simulate", *strategies, "--pages", "300", "--jobs", "1", "--html", str(path)).code == 0
+    assert scrapy(*strategies, "--pages", "300", "--jobs", "1", "--html", str(path), module="simulator").code == 0
     async with browsing(tmp_path / "profile") as tab:
         for width in (400, 1400):
             await tab.open(path.as_uri(), width=width)

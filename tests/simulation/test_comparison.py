@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import zstandard
 
+from simulator.clairvoyants import KnownHosts, Perfect, breadth_first, stages
 from simulator.comparison import (
     KNOWN_HOSTS,
     PERFECT,
@@ -23,10 +24,8 @@ from simulator.comparison import (
 )
 from simulator.generated import RECIPES, generate
 from simulator.graphs import of_crawl, read_graph
-from simulator.known_hosts import KnownHosts, stages
 from simulator.measures import at_pages, at_words
 from simulator.pages import BYTES_PER_WORD
-from simulator.reach import Perfect, breadth_first
 from simulator.replay import Replay, world
 from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import WANTED, batch_of
@@ -45,9 +44,7 @@ NODES = """id	host	path	bytes	cld2_lang	text_bytes
 EDGES = "0\t1 3\n1\t2 5\n3\t0 9\n"
 
 
-@pytest.fixture(
-    scope="module", params=["thai", *(pytest.param(web, marks=pytest.mark.slow) for web in ("pt", "scarce"))]
-)
+@pytest.fixture(scope="module", params=["thai", "pt", "scarce"])
 def runs(request: pytest.FixtureRequest) -> dict[str, float]:
     """Words per MB at half of the words, by strategy."""
     tasks = [Task(request.param, strategy, 3) for strategy in ("bfs", "yield", "heidix", PERFECT)]
@@ -57,10 +54,12 @@ def runs(request: pytest.FixtureRequest) -> dict[str, float]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_who_knows_every_page_is_far_ahead(runs: dict[str, float]) -> None:
     assert all(runs[PERFECT] > 1.5 * rate for strategy, rate in runs.items() if strategy != PERFECT)
 
 
+@pytest.mark.slow
 def test_the_perfect_strategy_finds_all_words_and_hardly_a_page_besides() -> None:
     web = generate(replace(RECIPES["thai"], pages=4_000))
     replay = Replay(web, world(traps="pages=0"), strategy=Perfect.of(web))
@@ -69,6 +68,7 @@ def test_the_perfect_strategy_finds_all_words_and_hardly_a_page_besides() -> Non
     assert last.pages < 3 * last.documents
 
 
+@pytest.mark.slow
 def test_the_yardstick_reads_whole_hosts_the_richest_first() -> None:
     """At each share of the words it has about the words/MB of taking the richest hosts without any wait."""
     web = generate(replace(RECIPES["thai"], pages=4_000))
@@ -87,6 +87,7 @@ def test_the_yardstick_reads_whole_hosts_the_richest_first() -> None:
     assert run.last.words == web.truth.words
 
 
+@pytest.mark.slow
 def test_the_yardstick_keeps_the_intervals() -> None:
     web = generate(replace(RECIPES["thai"], pages=4_000))
     options = world(host_interval_s=5.0, delay_factor=0.0)
@@ -109,6 +110,7 @@ def test_runs_are_the_same_on_one_core_and_on_two() -> None:
     assert sum(ticks) <= sum(run.last.pages for run in alone.values())
 
 
+@pytest.mark.slow
 def test_a_rate_that_a_crawl_never_reached_is_not_made_up() -> None:
     (summary,) = summaries([crawl(Task("thai", "bfs", 1), replace(TERMS, max_pages=100))])
     assert summary.words_per_mb == (None,) * len(SHARES)
@@ -127,6 +129,7 @@ def test_each_phase_of_the_cyclic_strategy_pushes_the_share_of_good_pages_up_aga
     assert after > 1.15 * before
 
 
+@pytest.mark.slow
 def test_breadth_first() -> None:
     """0 -> 1, 2; 1 -> 3; 2 -> 3; 4 -> 0"""
     starts, targets = np.array([0, 2, 3, 4, 4, 5]), np.array([1, 2, 3, 3, 0])
@@ -135,6 +138,7 @@ def test_breadth_first() -> None:
     assert tree.parent.tolist() == [-1, 0, 0, 1, -1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_graph_of_tables(tmp_path: Path, packed: bool) -> None:
     for name, text in (("nodes.tsv", NODES), ("edges.tsv", EDGES)):
@@ -151,6 +155,7 @@ def test_a_graph_of_tables(tmp_path: Path, packed: bool) -> None:
     assert make_web(f"{tmp_path}:de", 1, TERMS).truth.kept_bytes == 4_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("nodes", "edges", "says"),
     [
@@ -193,6 +198,7 @@ def test_the_links_of_a_crawl_are_a_web() -> None:
     assert of_crawl("mine", lines, "cs", ["http://b.test/"]).seed_urls() == ["http://b.test/"]
 
 
+@pytest.mark.slow
 def test_a_recorded_page_tells_the_simulated_crawl_what_it_told_the_real_one() -> None:
     page = line("http://a.test/", Reason.BOILERPLATE_ONLY, ["http://a.test/1"])
     page = page._replace(relevant=False, page_language="pl", sketch=7, said=[WANTED])
@@ -205,6 +211,7 @@ def test_a_recorded_page_tells_the_simulated_crawl_what_it_told_the_real_one() -
     assert other.sketch not in (0, 7)
 
 
+@pytest.mark.slow
 def test_of_pages_with_one_text_the_first_that_is_met_is_kept() -> None:
     """The recorded crawl met b.test first; one that begins at a.test keeps the text there."""
     twins = [

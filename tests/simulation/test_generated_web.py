@@ -38,11 +38,13 @@ def share(of: Array, where: Array) -> float:
     return float(of[where].mean())
 
 
+@pytest.mark.slow
 def test_the_share_of_wanted_pages_is_that_of_the_thai_web(thai: PageWeb) -> None:
     assert share(thai.pages.language == 0, np.ones(60_000, bool)) == pytest.approx(0.122, abs=0.015)
     assert len(thai.pages.host) == 60_000
 
 
+@pytest.mark.slow
 def test_links_have_the_published_locality(thai: PageWeb, links: tuple[Array, Array, Array]) -> None:
     """Tamura, Somboonviwat & Kitsuregawa 2006, Table 3."""
     sources, targets, _ = links
@@ -56,6 +58,7 @@ def test_links_have_the_published_locality(thai: PageWeb, links: tuple[Array, Ar
     assert len(targets) / 60_000 == pytest.approx(10, abs=1)
 
 
+@pytest.mark.slow
 def test_the_block_of_a_link_tells_of_its_target_as_published(
     thai: PageWeb, links: tuple[Array, Array, Array]
 ) -> None:  # fmt: skip
@@ -66,6 +69,7 @@ def test_the_block_of_a_link_tells_of_its_target_as_published(
     assert share(is_text, ~good) == pytest.approx(0.100, abs=0.01)
 
 
+@pytest.mark.slow
 def test_hosts_and_indegrees_follow_power_laws(thai: PageWeb, links: tuple[Array, Array, Array]) -> None:
     sizes = np.sort(np.diff(thai.hosts.first))[::-1]
     assert sizes[: len(sizes) // 100].sum() > 0.2 * sizes.sum()
@@ -74,6 +78,7 @@ def test_hosts_and_indegrees_follow_power_laws(thai: PageWeb, links: tuple[Array
     assert indegree[:600].sum() > 0.2 * indegree.sum()
 
 
+@pytest.mark.slow
 def test_every_page_can_be_reached_from_the_seeds(thai: PageWeb, links: tuple[Array, Array, Array]) -> None:
     sources, targets, _ = links
     reached = np.zeros(60_000, bool)
@@ -85,6 +90,7 @@ def test_every_page_can_be_reached_from_the_seeds(thai: PageWeb, links: tuple[Ar
     assert reached.all()
 
 
+@pytest.mark.slow
 def test_two_thirds_of_the_wanted_pages_are_outside_the_national_domain(thai: PageWeb) -> None:
     national = np.array([name.endswith(".th") for name in thai.hosts.names])[thai.pages.host]
     assert share(national, thai.pages.language == 0) == pytest.approx(0.345, abs=0.1)
@@ -101,6 +107,7 @@ TABLE_1 = {
 """Yield rate -> published GB downloaded and kept on the domains above it, and the tolerance of the first as a share."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "text"), [("pt", 0.12), ("w12", 0.08)])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_yields_are_spread_over_hosts_as_in_table_1(name: str, text: float, seed: int) -> None:
@@ -115,6 +122,7 @@ def test_yields_are_spread_over_hosts_as_in_table_1(name: str, text: float, seed
     assert kept.sum() / body.sum() == pytest.approx(0.0038, abs=0.0015)
 
 
+@pytest.mark.slow
 def test_the_purity_of_hosts_is_left_open_by_what_was_published() -> None:
     """Of two kinds or of every mixture: the links stay on the language as the same paper says of the Thai web."""
     web = generate(replace(RECIPES["thai-pure"], pages=60_000))
@@ -138,6 +146,7 @@ def test_where_hosts_have_the_published_size_yield_brings_five_times_as_much() -
     assert replay.run(web.seed_urls()).yield_rate > 5 * everything
 
 
+@pytest.mark.slow
 def test_a_shop_has_a_forum_that_holds_its_text() -> None:
     web = generate(replace(RECIPES["pt"], pages=50_000))
     section = np.array([web.url(page).split("/")[3] for page in range(50_000)])
@@ -165,6 +174,7 @@ def test_the_same_recipe_makes_the_same_web_whatever_is_asked_first() -> None:
     assert any(first.links(page)[0].tolist() != other.links(page)[0].tolist() for page in range(0, 40_000, 999))
 
 
+@pytest.mark.slow
 def test_urls_are_canonical_and_lead_back_to_their_pages(thai: PageWeb) -> None:
     for page in [*range(0, 60_000, 97), *thai.hosts.first[:50].tolist()]:
         target = canonicalize(thai.url(page))
@@ -176,6 +186,7 @@ def test_urls_are_canonical_and_lead_back_to_their_pages(thai: PageWeb) -> None:
     assert set(SECTIONS) > {""}
 
 
+@pytest.mark.slow
 def test_links_come_as_the_batches_that_a_text_worker_makes(thai: PageWeb) -> None:
     for page in np.flatnonzero(thai.pages.verdict != CODES[Reason.HTTP_ERROR])[::7_000].tolist():
         batch = thai.outcome(1, thai.url(page)).links
@@ -193,6 +204,7 @@ def test_a_recipe_out_of_bounds_is_refused() -> None:
         replace(RECIPES["thai"], pages=50)
 
 
+@pytest.mark.slow
 def test_the_names_of_a_service_stand_on_one_address() -> None:
     web = generate(replace(RECIPES["one-address"], pages=8_000))
     most = np.bincount(web.hosts.address).max()

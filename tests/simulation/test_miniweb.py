@@ -58,17 +58,20 @@ def test_it_is_small_enough_for_a_repository():
     assert sum(path.stat().st_size for path in MINIWEB.rglob("*") if path.is_file()) < 12_000_000
 
 
+@pytest.mark.slow
 def test_every_host_has_a_free_licence_and_a_source(web):
     assert [site.host for site in web.sites.values() if not FREE.search(site.licence) or not site.source] == []
     assert not any(host.startswith("storybooks") for host in web.sites)
 
 
+@pytest.mark.slow
 def test_the_readme_names_every_host_and_counts_the_pages(web):
     said = (MINIWEB / "README.md").read_text(encoding="utf-8")
     assert f"{sum(len(web.paths(host)) for host in web.sites):,} stored pages" in said
     assert [host for host in HOSTS if f"`{host}`" not in said] == []
 
 
+@pytest.mark.slow
 def test_no_host_is_long_and_some_share_an_address(web):
     assert max(len(web.paths(host)) for host in web.sites) <= 220
     assert 1200 <= sum(len(web.paths(host)) for host in web.sites) <= 1800
@@ -105,6 +108,7 @@ def host_of(url):
     return urlsplit(url).hostname.removeprefix("www.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("host", "encoding"),
     [
@@ -132,11 +136,13 @@ def _is_utf8(body):
     return True
 
 
+@pytest.mark.slow
 def test_the_mirror_serves_the_same_bytes(web):
     for path in web.paths("aptitude.cs.test")[:10]:
         assert web.respond("mirror.cs.test", path).body == web.respond("aptitude.cs.test", path).body != b""
 
 
+@pytest.mark.slow
 def test_robots_of_each_kind(own):
     def robots(behaviour):
         answer = own(behaviour).respond("gimp.cs.test", "/robots.txt")
@@ -148,6 +154,7 @@ def test_robots_of_each_kind(own):
     assert robots("robots=delay:0.5") == (200, ["Crawl-delay: 0.5", "Disallow:"])
 
 
+@pytest.mark.slow
 def test_an_unavailable_robots_recovers(own):
     web = own("robots=error:2")
     answers = [web.respond("gimp.cs.test", "/robots.txt") for _ in range(3)]
@@ -155,6 +162,7 @@ def test_an_unavailable_robots_recovers(own):
     assert answers[0].headers["Retry-After"] == "1"
 
 
+@pytest.mark.slow
 def test_slow_busy_and_www(own):
     assert own("slow=1.5").respond("gimp.cs.test", "/index.html").delay_s == 1.5
     web = own("busy=2")
@@ -166,6 +174,7 @@ def test_slow_busy_and_www(own):
     assert own("").respond("www.gimp.cs.test", "/index.html").status == 404
 
 
+@pytest.mark.slow
 def test_the_calendar_has_no_end(web):
     url, seen = "http://kalendar.test/", set()
     for _ in range(50):
@@ -177,6 +186,7 @@ def test_the_calendar_has_no_end(web):
     assert web.respond("kalendar.test", "/kalendar/2026/2/30/").status == 404
 
 
+@pytest.mark.slow
 def test_the_link_lists_are_heavy_and_hold_no_text(web):
     bodies = [web.respond("odkazy.test", f"/katalog?strana={page}").body for page in range(1, LIST_PAGES + 1)]
     assert len(set(bodies)) == LIST_PAGES
@@ -185,6 +195,7 @@ def test_the_link_lists_are_heavy_and_hold_no_text(web):
     assert web.respond("odkazy.test", f"/katalog?strana={LIST_PAGES + 1}").status == 404
 
 
+@pytest.mark.slow
 def test_moved_pages_lead_on_and_loops_do_not(web):
     assert get(web, "http://stare.test/stare/ch01.html")[0] == "http://aptitude.cs.test/ch01.html"
     url, answer = get(web, "http://stare.test/retez/1")
@@ -202,6 +213,7 @@ def test_an_unknown_behaviour_names_its_host(own, behaviour):
         own(behaviour)
 
 
+@pytest.mark.slow
 def test_missing_and_broken_files_are_one_sentence(own, tmp_path):
     with pytest.raises(BadInput, match=r"sites\.csv"):
         RecordedWeb(tmp_path)
@@ -220,6 +232,7 @@ def test_missing_and_broken_files_are_one_sentence(own, tmp_path):
 DATES = st.from_regex(r"/kalendar/\d+/\d+/\d+/?", fullmatch=True)
 
 
+@pytest.mark.slow
 @given(st.sampled_from([*SITES.values()]), st.one_of(st.text(), DATES))
 def test_no_path_breaks_a_computed_site(site, path):
     assert site(path).status in (200, 301, 302, 404)

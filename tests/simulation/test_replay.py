@@ -39,6 +39,7 @@ class Watched(Replay):
         self.frontier.started = noted  # type: ignore[method-assign]
 
 
+@pytest.mark.slow
 def test_without_retirement_the_whole_web_is_fetched(web: PageWeb) -> None:
     replay = Replay(web, world(yield_profile="off", traps="pages=0"))
     last = replay.run(web.seed_urls())
@@ -60,6 +61,7 @@ def test_a_second_crawl_is_the_same(web: PageWeb) -> None:
     assert len(first.samples) > 5
 
 
+@pytest.mark.slow
 def test_requests_keep_the_intervals(web: PageWeb) -> None:
     replay = Watched(web, world(host_interval_s=5.0, ip_interval_s=0.1))
     replay.run(web.seed_urls(), pages=1_000)
@@ -71,6 +73,7 @@ def test_requests_keep_the_intervals(web: PageWeb) -> None:
             last[name] = start[0]
 
 
+@pytest.mark.slow
 def test_no_more_requests_than_allowed_are_open_or_started(web: PageWeb) -> None:
     replay = Watched(web, world(host_interval_s=0.0, ip_interval_s=0.0), concurrency=3, pages_per_s=4)
     replay.run(web.seed_urls(), pages=400)
@@ -92,6 +95,7 @@ def test_a_name_that_is_wanted_before_the_next_request_may_start_does_not_end_th
     assert Replay(web, world(), pages_per_s=0.1).run(["http://a.test/"]).pages == 2
 
 
+@pytest.mark.slow
 def test_time_and_pages_bound_a_run(web: PageWeb) -> None:
     ticks: list[int] = []
     replay = Replay(web, world(strategy="bfs"))
@@ -124,6 +128,7 @@ def test_a_web_that_can_be_served_can_be_simulated() -> None:
     assert replay.frontier.ledger.ends[Reason.ROBOTS_FORBIDDEN] == 1
 
 
+@pytest.mark.slow
 def test_measures() -> None:
     early = Sample(1800.0, 100, 40, 20, 5_000, 2_000_000, 35_000, 7, 1)
     late = Sample(3600.0, 300, 90, 50, 20_000, 8_000_000, 140_000, 0, 3)

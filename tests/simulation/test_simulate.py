@@ -1,8 +1,9 @@
-"""``scrapy simulate``: a table, curves in a file, and one sentence where something is wrong."""
+"""``python -m simulator``: a table, curves in a file, and one sentence where something is wrong."""
 
 from __future__ import annotations
 
 import csv
+import json
 import re
 import signal
 import subprocess
@@ -11,16 +12,35 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import DEADLINE_S, ROOT, scrapy
+from conftest import DEADLINE_S, ROOT, Ended, scrapy
+
+
+def simulate(*arguments: str) -> Ended:
+    return scrapy(*arguments, "--jobs", "1", module="simulator")
+
+
+def test_a_strategy_is_tried() -> None:
+    ended = simulate("bfs", "--pages", "300")
+    assert (ended.code, ended.log) == (0, "")
+    head, _, row = ended.out.splitlines()
+    assert head.startswith("| web | strategy | pages |") and row.startswith("| thai | bfs | ")
+
+
+@pytest.mark.slow
+def test_the_help_names_the_program_that_runs() -> None:
+    """In a checkout that is not ``scrapy simulate``, which only an installed simulator gives."""
+    ended = scrapy("--help", module="simulator", fresh=True)
+    assert "\n  python -m simulator [STRATEGY ...] " in ended.out and "scrapy simulate" not in ended.out
+    assert "Example: python -m simulator bfs " in " ".join(ended.out.split())
 
 
 @pytest.mark.slow
 def test_strategies_side_by_side(tmp_path: Path) -> None:
     curves, page = tmp_path / "curves.csv", tmp_path / "page.html"
     ended = scrapy(
-        "simulate", "bfs", "perfect", "--pages", "1000", "--seeds", "2", "--jobs", "2", "--csv", str(curves),
+        "bfs", "perfect", "--pages", "1000", "--seeds", "2", "--jobs", "2", "--csv", str(curves),
         "--html", str(page),
-        "-s", "SPIDERLING_HOST_INTERVAL_S=1",
+        "-s", "SPIDERLING_HOST_INTERVAL_S=1", module="simulator",
     )  # fmt: skip
     assert ended.code == 0, ended.log
     lines = [line.split(" | ") for line in ended.out.splitlines()]
@@ -38,10 +58,9 @@ def test_strategies_side_by_side(tmp_path: Path) -> None:
     assert float(last["hours"]) < 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["best"], "SPIDERLING_STRATEGY is 'best'"),
+WRONG = [
+    pytest.param(*case, marks=pytest.mark.slow)
+    for case in (
         (["bfs", "--web", "nowhere"], "there is no web 'nowhere'"),
         (["bfs", "--pages", "5"], "100 to 20,000,000 pages"),
         (["bfs", "--pages", "nan"], "--pages is above 0; not nan"),
@@ -50,23 +69,36 @@ def test_strategies_side_by_side(tmp_path: Path) -> None:
         (["bfs", "--max-pages", "-1"], "--max-pages is above 0; not -1"),
         (["bfs", "--seeds", "0"], "--seeds and --jobs are 1 or more"),
         (["bfs", "-s", "SPIDERLING_RETRIS=1"], "did you mean SPIDERLING_RETRIES?"),
-        (
-            ["bfs", "--pages", "200", "--csv", "/nowhere/x.csv"],
-            "there is no directory /nowhere",
-        ),
-    ],
+        (["bfs", "--pages", "200", "--csv", "/nowhere/x.csv"], "there is no directory /nowhere"),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"), [(["best"], "python -m simulator: SPIDERLING_STRATEGY is 'best'"), *WRONG]
 )
 def test_what_is_wrong_is_said_in_one_sentence(arguments: list[str], says: str) -> None:
-    ended = scrapy("simulate", *arguments, "--jobs", "1")
+    ended = simulate(*arguments)
     assert ended.code == 1
     assert says in ended.log
     assert "Traceback" not in ended.log
 
 
 @pytest.mark.slow
+def test_an_extra_that_is_missing_is_named_before_the_work_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    missing = {"spiderling.base.extras.MODULES": {"report": ("absent", "absent>=1,<2")}}
+    monkeypatch.setenv("CONSTANTS", json.dumps(missing))
+    ended = simulate("bfs", "--html", str(tmp_path / "page.html"))
+    assert (ended.code, ended.out) == (1, "")
+    assert f"the package absent is not installed; say: {sys.executable} -m pip install 'absent>=1,<2'." in ended.log
+
+
+@pytest.mark.slow
 def test_what_is_done_survives_an_interrupt(tmp_path: Path) -> None:
     curves, page = tmp_path / "curves.csv", tmp_path / "page.html"
-    command = [sys.executable, "-m", "scrapy", "simulate", "bfs", "--pages", "2000", "--seeds", "900", "--jobs", "2"]
+    command = [sys.executable, "-m", "simulator", "bfs", "--pages", "2000", "--seeds", "900", "--jobs", "2"]
     command += ["--csv", str(curves), "--html", str(page)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not page.exists() and process.poll() is None:
@@ -86,7 +118,7 @@ def test_the_page_of_a_recorded_web_does_not_call_it_generated(tmp_path: Path) -
     rows = [f"{n}\ta.cz\t/{n}\t9000\tcs\t3000" for n in range(5)]
     (tmp_path / "nodes.tsv").write_text("id\thost\tpath\tbytes\tcld2_lang\ttext_bytes\n" + "\n".join(rows) + "\n")
     (tmp_path / "edges.tsv").write_text("0\t1 2 3 4\n")
-    ended = scrapy("simulate", "bfs", "--web", str(tmp_path), "--jobs", "1", "--html", str(tmp_path / "page.html"))
+    ended = simulate("bfs", "--web", str(tmp_path), "--html", str(tmp_path / "page.html"))
     assert ended.code == 0, ended.log
     text = (tmp_path / "page.html").read_text("utf-8")
     assert "Recorded webs; at most 20 requests a second" in text and "Generated webs" not in text

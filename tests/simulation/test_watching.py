@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import DEADLINE_S, ROOT
+from conftest import scrapy
 
 from simulator.pages import Array
 from simulator.watching.changing import NO_URLS, ChangingWeb, Kind, Lastmod
@@ -45,7 +43,7 @@ class Idle(Uniform):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("news", "mixed") else []) for name in PLANS]
+    "name", [pytest.param(name, marks=[] if name == "docs" else [pytest.mark.slow]) for name in PLANS]
 )
 def test_the_same_seed_gives_the_same_web(name: str) -> None:
     one, same, other = (make_web(name, seed) for seed in (5, 5, 6))
@@ -80,6 +78,7 @@ def test_what_hubs_no_longer_list_is_lost_without_a_sitemap() -> None:
     )
 
 
+@pytest.mark.slow
 def test_hubs_and_feeds_list_their_newest_and_deep_articles_have_one_page_that_links_to_them() -> None:
     web = small(((DOCS, 8), (NEWS, 4)))
     deep = np.concatenate([listing.urls for listing in web.children.values()])
@@ -94,6 +93,7 @@ def test_hubs_and_feeds_list_their_newest_and_deep_articles_have_one_page_that_l
         assert (web.urls.born[listing.urls] > web.urls.born[page]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lastmod", Lastmod)
 def test_a_sitemap_announces_what_its_dates_say(lastmod: Lastmod) -> None:
     """A true one the pages that were edited since the last look, a lying one all pages, each time it is made."""
@@ -118,6 +118,7 @@ def test_a_sitemap_announces_what_its_dates_say(lastmod: Lastmod) -> None:
             assert set(again.announced.tolist()) == expected
 
 
+@pytest.mark.slow
 def test_what_was_published_is_the_words_of_that_time() -> None:
     web = small(((FORUM, 1),))
     words = sum(sum(added) for added in web.added_words)
@@ -125,6 +126,7 @@ def test_what_was_published_is_the_words_of_that_time() -> None:
     assert web.published(-1e6) == words > web.published(0) > web.published(30) > 0 == web.published(late + 1)
 
 
+@pytest.mark.slow
 def test_a_dead_page_costs_one_request_gives_nothing_and_is_left_alone() -> None:
     web = small(((replace(OFFICES, deaths_per_year=4), 6),))
     policies: list[Recorded] = []
@@ -136,7 +138,8 @@ def test_a_dead_page_costs_one_request_gives_nothing_and_is_left_alone() -> None
     assert all(last[look.url] is look for look in gone)
 
 
-@pytest.mark.parametrize("share", [0.003, 0.02, pytest.param(0.3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.003, 0.02, 0.3])
 def test_the_budget_is_kept_and_not_left_idle(share: float) -> None:
     web = make_web("docs", 2)
     days = watch(web, Uniform, share).requests_by_day
@@ -144,10 +147,12 @@ def test_the_budget_is_kept_and_not_left_idle(share: float) -> None:
     assert (np.abs(np.cumsum(days) - allowed) <= 1).all()
 
 
+@pytest.mark.slow
 def test_a_policy_may_leave_the_budget_idle() -> None:
     assert watch(make_web("docs", 2), Idle, 0.1).requests == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wait", "in_week"), [(3.0, True), (8.0, False)])
 def test_words_count_once_and_by_their_age(wait: float, in_week: bool) -> None:
     web = small(((FORUM, 3),))
@@ -171,6 +176,7 @@ def test_words_count_once_and_by_their_age(wait: float, in_week: bool) -> None:
     assert state.result().useless == 1
 
 
+@pytest.mark.slow
 def test_teasers_change_the_bytes_of_a_page_and_not_its_text() -> None:
     web = make_web("news", 1)
     answers = set()
@@ -182,6 +188,7 @@ def test_teasers_change_the_bytes_of_a_page_and_not_its_text() -> None:
     assert answers == {(True, True, False), (True, False, True), (False, True, False), (False, False, False)}
 
 
+@pytest.mark.slow
 def test_proportional_goes_by_events_a_day_and_not_by_looks() -> None:
     web = small(((BLOGS, 1),))
     policy = Proportional(web)
@@ -212,6 +219,7 @@ def test_uniform_and_proportional_get_what_was_published_of_them() -> None:
     assert np.mean(useless, 0) == pytest.approx([0.86, 0.83], abs=0.06)
 
 
+@pytest.mark.slow
 def test_ours_gets_more_words_than_both_for_the_same_few_requests_and_sooner() -> None:
     web = make_web("docs", 1)
     ours, uniform, proportional = (watch(web, policy, 0.02) for policy in (Ours, Uniform, Proportional))
@@ -249,6 +257,7 @@ def test_announced_pages_come_first_where_dates_are_true_and_only_there() -> Non
     assert true > 0.6 > 0.4 > lying, (true, lying)
 
 
+@pytest.mark.slow
 def test_the_means_by_which_a_web_was_drawn_are_those_of_what_happens() -> None:
     web = make_web("forum", 1)
     is_page = web.urls.kind == Kind.PAGE
@@ -273,6 +282,7 @@ def test_who_knows_these_means_gets_more_words_than_who_knows_nothing() -> None:
     assert greedy != squared
 
 
+@pytest.mark.slow
 def test_feeds_and_hubs_are_asked_more_often_the_more_they_give_and_no_page_twice() -> None:
     web = make_web("blogs", 1)
     looks: list[Look] = []
@@ -296,16 +306,11 @@ def test_feeds_and_hubs_are_asked_more_often_the_more_they_give_and_no_page_twic
     assert policy.worth(np.array([feed, feed]), np.array([89.0, 91.0]), 91.0).astype(bool).tolist() == [False, True]
 
 
-def _watching(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "simulator.watching", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
-
-
 @pytest.mark.slow
 def test_policies_side_by_side() -> None:
-    ended = _watching("docs", "--budget", "0.01")
-    assert ended.returncode == 0, ended.stderr
-    rows = [line.strip("| ").split(" | ") for line in ended.stdout.splitlines()]
+    ended = scrapy("docs", "--budget", "0.01", module="simulator.watching")
+    assert ended.code == 0, ended.log
+    rows = [line.strip("| ").split(" | ") for line in ended.out.splitlines()]
     assert rows[0] == ["web", "policy", "budget", "words", "in a week", "useless", "requests"]
     words = {row[1]: float(row[3]) for row in rows[2:]}
     assert len(words) == 6 and words["uniform"] < words["spiderling"] <= 1
@@ -313,6 +318,7 @@ def test_policies_side_by_side() -> None:
     assert all(float(row[6]) <= 0.011 for row in rows[2:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -321,6 +327,6 @@ def test_policies_side_by_side() -> None:
     ],
 )
 def test_what_is_wrong_with_a_comparison_is_said_in_one_sentence(arguments: list[str], says: str) -> None:
-    ended = _watching(*arguments)
-    assert ended.returncode == 2
-    assert says in ended.stderr
+    ended = scrapy(*arguments, module="simulator.watching")
+    assert ended.code == 2
+    assert says in ended.log

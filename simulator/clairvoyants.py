@@ -1,17 +1,25 @@
-"""Shortest paths from the seeds, and the oracle strategy that knows each page's yield."""
+"""Strategies that know the web, which no real crawl does; real ones are measured by them.
+
+``perfect`` knows each page's yield and follows links from the seeds, by shortest paths.
+
+``known-hosts`` is the yardstick.  Which page of a host has text can mostly not be known before it is read, but what
+the host gives can be learnt.  So it knows the words that each host gives for its bytes, all URLs, and nothing of
+single pages.  It asks whole hosts, the richest first, under the politeness of any crawl: the hosts that hold the first
+25 % of the words side by side, then those up to 50 %, and so on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from simulator.pages import Array, PageWeb
+from simulator.pages import BYTES_PER_WORD, Array, PageWeb
 from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.ranking.linking_page import LinkingPage
 from spiderling.frontier.ranking.new_links import FoundLink
-from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
 
 _RANKS = 10
@@ -99,3 +107,26 @@ class Perfect(Strategy):
             return DROPPED if rank == 255 else rank
 
         return rank
+
+
+class KnownHosts(Strategy):
+    """Follows no link; its URLs are the seeds, which ``stages`` gives."""
+
+    def ranker(self, page: LinkingPage) -> Ranker:
+        return lambda link: DROPPED
+
+
+def stages(web: PageWeb, shares: Sequence[float]) -> list[list[str]]:
+    """The URLs of each stage: all pages of the hosts that bring the words kept from one of *shares* to the next.
+
+    Hosts without words are in none of them.
+    """
+    host = web.pages.host
+    words = np.bincount(host, web.new_kept_bytes // BYTES_PER_WORD, len(web.hosts.names))
+    sizes = np.bincount(host, web.pages.body_bytes, len(web.hosts.names))
+    richest = np.argsort(-words / np.maximum(sizes, 1), kind="stable")[: np.count_nonzero(words)]
+    before = np.cumsum(words[richest]) - words[richest]
+    stage = np.full(len(words), len(shares) + 1)
+    stage[richest] = np.searchsorted(np.array(shares) * words.sum(), before, side="right")
+    stage_of_page = stage[host]
+    return [list(map(web.url, np.flatnonzero(stage_of_page == at).tolist())) for at in range(len(shares) + 1)]

@@ -13,7 +13,7 @@ _LATENCY_S = 0.5
 
 
 class ServedAnswers:
-    """An ``AnswerWeb`` (simulation/replay.py) of a ``Web`` (webs/web.py)."""
+    """An ``AnswerWeb`` (simulator/replay.py) of a ``Web`` (webs/web.py)."""
 
     def __init__(self, web: Web, judge: Callable[[int, str, WebResponse], Outcome]) -> None:
         """*judge*: (URL id, URL, answer) -> Outcome, for each page."""

@@ -79,7 +79,8 @@ class Site:
         if (tls := writer.get_extra_info("ssl_object")) is not None:
             self.resumed.append(tls.session_reused)
         try:
-            self.requests.append(await reader.readuntil(b"\r\n\r\n"))
+            self._reader = reader
+            await self.next_request()
             if callable(self.answer):
                 await self.answer(writer)
             else:
@@ -89,6 +90,10 @@ class Site:
             pass
         finally:
             writer.close()
+
+    async def next_request(self):
+        """The next request over the connection that was made last."""
+        self.requests.append(await self._reader.readuntil(b"\r\n\r\n"))
 
     @property
     def url(self):

@@ -162,7 +162,6 @@ def _response_head(exchange: Exchange) -> bytes:
 def _request(exchange: Exchange) -> bytes:
     method, target, headers, body = exchange.request
     lines = [f"{method} {target} HTTP/1.1".encode(), *(name + b": " + value for name, value in headers)]
-    lines.append(b"Connection: close")  # `client.RawRequest.encoded` adds it
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 

@@ -290,6 +290,7 @@ def _raw_request(url: UrlParts, request: Request) -> RawRequest:
     headers.append((b"Accept-Encoding", ACCEPT_ENCODING.encode()))
     if request.body or request.method in _WITH_BODY:
         headers.append((b"Content-Length", b"%d" % len(request.body)))
+    headers.append((b"Connection", b"close"))
     return RawRequest(request.method, url.target, headers, request.body)
 
 

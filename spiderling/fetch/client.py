@@ -1,4 +1,7 @@
-"""The HTTP client under the download handler: one request over one connection to a judged address."""
+"""The HTTP client under the download handler: a request over a connection to a judged address.
+
+A connection that its server leaves open can be used again for the same host.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,14 @@ _URL = re.compile(r"(https?)://([^/?#:@]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(/[^
 
 
 class Wire(asyncio.Protocol):
-    """A connection and the one response that comes over it; what follows that is dropped."""
+    """A connection and the response that comes over it; what follows that, unasked for, closes it."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Be ready for a response."""
         self.has_body = True
         """Whether the response may have one; to be said before the request is sent."""
         self.body_bytes = 0
@@ -71,6 +78,7 @@ class Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._is_over:
+            self.abort()
             return
         self._received += len(data)
         try:
@@ -150,6 +158,19 @@ class Wire(asyncio.Protocol):
             self._error = error
             self._wake()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the server takes another request: the response is whole, and the connection was not closed."""
+        if self._framing is None or self._head is None or self._error is not None or self.transport is None:
+            return False
+        return self._framing.is_over and not self._framing.is_overrun and self._head.keeps_open
+
+    def next(self) -> Wire:
+        """This connection, which must be open, for the next request."""
+        assert self.is_open
+        self._begin()
+        return self
+
     def abort(self) -> None:
         """Close the connection; a TLS shutdown would wait for the peer."""
         if self.transport is not None:
@@ -202,9 +223,9 @@ class TlsWire(Wire):
         self._received += len(data)
         if self._received > MAX_HEAD_BYTES + FRAMING_RATIO * self.body_bytes:
             self.end(NotHttp(f"more than {MAX_HEAD_BYTES} bytes that are not body"))
-        if not self._is_over:
-            self._incoming.write(data)
-            self._advance()
+            return
+        self._incoming.write(data)
+        self._advance()
 
     def _advance(self) -> None:
         """Go on with the handshake, then send the request, then read what has come."""
@@ -262,7 +283,7 @@ class UrlParts(NamedTuple):
 
 
 class RawRequest(NamedTuple):
-    """A request as it is sent; `encoded` adds ``Connection: close``."""
+    """A request as it is sent."""
 
     method: str
     target: str
@@ -273,7 +294,7 @@ class RawRequest(NamedTuple):
         """The bytes to send; raises BadRequest if a server would read them as something else."""
         lines = [f"{self.method} {self.target} HTTP/1.1".encode()]
         lines += [name + b": " + value for name, value in self.headers]
-        lines += [b"Connection: close", b"", b""]
+        lines += [b"", b""]
         head = b"\r\n".join(lines)
         breaks = len(lines) - 1
         if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head or lines[0].count(b" ") != 2:
@@ -429,13 +450,13 @@ def _resolve(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-async def send(request: RawRequest, target: ConnectTarget) -> RawResponse:
-    """Send *request*; returns when the headers of the final response are here.
+async def send(request: RawRequest, target: ConnectTarget, kept: Wire | None = None) -> RawResponse:
+    """Send *request*, over the open connection *kept* if given; returns when the final headers are here.
 
     Raises BadRequest, NoConnection, NoTls, NoDescriptor, NotHttp or OSError.
     """
     sent = request.encoded()
-    wire = await target.connect()
+    wire = await target.connect() if kept is None else kept.next()
     try:
         transport = wire.transport
         if transport is None:

@@ -1,8 +1,9 @@
 """Reads HTTP/1 responses as leniently as browsers do; bytes go in, a head and the bytes of a body come out.
 
-Parsers for servers and proxies refuse what might be read in two ways, since a connection is used again after it
-(request smuggling).  Here nothing is: each connection brings one response.  Framing is that of RFC 9112, 6.3, and what
-is no header is passed over, as in the Fetch standard's implementations.
+Parsers for servers and proxies refuse what might be read in two ways, since a connection is used again after it, and
+for others (request smuggling).  Here it is used again for the same host alone, and only if its last response cannot be
+read in two ways.  Framing is that of RFC 9112, 6.3, and what is no header is passed over, as in the Fetch standard's
+implementations.
 """
 
 from __future__ import annotations
@@ -71,6 +72,14 @@ class ResponseHead(NamedTuple):
         """Whether the status is 1xx: no body follows, and but for 101 a further head does."""
         return 100 <= self.status < 200
 
+    @property
+    def keeps_open(self) -> bool:
+        """Whether the server leaves the connection open (RFC 9112, 9.3), and it is clear where the body ends."""
+        options = _values(self.headers, b"connection")
+        framed = [value for name, value in self.headers if name.lower() in (b"content-length", b"transfer-encoding")]
+        is_clear = len(framed) <= 1 and (not self.is_chunked or framed[0].lower() == b"chunked")
+        return is_clear and self.status != 101 and b"close" not in options and self.version == "HTTP/1.1"
+
     def framing(self, *, has_body: bool) -> Framing:
         """How the body of this head is framed; *has_body* is False for the answer to HEAD."""
         if not has_body or self.is_interim or self.status in (204, 304):
@@ -93,9 +102,12 @@ class Counted:
         """Whether the body is complete."""
         self.may_be_closed = length is None
         """Whether the end of the connection is the end of the body."""
+        self.is_overrun = False
+        """Whether more has come than the body."""
 
     def unframed(self, data: bytes) -> Iterator[bytes]:
         """The pieces of the body in *data*, the next bytes received."""
+        self.is_overrun = len(data) > self._left
         data = data[: self._left]
         self._left -= len(data)
         self.is_over = not self._left
@@ -109,6 +121,7 @@ class Chunked:
 
     def __init__(self) -> None:
         self.is_over = False
+        self.is_overrun = False
         self._left = 0
         """Bytes of this chunk that have not come."""
         self._line = b""
@@ -134,6 +147,7 @@ class Chunked:
             self._end_line(data[at:end].rstrip(b"\r"))
             at = end + 1
         self._line = b"" if self.is_over else data[at:]
+        self.is_overrun = self.is_over and at < len(data)
         if len(self._line) > MAX_CHUNK_LINE_BYTES:
             raise NotHttp(f"more than {MAX_CHUNK_LINE_BYTES} bytes in a line between chunks")
 

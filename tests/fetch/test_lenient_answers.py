@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import itertools
 
 import pytest
 from handled import CHUNKED_HEAD, OK, PAGE, chunked, failing, fetch, reply
@@ -171,3 +172,60 @@ def test_any_bytes_are_a_head_or_not_http():
     for head in (b"", b"\xff" * 1000, b"HTTP/1.1 200" + b"\n" * 300, b"HTTP/1.1 200" + b"\ra:" * 300):
         with pytest.raises(NotHttp):
             ResponseHead.parsed(head)
+
+
+class Open:
+    """A transport of which only is known whether it was closed."""
+
+    is_closed = False
+
+    def abort(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_open"),
+    [
+        (reply(), True),
+        (chunked(PAGE) + LAST, True),
+        (b"HTTP/1.1 204 None\r\n\r\n", True),
+        (b"HTTP/1.1 103 Early Hints\r\n\r\n" + reply(), True),
+        (reply(PAGE, b"Connection: Keep-Alive, Upgrade"), True),
+        (reply(PAGE, b"Connection: Close"), False),
+        (reply(PAGE, b"Connection: keep-alive", b"connection: close"), False),
+        (reply().replace(b"1.1", b"1.0"), False),
+        (reply(PAGE, LENGTH), False),
+        (READ_BY_BROWSERS["a length beside chunks"], False),
+        (READ_BY_BROWSERS["more than the length"].replace(b"close", b"open"), False),
+        (READ_BY_BROWSERS["more behind the last chunk"], False),
+        (OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + LAST, False),
+        (OK + b"Content-Length: 12abc\r\n\r\n" + PAGE, False),
+        (OK + b"\r\n" + PAGE, False),
+        (reply()[:-1], False),
+        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", False),
+        (CHUNKED_HEAD + b"zz\r\n", False),
+    ],
+)
+def test_a_connection_is_used_again_only_if_it_is_clear_where_its_response_ends(answer, is_open):
+    for packets in ([1_000_000], [1], [7, 200]):
+        wire = Wire()
+        wire.connection_made(Open())
+        fed = 0
+        for size in itertools.cycle(packets):
+            if fed >= len(answer):
+                break
+            wire.data_received(answer[fed : fed + size])
+            fed += size
+        assert wire.is_open is is_open
+
+
+def test_what_comes_before_it_is_asked_for_closes_the_connection():
+    wire, connection = Wire(), Open()
+    wire.connection_made(connection)
+    wire.data_received(reply(b"one"))
+    assert wire.is_open
+    wire = wire.next()
+    wire.data_received(reply(b"two"))
+    assert wire.is_open and wire.body_bytes == 3 and not connection.is_closed
+    wire.data_received(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert connection.is_closed and not wire.is_open

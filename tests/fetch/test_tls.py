@@ -16,6 +16,7 @@ from scrapy.exceptions import (
     ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
+from scrapy.settings import Settings
 
 from spiderling.base.reasons import Reason
 from spiderling.fetch import client, tls
@@ -232,3 +233,26 @@ async def test_what_is_no_data_over_tls_is_limited(server_tls, monkeypatch):
     async with serving(bytewise, tls=server_tls) as site, handling() as handler:
         with pytest.raises(BadHttp, match="not body"):
             await pages(handler, ("site.test", site.port))
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_connection_over_tls_that_is_left_open_brings_the_next_page(server_tls, version):
+    server_tls.maximum_version = version
+
+    async def answer(writer):
+        writer.write(reply(b"one"))
+        await site.next_request()
+        writer.write(reply(b"two"))
+
+    async with serving(answer, tls=server_tls) as site:
+        sessions = tls.Sessions(tls.context(Settings(), strict=False))
+        target = client.ConnectTarget(("127.0.0.1",), site.port, lambda _: True, lambda _: None)
+        target.tls, target.server_name = sessions, "site.test"
+        request = client.RawRequest("GET", "/", [(b"Host", b"site.test")])
+        bodies = []
+        wire = None
+        for _ in range(2):
+            wire = (await client.send(request, target, wire)).wire
+            bodies.append(await wire.read())
+        wire.abort()
+    assert (bodies, site.resumed) == ([b"one", b"two"], [False])

@@ -299,6 +299,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "python -m models.block_model PAGES.jsonl --out my.json": Run(says="12 pages of 12 hosts"),
     # strategies
     "python -m simulator": SIMULATED,
+    "python -m simulator --help": Run(says="python -m simulator [STRATEGY"),
     "python -m simulator bfs spiderling": SIMULATED,
     "python -m simulator lswc:s=1,t=1 lswc:s=3,t=5 hard soft --web thai --seeds 5 --html lswc.html": SIMULATED._replace(
         slow=True

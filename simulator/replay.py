@@ -157,7 +157,7 @@ class Replay:
         now = self.now
         frontier.intervals.answered(fetch.host, now)
         if fetch.robots is not None:
-            frontier.robots_answered(fetch, FileAnswer(*self._web.robots(fetch.url)), now)
+            frontier.robots_answered(fetch, FileAnswer(*self._web.robots(fetch.url), is_open=True), now)
             return
         outcome = self._web.outcome(fetch.id, fetch.url)
         if outcome.text_key and outcome.reason is Reason.KEPT:

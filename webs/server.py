@@ -88,7 +88,7 @@ class Server:
     @property
     def log_entries(self) -> list[LogEntry]:
         """The requests answered up to now, in order of their arrival."""
-        return sorted(self.log.entries)
+        return sorted(self.log.entries, key=lambda entry: entry.time_s)
 
     @property
     def hosts_option(self) -> str:
@@ -100,9 +100,11 @@ class Server:
         loop = asyncio.get_running_loop()
         sockets = bind_all(sorted(set(self.web.hosts().values())), port)
         self.port = sockets[0].getsockname()[1]
-        self._listeners = [
-            await loop.create_server(lambda: Connection(self), sock=sock, backlog=1024) for sock in sockets
-        ]
+        self._listeners = [await loop.create_server(self.connection, sock=sock, backlog=1024) for sock in sockets]
+
+    def connection(self) -> Connection:
+        """What answers a new client."""
+        return Connection(self)
 
     async def stop(self) -> None:
         """Close the sockets and cut what is still being sent."""
@@ -169,7 +171,8 @@ class Connection(asyncio.Protocol):
         self._drained.set()
 
     def data_received(self, data: bytes) -> None:
-        self._arrival = time.monotonic() - waited_s(self._transport.get_extra_info("socket"))
+        arrival = time.monotonic() - waited_s(self._transport.get_extra_info("socket"))
+        self._arrival = max(self._arrival, arrival)  # of the system's milliseconds two requests may share one
         self._buffer += data
         if len(self._buffer) > MAX_HEAD_BYTES:
             self._transport.abort()

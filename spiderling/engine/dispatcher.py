@@ -326,7 +326,7 @@ class Dispatcher:
         """Seconds until the connection for *request* may be opened."""
         if (fetch := fetch_of(request)) is None:
             return 0.0
-        return self.crawl.frontier.intervals.connect_in(fetch.host, fetch.address, self._now())
+        return self.crawl.frontier.intervals.connect_in(fetch.host, fetch.address, self._now(), fetch.goes_on)
 
     def started(self, request: Request, address: str) -> None:
         """Note that *request* opens a connection to *address* now: its intervals begin."""

@@ -1,5 +1,7 @@
 """The download handler: one request over one fresh connection to exactly the judged addresses.
 
+The files of a site are a visit: a server that allows it is asked for them one after another over one connection.
+
 The client (fetch/client.py) is given addresses; the name goes only into the Host header and the TLS handshake.  So
 nobody resolves the name anew between the judgement of an address and the socket (DNS rebinding).  Everything that a
 server sends is limited in size and time (docs/limits.md), and every failure is one of the errors in fetch/errors.py.
@@ -35,14 +37,20 @@ from spiderling.engine.dispatcher import Dispatcher
 from spiderling.engine.requests import fetch_of
 from spiderling.engine.response_heads import ResponseHeads
 from spiderling.fetch import tls
-from spiderling.fetch.client import ConnectTarget, RawRequest, RawResponse, UrlParts, send
+from spiderling.fetch.client import ConnectTarget, RawRequest, RawResponse, UrlParts, Wire, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
 from spiderling.fetch.errors import AddressForbidden, BodyCut, NoDescriptor, ResponseRefused, TransferCut
 from spiderling.fetch.resolver import Resolver
 from spiderling.fetch.time_limits import TimeLimits, Transfer
 from spiderling.fetch.translation import is_of_the_connection, translated
+from spiderling.frontier import Fetch
 
 _ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
+KEPT_S = 2.0
+"""Seconds for which the connection of a visit waits for the next request; chosen: in a crawl of shards that waits for a
+slot, half a second and more."""
+MAX_KEPT = 64
+"""Connections that wait so at a time; chosen: a handful does, since what goes on is handed out first."""
 SLOW_WINDOW_S = 10.0
 """Seconds over which SPIDERLING_MIN_BYTES_PER_S is measured; chosen: shorter pauses are usual."""
 _USUAL_BYTES = 100
@@ -86,7 +94,7 @@ class DownloadHandler(BaseDownloadHandler):
     family, tried when the first is slow or fails: RFC 8305), ``judge_type`` (refuse by the headers an unwanted type or
     language), ``verbatim_url``, ``download_timeout`` and ``download_maxsize`` (may lower the limits), and
     ``download_fail_on_dataloss``.  Writes ``wire_bytes`` (bytes of the body as received, before it is decoded; also
-    when the request failed) and ``download_latency`` (seconds).
+    when the request failed), ``download_latency`` (seconds), and ``is_open`` if the connection waits for the next file.
     """
 
     lazy = True
@@ -103,6 +111,8 @@ class DownloadHandler(BaseDownloadHandler):
         self._bind_address = (bind, 0) if isinstance(bind, str) else bind
         self._limits = TimeLimits(self._options.min_bytes_per_s, SLOW_WINDOW_S)
         self._running = running_time()
+        self._kept: dict[int, Wire] = {}
+        """Host by its id -> the connection that waits for its next file."""
         self._is_cutting = False
         crawler.signals.connect(self._cut, our_signals.transfers_cut)
 
@@ -138,7 +148,10 @@ class DownloadHandler(BaseDownloadHandler):
             if isinstance(error, NoDescriptor):
                 self._gate.rest()
             known = translated(error, request.url)
-            if self._running.stopped_s() > stopped_s and fetch_of(request) is not None and is_of_the_connection(known):
+            fetch = fetch_of(request)
+            if fetch is not None and fetch.goes_on and "download_latency" not in request.meta:
+                raise TransferCut(f"{request.url}: asked again over a new connection ({known})") from None
+            if self._running.stopped_s() > stopped_s and fetch is not None and is_of_the_connection(known):
                 raise TransferCut(f"{request.url}: the process was stopped meanwhile ({known})") from None
             raise known from (None if known is error else error)
 
@@ -150,6 +163,8 @@ class DownloadHandler(BaseDownloadHandler):
     async def close(self) -> None:
         """Close all connections."""
         self._cut()
+        for host_id in list(self._kept):
+            self._let_go(host_id)
 
     async def _fetch(self, request: Request, transfer: Transfer) -> Response:
         if request.meta.get("proxy"):
@@ -161,7 +176,9 @@ class DownloadHandler(BaseDownloadHandler):
         begin = loop.time()
         transfer.until = begin + min(self._options.first_byte_timeout_s, total_s)
         await self._its_turn(request, target, transfer.until)
-        raw_response = await send(_raw_request(url, request), target)
+        fetch = fetch_of(request)
+        kept = self._kept_for(fetch, request) if fetch is not None and fetch.goes_on else None
+        raw_response = await send(_raw_request(url, request), target, kept)
         request.meta["download_latency"] = loop.time() - begin
         transfer.until = begin + total_s
         self._limits.body_begins(transfer, raw_response.wire)
@@ -169,8 +186,35 @@ class DownloadHandler(BaseDownloadHandler):
             return await self._response(raw_response, request, url.name)
         finally:
             request.meta["wire_bytes"] = raw_response.wire.body_bytes
-            raw_response.wire.abort()
+            if not self._keeps(raw_response, fetch, request):
+                raw_response.wire.abort()
             self._parts.times.add(loop.time() - begin)
+
+    def _keeps(self, raw_response: RawResponse, fetch: Fetch | None, request: Request) -> bool:
+        """Whether the connection is kept for the next file of the visit, for a while."""
+        wire = raw_response.wire
+        if fetch is None or not (fetch.keeps_open and wire.is_open) or len(self._kept) >= MAX_KEPT:
+            return False
+        if raw_response.address != fetch.address:
+            return False
+        self._let_go(fetch.host.id)
+        self._kept[fetch.host.id] = wire
+        asyncio.get_running_loop().call_later(KEPT_S, self._let_go, fetch.host.id, wire)
+        request.meta["is_open"] = True
+        return True
+
+    def _let_go(self, host_id: int, wire: Wire | None = None) -> None:
+        """Close the connection that waits for the host's next file; with *wire* only if it is that one."""
+        if host_id in self._kept and wire in (None, self._kept[host_id]):
+            self._kept.pop(host_id).abort()
+
+    def _kept_for(self, fetch: Fetch, request: Request) -> Wire:
+        """The connection over which the visit goes on, from now on that of *request*; raises ConnectionResetError."""
+        wire = self._kept.pop(fetch.host.id, None)
+        if wire is None or not wire.is_open:
+            raise ConnectionResetError("the server has closed the connection")
+        self._gate.started(request, fetch.address)
+        return wire
 
     async def _connect_target(self, url: UrlParts, request: Request) -> ConnectTarget:
         """Where to connect to; raises as `_where`."""
@@ -213,7 +257,8 @@ class DownloadHandler(BaseDownloadHandler):
             if asyncio.get_running_loop().time() + seconds >= until:
                 raise TransferCut(f"{request.url}: its address is not due for long")
             await asyncio.sleep(seconds)
-        if not target.begins_at_once:
+        fetch = fetch_of(request)
+        if not target.begins_at_once and not (fetch is not None and fetch.goes_on):
             self._gate.started(request, target.addresses[0])
 
     async def _response(self, raw_response: RawResponse, request: Request, host_name: str) -> Response:
@@ -290,7 +335,8 @@ def _raw_request(url: UrlParts, request: Request) -> RawRequest:
     headers.append((b"Accept-Encoding", ACCEPT_ENCODING.encode()))
     if request.body or request.method in _WITH_BODY:
         headers.append((b"Content-Length", b"%d" % len(request.body)))
-    headers.append((b"Connection", b"close"))
+    fetch = fetch_of(request)
+    headers.append((b"Connection", b"keep-alive" if fetch is not None and fetch.keeps_open else b"close"))
     return RawRequest(request.method, url.target, headers, request.body)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from spiderling.base.link_batch import batch_of
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -15,6 +17,7 @@ from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, Queue
 from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.reachability import Reachability
+from spiderling.frontier.scheduling.slowdown import BUSY_STATUSES
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.watching.looks import Look
 
@@ -43,6 +46,8 @@ class Answers:
         self._robots_requests = robots_requests
         self._host_closing = host_closing
         self._reachability = reachability
+        self.visits: deque[Fetch] = deque()
+        """Files that were answered over connections that are open; their hosts stay in transit until a look at them."""
 
     def give_back(self, fetch: Fetch, now: float) -> None:
         """See ``Frontier.give_back``."""
@@ -76,7 +81,10 @@ class Answers:
             self._reachability.host_answered(request.origin, host.last_start, now)
         self._schedule.intervals.note_status(host, answer.status, now + min(answer.retry_after_s, self._max_snooze_s))
         self._note_file(request, answer, now)
-        self._schedule.release(host, now)
+        if answer.is_open and fetch.keeps_open and answer.status not in BUSY_STATUSES:
+            self.visits.append(fetch)
+        else:
+            self._schedule.release(host, now)
 
     def take_file(self, request: RobotsRequest, answer: FileAnswer, now: float) -> None:
         """See ``Frontier.file_answered``."""

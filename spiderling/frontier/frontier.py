@@ -152,7 +152,9 @@ class Frontier:
 
     def next_due(self) -> float | None:
         """When ``take`` is to be called next; None if nothing waits for a point in time."""
-        return None if self.reachability.is_away else self.schedule.next_due()
+        if self.reachability.is_away:
+            return None
+        return 0.0 if self._answers.visits else self.schedule.next_due()
 
     def names_wanted(self) -> list[str]:
         """Names to be resolved now; each is to be answered with ``resolved`` or ``unresolved``."""
@@ -160,21 +162,39 @@ class Frontier:
 
     def take(self, now: float) -> Fetch | None:
         """Hand out a request whose host and address are due at *now*; None if there is none."""
-        while not self.reachability.is_away and (place := self.schedule.pop(now)) is not None:
-            host, address = place
-            fetch = self.next_fetch.of_host(host, address, now)
+        while not self.reachability.is_away:
+            if self._answers.visits:
+                fetch = self._next_file(self._answers.visits.popleft(), now)
+            elif (place := self.schedule.pop(now)) is not None:
+                fetch = self.next_fetch.of_host(*place, now)
+            else:
+                break
             if fetch is None:
                 continue
+            host = fetch.host
             if fetch.robots is not None:
                 host.asking = host.robots_requests.popleft()
             elif fetch.look is not None:
                 self.watch.hand_out(fetch.look)
             else:
                 self.url_states.hand_out(host)
-            self.schedule.hand_out(host, fetch.address, now)
+            self.schedule.hand_out(host, fetch.address, now, fetch.goes_on)
             self.ledger.totals["requests"] += 1
             return fetch
         self.host_closing.relax(now)
+        return None
+
+    def _next_file(self, last: Fetch, now: float) -> Fetch | None:
+        """The next file of the visit whose file *last* was answered; if that was the last one, its host waits."""
+        host = last.host
+        self.schedule.end_request(host)
+        fetch = self.next_fetch.of_host(host, last.address, now)
+        if fetch is None:
+            return None
+        asked, before = fetch.robots, last.robots
+        if asked is not None and before is not None and asked.is_at_home and asked.origin == before.origin:
+            return fetch._replace(goes_on=True)
+        self.schedule.place(host, now)
         return None
 
     def may_start(self, fetch: Fetch, now: float) -> float | None:
@@ -184,7 +204,7 @@ class Frontier:
         """
         if fetch.host.is_closed or not self.may_connect(fetch.address):
             return None
-        due = self.intervals.earliest_start(fetch.host, fetch.address, now)
+        due = self.intervals.earliest_start(fetch.host, fetch.address, now, fetch.goes_on)
         if due > now:
             return due - now
         self.intervals.permitted(fetch.host, fetch.address, now)

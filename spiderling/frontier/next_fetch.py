@@ -69,7 +69,8 @@ class NextFetch(Part):
 
     def _file(self, host: Host, request: RobotsRequest, address: str, now: float) -> Fetch | Host | None:
         """The Fetch of a file of the site; of a licence only if robots.txt of its own origin allows it."""
-        fetch = Fetch(0, request.url, address, host, robots=request, name=request.name)
+        keeps_open = request.is_at_home and not self._robots.asks_last_for(request.file)
+        fetch = Fetch(0, request.url, address, host, robots=request, name=request.name, keeps_open=keeps_open)
         target = canonicalize(request.url) if request.file is SiteFile.LICENCE else None
         if target is None:
             return fetch

@@ -172,6 +172,10 @@ class Robots:
             self.files.note(origin, file, refused, "kept out by robots.txt", now)
         return self.licences.missing(origin, now) if self._sees_licences else None
 
+    def asks_last_for(self, file: SiteFile) -> bool:
+        """Whether no other file of an origin is asked for after *file*, licences aside."""
+        return file is (self._others or [SiteFile.ROBOTS])[-1]
+
     def _expire_at(self, origin: str) -> float:
         """When the first file that counts for *origin* has to be fetched again."""
         records = [self.files.find(origin, file) for file in (SiteFile.ROBOTS, *self._others)]

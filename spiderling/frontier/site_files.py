@@ -69,6 +69,8 @@ class FileAnswer(NamedTuple):
     """The pause that the server asks for; 0 if none."""
     challenge: str = ""
     """The maker of the challenge that came in the place of the file (fetch/challenges.py); '' for none."""
+    is_open: bool = False
+    """Whether the connection is open for another request."""
 
     @property
     def has_file(self) -> bool:

@@ -60,7 +60,8 @@ class SiteFilesMiddleware(Component):
         status = response.status
         challenge = challenge_of(status, response.headers, response.body)
         wait_s = asked_to_wait_s(response) or 0.0
-        answer = FileAnswer(status, response.body, redirect_target(response), wait_s, challenge)
+        is_open = request.meta.get("is_open", False)
+        answer = FileAnswer(status, response.body, redirect_target(response), wait_s, challenge, is_open)
         if len(response.body) <= _SMALL_BYTES or not answer.has_file:
             self._take_rules(fetch, request, answer)
         return self._parsed_apart(fetch, asked, request, answer)

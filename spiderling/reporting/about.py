@@ -110,14 +110,14 @@ def _conduct(options: Options) -> list[str]:
     return [
         _p(
             f"It asks for one page at a time, at most {60 / options.host_interval_s:.3g} a minute from one host; more "
-            "slowly if your server answers slowly or with status 429 or 503, or if robots.txt has a Crawl-delay."
+            "slowly if your server answers slowly or with status 429 or 503, or if robots.txt has a Crawl-delay. "
+            "Once a day it reads robots.txt and the other files in which a site speaks to crawlers, in one visit."
         ),
         _p(
             "It does not run scripts, fill in forms, log in, or solve challenges. A cookie goes back only to the host "
             "that set it by a redirect, until that has led to a page; then it is forgotten. If your site refuses it "
             f"(status 401, 402, 403 or 451, or a challenge) {on_robots}on five pages in a row, it leaves the site "
-            "alone, and tries "
-            "robots.txt again after 1, 7 and 30 days."
+            "alone, and tries robots.txt again after 1, 7 and 30 days."
         ),
     ]
 

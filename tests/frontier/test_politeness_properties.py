@@ -66,6 +66,7 @@ def crawls(draw: st.DrawFn) -> VirtualCrawl:
         ip_interval_s=draw(st.sampled_from([0.0, 0.1, 3.0, 12.0])),
         delay_factor=draw(st.sampled_from([0.0, 5.0])),
         retry_delay_s=draw(st.sampled_from([1.0, 60.0])),
+        **draw(st.sampled_from([{}, {"keeps_open": True, "optouts": ""}])),
     )
 
 
@@ -91,10 +92,12 @@ def test_no_two_starts_are_closer_than_allowed(crawl: VirtualCrawl, seeds: list[
 
 
 def pairs(crawl: VirtualCrawl, key: str) -> list[tuple[Start, Start]]:
+    """Two starts in a row of one address or host (*key*), but for those of one visit, which counts as one request."""
     groups = defaultdict(list)
     for start in crawl.starts:
         groups[getattr(start, key)].append(start)
-    return [pair for group in groups.values() for pair in itertools.pairwise(group)]
+    all_pairs = [pair for group in groups.values() for pair in itertools.pairwise(group)]
+    return [(first, second) for first, second in all_pairs if not (second.goes_on and first.host == second.host)]
 
 
 def allowed_s(crawl: VirtualCrawl, key: str, first: Start, second: Start, resumed: list[float]) -> float:

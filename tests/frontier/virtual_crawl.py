@@ -80,6 +80,8 @@ class Start(NamedTuple):
     host: str
     address: str
     url: str
+    goes_on: bool = False
+    """Whether it belongs to a visit that had begun."""
 
 
 def page(*links: str | Link, **kwargs: Any) -> Answer:
@@ -105,7 +107,7 @@ class VirtualCrawl:
     """Answers every request of the frontier from *web*; a list of answers is given out one by one, its last for ever.
 
     Names resolve to an address of their own unless *dns* says otherwise; a robots.txt that *web* does not hold is 404.
-    tdmrep.json and ai.txt are asked for only when ``optouts`` says so.
+    tdmrep.json and ai.txt are asked for only when ``optouts`` says so.  *keeps_open*: servers leave connections open.
     """
 
     def __init__(
@@ -118,6 +120,7 @@ class VirtualCrawl:
         connect_delay_s: Callable[[Fetch], float] | None = None,
         allows: Callable[[str], bool] = lambda address: True,
         now: float = 1000.0,
+        keeps_open: bool = False,
         **options: Any,
     ) -> None:
         self.options = Options(**{"optouts": "tdm-file=ignore,ai-txt=ignore", **options})
@@ -132,6 +135,7 @@ class VirtualCrawl:
         self.waits_at_gate = 0
         self.web, self._dns = web, dns or {}
         self._dns_s, self.start_delay_s, self._connect_delay_s = dns_s, start_delay_s, connect_delay_s
+        self._keeps_open = keeps_open
         self._asked: Counter[str] = Counter()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._serial = itertools.count()
@@ -139,6 +143,8 @@ class VirtualCrawl:
         self._robots_known: dict[str, float] = {}
         self.busy: set[str] = set()
         """Names of hosts with a request in transit."""
+        self._visited: set[str] = set()
+        """Those that were asked for a file, and may be asked for another one at once."""
 
     # -- driving
 
@@ -181,7 +187,8 @@ class VirtualCrawl:
         ledger, hosts = self.frontier.ledger, list(self.frontier.hosts)
         assert ledger.balance.error == 0
         assert ledger.waiting == sum(host.waiting for host in hosts)
-        assert all(host.in_transit == (host.name in self.busy) for host in hosts)
+        in_transit = {host.name for host in hosts if host.in_transit}
+        assert all(host.in_transit <= 1 for host in hosts) and self.busy <= in_transit <= self.busy | self._visited
         assert not any(host.is_closed and host.has_work for host in hosts)
 
     def _later(self, delay_s: float, call: Callable[[], None]) -> None:
@@ -196,6 +203,7 @@ class VirtualCrawl:
                 self.questions[name] += 1
                 self._later(self._dns_s, lambda name=name: self._resolve(name))  # type: ignore[misc]
             if fetch is None:
+                self._visited.clear()
                 return
             delay_s = self.start_delay_s(fetch) if self.start_delay_s else 0.0
             self._later(delay_s, lambda fetch=fetch: self._gate(fetch))  # type: ignore[misc]
@@ -243,12 +251,12 @@ class VirtualCrawl:
 
     def _connect(self, fetch: Fetch) -> None:
         """What was granted is opened, maybe later; ``connect_in`` keeps it from others that were late."""
-        wait_s = self.frontier.intervals.connect_in(fetch.host, fetch.address, self.now)
+        wait_s = self.frontier.intervals.connect_in(fetch.host, fetch.address, self.now, fetch.goes_on)
         if wait_s > 0:
             self._later(max(wait_s, _ROUNDING_S / 10), lambda: self._connect(fetch))
             return
         self.frontier.started(fetch, self.now)
-        self.starts.append(Start(self.now, fold(fetch.url), fetch.address, fetch.url))
+        self.starts.append(Start(self.now, fold(fetch.url), fetch.address, fetch.url, fetch.goes_on))
         default = Answer(status=404, kept_bytes=0)
         answer = self.answer_of(self.web, fetch.url, default)
         self._later(answer.transit_s, lambda: self.answer(fetch, answer))
@@ -261,9 +269,10 @@ class VirtualCrawl:
         if fetch.robots is not None:
             self._robots_known[fetch.robots.origin] = self.now
             wait_s = answer.retry_after_s or 0.0
-            self.frontier.robots_answered(
-                fetch, FileAnswer(answer.status, answer.body, answer.location, wait_s), self.now
-            )
+            is_open = self._keeps_open and answer.status > 0
+            self._visited.add(fetch.host.name)
+            file_answer = FileAnswer(answer.status, answer.body, answer.location, wait_s, is_open=is_open)
+            self.frontier.robots_answered(fetch, file_answer, self.now)
             return
         outcome = Outcome(
             url_id=fetch.id,

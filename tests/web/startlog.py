@@ -17,6 +17,8 @@ EXTENSIONS = '{"tests.web.startlog.StartLog": 1}'
 class StartLog:
     """Scrapy extension: a line in the file LOG_STARTS for each connection, when it is about to be opened.
 
+    The crawls that it is for ask for robots.txt alone, so no connection is used again.
+
     For a second address the crawler reads its clock while ``may_connect`` runs, so that the time this took belongs
     to the line: the process may have lost the processor in between.
     """
@@ -26,7 +28,7 @@ class StartLog:
         file = Path(crawler.settings["LOG_STARTS"]).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115
         send = download_handler.send
 
-        def sending(request: RawRequest, target: ConnectTarget) -> Awaitable[RawResponse]:
+        def sending(request: RawRequest, target: ConnectTarget, kept: None = None) -> Awaitable[RawResponse]:
             may_connect, host = target.may_connect, dict(request.headers)[b"Host"].decode().partition(":")[0]
 
             def logged(address: str) -> bool:

@@ -80,6 +80,10 @@ class Fetch(NamedTuple):
     """What is known of a page that is looked at again."""
     cookies: bytes = b""
     """The value of the header Cookie; empty: none is sent."""
+    keeps_open: bool = False
+    """Whether another file of the origin may be asked for next, over the same connection."""
+    goes_on: bool = False
+    """Whether a visit goes on by it: over the same connection, before the interval of its host is over."""
 
 
 class Report(NamedTuple):

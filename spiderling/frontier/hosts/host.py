@@ -189,6 +189,11 @@ class RobotsRequest:
     asker: tuple[int, int] | None = None
     """The shard of the crawl that wants it, and its number there; None: this one."""
 
+    @property
+    def is_at_home(self) -> bool:
+        """Whether it is fetched where it speaks for: at its own origin, for this shard."""
+        return self.asker is None and not self.redirects and self.file is not SiteFile.LICENCE
+
 
 def identity(head: QueuedUrl | RobotsRequest) -> tuple[str, int | None]:
     """(URL, key) or (URL of a file of a site, None): it stays the same over restarts."""

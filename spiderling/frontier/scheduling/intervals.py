@@ -80,11 +80,20 @@ class Intervals:
     def handed_out(self, host: Host, address: str, now: float) -> None:
         """A request to *host* at *address* is handed out: neither is due again before its interval is over."""
         self._workbench.postpone(address, now + self.ip_s)
-        host.due = now + self.of(host)
+        host.due = max(now + self.of(host), host.quiet_until)
 
-    def earliest_start(self, host: Host, address: str, now: float) -> float:
-        """When the next connection to *host* at *address* may be opened; inf: not before a slot is granted."""
-        due = max(self._workbench.address(address).last_permitted + self.ip_s, host.last_start + self.of(host))
+    def earliest_start(self, host: Host, address: str, now: float, goes_on: bool = False) -> float:
+        """When the next request to *host* at *address* may start; inf: not before a slot is granted.
+
+        A visit *goes on* at once, unless another host's request to the address has come between.
+        """
+        entry = self._workbench.address(address)
+        if not goes_on:
+            due = max(entry.last_permitted + self.ip_s, host.last_start + self.of(host))
+        elif entry.opened_by == host.id and entry.last_permitted <= entry.last_started:
+            due = now
+        else:
+            due = entry.last_permitted + self.ip_s
         return due if self.slots is None else self.slots.opens(host.id, address, due, now)
 
     def slot_granted(self, wanted: Wanted, opens: float, closes: float) -> None:
@@ -101,16 +110,21 @@ class Intervals:
         if self.slots is None:
             self._workbench.postpone(address, now + self.ip_s)
 
-    def connect_in(self, host: Host, address: str, now: float) -> float:
-        """Seconds until a permitted connection may be opened; above 0 when an earlier one was opened late."""
+    def connect_in(self, host: Host, address: str, now: float, goes_on: bool = False) -> float:
+        """Seconds until a permitted request may start; above 0 when an earlier connection was opened late."""
         if self.slots is not None and (opens := self.slots.opens(host.id, address, now, now)) > now:
             return min(opens - now, SLOT_PAUSE_S)
-        return max(0.0, self._workbench.address(address).last_started + self.ip_s - now)
+        entry = self._workbench.address(address)
+        if goes_on and entry.opened_by == host.id:
+            return 0.0
+        return max(0.0, entry.last_started + self.ip_s - now)
 
     def started(self, host: Host, address: str, now: float) -> None:
-        """The connection is being opened; both intervals count from *now*."""
+        """The connection is being opened, or used again; both intervals count from *now*."""
         self.permitted(host, address, now)
-        self._workbench.address(address).last_started = now
+        entry = self._workbench.address(address)
+        entry.last_started = now
+        entry.opened_by = host.id
 
     def may_also_start(self, address: str, now: float) -> bool:
         """Whether a request started at another address may be tried at *address* too; if so, its interval begins."""
@@ -121,14 +135,19 @@ class Intervals:
             return False
         entry.last_permitted = now
         entry.last_started = now
+        entry.opened_by = 0
         self._workbench.postpone(address, now + self.ip_s)
         return True
 
     # -- the answer
 
     def answered(self, host: Host, now: float) -> None:
-        """The answer to the request in transit is complete, or will not come: a slow host rests for longer."""
-        host.postpone(now + self._slowdown.rest_s(now - host.last_start))
+        """The answer to the request in transit is complete, or will not come: a slow host rests for longer.
+
+        The rests for the files of one visit add up.
+        """
+        unspent_s = max(0.0, host.quiet_until - host.last_start)
+        host.postpone(now + unspent_s + self._slowdown.rest_s(now - host.last_start))
 
     def note_status(self, host: Host, status: int, quiet_until: float = 0.0) -> None:
         """Take in the status of an answer: a busy host's interval grows from its last start on.

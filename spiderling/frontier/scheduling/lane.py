@@ -33,6 +33,8 @@ class Address:
     """When a connection was last permitted or opened; -inf: never, or long ago."""
     last_started: float = -math.inf
     """When one was last opened."""
+    opened_by: int = 0
+    """The host for which that was, by id; 0: unknown."""
 
 
 @dataclass(slots=True, eq=False)

@@ -304,14 +304,14 @@ class Schedule:
             self.place(host, now)
         self._backlog.hasten(now)
 
-    def hand_out(self, host: Host, address: str, now: float) -> None:
-        """A request to *host* at *address* was handed out."""
+    def hand_out(self, host: Host, address: str, now: float, goes_on: bool = False) -> None:
+        """A request to *host* at *address* was handed out; one by which a visit *goes on* is no turn of its own."""
         self.workbench.remove(host)
         self.workbench.shares.charge(host.domain, address)
         self.intervals.handed_out(host, address, now)
         host.state = HostState.IN_PROCESS
         host.begin_request()
-        host.turns += 1
+        host.turns += not goes_on
         host.address = address
 
     def count_yield(self, host: Host, kept_bytes: int, downloaded_bytes: int, now: float) -> None:
@@ -325,6 +325,10 @@ class Schedule:
 
     def release(self, host: Host, now: float) -> None:
         """The request in transit to *host* is over: place the host."""
+        self.end_request(host)
+        self.place(host, now)
+
+    def end_request(self, host: Host) -> None:
+        """The request in transit to *host* is over; the caller places the host."""
         host.end_request()
         self.intervals.released(host)
-        self.place(host, now)

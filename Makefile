@@ -5,7 +5,7 @@
 # make cluster-demo  the same web by four shards, with a Redis of their own
 # make lint    style and types
 # make test    all tests but the long ones, in three processes a core, since they mostly wait
-# make slow    those, and the tests of properties with all their examples
+# make slow    those, the tests of properties with all their examples, and whole crawls on Scrapy's own engine
 # make bench   the benchmark of whole crawls, with what it compares with
 # make profile a flame graph of the main process, benchmarks/flame.svg
 # make models  the bundled language models, from the texts in ../shared/data (or TEXTS=DIR, SEEDS=FILE)
@@ -71,6 +71,7 @@ test: setup-test
 
 slow: setup-test
 	HYPOTHESIS_PROFILE=all $(BIN)/python -m pytest -n auto --dist worksteal -m "slow or hypothesis"
+	STOCK_SCRAPY=1 $(BIN)/python -m pytest -n auto --dist worksteal tests/crawl tests/archives tests/web
 
 lint: setup-test
 	$(BIN)/ruff check .

@@ -394,6 +394,8 @@ class Crawl:
         command = ["crawl", self._spider, *arguments]
         command += ["-a", f"lang={lang}"] if lang else []
         command += ["-a", f"seeds={seeds}"] if seeds else []
+        if os.environ.get("STOCK_SCRAPY"):
+            given.setdefault("DOWNLOADER", "scrapy.core.downloader.Downloader")
         command += [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
         self._runs += 1
         output = self.directory.with_name(f"{self.directory.name}-{self._runs}.out")

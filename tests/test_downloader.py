@@ -7,11 +7,10 @@ import asyncio
 import pytest
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
-from spiderling.engine.downloader import DirectDownloader
+from spiderling.engine.fast_scrapy import DirectDownloader
 
 SIGNALS = ("request_reached_downloader", "response_downloaded", "request_left_downloader")
 
@@ -61,23 +60,3 @@ async def test_it_is_scrapys_downloader_without_slots(failure):
     assert slots == 0
     assert (result, seen) == (await fetched(Downloader, failure))[:2]
     assert result == (str(failure) if failure else "<200 http://a.test/>")
-
-
-@pytest.mark.parametrize("failure", [None, ValueError("broken")])
-async def test_a_file_goes_past_the_engine_and_its_end_is_told(failure):
-
-    async def answer(request):
-        assert downloader.needs_backout()
-        if failure:
-            raise failure
-        return Response(request.url)
-
-    downloader, ended = DirectDownloader(crawler_with(answer)), []
-    request = Request("http://a.test/robots.txt")
-    downloader.fetch_file(request, lambda *told: ended.append(told))
-    await downloader.files_over()
-    downloader.close()
-    assert not downloader.needs_backout()
-    ((about, error),) = ended
-    assert about is request
-    assert error is failure if failure else isinstance(error, IgnoreRequest)

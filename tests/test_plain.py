@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from types import SimpleNamespace
 
 import pytest
+import scrapy
 from conftest import DEADLINE_S, ROOT
 from pydispatch import dispatcher
 from scrapy import Request, Spider, signals
@@ -21,12 +22,19 @@ from scrapy.core.spidermw import SpiderMiddlewareManager
 from scrapy.exceptions import DropItem, IgnoreRequest
 from scrapy.http import Response
 from scrapy.pipelines import ItemPipelineManager
+from scrapy.settings import Settings
 from scrapy.signalmanager import SignalManager
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred, succeed
 
-from spiderling.engine.downloader import PlainMiddlewares
-from spiderling.engine.fast_scrapy import PlainPipelines, PlainScraper, PlainSignals, PlainSpiderMiddlewares
+from spiderling.addon import FAST, SpiderlingAddon
+from spiderling.engine.fast_scrapy import (
+    PlainMiddlewares,
+    PlainPipelines,
+    PlainScraper,
+    PlainSignals,
+    PlainSpiderMiddlewares,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
 
@@ -348,7 +356,7 @@ class Visitor(Spider):
 
     async def start(self):
         for path in ("item", "broken", "late", "twice", "raises", "errback", "dropped", "other", "request",
-                     "cancelled"):  # fmt: skip
+                     "cancelled", "asks"):  # fmt: skip
             errback = self.mourn if path in ("errback", "broken", "cancelled") else None
             yield Request(f"http://a.test/{path}", errback=errback, meta={"path": path})
 
@@ -356,6 +364,8 @@ class Visitor(Spider):
         path = response.meta["path"]
         if path == "late":
             return self.later()
+        if path == "asks":
+            return self.asking()
         if path == "raises":
             raise ValueError(path)
         if path == "request":
@@ -365,6 +375,15 @@ class Visitor(Spider):
     async def later(self):
         await asyncio.sleep(0)
         yield {"of": "late"}
+
+    async def asking(self):
+        for path in ("file", "other", "broken"):
+            try:
+                response = await self.crawler.engine.download_async(Request(f"http://a.test/{path}"))
+            except ValueError as error:
+                yield {"of": f"no answer: {error}"}
+            else:
+                yield {"of": f"answer {response.url} to {response.request.url}"}
 
     def mourn(self, failure):
         yield {"of": f"mourned {failure.value}"}
@@ -406,7 +425,7 @@ class Installing:
         assert type(cls.crawler.engine.scraper.spidermw) is plain.PlainSpiderMiddlewares
 
 process = AsyncCrawlerProcess({
-    "DOWNLOADER": "spiderling.engine.downloader.DirectDownloader",
+    "DOWNLOADER": "spiderling.engine.fast_scrapy.DirectDownloader",
     "DOWNLOAD_HANDLERS": {"http": Site}, "CONCURRENT_ITEMS": 1,
     "CONCURRENT_REQUESTS": 2,
     "DOWNLOADER_MIDDLEWARES": {Redirecting: 1}, "ITEM_PIPELINES": {Redirecting: 1}, "EXTENSIONS": {Installing: 1},
@@ -447,3 +466,22 @@ def test_a_crawl_on_the_plain_engine_is_the_same():
     at_once, seen, _ = results[0][0]
     assert at_once == 2 and len(seen) > 30
     assert any("mourned" in line for line in seen if "cancelled" not in line)
+
+
+@pytest.mark.parametrize(
+    ("version", "given", "is_fast"),
+    [
+        ("2.19.9", {}, True),
+        ("2.20.0", {}, False),
+        ("3.0", {}, False),
+        ("2.19.0", {"DOWNLOADER": "scrapy.core.downloader.Downloader"}, False),
+    ],
+)
+def test_with_a_release_that_was_not_tried_scrapys_own_parts_run(version, given, is_fast, monkeypatch, caplog):
+    monkeypatch.setattr(scrapy, "__version__", version)
+    settings = Settings(given)
+    SpiderlingAddon().update_settings(settings)
+    ours = [name for name in FAST if str(settings[name]).startswith("spiderling.")]
+    assert ours == (list(FAST) if is_fast else [])
+    assert len(caplog.messages) == (not is_fast and not given)
+    assert all(f"Scrapy {version} is none of those" in line for line in caplog.messages)

@@ -15,7 +15,6 @@ _CARRIERS = (
         if spec and spec.origin
     ),
     f"{_PACKAGE}engine/fast_scrapy.py",
-    f"{_PACKAGE}engine/downloader.py",
 )
 """What the paths of files begin with that only hand a request or an item on to a component."""
 

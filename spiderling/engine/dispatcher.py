@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 from scrapy import signals as scrapy_signals
 from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
@@ -33,7 +34,6 @@ from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.internal_errors import Changing
 from spiderling.engine import requests
-from spiderling.engine.downloader import DirectDownloader
 from spiderling.engine.log_format import is_heard
 from spiderling.engine.meta_keys import DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 from spiderling.engine.offline import Offline, trouble_of
@@ -109,6 +109,7 @@ class Dispatcher:
         """Ids of the URLs of pages in transit."""
         self._files: set[str] = set()
         """URLs of site files in transit."""
+        self._file_tasks: set[asyncio.Task[None]] = set()
         self._resolving: set[asyncio.Task[None]] = set()
         self._rests_until = 0.0
         """Until when nothing is asked for, by `elapsed_s`."""
@@ -167,18 +168,33 @@ class Dispatcher:
     # -- requests go out
 
     def next_request(self) -> Request | None:
-        """A request that is due now, or None; site files are fetched without the engine."""
-        engine = self._crawler.engine
+        """A request that is due now, or None; site files, which have no callback, are fetched here."""
         while (fetch := self._next_fetch()) is not None:
             request = self._request(fetch)
             if request is None:
                 continue
-            if fetch.robots is None or not isinstance(engine.downloader, DirectDownloader):
+            if fetch.robots is None:
                 return request
-            engine.downloader.fetch_file(request, self.end_file)
+            engine = self._crawler.engine
+            engine.downloader.active.add(request)  # at once: `needs_backout` is asked before the task has begun
+            self._file_tasks.add(task := asyncio.ensure_future(self._fetch_file(request)))
+            task.add_done_callback(self._file_tasks.discard)
             if engine.needs_backout():
                 return None
         return None
+
+    async def _fetch_file(self, request: Request) -> None:
+        engine = self._crawler.engine
+        end: BaseException
+        try:
+            if self.crawl.stopping or engine.spider is None:
+                raise NotMade(f"{request.url} goes back to the frontier")
+            answer = await engine.download_async(request)
+            end = IgnoreRequest(f"a downloader middleware made {answer!r} of {request.url}")
+        except (Exception, asyncio.CancelledError) as error:
+            end = error
+        engine.downloader.active.discard(request)
+        self.end_file(request, end)
 
     def _next_fetch(self) -> Fetch | None:
         crawl = self.crawl
@@ -551,7 +567,7 @@ class Dispatcher:
         """Make everything durable; raises SpiderlingError."""
         for task in self._resolving:
             task.cancel()
-        if isinstance(downloader := self._crawler.engine.downloader, DirectDownloader):
-            await downloader.files_over()
+        if self._file_tasks:
+            await asyncio.wait(self._file_tasks)
         await self.resolver.close()
         await self.crawl.close()

@@ -1,54 +1,58 @@
-"""Parts of Scrapy that make no coroutine, task or Deferred for an answer that is there at once.
+"""Parts of Scrapy that make no coroutine, task, slot or Deferred for an answer that is there at once.
 
-Calls and results are those of Scrapy.  Settings name three parts: ITEM_PROCESSOR, DOWNLOADER and STATS_CLASS.  For the
+Calls and results are those of Scrapy.  Settings name three parts: DOWNLOADER, ITEM_PROCESSOR and STATS_CLASS.  For the
 others `install` changes the class of Scrapy's objects, unless they are of a subclass.  That saves 19 % of the main
 process' processor time a page (13 to 28 % in six pairs of ``benchmarks/crawl.py instant --pages 3000``, with and
-without it in turn).  tests/test_plain.py compares both: run it after an upgrade of Scrapy.
+without it in turn).
+
+This is the only module that uses private parts of Scrapy.  So it is used with releases alone that all tests have passed
+with (TRIED), and not if the user's project names a DOWNLOADER; otherwise Scrapy's own parts run.  tests/test_plain.py
+compares both.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from functools import cached_property, lru_cache
 from inspect import CO_VARKEYWORDS, isasyncgenfunction, isawaitable
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 from pydispatch import dispatcher, robustapply  # type: ignore[import-untyped]
-from scrapy import Request, signals
+from scrapy import Request, Spider, signals
+from scrapy.core.downloader import Downloader
+from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scraper import Scraper
 from scrapy.core.spidermw import SpiderMiddlewareManager
 from scrapy.crawler import Crawler
+from scrapy.exceptions import _InvalidOutput
 from scrapy.http import Response
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
-from scrapy.utils.defer import aiter_errback, ensure_awaitable, iter_errback
+from scrapy.utils.defer import aiter_errback, deferred_from_coro, ensure_awaitable, iter_errback
 from scrapy.utils.log import logformatter_adapter
 from scrapy.utils.python import global_object_name
 from scrapy.utils.spider import iterate_spider_output
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from spiderling.engine.downloader import DirectDownloader
+from spiderling.base.machine import RESERVED, descriptor_limit, open_descriptors, raise_descriptor_limit
 
 logger = logging.getLogger(__name__)
 
 
 def install(crawler: Crawler) -> None:
-    """Replace the parts of *crawler*, whose engine is made."""
+    """Replace the parts of *crawler*, whose engine is made and has our downloader."""
+    engine = crawler.engine
     if type(crawler.signals) is SignalManager:
         crawler.signals.__class__ = PlainSignals
-    engine = crawler.engine
     if type(engine) is not ExecutionEngine or type(engine.scraper) is not Scraper:
         return
-    is_ours = (
-        isinstance(engine.downloader, DirectDownloader) and type(engine.downloader).fetch is DirectDownloader.fetch
-    )
-    if engine.scraper.concurrent_items == 1 and is_ours:
+    if engine.scraper.concurrent_items == 1:
         engine.__class__ = PlainEngine
         engine.scraper.__class__ = PlainScraper
         if type(engine.scraper.spidermw) is SpiderMiddlewareManager:
@@ -170,6 +174,19 @@ class PlainEngine(ExecutionEngine):
             slot.remove_request(request)
             slot.nextcall.schedule()
 
+    async def download_async(self, request: Request) -> Response:
+        """The answer to *request*, which passes through the downloader middlewares alone."""
+        assert self._slot is not None
+        self._slot.add_request(request)
+        try:
+            result = await self._fetched(request)
+        finally:
+            self._slot.remove_request(request)
+            self._slot.nextcall.schedule()
+        if isinstance(result, Failure):
+            result.raiseException()
+        return result if isinstance(result, Response) else await self.download_async(result)
+
     async def _fetched(self, request: Request) -> Response | Request | Failure:
         try:
             result = await self.downloader.fetched(request)
@@ -261,3 +278,92 @@ class PlainPipelines(ItemPipelineManager):
             if item is not given and (isawaitable(item) or isinstance(item, Deferred)):
                 item = await ensure_awaitable(item, _warn=global_object_name(method))
         return item
+
+
+class DirectDownloader(Downloader):
+    """Scrapy's downloader without slots: the frontier has decided what is due, so nothing waits here again.
+
+    A slot costs a queue, a Deferred, a task and a kilobyte for each host, and most hosts are asked once.
+    ``DOWNLOAD_DELAY``, ``DOWNLOAD_SLOTS`` and limits by domain or IP have no effect.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self.middleware = PlainMiddlewares(*self.middleware.middlewares, crawler=crawler)
+        self._bound_concurrency()
+
+    def _bound_concurrency(self) -> None:
+        """Have no more requests at once than there are file descriptors for; a quarter is left to the live page."""
+        raise_descriptor_limit()
+        free = descriptor_limit() - RESERVED - open_descriptors()
+        most = max(1, free * 3 // 4)
+        if most < self.total_concurrency:
+            logger.warning(
+                "At most %d requests run at the same time, not CONCURRENT_REQUESTS=%d: this process may have %d files "
+                "and sockets open (ulimit -n)", most, self.total_concurrency, descriptor_limit()
+            )  # fmt: skip
+            self.total_concurrency = most
+
+    def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
+        """Send *request* through the downloader middlewares to the handler."""
+        self.active.add(request)  # at once: the engine asks `needs_backout` before the task has begun
+        return deferred_from_coro(self.fetched(request))
+
+    async def fetched(self, request: Request) -> Response | Request:
+        """`fetch` as a coroutine."""
+        self.active.add(request)
+        try:
+            return await self.middleware.download_async(self._ask, request)
+        finally:
+            self.active.remove(request)
+
+    async def _ask(self, request: Request) -> Response:
+        send = self.signals.send_catch_log
+        spider = self.crawler.spider
+        send(signals.request_reached_downloader, request=request, spider=spider)
+        try:
+            response = await self._handled(request)
+            send(signals.response_downloaded, response=response, request=request, spider=spider)
+            return response
+        finally:
+            send(signals.request_left_downloader, request=request, spider=spider)
+
+    def _handled(self, request: Request) -> Awaitable[Response]:
+        """The answer of the scheme's handler, which Scrapy finds by parsing the URL."""
+        scheme = request.url.partition(":")[0]
+        handler = self.handlers._handlers.get(scheme)
+        if handler is None or scheme in self.handlers._old_style_handlers:
+            return self.handlers.download_request_async(request)
+        return handler.download_request(request)
+
+
+class PlainMiddlewares(DownloaderMiddlewareManager):
+    """Runs the downloader middlewares, without a coroutine for one that answers at once."""
+
+    def _handle_mw_method(self, method: Callable[..., Any], **values: Any) -> Any:
+        is_new = not self._mw_methods_requiring_spider
+        return method(**values) if is_new else super()._handle_mw_method(method, **values)
+
+    async def _process_request(self, request: Request, download_func: Any) -> Response | Request:
+        for method in self.methods["process_request"]:
+            answer = self._handle_mw_method(method, request=request)  # type: ignore[arg-type]
+            if answer is not None and (answer := await _judged(method, answer, is_optional=True)) is not None:
+                return cast("Response | Request", answer)
+        return cast("Response", await download_func(request))
+
+    async def _process_response(self, response: Response | Request, request: Request) -> Response | Request:
+        for method in self.methods["process_response"]:
+            if isinstance(response, Request):
+                break
+            answer = self._handle_mw_method(method, request=request, response=response)  # type: ignore[arg-type]
+            response = answer if answer is response else await _judged(method, answer)
+        return response
+
+
+async def _judged(method: Any, answer: Any, is_optional: bool = False) -> Any:
+    """The answer of a middleware's *method*, awaited if need be; raises _InvalidOutput."""
+    if not isinstance(answer, (Response, Request)):
+        answer = await ensure_awaitable(answer, _warn=global_object_name(method))
+    if isinstance(answer, (Response, Request)) or (is_optional and answer is None):
+        return answer
+    raise _InvalidOutput(f"Middleware {method.__qualname__} must return a Response or Request, got {answer!r}")

@@ -22,7 +22,6 @@ from spiderling.base.errors import NetworkAway
 from spiderling.base.option_values import PREFIX
 from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.crawl.crawl import Crawl
-from spiderling.engine.downloader import DirectDownloader
 from spiderling.fetch.errors import TooSlow, TransferCut
 from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolution, Resolver
 from spiderling.frontier.hosts.host import Host
@@ -215,12 +214,8 @@ class Offline:
 
     async def _fetched(self, request: Request) -> bool:
         """Whether anything was received."""
-        downloader = self._crawler.engine.downloader
         try:
-            if isinstance(downloader, DirectDownloader):
-                await downloader.fetched(request)
-            else:
-                await downloader.handlers.download_request_async(request)
+            await self._crawler.engine.download_async(request)
         except IgnoreRequest:
             return True  # an answer that a middleware does not want
         except TransferCut:

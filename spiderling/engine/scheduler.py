@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from scrapy import Request, Spider
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_FAST = "spiderling.engine.fast_scrapy"
+"""It is loaded only with releases of Scrapy that it was tried with (addon.py)."""
+
 
 class Scheduler(BaseScheduler):
     """Opens the crawl and hands out its requests."""
@@ -59,11 +63,11 @@ class Scheduler(BaseScheduler):
         # what a crawl needs takes half a second to import; the spiders, which need this module, are imported for a list
         from spiderling.base.addresses import HostMap
         from spiderling.crawl.crawl import Crawl
-        from spiderling.engine import fast_scrapy
         from spiderling.engine.dispatcher import Dispatcher
         from spiderling.fetch.resolver import Resolver
 
-        fast_scrapy.install(self._crawler)
+        if type(self._crawler.engine.downloader).__module__ == _FAST:
+            import_module(_FAST).install(self._crawler)
         try:
             with prompt():
                 options = options_of(self._crawler.settings, spider)

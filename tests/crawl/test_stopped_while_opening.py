@@ -26,7 +26,7 @@ STAGES = [
     ("scrapy.commands.bench", OVER),
     ("spiderling.commands.export", OVER),
     ("spiderling.spiders.archive", BEFORE),
-    ("spiderling.engine.downloader", BEFORE),
+    ("spiderling.engine.fast_scrapy", BEFORE),
     ("spiderling.crawl.crawl", BEFORE),
     ("spiderling.languages.seeds:read_seeds", WHILE),
     ("spiderling.jobdir.directory:Jobdir.judge", WHILE),

@@ -4,7 +4,8 @@
 
     mini       the bundled miniature web; beside it plain Scrapy, naive and with trafilatura, and trafilatura's spider
     many       synthetic pages of 30 kB under 20,000 hosts, each over a fresh connection; beside it the naive crawler
-    tls, gzip  the same over TLS, and compressed
+    gzip       the same, compressed
+    tls        the same with ten pages a host, over TLS and without in turn: the ratio of the main process' CPU
     slow       5,000 connections to servers that answer after a minute and more (after 6 to 10 s, as in the papers, it
                takes 600 requests a second to have so many open)
     idle       1,000 hosts wait for their turn: the share of a core that this takes
@@ -62,7 +63,7 @@ INSTANT = {
 SLOW_CONNECTIONS, WAITING_HOSTS = 5000, 1000
 TWELVE = "cs,sk,pl,en,de,fr,es,it,pt,nl,ru,uk"
 _CASES = ("mini", "many", "tls", "gzip", "slow", "idle", "instant", "long", "start")
-_CHANGES = {"many": ("--identity",), "tls": ("--tls", "--identity"), "gzip": (), "instant": ("--identity",)}
+_CHANGES = {"many": ("--identity",), "gzip": (), "instant": ("--identity",)}
 _QUICK = ("mini", "many", "start")
 _MINIWEB, _PORTAL = str(ROOT / "examples/miniweb"), ["http://portal.test/"]
 
@@ -85,7 +86,7 @@ def main() -> None:
     rows, values = _crawls(wanted, options.pages or pages, naive_pages, 2000 if options.quick else 20_000)
     if rows:
         table(HEAD, rows)
-    for case, report in (("slow", _slow), ("idle", _idle), ("long", _long), ("start", _start)):
+    for case, report in (("tls", _tls), ("slow", _slow), ("idle", _idle), ("long", _long), ("start", _start)):
         if case in wanted:
             values |= report(options)
     print(f"load average at the end: {os.getloadavg()[0]:.1f}")
@@ -105,7 +106,7 @@ def _crawls(wanted: Sequence[str], pages: int, naive_pages: int, hosts: int) -> 
             continue
         web = f"synthetic:{hosts}:1"
         rivals = ("naive",) if case == "many" else ()
-        seeds = [url.replace("http:", "https:") if case == "tls" else url for url in _web(hosts).seeds(hosts // 10)]
+        seeds = _web(hosts).seeds(hosts // 10)
         runs = _measure((web, *changes), seeds, pages, naive_pages, rivals, INSTANT if case == "instant" else {})
         rows += [_row(f"synthetic 30 kB, {case}", who, run) for who, run in runs]
         if case == "many":
@@ -175,6 +176,22 @@ def _trafilatura_spider(pages: int) -> Row | None:
     per_page = 1000 * run["cpu_s"] / run["pages"]
     speed = run["pages"] / run["wall_s"], run["mb"] / run["wall_s"]
     return "miniweb", "trafilatura's spider", run["pages"], run["mb"], *speed, per_page, per_page, "", "", "", ""
+
+
+def _tls(options: argparse.Namespace) -> dict[str, float]:
+    """Pairs of crawls of one web; the median of their ratios."""
+    pages = options.pages or (500 if options.quick else 1500)
+    seeds = _web(pages // 10).seeds(pages // 10)
+    rows: list[Row] = []
+    ratios = []
+    for _ in range(3):
+        (_, plain), *_ = _measure((f"synthetic:{pages // 10}:1", "--identity"), seeds, pages, 0)
+        safe_seeds = [url.replace("http:", "https:") for url in seeds]
+        (_, safe), *_ = _measure((f"synthetic:{pages // 10}:1", "--identity", "--tls"), safe_seeds, pages, 0)
+        rows += [_row("ten pages a host", "http", plain), _row("ten pages a host", "https", safe)]
+        ratios.append(safe.main_cpu_ms_per_page / plain.main_cpu_ms_per_page)
+    table(HEAD, rows)
+    return {"tls_ratio": round(sorted(ratios)[1], 3)}
 
 
 def _slow(options: argparse.Namespace) -> dict[str, float]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import datetime
 import ipaddress
+import os
 import ssl
 from contextlib import asynccontextmanager
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -160,6 +162,12 @@ def parts_of(options, gate):
         resolver=Resolver(options, host_map),
         gate=gate,
     )
+
+
+def open_sockets():
+    """How many sockets this process has."""
+    links = (os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink())
+    return sum(link.startswith("socket:") for link in links)
 
 
 async def fetch(answer, *, url=None, options=None, headers=None, **meta):

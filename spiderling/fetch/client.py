@@ -237,17 +237,23 @@ class TlsWire(Wire):
                 self._tls.write(self._unsent)
                 self._unsent = b""
             while self._incoming.pending or self._tls.pending():
-                if not (plain := self._tls.read(_RECORD_BYTES)):  # the server takes leave
-                    super().connection_lost(None)
+                if not (plain := self._tls.read(_RECORD_BYTES)):
+                    self._be_left(None)
                     break
                 self._received -= len(plain)
                 super().data_received(plain)
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError as error:
-            super().connection_lost(error) if self._is_open else self.end(NoTls(str(error)))
+            self._be_left(error if self._is_open else NoTls(str(error)))
         if self._outgoing.pending and self.transport is not None:
             self.transport.write(self._outgoing.read())
+
+    def _be_left(self, error: Exception | None) -> None:
+        """TLS is over, in good order or by *error*, and with it the connection."""
+        if self.transport is not None:
+            self.transport.abort()
+        self.connection_lost(error)
 
     def abort(self) -> None:
         if self._is_open:
@@ -460,7 +466,8 @@ async def send(request: RawRequest, target: ConnectTarget, kept: Wire | None = N
     try:
         transport = wire.transport
         if transport is None:
-            raise ConnectionResetError("the connection was closed at once")
+            await wire.read_head()
+            raise ConnectionResetError("the server answered and left before it was asked")
         wire.has_body = request.method != "HEAD"
         wire.write(sent)
         head = await wire.read_head()

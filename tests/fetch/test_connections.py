@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import time
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from handled import DOWNLOAD_ERRORS, PAGE, Due, Site, handling, reply, serving
+from handled import DOWNLOAD_ERRORS, PAGE, Due, Site, handling, open_sockets, reply, serving
 from needs import needs
 from scrapy import Request
 from scrapy.exceptions import (
@@ -109,12 +107,6 @@ def full_backlog(address, port=0):
             stuffing.setblocking(False)
             stuffing.connect_ex(full.getsockname())
         yield full.getsockname()[1]
-
-
-def open_sockets():
-    """How many sockets this process has."""
-    links = (os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink())
-    return sum(link.startswith("socket:") for link in links)
 
 
 async def test_the_second_address_is_tried_when_the_first_is_silent():

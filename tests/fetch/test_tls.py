@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
-from handled import OK, PAGE, chunked, handling, reply, server_context, serving
+from conftest import DEADLINE_S
+from handled import DOWNLOAD_ERRORS, OK, PAGE, chunked, handling, open_sockets, reply, server_context, serving
 from scrapy import Request
 from scrapy.exceptions import (
     DownloadFailedError,
@@ -233,6 +235,20 @@ async def test_what_is_no_data_over_tls_is_limited(server_tls, monkeypatch):
     async with serving(bytewise, tls=server_tls) as site, handling() as handler:
         with pytest.raises(BadHttp, match="not body"):
             await pages(handler, ("site.test", site.port))
+
+
+@pytest.mark.parametrize("answer", [reply(), OK + b"\r\n" + PAGE, reply()[:-9], b"no HTTP", b""])
+async def test_no_socket_stays_open_when_the_server_takes_leave_first(server_tls, answer):
+    """TLS says so before TCP does."""
+    async with serving(answer, tls=server_tls) as site, handling() as handler:
+        before = open_sockets()
+        for _ in range(3):
+            with suppress(*DOWNLOAD_ERRORS):
+                await pages(handler, ("site.test", site.port))
+        deadline = time.monotonic() + DEADLINE_S
+        while open_sockets() > before:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

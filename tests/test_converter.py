@@ -351,6 +351,7 @@ FLOORS = {
 
 
 @needs("real documents")
+@pytest.mark.slow
 def test_real_documents():
     found: dict[str, list[int]] = {kind: [] for kind in FLOORS}
     with zstd.open(DATA / "docs/documents.tar.zst") as packed, tarfile.open(fileobj=packed, mode="r|") as archive:

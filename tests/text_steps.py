@@ -14,14 +14,18 @@ from spiderling.text.compiled import choose
 from spiderling.text.steps import PYTHON
 
 CHOSEN = {"python": PYTHON, "compiled": choose().steps}
-KINDS = ["python", pytest.param("compiled", marks=needs("compiled steps"))]
+COMPILED = pytest.param("compiled", marks=needs("compiled steps"))
+KINDS = ["python", COMPILED]
+HOSTILE_KINDS = [pytest.param("python", marks=pytest.mark.slow), COMPILED]
+"""Python's steps take long for hostile pages."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.module.__name__ == "test_compiled" or metafunc.definition.path.parent.name != "text":
         return  # test_compiled.py compares both itself
     if reads_pages(metafunc.function, vars(metafunc.module)):
-        metafunc.parametrize("steps", KINDS, indirect=True, scope="module")
+        kinds = HOSTILE_KINDS if "hostile_page" in metafunc.function.__name__ else KINDS
+        metafunc.parametrize("steps", kinds, indirect=True, scope="module")
 
 
 def reads_pages(test: Any, names: dict[str, Any]) -> bool:

@@ -118,10 +118,15 @@ class Robots:
         record = RobotsRecord(status, now, expires, body=b"" if is_robots else EMPTY)
         self.files.note(origin, file, record, FAILED_READING, now)
 
+    def knows_rules(self, origin: str, now: float) -> bool:
+        """Whether the robots.txt of *origin* need not be asked for at *now*."""
+        record = self.files.find(origin, SiteFile.ROBOTS)
+        return record is not None and self.files.is_current(record, now)
+
     def by_robots_txt(self, origin: str, url: str, now: float) -> RobotsVerdict:
         """Whether robots.txt alone lets *url* of *origin* be fetched at *now*."""
         record = self.files.find(origin, SiteFile.ROBOTS)
-        if record is None or not self.files.is_current(record, now):
+        if record is None or not self.knows_rules(origin, now):
             return RobotsVerdict.MISSING
         if record.status is RobotsStatus.FAILED:
             return RobotsVerdict.PAUSED

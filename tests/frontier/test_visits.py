@@ -99,3 +99,39 @@ def test_kill_amid_a_visit_asks_again() -> None:
     crawl.run()
     assert [url for url, _ in starts(crawl)] == [ROBOTS, TDM, TDM, AI, *PAGES]
     assert crawl.ends == {Reason.KEPT: 2}
+
+
+def at_one_address(pages: int, hosts: int, **options) -> tuple[VirtualCrawl, list[str]]:
+    """A crawl of *hosts* with *pages* each, at an address that takes one request in two seconds; and its seeds."""
+    names = [f"n{number}.cz" for number in range(hosts)]
+    dns = {name: Resolution(("10.9.9.9",)) for name in names}
+    seeds = [f"http://{name}/{number}" for name in names for number in range(pages)]
+    crawl = VirtualCrawl({url: page() for url in seeds}, dns, ip_interval_s=2.0, delay_factor=0.0, **options)
+    return crawl, seeds
+
+
+def test_no_host_is_asked_for_files_ahead_of_one_whose_page_is_due() -> None:
+    """In the first interval no page is due; then there is one for each turn of the address."""
+    crawl, seeds = at_one_address(pages=4, hosts=12)
+    crawl.run(*seeds, until=crawl.now + 31.0)
+    kinds = ["file" if start.url.endswith("robots.txt") else "page" for start in crawl.starts]
+    assert kinds == ["file"] * 3 + ["page"] * 12 + ["file"], "the first three hosts have given all that they have"
+    assert {start.host for start in crawl.starts[3:15]} == {"n0.cz", "n1.cz", "n2.cz"}
+
+
+def test_host_that_needs_files_waits_for_no_longer_than_a_minute() -> None:
+    crawl, seeds = at_one_address(pages=100, hosts=6)
+    crawl.run(*seeds, until=crawl.now + 90.0)
+    first = {start.host: start.time - 1000.0 for start in reversed(crawl.starts)}
+    assert max(first[f"n{number}.cz"] for number in range(3)) < 10.0
+    assert all(55.0 < first[f"n{number}.cz"] < 80.0 for number in range(3, 6))
+
+
+def test_host_whose_rules_are_in_the_store_needs_no_files_after_a_restart() -> None:
+    crawl, seeds = at_one_address(pages=2, hosts=3)
+    crawl.run(*seeds[:2], until=crawl.now + 3.0)
+    crawl.commit()
+    crawl.kill_and_resume()
+    began = len(crawl.starts)
+    crawl.run(*seeds[2:])
+    assert [start.url for start in crawl.starts[began:]][:1] == seeds[:1]

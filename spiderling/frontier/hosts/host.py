@@ -247,6 +247,8 @@ class Host:
     # Schedule
     address: str = ""
     """The address of the last request."""
+    needs_file: bool = False
+    """Whether it is to be asked for a file of the site next."""
 
     # UrlStates.reopen_queue
     pinned: bool = False

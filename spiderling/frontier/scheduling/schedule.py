@@ -68,14 +68,16 @@ class Schedule:
         allows: Callable[[str], bool],
         vet: Callable[[Host], None],
         strategy: Strategy,
+        knows_rules: Callable[[str, float], bool],
     ) -> None:
-        """*vet* may close a host that is about to get a place."""
+        """*vet* may close a host that is about to get a place; *knows_rules*: whether we know those of an origin."""
         ranks = hosts.states.ranks
         draw = Draw(strategy.power, options.random_seed)
         self._strategy = strategy
         self._hosts = hosts
         self._queues = queues
         self._vet = vet
+        self._knows_rules = knows_rules
         self._places_in_all = options.active_hosts
         self.places_used = 0
         self._places = Places(
@@ -179,6 +181,7 @@ class Schedule:
             return
         head = next_up(host, self._queues)
         name = self.lookup(head, now)
+        host.needs_file = isinstance(head, RobotsRequest) or not self._knows_rules(head.target.origin, now)
         if isinstance(head, QueuedUrl):
             states = self._hosts.states
             states.heads[host.id] = head.rank

@@ -109,29 +109,29 @@ class Shard:
             self.web.later(INTERVAL_S * 2, self.look, self.life, Host(number + 1, f"host{number}.cz", HostStates()))
         self.web.later(0.01, self.tick, self.life)
 
-    def look(self, life: int, host: Host) -> None:
-        """A request waits at the last gate."""
+    def look(self, life: int, host: Host, goes_on: bool = False) -> None:
+        """A request waits at the last gate; perhaps a visit goes on by it, which needs a slot as well."""
         if life != self.life:
             return
         now = self.clock()
-        due = self.intervals.earliest_start(host, ADDRESS, now)
+        due = self.intervals.earliest_start(host, ADDRESS, now, goes_on)
         if due <= now:
             self.intervals.permitted(host, ADDRESS, now)
-            self.web.later(self.web.lateness(), self.connect, life, host)
+            self.web.later(self.web.lateness(), self.connect, life, host, goes_on)
         else:
-            self.web.later(min(max(due - now, 1e-4), 0.02) + self.web.lateness(), self.look, life, host)
+            self.web.later(min(max(due - now, 1e-4), 0.02) + self.web.lateness(), self.look, life, host, goes_on)
 
-    def connect(self, life: int, host: Host) -> None:
+    def connect(self, life: int, host: Host, goes_on: bool) -> None:
         if life != self.life:
             return
-        wait_s = self.intervals.connect_in(host, ADDRESS, self.clock())
+        wait_s = self.intervals.connect_in(host, ADDRESS, self.clock(), goes_on)
         if wait_s > 0:
-            self.web.later(max(wait_s, 1e-4) + self.web.lateness(), self.connect, life, host)
+            self.web.later(max(wait_s, 1e-4) + self.web.lateness(), self.connect, life, host, goes_on)
             return
         self.intervals.started(host, ADDRESS, self.clock())
         self.web.starts.append((self.web.now, self.number))
         self.intervals.released(host)
-        self.web.later(0.0, self.look, life, host)
+        self.web.later(0.0, self.look, life, host, not goes_on)
 
     # -- what SlotOffice does
 

@@ -186,27 +186,26 @@ class DownloadHandler(BaseDownloadHandler):
             return await self._response(raw_response, request, url.name)
         finally:
             request.meta["wire_bytes"] = raw_response.wire.body_bytes
-            if not self._keeps(raw_response, fetch, request):
-                raw_response.wire.abort()
+            self._leave(raw_response, request)
             self._parts.times.add(loop.time() - begin)
 
-    def _keeps(self, raw_response: RawResponse, fetch: Fetch | None, request: Request) -> bool:
-        """Whether the connection is kept for the next file of the visit, for a while."""
+    def _leave(self, raw_response: RawResponse, request: Request) -> None:
+        """Close the connection, or keep it for the next file of the visit, for KEPT_S at most."""
         wire = raw_response.wire
-        if fetch is None or not (fetch.keeps_open and wire.is_open) or len(self._kept) >= MAX_KEPT:
-            return False
-        if raw_response.address != fetch.address:
-            return False
+        fetch = fetch_of(request)
+        is_kept = fetch is not None and fetch.keeps_open and wire.is_open and raw_response.address == fetch.address
+        if fetch is None or not is_kept or len(self._kept) >= MAX_KEPT:
+            wire.abort()
+            return
         self._let_go(fetch.host.id)
         self._kept[fetch.host.id] = wire
-        asyncio.get_running_loop().call_later(KEPT_S, self._let_go, fetch.host.id, wire)
+        asyncio.get_running_loop().call_later(KEPT_S, self._let_go, fetch.host.id)
         request.meta["is_open"] = True
-        return True
 
-    def _let_go(self, host_id: int, wire: Wire | None = None) -> None:
-        """Close the connection that waits for the host's next file; with *wire* only if it is that one."""
-        if host_id in self._kept and wire in (None, self._kept[host_id]):
-            self._kept.pop(host_id).abort()
+    def _let_go(self, host_id: int) -> None:
+        """Close the connection that waits for the host's next file, if there is one."""
+        if (wire := self._kept.pop(host_id, None)) is not None:
+            wire.abort()
 
     def _kept_for(self, fetch: Fetch, request: Request) -> Wire:
         """The connection over which the visit goes on, from now on that of *request*; raises ConnectionResetError."""

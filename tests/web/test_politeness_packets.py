@@ -27,9 +27,11 @@ def test_no_two_packets_are_closer_than_the_interval_however_busy_the_loop_is(tm
     with serving(FixedWeb(web, ADDRESSES)) as server, SynLog() as log:
         crawl = Crawl(
             tmp_path / "job", server, HOST_INTERVAL_S=HOST_INTERVAL_S, IP_INTERVAL_S=IP_INTERVAL_S, DELAY_FACTOR=0,
-            STRATEGY="bfs", DEDUP="off", EXTENSIONS=EXTENSIONS,
+            STRATEGY="bfs", DEDUP="off", OPTOUTS="", EXTENSIONS=EXTENSIONS,
         )  # fmt: skip
         assert crawl.run(",".join(f"http://{host}/" for host in ADDRESSES)).code == 0
+        asked = {(entry.host, entry.path) for entry in server.log_entries}
+    assert {(host, "/ai.txt") for host in ADDRESSES} <= asked, "visits are among them"
     packets = defaultdict(list)
     for packet in log.seen:
         packets[packet.address].append(packet.time_s)

@@ -166,7 +166,9 @@ class Options:
     dns_concurrency: int = _option(500, "DNS queries that may run at once.", low=1, high=20_000)
 
     # politeness
-    host_interval_s: float = _option(5.0, "Seconds between the starts of two requests to one host.", low=0, high=86400)
+    host_interval_s: float = _option(
+        5.0, "Seconds between the starts of two requests to one host; a visit for its files is one.", low=0, high=86400
+    )
     ip_interval_s: float = _option(
         0.1, "Seconds between the starts of two requests to one IP address.", low=0, high=3600
     )

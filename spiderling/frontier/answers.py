@@ -148,7 +148,7 @@ class Answers:
         if outcome.may_pass:
             self._host_closing.back_off(host, outcome, now)
         else:
-            host.clear_failures()
+            host.failures = 0
         if self._host_closing.refusals.page_answered(host, look.target, outcome, now):
             self._host_closing.refuse(host, now)
         known = ledger.discovered
@@ -185,7 +185,7 @@ class Answers:
                 self._url_states.wait_again(url, first=False)
                 return None
         else:
-            url.host.clear_failures()
+            url.host.failures = 0
         reason: Reason | None = outcome.reason
         if reason is Reason.REDIRECTED and outcome.redirect_to is not None:
             reason = self._follow(url, outcome, outcome.redirect_to, now)

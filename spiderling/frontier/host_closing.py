@@ -106,7 +106,7 @@ class HostClosing(Part):
 
     def back_off(self, host: Host, outcome: Outcome, now: float) -> None:
         """Postpone *host* after a failure; purge its queue after too many failures in a row."""
-        host.count_failure()
+        host.failures += 1
         pause = self._options.retry_delay_s * 2.0 ** min(host.failures - 1, 20)
         if outcome.retry_after_s is not None:
             pause = outcome.retry_after_s

@@ -39,7 +39,7 @@ class Probes:
     def begin(self, host: Host, address: str, now: float) -> None:
         """A probe of *host* begins; until ``end`` it is the host's request in transit."""
         self._schedule.workbench.remove(host)
-        host.begin_request()
+        host.in_transit += 1
         self._intervals.started(host, address, now)
 
     def end(self, host: Host, address: str, now: float) -> None:

@@ -48,7 +48,7 @@ class ArchivePages(Part):
         if key in self._in_work or key in self._url_states.seen:
             return self._admission.refuse(Reason.SEEN)
         entry = self._in_work[key] = QueuedUrl(key, target.url, host, SEED_RANK, target)
-        host.begin_request()  # keeps its record in memory
+        host.in_transit += 1  # keeps its record in memory
         end = CLOSED_STATES.get(host.state)
         if end is None and self._robots.forbids(target.origin, target.url):
             end = Reason.ROBOTS_FORBIDDEN
@@ -57,7 +57,7 @@ class ArchivePages(Part):
         self.enter(key)
         self._url_states.take_back(key)
         self._url_states.end_in_transit(entry, end)
-        host.end_request()
+        host.in_transit -= 1
         return end
 
     def enter(self, key: int) -> None:

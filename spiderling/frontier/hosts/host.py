@@ -236,7 +236,7 @@ class Host:
     # discovery/robots_requests.py
     crawl_delay_s: float = 0.0
 
-    # ``count_failure`` and ``clear_failures``
+    # Answers, HostClosing and UrlStates
     failures: int = 0
     """Failed requests in a row."""
 
@@ -262,7 +262,7 @@ class Host:
     last_start: float = -math.inf
     """When its last request started.  After a restart it is not known, and an interval is waited for."""
 
-    # ``begin_request`` and ``end_request``
+    # Schedule, Probes and ArchivePages
     in_transit: int = 0
     """Requests that were handed out and are not over, of pages or files of the site: 0 or 1."""
 
@@ -302,18 +302,6 @@ class Host:
         """Its next request starts at the time *until* or later, whatever its interval is by then."""
         self.quiet_until = max(self.quiet_until, until)
         self.due = max(self.due, until)
-
-    def begin_request(self) -> None:
-        self.in_transit += 1
-
-    def end_request(self) -> None:
-        self.in_transit -= 1
-
-    def count_failure(self) -> None:
-        self.failures += 1
-
-    def clear_failures(self) -> None:
-        self.failures = 0
 
     def renew_version(self) -> None:
         """Put all entries of the host in queues of the workbench out of date."""

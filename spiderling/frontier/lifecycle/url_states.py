@@ -146,7 +146,7 @@ class UrlStates:
         if key not in self.failed_seeds or self.host_states.is_closed(host_id):
             return 0
         host = self.hosts.by_id(host_id)
-        host.clear_failures()
+        host.failures = 0
         self.hosts.changed.add(host)
         self.ledger.reopen_ended(self.failed_seeds.pop(key), 1)
         self.queues.push(host_id, SEED_RANK, line_of(QueuedUrl(key, target.url, host, SEED_RANK, target)))

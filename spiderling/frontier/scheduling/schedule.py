@@ -313,7 +313,7 @@ class Schedule:
         self.workbench.shares.charge(host.domain, address)
         self.intervals.handed_out(host, address, now)
         host.state = HostState.IN_PROCESS
-        host.begin_request()
+        host.in_transit += 1
         host.turns += not goes_on
         host.address = address
 
@@ -333,5 +333,5 @@ class Schedule:
 
     def end_request(self, host: Host) -> None:
         """The request in transit to *host* is over; the caller places the host."""
-        host.end_request()
+        host.in_transit -= 1
         self.intervals.released(host)

@@ -22,7 +22,7 @@ from webs.synthetic import SyntheticWeb, read_words
 HOSTS, SEEDS = 5000, 100
 _LINE = re.compile(
     r"progress: ([\d,]+) pages \(([\d.]+)/s\), ([\d.,]+) MB downloaded, ([\d,]+) words, yield rate ([\d.]+); "
-    r"([\d,]+) URLs wait; bottleneck: (.*)"
+    r"([\d,]+) URLs? waiting; bottleneck: (.*)"
 )
 HEAD = ("minute", "pages", "pages/s", "MB down", "words", "yield rate", "URLs waiting", "bottleneck")
 

@@ -44,8 +44,9 @@ def main(jobdir: str, arguments: Sequence[str]) -> int:
     """Serve, crawl with further *arguments*, report, and return the crawl's exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _pause)
-    print(f"Crawling the miniature web into {jobdir} (Ctrl-C pauses, the same command goes on) ...", flush=True)
-    with serving() as hosts:
+    print(f"Crawling the miniature web into {jobdir} (Ctrl-C pauses, the same command goes on) ...")
+    print("make takes options of the crawl as ARGS='-a words=100000', another directory as JOBDIR=...", flush=True)
+    with serving(Path(jobdir).parent) as hosts:
         settings = {"JOBDIR": jobdir, "SPIDERLING_HOSTS": hosts, "SPIDERLING_PAGE": _page(), **SETTINGS}
         command = [sys.executable, "-m", "scrapy", "crawl", "spiderling", "-a", "lang=cs,en"]
         command += ["-a", f"seeds={MINIWEB / 'seeds.txt'}"]
@@ -66,9 +67,10 @@ def _pause(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def serving() -> Iterator[str]:
-    """The miniature web on loopback; gives the value of SPIDERLING_HOSTS."""
-    with tempfile.TemporaryDirectory() as directory:
+def serving(place: Path) -> Iterator[str]:
+    """The miniature web on loopback, with its log in *place* meanwhile; gives the value of SPIDERLING_HOSTS."""
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="miniweb-", dir=place) as directory:
         ready = Path(directory, "ready.json")
         server = _start(PORT, ready) or _start(0, ready)
         if server is None:

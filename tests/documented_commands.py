@@ -282,7 +282,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "python examples/read_corpus.py cs/": READ_BACK,
     "python examples/read_corpus.py cs/ cs.jsonl.gz cs.tei.xml": READ_BACK,
     # languages and models
-    "scrapy about > crawler.html": Run(more="-s SPIDERLING_CONTACT=test@corpus.internal", says="How to keep it out"),
+    "scrapy about -s SPIDERLING_CONTACT=you@example.org > crawler.html": Run(says="How to keep it out"),
     "scrapy about -a lang=cs --who 'The corpus group of Example University' --address 192.0.2.7 "
     "-s SPIDERLING_CONTACT=https://corpus.example.org/crawler.html > crawler.html": Run(says="text in Czech"),
     "scrapy languages": Run(says="Czech"),

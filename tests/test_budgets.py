@@ -114,7 +114,7 @@ def test_a_crawl_stops_at_its_words_and_goes_on_with_more(tmp_path) -> None:
         crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05)
         result = crawl.start("http://a.test/0", ("-a", "words=1000")).wait()
         assert result.code == 0 and result.lines("was paused (budget-words); a larger budget lets it go on.")
-        assert result.lines("SPIDERLING_MAX_WORDS=1000 is reached; a larger one lets the crawl go on")
+        assert result.lines("SPIDERLING_MAX_WORDS=1000 (-a words) is reached; a larger one lets the crawl go on")
         assert 1000 <= crawl.state().counts["total/words"] < 1000 + words_of_last(crawl)
         crawl.state().check()
         asked = len(server.log_entries)

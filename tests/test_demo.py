@@ -78,11 +78,13 @@ def living(place: Path) -> list[str]:
 def test_whoever_ends_it_nothing_is_left_running(tmp_path: Path, whom: str, number: str, when: str) -> None:
     """SIGTERM left the server of the miniature web running for good."""
     jobdir = tmp_path / "demo"
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     command = ["make", "-o", "setup", "demo", f"JOBDIR={jobdir}", f"BIN={Path(sys.executable).parent}"]
     command = command if whom == "make" else [*COMMAND, str(jobdir)]
     with open(tmp_path / "output", "w+") as output:
         demo = subprocess.Popen(
-            command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": str(tmp_path)},
+            command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": str(temporary)},
             start_new_session=True,
         )  # fmt: skip
         deadline = time.monotonic() + DEADLINE_S
@@ -97,6 +99,7 @@ def test_whoever_ends_it_nothing_is_left_running(tmp_path: Path, whom: str, numb
         output.seek(0)
         said = output.read()
     assert "Traceback" not in said
+    assert not list(temporary.iterdir()), "whatever is left lies beside the crawl"
     if when == "crawl" and number == "TERM":
         assert "was paused (shutdown); the same command goes on with it." in said
     if whom == "demo" and number != "KILL":

@@ -10,7 +10,8 @@ from spiderling.languages.seeds import distances, few_hosts, read_seeds
 def test_few_hosts() -> None:
     urls = [f"http://h{number}.cz/{page}" for number in range(73) for page in range(3)]
     told = few_hosts(urls, "cs", 5.0)
-    assert told.startswith("73 seed hosts, asked every 5 s, give at most 14.6 pages/s")
+    assert told.startswith("73 seed hosts, asked every 5 s, can give at most 14.6 pages/s")
+    assert few_hosts(urls[:1], "cs", 5.0).startswith("1 seed host, asked every 5 s, can give at most 0.2 pages/s")
     assert told.endswith(
         "scrapy seeds wikipedia cswiki-latest-externallinks.sql.gz -a lang=cs -o seeds.txt --per-host 1"
     )

@@ -57,7 +57,10 @@ class Reason(Enum):
     HOST_REFUSED = ("host-refused", "its host refuses us; its robots.txt is tried again after 1, 7 and 30 days")
     MIRROR = ("mirror", "its host shows the pages of another host under the same paths")
     DNS = ("dns", "the host name does not resolve")
-    ADDRESS_FORBIDDEN = ("address-forbidden", "the host name resolves to a private or reserved address only")
+    ADDRESS_FORBIDDEN = (
+        "address-forbidden",
+        "its host has no address that may be asked: SPIDERLING_CONTACT allows public, SPIDERLING_ALLOW_NETWORKS others",
+    )
     ROBOTS_FORBIDDEN = ("robots-forbidden", "robots.txt forbids it")
     ROBOTS_UNREACHABLE = ("robots-unreachable", "robots.txt could not be fetched, so nothing is allowed")
     SITE_OPTED_OUT = ("site-opted-out", "the site's robots.txt, tdmrep.json or ai.txt refuses this use of it")

@@ -40,7 +40,7 @@ class Telling:
         self.has_documents = totals["documents"] > 0
         what = progress_of(totals, speed) if self.has_documents else f"No document yet of {totals['pages']:,} pages"
         why = "" if self.has_documents else "; the crawl.log of each says what it waits for"
-        return f"{what}; {waiting:,} URLs wait; {counted(running, 'shard')} at work{why}"
+        return f"{what}; {counted(waiting, 'URL')} waiting; {counted(running, 'shard')} at work{why}"
 
     def summary(self, code: int) -> str:
         """How the crawl ended, and what it has, as a table; empty if nothing was begun.  *code*: its exit code."""

@@ -13,6 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.spiderloader import get_spider_loader
 
+from spiderling.base.errors import BadInput
 from spiderling.base.printing import nearest
 from spiderling.crawl.arguments import addresses_of, declared_arguments, options_of, spelled_out
 from spiderling.engine.all_shards import plan_of, wanted_shards
@@ -76,4 +77,8 @@ class Command(CrawlCommand, ScrapyCrawl):
             options = options_of(crawler.settings, spider)
             spelled_out(options, find_languages(options.lang, options.models), ())
             if not hasattr(spider, "archives"):  # files need no contact
-                addresses_of(options, is_offline=False)
+                try:
+                    addresses_of(options, is_offline=False)
+                except BadInput:
+                    getattr(spider, "prepare", lambda: None)()  # a mistake in the seeds is told first
+                    raise

@@ -179,7 +179,7 @@ def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:
         if not options.contact and not options.allow_networks:
             raise BadInput(
                 "no contact is given, and a crawl of public addresses must say whose it is: set SPIDERLING_CONTACT "
-                "to an e-mail address or URL (-s SPIDERLING_CONTACT=me@example.org)."
+                "to an e-mail address or URL (-s SPIDERLING_CONTACT=you@your-domain)."
             )
     return AddressPolicy(options.allow_networks, public=bool(options.contact))
 

@@ -14,6 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 from spiderling.base.errors import StorageError
+from spiderling.base.printing import counted
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.hosts.host import CLOSED_STATES
@@ -35,9 +36,7 @@ async def ask_again(crawl: Crawl, reasons: Iterable[Reason]) -> None:
             continue
         said = await _ask_again(crawl, reason)
         closed = f", {said.closed:,} of closed hosts or full queues ended at once" if said.closed else ""
-        crawl.note_event(
-            f"asked again, of those that ended as {reason.value}: {said.waiting:,} URLs wait again{closed}"
-        )
+        crawl.note_event(f"asked again, of those that ended as {reason.value}: {counted(said.waiting, 'URL')}{closed}")
 
 
 async def _ask_again(crawl: Crawl, reason: Reason) -> AskedAgain:

@@ -84,7 +84,8 @@ class Budgets:
         for total, (option, reason) in _LIMITS.items():
             limit = getattr(self._options, option)
             if 0 < limit <= totals.get(total, 0):
-                return Spent(reason, f"{PREFIX}{option.upper()}={limit} is reached; a larger one lets the crawl go on")
+                said = f"{PREFIX}{option.upper()}={limit}{' (-a words)' if total == 'words' else ''}"
+                return Spent(reason, f"{said} is reached; a larger one lets the crawl go on")
         if any(totals.get(total, 0) >= limit for total, limit in self._control.items()):
             return Spent(
                 "budget", "the budget in control.yaml is spent; raise max_pages or max_downloaded_mb there to go on"

@@ -1,13 +1,16 @@
-"""Refuses the flags that a command does not have; Scrapy itself takes them for arguments."""
+"""Refuses the flags that a command does not have, which Scrapy takes for arguments, and options without prefix."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import fields
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from spiderling.base.option_values import PREFIX
+from spiderling.base.options import Options
 from spiderling.base.printing import nearest
 
 _FLAG = re.compile(r"--?[a-zA-Z]")
@@ -29,6 +32,14 @@ class FlagChecked(ScrapyCommand):
                 near = nearest(flag, meant)
                 hint = f"did you mean {meant[near[0]]}?" if near else "-h lists all."
                 raise UsageError(f"there is no option {flag}; {hint}", print_help=False)
+        options = {spec.name.upper() for spec in fields(Options)}
+        for name in (pair.partition("=")[0] for pair in opts.set):
+            if name.upper() in options:
+                raise UsageError(
+                    f"-s {name} is no setting of Scrapy; did you mean {PREFIX}{name.upper()}? A setting of your own "
+                    "with this name stands in settings.py.",
+                    print_help=False,
+                )
         super().process_options(args, opts)
 
     def written_otherwise(self) -> dict[str, str]:

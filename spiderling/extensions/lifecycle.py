@@ -1,4 +1,4 @@
-"""Closes the spider of a crawl that could not be opened; else writes ``crawl.log``, checkpoints and snapshots."""
+"""Lets a crawl fail that cannot be opened or may ask no seed; writes ``crawl.log``, checkpoints and snapshots."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 
 from spiderling.base.atomic_files import open_regular
+from spiderling.base.reasons import Reason
 from spiderling.base.urls import registrable_domain
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension, error_of
+from spiderling.engine.exit_codes import FAILED_STAT
 from spiderling.engine.scheduler import close_reason
 
 logger = logging.getLogger(__name__)
@@ -50,6 +52,15 @@ class Lifecycle(Extension):
         self.repeat(crawl.checkpoint.begin_if_needed, crawl.options.checkpoint_s, "the checkpoints' clock")
         if crawl.near is not None:  # `Crawl.close` writes the last snapshot
             self.repeat(crawl.snapshot, SNAPSHOT_S, "the snapshots of the near-duplicate filter")
+
+    def closed(self, reason: str) -> None:
+        """Let the command fail if no seed had an address that may be asked; other shards may own others."""
+        crawl = self.crawl
+        ends = set(+crawl.frontier.ledger.ends)
+        is_whole = crawl.archives is None and crawl.options.shards == 1
+        if reason == "finished" and is_whole and ends == {Reason.ADDRESS_FORBIDDEN}:
+            logger.error("No seed may be crawled: %s", Reason.ADDRESS_FORBIDDEN.help)
+            self._crawler.stats.set_value(FAILED_STAT, "bad-input")
 
     def _ended(self) -> None:
         """Close ``crawl.log``, which has the summary by now."""

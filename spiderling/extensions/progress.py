@@ -79,7 +79,7 @@ def _source(crawl: Crawl) -> str:
     ledger = crawl.frontier.ledger
     if crawl.archives is not None:
         return f"; archives: {crawl.archives.standing().partition(', ')[0]}"
-    waiting = f"{ledger.waiting:,} URLs wait"
+    waiting = f"{counted(ledger.waiting, 'URL')} waiting"
     if crawl.frontier.watch.is_on and not ledger.waiting:
         waiting = f"{ledger.totals['looks']:,} looks at known pages"
     return f", yield rate {ledger.yield_rate:.4f}; {waiting}"
@@ -153,7 +153,8 @@ def _parked(crawl: Crawl) -> str:
     if not parked or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
         return ""
     closed = ", ".join(f"{why} {number:,}" for why, number in parked.items())
-    return f"{sum(parked.values()):,} URLs of closed hosts ({closed}); 'reopen' in control.yaml lets a host go on"
+    urls = counted(sum(parked.values()), "URL")
+    return f"{urls} of closed hosts ({closed}); 'reopen' in control.yaml lets a host go on"
 
 
 def _looks(crawl: Crawl) -> str:
@@ -206,10 +207,8 @@ def _hint(crawl: Crawl) -> str:
         return ""
     if crawl.archives is not None:
         return "" if crawl.archives.unread else " There is no page in the archives that is wanted."
-    causes = [end.help for end, number in ends.most_common(2) if number]
-    if ends[Reason.ADDRESS_FORBIDDEN]:
-        causes.append("SPIDERLING_CONTACT opens public addresses, SPIDERLING_ALLOW_NETWORKS others")
-    return f" No page could be fetched: {'; '.join(causes)}." if causes else ""
+    causes = "; ".join(end.help for end, number in ends.most_common(2) if number)
+    return f" No page could be fetched: {causes}." if causes else ""
 
 
 def _balance(crawl: Crawl) -> str:

@@ -78,25 +78,20 @@ class Access:
         origin = request.headers.get("Origin")
         if origin is not None and not self._is_ours(origin):
             raise web.HTTPForbidden(text="Another site asked for this.\n")
-        if not self._is_local and request.path not in OPEN_PATHS and not self.knows(request):
-            raise web.HTTPUnauthorized(
-                text="The token of the crawl is needed.\n", headers={"WWW-Authenticate": "Bearer"}
-            )
+        if not self._is_local and request.path not in OPEN_PATHS:
+            self._check_token(request)
 
     def check_post(self, request: web.Request) -> None:
         """Refuse a POST that something else than our page or a program may have sent."""
         if request.content_type != "application/json" or HEADER not in request.headers:
             raise web.HTTPForbidden(text=f"JSON and the header {HEADER} are needed.\n")
         if "Origin" not in request.headers and not self._has_bearer(request):
-            raise web.HTTPForbidden(text="The header Origin is needed.\n")
+            raise web.HTTPForbidden(text="The token (Authorization: Bearer) or the header Origin is needed.\n")
 
     def check_control(self, request: web.Request) -> None:
         """Refuse a control that was not sent by somebody who has the token."""
         self.check_post(request)
-        if not self.knows(request):
-            raise web.HTTPUnauthorized(
-                text="The token of the crawl is needed.\n", headers={"WWW-Authenticate": "Bearer"}
-            )
+        self._check_token(request)
 
     def knows(self, request: web.Request) -> bool:
         """Whether *request* brings the token, or the cookie that was given for it."""
@@ -110,6 +105,12 @@ class Access:
         response.set_cookie(
             self._cookie, self._pass.decode(), httponly=True, samesite="Strict", secure=is_secure, path="/"
         )
+
+    def _check_token(self, request: web.Request) -> None:
+        if not self.knows(request):
+            raise web.HTTPUnauthorized(
+                text="The token of the crawl is needed.\n", headers={"WWW-Authenticate": "Bearer"}
+            )
 
     def _has_bearer(self, request: web.Request) -> bool:
         kind, _, given = request.headers.get("Authorization", "").partition(" ")

@@ -79,7 +79,20 @@ def test_unknown_spider_argument(refused):
 def test_no_contact(refused, tmp_path):
     message = refused("-a", "lang=cs", contact=False)
     assert message.startswith("no contact is given")
-    assert "-s SPIDERLING_CONTACT=me@example.org" in message
+    assert "-s SPIDERLING_CONTACT=you@your-domain" in message
+
+
+def test_a_mistake_in_the_seeds_is_told_before_a_missing_contact(refused, tmp_path):
+    for seeds in (tmp_path / "none.txt", tmp_path, "/dev/null"):
+        assert "seed" in refused("-a", "lang=cs", "-a", f"seeds={seeds}", contact=False)
+    assert refused("-a", "lang=cs", "-a", "seeds=http://a.cz/", contact=False).startswith("no contact is given")
+
+
+@pytest.mark.parametrize("command", [("crawl", "spiderling", "-a", "lang=cs"), ("about",)])
+def test_an_option_without_its_prefix(command):
+    ended = scrapy(*command, "-s", "CONTACT=me@corpus.internal")
+    assert ended.code == 2
+    assert "-s CONTACT is no setting of Scrapy; did you mean SPIDERLING_CONTACT?" in ended.log
 
 
 # -- options
@@ -277,7 +290,7 @@ def test_jobdir_with_a_file_that_is_no_database(refused, database):
 
 @pytest.fixture
 def crawled(tmp_path):
-    """The directory of a crawl that was begun, and ended for want of a page (nothing listens at its seed)."""
+    """The directory of a crawl that was begun, and ended for want of a page (its seed may not be asked)."""
     settings = (
         "-s",
         CONTACT,
@@ -288,7 +301,7 @@ def crawled(tmp_path):
         "-s",
         "SPIDERLING_PORTS=1",
     )
-    assert scrapy("crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://127.0.0.1:1/", *settings).code == 0
+    assert scrapy("crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://127.0.0.1:1/", *settings).code == 1
     return tmp_path / "job"
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from conftest import CONTACT, scrapy
 
-SEED = "http://127.0.0.1:1/"  # nothing listens there, and it may not be connected to
+SEED = "http://127.0.0.1:1/"  # nothing listens there, and it may not be asked
 
 
-def begin(jobdir: Path, *arguments: str, code: int = 0) -> str:
+def begin(jobdir: Path, *arguments: str, code: int = 1) -> str:
     ended = scrapy(
         "crawl",
         "spiderling",
@@ -48,12 +48,17 @@ def test_a_crawl_that_has_begun_gets_new_seeds_only_when_told_so(tmp_path: Path)
 
 def test_a_crawl_without_a_page_says_why(tmp_path: Path) -> None:
     log = begin(tmp_path / "job", "-a", f"seeds={SEED}")
-    assert "No page could be fetched: the host name resolves to a private or reserved address only;" in log
-    assert "SPIDERLING_ALLOW_NETWORKS" in log
+    assert "ERROR: No seed may be crawled: its host has no address that may be asked" in log
+    assert (
+        "No page could be fetched: its host has no address that may be asked: SPIDERLING_CONTACT allows public" in log
+    )
+    allowed = ("-s", "SPIDERLING_ALLOW_NETWORKS=127.0.0.0/8", "-s", "SPIDERLING_OFFLINE_WAIT_S=0")
+    log = begin(tmp_path / "job", "-a", f"seeds={SEED}", *allowed, code=3)  # it is asked, and does not answer
+    assert "1 discovered = 0 ends + 1 waiting" in log
 
 
 def test_a_seed_with_a_port_outside_the_list_is_named(tmp_path: Path) -> None:
-    log = begin(tmp_path / "job", "-a", "seeds=http://127.0.0.1:22/", code=1)
+    log = begin(tmp_path / "job", "-a", "seeds=http://127.0.0.1:22/")
     assert "Refused http://127.0.0.1:22/: its port is not one of SPIDERLING_PORTS" in log
 
 

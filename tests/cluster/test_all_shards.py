@@ -123,7 +123,7 @@ def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
         assert stat.S_IMODE(socket.stat().st_mode) == 0o700 == stat.S_IMODE(socket.parent.stat().st_mode)
         second = crawl.start().wait()
         assert second.code == 1 and second.lines("ERROR", f"is in use by process {running.process.pid} on ")
-        running.until(lambda: " URLs wait; 2 shards at work" in running.output())
+        running.until(lambda: " waiting; 2 shards at work" in running.output())
         paused = running.stop(signal.SIGINT)
         assert paused.code == 0 and paused.lines("The crawl of all shards in", "was paused; the same command goes on")
         assert paused.lines("Starting the crawl in", "2 shards on", "text worker", "exact keys")

@@ -268,7 +268,7 @@ def test_a_shard_that_is_stopped_while_it_waits_for_others_is_not_finished(tmp_p
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
         crawl = shards(tmp_path / "cs", server, store, 2, FOLLOW="none", PROGRESS_S=1)
         waits = crawl.start(SEED, CONSTANTS={**SOON, "cluster.ending.WAIT_MISSING_S": 1000.0})
-        waits.until(lambda: " 0 URLs wait" in waits.output())
+        waits.until(lambda: " 0 URLs waiting" in waits.output())
         stopped = waits.stop()
         assert stopped.lines("was paused (shutdown); the same command goes on") and not stopped.lines("is finished.")
 

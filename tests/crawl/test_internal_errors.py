@@ -89,7 +89,7 @@ def test_an_error_before_anything_has_changed_ends_that_url_or_file_alone_and_it
         for asked in (2, 0):
             result = crawl.run()
             assert result.code == 0
-            assert result.lines(f"asked again, of those that ended as internal-error: {asked} URLs wait again")
+            assert result.lines(f"asked again, of those that ended as internal-error: {asked} URL")
             whole(crawl)
     state = crawl.state()
     assert "internal-error" not in state.ends and state.ends["sitemap"] == 1

@@ -14,8 +14,8 @@ from webs.web import FixedWeb, WebResponse
 RULES = WebResponse(200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow:\n" * 20, trickle_s=1.5)
 SITE = {"/robots.txt": RULES, "/": page("home", *(f"/{n}" for n in range(30))), **{f"/{n}": page(n) for n in range(30)}}
 LINE = re.compile(
-    r"[\d,]+ pages \([\d.]+/s\), [\d,.]+ MB downloaded, [\d,]+ words, yield rate [\d.]+; [\d,]+ URLs wait; "
-    r"bottleneck: [a-zA-Z ]+( \(\D+\))?"
+    r"[\d,]+ pages \([\d.]+/s\), [\d,.]+ MB downloaded, [\d,]+ words, yield rate [\d.]+; (1 URL|(?!1 )[\d,]+ URLs) "
+    r"waiting; bottleneck: [a-zA-Z ]+( \(\D+\))?"
 )
 
 

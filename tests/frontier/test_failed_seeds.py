@@ -36,6 +36,16 @@ def test_a_seed_that_failed_is_tried_again_when_it_is_named_again(
     assert crawl.run("http://a.cz/").mentions == {Reason.SEEN: 2}, "now it is kept"
 
 
+def test_a_seed_at_a_forbidden_address_is_tried_again_when_an_option_allows_it() -> None:
+    allowed: set[str] = set()
+    crawl = VirtualCrawl({"http://192.168.0.9/": page()}, allows=allowed.__contains__).run("http://192.168.0.9/")
+    assert crawl.ends == {Reason.ADDRESS_FORBIDDEN: 1}
+    crawl.commit()
+    allowed |= {"10.0.0.1"}  # the virtual web's own address for the first name
+    crawl.kill_and_resume()
+    assert crawl.run("http://192.168.0.9/").ends == {Reason.KEPT: 1}
+
+
 def test_a_link_to_a_seed_that_failed_does_not_bring_it_back() -> None:
     web = {"http://a.cz/": [BROKEN, page()], "http://b.cz/": page("http://a.cz/")}
     crawl = VirtualCrawl(web, retries=0).run("http://a.cz/").run("http://b.cz/")

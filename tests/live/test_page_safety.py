@@ -95,6 +95,8 @@ def test_no_control_without_the_token_or_from_elsewhere(watched):
     ]
     for headers, status in refused:
         assert watched.ask("/control", BLOCK, **headers).status == status, headers
+    for headers, said in ((OUR_OWN, "(Authorization: Bearer) or the header Origin"), ({}, "the header X-Spiderling")):
+        assert said in watched.ask("/control", BLOCK, **headers).text
     for method in ("GET", "PUT", "DELETE", "HEAD"):
         assert watched.ask("/control", BLOCK, method, **bearer).status == 405
     assert watched.ask("/control?action=block&host=loud.test", None, "GET", **bearer).status == 405

@@ -1,6 +1,7 @@
 """Seeds that could not be reached, to be tried again when they are named again.
 
-Whoever names a seed wants it, so it is not refused as seen because its host could not be reached before.
+Whoever names a seed wants it, so it is not refused as seen because its host could not be reached before, or because its
+address was not allowed: an option may allow it now.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from spiderling.frontier.hosts.host import QueuedUrl
 from spiderling.frontier.hosts.ranks import SEED_RANK
 
 _OUT_OF_REACH = frozenset(
-    {Reason.DNS, Reason.CONNECTION, Reason.TIMEOUT, Reason.TOO_SLOW, Reason.TLS, Reason.ROBOTS_UNREACHABLE}
+    {
+        Reason.DNS,
+        Reason.ADDRESS_FORBIDDEN,
+        Reason.CONNECTION,
+        Reason.TIMEOUT,
+        Reason.TOO_SLOW,
+        Reason.TLS,
+        Reason.ROBOTS_UNREACHABLE,
+    }
 )
 _META = "failed_seeds"
 _MOST = 10_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import ipaddress
+import math
 import os
 import ssl
 from contextlib import asynccontextmanager
@@ -144,6 +145,9 @@ class Due:
 
     def connect_in(self, request):
         return 0.0
+
+    def asked_again_in(self, request):
+        return math.inf
 
     def may_also_connect(self, request, address):
         self.also_asked.append(address)

@@ -236,7 +236,7 @@ def test_every_response_is_archived_with_its_request_and_what_became_of_it(crawl
     assert said["http://a.test/sitemap.txt"][b"reason"] == b"sitemap"
     assert said["http://a.test/robots.txt"][b"reason"] == b"site-file"
     asked = [record.block for record in all_records(crawl) if record.headers["warc-type"] == "request"]
-    assert asked and all(block.count(b"\r\nConnection: close\r\n") == 1 for block in asked), "as it was sent"
+    assert asked and all(block.count(b"\r\nConnection: ") == 1 for block in asked), "as it was sent"
 
 
 def test_every_document_has_its_response(crawl):

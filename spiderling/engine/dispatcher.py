@@ -350,6 +350,11 @@ class Dispatcher:
             with self._changing(fetch):
                 self.crawl.frontier.started(fetch, self._now(), address)
 
+    def asked_again_in(self, request: Request) -> float:
+        """Seconds until the host of *request* is due again, by its interval; inf if none of its URLs waits."""
+        fetch = fetch_of(request)
+        return math.inf if fetch is None else self.crawl.frontier.asked_again_in(fetch.host, self._now())
+
     def may_also_connect(self, request: Request, address: str) -> bool:
         """Whether *request* may connect to its fallback *address* too; if so, that is noted as a start."""
         if (fetch := fetch_of(request)) is None:

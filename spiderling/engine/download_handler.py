@@ -1,6 +1,6 @@
-"""The download handler: one request over one fresh connection to exactly the judged addresses.
+"""The download handler: each request goes over a connection to exactly the judged address.
 
-The files of a site are a visit: a server that allows it is asked for them one after another over one connection.
+A connection is kept for the host's next request if that is due while its server leaves it open.
 
 The client (fetch/client.py) is given addresses; the name goes only into the Host header and the TLS handshake.  So
 nobody resolves the name anew between the judgement of an address and the socket (DNS rebinding).  Everything that a
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import ipaddress
+import math
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,7 @@ from twisted.python.failure import Failure
 from spiderling import signals as our_signals
 from spiderling.base.addresses import AddressPolicy, HostMap, literal_address
 from spiderling.base.clock import running_time
+from spiderling.base.machine import descriptor_limit
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange
 from spiderling.base.reasons import Reason
@@ -37,20 +39,19 @@ from spiderling.engine.dispatcher import Dispatcher
 from spiderling.engine.requests import fetch_of
 from spiderling.engine.response_heads import ResponseHeads
 from spiderling.fetch import tls
-from spiderling.fetch.client import ConnectTarget, RawRequest, RawResponse, UrlParts, Wire, send
+from spiderling.fetch.client import ConnectTarget, Place, Pool, RawRequest, RawResponse, UrlParts, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
 from spiderling.fetch.errors import AddressForbidden, BodyCut, NoDescriptor, ResponseRefused, TransferCut
 from spiderling.fetch.resolver import Resolver
 from spiderling.fetch.time_limits import TimeLimits, Transfer
 from spiderling.fetch.translation import is_of_the_connection, translated
-from spiderling.frontier import Fetch
 
 _ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
 KEPT_S = 2.0
-"""Seconds for which the connection of a visit waits for the next request; chosen: in a crawl of shards that waits for a
-slot, half a second and more."""
-MAX_KEPT = 64
-"""Connections that wait so at a time; chosen: a handful does, since what goes on is handed out first."""
+"""Seconds for which a connection waits for a request that is due; chosen: in a crawl of shards that waits for a slot,
+half a second and more."""
+MAX_KEPT = 500
+"""Connections that wait, at most, and no more than an eighth of the descriptors (chosen; over TLS each takes 60 kB)."""
 SLOW_WINDOW_S = 10.0
 """Seconds over which SPIDERLING_MIN_BYTES_PER_S is measured; chosen: shorter pauses are usual."""
 _USUAL_BYTES = 100
@@ -94,7 +95,7 @@ class DownloadHandler(BaseDownloadHandler):
     family, tried when the first is slow or fails: RFC 8305), ``judge_type`` (refuse by the headers an unwanted type or
     language), ``verbatim_url``, ``download_timeout`` and ``download_maxsize`` (may lower the limits), and
     ``download_fail_on_dataloss``.  Writes ``wire_bytes`` (bytes of the body as received, before it is decoded; also
-    when the request failed), ``download_latency`` (seconds), and ``is_open`` if the connection waits for the next file.
+    when the request failed), ``download_latency`` (seconds), and ``is_open`` if the connection is kept.
     """
 
     lazy = True
@@ -111,8 +112,7 @@ class DownloadHandler(BaseDownloadHandler):
         self._bind_address = (bind, 0) if isinstance(bind, str) else bind
         self._limits = TimeLimits(self._options.min_bytes_per_s, SLOW_WINDOW_S)
         self._running = running_time()
-        self._kept: dict[int, Wire] = {}
-        """Host by its id -> the connection that waits for its next file."""
+        self._pool = Pool(min(MAX_KEPT, descriptor_limit() // 8))
         self._is_cutting = False
         crawler.signals.connect(self._cut, our_signals.transfers_cut)
 
@@ -146,10 +146,11 @@ class DownloadHandler(BaseDownloadHandler):
             raise
         except Exception as error:  # nothing that a server sends may stop the crawl
             if isinstance(error, NoDescriptor):
+                self._pool.close()
                 self._gate.rest()
             known = translated(error, request.url)
             fetch = fetch_of(request)
-            if fetch is not None and fetch.goes_on and "download_latency" not in request.meta:
+            if transfer.goes_on and "download_latency" not in request.meta:
                 raise TransferCut(f"{request.url}: asked again over a new connection ({known})") from None
             if self._running.stopped_s() > stopped_s and fetch is not None and is_of_the_connection(known):
                 raise TransferCut(f"{request.url}: the process was stopped meanwhile ({known})") from None
@@ -163,8 +164,7 @@ class DownloadHandler(BaseDownloadHandler):
     async def close(self) -> None:
         """Close all connections."""
         self._cut()
-        for host_id in list(self._kept):
-            self._let_go(host_id)
+        self._pool.close()
 
     async def _fetch(self, request: Request, transfer: Transfer) -> Response:
         if request.meta.get("proxy"):
@@ -176,9 +176,7 @@ class DownloadHandler(BaseDownloadHandler):
         begin = loop.time()
         transfer.until = begin + min(self._options.first_byte_timeout_s, total_s)
         await self._its_turn(request, target, transfer.until)
-        fetch = fetch_of(request)
-        kept = self._kept_for(fetch, request) if fetch is not None and fetch.goes_on else None
-        raw_response = await send(_raw_request(url, request), target, kept)
+        raw_response = await self._sent(url, request, target, transfer)
         request.meta["download_latency"] = loop.time() - begin
         transfer.until = begin + total_s
         self._limits.body_begins(transfer, raw_response.wire)
@@ -186,41 +184,46 @@ class DownloadHandler(BaseDownloadHandler):
             return await self._response(raw_response, request, url.name)
         finally:
             request.meta["wire_bytes"] = raw_response.wire.body_bytes
-            self._leave(raw_response, request)
+            self._leave(raw_response, target.place, request)
             self._parts.times.add(loop.time() - begin)
 
-    def _leave(self, raw_response: RawResponse, request: Request) -> None:
-        """Close the connection, or keep it for the next file of the visit, for KEPT_S at most."""
+    async def _sent(self, url: UrlParts, request: Request, target: ConnectTarget, transfer: Transfer) -> RawResponse:
+        """The head of the response, over a connection that was kept if there is one; raises as `send`."""
+        fetch = fetch_of(request)
+        kept = self._pool.take(target.place)
+        transfer.goes_on = kept is not None or (fetch is not None and fetch.goes_on)
+        if kept is None and transfer.goes_on:
+            raise ConnectionResetError("the server has closed the connection")
+        may_go_on = fetch is not None and (fetch.keeps_open or self._gate.asked_again_in(request) < math.inf)
+        try:
+            return await send(_raw_request(url, request, may_go_on), target, kept)
+        except BaseException:
+            if kept is not None:
+                kept.abort()
+                self._pool.failed(target.place)
+            raise
+
+    def _leave(self, raw_response: RawResponse, place: Place, request: Request) -> None:
+        """Keep the connection if its server leaves it open until the host's next request is due, else close it."""
         wire = raw_response.wire
         fetch = fetch_of(request)
-        is_kept = fetch is not None and fetch.keeps_open and wire.is_open and raw_response.address == fetch.address
-        if fetch is None or not is_kept or len(self._kept) >= MAX_KEPT:
-            wire.abort()
-            return
-        self._let_go(fetch.host.id)
-        self._kept[fetch.host.id] = wire
-        asyncio.get_running_loop().call_later(KEPT_S, self._let_go, fetch.host.id)
-        request.meta["is_open"] = True
-
-    def _let_go(self, host_id: int) -> None:
-        """Close the connection that waits for the host's next file, if there is one."""
-        if (wire := self._kept.pop(host_id, None)) is not None:
-            wire.abort()
-
-    def _kept_for(self, fetch: Fetch, request: Request) -> Wire:
-        """The connection over which the visit goes on, from now on that of *request*; raises ConnectionResetError."""
-        wire = self._kept.pop(fetch.host.id, None)
-        if wire is None or not wire.is_open:
-            raise ConnectionResetError("the server has closed the connection")
-        self._gate.started(request, fetch.address)
-        return wire
+        if fetch is not None and wire.is_open and raw_response.address == place.address:
+            seconds = KEPT_S + (0.0 if fetch.keeps_open else self._gate.asked_again_in(request))
+            if seconds <= raw_response.head.stays_open_s and self._pool.keep(place, wire, seconds):
+                request.meta["is_open"] = True
+                return
+        wire.abort()
 
     async def _connect_target(self, url: UrlParts, request: Request) -> ConnectTarget:
         """Where to connect to; raises as `_where`."""
         addresses, port = await self._where(url, request)
         may_connect = functools.partial(self._may_connect, request, addresses[0])
         target = ConnectTarget(
-            addresses, port, may_connect, functools.partial(self._gate.started, request), self._bind_address
+            Place(url.is_https, url.name, addresses[0], port),
+            addresses,
+            may_connect,
+            functools.partial(self._gate.started, request),
+            self._bind_address,
         )
         if url.is_https:
             target.tls = self._tls_sessions
@@ -326,16 +329,15 @@ class DownloadHandler(BaseDownloadHandler):
         return b"".join(pieces), [], None
 
 
-def _raw_request(url: UrlParts, request: Request) -> RawRequest:
-    """*request* as it is sent."""
+def _raw_request(url: UrlParts, request: Request, may_go_on: bool) -> RawRequest:
+    """*request* as it is sent; *may_go_on*: another may follow over the connection."""
     given = request.headers
     headers = [(b"Host", given.get(b"Host") or url.authority.encode())]
     headers += [(name, value) for name, values in dict.items(given) if name not in _NOT_SENT for value in values]
     headers.append((b"Accept-Encoding", ACCEPT_ENCODING.encode()))
     if request.body or request.method in _WITH_BODY:
         headers.append((b"Content-Length", b"%d" % len(request.body)))
-    fetch = fetch_of(request)
-    headers.append((b"Connection", b"keep-alive" if fetch is not None and fetch.keeps_open else b"close"))
+    headers.append((b"Connection", b"keep-alive" if may_go_on else b"close"))
     return RawRequest(request.method, url.target, headers, request.body)
 
 

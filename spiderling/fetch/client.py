@@ -12,6 +12,7 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -36,6 +37,8 @@ _RECORD_BYTES = 16_384
 """Most bytes of a TLS record (RFC 8446, 5.1)."""
 HEAD_START_S = 0.25
 """Seconds for which the first address is tried alone before the second is tried too (RFC 8305, section 5)."""
+MAX_FAILED = 10_000
+"""Servers remembered to take no second request over a connection (chosen: a megabyte or two)."""
 _URL = re.compile(r"(https?)://([^/?#:@]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(/[^?#]*)(\?[^#]*)?")
 """Takes a serialised URL without a user name apart."""
 
@@ -45,6 +48,10 @@ class Wire(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
+        self.socket: socket.socket | None = None
+        """That of *transport*."""
+        self._is_used = False
+        """Whether this is not the first request over the connection."""
         self._begin()
 
     def _begin(self) -> None:
@@ -72,8 +79,13 @@ class Wire(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)  # asyncio and uvloop have set TCP_NODELAY
 
     def write(self, data: bytes) -> None:
-        """Send the request."""
-        if self.transport is not None:
+        """Send the request; at once, if it is not the first over this connection."""
+        if self.transport is None:
+            return
+        if self._is_used and self.socket is not None and not self.transport.get_write_buffer_size():
+            with suppress(OSError):  # uvloop would send it in its next turn, after its start is noted
+                data = data[self.socket.send(data) :]
+        if data:
             self.transport.write(data)
 
     def data_received(self, data: bytes) -> None:
@@ -106,7 +118,9 @@ class Wire(asyncio.Protocol):
                 self._head = head
                 self._framing = head.framing(has_body=self.has_body)
                 self._wake()
-                return bytes(self._head_bytes)
+                rest = bytes(self._head_bytes)
+                self._head_bytes = bytearray()
+                return rest
         return b""
 
     def _read_body(self, data: bytes, framing: Framing) -> None:
@@ -167,7 +181,10 @@ class Wire(asyncio.Protocol):
 
     def next(self) -> Wire:
         """This connection, which must be open, for the next request."""
-        assert self.is_open
+        assert self.is_open and self.transport is not None
+        if self._held_bytes > MAX_HELD_BYTES:
+            self.transport.resume_reading()
+        self._is_used = True
         self._begin()
         return self
 
@@ -246,8 +263,8 @@ class TlsWire(Wire):
             pass
         except ssl.SSLError as error:
             self._be_left(error if self._is_open else NoTls(str(error)))
-        if self._outgoing.pending and self.transport is not None:
-            self.transport.write(self._outgoing.read())
+        if self._outgoing.pending:
+            super().write(self._outgoing.read())
 
     def _be_left(self, error: Exception | None) -> None:
         """TLS is over, in good order or by *error*, and with it the connection."""
@@ -319,16 +336,77 @@ class RawResponse:
     wire: Wire
 
 
+class Place(NamedTuple):
+    """What a connection leads to."""
+
+    is_https: bool
+    name: str
+    address: str
+    port: int
+
+
+class Pool:
+    """Open connections that wait for the next request of their hosts."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: dict[Place, tuple[Wire, asyncio.TimerHandle]] = {}
+        """The oldest first."""
+        self._failed: set[Place] = set()
+
+    def keep(self, place: Place, wire: Wire, seconds: float) -> bool:
+        """Keep *wire*, which is open, for so long; where there are too many, the oldest is closed.
+
+        False if a further request there has failed before.
+        """
+        if place in self._failed:
+            return False
+        self.drop(place)
+        while len(self._waiting) >= self._most:
+            self.drop(next(iter(self._waiting)))
+        self._waiting[place] = wire, asyncio.get_running_loop().call_later(seconds, self.drop, place)
+        return True
+
+    def failed(self, place: Place) -> None:
+        """Note that a further request over a connection to *place* failed: some servers hang then, or garble it."""
+        if len(self._failed) >= MAX_FAILED:
+            self._failed.clear()
+        self._failed.add(place)
+
+    def take(self, place: Place) -> Wire | None:
+        """The connection to *place*, no longer kept; None if there is none, or its server has closed it."""
+        if place not in self._waiting:
+            return None
+        wire, timer = self._waiting.pop(place)
+        timer.cancel()
+        if not wire.is_open:
+            wire.abort()
+            return None
+        return wire
+
+    def drop(self, place: Place) -> None:
+        """Close the connection to *place*."""
+        if (wire := self.take(place)) is not None:
+            wire.abort()
+
+    def close(self) -> None:
+        """Close all."""
+        for place in list(self._waiting):
+            self.drop(place)
+
+
 @dataclass(slots=True)
 class ConnectTarget:
     """Where a connection goes: one or two judged addresses."""
 
+    place: Place
     addresses: tuple[str, ...]
-    port: int
+    """That of *place*, and perhaps another."""
     may_connect: Callable[[str], bool]
     """Whether an address may be connected to now; asked before each attempt."""
     connected: Callable[[str], None]
-    """Called with an address once the connection's first packet is sent, before any other task runs."""
+    """Called with an address once the connection's first packet is sent, or a further request over one that was kept,
+    before any other task runs."""
     bind_address: tuple[str, int] | None = None
     tls: Sessions | None = None
     server_name: str = ""
@@ -346,9 +424,10 @@ class ConnectTarget:
         """
         sock = None
         try:
-            wire = Wire() if self.tls is None else TlsWire(self.tls, (self.server_name, self.port))
+            wire = Wire() if self.tls is None else TlsWire(self.tls, (self.server_name, self.place.port))
             sock = self._connecting(self.addresses[0]) if self.begins_at_once else await self._connected_first()
             await asyncio.get_running_loop().create_connection(lambda: wire, sock=sock)
+            wire.socket = sock
         except ValueError as error:
             raise BadRequest(f"no name for TLS: {error}") from error
         except NoDescriptor:
@@ -391,7 +470,7 @@ class ConnectTarget:
             await _writable(sock)
             error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if error:
-                raise OSError(error, f"{os.strerror(error)}: {address}:{self.port}")
+                raise OSError(error, f"{os.strerror(error)}: {address}:{self.place.port}")
         except BaseException:
             sock.close()
             raise
@@ -411,11 +490,11 @@ class ConnectTarget:
             if self.bind_address is not None:
                 sock.bind(self.bind_address)
             try:
-                error = sock.connect_ex((address, self.port))
+                error = sock.connect_ex((address, self.place.port))
             finally:
                 self.connected(address)
             if error not in (0, errno.EINPROGRESS):
-                raise OSError(error, f"{os.strerror(error)}: {address}:{self.port}")
+                raise OSError(error, f"{os.strerror(error)}: {address}:{self.place.port}")
         except BaseException:
             sock.close()
             raise
@@ -470,11 +549,13 @@ async def send(request: RawRequest, target: ConnectTarget, kept: Wire | None = N
             raise ConnectionResetError("the server answered and left before it was asked")
         wire.has_body = request.method != "HEAD"
         wire.write(sent)
+        if kept is not None:
+            target.connected(target.addresses[0])
         head = await wire.read_head()
     except OSError as error:
         wire.abort()
         if error.errno in _NEVER_MADE:
-            raise NoConnection(f"{error}: {target.addresses[0]}:{target.port}") from error
+            raise NoConnection(f"{error}: {target.addresses[0]}:{target.place.port}") from error
         raise
     except BaseException:
         wire.abort()

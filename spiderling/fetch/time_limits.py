@@ -28,6 +28,8 @@ class Transfer:
     """When the time is over."""
     is_late: bool = False
     """Whether the task was cancelled for that."""
+    goes_on: bool = False
+    """Whether it is not the first over its connection."""
     wire: Wire | None = None
     """The connection, once the body is read; it is ended by TooSlow if that comes too slowly."""
     window_ends: float = math.inf

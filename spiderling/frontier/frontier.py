@@ -6,6 +6,7 @@ The package's docstring lists the modules.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -228,6 +229,10 @@ class Frontier:
     def started(self, fetch: Fetch, now: float, address: str = "") -> None:
         """The connection for *fetch* is being opened, to *address* if given: both intervals begin at *now*."""
         self.intervals.started(fetch.host, address or fetch.address, now)
+
+    def asked_again_in(self, host: Host, now: float) -> float:
+        """Seconds until *host* is due again, by its interval; inf if none of its URLs waits."""
+        return max(0.0, host.last_start + self.intervals.of(host) - now) if host.waiting else math.inf
 
     def fallback_of(self, fetch: Fetch) -> str:
         """The address of the other IP family at which *fetch* may be tried too; '' for none."""

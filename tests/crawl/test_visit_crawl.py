@@ -18,11 +18,12 @@ RESERVES = WebResponse(
 )
 KINDS = ("keeps", "closes", "drops", "hangs", "garbles", "adds")
 FRESH = [[path] for path in FILES]
-ASKED_AGAIN = [["/robots.txt", "/.well-known/tdmrep.json"], ["/.well-known/tdmrep.json", "/ai.txt"], ["/ai.txt"]]
+ASKED_AGAIN = [["/robots.txt", "/.well-known/tdmrep.json"], ["/.well-known/tdmrep.json"], ["/ai.txt"]]
 CONNECTIONS = {
-    "keeps": [FILES], "closes": FRESH, "drops": FRESH, "hangs": ASKED_AGAIN, "garbles": ASKED_AGAIN
+    "keeps": [[*FILES, "/"]], "closes": FRESH, "drops": FRESH, "hangs": ASKED_AGAIN, "garbles": ASKED_AGAIN
 }  # fmt: skip
-"""The files that are asked for over each connection to a server; one that adds to its answer may be late with that."""
+"""What is asked for over each connection to a server that begins with a file; one that adds to its answer may be late
+with that."""
 
 
 class Kind(Connection):
@@ -94,7 +95,7 @@ def test_every_file_is_heard_whatever_becomes_of_the_connection(tmp_path):
     assert {kind: files[kind] for kind in CONNECTIONS} == CONNECTIONS
     ended = crawl.ended()
     for kind in KINDS:
-        assert [paths for paths in asked[kind] if paths[0] not in FILES] == [["/"], ["/yes"]], kind
+        assert [path for paths in asked[kind] for path in paths if path not in FILES] == ["/", "/yes"], kind
         assert [ended[f"http://{kind}.test{path}"][0] for path in site if path in ("/", "/yes", "/no")] == [
             "kept", "kept", "site-opted-out",
         ]  # fmt: skip

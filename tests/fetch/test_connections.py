@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
@@ -18,7 +18,10 @@ from scrapy.exceptions import (
 )
 from scrapy.http import HtmlResponse
 
-from spiderling.fetch.errors import AddressForbidden
+from spiderling.engine import download_handler
+from spiderling.engine.meta_keys import FETCH
+from spiderling.fetch.errors import AddressForbidden, TransferCut
+from spiderling.frontier import Fetch
 
 
 async def test_page_with_its_address_host_name_and_class():
@@ -218,6 +221,104 @@ async def test_a_start_is_told_right_behind_the_packet_that_opens_the_connection
                     Request(url, meta={"address": "127.0.0.1", "fallback_address": fallback})
                 )
     assert came == told
+
+
+class Waiting(Due):
+    """The gate of a crawl in which a further URL of each host is due after some seconds."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        self.seconds = seconds
+
+    def asked_again_in(self, request):
+        return self.seconds
+
+
+def fetch_over(url, address="127.0.0.1"):
+    """A request of the frontier."""
+    return Request(url, meta={"address": address, FETCH: Fetch(1, url, address, None)})
+
+
+class Lasting(Site):
+    """A server that leaves its connections open."""
+
+    def __init__(self, answer):
+        super().__init__(answer)
+        self.connections = 0
+
+    async def serve(self, reader, writer):
+        self.connections += 1
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while True:
+                self.requests.append(await reader.readuntil(b"\r\n\r\n"))
+                writer.write(self.answer)
+        writer.close()
+
+
+@asynccontextmanager
+async def lasting(answer):
+    site = Lasting(answer)
+    server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
+    site.port = server.sockets[0].getsockname()[1]
+    try:
+        yield site
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "answer", "connections"),
+    [
+        (5, reply(), 1),
+        (5, reply(PAGE, b"Keep-Alive: timeout=60, max=99"), 1),
+        (5, reply(PAGE, b"Keep-Alive: timeout=5"), 3),
+        (60, reply(), 3),
+        (float("inf"), reply(), 3),
+        (5, reply(PAGE, b"Connection: close"), 3),
+        (5, reply() + b"more", 3),
+    ],
+)
+async def test_a_connection_is_kept_only_if_its_host_is_asked_again_in_time(seconds, answer, connections):
+    gate = Waiting(seconds)
+    async with lasting(answer) as site, handling(gate=gate) as handler:
+        for number in range(3):
+            assert (await handler.download_request(fetch_over(site.url))).body == PAGE
+            assert gate.started_at == ["127.0.0.1"] * (number + 1), "each request counts"
+    assert site.connections == connections and len(site.requests) == 3
+    asked = b"close" if seconds == float("inf") else b"keep-alive"
+    assert all(b"\r\nConnection: %b\r\n" % asked in head for head in site.requests)
+
+
+async def test_a_connection_is_kept_for_no_other_name_or_address():
+    async with lasting(reply()) as site, handling(gate=Waiting(5), ALLOW_NETWORKS="127.0.0.0/8") as handler:
+        await handler.download_request(fetch_over(site.url))
+        await handler.download_request(fetch_over(site.url.replace("site", "other")))
+        with pytest.raises(DownloadConnectionRefusedError):
+            await handler.download_request(fetch_over(site.url, "127.0.0.9"))
+    assert site.connections == 2
+
+
+async def test_few_connections_are_kept_and_none_when_descriptors_are_missing(monkeypatch):
+    monkeypatch.setattr(download_handler, "MAX_KEPT", 2)
+    async with lasting(reply()) as site, handling(gate=Waiting(5)) as handler:
+        for name in "abcac":
+            await handler.download_request(fetch_over(site.url.replace("site", name)))
+    assert site.connections == 4, "that of a was closed for that of c"
+
+
+async def test_a_server_that_fails_a_further_request_is_asked_over_new_connections():
+    """A page is not lost by it: it waits again, as if never asked for."""
+
+    async def once(writer):
+        writer.write(reply())
+        await site.next_request()
+
+    async with serving(once) as site, handling(gate=Waiting(5)) as handler:
+        assert (await handler.download_request(fetch_over(site.url))).body == PAGE
+        with pytest.raises(TransferCut, match="new connection"):
+            await handler.download_request(fetch_over(site.url))
+        for _ in range(2):
+            assert (await handler.download_request(fetch_over(site.url))).body == PAGE
 
 
 async def test_refused_connection_and_unknown_name():

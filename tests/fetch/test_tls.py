@@ -262,7 +262,8 @@ async def test_a_connection_over_tls_that_is_left_open_brings_the_next_page(serv
 
     async with serving(answer, tls=server_tls) as site:
         sessions = tls.Sessions(tls.context(Settings(), strict=False))
-        target = client.ConnectTarget(("127.0.0.1",), site.port, lambda _: True, lambda _: None)
+        place = client.Place(True, "site.test", "127.0.0.1", site.port)
+        target = client.ConnectTarget(place, ("127.0.0.1",), lambda _: True, lambda _: None)
         target.tls, target.server_name = sessions, "site.test"
         request = client.RawRequest("GET", "/", [(b"Host", b"site.test")])
         bodies = []

@@ -9,15 +9,14 @@ from pathlib import Path
 from scrapy.crawler import Crawler
 
 from spiderling.engine import download_handler
-from spiderling.fetch.client import ConnectTarget, RawRequest, RawResponse
+from spiderling.fetch.client import ConnectTarget, RawRequest, RawResponse, Wire
 
 EXTENSIONS = '{"tests.web.startlog.StartLog": 1}'
 
 
 class StartLog:
-    """Scrapy extension: a line in the file LOG_STARTS for each connection, when it is about to be opened.
-
-    The crawls that it is for ask for robots.txt alone, so no connection is used again.
+    """Scrapy extension: a line in the file LOG_STARTS for each request, when its connection is about to be opened, or
+    used again.
 
     For a second address the crawler reads its clock while ``may_connect`` runs, so that the time this took belongs
     to the line: the process may have lost the processor in between.
@@ -28,7 +27,7 @@ class StartLog:
         file = Path(crawler.settings["LOG_STARTS"]).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115
         send = download_handler.send
 
-        def sending(request: RawRequest, target: ConnectTarget, kept: None = None) -> Awaitable[RawResponse]:
+        def sending(request: RawRequest, target: ConnectTarget, kept: Wire | None = None) -> Awaitable[RawResponse]:
             may_connect, host = target.may_connect, dict(request.headers)[b"Host"].decode().partition(":")[0]
 
             def logged(address: str) -> bool:
@@ -41,7 +40,9 @@ class StartLog:
                 return may
 
             target.may_connect = logged
-            return send(request, target)
+            if kept is not None:
+                logged(target.place.address)
+            return send(request, target, kept)
 
         download_handler.send = sending
         return cls()

@@ -42,8 +42,9 @@ _crawls: list[subprocess.Popen[bytes]] = []
 
 def main(jobdir: str, arguments: Sequence[str]) -> int:
     """Serve, crawl with further *arguments*, report, and return the crawl's exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _pause)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has SIGHUP
+            signal.signal(number, _pause)
     print(f"Crawling the miniature web into {jobdir} (Ctrl-C pauses, the same command goes on) ...")
     print("make takes options of the crawl as ARGS='-a words=100000', another directory as JOBDIR=...", flush=True)
     with serving(Path(jobdir).parent) as hosts:
@@ -55,15 +56,20 @@ def main(jobdir: str, arguments: Sequence[str]) -> int:
         crawl = subprocess.Popen(command, preexec_fn=with_parent(signal.SIGTERM))
         _crawls.append(crawl)
         code = crawl.wait()
-    return code or subprocess.run([sys.executable, "-m", "scrapy", "report", jobdir]).returncode
+    return shell_code(code or subprocess.run([sys.executable, "-m", "scrapy", "report", jobdir]).returncode)
+
+
+def shell_code(code: int) -> int:
+    """The exit code that a shell has for a process with the *code* of subprocess: 128 + N if the signal N killed it."""
+    return code if code >= 0 else 128 - code
 
 
 def _pause(number: int, frame: FrameType | None) -> None:
     """Let the crawl pause, then all end; Ctrl-C of a terminal has reached the crawl itself."""
     if not any(crawl.poll() is None for crawl in _crawls):
         sys.exit(128 + number)
-    if number == signal.SIGTERM:
-        _crawls[0].terminate()
+    if number != signal.SIGINT:
+        _crawls[0].send_signal(number)
 
 
 @contextmanager

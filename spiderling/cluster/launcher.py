@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spiderling.base.errors import BadInput, JobdirError
+from spiderling.base.interrupts import NUMBERS
 from spiderling.cluster.child_process import how_ended
 from spiderling.cluster.division import may_start_again, worst
 from spiderling.cluster.own_redis import OwnRedis
@@ -22,10 +23,9 @@ from spiderling.jobdir.shards import parts_in
 
 logger = logging.getLogger(__name__)
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""These end the crawl: the first lets each shard finish what is under way, the second does not."""
 _PASSED_ON = (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL)
-"""What the shards get at the first such signal, the second, and each later one."""
+"""What the shards get at the first signal that ends the crawl, the second, and each later one.  They finish what is
+under way at the first, not at the second."""
 _FAILED = 1
 _WAITS_S = 10.0
 """Seconds between two lines until the first document, as of one process (extensions/progress.py)."""
@@ -82,7 +82,7 @@ class _Launcher:
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
+        for number in NUMBERS:
             loop.add_signal_handler(number, self._end)
         beside: list[asyncio.Task[None]] = []
         try:

@@ -59,6 +59,8 @@ class CrawlCommand(OwnCommand, BaseRunSpiderCommand):
             logger.error("The crawl stops: %s", error)
             self.exitcode = 1
             return
+        finally:
+            interrupts.ignore()
         engine = self._made._engine
         if engine is not None and engine.spider is not None and not self.exitcode:
             logger.warning("Stopped at once by a second signal; the same command goes on and fetches what is lost")

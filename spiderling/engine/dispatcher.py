@@ -187,7 +187,7 @@ class Dispatcher:
         engine = self._crawler.engine
         end: BaseException
         try:
-            if self.crawl.stopping or engine.spider is None:
+            if self.crawl.stopping or not engine.running or engine.spider is None:  # Scrapy waits for none that begins
                 raise NotMade(f"{request.url} goes back to the frontier")
             answer = await engine.download_async(request)
             end = IgnoreRequest(f"a downloader middleware made {answer!r} of {request.url}")

@@ -1,13 +1,18 @@
-"""A signal at each stage of a command's beginning: one true sentence, no traceback, and the same command goes on."""
+"""A signal at each stage of a command's beginning and end: a true sentence, no traceback; the same command goes on."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import time
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,7 +58,8 @@ def server():
 class Staged:
     """A command that stops at a stage."""
 
-    def __init__(self, directory: Path, stage: str, *arguments: str) -> None:
+    def __init__(self, directory: Path, stage: str, *arguments: str, **more: object) -> None:
+        """*more*: of subprocess.Popen."""
         self._files = {name: directory / name.lower() for name in ("REACHED", "GO")}
         for file in self._files.values():
             file.unlink(missing_ok=True)
@@ -63,29 +69,37 @@ class Staged:
         environment |= {"STAGE": stage, "PYTHONPATH": path}
         with self._output.open("wb") as stream:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "scrapy", *arguments], cwd=ROOT, env=environment, stdout=stream, stderr=stream,
-                start_new_session=True,
+                [sys.executable, "-m", "scrapy", *arguments], cwd=ROOT, env=environment, start_new_session=True,
+                **{"stdout": stream, "stderr": stream, **more},
             )  # fmt: skip
 
     def reach(self) -> None:
+        self.until(self._files["REACHED"].exists)
+
+    def says(self, text: str) -> None:
+        """Return when it has said *text*."""
+        self.until(lambda: text in self._output.read_text())
+
+    def until(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + DEADLINE_S
-        while not self._files["REACHED"].exists():
-            assert self._process.poll() is None, f"the stage was not reached:\n{self._output.read_text()}"
+        while not condition():
+            assert self._process.poll() is None, f"it has ended before:\n{self._output.read_text()}"
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
     def send(self, number: int) -> None:
         self._process.send_signal(number)  # the system tells it before it runs again
 
-    def ended(self) -> tuple[int, str]:
-        """Its exit code and what it said, once it may go on."""
+    def ended(self, is_told: bool = False) -> tuple[int, str]:
+        """Its exit code and what it said, once it may go on; *is_told*: it may tell that a second signal has come."""
         self._files["GO"].touch()
         try:
             code = self._process.wait(DEADLINE_S)
         finally:
             self._process.kill()
         output = self._output.read_text()
-        assert "Traceback" not in output and "second signal" not in output.replace("by a second signal; nothing", "")
+        assert "Traceback" not in output
+        assert is_told or "second signal" not in output.replace("by a second signal; nothing", "")
         return code, output
 
 
@@ -103,8 +117,7 @@ def stopped_at(server, directory: Path, stage: str, number: int) -> tuple[int, s
     staged.send(number)
     ended = staged.ended()
     if (directory / "job/state/frontier.sqlite").exists():
-        with closing(Inspection(directory / "job")) as opened:
-            assert list(problems(opened)) == []
+        assert_sound(directory / "job")
     return ended
 
 
@@ -123,6 +136,84 @@ def test_a_signal_at_each_stage_of_the_opening(server, tmp_path):
         assert code == (128 + number if said == OVER else 0)
     code, output = Staged(tmp_path, "", *crawl_of(server, tmp_path / "job")).ended()
     assert code == 0 and "is finished" in output, output
+
+
+def assert_sound(jobdir: Path) -> None:
+    with closing(Inspection(jobdir)) as opened:
+        assert list(problems(opened)) == []
+
+
+def test_a_later_signal_while_python_ends_changes_nothing(server, tmp_path):
+    """Python has no handlers any more while it frees its memory: the signal killed it."""
+    staged = Staged(tmp_path, "END", *crawl_of(server, tmp_path / "job"))
+    staged.says(" from http://a.test/")
+    staged.send(signal.SIGINT)
+    staged.reach()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        staged.send(number)
+    code, output = staged.ended()
+    assert code == 0 and PAUSED in output
+    assert_sound(tmp_path / "job")
+
+
+@pytest.mark.slow
+def test_a_signal_while_a_crawl_that_could_not_begin_ends_keeps_its_exit_code(server, tmp_path):
+    staged = Staged(tmp_path, "END", *crawl_of(server, tmp_path / "job", SPIDERLING_PROGRESS_S=0))
+    staged.reach()
+    staged.send(signal.SIGINT)
+    assert staged.ended()[0] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "stage",
+    ["spiderling.workers.pool:WorkerPool.stop", "spiderling.extensions.progress:summary"],
+)
+def test_a_second_signal_at_each_stage_of_the_end(server, tmp_path, stage):
+    staged = Staged(tmp_path, stage, *crawl_of(server, tmp_path / "job"))
+    staged.says(" from http://a.test/")
+    staged.send(signal.SIGINT)
+    staged.reach()
+    staged.send(signal.SIGINT)
+    code, _ = staged.ended(is_told=True)
+    assert code == 0
+    assert_sound(tmp_path / "job")
+
+
+def test_a_closed_terminal_pauses_the_crawl(server, tmp_path):
+    """It killed the crawl: the pages of the last second were fetched again."""
+    ours, theirs = pty.openpty()
+    own_terminal = partial(fcntl.ioctl, theirs, termios.TIOCSCTTY, 0)
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    staged = Staged(tmp_path, "", *crawl_of(server, tmp_path / "job"), preexec_fn=own_terminal, **streams)
+    os.close(theirs)
+    log = tmp_path / "job/crawl.log"
+    staged.until(lambda: log.exists() and "The live page: " in log.read_text())
+    os.close(ours)
+    code, _ = staged.ended()
+    assert code == 0 and PAUSED in log.read_text()
+    assert_sound(tmp_path / "job")
+
+
+@pytest.mark.slow
+def test_a_shell_that_tells_once_more_that_the_terminal_is_closed_sends_no_second_signal(server, tmp_path):
+    staged = Staged(tmp_path, "spiderling.extensions.progress:start_line", *crawl_of(server, tmp_path / "job"))
+    staged.reach()
+    for _ in range(3):
+        staged.send(signal.SIGHUP)
+    code, output = staged.ended()
+    assert code == 0 and PAUSED in output
+
+
+@pytest.mark.slow
+def test_with_nohup_a_crawl_goes_on_when_the_terminal_is_closed(server, tmp_path):
+    nohup = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
+    stage = "spiderling.extensions.progress:start_line"
+    staged = Staged(tmp_path, stage, *crawl_of(server, tmp_path / "job"), preexec_fn=nohup)
+    staged.reach()
+    staged.send(signal.SIGHUP)
+    code, output = staged.ended()
+    assert code == 0 and "is finished" in output
 
 
 @pytest.mark.slow

@@ -56,9 +56,12 @@ def awaited(hosts, *, in_text=0, trouble="", may_ask=True, **held) -> str:
     slot = SimpleNamespace(queue=[0] * in_text, active=set())
     engine = SimpleNamespace(scraper=SimpleNamespace(slot=slot))
     frontier = SimpleNamespace(
-        awaited=lambda: hosts, network_trouble=lambda: trouble, intervals=SimpleNamespace(host_s=5.0)
-    )
-    crawl = SimpleNamespace(frontier=frontier, archives=None, **{"is_paused": False, "is_disk_full": False} | held)
+        awaited=lambda now: hosts, network_trouble=lambda: trouble,
+        intervals=SimpleNamespace(host_s=5.0, ip_s=0.5),
+    )  # fmt: skip
+    clock = SimpleNamespace(now=lambda: 1000.0)
+    held = {"is_paused": False, "is_disk_full": False} | held
+    crawl = SimpleNamespace(frontier=frontier, archives=None, clock=clock, **held)
     shard = SimpleNamespace(trouble=lambda: "" if may_ask else "Redis (it does not answer)")
     return Bottleneck(SimpleNamespace(engine=engine), shard).awaited(crawl)
 
@@ -66,6 +69,7 @@ def awaited(hosts, *, in_text=0, trouble="", may_ask=True, **held) -> str:
 def test_what_the_first_document_waits_for():
     assert awaited({"robots.txt": 3, "the address": 1}) == "robots.txt of 3 hosts, the address of 1 host"
     assert awaited({"the interval": 2}) == "the interval of 2 hosts (5 s between two requests to a host)"
+    assert awaited({"the turn": 4990}) == "the turn of 4,990 hosts (0.5 s between two requests to an address)"
     assert awaited({"a page": 0}, in_text=2) == "text workers (2 pages)"
     assert awaited({}) == "the seeds"
     assert awaited({"robots.txt": 3}, is_paused=True) == "paused (by control.yaml)"

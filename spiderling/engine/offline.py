@@ -124,9 +124,9 @@ class Offline:
             over(is_theirs)
 
     def _log_change(self) -> None:
-        """Log once that the network is away, and once that it is there again, which something must have proven."""
+        """Log once that the network is away, and once that it is there again."""
         is_away = self._known.network is Network.AWAY
-        if is_away == self._is_said or not (is_away or self._known.is_proven):
+        if is_away == self._is_said or self._known.network is Network.UNKNOWN_NAMES:
             return
         self._is_said = is_away
         if is_away:

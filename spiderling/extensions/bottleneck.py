@@ -77,11 +77,14 @@ class Bottleneck:
             return held
         slot = self._crawler.engine.scraper.slot
         in_text = len(slot.queue) + len(slot.active) if slot is not None else 0
-        apart = f" ({crawl.frontier.intervals.host_s:g} s between two requests to a host)"
+        intervals = crawl.frontier.intervals
+        notes = {
+            "the interval": f" ({intervals.host_s:g} s between two requests to a host)",
+            "the turn": f" ({intervals.ip_s:g} s between two requests to an address)",
+        }
+        awaited = crawl.frontier.awaited(crawl.clock.now())
         parts = [
-            f"{what} of {counted(number, 'host')}{apart if what == 'the interval' else ''}"
-            for what, number in crawl.frontier.awaited().items()
-            if number
+            f"{what} of {counted(number, 'host')}{notes.get(what, '')}" for what, number in awaited.items() if number
         ]
         parts += [f"text workers ({counted(in_text, 'page')})"] if in_text else []
         parts += ["the archives"] if crawl.archives is not None else []

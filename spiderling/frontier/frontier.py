@@ -290,9 +290,9 @@ class Frontier:
         """A message for the user: how many hosts fail, and how; '' unless the network is away."""
         return self.reachability.summary(self.host_states.at_work())
 
-    def awaited(self) -> Counter[str]:
-        """What hosts with URLs wait for, such as robots.txt or their interval -> how many do."""
-        return self.schedule.awaited()
+    def awaited(self, now: float) -> Counter[str]:
+        """What hosts with URLs wait for at *now*, such as robots.txt or their interval -> how many do."""
+        return self.schedule.awaited(now)
 
     def throttled(self, now: float) -> tuple[int, int]:
         """(hosts that would be due at *now* and wait since they yield little, places in use)."""

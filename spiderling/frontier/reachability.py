@@ -4,11 +4,12 @@ A failure that both may cause (no name server, no such name, no connection, no a
 against host and URL until the fault is known:
 
   theirs   a request that began after the failure is answered, so the network works
-           (for a failure of name servers: a query that began later)
+           (for a failure of name servers: a query that began later; "no such name" is such an answer only once
+           something was found, since routers without a network say it too)
   ours     nothing answers, not even hosts that answered before: the network is away
 
 While the network is away nothing is handed out.  Hosts are probed one at a time, with growing pauses; the first answer
-ends that.  If nothing has ever answered and no name exists (UNKNOWN_NAMES), waiting is useless.
+ends that.  If no host has ever answered and no name exists (UNKNOWN_NAMES), waiting is useless.
 """
 
 from __future__ import annotations
@@ -71,14 +72,13 @@ class Reachability:
         self.origins: list[str] = []
         """Origins that answered lately, the last one at the end."""
         self.names: list[str] = []
-        """Names for which a name server had an answer lately, the last one at the end."""
+        """Names for which a name server had an answer lately that proves something, the last one at the end."""
         self.has_told = False
-        """Whether a held failure was decided since the last probe began."""
+        """Whether a held failure was decided, or a name turned out not to exist, since the last probe began."""
         self.has_answered = False
         """Whether any host has answered in this crawl."""
-        self.is_proven = True
-        """Whether a host has answered, or a name has an address, since the network was away.  An answer that there is
-        no such name ends the pause, but proves too little: the crawl may find that nothing is there at all."""
+        self._has_found = False
+        """Whether a host has answered, or a name has an address, since the start and since the network was away."""
         self._held: list[_Failure] = []
         self._failing: dict[str, Trouble] = {}
         self._decided: list[tuple[Callable[[bool], None], bool]] = []
@@ -101,17 +101,21 @@ class Reachability:
 
     def host_answered(self, origin: str, begun: float, now: float) -> None:
         """A request to *origin* that was begun at *begun* got an answer at *now*, with any status."""
-        self.has_answered = self.is_proven = True
+        self.has_answered = self._has_found = True
         self.origins = _with_last(self.origins, origin)
         if self._failing:
             self._evidence(begun, now, set(Trouble) - {Trouble.NAME_SERVER})
 
     def name_answered(self, name: str, begun: float, now: float, exists: bool = True) -> None:
         """A name server has answered the query for *name* that began at *begun*, if only that there is no such name."""
-        self.is_proven |= exists
-        self.names = _with_last(self.names, name)
-        if self._failing:
-            self._evidence(begun, now, {Trouble.NAME_SERVER})
+        self._has_found |= exists
+        if self._has_found:
+            self.names = _with_last(self.names, name)
+            if self._failing:
+                self._evidence(begun, now, {Trouble.NAME_SERVER})
+        elif self.network is Network.AWAY and self._failing.get(name) is Trouble.NAME_SERVER:
+            self._failing[name] = Trouble.NO_SUCH_NAME
+            self.has_told = True
 
     def _evidence(self, begun: float, now: float, of: set[Trouble]) -> None:
         if self.network is Network.AWAY:
@@ -124,8 +128,8 @@ class Reachability:
         self._decided += [(failure.over, True) for failure in theirs]
         self.has_told |= bool(theirs)
         self._failing = {failure.host: failure.trouble for failure in self._held}
-        if not self._held:
-            self.network = Network.THERE
+        if not (self._held and self._witness()):
+            self.network = Network.THERE  # for what is still held `look` judges anew
 
     def give_up(self) -> None:
         """Decide that all held failures were our fault: the network is there again, or the crawl stops."""
@@ -136,27 +140,32 @@ class Reachability:
 
     def look(self, at_work: int, now: float) -> Network:
         """Judge the network anew, by how many of the *at_work* hosts with URLs fail and for how long."""
-        if not self._held or self.network is not Network.THERE:
+        if self.network not in (Network.THERE, Network.AWAY) or not self._failing:
             return self.network
-        waited_s = now - self._held[0].time
+        waited_s = now - (self._held[0].time if self.network is Network.THERE else self.away_since)
         are_all = len(self._failing) >= at_work
-        if not (are_all or len(self._failing) >= MOST_HOSTS or waited_s >= DOUBT_S):
-            return self.network
-        self._probe_at = now
-        self._pause_s = FIRST_PAUSE_S
-        self._probes = 0
-        if self._witness():
-            self.network = Network.DOUBTED
-        elif self.has_answered or set(self._failing.values()) != {Trouble.NO_SUCH_NAME}:
-            self._away(now)
-        elif are_all or waited_s >= LONGEST_PAUSE_S:
+        only_names = not self.has_answered and set(self._failing.values()) == {Trouble.NO_SUCH_NAME}
+        if only_names and (are_all or (waited_s >= LONGEST_PAUSE_S and not self._has_found)):
             self.network = Network.UNKNOWN_NAMES
+        elif only_names:
+            # many old names at a start are no doubt, and where one was found the others fail by themselves
+            is_doubted = waited_s >= DOUBT_S and not self._has_found
+        else:
+            is_doubted = are_all or len(self._failing) >= MOST_HOSTS or waited_s >= DOUBT_S
+        if self.network is Network.THERE and is_doubted:
+            self._probe_at = now
+            self._pause_s = FIRST_PAUSE_S
+            self._probes = 0
+            if self._witness():
+                self.network = Network.DOUBTED
+            else:
+                self._away(now)
         return self.network
 
     def _away(self, now: float) -> None:
         self.network = Network.AWAY
         self.away_since = now
-        self.is_proven = False
+        self._has_found = False
         self._decided += [(failure.over, False) for failure in self._held]
         self._held = []
 
@@ -175,14 +184,18 @@ class Reachability:
     def next_probe(self) -> str:
         """The origin to probe next: in doubt the ``_witness``; later any that answered, and hosts that fail.
 
-        There must be one.
+        There must be one.  After a name that is known not to exist now, the next name that failed otherwise has its
+        turn: if none of them exists, waiting is useless.
         """
         self._probes += 1
-        self.has_told = False
+        has_told, self.has_told = self.has_told, False
         if self.network is Network.DOUBTED:
             return self._witness()
         names = self.names if Trouble.NAME_SERVER in self._failing.values() else []
-        hosts = (*reversed(names), *list(self._failing)[:_REMEMBERED])
+        failing = sorted(self._failing, key=lambda host: self._failing[host] is Trouble.NO_SUCH_NAME)
+        if has_told:
+            return f"http://{failing[0]}"
+        hosts = (*reversed(names), *failing[:_REMEMBERED])
         origins = list(dict.fromkeys([*reversed(self.origins), *(f"http://{host}" for host in hosts)]))
         return origins[(self._probes - 1) % len(origins)]
 

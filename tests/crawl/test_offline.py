@@ -26,9 +26,10 @@ ANSWERS = {"no such name": 3, "server failure": 2, "refused": 5}
 
 
 class NameServer:
-    """Knows HOSTS and no other name, as long as ``says`` is ''."""
+    """Knows HOSTS and no other name, as long as ``says`` is '', and never the names ``knows_not``."""
 
     says = ""
+    knows_not = ()
 
     def __init__(self, sock):
         self._socket = sock
@@ -48,9 +49,11 @@ class NameServer:
         while query[position]:
             name.append(query[position + 1 : position + 1 + query[position]].decode())
             position += 1 + query[position]
-        address = HOSTS.get(".".join(name).lower())
+        asked = ".".join(name).lower()
+        address = HOSTS.get(asked)
         is_found = address and not self.says and query[end - 3] == 1  # A
-        code = ANSWERS.get(self.says, 0 if address else 3)
+        says = "no such name" if asked in self.knows_not else self.says
+        code = ANSWERS.get(says, 0 if address else 3)
         head = query[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, int(bool(is_found)), 0, 0)
         record = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 1, 4) + socket.inet_aton(address) if is_found else b""
         return head + query[12:end] + record
@@ -181,6 +184,28 @@ def test_the_network_is_not_said_to_be_there_again_before_anything_is_found(tmp_
         result = running.wait()
     assert result.code == 3 and result.lines("ERROR", "nothing ever answered, and no such names are known")
     assert not result.lines("The network is there again")
+
+
+def test_a_name_server_that_fails_for_some_and_knows_no_others_is_no_network(tmp_path):
+    """As a router without a network does: a minute passed before the crawl said so, and it charged the hosts."""
+    with serving(WEB) as server, name_server("server failure") as names:
+        names.knows_not = ("h1.test", "h2.test")
+        crawl = crawl_of(tmp_path / "job", server, names)
+        constants = {"frontier.reachability.LONGEST_PAUSE_S": 1}
+        running = crawl.start(seeds(server), PROGRESS_S=1, CONSTANTS=constants)
+        running.until(lambda: running.output().count("bottleneck: network (hosts fail: ") > 2)
+        names.knows_not = HOSTS
+        result = running.wait()
+        assert result.code == 3 and len(result.lines("seems to be away")) == 1
+        assert result.lines("ERROR", "nothing ever answered, and no such names are known")
+        assert not result.lines("The network is there again")
+        after = result.output.partition("seems to be away")[2].splitlines()
+        assert all("bottleneck: network (" in line for line in after if "bottleneck: " in line)
+        assert crawl.state().counts["waiting"] == len(HOSTS)
+        assert all(host["failures"] == 0 for host in crawl.state().hosts.values())
+        names.says, names.knows_not = "", ()
+        assert crawl.run(seeds(server)).code == 0
+        assert_whole(crawl, server)
 
 
 def test_seeds_stop_with_3_too_and_the_same_command_goes_on(tmp_path):

@@ -129,14 +129,70 @@ def test_a_network_that_was_away_is_proven_by_a_name_that_exists_or_a_host_that_
         lambda known: known.name_answered("a.cz", 13.0, 13.0),
         lambda known: known.host_answered("h", 13, 13),
     ):
-        crawl = Crawl()
-        assert crawl.known.is_proven
+        crawl = Crawl("http://h")
         crawl.fails("a.cz", 10.0, Trouble.NAME_SERVER)
-        assert crawl.known.look(1, 10.0) is Network.AWAY and not crawl.known.is_proven
+        crawl.fails("b.cz", 10.0)
+        assert crawl.known.look(2, 10.0) is Network.AWAY
         crawl.known.name_answered("no.cz", 12.0, 12.0, exists=False)
-        assert crawl.known.network is Network.THERE and not crawl.known.is_proven
+        assert crawl.known.look(2, 1000.0) is Network.AWAY, "a router without a network may say that"
         proof(crawl.known)
-        assert crawl.known.is_proven
+        assert crawl.known.network is Network.THERE
+
+
+def test_a_name_server_that_knows_nothing_charges_no_host() -> None:
+    """A router without a network answered a part of the queries; the hosts of the others were charged for it."""
+    crawl = Crawl()
+    crawl.fails("slow.cz", 10.0, Trouble.NAME_SERVER)
+    crawl.known.name_answered("no.cz", 11.0, 11.0, exists=False)
+    crawl.fails("no.cz", 11.0, Trouble.NO_SUCH_NAME)
+    assert crawl.told() == []
+    assert crawl.known.look(9, 10.0 + DOUBT_S) is Network.AWAY, "no name to be asked for could end a doubt"
+    assert crawl.told() == [("slow.cz", False), ("no.cz", False)]
+    assert crawl.known.summary(9) == "2 of 9 hosts fail: dns"
+
+
+def test_names_that_do_not_exist_are_no_network_after_ten_seconds_though_others_are_asked_for() -> None:
+    """A crawl waited for a minute, since nine of 69 look-ups were still under way."""
+    crawl = Crawl()
+    for number in range(60):
+        crawl.fails(f"h{number}.cz", 10.0, Trouble.NO_SUCH_NAME)
+    assert crawl.known.look(69, 9.9 + DOUBT_S) is Network.THERE, "old names at a start are usual"
+    assert crawl.known.look(69, 10.0 + DOUBT_S) is Network.AWAY
+    assert crawl.known.summary(69) == "60 of 69 hosts fail: no such name"
+    assert crawl.known.look(69, 9.9 + DOUBT_S + LONGEST_PAUSE_S) is Network.AWAY
+    assert crawl.known.look(69, 10.0 + DOUBT_S + LONGEST_PAUSE_S) is Network.UNKNOWN_NAMES
+    crawl = Crawl()
+    crawl.known.name_answered("slow.cz", 1.0, 1.0)
+    crawl.fails("old.cz", 10.0, Trouble.NO_SUCH_NAME)
+    assert crawl.known.look(2, 1000.0) is Network.THERE, "the host whose name exists has its time to answer"
+
+
+def test_names_that_failed_are_asked_for_at_once_when_one_turns_out_not_to_exist() -> None:
+    crawl = Crawl()
+    crawl.fails("no.cz", 10.0, Trouble.NO_SUCH_NAME)
+    hosts = [f"h{number}.cz" for number in range(30)]
+    for host in hosts:
+        crawl.fails(host, 10.0, Trouble.NAME_SERVER)
+    asked, now = [], 10.0
+    while crawl.known.look(31, now) is Network.AWAY:
+        now += crawl.known.probe_in(now)
+        assert now < 20.0
+        asked.append(crawl.known.next_probe().removeprefix("http://"))
+        crawl.known.name_answered(asked[-1], now, now, exists=False)
+        crawl.known.probed(now)
+    assert asked == hosts and crawl.known.network is Network.UNKNOWN_NAMES
+
+
+def test_a_doubt_whose_witness_is_used_up_is_judged_anew() -> None:
+    """It stayed a doubt, with nothing to be probed, until another host failed."""
+    crawl = Crawl()
+    crawl.known.name_answered("a.cz", 1.0, 1.0)
+    crawl.fails("lame.cz", 10.0, Trouble.NAME_SERVER)
+    crawl.fails("dead.cz", 10.0)
+    assert crawl.known.look(2, 10.0) is Network.DOUBTED
+    crawl.known.name_answered("a.cz", 11.0, 11.0)
+    crawl.known.probed(11.0)
+    assert crawl.told() == [("lame.cz", True)] and crawl.known.look(1, 11.0) is Network.AWAY
 
 
 def test_pauses_between_probes_grow_to_a_minute_and_all_hosts_have_their_turn() -> None:

@@ -43,13 +43,13 @@ def next_up(host: Host, queues: Queues) -> RobotsRequest | QueuedUrl:
     return queues.peek(host) if host.queued else queues.next_look(host)
 
 
-def _awaited(host: Host) -> str:
-    """What *host*, which has a place, waits for."""
+def _awaited(host: Host, now: float) -> str:
+    """What *host*, which has a place, waits for at *now*."""
     if host.in_transit:
         return host.asking.file.value.rpartition("/")[2] if host.asking is not None else "a page"
     if host.state is HostState.RESOLVING:
         return "the address"
-    return "the interval"
+    return "the interval" if host.due > now else "the turn"
 
 
 def name_in(head: RobotsRequest | QueuedUrl) -> str:
@@ -126,9 +126,9 @@ class Schedule:
         self._hosts.states.set_ready(waiting)
         self._backlog.extend(waiting)
 
-    def awaited(self) -> Counter[str]:
-        """What the hosts with a place, and those in the backlog, wait for -> how many do."""
-        found = Counter(_awaited(host) for host in self._hosts.in_memory() if host.active)
+    def awaited(self, now: float) -> Counter[str]:
+        """What the hosts with a place, and those in the backlog, wait for at *now* -> how many do."""
+        found = Counter(_awaited(host, now) for host in self._hosts.in_memory() if host.active)
         found[_PLACE] += len(self._backlog)
         return found
 

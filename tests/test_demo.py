@@ -101,12 +101,8 @@ def test_whoever_ends_it_nothing_is_left_running(tmp_path: Path, whom: str, numb
         output.seek(0)
         said = output.read()
     assert "Traceback" not in said
-<<<<<<< HEAD
     assert not list(temporary.iterdir()), "whatever is left lies beside the crawl"
-    if when == "crawl" and number == "TERM":
-=======
     if when == "crawl" and number != "KILL":
->>>>>>> ec7bfead (wip)
         assert "was paused (shutdown); the same command goes on with it." in said
     if whom == "demo" and number != "KILL":
         assert code == (0 if when == "crawl" else 128 + signal.Signals[f"SIG{number}"])

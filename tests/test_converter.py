@@ -291,6 +291,7 @@ def test_postscript_reaches_no_files(tmp_path, code):
     assert kept.read_text() == "kept"
 
 
+@pytest.mark.slow
 @needs("gs")
 @pytest.mark.parametrize("code", ["{ } loop", "[ { 100000 string } loop"])
 def test_postscript_without_end(code):

@@ -96,7 +96,9 @@ def test_a_queue_longer_than_its_host_says_after_a_kill_is_no_damage(longer):
         assert list(problems(crawl)) == []
 
 
-@pytest.mark.parametrize("lengths", [bytes(32), bytes(31), "text"], ids=["zeros", "half", "text"])
+@pytest.mark.parametrize(
+    "lengths", [pytest.param(bytes(32), marks=pytest.mark.slow), bytes(31), "text"], ids=["zeros", "half", "text"]
+)
 def test_damaged_lengths_of_queues_are_told_of_and_refused(longer, options, lengths):
     change(longer, "UPDATE length SET lengths = ?", lengths)
     assert any("length" in line for line in told(longer)["check"])

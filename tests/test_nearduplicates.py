@@ -76,6 +76,7 @@ def test_what_was_added_was_seen_and_little_else(grown):
     assert finds(seen, drawn(200_000, 9999)).mean() < 0.0085
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_shingles_and_not_by_steps(grown):
     _, _, rates = grown
     assert max(rates) < 2.5 and min(rates) > 2.4

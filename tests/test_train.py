@@ -50,6 +50,7 @@ def test_a_model_that_works(slovene, tmp_path):
     assert load(["sl", "cs", "sk"], str(tmp_path / "m")).identify([" ".join(sentences)]).sure() == ["sl"]
 
 
+@pytest.mark.slow
 def test_a_language_without_a_model_gets_the_encodings_of_its_alphabet(slovene, tmp_path):
     assert "windows-1250, iso-8859-2, cp852" in make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"])
     assert "koi8-r" in make("qsm", slovene, out=tmp_path / "m", encodings=["koi8-r"], neighbours=["cs"])
@@ -151,6 +152,7 @@ def test_bad_input(tmp_path, code, content, more, message):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_code_that_is_taken(slovene, tmp_path):
     make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"])
     with pytest.raises(BadInput, match=r"there is a model in .*/qsl already; say --add .* or --force"):

@@ -164,6 +164,7 @@ async def test_workers_killed_from_outside_under_load(pool):
     assert {page.title for page in await asyncio.gather(*pages)} == {"sleep 0.01"}, "their pages are done again, once"
 
 
+@pytest.mark.slow
 async def test_a_page_whose_worker_is_killed_from_outside_time_and_again_ends_alone(pool):
     async def murder() -> None:
         while not hung.done():

@@ -83,7 +83,12 @@ def real_texts() -> list[list[str]]:
     return [[" ".join(line.split()) for line in found if len(line.split()) > 3] for found in lines]
 
 
-@pytest.mark.parametrize("rule", [Rule(), Rule(unit="document"), Rule(window=3, threshold=0.2)], ids=str)
+OTHER_RULES = Rule(unit="document"), Rule(window=3, threshold=0.2)
+
+
+@pytest.mark.parametrize(
+    "rule", [Rule(), *(pytest.param(rule, marks=pytest.mark.slow) for rule in OTHER_RULES)], ids=str
+)
 def test_every_decision_on_real_text_is_that_of_plain_onion(tmp_path, rule, monkeypatch):
     monkeypatch.setattr(deduplication, "CHUNK_SHINGLES", 20_000)
     monkeypatch.setattr(deduplication, "RANGE_ROWS", 5_000)

@@ -112,6 +112,7 @@ def test_two_shards_keep_together_what_one_process_keeps(tmp_path):
         assert documents(tmp_path / "cs") == found, "the same command goes on, and there is nothing left"
 
 
+@pytest.mark.slow
 def test_kills_of_shards_and_of_redis_lose_nothing(tmp_path):
     """Each shard is killed once; Redis is emptied, and killed."""
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
@@ -239,6 +240,7 @@ def test_a_shard_that_never_starts_is_told_and_joins_later(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_process_for_which_no_shard_is_free_ends_well(tmp_path):
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
         crawl = shards(tmp_path / "cs", server, store, 1, HOST_INTERVAL_S=5)
@@ -252,6 +254,7 @@ def test_a_process_for_which_no_shard_is_free_ends_well(tmp_path):
         first.stop(signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_shard_whose_lease_another_process_holds_stops(tmp_path):
     """Its directory was copied, and the copy was started while this one was stopped for longer than a lease."""
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:

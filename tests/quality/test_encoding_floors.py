@@ -95,6 +95,7 @@ def test_with_the_models_of_every_language_present(many):
     assert len(wrong) <= 0.02 * len(PAIRS), wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["utf-8", "iso-8859-1", "windows-1250", "windows-1251", "gb2312"])
 def test_wrong_labels_in_every_language(many, wrong):
     """Thai, Chinese and Korean among them, whose characters cost more than letters do."""

@@ -223,12 +223,17 @@ class DownloadHandler(BaseDownloadHandler):
             addresses,
             may_connect,
             functools.partial(self._gate.started, request),
+            # what was about to be asked before a stop may be another process' by now
+            functools.partial(self._was_not_stopped, self._running.stopped_s()),
             self._bind_address,
         )
         if url.is_https:
             target.tls = self._tls_sessions
             target.server_name = url.name if literal_address(url.name) is None else addresses[0]
         return target
+
+    def _was_not_stopped(self, stopped_s: float) -> bool:
+        return self._running.stopped_s() <= stopped_s
 
     async def _where(self, url: UrlParts, request: Request) -> tuple[tuple[str, ...], int]:
         """The one or two addresses and the port to connect to; raises AddressForbidden or as `Resolver.resolve`."""

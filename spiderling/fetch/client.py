@@ -407,6 +407,8 @@ class ConnectTarget:
     connected: Callable[[str], None]
     """Called with an address once the connection's first packet is sent, or a further request over one that was kept,
     before any other task runs."""
+    may_send: Callable[[], bool] = lambda: True
+    """Whether the request may go over the connection that was made for it."""
     bind_address: tuple[str, int] | None = None
     tls: Sessions | None = None
     server_name: str = ""
@@ -547,6 +549,8 @@ async def send(request: RawRequest, target: ConnectTarget, kept: Wire | None = N
         if transport is None:
             await wire.read_head()
             raise ConnectionResetError("the server answered and left before it was asked")
+        if not target.may_send():
+            raise ConnectionAbortedError("the process was stopped before it asked")
         wire.has_body = request.method != "HEAD"
         wire.write(sent)
         if kept is not None:

@@ -25,7 +25,8 @@ from scrapy.exceptions import (
     StopDownload,
 )
 
-from spiderling.fetch.client import RawRequest, UrlParts, Wire
+from spiderling.base.clock import RunningTime
+from spiderling.fetch.client import ConnectTarget, RawRequest, UrlParts, Wire
 from spiderling.fetch.errors import BadRequest
 
 
@@ -251,3 +252,26 @@ def test_real_crawl_on_uvloop():
         "page <p>one 127.0.0.1 6",
     ], run.stderr
     assert "Unclosed" not in run.stderr
+
+
+async def test_what_was_about_to_be_asked_when_the_process_was_stopped_is_not_asked(monkeypatch):
+    """A shard that stood still asked once more when it woke, for a page that another process had by then."""
+    stopped_s = 0.0
+    connect = ConnectTarget.connect
+
+    async def connect_then_stop(target):
+        nonlocal stopped_s
+        wire = await connect(target)
+        stopped_s = 60.0
+        return wire
+
+    monkeypatch.setattr(RunningTime, "stopped_s", lambda running: stopped_s)
+    monkeypatch.setattr(ConnectTarget, "connect", connect_then_stop)
+    async with serving(reply()) as site, handling() as handler:
+        request = Request(f"http://site.test:{site.port}/", meta={"address": "127.0.0.1"})
+        with pytest.raises(DOWNLOAD_ERRORS):
+            await handler.download_request(request)
+        stopped_s = 0.0
+        monkeypatch.setattr(ConnectTarget, "connect", connect)
+        assert (await handler.download_request(request)).body == PAGE
+    assert len(site.requests) == 1

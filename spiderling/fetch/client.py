@@ -50,6 +50,8 @@ class Wire(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.socket: socket.socket | None = None
         """That of *transport*."""
+        self.certificate: bytes | None = None
+        """The server's certificate in DER; None without TLS."""
         self._is_used = False
         """Whether this is not the first request over the connection."""
         self._begin()
@@ -69,11 +71,6 @@ class Wire(asyncio.Protocol):
         self._is_over = False
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
-
-    @property
-    def certificate(self) -> bytes | None:
-        """The server's certificate in DER; None without TLS."""
-        return None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # asyncio and uvloop have set TCP_NODELAY
@@ -224,10 +221,6 @@ class TlsWire(Wire):
         """Whether the handshake is over."""
         self._unsent = b""
 
-    @property
-    def certificate(self) -> bytes | None:
-        return self._tls.getpeercert(binary_form=True)
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._advance()
@@ -250,6 +243,7 @@ class TlsWire(Wire):
             if not self._is_open:
                 self._tls.do_handshake()
                 self._is_open = True
+                self.certificate = self._tls.getpeercert(binary_form=True)
             if self._unsent:
                 self._tls.write(self._unsent)
                 self._unsent = b""

@@ -137,6 +137,7 @@ async def sorts_by_mouse_and_by_keyboard(tab):
     assert await tab.value("hosts.querySelectorAll('th[aria-sort]').length") == 1
 
 
+@pytest.mark.slow
 @needs("chromium")
 async def test_in_a_browser(report, tmp_path):
     """No complaint, no request, every chart drawn, all reached by keyboard, tables sorted; in light and in dark."""

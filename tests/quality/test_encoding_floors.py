@@ -103,6 +103,7 @@ def test_wrong_labels_in_every_language(many, wrong):
     assert len(tried) >= 0.98 * len(PAIRS), set((code, label) for code, label, _ in PAIRS) - set(tried)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "label"),
     [

@@ -176,6 +176,7 @@ def test_the_protocol_between_shards_reads_no_clock_and_does_no_io(name: str) ->
     assert not {module.partition(".")[0] for module in imported_modules(tree)} & (io | FRAMEWORK)
 
 
+@pytest.mark.slow
 def test_a_whole_crawl_without_shards_loads_nothing_of_a_cluster(tmp_path: Path) -> None:
     script = f"""
 import atexit, sys

@@ -106,6 +106,7 @@ RULES = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
 @given(texts=st.lists(st.lists(WORDS, max_size=5), max_size=8), rule=RULES)
 def test_any_corpus_cut_anyhow_is_decided_as_by_plain_onion(tmp_path_factory, monkeypatch, texts, rule):

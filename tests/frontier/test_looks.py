@@ -180,7 +180,11 @@ def test_404_counts_as_gone_after_a_week_and_410_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [Answer(reason=Reason.NOINDEX, kept_bytes=0), Answer(451, reason=Reason.UNAVAILABLE_FOR_LEGAL_REASONS)]
+    "said",
+    [
+        Answer(reason=Reason.NOINDEX, kept_bytes=0),
+        pytest.param(Answer(451, reason=Reason.UNAVAILABLE_FOR_LEGAL_REASONS), marks=pytest.mark.slow),
+    ],
 )
 def test_a_page_that_opts_out_is_not_asked_again(said: Answer) -> None:
     crawl = WatchedCrawl(lambda url, day: page() if day < 0.5 else said, watch_requests="4")

@@ -49,6 +49,7 @@ def documents(code: str) -> list[str]:
     return [" ".join(SENTENCES[code][start : start + 6]) for start in range(0, len(SENTENCES[code]) - 5, 6)]
 
 
+@pytest.mark.slow
 def test_sentences_among_all_languages(models):
     found = {}
     for code, lines in SENTENCES.items():

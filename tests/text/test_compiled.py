@@ -224,12 +224,14 @@ def test_bundled_pages_are_equal():
     assert [body for body in bundled_pages()[::STEP] if differs(body, COMPILED, MODELS, OPTIONS)] == []
 
 
+@pytest.mark.slow
 @compiled
 def test_broken_pages_are_equal():
     broken = mutated(bundled_pages(), BROKEN)
     assert [body for body in broken if differs(body, COMPILED, MODELS, OPTIONS)] == []
 
 
+@pytest.mark.slow
 @compiled
 @settings(max_examples=examples(250))
 @given(st.lists(st.sampled_from([*PIECES, CZECH, "\ud800"]), max_size=60))
@@ -253,6 +255,7 @@ ROWS = st.tuples(
 )
 
 
+@pytest.mark.slow
 @compiled
 @settings(max_examples=examples(250))
 @given(st.lists(ROWS, min_size=1, max_size=90), SAID, SAID, SAID, st.randoms(use_true_random=False))
@@ -298,6 +301,7 @@ def test_words_of_a_link_end_at_the_same_byte():
     assert PYTHON.derived(*given) == COMPILED.derived(*given)
 
 
+@pytest.mark.slow
 @compiled
 @settings(max_examples=examples(500))
 @given(st.lists(PATHS))
@@ -339,6 +343,7 @@ LINKS = st.tuples(
 )
 
 
+@pytest.mark.slow
 @compiled
 @settings(max_examples=examples(500))
 @given(st.lists(LINKS.map(Link._make)))
@@ -354,6 +359,7 @@ def test_a_column_of_hosts_ends_at_the_same_host():
     assert ours == theirs and ours.others
 
 
+@pytest.mark.slow
 @compiled
 @settings(max_examples=examples(500))
 @given(st.lists(ADDRESSES), st.sampled_from(["http://a.cz/b/c", "https://a.cz", "data:x", "x"]), st.none() | ADDRESSES)
@@ -371,6 +377,7 @@ TEXTS = st.lists(
 """Mixed scripts, what is treated on its own in text/ngrams.py, and what is no text at all."""
 
 
+@pytest.mark.slow
 @compiled
 @settings(max_examples=examples(500))
 @given(TEXTS, st.integers(1, 40))
@@ -404,6 +411,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_pages_are_equal(name):
@@ -452,6 +460,7 @@ STOPLIST = frozenset({"and", "the", "že", "x" * 64})
 PROFILE = {"the": (-1.0, 0.5, 10.0), "kočka": (-1.0, 0.5, 10.0)}
 
 
+@pytest.mark.slow
 @compiled
 @settings(max_examples=examples(500))
 @given(
@@ -483,6 +492,7 @@ def test_the_most_frequent_word_of_a_long_text_is_found_alike(text):
     assert PYTHON.top_word(text, STOPLIST) == COMPILED.top_word(text, STOPLIST)
 
 
+@pytest.mark.slow
 @compiled
 @settings(max_examples=examples(500))
 @given(st.lists(GOOD | st.just(CZECH), max_size=20))

@@ -17,9 +17,8 @@ from spiderling.base.errors import BadInput
 from spiderling.base.extras import require
 from spiderling.base.options import Options
 from spiderling.base.progress import Meter
-from spiderling.engine.command import SpiderlingCommand, named_values, option
-from spiderling.engine.exit_codes import INTERRUPTED
-from spiderling.engine.program import program
+from spiderling.cli.command import SpiderlingCommand, named_values, option, program
+from spiderling.engine.scheduler import INTERRUPTED
 
 if TYPE_CHECKING:
     from simulator.comparison import Run, Task, Terms

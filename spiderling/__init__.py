@@ -6,11 +6,11 @@ Where to read on, in the order of a URL's life (docs/life-of-a-url.md):
     engine/scheduler.py          opens the crawl; engine/dispatcher.py hands out its requests
     frontier/                    which URL is fetched next, and which host is left alone
     frontier/robots.py           whether robots.txt allows it, before it is handed out
-    middlewares/                 check intervals and statuses; pass robots.txt and sitemaps to the frontier
+    middlewares.py               check intervals and statuses; pass robots.txt and sitemaps to the frontier
     engine/download_handler.py   one request, with the client in fetch/
     workers/ text/               bytes to clean text, away from the event loop
     pipelines/                   judge the page, render its document
-    extensions/yieldfeed.py      reports to the frontier how the page ended
+    engine/dispatcher.py         reports to the frontier how the page ended
     crawl/checkpoint.py          writes text and state together
     archives/                    pages from WARC files instead of the web
 
@@ -19,7 +19,7 @@ A package imports only from those below it (tests/test_imports.py):
     commands
     seeding
     spiders
-    middlewares  pipelines  extensions
+    pipelines  extensions  cli
     engine  reporting
     crawl  export
     jobdir  workers  training

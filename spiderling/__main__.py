@@ -20,8 +20,7 @@ from scrapy.utils.project import ENVVAR, get_project_settings
 
 from spiderling import __version__, commands
 from spiderling.base.systems import refusal
-from spiderling.engine.command import print_lines
-from spiderling.engine.program import OwnCommand, command_name, refuse_unknown
+from spiderling.cli.command import OwnCommand, command_name, print_lines, refuse_unknown
 
 
 def main() -> None:

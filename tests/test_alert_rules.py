@@ -11,8 +11,7 @@ import pytest
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
-from spiderling.crawl.alert_rules import AlertRules, Sample
-from spiderling.crawl.alerts import Alerts
+from spiderling.live.alerts import AlertRules, Alerts, Sample
 
 HOUR_S = 3600.0
 CALM = Sample(0.0, 0, 0, 0, 0, 0, "", 10**12)
@@ -152,8 +151,8 @@ def test_one_of_a_kind_an_hour_also_after_a_restart(tmp_path):
 
 
 def test_a_command_that_fails_keeps_all_alerts_in_order_for_the_next_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("spiderling.crawl.alerts.FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr("spiderling.crawl.alerts.LAST_S", 0.5)
+    monkeypatch.setattr("spiderling.live.alerts.FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr("spiderling.live.alerts.LAST_S", 0.5)
     out = tmp_path / "out"
 
     async def take(alerts):
@@ -169,8 +168,8 @@ def test_a_command_that_fails_keeps_all_alerts_in_order_for_the_next_run(tmp_pat
 
 
 def test_a_command_that_runs_too_long_is_killed(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("spiderling.crawl.alerts.LIMIT_S", 0.5)
-    monkeypatch.setattr("spiderling.crawl.alerts.LAST_S", 30)
+    monkeypatch.setattr("spiderling.live.alerts.LIMIT_S", 0.5)
+    monkeypatch.setattr("spiderling.live.alerts.LAST_S", 30)
     out = tmp_path / "out"
     slow_once = (
         f"import os, sys, time; first = not os.path.exists({str(out)!r}); "

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from spiderling.extensions.bottleneck import Bottleneck
+from spiderling.extensions.progress import Bottleneck
 from spiderling.frontier.hosts.host import HostState
 
 HOSTS = Counter({HostState.READY: 3})

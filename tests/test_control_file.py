@@ -20,7 +20,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.option_values import parse_yield_profile
 from spiderling.base.options import Options
 from spiderling.crawl.budgets import Budgets
-from spiderling.crawl.control_file import TEMPLATE, ControlFile, hosts_of, networks_of, read_control
+from spiderling.jobdir.control_file import TEMPLATE, ControlFile, hosts_of, networks_of, read_control
 from spiderling.live.controls import change
 
 KEYS = [spec.name for spec in fields(ControlFile)]

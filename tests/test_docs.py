@@ -28,7 +28,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.commands.options import bounds, unit
-from spiderling.crawl.control_file import ControlFile
+from spiderling.jobdir.control_file import ControlFile
 from spiderling.jobdir.host_list import HostRow
 from spiderling.jobdir.status_schema import (
     Budget,

@@ -24,7 +24,7 @@ FLOORS = (
     ("crawl", "export"),
     ("cluster",),
     ("engine", "live", "reporting"),
-    ("middlewares", "pipelines", "extensions"),
+    ("pipelines", "extensions", "cli"),
     ("spiders",),
     ("seeding", "examining"),
     ("commands",),

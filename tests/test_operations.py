@@ -13,8 +13,8 @@ from conftest import ROOT
 from needs import needs
 
 from spiderling.base.options import Options
+from spiderling.cli.command import NO_NETWORK
 from spiderling.cluster.division import Machine, divided
-from spiderling.engine.command import NO_NETWORK
 
 HERE = ROOT / "examples/operations"
 DOCKERFILE = (HERE / "Dockerfile").read_text("utf-8")

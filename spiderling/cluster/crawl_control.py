@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from spiderling.base.atomic_files import write_whole
-from spiderling.crawl.control_file import TEMPLATE, ControlFile, read_control, stamp_of
+from spiderling.jobdir.control_file import TEMPLATE, ControlFile, read_control, stamp_of
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from spiderling.base import interrupts
 
 interrupts.end_at_once()  # the commands take a second to import
 
-from spiderling.engine.program import refuse_unknown
+from spiderling.cli.command import refuse_unknown
 
 NAMES = [module.name for module in iter_modules(__path__)]
 

@@ -15,10 +15,10 @@ from scrapy.spiderloader import get_spider_loader
 
 from spiderling.base.errors import BadInput
 from spiderling.base.printing import nearest
+from spiderling.cli.all_shards import plan_of, wanted_shards
+from spiderling.cli.command import program
+from spiderling.cli.crawl_command import CrawlCommand
 from spiderling.crawl.arguments import addresses_of, declared_arguments, options_of, spelled_out
-from spiderling.engine.all_shards import plan_of, wanted_shards
-from spiderling.engine.crawl_command import CrawlCommand
-from spiderling.engine.program import program
 from spiderling.languages import find_languages
 from spiderling.spiders.spiderling import CorpusSpider, SpiderlingSpider
 

@@ -13,7 +13,7 @@ from scrapy.exceptions import UsageError
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import parse_size
 from spiderling.base.progress import with_progress
-from spiderling.engine.command import SpiderlingCommand, option
+from spiderling.cli.command import SpiderlingCommand, option
 
 
 class Command(SpiderlingCommand):

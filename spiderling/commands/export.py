@@ -16,7 +16,7 @@ from spiderling.base.errors import DamageError
 from spiderling.base.lists import DropList, read_list
 from spiderling.base.option_values import parse_size
 from spiderling.base.progress import with_progress
-from spiderling.engine.command import SpiderlingCommand, option
+from spiderling.cli.command import SpiderlingCommand, option
 
 if TYPE_CHECKING:
     from spiderling.export.export import Summary

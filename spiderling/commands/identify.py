@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from scrapy.exceptions import UsageError
 
-from spiderling.engine.command import SpiderlingCommand, option, read_input
+from spiderling.cli.command import SpiderlingCommand, option, read_input
 from spiderling.languages import available, find_languages, load
 
 

@@ -13,7 +13,7 @@ from scrapy.exceptions import UsageError
 from spiderling.base.clock import Clock
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.option_values import PREFIX
-from spiderling.engine.command import SpiderlingCommand, option
+from spiderling.cli.command import SpiderlingCommand, option
 
 if TYPE_CHECKING:
     from spiderling.jobdir.shards import AnyCrawl

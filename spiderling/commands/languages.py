@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from spiderling.base.printing import aligned_table
-from spiderling.engine.command import SpiderlingCommand, none_has
+from spiderling.cli.command import SpiderlingCommand, none_has
 from spiderling.languages import GROUPS, LanguageInfo, available
 
 

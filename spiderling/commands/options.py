@@ -9,7 +9,7 @@ from typing import Any
 
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.engine.command import SpiderlingCommand, none_has
+from spiderling.cli.command import SpiderlingCommand, none_has
 
 UNITS = {
     "_per_s": "a second",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from scrapy.exceptions import UsageError
 
-from spiderling.engine.command import SpiderlingCommand, named_values, option
+from spiderling.cli.command import SpiderlingCommand, named_values, option
 
 
 class Command(SpiderlingCommand):

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from spiderling.base.reasons import MENTIONS, Reason
-from spiderling.engine.command import SpiderlingCommand, none_has
+from spiderling.cli.command import SpiderlingCommand, none_has
 
 
 class Command(SpiderlingCommand):

@@ -13,7 +13,7 @@ from scrapy.exceptions import UsageError
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import JobdirError
 from spiderling.base.extras import require
-from spiderling.engine.command import SpiderlingCommand, option
+from spiderling.cli.command import SpiderlingCommand, option
 
 
 class Command(SpiderlingCommand):

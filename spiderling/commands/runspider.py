@@ -2,7 +2,7 @@
 
 from scrapy.commands import runspider
 
-from spiderling.engine.crawl_command import CrawlCommand
+from spiderling.cli.crawl_command import CrawlCommand
 
 
 class Command(CrawlCommand, runspider.Command):

@@ -14,8 +14,8 @@ from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.extras import require
 from spiderling.base.option_values import parse_tlds
 from spiderling.base.options import Options
+from spiderling.cli.command import SpiderlingCommand, named_values, option
 from spiderling.crawl.arguments import addresses_of, options_of
-from spiderling.engine.command import SpiderlingCommand, named_values, option
 from spiderling.languages import LanguageInfo
 from spiderling.seeding import commoncrawl, search, wikipedia
 from spiderling.seeding.output import SeedFile

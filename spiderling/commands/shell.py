@@ -2,7 +2,7 @@
 
 from scrapy.commands import shell
 
-from spiderling.engine.stock_command import StockCommand
+from spiderling.cli.command import StockCommand
 
 
 class Command(StockCommand, shell.Command):

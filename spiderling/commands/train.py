@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scrapy.exceptions import UsageError
 
-from spiderling.engine.command import SpiderlingCommand, option
+from spiderling.cli.command import SpiderlingCommand, option
 
 
 class Command(SpiderlingCommand):

@@ -18,10 +18,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from spiderling.base.clock import Histogram
 from spiderling.base.errors import SpiderlingError, StorageError
 from spiderling.base.outcome import Outcome
 from spiderling.corpus.segments import SegmentWriter
-from spiderling.crawl.stage_times import Histogram
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage.protocol import Changes, SegmentRow, Store
 from spiderling.frontier.storage.url_log import with_outcome

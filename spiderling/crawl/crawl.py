@@ -17,7 +17,7 @@ from spiderling import __version__, languages
 from spiderling.archives.sources import is_url
 from spiderling.base import media_types
 from spiderling.base.addresses import AddressPolicy
-from spiderling.base.clock import Clock
+from spiderling.base.clock import Clock, StageTimes
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.lists import read_host_list
 from spiderling.base.option_values import PREFIX
@@ -25,15 +25,14 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.corpus.digests import DigestSet
 from spiderling.corpus.links import LinkKind
+from spiderling.corpus.near_duplicates import NearDuplicates, ShingleFilter
 from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter
+from spiderling.corpus.shingle_snapshot import ShingleState
 from spiderling.corpus.warc import WarcKind, verdict
-from spiderling.crawl.arguments import addresses_of, spelled_out
+from spiderling.crawl.arguments import addresses_of, compare_options, spelled_out
 from spiderling.crawl.budgets import Budgets
-from spiderling.crawl.changed_options import compare_options
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.internal_errors import InternalErrors
-from spiderling.crawl.near_duplicates import NearDuplicateFilter
-from spiderling.crawl.stage_times import StageTimes
 from spiderling.frontier import Frontier, Report
 from spiderling.frontier.discovery.elsewhere import Elsewhere
 from spiderling.frontier.storage.protocol import SegmentRow, State, Store
@@ -47,7 +46,7 @@ from spiderling.workers.converter import usable
 from spiderling.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
-    from spiderling.archives.archives import Archives  # needs FastWARC, and a crawl of the web does not
+    from spiderling.archives.archives import Archives
 
 logger = logging.getLogger(__name__)
 
@@ -286,3 +285,45 @@ def _writers(options: Options, prefix: str, directory: Path, known: Sequence[Seg
             (directory / kind.name).mkdir(exist_ok=True)
             writers.append(SegmentWriter(directory / kind.name, prefix, options.segment_bytes, known, kind))
     return writers
+
+
+class NearDuplicateFilter:
+    """The filter, if the crawl looks for near-duplicates, and its files."""
+
+    def __init__(self, options: Options, jobdir: Jobdir, state: State) -> None:
+        """Read the last snapshot, and what the corpora hold that it does not cover; raises BadInput, StorageError."""
+        self._files = ShingleState(jobdir.state / "shingles", options.filter_bytes())
+        self._is_being_written = asyncio.Lock()
+        """Two snapshots at a time would write the same files."""
+        self._is_last_written = False
+        self.near: NearDuplicates | None = None
+        """None when the crawl does not look for near-duplicates."""
+        if not options.knows_shingles():
+            return
+        lengths = {row.name: row.length_bytes for row in state.segments if row.kind == "corpus"}
+        seen = self._files.load_filter(jobdir.corpus, lengths)
+        corpora = [path.strip() for path in options.seen.split(",") if path.strip()]
+        documents = self._files.load_corpora(seen, corpora)
+        if documents:
+            logger.info("%d documents of earlier corpora are known: what they hold is not new", documents)
+        self.near = NearDuplicates(seen)
+
+    async def write(self, checkpoint: Checkpoint, is_last: bool = False) -> None:
+        """Write a snapshot that agrees with *checkpoint*; raises StorageError.  After the last one none is written.
+
+        One at a time, for they write the same files.  The thread that writes ends even if the caller is cancelled, so
+        the snapshot counts as being written until then.
+        """
+        if self.near is not None:
+            await asyncio.shield(self._write(self.near.filter, checkpoint, is_last))
+
+    async def _write(self, seen: ShingleFilter, checkpoint: Checkpoint, is_last: bool) -> None:
+        async with self._is_being_written:
+            if self._is_last_written:
+                return
+            self._is_last_written = is_last
+            await checkpoint.flush()  # what is not covered is read again at a start, and counted again
+            covered = dict(checkpoint.lengths)
+            written = await asyncio.to_thread(self._files.write_layers, seen)
+            await checkpoint.flush()  # the layers may hold documents that came while they were written
+            self._files.write_index(seen, written, covered)

@@ -27,17 +27,16 @@ from twisted.python.failure import Failure
 
 from spiderling import signals as our_signals
 from spiderling.base.addresses import AddressPolicy, HostMap, literal_address
-from spiderling.base.clock import running_time
+from spiderling.base.clock import Histogram, running_time
 from spiderling.base.machine import descriptor_limit
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange
 from spiderling.base.reasons import Reason
 from spiderling.corpus.warc import EXCHANGE
-from spiderling.crawl.stage_times import Histogram
 from spiderling.engine.component import dispatcher_of
 from spiderling.engine.dispatcher import Dispatcher
+from spiderling.engine.outcomes import ResponseHeads
 from spiderling.engine.requests import fetch_of
-from spiderling.engine.response_heads import ResponseHeads
 from spiderling.fetch import tls
 from spiderling.fetch.client import ConnectTarget, Place, Pool, RawRequest, RawResponse, UrlParts, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder

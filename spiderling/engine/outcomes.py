@@ -1,4 +1,4 @@
-"""Makes the Outcome of a request from its item, its response or its failure."""
+"""What a response means: whether its head lets its body be read, what its headers say, the Outcome it ends with."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import email.utils
 import re
 import sqlite3
 from dataclasses import replace
+from urllib.parse import quote, unquote
 
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -18,23 +19,28 @@ from scrapy.exceptions import (
     ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
-from scrapy.http import Request, Response
+from scrapy.http import Headers, Request, Response
 
+from spiderling.base import media_types
 from spiderling.base.error_origin import is_ours
 from spiderling.base.errors import StorageError
 from spiderling.base.follow import Follow
 from spiderling.base.link_batch import NONE as NO_LINKS
 from spiderling.base.link_batch import LinkBatch
+from spiderling.base.opt_outs import Signal, Statement
+from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.corpus.digests import digest_key
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.requests import fetch_of, look_of
-from spiderling.engine.response_heads import value_of
+from spiderling.fetch.errors import ResponseRefused
+from spiderling.fetch.http1 import ResponseHead
 from spiderling.frontier.watching.validators import MAX_ETAG_BYTES
 from spiderling.items import PageItem
 from spiderling.text import Page
+from spiderling.text.declared import language_of_tag
 
 _MAX_DETAIL_CHARS = 200
 _ETAG = re.compile(rb'(?:W/)?"[!#-~]*"')
@@ -46,6 +52,88 @@ _ENDS: tuple[tuple[tuple[type[BaseException], ...], Reason, bool], ...] = (
     ((OSError, DownloadFailedError, DownloadConnectionRefusedError, ResponseDataLossError), Reason.CONNECTION, True),
 )
 """Errors without a Reason of their own, the Reason, whether another attempt may succeed; the first that fits counts."""
+_INDEXING = {Signal.NOINDEX, Signal.NOARCHIVE, Signal.UNAVAILABLE_AFTER}
+_HEADERS = (b"X-Robots-Tag", b"Link", b"tdm-reservation", b"tdm-policy", b"Content-Usage", b"Content-Signal")
+_KEYS = Headers(dict.fromkeys(_HEADERS, b"")).keys()
+_ASCII = bytes(range(128))
+_DESCRIBING = (b"Content-Type", b"Content-Disposition")
+
+
+class ResponseHeads:
+    """Judges responses by status and headers, before anything of their bodies is read."""
+
+    def __init__(self, options: Options, accepted: frozenset[str], documents: frozenset[str]) -> None:
+        """*accepted*: codes of the languages that are wanted; *documents*: kinds of them (base/media_types.py)."""
+        self._options = options
+        self._accepted = accepted
+        self._documents = documents
+
+    def judge(self, head: ResponseHead, headers: Headers, request: Request) -> int:
+        """Most bytes that the body may have; raises ResponseRefused if *head* rules the response out.
+
+        Unwanted types and languages are refused if ``request.meta`` says ``judge_type``.
+        """
+        judges_type = head.status == 200 and request.meta.get("judge_type")
+        content_type = disposition = ""
+        if judges_type or self._documents:
+            content_type, disposition = (value_of(headers, name).decode("latin-1") for name in _DESCRIBING)
+        path = unquote(request.url.partition("#")[0].partition("?")[0])
+        is_document = bool(self._documents) and (
+            media_types.of_headers(content_type, disposition, path) in self._documents
+        )
+        if judges_type:
+            if not is_document and not media_types.is_text(content_type, disposition):
+                raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
+            if not self._may_be_ours(headers):
+                raise ResponseRefused(Reason.WRONG_LANGUAGE, f"{request.url} is in {headers[b'Content-Language']!r}.")
+        limit = self._options.max_document_bytes if is_document else self._options.max_body_bytes
+        limit = min(limit, request.meta.get("download_maxsize") or limit)
+        if head.length is not None and head.length > limit and request.method != "HEAD":
+            raise ResponseRefused(Reason.TOO_BIG, f"{request.url} announces {head.length} bytes, more than {limit}.")
+        return limit
+
+    def judge_body(self, head: ResponseHead, headers: Headers, request: Request, body: bytes) -> None:
+        """Raise ResponseRefused if the type that `judge` let pass is XML, and the decoded *body* is no page."""
+        judges_type = head.status == 200 and request.meta.get("judge_type")
+        if judges_type and media_types.is_other_xml(value_of(headers, b"Content-Type").decode("latin-1"), body):
+            raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is XML, and not XHTML.")
+
+    def _may_be_ours(self, headers: Headers) -> bool:
+        """Whether Content-Language names a wanted language, or none, or is ignored."""
+        if self._options.content_language == "ignore":
+            return True
+        tags = b",".join(headers.getlist(b"Content-Language")).decode("latin-1").split(",")
+        declared = {code for code in map(language_of_tag, tags) if code}
+        return not declared or not declared.isdisjoint(self._accepted)
+
+
+def escaped(address: bytes) -> str:
+    """*address*, a header's, with its bytes beyond ASCII percent-encoded, as browsers do whatever their encoding is.
+
+    (Chromium's HttpResponseHeaders::IsRedirect; web-platform-tests, fetch/api/redirect/redirect-location-escape.)
+    """
+    return quote(address.strip(), safe=_ASCII)
+
+
+def value_of(headers: Headers, name: bytes) -> bytes:
+    """The last value of the header *name*, empty if there is none.
+
+    *name* is in title case, as Scrapy keeps names; ``headers.get`` puts it so at each call.
+    """
+    values: list[bytes] = dict.get(headers, name) or [b""]
+    return values[-1]
+
+
+def headers_of(response: Response) -> list[tuple[str, str]]:
+    """The headers of *response* that may hold statements."""
+    if not _KEYS & response.headers.keys():
+        return []
+    return [(name.decode(), value.decode("latin-1")) for name in _HEADERS for value in response.headers.getlist(name)]
+
+
+def end_by(binding: Statement) -> Reason:
+    """NOINDEX or OPTED_OUT, for a page whose use *binding* refuses."""
+    return Reason.NOINDEX if binding.signal in _INDEXING else Reason.OPTED_OUT
 
 
 class DropPage(DropItem):

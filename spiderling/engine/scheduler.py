@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro
@@ -23,9 +28,8 @@ from spiderling.base.errors import (
     StorageError,
 )
 from spiderling.base.extras import require
+from spiderling.base.interrupts import NUMBERS, End
 from spiderling.crawl.arguments import JOB, directory_of, options_of, refuse_watch
-from spiderling.engine.exit_codes import FAILED_STAT, OFFLINE
-from spiderling.engine.opening import prompt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +38,87 @@ if TYPE_CHECKING:
     from spiderling.cluster.shard import Shard
     from spiderling.crawl.crawl import Crawl
     from spiderling.engine.dispatcher import Dispatcher
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
+NO_NETWORK = 3
+"""Exit code of a crawl that stopped since nothing answers; it keeps its URLs."""
+FAILED_STAT = "spiderling/failed"
+"""Stat of a crawl that could not begin, go on or be saved; its value is the finish reason.  The command exits with 1,
+or with NO_NETWORK if it is OFFLINE."""
+OFFLINE = "offline"
+"""Finish reason of a crawl that has no network."""
+
+
+NOT_OPENED = End("stopped before the crawl was opened; nothing is lost, and the same command begins it or goes on.", 0)
+_AT_ONCE = End("stopped at once by a second signal; nothing is lost, and the same command goes on.", 0)
+_LOOK_S = 0.01
+"""Seconds between two looks whether the engine runs (chosen)."""
+
+
+class Opening:
+    """Keeps the first signal until Scrapy's handlers can take it."""
+
+    current: Opening | None = None
+    """That of the crawl which this process was started for."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        """Take the place of Scrapy's handlers, which are there when the event loop runs."""
+        self._crawler = crawler
+        self._first: int | None = None
+        self._has_begun = False
+        self._is_prompt = False
+        crawler.signals.connect(self._engine_started, signals.engine_started)
+        self._theirs: dict[int, Any] = {number: signal.signal(number, self._note) for number in NUMBERS}
+        Opening.current = self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if not self._has_begun:
+            NOT_OPENED(number, frame)
+        if self._first is not None:
+            _AT_ONCE(number, frame)
+        self._first = number
+        self._refuse_to_go_on()
+
+    def _refuse_to_go_on(self) -> None:
+        if self._is_prompt and self._first is not None:
+            raise Stopped
+
+    @contextmanager
+    def prompt(self) -> Iterator[None]:
+        """Within it a signal raises Stopped, at its end if not before."""
+        self._is_prompt = self._has_begun = True
+        try:
+            yield
+            self._refuse_to_go_on()
+        except SpiderlingError:
+            self._refuse_to_go_on()  # whatever the exception has become
+            raise
+        finally:
+            self._is_prompt = False
+
+    async def _engine_started(self) -> None:
+        self._has_begun = True
+        self._handing_over = asyncio.ensure_future(self._hand_over())
+
+    async def _hand_over(self) -> None:
+        while not self._crawler.engine.running and self._crawler.crawling:
+            await asyncio.sleep(_LOOK_S)
+        for number, handler in self._theirs.items():
+            signal.signal(number, handler)
+        if self._first is not None:
+            os.kill(os.getpid(), self._first)
+
+
+@contextmanager
+def prompt() -> Iterator[None]:
+    """`Opening.prompt` in a process that was started for one crawl; elsewhere signals are not ours."""
+    if Opening.current is None:
+        yield
+    else:
+        with Opening.current.prompt():
+            yield
+
 
 logger = logging.getLogger(__name__)
 

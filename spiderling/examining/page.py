@@ -19,13 +19,12 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.rsl import RslFile
 from spiderling.base.urls import canonicalize
+from spiderling.cli.command import read_input
+from spiderling.cli.crawl_command import AskedSpider, run_spider
 from spiderling.crawl.arguments import addresses_of, options_of
 from spiderling.crawl.crawl import Crawl
-from spiderling.engine.asked_spider import AskedSpider, run_spider
-from spiderling.engine.command import read_input
 from spiderling.engine.component import crawl_of
-from spiderling.engine.opt_outs import headers_of
-from spiderling.engine.outcomes import DropPage
+from spiderling.engine.outcomes import DropPage, headers_of
 from spiderling.engine.requests import fetch_of
 from spiderling.frontier.site_files import SiteFile
 from spiderling.languages import LanguageInfo

@@ -35,8 +35,10 @@ class AlertWatch(Extension):
         self._refusals = 0
 
     def opened(self) -> None:
-        from spiderling.crawl.alert_rules import AlertRules  # a crawl without alerts loads none of it
-        from spiderling.crawl.alerts import Alerts
+        from spiderling.live.alerts import (
+            AlertRules,  # a crawl without alerts loads none of it
+            Alerts,
+        )
 
         crawl = self.crawl
         self._rules = AlertRules(crawl.options, crawl.frontier.ledger.totals["internal_errors"])
@@ -55,7 +57,7 @@ class AlertWatch(Extension):
             logger.exception("What alerts are about could not be looked at")
 
     async def _take_sample(self) -> None:
-        from spiderling.crawl.alert_rules import Sample
+        from spiderling.live.alerts import Sample
 
         free_bytes = (await asyncio.to_thread(shutil.disk_usage, self.crawl.jobdir.path)).free
         totals = self.crawl.frontier.ledger.totals

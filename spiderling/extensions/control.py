@@ -14,11 +14,11 @@ from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.printing import shown
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.crawl.asking_again import ask_again
-from spiderling.crawl.control_file import TEMPLATE, ControlFile, hosts_of, networks_of, read_control, stamp_of
 from spiderling.crawl.crawl import Crawl
+from spiderling.crawl.ended_urls import ask_again
 from spiderling.engine.component import Extension
-from spiderling.extensions.budget import stop_if_spent
+from spiderling.extensions.limits import stop_if_spent
+from spiderling.jobdir.control_file import TEMPLATE, ControlFile, hosts_of, networks_of, read_control, stamp_of
 
 logger = logging.getLogger(__name__)
 

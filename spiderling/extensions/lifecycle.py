@@ -5,19 +5,23 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import pickle
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
-from scrapy import signals
+from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 
-from spiderling.base.atomic_files import open_regular
+from spiderling.base.atomic_files import open_regular, replacing
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import registrable_domain
 from spiderling.crawl.crawl import Crawl
-from spiderling.engine.component import Extension, error_of
-from spiderling.engine.exit_codes import FAILED_STAT
-from spiderling.engine.scheduler import close_reason
+from spiderling.crawl.ended_urls import take_up
+from spiderling.engine.component import Component, Extension, error_of
+from spiderling.engine.scheduler import FAILED_STAT, close_reason
+from spiderling.frontier.watching.watch import SWEEPS_A_DAY
 
 logger = logging.getLogger(__name__)
 
@@ -101,3 +105,69 @@ def _file_log(crawl: Crawl) -> logging.Handler | None:
     handler.setLevel(logging.INFO)
     logging.getLogger().addHandler(handler)
     return handler
+
+
+class SpiderState(Component):
+    """Loads the spider's dict ``state`` at the start and saves it at a clean end, whole or not at all."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    def _opened(self, spider: Spider) -> None:
+        state: Any = {}
+        path = self._path()
+        try:
+            if path is not None and path.exists():
+                state = pickle.loads(path.read_bytes())  # noqa: S301 - written below, in the user's own directory
+        except Exception as error:  # pickle raises anything for a damaged file
+            logger.warning("%s cannot be read (%s); the spider begins with an empty state", path, error)
+        spider.state = state  # type: ignore[attr-defined]
+
+    def _closed(self, spider: Spider) -> None:
+        path = self._path()
+        state = getattr(spider, "state", None)
+        if path is None or not (state or path.exists()):
+            return
+        try:
+            with replacing(path) as file:
+                pickle.dump(state, file, protocol=4)
+        except Exception as error:
+            logger.warning("%s cannot be written (%s); the spider's former state stays", path, error)
+
+    def _path(self) -> Path | None:
+        return self.crawl.jobdir.path / "spider.state" if self.has_crawl else None
+
+
+_LEAST_S, _MOST_S = 0.05, 60.0
+"""Bounds of the seconds between two steps (chosen)."""
+_BLOCK_PAUSE_S = 0.05
+"""Seconds between two blocks of a sweep, so that other tasks have their turn.  Chosen."""
+
+
+class LookAgain(Extension):
+    """Does nothing unless the option ``watch`` is on."""
+
+    _idle_until = 0.0
+
+    def opened(self) -> None:
+        crawl = self.crawl
+        if not crawl.frontier.watch.is_on:
+            return
+        self._every_s = min(_MOST_S, max(_LEAST_S, crawl.options.watch_day_s / SWEEPS_A_DAY))
+        self.repeat(self._take_up, self._every_s, "the watch's log")
+        self.repeat(self._step, _BLOCK_PAUSE_S, "the watch")
+
+    async def _take_up(self) -> None:
+        await take_up(self.crawl)
+
+    def _step(self) -> None:
+        crawl = self.crawl
+        now = crawl.clock.now()
+        if now < self._idle_until or crawl.is_paused or crawl.stopping:
+            return
+        with crawl.errors.changing():
+            goes_on = crawl.frontier.watch.step(now)
+            self._idle_until = 0.0 if goes_on else now + self._every_s
+        self.dispatcher.wake()

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.crawler import Crawler
 
+from spiderling.base.clock import Histogram
 from spiderling.base.errors import StorageError
 from spiderling.base.page_address import PageAddress, parse_page
-from spiderling.crawl.stage_times import Histogram
 from spiderling.engine.component import Extension
-from spiderling.extensions.bottleneck import Bottleneck
+from spiderling.extensions.progress import Bottleneck
 from spiderling.jobdir.directory import PAGE_TOKEN
 
 if TYPE_CHECKING:

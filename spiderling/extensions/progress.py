@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import logging
 import math
+import os
+import sys
+import time
 from collections import Counter
+from typing import IO, TYPE_CHECKING, Any
 
+from scrapy.crawler import Crawler
+
+from spiderling.archives.sources import is_url
 from spiderling.base.errors import StorageError
 from spiderling.base.option_values import parse_watch, parse_watch_requests
 from spiderling.base.printing import counted
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
-from spiderling.extensions.bottleneck import Bottleneck
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
 from spiderling.frontier.hosts.yields import threshold
 from spiderling.jobdir.shards import commands_for, progress_of
+
+if TYPE_CHECKING:
+    from spiderling.cluster.shard import Shard
 
 logger = logging.getLogger(__name__)
 
@@ -248,3 +257,127 @@ def standing(crawl: Crawl, reason: str) -> str:
             "to go on, add seeds with -a seeds=..., or look for what is new with -a watch=on."
         )
     return "is finished."
+
+
+_BUSY = 0.9
+"""Share of a core from which the main process, which uses no second one, counts as the bottleneck.  Chosen."""
+
+
+class Bottleneck:
+    """Names it from what has happened since it was asked last."""
+
+    def __init__(self, crawler: Crawler, shard: Shard | None = None) -> None:
+        """*shard*: this process, if the crawl has shards."""
+        self._crawler = crawler
+        self._shard = shard
+        self._last_cpu_s = 0.0
+        self._last_time_s = 0.0
+        self._busy()
+
+    def _busy(self) -> float:
+        """Share of a core that the event loop's thread has used since the last call."""
+        cpu_s = time.thread_time()
+        time_s = time.monotonic()
+        share = (cpu_s - self._last_cpu_s) / max(time_s - self._last_time_s, 1e-9)
+        self._last_cpu_s = cpu_s
+        self._last_time_s = time_s
+        return share
+
+    def of(self, crawl: Crawl, states: Counter[HostState]) -> str:
+        """Name what limits the speed of the crawl."""
+        busy = self._busy()
+        if held := self._held(crawl):
+            return held
+        if busy > _BUSY:
+            return "main process (one core, and it is busy)"
+        if crawl.archives is not None:
+            return "text workers (SPIDERLING_WORKERS)" if crawl.archives.is_ahead else "reading the archives"
+        engine = self._crawler.engine
+        scraper = engine.scraper.slot
+        if scraper is not None and scraper.active_size > scraper.max_active_size / 2:
+            return "text workers (SPIDERLING_WORKERS)"
+        if engine.downloader.needs_backout():
+            return "connections (CONCURRENT_REQUESTS)"
+        if states[HostState.RESOLVING] > states[HostState.READY] + states[HostState.IN_PROCESS]:
+            return "DNS"
+        throttled, places = crawl.frontier.throttled(crawl.clock.now())
+        if throttled > places / 2:
+            return "thrift (hosts of little yield wait for better ones; less thrift asks them sooner)"
+        if states[HostState.READY] + states[HostState.SNOOZED] > 0:
+            return "politeness (hosts wait for their turn)"
+        return "watch (no look is due yet)" if crawl.frontier.watch.is_on else "hosts (too few have URLs waiting)"
+
+    def _held(self, crawl: Crawl) -> str:
+        """Why nothing may be asked for at all; '' if something may."""
+        if crawl.is_paused or crawl.is_disk_full:
+            return f"paused ({'by control.yaml' if crawl.is_paused else 'the disk is nearly full'})"
+        if away := crawl.frontier.network_trouble():
+            return f"network (hosts fail: {away.rpartition(': ')[2]})"
+        return "" if self._shard is None else self._shard.trouble()
+
+    def awaited(self, crawl: Crawl) -> str:
+        """What the first document waits for."""
+        if held := self._held(crawl):
+            return held
+        slot = self._crawler.engine.scraper.slot
+        in_text = len(slot.queue) + len(slot.active) if slot is not None else 0
+        intervals = crawl.frontier.intervals
+        notes = {
+            "the interval": f" ({intervals.host_s:g} s between two requests to a host)",
+            "the turn": f" ({intervals.ip_s:g} s between two requests to an address)",
+        }
+        awaited = crawl.frontier.awaited(crawl.clock.now())
+        parts = [
+            f"{what} of {counted(number, 'host')}{notes.get(what, '')}" for what, number in awaited.items() if number
+        ]
+        parts += [f"text workers ({counted(in_text, 'page')})"] if in_text else []
+        parts += ["the archives"] if crawl.archives is not None else []
+        return ", ".join(parts) or "the seeds"
+
+
+_EVERY_S = 1.0
+"""Seconds between two looks at the number of bytes (chosen)."""
+
+
+class ArchiveBar(Extension):
+    """Shows the bar, and lets the lines of the log scroll above it."""
+
+    def opened(self) -> None:
+        self._bar: Any = None
+        self._handlers: list[logging.StreamHandler[IO[str]]] = []
+        archives = self.crawl.archives
+        if archives is None or not sys.stderr.isatty():
+            return
+        from tqdm import tqdm  # a crawl of the web needs none
+
+        sizes = [0 if is_url(source) else os.path.getsize(source) for source in archives.unread]
+        self._bar = tqdm(total=sum(sizes) if all(sizes) else None, unit="B", unit_scale=True, leave=False)
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stderr:
+                handler.setStream(_AboveBar(self._bar))
+                self._handlers.append(handler)
+        self.repeat(self._show, _EVERY_S, "the progress bar")
+
+    def _show(self) -> None:
+        assert self.crawl.archives is not None
+        self._bar.update(self.crawl.archives.bytes_read - self._bar.n)
+
+    def closed(self, reason: str) -> None:
+        for handler in self._handlers:
+            handler.setStream(sys.stderr)
+        if self._bar is not None:
+            self._bar.close()
+
+
+class _AboveBar:
+    """Standard error for a log: the bar is taken away for each line, and drawn again."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+
+    def write(self, text: str) -> None:
+        with self._bar.external_write_mode(sys.stderr):
+            sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()

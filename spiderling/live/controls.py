@@ -15,7 +15,7 @@ from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput
 from spiderling.base.small_yaml import nodes_of
 from spiderling.base.urls import canonicalize
-from spiderling.crawl.control_file import ControlFile, hosts_of, read_control
+from spiderling.jobdir.control_file import ControlFile, hosts_of, read_control
 
 _NO_NAME = re.compile(r"[\s/?#@:\\]")
 BUDGETS = ("max_pages", "max_downloaded_mb")

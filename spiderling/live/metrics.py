@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from spiderling.base.clock import BOUNDS_S, Histogram
 from spiderling.crawl.crawl import Crawl
-from spiderling.crawl.stage_times import BOUNDS_S, Histogram
 
 MOST_STATS = 200
 """Stats of Scrapy that are told, by name (chosen: components of a project may count by host)."""

@@ -24,10 +24,8 @@ from spiderling.base.rsl import UNKNOWN, RslFile
 from spiderling.base.urls import canonicalize_again
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Component
-from spiderling.engine.exit_codes import FAILED_STAT
-from spiderling.engine.opt_outs import end_by, headers_of
-from spiderling.engine.outcomes import DropPage, PutBack
-from spiderling.engine.response_heads import escaped, value_of
+from spiderling.engine.outcomes import DropPage, PutBack, end_by, escaped, headers_of, value_of
+from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.frontier.site_files import MAX_LICENCES
 from spiderling.items import PageItem
 from spiderling.text import Page

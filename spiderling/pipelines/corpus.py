@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from scrapy.crawler import Crawler
 
 from spiderling.base.urls import top_level_domain
-from spiderling.engine.meta_keys import CAPTURED
 from spiderling.engine.outcomes import PutBack, digests_of
-from spiderling.engine.requests import fetch_of
+from spiderling.engine.requests import CAPTURED, fetch_of
 from spiderling.export import feeds
 from spiderling.fetch.tls import FLAG
 from spiderling.frontier.watching.looks import Look

@@ -19,8 +19,8 @@ from scrapy.settings import Settings
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.progress import Meter
 from spiderling.base.urls import canonicalize
+from spiderling.cli.crawl_command import AskedSpider, run_spider
 from spiderling.crawl.crawl import Crawl
-from spiderling.engine.asked_spider import AskedSpider, run_spider
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
 from spiderling.languages.model_files import Seed

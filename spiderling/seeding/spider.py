@@ -14,8 +14,8 @@ from scrapy.settings import SETTINGS_PRIORITIES, Settings
 from spiderling.base.errors import NetworkAway, SpiderlingError
 from spiderling.base.progress import Meter
 from spiderling.base.reasons import Reason
+from spiderling.cli.crawl_command import AskedSpider, run_spider
 from spiderling.crawl.crawl import Crawl
-from spiderling.engine.asked_spider import AskedSpider, run_spider
 from spiderling.engine.component import crawl_of
 from spiderling.seeding.output import SeedFile
 from spiderling.seeding.source import Source

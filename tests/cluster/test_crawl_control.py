@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from spiderling.base.errors import BadInput
 from spiderling.cluster import crawl_control
 from spiderling.cluster.crawl_control import FIRST, CrawlControl, Edition
-from spiderling.crawl.control_file import TEMPLATE
+from spiderling.jobdir.control_file import TEMPLATE
 
 PAUSE = "pause: true\n"
 

@@ -11,9 +11,9 @@ from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
 from spiderling.base.errors import BadInput, JobdirError
+from spiderling.cli import all_shards
+from spiderling.cli.all_shards import plan_of, wanted_shards
 from spiderling.cluster.shard_map import ShardMap
-from spiderling.engine import all_shards
-from spiderling.engine.all_shards import plan_of, wanted_shards
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.spiders.spiderling import SpiderlingSpider
 

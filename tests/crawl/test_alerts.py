@@ -21,7 +21,7 @@ from test_offline import seeds as named_seeds
 from webs.web import FixedWeb
 
 PAGES = 40
-QUICK = {"extensions.alerts.LOOK_S": 0.2, "crawl.alerts.FIRST_PAUSE_S": 0.2}
+QUICK = {"extensions.alerts.LOOK_S": 0.2, "live.alerts.FIRST_PAUSE_S": 0.2}
 FULL = {"ALERT_FREE_BYTES": 10**18}
 """No disk has so much room."""
 ECHO = "import sys; print(*sys.argv[2:]); open(sys.argv[1], 'a').write(sys.stdin.read() + '\\n')"
@@ -116,7 +116,7 @@ def test_the_crawl_goes_on_while_a_command_hangs_and_ends_with_it(server, tmp_pa
     pid = tmp_path / "pid"
     hanging = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     crawl = crawled(tmp_path, server, ALERT_COMMAND=shlex.join([sys.executable, "-c", hanging]), **FULL)
-    limits = {"crawl.alerts.LAST_S": 1, "crawl.alerts.LIMIT_S": 10 * DEADLINE_S}
+    limits = {"live.alerts.LAST_S": 1, "live.alerts.LIMIT_S": 10 * DEADLINE_S}
     running = crawl.start("http://h0.test/0", CONSTANTS=QUICK | limits, HOST_INTERVAL_S=0.1)
     running.until(lambda: pid.exists() and pid.read_text())
     asked = len(server.log_entries)
@@ -190,7 +190,7 @@ def test_a_command_that_somebody_waits_for_sends_none(server, tmp_path):
 def test_a_crawl_without_alerts_loads_nothing_of_them():
     script = (
         "import sys, spiderling.extensions.alerts; "
-        "print([name for name in sys.modules if 'crawl.alert' in name or name == 'aiohttp'])"
+        "print([name for name in sys.modules if 'live.alert' in name or name == 'aiohttp'])"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=240)
     assert run.stdout.strip() == "[]"

@@ -10,7 +10,7 @@ from conftest import Crawl, html, page, serving
 from test_control_file import no_files
 
 from spiderling.base.errors import BadInput
-from spiderling.crawl.control_file import ControlFile
+from spiderling.jobdir.control_file import ControlFile
 from spiderling.jobdir.status import warnings_of
 from spiderling.languages.model_files import read_description
 from webs.web import FixedWeb

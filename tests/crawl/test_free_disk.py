@@ -9,7 +9,7 @@ import pytest
 from conftest import Crawl, page, serving
 
 from spiderling.base.options import Options
-from spiderling.extensions import free_disk
+from spiderling.extensions import limits
 from webs.web import FixedWeb
 
 LIMIT = 1_000
@@ -31,13 +31,13 @@ def test_it_pauses_at_once_says_why_and_the_same_command_goes_on(tmp_path):
 async def test_it_goes_on_when_there_is_room(monkeypatch, caplog):
     looks = iter([LIMIT, LIMIT - 1, LIMIT - 2, LIMIT])
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=next(looks)))
-    monkeypatch.setattr(free_disk.FreeDisk, "repeat", lambda self, action, every_s, what: actions.append(action))
+    monkeypatch.setattr(limits.FreeDisk, "repeat", lambda self, action, every_s, what: actions.append(action))
     actions: list = []
     woken: list[bool] = []
     crawl = SimpleNamespace(
         options=Options(min_free_bytes=LIMIT), archives=None, jobdir=SimpleNamespace(path="x"), is_disk_full=False
     )
-    extension = free_disk.FreeDisk(SimpleNamespace(signals=SimpleNamespace(connect=lambda *_: None)))
+    extension = limits.FreeDisk(SimpleNamespace(signals=SimpleNamespace(connect=lambda *_: None)))
     extension.crawl = crawl
     extension.dispatcher = SimpleNamespace(wake=lambda: woken.append(crawl.is_disk_full))
     await extension.opened()
@@ -51,7 +51,7 @@ async def test_it_goes_on_when_there_is_room(monkeypatch, caplog):
 
 @pytest.mark.parametrize(("limit", "archives"), [(0, None), (LIMIT, object())])
 async def test_without_a_limit_and_for_archives_nobody_looks(limit, archives):
-    extension = free_disk.FreeDisk(SimpleNamespace(signals=SimpleNamespace(connect=lambda *_: None)))
+    extension = limits.FreeDisk(SimpleNamespace(signals=SimpleNamespace(connect=lambda *_: None)))
     extension.crawl = SimpleNamespace(options=Options(min_free_bytes=limit), archives=archives)
     await extension.opened()
     assert not hasattr(extension.crawl, "is_disk_full"), "nobody has looked"

@@ -72,7 +72,7 @@ class Watch:
         self._is_stopped = False
         self.paragraphs = NewestParagraphs(store)
         self.marks: dict[str, int] = {}
-        """How far the URL log was read (crawl/watched_log.py)."""
+        """How far the URL log was read (crawl/ended_urls.py)."""
         self.policy = Policy(options.watch_least_word_days)
         self.columns = Columns()
         self.groups = Groups(store)

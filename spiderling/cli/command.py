@@ -1,31 +1,108 @@
-"""The frame of every command but ``crawl``: how it is described, what it prints, how it fails."""
+"""The frame of every command: how it is described, which flags it knows, what it prints, how it fails."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from importlib.metadata import entry_points
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
+import scrapy.commands
+from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict
+from scrapy.utils.misc import load_object
+from scrapy.utils.project import get_project_settings
+from scrapy.utils.python import global_object_name
 
 from spiderling.base import interrupts
 from spiderling.base.errors import BadInput, NetworkAway, SpiderlingError
-from spiderling.base.printing import printable
-from spiderling.engine.exit_codes import INTERRUPTED, NO_NETWORK
-from spiderling.engine.program import OwnCommand, program
+from spiderling.base.option_values import PREFIX
+from spiderling.base.options import Options
+from spiderling.base.printing import nearest, printable
+from spiderling.base.systems import refusal
+from spiderling.engine.scheduler import INTERRUPTED, NO_NETWORK
 
 Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
+
+
+_USAGE = 2
+"""Exit code of wrong usage."""
+_FLAG = re.compile(r"--?[a-zA-Z]")
+_IN_HELP = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+_ADDON = "spiderling.addon.SpiderlingAddon"
+
+
+def program() -> str:
+    """The program that runs: ``spiderling`` (``spiderling/__main__.py``) or ``scrapy``; both have the same commands."""
+    return "spiderling" if sys.argv[0] == "spiderling" else "scrapy"
+
+
+def command_name() -> str:
+    """The command that ``sys.argv`` names; '' if none."""
+    return next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+
+
+def refuse_unknown(ours: Iterable[str], module: str) -> None:
+    """Exit if the command that ``sys.argv`` names is none of Scrapy's, of *ours* and of those of other packages.
+
+    Only where the project's commands are those of our *module*: its own may have any name.
+    """
+    name = command_name()
+    if not name or get_project_settings()["COMMANDS_MODULE"] != module:
+        return
+    known = {*ours, *(command.name for command in iter_modules(scrapy.commands.__path__))}
+    if name not in known | entry_points(group="scrapy.commands").names:
+        meant = "".join(f"; did you mean {near}?" for near in nearest(name, known)) or "."
+        print(f"{program()}: there is no command {name}{meant} All are listed by: {program()}", file=sys.stderr)
+        sys.exit(_USAGE)
 
 
 def option(*flags: str, **keywords: Any) -> Option:
     """An option of a command, as ``argparse.ArgumentParser.add_argument`` takes it."""
     return flags, keywords
+
+
+class OwnCommand(ScrapyCommand):
+    """A command of ours, which knows its flags; Scrapy's class that it extends follows it."""
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        self._parser = parser
+        parser.usage = (parser.usage or "").replace("scrapy", program(), 1)
+        parser.description = (parser.description or "").replace("Example: scrapy ", f"Example: {program()} ")
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        if sentence := refusal():
+            raise UsageError(sentence, print_help=False)
+        for arg in args:
+            if _FLAG.match(arg):
+                flag = arg.partition("=")[0]
+                meant = {name: name for name in _IN_HELP.findall(self._parser.format_help())} | self.written_otherwise()
+                near = nearest(flag, meant)
+                hint = f"did you mean {meant[near[0]]}?" if near else "-h lists all."
+                raise UsageError(f"there is no option {flag}; {hint}", print_help=False)
+        options = {spec.name.upper() for spec in fields(Options)}
+        for name in (pair.partition("=")[0] for pair in opts.set):
+            if name.upper() in options:
+                raise UsageError(
+                    f"-s {name} is no setting of Scrapy; did you mean {PREFIX}{name.upper()}? A setting of your own "
+                    "with this name stands in settings.py.",
+                    print_help=False,
+                )
+        super().process_options(args, opts)
+
+    def written_otherwise(self) -> dict[str, str]:
+        """What a user may write as a flag, and how it is written."""
+        return {}
 
 
 class SpiderlingCommand(OwnCommand):
@@ -135,3 +212,16 @@ def read_input(name: str, alternatives: str) -> bytes:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
         raise BadInput(f"{name} cannot be read: {error.strerror}; give a file, {alternatives}.") from None
+
+
+class StockCommand(ScrapyCommand):
+    """Leaves the add-on out, so the command opens no JOBDIR and needs no language.  Scrapy's class follows it."""
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        interrupts.end_as_usual()  # a shell goes on after Ctrl-C
+        assert self.settings is not None
+        addons = self.settings.getdict("ADDONS").items()
+        others = {addon: order for addon, order in addons if global_object_name(load_object(addon)) != _ADDON}
+        self.settings.set("ADDONS", others, priority="cmdline")
+        self.settings.set("JOBDIR", None, priority="cmdline")  # a project may set that of its crawl

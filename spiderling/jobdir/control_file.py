@@ -17,11 +17,15 @@ from spiderling.base.lists import HostList
 from spiderling.base.option_values import YIELD_PROFILES, bounds_of, checked, converted, parse_yield_profile
 from spiderling.base.options import Options
 from spiderling.base.printing import shown
+from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.small_yaml import keys_of, read_yaml
-from spiderling.crawl.asking_again import MAY_BE_ASKED
+from spiderling.frontier.hosts.host import CLOSED_STATES
 
 _MAX_BYTES = 1_000_000
 """Bytes of the largest file that is read.  Chosen."""
+MAY_BE_ASKED = frozenset(Reason) - MENTIONS - frozenset(CLOSED_STATES.values()) - {Reason.KEPT}
+"""Reasons whose ends may be undone: not that of kept pages, and not those of closed hosts, whose URLs come back with
+``reopen``."""
 TEMPLATE = """\
 # Read again whenever it changes while the crawl runs; remove the leading "#" of what you need.
 # pause: true                                    # send no request until this is false again

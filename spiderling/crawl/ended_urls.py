@@ -1,0 +1,129 @@
+"""The URL log on disk, read while the crawl goes on: URLs to be asked again, and pages to be watched.
+
+``ask_again`` in control.yaml lets URLs wait again that ended for a Reason, each end once.  The watch takes up what has
+ended, also of a crawl from before the watch.  Both read the log in batches.  One checkpoint holds what was taken up and
+how far the log was read, so no end is taken up twice, even after a kill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from spiderling.base.errors import StorageError
+from spiderling.base.printing import counted
+from spiderling.base.reasons import Reason
+from spiderling.crawl.crawl import Crawl
+from spiderling.frontier.lifecycle.ask_again import AskedAgain
+from spiderling.frontier.storage.url_log import ASKED_AGAIN, End, unpack_ends, unpack_keys
+from spiderling.frontier.watching.ended_pages import NOTED, EndedPage, to_be_watched
+from spiderling.frontier.watching.validators import Validators, unpacked
+
+_BATCHES = 200
+"""Batches of the log that are read at once: some ten thousand URLs.  Chosen."""
+
+
+async def ask_again(crawl: Crawl, reasons: Iterable[Reason]) -> None:
+    """Let the URLs wait again that ended as one of *reasons*, as far as the URL log was kept."""
+    for reason in reasons:
+        if reason is Reason.INTERNAL_ERROR:
+            crawl.errors.forgive()
+        if crawl.options.trail == "off":
+            crawl.note_event(f"which URLs ended as {reason.value} is not known: SPIDERLING_TRAIL is off")
+            continue
+        said = await _ask_again(crawl, reason)
+        closed = f", {said.closed:,} of closed hosts or full queues ended at once" if said.closed else ""
+        crawl.note_event(f"asked again, of those that ended as {reason.value}: {counted(said.waiting, 'URL')}{closed}")
+
+
+async def _ask_again(crawl: Crawl, reason: Reason) -> AskedAgain:
+    await crawl.checkpoint.flush()
+    marks, batches = await asyncio.to_thread(_read_ends, crawl.jobdir.database, reason)
+    sums = AskedAgain()
+    for number, ends in batches:
+        with crawl.errors.changing():
+            said = crawl.frontier.ask_again(ends, crawl.clock.now())
+            sums = AskedAgain(*map(sum, zip(sums, said, strict=True)))
+            marks[reason.value] = number
+            crawl.checkpoint.set_meta(ASKED_AGAIN, marks)
+        await asyncio.sleep(0)
+    return sums
+
+
+def _read_ends(database: Path, reason: Reason) -> tuple[dict[str, int], list[tuple[int, list[End]]]]:
+    """The last batch of the URL log read for each Reason; then, batch by batch, the later ends as *reason*."""
+    with _reading(database) as connection:
+        row = connection.execute("SELECT value FROM meta WHERE key = ?", (ASKED_AGAIN,)).fetchone()
+        marks = json.loads(row[0]) if row else {}
+        query = "SELECT batch, keys, ends FROM ended WHERE batch > ? ORDER BY batch"
+        batches = [
+            (batch, [end for end in unpack_ends(keys, ends) if end.reason == reason.value])
+            for batch, keys, ends in connection.execute(query, (marks.get(reason.value, 0),))
+        ]
+        return marks, [(batch, found) for batch, found in batches if found]
+
+
+@contextmanager
+def _reading(database: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that reads *database*; raises StorageError if it cannot be read."""
+    try:
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise StorageError(f"{database} could not be read: {error}.") from error
+
+
+class _Batches(NamedTuple):
+    ended: list[EndedPage]
+    validators: dict[int, Validators]
+    links: Counter[int]
+    """Key of a page -> links on it that nobody had found before."""
+    marks: dict[str, int]
+    """Table -> number of its last batch that was read."""
+
+
+async def take_up(crawl: Crawl) -> None:
+    """Watch what has ended since the last call, as far as it is durable."""
+    watch = crawl.frontier.watch
+    while not crawl.stopping:
+        read = await asyncio.to_thread(_read, crawl.jobdir.database, watch.marks)
+        if read.marks == watch.marks or crawl.stopping:
+            return
+        with crawl.errors.changing():
+            taken = to_be_watched(read.ended, read.validators, read.links, watch.days)
+            watch.take_up(taken.pages, taken.first_words, read.marks)
+        await asyncio.sleep(0)
+
+
+def _read(database: Path, marks: Mapping[str, int]) -> _Batches:
+    """The next batches, and what was found and noted up to the same time."""
+    with _reading(database) as connection:
+        return _read_from(connection, marks)
+
+
+def _read_from(connection: sqlite3.Connection, marks: Mapping[str, int]) -> _Batches:
+    read = _Batches([], {}, Counter(), dict(marks))
+    connection.execute("BEGIN")  # the three tables as of one moment
+    until = 0.0
+    query = "SELECT batch, time, keys, ends FROM ended WHERE batch > ? ORDER BY batch LIMIT ?"
+    for batch, until, keys, ends in connection.execute(query, (marks.get("ended", 0), _BATCHES)):
+        read.marks["ended"] = batch
+        read.ended.extend(EndedPage(end, until) for end in unpack_ends(keys, ends) if end.reason in NOTED)
+    wanted = {page.end.key for page in read.ended}
+    query = "SELECT batch, keys, validators FROM validator WHERE batch > ? AND time <= ?"
+    for batch, keys, packed in connection.execute(query, (marks.get("validator", 0), until)):
+        read.validators.update(zip(unpack_keys(keys), unpacked(packed), strict=True))
+        read.marks["validator"] = batch
+    query = "SELECT batch, pages FROM found WHERE batch > ? AND time <= ?"
+    for batch, pages in connection.execute(query, (marks.get("found", 0), until)):
+        runs = unpack_keys(pages)
+        for page, number in zip(runs[::2], runs[1::2], strict=True):
+            read.links[page] += number * (page in wanted)
+        read.marks["found"] = batch
+    return read

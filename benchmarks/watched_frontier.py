@@ -26,7 +26,7 @@ from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched
-from spiderling.frontier.watching.validators import Validators
+from spiderling.frontier.watching.pages import Validators
 from spiderling.frontier.watching.watch import SWEEPS_A_DAY
 
 PAGES_PER_HOST = 50

@@ -9,8 +9,7 @@ import numpy as np
 from simulator.pages import Array
 from simulator.watching.changing import ChangingWeb
 from simulator.watching.looking import Look
-from spiderling.frontier.watching.policy import Found, Page, Pages, Policy
-from spiderling.frontier.watching.rates import AGES_DAYS
+from spiderling.frontier.watching.policy import AGES_DAYS, Found, Page, Pages, Policy
 
 
 class Ours:

@@ -82,7 +82,7 @@ class Outcome:
     links_cut: int = 0
     """Number of the page's links beyond MAX_LINKS (text/html/blocks.py)."""
     etag: bytes = b""
-    """The ETag of the answer, if it is short enough to be stored (frontier/watching/validators.py)."""
+    """The ETag of the answer, if it is short enough to be stored (frontier/watching/pages.py)."""
     modified: int = 0
     """Its Last-Modified, seconds since 1970; 0: none."""
     feeds: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ from spiderling.frontier import Frontier
 from spiderling.frontier.storage.protocol import Changes, SegmentRow, Store
 from spiderling.frontier.storage.url_log import with_outcome
 from spiderling.frontier.watching.ended_pages import NOTED
-from spiderling.frontier.watching.validators import Validators
+from spiderling.frontier.watching.pages import Validators
 
 MAX_OUTCOMES = 256
 """Outcomes after which a checkpoint is made at the latest.  Chosen: with 64, a crawl of 300 pages a second spends 5 %

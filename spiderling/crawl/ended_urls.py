@@ -23,7 +23,7 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.lifecycle.ask_again import AskedAgain
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, End, unpack_ends, unpack_keys
 from spiderling.frontier.watching.ended_pages import NOTED, EndedPage, to_be_watched
-from spiderling.frontier.watching.validators import Validators, unpacked
+from spiderling.frontier.watching.pages import Validators, unpacked_validators
 
 _BATCHES = 200
 """Batches of the log that are read at once: some ten thousand URLs.  Chosen."""
@@ -118,7 +118,7 @@ def _read_from(connection: sqlite3.Connection, marks: Mapping[str, int]) -> _Bat
     wanted = {page.end.key for page in read.ended}
     query = "SELECT batch, keys, validators FROM validator WHERE batch > ? AND time <= ?"
     for batch, keys, packed in connection.execute(query, (marks.get("validator", 0), until)):
-        read.validators.update(zip(unpack_keys(keys), unpacked(packed), strict=True))
+        read.validators.update(zip(unpack_keys(keys), unpacked_validators(packed), strict=True))
         read.marks["validator"] = batch
     query = "SELECT batch, pages FROM found WHERE batch > ? AND time <= ?"
     for batch, pages in connection.execute(query, (marks.get("found", 0), until)):

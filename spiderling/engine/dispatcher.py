@@ -259,7 +259,7 @@ class Dispatcher:
             if fetch.cookies:
                 request.headers[b"Cookie"] = fetch.cookies
         if fetch.look is not None:
-            request.headers.update(requests.conditions(fetch.look.known.validators))
+            request.headers.update(requests.conditions(fetch.look.page.validators))
         for name, value in self._headers.items():  # names are as Scrapy's Headers would make them
             dict.setdefault(request.headers, name, [value])
         return request

@@ -37,7 +37,7 @@ from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.requests import fetch_of, look_of
 from spiderling.fetch.errors import ResponseRefused
 from spiderling.fetch.http1 import ResponseHead
-from spiderling.frontier.watching.validators import MAX_ETAG_BYTES
+from spiderling.frontier.watching.pages import MAX_ETAG_BYTES
 from spiderling.items import PageItem
 from spiderling.text import Page
 from spiderling.text.declared import language_of_tag

@@ -20,8 +20,8 @@ from spiderling.base.options import Options
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.frontier import Fetch
 from spiderling.frontier.discovery.admission import PICKLED
-from spiderling.frontier.watching.looks import Look
-from spiderling.frontier.watching.validators import Validators
+from spiderling.frontier.watching.pages import Validators
+from spiderling.frontier.watching.planning import Look
 
 FETCH = "spiderling_fetch"
 """The frontier's Fetch that a request carries out."""

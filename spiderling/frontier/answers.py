@@ -19,7 +19,7 @@ from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.reachability import Reachability
 from spiderling.frontier.scheduling.slowdown import BUSY_STATUSES
 from spiderling.frontier.site_files import FileAnswer
-from spiderling.frontier.watching.looks import Look
+from spiderling.frontier.watching.planning import Look
 
 
 class Answers:
@@ -156,7 +156,7 @@ class Answers:
             salt = b"" if look.payload is None else _salt_of_redirect(look.key)
             self._core.put(Mention(target, host.distance, REQUEST_RANK, look.key, look.payload, salt, 1), now)
         linking = LinkingPage.of(host, SEED_RANK, outcome, ledger.totals["pages"])
-        if look.known.version:  # that nothing on it is new says nothing of its links
+        if look.page.version:  # that nothing on it is new says nothing of its links
             linking = linking._replace(reason=Reason.KEPT)
         self._intake.put(linking, batch_of(outcome.links), now, look.key, None)
         look.found += ledger.discovered - known

@@ -11,7 +11,7 @@ from spiderling.frontier.robots import ENDS, RobotsVerdict
 from spiderling.frontier.scheduling.names import NameStatus
 from spiderling.frontier.scheduling.schedule import next_up
 from spiderling.frontier.site_files import SiteFile
-from spiderling.frontier.watching.looks import Look
+from spiderling.frontier.watching.planning import Look
 
 _MAX_ENDS_PER_STEP = 100
 """URLs of one host that may end unfetched in one call (chosen: the event loop goes on)."""

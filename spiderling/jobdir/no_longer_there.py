@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from spiderling.frontier.watching.groups import Group, Standing
+from spiderling.frontier.watching.pages import Group, Standing
 from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.sound_reading import noted
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from spiderling.frontier.watching.groups import MAX_PARTS, Group, Standing, group_id
+from spiderling.frontier.watching.pages import MAX_PARTS, Group, Standing, group_id
 from spiderling.jobdir.inspection import Inspection, Story
 from spiderling.jobdir.sound_reading import noted
 

@@ -14,7 +14,7 @@ from spiderling.engine.outcomes import PutBack, digests_of
 from spiderling.engine.requests import CAPTURED, fetch_of
 from spiderling.export import feeds
 from spiderling.fetch.tls import FLAG
-from spiderling.frontier.watching.looks import Look
+from spiderling.frontier.watching.planning import Look
 from spiderling.items import PageItem
 from spiderling.pipelines.page_pipeline import PagePipeline
 from spiderling.text import Page
@@ -64,7 +64,7 @@ class CorpusPipeline(PagePipeline):
             "published": page.published,
             "modified": page.modified,
             "first_seen": _first_seen(look) if look else "",
-            "version": look.known.version + 1 if look else "",
+            "version": look.page.version + 1 if look else "",
             "enc_declared": page.encoding_declared or "",
             "enc_detected": page.encoding_detected or "",
             "distance": host.distance if host else "",

@@ -22,7 +22,7 @@ from spiderling.corpus.digests import digest_key
 from spiderling.corpus.near_duplicates import Flags
 from spiderling.engine.outcomes import DropPage, digests_of, text_key
 from spiderling.engine.requests import look_of
-from spiderling.frontier.watching.looks import Look
+from spiderling.frontier.watching.planning import Look
 from spiderling.items import PageItem
 from spiderling.pipelines.page_pipeline import PagePipeline
 from spiderling.text import Page, kept_language, measure_clean
@@ -46,7 +46,7 @@ class DedupPipeline(PagePipeline):
         crawl = self.crawl
         look = look_of(item.response.request)
         item.paragraphs = packed(page.paragraph_digests)
-        if look is not None and look.known.validators.text_key == text_key(page) != 0:
+        if look is not None and look.page.validators.text_key == text_key(page) != 0:
             raise DropPage(Reason.DUPLICATE, "its text is as it was")
         digests: tuple[int, ...] = ()
         if crawl.options.dedup != "off":

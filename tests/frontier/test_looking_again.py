@@ -8,21 +8,28 @@ import numpy as np
 import pytest
 
 from spiderling.base.errors import DamageError
-from spiderling.frontier.watching import rate_rows
-from spiderling.frontier.watching.index import Column, expected_events, since_birth, unknown_since, worth
-from spiderling.frontier.watching.lastmod import Announcements
-from spiderling.frontier.watching.policy import PAGE, Found, Page, Pages, Policy
-from spiderling.frontier.watching.rates import (
+from spiderling.frontier.watching.policy import (
     CLASSES,
     FEED,
     HALF_LIFE_DAYS,
     HUB,
     NEW,
     OLDEST,
+    PAGE,
     PRIOR_RATE,
+    Announcements,
+    Column,
+    Found,
+    Page,
+    Pages,
+    Policy,
     Rates,
     days_by_class,
+    expected_events,
     page_class,
+    since_birth,
+    unknown_since,
+    worth,
 )
 
 
@@ -180,7 +187,7 @@ def test_rates_come_back_as_they_were_of_one_host_and_of_all() -> None:
         policy.rates.learn(5, HUB, 2, 300, 1.5, day)
         policy.rates.learn(70, OLDEST, 0.3, 7, 11, day)
     for host in (0, 5, 70):
-        rate_rows.restore(again, host, rate_rows.packed(policy, host))
+        again.restore(host, policy.packed(host))
     hosts = [5, 6, 70, 1000]
     for table, same in zip(policy.rates.tables(hosts), again.rates.tables(hosts), strict=True):
         assert np.array_equal(table, same)
@@ -196,7 +203,7 @@ def test_rates_come_back_as_they_were_of_one_host_and_of_all() -> None:
 
 @pytest.mark.parametrize("host", [0, 5])
 def test_damaged_rates_are_named(host: int) -> None:
-    whole = rate_rows.packed(Policy(), host)
+    whole = Policy().packed(host)
     for row in (b"", whole[:-1], zlib.compress(zlib.decompress(whole)[:-4])):
         with pytest.raises(DamageError, match=f"rates of host {host}"):
-            rate_rows.restore(Policy(), host, row)
+            Policy().restore(host, row)

@@ -22,14 +22,18 @@ from spiderling.crawl.checkpoint import with_outcomes
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts.host import HostState
 from spiderling.frontier.storage.url_log import End
-from spiderling.frontier.watching.columns import PLANNED, Columns
 from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched
-from spiderling.frontier.watching.groups import GROUP_PAGES, Group, Standing, WatchedPage
-from spiderling.frontier.watching.index import Column
-from spiderling.frontier.watching.policy import FEED, SITEMAP, Pages, Tables
-from spiderling.frontier.watching.rates import PRIOR_RATE
-from spiderling.frontier.watching.validators import Validators
-from spiderling.frontier.watching.validators import unpacked as unpacked_validators
+from spiderling.frontier.watching.pages import (
+    GROUP_PAGES,
+    PLANNED,
+    Columns,
+    Group,
+    Standing,
+    Validators,
+    WatchedPage,
+    unpacked_validators,
+)
+from spiderling.frontier.watching.policy import FEED, PRIOR_RATE, SITEMAP, Column, Pages, Tables
 
 HOST = "http://a.cz/"
 SAME = Answer(reason=Reason.DUPLICATE, kept_bytes=0)

@@ -15,7 +15,7 @@ from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.scheduling.schedule import Schedule
-from spiderling.frontier.watching.looks import Look
+from spiderling.frontier.watching.planning import Look
 from spiderling.frontier.watching.watch import Watch
 
 

@@ -78,7 +78,7 @@ class HostStates:
         self.last_starts = array("d", [-math.inf])
         """When the last request of this process to each host started, if it has left memory since; else -inf."""
         self.looks: dict[int, deque[int]] = {}
-        """Host id -> keys of the pages that it is to be asked for again; only watching/planned.py changes it."""
+        """Host id -> keys of the pages that it is to be asked for again; only watching/planning.py changes it."""
         self._tally = [0] * len(_STATES)
 
     def add_host(

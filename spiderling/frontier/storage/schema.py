@@ -85,8 +85,8 @@ CREATE VIEW yield AS
 
 outbox, peer: the messages that wait for other shards to take them, and how far the exchange with each shard has come.
 length: lengths of queues that are newer than the rows of their hosts (queue_lengths.py).  validator: by what pages are
-asked again (watching/validators.py).  watched: what is watched (watching/groups.py).  rate: how often something new
-stands there, by host (watching/rates.py).  paragraph: digests of the paragraphs of pages, by URL key.  edge: which host
-links to which, as far as that may shorten a distance (hosts/host_graph.py).  The views are for people who read the file
-with sqlite3 or datasette; they may read while the crawl runs.
+asked again; watched: what is watched (watching/pages.py).  rate: how often something new stands there, by host
+(watching/policy.py).  paragraph: digests of the paragraphs of pages, by URL key.  edge: which host links to which, as
+far as that may shorten a distance (hosts/host_graph.py).  The views are for people
+who read the file with sqlite3 or datasette; they may read while the crawl runs.
 """

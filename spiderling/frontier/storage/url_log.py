@@ -8,7 +8,7 @@ It has four append-only tables, which are written in the transaction of each bat
   number of URLs).  The key 0 stands for seeds.
 - *purged*: one row for each queue that was given up as a whole.  A URL that was found, does not wait and is not in
   *ended* ended with the next purge of its host.
-- *validator*: what was noted of pages that ended, by which they can be asked again (watching/validators.py).
+- *validator*: what was noted of pages that ended, by which they can be asked again (watching/pages.py).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class UrlLogBatch:
     """Runs of (key of the page, number of keys in ``found``)."""
     purges: list[Purge] = field(default_factory=list)
     validators: list[tuple[int, bytes]] = field(default_factory=list)
-    """(key, watching/validators.py) of pages that ended."""
+    """(key, watching/pages.py) of pages that ended."""
     segment: str = ""
     """The segment with the batch's documents."""
     offset: int = 0

@@ -24,23 +24,20 @@ from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.storage.protocol import Store
-from spiderling.frontier.watching import rate_rows
-from spiderling.frontier.watching.added import add
-from spiderling.frontier.watching.answered import after_look, is_answer, unmade
-from spiderling.frontier.watching.budget import Budget
-from spiderling.frontier.watching.columns import ANNOUNCED, Columns
-from spiderling.frontier.watching.group_store import Groups
-from spiderling.frontier.watching.groups import (
+from spiderling.frontier.watching.ended_pages import after_look, is_answer, unmade
+from spiderling.frontier.watching.pages import (
+    ANNOUNCED,
+    Columns,
+    Groups,
+    NewestParagraphs,
     Standing,
     WatchedPage,
     group_id,
     host_and_part,
+    host_of,
 )
-from spiderling.frontier.watching.looks import Look, look_at
-from spiderling.frontier.watching.newest_paragraphs import NewestParagraphs
-from spiderling.frontier.watching.planned import Planned, host_of
+from spiderling.frontier.watching.planning import MOST_PLANNED, Budget, Look, Planned, Sweep, look_at
 from spiderling.frontier.watching.policy import Found, Page, Policy
-from spiderling.frontier.watching.sweep import MOST_PLANNED, Sweep
 
 META = "watch"
 """Key in the table ``meta``."""
@@ -109,7 +106,7 @@ class Watch:
         for group, pages in self.groups.stored():
             self.columns.add(pages, host_and_part(group)[1])
         for host, row in self._store.blobs("rate"):
-            rate_rows.restore(self.policy, host, row)
+            self.policy.restore(host, row)
 
     def begin(self, now: float) -> None:
         """The watch is on: if it was never, it begins *now*."""
@@ -148,7 +145,7 @@ class Watch:
                 self.policy.learn_first(host_of(page.key), first_words[page.key], 0.0, page.found_at)
                 self._learnt |= {0, host_of(page.key)}
         for host, new in by_host.items():
-            add(host, list({page.key: page for page in new}.values()), self.groups, self.columns)
+            self.groups.add(host, list({page.key: page for page in new}.values()), self.columns)
         self.columns.merge()
         self.marks = marks
         self._is_changed = True
@@ -234,20 +231,20 @@ class Watch:
         """A planned look is over unmade, for *reason*."""
         self._planned.take_next(look.host.id)
         self._url_states.totals["looks_unmade"] += 1
-        self._write(look, unmade(look.known, reason, self.days(now)))
+        self._write(look, unmade(look.page, reason, self.days(now)))
 
     def over(self, look: Look, outcome: Outcome, now: float) -> None:
         """The look was answered by *outcome*: learn from it, and note what is known of the page now."""
         days = self.days(now)
         totals = self._url_states.totals
         totals["looks"] += 1
-        if is_answer(look.known, outcome):
+        if is_answer(look.page, outcome):
             totals["looks_304"] += outcome.status == 304
             totals["looks_new"] += bool(outcome.words or look.found)
             totals["look_words"] += outcome.words
             totals["look_links"] += look.found
             self._learn(look, Found(outcome.words, look.found, look.announced, look.newest_date), days)
-        self._write(look, after_look(look.known, outcome, look.found, days))
+        self._write(look, after_look(look.page, outcome, look.found, days))
 
     def _learn(self, look: Look, found: Found, days: float) -> None:
         at = self.columns.find(look.key)
@@ -260,7 +257,7 @@ class Watch:
 
     def _write(self, look: Look, page: WatchedPage) -> None:
         totals = self._url_states.totals
-        totals["versions"] += page.version > max(1, look.known.version)
+        totals["versions"] += page.version > max(1, look.page.version)
         totals["looks_gone"] += page.state is Standing.GONE
         totals["looks_opted_out"] += page.state is Standing.OPTED_OUT
         at = self.columns.find(page.key)
@@ -292,7 +289,7 @@ class Watch:
         self._is_changed = False
         blobs = {
             "watched": self.groups.drain(),
-            "rate": {host: rate_rows.packed(self.policy, host) for host in self._learnt},
+            "rate": {host: self.policy.packed(host) for host in self._learnt},
             "paragraph": self.paragraphs.drain(),
         }
         self._learnt = set()

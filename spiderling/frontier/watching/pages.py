@@ -1,0 +1,407 @@
+"""What is watched: on disk groups of up to 64 pages of a host, in memory columns of 20 bytes a page.
+
+A group is a compressed row of the table ``watched``.  Pages of a host have similar URLs, so a page takes some 40 bytes
+beside its ETag.  A row is read when one of its pages is to be looked at, and written when one was.  The columns, in the
+order of the keys, host by host, hold what a sweep needs to judge all pages.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from spiderling.base.errors import DamageError, StorageError
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
+from spiderling.frontier.storage.protocol import Store
+from spiderling.frontier.watching.policy import PAGE
+
+MAX_ETAG_BYTES = 40
+"""Of an ETag; a longer one is not stored (chosen: those of usual servers have up to 35)."""
+_FIXED = struct.Struct("<QIB")
+
+
+class Validators(NamedTuple):
+    """What is noted of one version of a page, by which it can be asked for again (RFC 9110, 8.8)."""
+
+    text_key: int = 0
+    """64 bits of the digest of its text; 0: unknown."""
+    modified: int = 0
+    """Last-Modified, seconds since 1970; 0: none."""
+    etag: bytes = b""
+
+    @property
+    def are_sent(self) -> bool:
+        """Whether there is something by which a server can say that the page is as it was."""
+        return bool(self.etag or self.modified)
+
+    def packed(self) -> bytes:
+        return _FIXED.pack(self.text_key, self.modified, len(self.etag)) + self.etag
+
+
+def unpacked_validators(packed: bytes) -> Iterator[Validators]:
+    """The validators whose packed forms stand in a row; raises DamageError."""
+    at = 0
+    while at < len(packed):
+        try:
+            text_key, modified, length = _FIXED.unpack_from(packed, at)
+        except struct.error as error:
+            raise DamageError(f"validators of pages are damaged: {error}.") from None
+        at += _FIXED.size + length
+        yield Validators(text_key, modified, packed[at - length : at])
+
+
+GROUP_PAGES = 64
+"""Pages of a full group (chosen: a few kB, about a page of SQLite)."""
+PART_BITS = 16
+"""Bits of a group's id that hold its number within its host; those above are the host's id."""
+MAX_PARTS = 1 << PART_BITS
+_LEVEL = 3
+_COLUMNS = (
+    *(("key", "<i8"), ("found_at", "<f4"), ("last", "<f4"), ("since", "<f4"), ("text_key", "<u8")),
+    *(("modified", "<u4"), ("kind", "u1"), ("state", "u1"), ("hub_score", "u1"), ("version", "u1")),
+)
+_ROW_BYTES = sum(np.dtype(kind).itemsize for _, kind in _COLUMNS)
+
+
+class Standing(IntEnum):
+    """What is known of a watched page."""
+
+    LIVE = 0
+    MISSED = 1
+    """Its last answer was 404, first at the time ``since``."""
+    GONE = 2
+    """410, or 404 at two looks a week apart; it is not looked at any more."""
+    OPTED_OUT = 3
+    """It may not be used, since then; it is not looked at any more."""
+    FRUITLESS = 4
+    """It is not in the corpus, and several looks found no link: it is not looked at any more."""
+
+
+@dataclass(slots=True)
+class WatchedPage:
+    """A page, hub, feed or sitemap that has ended; times are days since the watch began."""
+
+    key: int
+    url: str
+    found_at: float
+    """When it was first fetched."""
+    last: float
+    validators: Validators
+    kind: int = PAGE
+    state: Standing = Standing.LIVE
+    since: float = 0.0
+    """Since when it stands so, unless it is live."""
+    hub_score: int = 0
+    """What looks at it found of late (watch.py)."""
+    version: int = 0
+    """Documents that were kept of it, at most 255; 0: it is not in the corpus."""
+
+
+def group_id(host: int, part: int) -> int:
+    """The id of a row of the table ``watched``."""
+    return host << PART_BITS | part
+
+
+def host_and_part(group: int) -> tuple[int, int]:
+    return group >> PART_BITS, group & MAX_PARTS - 1
+
+
+class Group:
+    """The pages of one group, column by column, since similar values compress better together."""
+
+    def __init__(self, columns: list[NDArray[Any]], lines: list[bytes]) -> None:
+        self._columns = columns
+        self._lines = lines
+        """Addresses, and behind them ETags."""
+
+    @classmethod
+    def of(cls, pages: Sequence[WatchedPage]) -> Group:
+        """A group of *pages*."""
+        numbers = zip(*map(_values, pages), strict=True)
+        columns = [np.array(values, kind) for values, (_, kind) in zip(numbers, _COLUMNS, strict=True)]
+        return cls(columns, [*(page.url.encode() for page in pages), *(page.validators.etag for page in pages)])
+
+    @classmethod
+    def unpacked(cls, row: bytes) -> Group:
+        """The group of a row; raises DamageError for what ``packed`` cannot have made."""
+        try:
+            data = bytearray(zstandard.ZstdDecompressor().decompress(row))
+            number = int.from_bytes(data[:2], "little")
+            lines = bytes(data[2 + number * _ROW_BYTES :]).split(b"\n")
+            if len(lines) != 2 * number or not number:
+                raise ValueError(f"{number} pages have {len(lines)} lines")
+            at = 2
+            columns = []
+            for _, kind in _COLUMNS:
+                columns.append(np.frombuffer(data, kind, number, at))
+                at += columns[-1].nbytes
+            return cls(columns, lines)
+        except (zstandard.ZstdError, ValueError) as error:
+            raise _damage(error) from None
+
+    def packed(self) -> bytes:
+        """The row."""
+        columns = (column.tobytes() for column in self._columns)
+        data = b"".join([len(self).to_bytes(2, "little"), *columns, b"\n".join(self._lines)])
+        return zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True).compress(data)
+
+    def __len__(self) -> int:
+        return len(self._lines) // 2
+
+    def pages(self) -> list[WatchedPage]:
+        """All of them; raises DamageError, as `page` does."""
+        return [self._page(at) for at in range(len(self))]
+
+    def page(self, key: int) -> WatchedPage:
+        """The page with this key, which the group must hold."""
+        return self._page(self._place(key))
+
+    def put(self, page: WatchedPage) -> None:
+        """*page*, which the group must hold, has changed; its address never does."""
+        at = self._place(page.key)
+        for column, value in zip(self._columns, _values(page), strict=True):
+            column[at] = value
+        self._lines[len(self) + at] = page.validators.etag
+
+    def _place(self, key: int) -> int:
+        try:
+            keys: list[int] = self._columns[0].tolist()
+            return keys.index(key)
+        except ValueError:
+            raise _damage(f"page {key} is not there") from None
+
+    def _page(self, at: int) -> WatchedPage:
+        key, found, last, since, text_key, modified, *states, version = (column[at].item() for column in self._columns)
+        kind, state, score = states
+        validators = Validators(text_key, modified, self._lines[len(self) + at])
+        try:
+            url = self._lines[at].decode()
+            return WatchedPage(key, url, found, last, validators, kind, Standing(state), since, score, version)
+        except ValueError as error:
+            raise _damage(error) from None
+
+
+def _values(page: WatchedPage) -> tuple[float, ...]:
+    """What the columns have of it."""
+    validators = page.validators
+    times = page.key, page.found_at, page.last, page.since
+    return *times, *validators[:2], page.kind, page.state, page.hub_score, min(255, page.version)
+
+
+def _damage(error: Exception | str) -> DamageError:
+    return DamageError(f"a row of watched pages is damaged: {error}; see `scrapy inspect JOBDIR --check`.")
+
+
+_TABLE = "watched"
+
+
+class Groups:
+    """Groups that were read or changed since the last batch, and the others as the store has them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._open: dict[int, Group] = {}
+        """Those that were read or changed."""
+        self._changed: set[int] = set()
+        self._draining: dict[int, bytes] = {}
+        """Rows of a batch that is not committed yet."""
+
+    def __bool__(self) -> bool:
+        return bool(self._changed)
+
+    def stored(self) -> Iterator[tuple[int, list[WatchedPage]]]:
+        """All groups as the store has them."""
+        for group, row in self._store.blobs(_TABLE):
+            yield group, Group.unpacked(row).pages()
+
+    def get(self, group: int) -> Group:
+        """The pages of a group, which must exist."""
+        if group not in self._open:
+            row = self._draining.get(group) or self._store.blob(_TABLE, group)
+            if row is None:
+                raise StorageError(f"the state is damaged: the watched pages {group} are missing.")
+            self._open[group] = Group.unpacked(row)
+        return self._open[group]
+
+    def replace(self, group: int, page: WatchedPage) -> None:
+        """*page* of the group has changed."""
+        self.get(group).put(page)
+        self._changed.add(group)
+
+    def add(self, host: int, pages: list[WatchedPage], columns: Columns) -> None:
+        """Watch *pages* of *host*, none of which is in *columns*: its last group is filled up first."""
+        first, behind = (columns.place(number << HASH_BITS) for number in (host, host + 1))
+        parts = columns.rows["part"][first:behind]
+        part = int(parts.max()) if len(parts) else 0
+        group = self.get(group_id(host, part)).pages() if len(parts) else []
+        while pages:
+            room = GROUP_PAGES - len(group)
+            if room > 0:
+                self._note(group_id(host, part), [*group, *pages[:room]])
+                columns.add(pages[:room], part)
+                pages = pages[room:]
+            part += 1
+            group = []
+
+    def _note(self, group: int, pages: list[WatchedPage]) -> None:
+        """The group has these pages now."""
+        self._open[group] = Group.of(pages)
+        self._changed.add(group)
+
+    def drain(self) -> dict[int, bytes]:
+        """The rows of the groups that have changed since the last call."""
+        self._draining = {group: self._open[group].packed() for group in self._changed}
+        self._open.clear()
+        self._changed.clear()
+        return self._draining
+
+    def committed(self) -> None:
+        """The store has what was drained last."""
+        self._draining = {}
+
+
+_PAGE = np.dtype([("key", "u8"), ("found_at", "f4"), ("last", "f4"), ("part", "u2"), ("kind", "u1"), ("flags", "u1")])
+ANNOUNCED, PLANNED, MISSED, OVER = 1, 2, 4, 8
+"""Flags: a date says that it has changed; a look is planned or in transit; its last answer was 404; it is not looked at
+any more."""
+_BLOCK_PAGES = 20_000
+"""Pages that one step of a sweep judges, in some milliseconds (chosen)."""
+_BLOCK_HOSTS = 5_000
+"""And most hosts, each of which costs some 2 microseconds.  Chosen."""
+
+
+class Columns:
+    """All watched pages in memory, by key; added ones count from the next ``merge`` on."""
+
+    def __init__(self) -> None:
+        self.rows: NDArray[np.void] = np.empty(0, _PAGE)
+        self._added: list[NDArray[np.void]] = []
+        self._new: list[tuple[int, float, float, int, int, int]] = []
+        self.over = 0
+        """Pages that are not looked at any more."""
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self._new) + sum(map(len, self._added))
+
+    @property
+    def live(self) -> int:
+        """Pages that are looked at."""
+        return len(self) - self.over
+
+    def add(self, pages: Iterable[WatchedPage], part: int) -> None:
+        """Add *pages* of one group."""
+        for page in pages:
+            flags = flags_of(page.state)
+            self.over += bool(flags & OVER)
+            self._new.append((page.key & (1 << 64) - 1, page.found_at, page.last, part, page.kind, flags))
+        if len(self._new) >= _BLOCK_PAGES:
+            self._pack()
+
+    def _pack(self) -> None:
+        self._added.append(np.array(self._new, _PAGE))
+        self._new = []
+
+    def merge(self) -> None:
+        """Bring the added pages into order."""
+        if self._new:
+            self._pack()
+        if self._added:
+            rows = np.concatenate([self.rows, *self._added])
+            self._added = []
+            self.rows = rows[np.argsort(rows["key"], kind="stable")]
+
+    def find(self, key: int) -> int | None:
+        """The place of a page; None if it is not watched, or not merged yet."""
+        wanted = np.uint64(key & (1 << 64) - 1)
+        at = self.place(key)
+        return at if at < len(self.rows) and self.rows["key"][at] == wanted else None
+
+    def place(self, key: int) -> int:
+        """Where a page with this key stands, or would stand."""
+        # numpy's own search would copy the whole column first, as its numbers do not lie side by side
+        return bisect_left(self.rows["key"], np.uint64(key & (1 << 64) - 1))
+
+    def flag(self, at: int, flag: int, is_set: bool) -> None:
+        """Set a flag of the page at a place."""
+        flags = self.rows["flags"]
+        flags[at] = flags[at] | flag if is_set else flags[at] & (255 - flag)
+
+    def update(self, at: int, page: WatchedPage) -> None:
+        """Take in what a look has changed; the page is not planned any more."""
+        row = self.rows[at]
+        was_over = bool(row["flags"] & OVER)
+        row["last"] = page.last
+        row["kind"] = page.kind
+        row["flags"] = flags_of(page.state)
+        self.over += bool(row["flags"] & OVER) - was_over
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """(first, behind the last) of parts that hold whole hosts, but for hosts larger than a part."""
+        hosts = self.rows["key"] >> np.uint64(HASH_BITS)
+        starts = np.flatnonzero(hosts[1:] != hosts[:-1]) + 1
+        bounds = np.append(starts, len(hosts))
+        begin = 0
+        while begin < len(hosts):
+            following, behind = np.searchsorted(bounds, (begin, begin + _BLOCK_PAGES), "right")
+            last = min(following + _BLOCK_HOSTS, max(following + 1, behind)) - 1
+            end = min(int(bounds[last]), begin + _BLOCK_PAGES)
+            yield begin, end
+            begin = end
+
+
+def flags_of(state: Standing) -> int:
+    """The flags of a page that is not planned."""
+    if state is Standing.MISSED:
+        return MISSED
+    return 0 if state is Standing.LIVE else OVER
+
+
+def host_of(key: int) -> int:
+    """The id of the host of a URL key."""
+    return key >> HASH_BITS & MAX_HOST_ID
+
+
+def hosts_of(rows: NDArray[np.void]) -> NDArray[np.int64]:
+    """The ids of the hosts of *rows*."""
+    hosts: NDArray[np.int64] = (rows["key"] >> np.uint64(HASH_BITS)).astype(np.int64)
+    return hosts
+
+
+class NewestParagraphs:
+    """Page's key -> 8-byte digests of the paragraphs of its newest version, one behind the other."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._new: dict[int, bytes] = {}
+        self._draining: dict[int, bytes] = {}
+        """Those of a batch that is not committed yet."""
+
+    def __bool__(self) -> bool:
+        """Whether the store has something to learn."""
+        return bool(self._new)
+
+    def note(self, key: int, digests: bytes) -> None:
+        """The newest version of the page with this key has paragraphs with these digests."""
+        self._new[key] = digests
+
+    def get(self, key: int) -> bytes | None:
+        """The digests of the page with this key; None if none are known."""
+        return self._new.get(key) or self._draining.get(key) or self._store.blob("paragraph", key)
+
+    def drain(self) -> dict[int, bytes]:
+        """What the store must learn."""
+        self._draining = self._new
+        self._new = {}
+        return self._draining
+
+    def committed(self) -> None:
+        """The store has what was drained last."""
+        self._draining = {}

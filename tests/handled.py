@@ -30,6 +30,7 @@ from spiderling.base.addresses import AddressPolicy, HostMap
 from spiderling.base.options import Options
 from spiderling.engine import download_handler
 from spiderling.engine.download_handler import DownloadHandler, Parts
+from spiderling.engine.requests import fetch_of
 from spiderling.fetch.resolver import Resolver
 from spiderling.workers.converter import usable
 
@@ -148,6 +149,13 @@ class Due:
 
     def asked_again_in(self, request):
         return math.inf
+
+    def goes_on(self, request):
+        fetch = fetch_of(request)
+        return fetch is not None and fetch.goes_on
+
+    def waits_again(self, request):
+        return fetch_of(request) is not None
 
     def may_also_connect(self, request, address):
         self.also_asked.append(address)

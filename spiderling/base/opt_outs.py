@@ -9,7 +9,7 @@ docs/opt-outs.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -131,11 +131,11 @@ class Policy:
         return next(filter(self.binds, statements), None)
 
 
-def together(site: Iterable[Statement], page: Iterable[Statement]) -> list[Statement]:
+def together(site: Iterable[Statement], page: Collection[Statement]) -> list[Statement]:
     """The statements that hold for a page: its own TDM reservation supersedes the site's file (TDMRep, section 5)."""
-    page = list(page)
-    superseded = any(said.signal is Signal.TDM for said in page)
-    return [*(said for said in site if not (superseded and said.signal is Signal.TDM_FILE)), *page]
+    if Signal.TDM in {said.signal for said in page}:
+        site = [said for said in site if said.signal is not Signal.TDM_FILE]
+    return [*site, *page]
 
 
 def few(statements: Iterable[Statement]) -> list[Statement]:

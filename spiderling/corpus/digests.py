@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from spiderling.frontier.storage.seen import SeenSet
 
@@ -18,8 +18,8 @@ class DigestSet:
         self._kept.drain()
         self._pending: set[int] = set()
 
-    def isdisjoint(self, digests: Iterable[int]) -> bool:
-        return not any(digest in self._pending or digest in self._kept for digest in digests)
+    def isdisjoint(self, digests: Collection[int]) -> bool:
+        return self._pending.isdisjoint(digests) and not any(map(self._kept.__contains__, digests))
 
     def update(self, digests: Iterable[int]) -> None:
         """A page with these digests is in work."""

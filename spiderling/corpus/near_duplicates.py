@@ -78,7 +78,8 @@ class Keys(NamedTuple):
     def of(cls, hashes: Hashes) -> Keys:
         mixed = hashes * _MIX
         bits = _three_bits()
-        first, second = ((mixed >> np.uint64(shift)) & np.uint64(0xFFFF) for shift in (48, 32))
+        first = mixed >> np.uint64(48)
+        second = (mixed >> _HALF) & np.uint64(0xFFFF)
         apart = (mixed >> np.uint64(29)) & np.uint64(LINE_WORDS - 1)
         return cls(_place(hashes), apart, bits.take(first.view(np.int64)), bits.take(second.view(np.int64)))
 
@@ -173,7 +174,10 @@ class ShingleFilter:
     @property
     def bytes(self) -> int:
         """Bytes of the open parts of all layers; the system gives memory to nothing else."""
-        return sum(self.open_words(layer) for layer in self.layers) * 8
+        words = 0
+        for layer in self.layers:
+            words += self.open_words(layer)
+        return words * 8
 
     def open_words(self, layer: Layer) -> int:
         """Number of words of *layer*, from its first one on, that may not be zero."""

@@ -86,10 +86,10 @@ class Budgets:
             if 0 < limit <= totals.get(total, 0):
                 said = f"{PREFIX}{option.upper()}={limit}{' (-a words)' if total == 'words' else ''}"
                 return Spent(reason, f"{said} is reached; a larger one lets the crawl go on")
-        if any(totals.get(total, 0) >= limit for total, limit in self._control.items()):
-            return Spent(
-                "budget", "the budget in control.yaml is spent; raise max_pages or max_downloaded_mb there to go on"
-            )
+        for total, bound in self._control.items():
+            if totals.get(total, 0) >= bound:
+                said = "the budget in control.yaml is spent; raise max_pages or max_downloaded_mb there to go on"
+                return Spent("budget", said)
         return self._marginal(totals) if self._options.marginal_bytes else None
 
     def _marginal(self, totals: Mapping[str, int]) -> Spent | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from spiderling import __version__, languages
 from spiderling.archives.sources import is_url
@@ -23,6 +23,7 @@ from spiderling.base.lists import read_host_list
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
+from spiderling.base.reasons import Reason
 from spiderling.corpus.digests import DigestSet
 from spiderling.corpus.links import LinkKind
 from spiderling.corpus.near_duplicates import NearDuplicates, ShingleFilter
@@ -49,6 +50,12 @@ if TYPE_CHECKING:
     from spiderling.archives.archives import Archives
 
 logger = logging.getLogger(__name__)
+
+
+class Judged(Protocol):
+    """What the filters of duplicates have judged as one page."""
+
+    digests: tuple[int, ...]
 
 
 class Crawl:
@@ -196,19 +203,33 @@ class Crawl:
         """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""
         await self._filter.write(self.checkpoint)
 
-    def finish(self, outcome: Outcome) -> Report:
-        """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves."""
+    def finish(self, outcome: Outcome, judged: Judged | None = None) -> Report:
+        """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves.
+
+        Text that was *judged* is known from now on if it is kept, and forgotten if not: it makes no duplicates.
+        """
         report = Report(None)
         with self.errors.changing(outcome.url, outcome.url_id):
             now = self.clock.now()
             report = self.frontier.report(outcome if self.archives is None else self.archives.settle(outcome), now)
-            self.known_digests.keep(outcome.digests)
+            if outcome.reason is not Reason.KEPT and judged is not None:
+                self.forget(judged)
+            elif judged is not None:
+                self.known_digests.keep(outcome.digests)
+                if self.near is not None:
+                    self.near.settle(id(judged), kept=True)
             if report.end is not None and self.options.links == "on":
                 self.checkpoint.add_entry("links", (outcome, report.end, now))
             if outcome.exchange is not None:
                 self.archive(outcome.exchange, verdict(outcome))
             self.checkpoint.add_outcome(outcome)
         return report
+
+    def forget(self, judged: Judged) -> None:
+        """Forget the text of a page that was judged and is not kept."""
+        self.known_digests.difference_update(judged.digests)
+        if self.near is not None:
+            self.near.settle(id(judged), kept=False)
 
     def archive(self, exchange: Exchange | None, said: Mapping[str, object]) -> None:
         """Write *exchange*, if it was kept, with the metadata *said*, in one checkpoint with the next outcome."""

@@ -350,9 +350,19 @@ class Dispatcher:
                 self.crawl.frontier.started(fetch, self._now(), address)
 
     def asked_again_in(self, request: Request) -> float:
-        """Seconds until the host of *request* is due again, by its interval; inf if none of its URLs waits."""
+        """Seconds until the host of *request* is asked again: 0 within a visit, inf if none of its URLs waits."""
+        if (fetch := fetch_of(request)) is None:
+            return math.inf
+        return 0.0 if fetch.keeps_open else self.crawl.frontier.asked_again_in(fetch.host, self._now())
+
+    def goes_on(self, request: Request) -> bool:
+        """Whether *request* can only be sent over the connection of the one before it, as in a visit."""
         fetch = fetch_of(request)
-        return math.inf if fetch is None else self.crawl.frontier.asked_again_in(fetch.host, self._now())
+        return fetch is not None and fetch.goes_on
+
+    def waits_again(self, request: Request) -> bool:
+        """Whether the frontier asks again for *request* if it is not answered."""
+        return fetch_of(request) is not None
 
     def may_also_connect(self, request: Request, address: str) -> bool:
         """Whether *request* may connect to its fallback *address* too; if so, that is noted as a start."""
@@ -410,22 +420,14 @@ class Dispatcher:
         except Exception as error:
             self.crawl.errors.note(error, item.response.url)
             outcome = of_response(item.response, Reason.INTERNAL_ERROR)
-        self._remember(item, outcome.url, outcome.url_id, outcome.reason is Reason.KEPT)
-        self.settle(outcome)
-
-    def _remember(self, item: PageItem, url: str, url_id: int | None, is_kept: bool) -> None:
-        """Keep the digests and shingles of a kept page, forget those of others, which make no duplicates."""
-        with self.crawl.errors.changing(url, url_id):
-            if not is_kept:
-                self.crawl.known_digests.difference_update(item.digests)
-            if self.crawl.near is not None:
-                self.crawl.near.settle(id(item), kept=is_kept)
+        self.settle(outcome, item)
 
     def _put_back(self, item: PageItem) -> None:
         """Let the URL of a page that cannot be judged now wait again."""
         fetch = fetch_of(item.response.request)
         if fetch is not None:
-            self._remember(item, fetch.url, fetch.id, False)
+            with self._changing(fetch):
+                self.crawl.forget(item)
             if self.crawl.archives is None:  # there it was not noted as read, and so is read again
                 self.give_back(fetch)
 
@@ -505,12 +507,13 @@ class Dispatcher:
         archives = self.crawl.archives
         return url_id in self._pages or (archives is not None and archives.holds(url_id))
 
-    def settle(self, outcome: Outcome) -> Reason | None:
+    def settle(self, outcome: Outcome, item: PageItem | None = None) -> Reason | None:
         """Account for a request that is over; returns how its URL ended (None: it waits for another attempt).
 
-        A further page of a response that has counted already adds its text alone.
+        *item* is the page, if there was one.  A further page of a response that has counted already adds its text
+        alone.
         """
-        report = self.crawl.finish(outcome if self._holds(outcome.url_id) else further(outcome))
+        report = self.crawl.finish(outcome if self._holds(outcome.url_id) else further(outcome), item)
         for host in report.retired:
             self._tell_retired(host)
         self._pages.discard(outcome.url_id or 0)

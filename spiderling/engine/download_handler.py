@@ -36,7 +36,6 @@ from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.component import dispatcher_of
 from spiderling.engine.dispatcher import Dispatcher
 from spiderling.engine.outcomes import ResponseHeads
-from spiderling.engine.requests import fetch_of
 from spiderling.fetch import tls
 from spiderling.fetch.client import ConnectTarget, Place, Pool, RawRequest, RawResponse, UrlParts, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
@@ -148,10 +147,10 @@ class DownloadHandler(BaseDownloadHandler):
                 self._pool.close()
                 self._gate.rest()
             known = translated(error, request.url)
-            fetch = fetch_of(request)
             if transfer.goes_on and "download_latency" not in request.meta:
                 raise TransferCut(f"{request.url}: asked again over a new connection ({known})") from None
-            if self._running.stopped_s() > stopped_s and fetch is not None and is_of_the_connection(known):
+            was_stopped = self._running.stopped_s() > stopped_s
+            if was_stopped and self._gate.waits_again(request) and is_of_the_connection(known):
                 raise TransferCut(f"{request.url}: the process was stopped meanwhile ({known})") from None
             raise known from (None if known is error else error)
 
@@ -188,12 +187,11 @@ class DownloadHandler(BaseDownloadHandler):
 
     async def _sent(self, url: UrlParts, request: Request, target: ConnectTarget, transfer: Transfer) -> RawResponse:
         """The head of the response, over a connection that was kept if there is one; raises as `send`."""
-        fetch = fetch_of(request)
         kept = self._pool.take(target.place)
-        transfer.goes_on = kept is not None or (fetch is not None and fetch.goes_on)
+        transfer.goes_on = kept is not None or self._gate.goes_on(request)
         if kept is None and transfer.goes_on:
             raise ConnectionResetError("the server has closed the connection")
-        may_go_on = fetch is not None and (fetch.keeps_open or self._gate.asked_again_in(request) < math.inf)
+        may_go_on = self._gate.asked_again_in(request) < math.inf
         try:
             return await send(_raw_request(url, request, may_go_on), target, kept)
         except BaseException:
@@ -205,9 +203,8 @@ class DownloadHandler(BaseDownloadHandler):
     def _leave(self, raw_response: RawResponse, place: Place, request: Request) -> None:
         """Keep the connection if its server leaves it open until the host's next request is due, else close it."""
         wire = raw_response.wire
-        fetch = fetch_of(request)
-        if fetch is not None and wire.is_open and raw_response.address == place.address:
-            seconds = KEPT_S + (0.0 if fetch.keeps_open else self._gate.asked_again_in(request))
+        if wire.is_open and raw_response.address == place.address:
+            seconds = KEPT_S + self._gate.asked_again_in(request)
             if seconds <= raw_response.head.stays_open_s and self._pool.keep(place, wire, seconds):
                 request.meta["is_open"] = True
                 return
@@ -263,8 +260,7 @@ class DownloadHandler(BaseDownloadHandler):
             if asyncio.get_running_loop().time() + seconds >= until:
                 raise TransferCut(f"{request.url}: its address is not due for long")
             await asyncio.sleep(seconds)
-        fetch = fetch_of(request)
-        if not target.begins_at_once and not (fetch is not None and fetch.goes_on):
+        if not target.begins_at_once and not self._gate.goes_on(request):
             self._gate.started(request, target.addresses[0])
 
     async def _response(self, raw_response: RawResponse, request: Request, host_name: str) -> Response:
@@ -295,14 +291,17 @@ class DownloadHandler(BaseDownloadHandler):
 
     def _stop_by(self, signal: object, request: Request, **facts: Any) -> StopDownload | None:
         """What the receiver of *signal* raises that wants no more of this download."""
-        came = self.crawler.signals.send_catch_log(signal, request=request, spider=self.crawler.spider, **facts)
-        errors = (result.value for _, result in came if isinstance(result, Failure))
-        return next((error for error in errors if isinstance(error, StopDownload)), None)
+        send = self.crawler.signals.send_catch_log
+        for _, came in send(signal, request=request, spider=self.crawler.spider, **facts):
+            if isinstance(came, Failure) and isinstance(came.value, StopDownload):
+                return came.value
+        return None
 
     def _tls_flags(self, raw_response: RawResponse, name: str) -> list[str]:
         """The problems of the certificate of the server called *name*, as flags; counted in the stats."""
-        certificate = raw_response.wire.certificate
-        found = tls.problems(certificate, name) if certificate is not None else ()
+        if raw_response.wire.certificate is None:
+            return []
+        found = tls.problems(raw_response.wire.certificate, name)
         for problem in found:
             self.crawler.stats.inc_value(f"spiderling/tls/{problem}")
         return [tls.FLAG + problem for problem in found]

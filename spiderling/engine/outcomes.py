@@ -34,7 +34,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.corpus.digests import digest_key
 from spiderling.corpus.warc import EXCHANGE
-from spiderling.engine.requests import fetch_of, look_of
+from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import ResponseRefused
 from spiderling.fetch.http1 import ResponseHead
 from spiderling.frontier.watching.pages import MAX_ETAG_BYTES
@@ -56,7 +56,6 @@ _INDEXING = {Signal.NOINDEX, Signal.NOARCHIVE, Signal.UNAVAILABLE_AFTER}
 _HEADERS = (b"X-Robots-Tag", b"Link", b"tdm-reservation", b"tdm-policy", b"Content-Usage", b"Content-Signal")
 _KEYS = Headers(dict.fromkeys(_HEADERS, b"")).keys()
 _ASCII = bytes(range(128))
-_DESCRIBING = (b"Content-Type", b"Content-Disposition")
 
 
 class ResponseHeads:
@@ -74,9 +73,8 @@ class ResponseHeads:
         Unwanted types and languages are refused if ``request.meta`` says ``judge_type``.
         """
         judges_type = head.status == 200 and request.meta.get("judge_type")
-        content_type = disposition = ""
-        if judges_type or self._documents:
-            content_type, disposition = (value_of(headers, name).decode("latin-1") for name in _DESCRIBING)
+        content_type = value_of(headers, b"Content-Type").decode("latin-1")
+        disposition = value_of(headers, b"Content-Disposition").decode("latin-1")
         path = unquote(request.url.partition("#")[0].partition("?")[0])
         is_document = bool(self._documents) and (
             media_types.of_headers(content_type, disposition, path) in self._documents
@@ -211,7 +209,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         facts=_facts(item) if kept else (),
         digests=item.digests if kept else (),
         feeds=page.feeds if page else (),
-        paragraphs=item.paragraphs if kept or look_of(request) is not None else b"",
+        paragraphs=item.paragraphs if kept or (fetch is not None and fetch.look is not None) else b"",
         links=links_of(page, item.follow) if page else NO_LINKS,
         links_cut=page.links_cut if page else 0,
         etag=etag(response),
@@ -232,7 +230,7 @@ def text_key(page: Page) -> int:
 
 def etag(response: Response) -> bytes:
     """The ETag of *response*; empty if there is none that can be stored and sent again."""
-    value = value_of(response.headers, b"Etag")
+    value: bytes = (dict.get(response.headers, b"Etag") or [b""])[-1]
     return value if len(value) <= MAX_ETAG_BYTES and _ETAG.fullmatch(value) else b""
 
 
@@ -241,6 +239,8 @@ def last_modified(response: Response) -> int:
 
     One later than the answer itself is none: a server might call the page unchanged until then (RFC 9110, 8.8.2.1).
     """
+    if b"Last-Modified" not in response.headers:
+        return 0
     modified = _date(response, b"Last-Modified")
     sent = _date(response, b"Date")
     return 0 if 0 < sent < modified else modified

@@ -36,17 +36,16 @@ class BodyDecoder:
     """
 
     def __init__(self, content_encoding: bytes, limit: int, max_ratio: float = math.inf) -> None:
-        parts = (part.strip() for part in content_encoding.decode("latin-1").lower().split(","))
-        codings = [part for part in parts if part not in ("", "identity")]
+        codings = _codings(content_encoding) if content_encoding else []
         self.is_hopeless = len(codings) > MAX_LAYERS or not _NOT_ASKED_FOR.isdisjoint(codings)
         """Whether what comes out can only be noise."""
-        self.understood = not self.is_hopeless and all(coding in _CODECS for coding in codings)
+        self.understood = not self.is_hopeless and _CODECS.keys() >= set(codings)
         """Whether what comes out is the content itself."""
         self.changes = self.understood and bool(codings)
         """Whether what comes out may differ from what goes in."""
         self._max_ratio = max_ratio
         self._received = self._given = 0
-        self._layers = [_Layer(_CODECS[coding], limit) for coding in reversed(codings)] if self.understood else []
+        self._layers = [_Layer(_CODECS[coding], limit) for coding in reversed(codings)] if self.changes else []
 
     def decode(self, data: bytes) -> bytes:
         """The content that *data*, the next bytes of the body, decodes to."""
@@ -57,6 +56,12 @@ class BodyDecoder:
         if self._given > RATIO_FROM_BYTES and self._given > self._max_ratio * self._received:
             raise DecodedTooBig
         return data
+
+
+def _codings(content_encoding: bytes) -> list[str]:
+    """The codings that a Content-Encoding lists, in lower case, in the order in which they were applied."""
+    parts = map(str.strip, content_encoding.decode("latin-1").lower().split(","))
+    return [part for part in parts if part not in ("", "identity")]
 
 
 class _Layer:

@@ -79,10 +79,16 @@ class ResponseHead(NamedTuple):
     @property
     def keeps_open(self) -> bool:
         """Whether the server leaves the connection open (RFC 9112, 9.3), and it is clear where the body ends."""
-        options = _values(self.headers, b"connection")
-        framed = [value for name, value in self.headers if name.lower() in (b"content-length", b"transfer-encoding")]
-        is_clear = len(framed) <= 1 and (not self.is_chunked or framed[0].lower() == b"chunked")
-        return is_clear and self.status != 101 and b"close" not in options and self.version == "HTTP/1.1"
+        if self.status == 101 or self.version != "HTTP/1.1":
+            return False
+        framed = 0
+        for name, value in self.headers:
+            key = name.lower()
+            if key in (b"content-length", b"transfer-encoding"):
+                framed += 1
+                if framed > 1 or (self.is_chunked and value.lower() != b"chunked"):
+                    return False
+        return b"close" not in _values(self.headers, b"connection")
 
     @property
     def stays_open_s(self) -> float:

@@ -38,7 +38,7 @@ _DIRECTIVES = {
 
 def licences(headers: Sequence[tuple[str, str]], meta: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """The licences by RSL that a page names, as written, and those that stand in it (RSL 1.0, 4.5 and 4.6)."""
-    if not (RSL_LINKS in meta or RSL_INLINE in meta or any(name.lower() == "link" for name, _ in headers)):
+    if not headers and not (RSL_LINKS in meta or RSL_INLINE in meta):
         return [], []
     linked = [
         match["address"]
@@ -52,12 +52,14 @@ def licences(headers: Sequence[tuple[str, str]], meta: Mapping[str, str]) -> tup
 
 
 def page_statements(
-    headers: Iterable[tuple[str, str]], meta: Mapping[str, str], options: Options, now: float
+    headers: Sequence[tuple[str, str]], meta: Mapping[str, str], options: Options, now: float
 ) -> list[Statement]:
     """All statements of a page, each once; *meta* is ``Page.meta``, *now* the time in seconds since 1970.
 
     *headers* are names and values; equal names may repeat.  Nothing in them makes it raise.
     """
+    if not headers and not meta:
+        return []
     fields: dict[str, list[str]] = {}
     for name, value in headers:
         fields.setdefault(name.lower(), []).append(value[:MAX_HEADER_CHARS])

@@ -129,16 +129,21 @@ class WorkerPool:
     def dispatch(self) -> None:
         """Part of `Owner`: give waiting pages to the workers with the shortest queues, and end idle leaving workers."""
         while self._waiting:
-            able = [worker for worker in self._workers if worker.is_open and len(worker.jobs) < QUEUED_PER_WORKER]
-            if not able:
+            shortest = QUEUED_PER_WORKER
+            worker = None
+            for one in self._workers:
+                if len(one.jobs) < shortest and one.is_open:
+                    shortest = len(one.jobs)
+                    worker = one
+            if worker is None:
                 break
-            worker = min(able, key=lambda worker: len(worker.jobs))
             job = self._waiting.popleft()
             if not job.future.done():  # its caller may have been cancelled
                 worker.send(job)
-        for worker in [worker for worker in self._leaving if not worker.jobs]:
-            self._leaving.remove(worker)
-            self._spawn(worker.kill())
+        if self._leaving:
+            for idle in [worker for worker in self._leaving if not worker.jobs]:
+                self._leaving.remove(idle)
+                self._spawn(idle.kill())
 
     def worker_lost(self, worker: Worker, reason: str) -> None:
         """Part of `Owner`: replace the worker; blame its first page, queue its others before all waiting pages."""

@@ -6,7 +6,6 @@ import asyncio
 import socket
 import time
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
-from types import SimpleNamespace
 
 import pytest
 from handled import DOWNLOAD_ERRORS, PAGE, Due, Site, handling, open_sockets, reply, serving
@@ -213,7 +212,8 @@ async def test_a_start_is_told_right_behind_the_packet_that_opens_the_connection
             except BlockingIOError:
                 came.append(False)
 
-        gate = SimpleNamespace(started=started, connect_in=lambda request: 0.0, may_also_connect=lambda *_: False)
+        gate = Due(second=False)
+        gate.started = started
         async with handling(gate=gate) as handler:
             url = f"http://site.test:{listener.getsockname()[1]}/"
             with pytest.raises(DOWNLOAD_ERRORS):

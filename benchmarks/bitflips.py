@@ -49,10 +49,10 @@ from spiderling.corpus.warc import WarcKind
 from spiderling.export.sources import corpus_of
 from spiderling.frontier import Frontier
 from spiderling.frontier.lifecycle.url_states import GENERATION
-from spiderling.frontier.storage import checksums
-from spiderling.frontier.storage.checksums import TABLES, CheckedTables, Written
+from spiderling.frontier.storage import tables
 from spiderling.frontier.storage.protocol import Changes, Flush, HostRow
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.storage.tables import TABLES, CheckedTables, Written
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
@@ -268,13 +268,13 @@ class _no_checksums:  # noqa: N801 - read as a statement
     """Rows have the checksum 0 meanwhile."""
 
     def __enter__(self) -> None:
-        self._kept = (checksums.host_checksums, checksums.chunk_checksum, checksums.QUEUE_CHECKSUM)
-        checksums.host_checksums = lambda row: (0, 0)
-        checksums.chunk_checksum = lambda *values: 0
-        checksums.QUEUE_CHECKSUM = "0"
+        self._kept = (tables.host_checksums, tables.chunk_checksum, tables.QUEUE_CHECKSUM)
+        tables.host_checksums = lambda row: (0, 0)
+        tables.chunk_checksum = lambda *values: 0
+        tables.QUEUE_CHECKSUM = "0"
 
     def __exit__(self, *error: object) -> None:
-        checksums.host_checksums, checksums.chunk_checksum, checksums.QUEUE_CHECKSUM = self._kept
+        tables.host_checksums, tables.chunk_checksum, tables.QUEUE_CHECKSUM = self._kept
 
 
 class _Recorder(SqliteStore):

@@ -20,8 +20,7 @@ from scrapy.crawler import Crawler
 
 from spiderling.corpus.segments import SegmentWriter
 from spiderling.frontier import Frontier
-from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.storage.state_writer import StateWriter
+from spiderling.frontier.storage.sqlite import SqliteStore, StateWriter
 from spiderling.jobdir import directory, surplus
 
 BEFORE: dict[str, tuple[Any, str]] = {

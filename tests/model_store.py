@@ -21,7 +21,7 @@ from spiderling.frontier.storage.protocol import (
     message_id,
     within,
 )
-from spiderling.frontier.storage.queue_lines import replay
+from spiderling.frontier.storage.queues import replay
 
 
 def is_used(row: HostRow) -> bool:

@@ -37,7 +37,7 @@ FOR_ALL = ("spiderling.__version__", "spiderling.signals")
 """What the root has and imports nothing of ours."""
 FOR_COMPONENTS = "spiderling.items"
 """PageItem, which what Scrapy runs and what FEEDS write pass on; from the floor of ``export`` on."""
-READS_FILES = ("sqlite.py", "state_file.py", "state_reader.py", "state_writer.py")
+READS_FILES = ("sqlite.py", "state_file.py")
 """Modules of frontier/storage/."""
 CLOCKS = {
     "time.time", "time.time_ns", "time.monotonic", "time.monotonic_ns", "time.perf_counter", "time.perf_counter_ns",

@@ -19,8 +19,8 @@ from benchmarks.faults import SEEDS, SETTINGS, linked_web
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.options import Options
 from spiderling.frontier.storage.protocol import Changes
-from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection

@@ -17,10 +17,9 @@ from needs import needs
 from recorded_disk import after_kills, recorded, write_files
 
 from spiderling.base.errors import JobdirError, StorageError
-from spiderling.frontier.storage.checksums import TABLES, chunk_checksum
-from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA_VERSION
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import version_of
+from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA_VERSION, TABLES, chunk_checksum
 from spiderling.jobdir import migration
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir

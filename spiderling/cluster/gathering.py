@@ -21,7 +21,7 @@ from spiderling.base.owners import owner_of
 from spiderling.cluster.content import section
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
-from spiderling.frontier.storage.key_table import KeyTable
+from spiderling.frontier.storage.seen import KeyTable
 
 MAX_SECTION_LINKS = 1000
 """Links of one section: with the longest URLs they stay far below MAX_PLAIN_BYTES."""

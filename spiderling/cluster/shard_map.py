@@ -15,7 +15,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.owners import MAX_SHARDS
 from spiderling.base.urls import CANONICAL_VERSION, suffix_list_digest
 from spiderling.cluster.envelope import CRAWL_ID_BYTES, VERSION
-from spiderling.frontier.storage.schema import SCHEMA_VERSION
+from spiderling.frontier.storage.tables import SCHEMA_VERSION
 
 
 @dataclass(frozen=True)

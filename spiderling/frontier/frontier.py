@@ -41,8 +41,7 @@ from spiderling.frontier.robots_records import stored_robots
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.scheduling.slots import Slots
 from spiderling.frontier.site_files import FileAnswer
-from spiderling.frontier.storage.history import HistoryRow
-from spiderling.frontier.storage.protocol import Changes, State, Store
+from spiderling.frontier.storage.protocol import Changes, HistoryRow, State, Store
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import End
 from spiderling.frontier.watching.watch import Watch

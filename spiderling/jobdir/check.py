@@ -2,7 +2,7 @@
 
 SQLite's own check comes first: it finds damage to the structure of the state's file.  Then the tables must be those of
 a new file, every row must agree with its checksum, and each table must have the rows that were written
-(frontier/storage/checksums.py).  After that the state's figures and the output are compared with one another.
+(frontier/storage/tables.py).  After that the state's figures and the output are compared with one another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from spiderling.corpus.digests import digest_key
 from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import SUFFIX
 from spiderling.frontier.hosts.host import CLOSED_STATES
-from spiderling.frontier.storage.checksums import (
+from spiderling.frontier.storage.protocol import HostRow
+from spiderling.frontier.storage.tables import (
+    SCHEMA,
     TABLES,
     CheckedRow,
     Written,
@@ -38,8 +40,6 @@ from spiderling.frontier.storage.checksums import (
     host_checksums,
     read_written,
 )
-from spiderling.frontier.storage.protocol import HostRow
-from spiderling.frontier.storage.schema import SCHEMA
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.jobdir.card import changed_files
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under

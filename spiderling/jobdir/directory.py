@@ -13,8 +13,8 @@ from typing import IO
 
 from spiderling.base.atomic_files import sync_directory
 from spiderling.base.errors import JobdirError, StorageError
-from spiderling.frontier.storage.schema import MIGRATIONS, SCHEMA_VERSION
 from spiderling.frontier.storage.state_file import delete_files, usable_version
+from spiderling.frontier.storage.tables import MIGRATIONS, SCHEMA_VERSION
 from spiderling.jobdir.migration import take_over, upgraded
 from spiderling.jobdir.shards import parts_in
 from spiderling.jobdir.surplus import judged, refuse_without_state

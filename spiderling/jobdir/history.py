@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from spiderling.frontier.storage.history import HistoryRow
+from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.jobdir.inspection import Inspection
 
 _SUMMED = HistoryRow._fields[HistoryRow._fields.index("time_s") + 1 :]

@@ -26,8 +26,8 @@ from spiderling.corpus import reader
 from spiderling.corpus.reader import Document
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.storage.protocol import message_id
-from spiderling.frontier.storage.queue_lengths import Length, newest_lengths
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
+from spiderling.frontier.storage.tables import Length, newest_lengths
 from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
 from spiderling.jobdir.queue_reader import UrlRow, url_of_key, urls_of
 from spiderling.jobdir.sound_reading import SoundConnection, is_like, noted

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from spiderling.base.atomic_files import replacing
 from spiderling.base.errors import StorageError
-from spiderling.frontier.storage.schema import MIGRATIONS
 from spiderling.frontier.storage.state_file import (
     log_of,
     new_file_for,
@@ -26,6 +25,7 @@ from spiderling.frontier.storage.state_file import (
     readable,
     version_of,
 )
+from spiderling.frontier.storage.tables import MIGRATIONS
 
 _GROWTH = 1.25
 """Factor by which a migration makes a state larger, at most (chosen)."""

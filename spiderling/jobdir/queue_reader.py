@@ -15,7 +15,7 @@ from spiderling.frontier.storage.protocol import (
     slots_of_host,
     used_of,
 )
-from spiderling.frontier.storage.queue_lines import replayed, stored_url, unpacked
+from spiderling.frontier.storage.queues import replayed, stored_url, unpacked
 
 
 class UrlRow(NamedTuple):

@@ -20,7 +20,7 @@ from spiderling.base.errors import StorageError
 from spiderling.base.reasons import Reason
 from spiderling.corpus import reader
 from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
-from spiderling.frontier.storage.history import HistoryRow
+from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.history import history_of, totals_before
 from spiderling.jobdir.host_list import hosts_of

@@ -25,9 +25,9 @@ from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.base.option_values import PREFIX
 from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost
 from spiderling.corpus.warc import ends_batch
-from spiderling.frontier.storage.checksums import whole_rows
 from spiderling.frontier.storage.protocol import SegmentRow
 from spiderling.frontier.storage.state_file import log_of, version_of, what_to_do
+from spiderling.frontier.storage.tables import whole_rows
 from spiderling.jobdir.sound_reading import SoundConnection
 from spiderling.jobdir.write_ahead_log import damaged_log, has_torn_commit
 

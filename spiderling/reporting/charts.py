@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from spiderling.frontier.storage.history import HistoryRow
+from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.reporting.material import Material
 
 Spec: TypeAlias = "dict[str, Any]"

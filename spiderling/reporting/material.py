@@ -18,7 +18,7 @@ from spiderling.base.progress import with_progress
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize
 from spiderling.corpus.links import read_links
 from spiderling.frontier.hosts.host import HostState
-from spiderling.frontier.storage.history import HistoryRow
+from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends, unpack_keys
 from spiderling.jobdir.history import history_of
 from spiderling.jobdir.inspection import Inspection, counts_under

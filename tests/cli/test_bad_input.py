@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
 from spiderling.base.urls import canonicalize
-from spiderling.frontier.storage.schema import SCHEMA_VERSION
+from spiderling.frontier.storage.tables import SCHEMA_VERSION
 from spiderling.jobdir.directory import Jobdir
 from spiderling.languages import load
 from spiderling.languages.seeds import read_seeds

@@ -20,7 +20,7 @@ from test_crawl_of_shards import SOON
 
 from spiderling.base.errors import BadInput
 from spiderling.base.owners import owner_of
-from spiderling.frontier.storage.history import HistoryRow
+from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.jobdir.history import history_of
 from spiderling.jobdir.host_list import hosts_of
 from spiderling.jobdir.inspection import Inspection

@@ -35,8 +35,8 @@ from spiderling.frontier.storage.protocol import (
     generation_of,
     slot_of_chunk,
 )
-from spiderling.frontier.storage.schema import SCHEMA_VERSION
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.storage.tables import SCHEMA_VERSION
 from spiderling.jobdir.check import damaged_rows
 
 INT64 = st.integers(-(2**63), 2**63 - 1)

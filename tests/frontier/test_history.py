@@ -10,8 +10,7 @@ import pytest
 from spiderling.base.options import Options
 from spiderling.frontier import Frontier
 from spiderling.frontier.lifecycle.ledger import history_row
-from spiderling.frontier.storage.history import HistoryRow
-from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.protocol import Changes, HistoryRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 
 HOUR = 360

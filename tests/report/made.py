@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spiderling.base.options import Options
-from spiderling.frontier.storage.history import HistoryRow
+from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.reporting.material import Hosts, Material
 
 

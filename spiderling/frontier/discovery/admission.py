@@ -13,7 +13,7 @@ from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl
 from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.ranking.strategy import Strategy
-from spiderling.frontier.storage.queue_lines import line_of, plain_line
+from spiderling.frontier.storage.queues import line_of, plain_line
 
 PICKLED = b"\x80"
 """First byte of a payload that is a pickle (engine/requests.py): no other shard reads it, since that may run code."""

@@ -23,7 +23,7 @@ from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.ranking.strategy import DROPPED, BatchRanker
 from spiderling.frontier.scope import MAX_PATH_DEPTH
-from spiderling.frontier.storage.queue_lines import HEADS
+from spiderling.frontier.storage.queues import HEADS
 
 _PREFIX_CHARS = [len(prefix) for prefix in PREFIXES]
 Places = NDArray[np.int64]

@@ -158,7 +158,7 @@ class HostStates:
 
 @dataclass(slots=True, eq=False)
 class QueuedUrl:
-    """A discovered URL that has not ended, with its host; in a queue it is one line (storage/queue_lines.py)."""
+    """A discovered URL that has not ended, with its host; in a queue it is one line (storage/queues.py)."""
 
     key: int
     url: str

@@ -11,7 +11,7 @@ from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize
 from spiderling.frontier.hosts.host import QueuedUrl
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.scheduling.schedule import Schedule
-from spiderling.frontier.storage.queue_lines import line_of
+from spiderling.frontier.storage.queues import line_of
 from spiderling.frontier.storage.url_log import End
 
 

@@ -12,7 +12,7 @@ from spiderling.base.errors import DamageError
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import HostState
-from spiderling.frontier.storage.history import TICK_S, HistoryRow
+from spiderling.frontier.storage.protocol import TICK_S, HistoryRow
 
 if TYPE_CHECKING:
     from spiderling.frontier.storage.host_table import HostTable

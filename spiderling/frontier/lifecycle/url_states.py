@@ -21,8 +21,7 @@ from spiderling.frontier.robots import Robots
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.protocol import Changes, State, Store
-from spiderling.frontier.storage.queue_lines import line_of, url_of
-from spiderling.frontier.storage.queues import Queues
+from spiderling.frontier.storage.queues import Queues, line_of, url_of
 from spiderling.frontier.storage.seen import SeenSet
 from spiderling.frontier.storage.url_log import UrlLog
 

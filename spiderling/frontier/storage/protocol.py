@@ -5,7 +5,11 @@ slot are its *tail*.  Tails are in memory and in the store's table ``log``.  A *
 of up to 256 URLs and empties the log.  A chunk's id is ``slot << 34 | generation << 12 | part``, where
 *generation* is the number of the flush.  So the chunks of a host are neighbours in the table, in the order in
 which they are used.  The host's row says how many URLs of each band's first chunk are used up.  A URL in a queue
-is one line of bytes (queue_lines.py).
+is one line of bytes (queues.py).
+
+The crawl's totals are kept over time, from which reports draw how yield and speed changed.  A *tick* is ten seconds.
+Each batch overwrites the row of its tick.  Old rows are thinned: one row a minute stays after an hour, one in ten
+minutes after a day, one in two hours after thirty days.  A year takes under 10,000 rows of 100 bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +23,6 @@ from typing import NamedTuple, Protocol
 from spiderling.base.errors import DamageError
 from spiderling.frontier.hosts.host import HostColumns
 from spiderling.frontier.hosts.ranks import RANKS
-from spiderling.frontier.storage.history import HistoryRow
 from spiderling.frontier.storage.url_log import UrlLogBatch
 
 BAND_BITS = 4
@@ -206,6 +209,43 @@ class PeerRow(NamedTuple):
     """Number of the last message from it in that epoch, whose content was taken in."""
 
 
+TICK_S = 10
+_HOUR = 3600 // TICK_S
+"""An hour, in ticks."""
+_THINNED = ((_HOUR, _HOUR // 60), (24 * _HOUR, _HOUR // 6), (30 * 24 * _HOUR, 2 * _HOUR))
+"""(age, step), both in ticks: of rows older than *age* the last one of each *step* stays."""
+
+
+class HistoryRow(NamedTuple):
+    """Totals of the crawl at the end of one tick; the columns of table ``history``."""
+
+    tick: int
+    time: float
+    time_s: int
+    """Running time over all sessions."""
+    pages: int
+    documents: int
+    words: int
+    downloaded_bytes: int
+    kept_bytes: int
+    discovered: int
+    waiting: int
+    hosts: int
+    at_work: int
+    """Hosts with URLs to be fetched."""
+    retired: int
+
+
+def thinning(row: HistoryRow) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """Conditions (SQL, values) of the rows to delete after *row* was written, at every sixth tick."""
+    for age, step in () if row.tick % 6 else _THINNED:
+        condition = (
+            "tick < ? AND EXISTS (SELECT 1 FROM history AS later "
+            "WHERE later.tick > history.tick AND later.tick < (history.tick / ? + 1) * ?)"
+        )
+        yield condition, (row.tick - age, step, step)
+
+
 class Flush(NamedTuple):
     """All tails at the moment of a batch: the store makes them chunks of *generation* and empties the log."""
 
@@ -253,7 +293,7 @@ class Changes:
     """Shard -> number up to which it has committed the messages to it, which are deleted."""
     peers: list[PeerRow] = field(default_factory=list)
     blobs: dict[str, dict[int, bytes]] = field(default_factory=dict)
-    """Table (checksums.BLOBS) -> id -> content, which replaces that of before."""
+    """Table (tables.BLOBS) -> id -> content, which replaces that of before."""
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from spiderling.base.atomic_files import sync_directory, sync_file
 from spiderling.base.errors import JobdirError
-from spiderling.frontier.storage.schema import APPLICATION_ID, SCHEMA_VERSION
+from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA_VERSION
 
 _HEADER = struct.Struct(">16s 12x I 28x I 4x I")
 """How a database begins: magic, number of pages, user version, application id

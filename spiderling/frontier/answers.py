@@ -17,7 +17,7 @@ from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, Queue
 from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
 from spiderling.frontier.ranking.strategies import LinkingPage
 from spiderling.frontier.reachability import Reachability
-from spiderling.frontier.scheduling.slowdown import BUSY_STATUSES
+from spiderling.frontier.scheduling.intervals import BUSY_STATUSES
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.watching.planning import Look
 

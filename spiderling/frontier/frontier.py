@@ -38,8 +38,8 @@ from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.reachability import Reachability
 from spiderling.frontier.robots import Robots, raised
 from spiderling.frontier.robots_records import stored_robots
+from spiderling.frontier.scheduling.intervals import Slots
 from spiderling.frontier.scheduling.schedule import Schedule
-from spiderling.frontier.scheduling.slots import Slots
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes, HistoryRow, State, Store
 from spiderling.frontier.storage.sqlite import SqliteStore

@@ -30,8 +30,7 @@ from spiderling.cluster.slots import (
     Reservations,
 )
 from spiderling.frontier.hosts.host import Host, HostStates
-from spiderling.frontier.scheduling.intervals import Intervals
-from spiderling.frontier.scheduling.slots import Slots
+from spiderling.frontier.scheduling.intervals import Intervals, Slots
 from spiderling.frontier.scheduling.workbench import Workbench
 
 pytestmark = needs("redis")

@@ -8,7 +8,8 @@ from virtual_crawl import Answer, VirtualCrawl, page
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import Host
-from spiderling.frontier.scheduling.slowdown import Slowdown
+from spiderling.frontier.scheduling.intervals import Intervals
+from spiderling.frontier.scheduling.workbench import Workbench
 
 URLS = [f"http://a.cz/{number}" for number in range(12)]
 
@@ -52,17 +53,20 @@ def test_busy_host_is_asked_half_as_often_and_recovers(status: int) -> None:
 
 
 def test_interval_of_a_busy_host_is_bounded() -> None:
-    slowdown, host = Slowdown(Options(max_slowdown_s=30.0)), Host(1, "a.cz", 0)
+    options = Options(max_slowdown_s=30.0, host_interval_s=5.0)
+    intervals, host = Intervals(options, Workbench()), Host(1, "a.cz", 0)
     for _ in range(2000):
-        slowdown.note_status(host, 503)
-    assert slowdown.interval(host, 5.0) == 30.0
-    assert slowdown.interval(host, 90.0) == 90.0, "a longer Crawl-delay is not shortened"
+        intervals.note_status(host, 503)
+    assert intervals.of(host) == 30.0
+    host.crawl_delay_s = 90.0
+    assert intervals.of(host) == 90.0, "a longer Crawl-delay is not shortened"
+    host.crawl_delay_s = 0.0
     for _ in range(80):
-        slowdown.note_status(host, 404)
-    assert slowdown.interval(host, 5.0) == 5.0
+        intervals.note_status(host, 404)
+    assert intervals.of(host) == 5.0
 
 
 def test_no_answer_is_no_word() -> None:
-    slowdown, host = Slowdown(Options()), Host(1, "a.cz", 0, slowdown=4.0)
-    slowdown.note_status(host, 0)
+    host = Host(1, "a.cz", 0, slowdown=4.0)
+    Intervals(Options(), Workbench()).note_status(host, 0)
     assert host.slowdown == 4.0

@@ -14,10 +14,8 @@ from spiderling.base.link_batch import NONE
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.host import Host, HostStates
-from spiderling.frontier.scheduling.apart import FairBacklog
-from spiderling.frontier.scheduling.backlog import Backlog
-from spiderling.frontier.scheduling.shares import BURST, Shares
-from spiderling.frontier.scheduling.workbench import Workbench
+from spiderling.frontier.scheduling.backlog import Backlog, FairBacklog
+from spiderling.frontier.scheduling.workbench import BURST, Shares, Workbench
 
 SHARE = 0.1
 FARM_HOSTS, GOOD_HOSTS = 2000, 100
@@ -156,10 +154,10 @@ def test_what_a_group_had_while_alone_is_not_held_against_it() -> None:
     shares = Shares(SHARE)
     for _ in range(10_000):
         shares.charge(1, "")
-    assert shares.excess(shares.lane(1, "")) == 1
+    assert shares.excess(shares.watched(1, "")) == 1
     for number in range(12):
         shares.charge(2 + number, "")
-    assert shares.excess(shares.lane(1, "")) == 0
+    assert shares.excess(shares.watched(1, "")) == 0
 
 
 def test_counters_are_bounded() -> None:
@@ -175,7 +173,7 @@ def test_without_a_bound_no_group_is_watched() -> None:
     shares = Shares(1.0)
     for _ in range(1000):
         shares.charge(1, "10.0.0.1")
-    assert shares.lane(1, "10.0.0.1") == ()
+    assert shares.watched(1, "10.0.0.1") == ()
 
 
 TIMES = st.floats(0, 3, allow_nan=False).map(lambda s: round(s, 1))

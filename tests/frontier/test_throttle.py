@@ -59,7 +59,7 @@ class Hosts:
         if not self.throttle.keeps(host, "10.0.0.1", self.ranks[number], 0.0):
             return 0.0
         due = self.throttle.next_due()
-        host.renew_version()
+        host.version += 1
         assert due is not None
         return due
 

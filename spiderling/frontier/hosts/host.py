@@ -215,7 +215,7 @@ class Host:
     states: HostStates = field(repr=False)
     """The columns of all hosts, which hold its state, distance and length of the queue."""
     domain: int = 0
-    """16 bits of the hash of its registrable domain (scheduling/shares.py)."""
+    """16 bits of the hash of its registrable domain (scheduling/workbench.py)."""
 
     # HostTable.count_bytes
     account: YieldAccount = field(default_factory=YieldAccount)
@@ -240,7 +240,7 @@ class Host:
     failures: int = 0
     """Failed requests in a row."""
 
-    # scheduling/slowdown.py
+    # scheduling/intervals.py
     slowdown: float = 1.0
     """Factor on the host's interval while it says that it is busy."""
 
@@ -278,9 +278,9 @@ class Host:
     asking: RobotsRequest | None = None
     """The file of the site in transit."""
 
-    # ``renew_version``
+    # Workbench, its lanes and Throttle
     version: int = 0
-    """Changes whenever the host enters or leaves the workbench: entries of another version are out of date."""
+    """Changes whenever the host enters or leaves workbench or throttle: entries of another version are out of date."""
 
     # Schedule
     active: bool = False
@@ -294,7 +294,7 @@ class Host:
     entered_class: int | None = None
     """The class in which it was when its first page was read; None: it was read before it came into memory."""
 
-    # scheduling/places.py
+    # scheduling/schedule.py
     place: str = ""
     """The address under which its place is counted."""
 
@@ -302,10 +302,6 @@ class Host:
         """Its next request starts at the time *until* or later, whatever its interval is by then."""
         self.quiet_until = max(self.quiet_until, until)
         self.due = max(self.due, until)
-
-    def renew_version(self) -> None:
-        """Put all entries of the host in queues of the workbench out of date."""
-        self.version += 1
 
     @property
     def state(self) -> HostState:

@@ -7,20 +7,39 @@ the address, begin anew:
 - ``permitted``, at the last gate before the connection;
 - ``started``, when the connection is being opened; host and address are due one interval later.
 
-If other shards may ask the address too, a request needs a slot besides (slots.py).  Then the next request is handed out
-while this one waits for its slot, so that it can reserve its own in time; the last gate holds the interval.
+A host's own answers slow the crawl of it down beyond that.  After a slow answer the host rests for ``delay_factor``
+times the answer's time, at most ``max_slowdown_s`` (Heritrix's DispositionProcessor: 5 times, at most 30 s, at least
+3 s; ours differs in that the intervals between starts are the lower bound).  A 429 or 503 doubles the host's interval,
+and every other answer takes a tenth off again.
+
+If other shards may ask the address too, a request needs a slot besides: a start that is reserved before it is made.
+All shards of a crawl reserve them in one place (cluster/slots.py), so that no two starts at an address are closer than
+its interval.  A slot is for one request and lasts for a moment; who comes too late needs another one.  The next request
+is handed out while this one waits for its slot, so that it can reserve its own in time; the last gate holds the
+interval.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 from spiderling.base.options import Options
 from spiderling.frontier.hosts.host import Host
-from spiderling.frontier.scheduling.slots import LONGEST_S, Slots, Wanted
-from spiderling.frontier.scheduling.slowdown import Slowdown
 from spiderling.frontier.scheduling.workbench import Workbench
 
+BUSY_STATUSES = frozenset({429, 503})
+_SLOWER = 2.0
+"""Factor on a host's interval for each answer that says that it is busy; chosen: as TCP backs off."""
+_FASTER = 0.9
+"""The same for every other answer; chosen."""
+_MAX_SLOWDOWN = 1024.0
+"""Largest product of these factors: ten busy answers in a row; chosen."""
+LONGEST_S = 2.0
+"""Seconds for which a slot is open at most (chosen: Redis may be a slow network away)."""
+AHEAD_S = 5.0
+"""Seconds ahead of which no slot is wanted; chosen: none is given away further ahead, and an interval may change."""
 SLOT_PAUSE_S = 0.02
 """Seconds until a request that came too late for its slot looks for another.  Chosen: half of the time for which a slot
 is open (0.04 s, cluster/slots.py), else each new one could be over when it looks, for ever."""
@@ -38,7 +57,8 @@ class Intervals:
         self.ip_s = options.ip_interval_s
         """Seconds between the starts of two requests to one address."""
         self._workbench = workbench
-        self._slowdown = Slowdown(options)
+        self._delay_factor = options.delay_factor
+        self._max_slowdown_s = options.max_slowdown_s
         self._longest_pause_s = max(options.max_snooze_s, options.max_slowdown_s)
         self._restored_at = -math.inf
         self._known_at = -math.inf
@@ -47,7 +67,7 @@ class Intervals:
     def of(self, host: Host) -> float:
         """Seconds between the starts of two requests to *host*."""
         interval_s = max(self.host_s, host.crawl_delay_s)
-        return interval_s if host.slowdown == 1.0 else self._slowdown.interval(host, interval_s)
+        return max(interval_s, min(interval_s * host.slowdown, self._max_slowdown_s))
 
     # -- when a host is due
 
@@ -147,14 +167,19 @@ class Intervals:
         The rests for the files of one visit add up.
         """
         unspent_s = max(0.0, host.quiet_until - host.last_start)
-        host.postpone(now + unspent_s + self._slowdown.rest_s(now - host.last_start))
+        rest_s = min(self._delay_factor * (now - host.last_start), self._max_slowdown_s)
+        host.postpone(now + unspent_s + rest_s)
 
     def note_status(self, host: Host, status: int, quiet_until: float = 0.0) -> None:
         """Take in the status of an answer: a busy host's interval grows from its last start on.
 
+        0 means that no answer came, which tells nothing.
         *quiet_until*: the time before which the host asked not to be asked again.
         """
-        self._slowdown.note_status(host, status)
+        if status in BUSY_STATUSES:
+            host.slowdown = min(host.slowdown * _SLOWER, _MAX_SLOWDOWN)
+        elif status:
+            host.slowdown = max(host.slowdown * _FASTER, 1.0)
         self.keep(host)
         host.postpone(quiet_until)
 
@@ -170,3 +195,64 @@ class Intervals:
     def forget_idle(self, now: float) -> None:
         """Forget the addresses without hosts whose interval is over."""
         self._workbench.forget_idle(now if self.slots is None else now - self.ip_s - LONGEST_S)
+
+
+class Wanted(NamedTuple):
+    """A start that is to be reserved."""
+
+    host_id: int
+    address: str
+    after: float
+    """It may not be earlier."""
+
+
+class _Held(NamedTuple):
+    address: str
+    opens: float
+    closes: float
+
+
+class Slots:
+    """The slots of the requests of one shard, at most one for each host; times are the caller's."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        """*wake* is called when a slot is wanted."""
+        self._wake = wake
+        self._wanted: list[Wanted] = []
+        self._asked: dict[int, str] = {}
+        """Host -> address of its next request, for which a slot is wanted."""
+        self._held: dict[int, _Held] = {}
+
+    def opens(self, host_id: int, address: str, due: float, now: float) -> float:
+        """When the next request to the host may start at *address*, *due* at the earliest; inf: not known yet."""
+        held = self._held.get(host_id)
+        if held is not None and held.address == address and max(due, now) <= held.closes:
+            return max(due, held.opens)
+        if due > now + AHEAD_S:
+            return due
+        if self._asked.get(host_id) != address:
+            self._asked[host_id] = address
+            self._wanted.append(Wanted(host_id, address, due))
+            self._wake()
+        return math.inf
+
+    def take_wanted(self) -> list[Wanted]:
+        """The slots to be reserved now; each is given out once."""
+        wanted = self._wanted
+        self._wanted = []
+        return wanted
+
+    def grant(self, wanted: Wanted, opens: float, closes: float) -> None:
+        """The request for which a slot was *wanted* may start from *opens* to *closes*, in the shard's own time."""
+        if self._asked.get(wanted.host_id) == wanted.address:
+            del self._asked[wanted.host_id]
+            self._held[wanted.host_id] = _Held(wanted.address, opens, closes)
+
+    def drop(self, host_id: int) -> None:
+        """The request to the host is over, or was not made."""
+        self._asked.pop(host_id, None)
+        self._held.pop(host_id, None)
+
+    def forget(self) -> None:
+        """Use none of the slots that are held: the clocks may have changed."""
+        self._held.clear()

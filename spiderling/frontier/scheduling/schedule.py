@@ -3,7 +3,7 @@
 A host on the workbench has one of a bounded number of places, and is in memory.  The others with URLs wait in the
 backlog, first come, first served.  While others wait there, a host gives its place up after some requests, or when it
 is not due for long.  So the hosts of a rank take turns.  Hosts of an address or a registrable domain that has its share
-of all places wait in a line of their own (places.py, apart.py).
+of all places wait in a line of their own (backlog.py).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.ranking.draws import Draw
 from spiderling.frontier.ranking.strategy import Strategy
-from spiderling.frontier.scheduling.apart import FairBacklog
-from spiderling.frontier.scheduling.backlog import LONG_S, Backlog
+from spiderling.frontier.scheduling.backlog import LONG_S, Backlog, FairBacklog
 from spiderling.frontier.scheduling.intervals import Intervals
 from spiderling.frontier.scheduling.names import Name, Names, NameStatus
-from spiderling.frontier.scheduling.places import Places
 from spiderling.frontier.scheduling.throttle import Throttle
-from spiderling.frontier.scheduling.workbench import NO_ADDRESS, Workbench
+from spiderling.frontier.scheduling.workbench import NO_ADDRESS, Group, Workbench
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.queues import Queues
 
+_LEAST = 8
+"""Places that any group may hold, however few there are (chosen: a tenth of ten would be one host an address)."""
 TURNS = 16
 """Requests after which a host gives its place to one in the backlog (chosen)."""
 _LOOKS_PER_STEP = 16
@@ -323,7 +323,7 @@ class Schedule:
         What an address or a domain gives beyond its share of the requests does not count: a link farm that is rich in
         text would else raise the bar above all other hosts.
         """
-        if not self.workbench.shares.lane(host.domain, host.address):
+        if not self.workbench.shares.watched(host.domain, host.address):
             self.throttle.learn(host, kept_bytes, downloaded_bytes, now)
 
     def release(self, host: Host, now: float) -> None:
@@ -335,3 +335,52 @@ class Schedule:
         """The request in transit to *host* is over; the caller places the host."""
         host.in_transit -= 1
         self.intervals.released(host)
+
+
+class Places:
+    """How many places on the workbench each address and each registrable domain holds, and how many it may."""
+
+    def __init__(self, number: int, share: float, usable: Callable[[], float]) -> None:
+        """*number* of places; *share* of them that one group may hold, 0 to 1; *usable*: those that an address can use.
+
+        An address holds twice as many as it can use at most, and _LEAST besides.
+        """
+        self._most = max(_LEAST, share * number)
+        self._usable = usable
+        self.held: Counter[Group] = Counter()
+        """Places by group."""
+
+    def acquire(self, host: Host) -> None:
+        """*host* gets a place, under the address that it had last."""
+        self._count(host.domain, 1)
+        self.move(host, host.address)
+
+    def release(self, host: Host) -> None:
+        """*host* gives its place up."""
+        self._count(host.domain, -1)
+        self.move(host, "")
+
+    def move(self, host: Host, address: str) -> None:
+        """Count the place of *host* under *address* from now on."""
+        self._count(host.place, -1)
+        self._count(address, 1)
+        host.place = address
+
+    def is_full(self, group: Group, more: int = 0) -> bool:
+        """Whether *group*, with *more* further places, would hold as many as it may, or more."""
+        held = self.held.get(group, 0) + more
+        return held >= self._most or (isinstance(group, str) and held >= 2 * self._usable() + _LEAST)
+
+    def full_group(self, host: Host) -> Group | None:
+        """The group of *host* that holds its share of the places; None if neither does."""
+        return next((group for group in (host.domain, host.address) if self.is_full(group)), None)
+
+    def has_too_many(self, host: Host) -> bool:
+        """Whether a group of *host*, which holds a place, has more than its share, since no other host needed it."""
+        return self.is_full(host.domain, -1) or self.is_full(host.place, -1)
+
+    def _count(self, group: Group, change: int) -> None:
+        if group:
+            self.held[group] += change
+            if not self.held[group]:
+                del self.held[group]

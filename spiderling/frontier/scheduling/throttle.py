@@ -113,7 +113,7 @@ class Throttle:
 
     def count(self, host: Host, rank: int | None) -> None:
         """*host* has a place and this rank; None: no place any more."""
-        at = None if rank is None or not self._thrift else self._class_of(host, rank)
+        at = None if rank is None or not self._thrift else _KINDS * rank + self._kind_of(host)
         before = host.throttle_class
         if before == at:
             return
@@ -197,11 +197,11 @@ class Throttle:
         """Whether *host* of *rank*, which would be on the workbench under *address*, waits here instead at *now*."""
         if not self._thrift:
             return False
-        at = self._class_of(host, rank)
+        at = _KINDS * rank + self._kind_of(host)
         wait_s = self._waits_s[at]
         if not wait_s or host.due + wait_s <= now:
             return False
-        host.renew_version()
+        host.version += 1
         self._serial += 1
         heapq.heappush(self._waiting[at], (host.due, self._serial, host.version, host, address))
         return True
@@ -236,9 +236,6 @@ class Throttle:
         while waiting and waiting[0][2] != waiting[0][3].version:
             heapq.heappop(waiting)
         return waiting[0][0] + self._waits_s[at] if waiting else None
-
-    def _class_of(self, host: Host, rank: int) -> int:
-        return _KINDS * rank + self._kind_of(host)
 
     def _kind_of(self, host: Host) -> int:
         if not host.account.pages:

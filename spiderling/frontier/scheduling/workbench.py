@@ -1,30 +1,51 @@
-"""The workbench: hosts with work, in lanes (lane.py), and the times at which their addresses may be connected to.
+"""The workbench: the hosts with work that have a place, and the times at which their addresses may be connected to.
 
-All hosts stand in one lane until a group has had more than its share of the requests (shares.py).  Then its hosts come
-into a lane of their own, which is passed over while another lane holds a host that is due.  Which rank is next is drawn
-(ranking/draws.py), among all lanes that may be served.
-
-Invariant: a host stands on the workbench at most once.
+After BUbiNG's (Boldi et al. 2018; Mercator's back queues before it).  Its class comment tells order, invariant and
+protocol.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from bisect import insort
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from spiderling.frontier.hosts.host import Host
-from spiderling.frontier.scheduling import shares
-from spiderling.frontier.scheduling.lane import Address, Lane
-from spiderling.frontier.scheduling.shares import Shares
+from spiderling.frontier.hosts.ranks import RANKS
 
 NO_ADDRESS = ""
 """The address of hosts whose next step needs no connection (dead names, names to be asked again)."""
+PATIENCE_S = 60.0
+"""Seconds for which hosts that need a file let others pass; chosen: hosts of a rank still take turns."""
+BURST = 100
+"""Requests beyond its share that a group may have (chosen: a crawl that begins with few hosts is not held up)."""
+PRUNE_ABOVE = 1000
+"""Groups, or addresses, above which those that are idle are dropped (chosen: looking through them takes .1 ms)."""
 
-_COMMON: shares.Lane = ()
+Group = int | str
+"""The mark of a domain, or an address."""
+Groups = tuple[Group, ...]
+"""The watched groups that a host belongs to, none, one or two of them."""
+_COMMON: Groups = ()
 
 
 class Workbench:
-    """Hosts leave with ``pop`` and come with ``add_host``; times are the caller's."""
+    """Hosts with work, each under the address of its next request; times are the caller's.
+
+    Order: a host is due when its own time has come and that of its address.  Of the ranks with a host that is due one
+    is drawn (ranking/draws.py); within it the host that has waited longest is next.  All hosts stand in one lane until
+    a group has had more than its share of the requests.  Then its hosts come into a lane of their own, which is passed
+    over while another lane holds a host that is due.
+
+    Invariant: a host stands here at most once.  Its entry has the host's ``version``; a new version takes the host off.
+
+    Protocol: Schedule puts a host on with ``add_host`` and takes it off with ``pop``, or ``remove``.  A request to the
+    host that was popped is handed out: it is charged to ``shares``, and ``postpone`` holds the other hosts of its
+    address back.  The host comes again when that request is over.
+    """
 
     def __init__(
         self,
@@ -40,16 +61,20 @@ class Workbench:
         self._serial = itertools.count(1).__next__
         self._common = Lane(rank_of, self._serial)
         self._lanes = {_COMMON: self._common}
-        self._prune_above = shares.PRUNE_ABOVE
+        self._prune_above = PRUNE_ABOVE
 
     def add_host(self, host: Host, address: str) -> None:
         """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
-        host.renew_version()
-        self._lane(self.shares.lane(host.domain, address)).add_host(host, self.address(address))
+        host.version += 1
+        groups = self.shares.watched(host.domain, address)
+        lane = self._lanes.get(groups)
+        if lane is None:
+            lane = self._lanes[groups] = Lane(self._rank_of, self._serial)
+        lane.add_host(host, self.address(address))
 
     def remove(self, host: Host) -> None:
         """Take *host* off; nothing happens if it is not there."""
-        host.renew_version()
+        host.version += 1
 
     def postpone(self, address: str, due: float) -> None:
         """No host of *address* is popped before *due*."""
@@ -61,12 +86,12 @@ class Workbench:
         while (found := self._next(now)) is not None:
             groups, rank = found
             host, address = self._lanes[groups].pop_rank(rank)
-            if self.shares.lane(host.domain, address) == groups:
+            if self.shares.watched(host.domain, address) == groups:
                 return host, address
             self.add_host(host, address)  # since it came, its watched groups have changed
         return None
 
-    def _next(self, now: float) -> tuple[shares.Lane, int] | None:
+    def _next(self, now: float) -> tuple[Groups, int] | None:
         """The lane and the rank that are to be served at *now*."""
         if len(self._lanes) == 1:
             ranks = self._common.ripen(now)
@@ -108,7 +133,7 @@ class Workbench:
             return
         held = {name for lane in self._lanes.values() for name in lane.forget_empty()}
         self._addresses = {name: entry for name, entry in self._addresses.items() if name in held or entry.due > now}
-        self._prune_above = max(shares.PRUNE_ABOVE, 2 * len(self._addresses))
+        self._prune_above = max(PRUNE_ABOVE, 2 * len(self._addresses))
 
     def address(self, name: str) -> Address:
         """The record of an address; what was noted there is forgotten when its interval is over."""
@@ -117,8 +142,208 @@ class Workbench:
             entry = self._addresses[name] = Address(name)
         return entry
 
-    def _lane(self, groups: shares.Lane) -> Lane:
-        lane = self._lanes.get(groups)
-        if lane is None:
-            lane = self._lanes[groups] = Lane(self._rank_of, self._serial)
-        return lane
+
+@dataclass(slots=True, eq=False)
+class Address:
+    """When an address may be connected to, whatever the host; times are the caller's."""
+
+    name: str
+    due: float = 0.0
+    last_permitted: float = -math.inf
+    """When a connection was last permitted or opened; -inf: never, or long ago."""
+    last_started: float = -math.inf
+    """When one was last opened."""
+    opened_by: int = 0
+    """The host for which that was, by id; 0: unknown."""
+
+
+@dataclass(slots=True, eq=False)
+class _Queue:
+    """The hosts of one address that need a file first, or those that do not."""
+
+    address: Address
+    needs_file: bool
+    key: float = -1.0
+    """Its time in the outer heap; -1 when it is not there."""
+    hosts: list[tuple[float, int, int, Host]] = field(default_factory=list)
+    """(due, serial number, version, host)"""
+
+
+Entry = tuple[float, int, _Queue]
+"""(due, serial number, queue)"""
+
+
+class Lane:
+    """Hosts, each under the address of its next request.
+
+    Two nested heaps: addresses ordered by the later of their own due time and that of their first host; in each address
+    the hosts ordered by their due time.  So a thousand hosts on one address cost one entry of the outer heap, or two:
+    hosts that need a file of their site first stand apart.  Addresses that are due stand in two heaps for each rank,
+    that of their first host.  A host that needs a file comes after those whose page is due, as if it had come
+    PATIENCE_S later: its page is not due before another interval is over, and may never be wanted.
+
+    Invariant: an entry whose version is not the host's, or whose key is not the queue's, is stale and skipped.  One
+    whose address is due later by now gets its new place when it comes to the front.
+    """
+
+    def __init__(self, rank_of: Callable[[Host], int], serial: Callable[[], int]) -> None:
+        """*serial* numbers the entries, so that of those due at one time the first is served first."""
+        self._rank_of = rank_of
+        self._serial = serial
+        self._queues: dict[tuple[str, bool], _Queue] = {}
+        self._heap: list[Entry] = []
+        self._ready: list[tuple[list[Entry], list[Entry]]] = [([], []) for _ in range(RANKS)]
+        """By rank: addresses with a page that is due, and those with a host that needs a file."""
+
+    def add_host(self, host: Host, address: Address) -> None:
+        """Add *host* under *address*; the caller must have renewed its version."""
+        place = address.name, host.needs_file
+        queue = self._queues.get(place)
+        if queue is None:
+            queue = self._queues[place] = _Queue(address, host.needs_file)
+        heapq.heappush(queue.hosts, (host.due, self._serial(), host.version, host))
+        self._schedule(queue)
+
+    def ripen(self, now: float) -> list[int]:
+        """Sort addresses that are due at *now* by rank; returns the ranks with a host that is due, best first."""
+        ranks = [
+            rank for rank, pair in enumerate(self._ready) if any([self._front(ready) is not None for ready in pair])
+        ]  # before the loop: an address whose entry is stale goes back to the heap
+        while (due := self._front(self._heap)) is not None and due <= now:
+            entry = heapq.heappop(self._heap)
+            rank = self._rank_of(entry[2].hosts[0][3])
+            heapq.heappush(self._ready[rank][entry[2].needs_file], entry)
+            if rank not in ranks:
+                insort(ranks, rank)
+        return ranks
+
+    def waits_since(self, rank: int) -> tuple[float, int]:
+        """(due, serial number) of the first address of *rank*; one must wait there."""
+        return self._first(rank)[0][:2]
+
+    def pop_rank(self, rank: int) -> tuple[Host, str]:
+        """The host of *rank* that is next, and its address; it leaves.  One must wait there."""
+        queue = heapq.heappop(self._first(rank))[2]
+        queue.key = -1.0
+        host = heapq.heappop(queue.hosts)[3]
+        host.version += 1
+        self._schedule(queue)
+        return host, queue.address.name
+
+    def _first(self, rank: int) -> list[Entry]:
+        """The addresses of *rank* of which the first is next; one must wait there."""
+        pages, files = self._ready[rank]
+        if self._front(pages) is None:
+            return files
+        is_file_late = self._front(files) is not None and _first_due(files) + PATIENCE_S < _first_due(pages)
+        return files if is_file_late else pages
+
+    def entries(self) -> Iterator[tuple[float, int, int, Host]]:
+        """(Due, serial number, version, host) of each host."""
+        for queue in self._queues.values():
+            yield from (entry for entry in queue.hosts if entry[2] == entry[3].version)
+
+    def next_due(self) -> float | None:
+        """When it will next hold a host that is due; None when it holds none."""
+        fronts = [self._front(ready) for pair in self._ready for ready in pair if ready]
+        return min((due for due in (*fronts, self._front(self._heap)) if due is not None), default=None)
+
+    def forget_empty(self) -> set[str]:
+        """Drop addresses without hosts; returns the names of the others."""
+        self._queues = {place: queue for place, queue in self._queues.items() if queue.hosts}
+        return {name for name, _ in self._queues}
+
+    def _front(self, heap: list[Entry]) -> float | None:
+        """When the first of *heap* is due; stale entries before it are dropped."""
+        while heap:
+            due, _, queue = heap[0]
+            if due == queue.key:
+                _drop_stale(queue)
+                if _key(queue) == due:
+                    return due
+                queue.key = -1.0
+                self._schedule(queue)
+            heapq.heappop(heap)
+        return None
+
+    def _schedule(self, queue: _Queue) -> None:
+        _drop_stale(queue)
+        key = _key(queue)
+        if key != queue.key:
+            queue.key = key
+            if key >= 0:
+                heapq.heappush(self._heap, (key, self._serial(), queue))
+
+
+def _key(queue: _Queue) -> float:
+    return max(queue.address.due, queue.hosts[0][0], 0.0) if queue.hosts else -1.0
+
+
+def _first_due(ready: list[Entry]) -> float:
+    """When the host that is first in *ready* was due; its address may have had other requests since."""
+    return ready[0][2].hosts[0][0]
+
+
+def _drop_stale(queue: _Queue) -> None:
+    while queue.hosts and queue.hosts[0][2] != queue.hosts[0][3].version:
+        heapq.heappop(queue.hosts)
+
+
+class Shares:
+    """The share of the requests that may go to one group of hosts while hosts of other groups are due.
+
+    A group is an address, or a registrable domain: a link farm has thousands of hosts, each of which looks like any
+    other, but they stand on one address or under one domain.  Each request counts for both.  A group may have
+    ``SPIDERLING_MAX_SHARE`` of the requests, and BURST beyond.  A group that has had more is passed over while a host
+    of any other group is due.  When none is, it is served at full pace, and that is not held against it.  This is a
+    token bucket whose clock is the number of requests (ITU-T I.371, the generic cell rate algorithm).  A group is kept
+    until what it had is within its share.
+
+    A domain is identified by 16 bits of its name's hash (``Host.domain``), so one in 65,536 hosts is taken for one of a
+    farm.
+    """
+
+    def __init__(self, most: float) -> None:
+        """*most*: the share of one group, above 0 and up to 1, which means no bound."""
+        self._price = 1 / most
+        self._credit = BURST / most
+        self._number = 0
+        """Requests handed out."""
+        self._paid_at: dict[Group, float] = {}
+        """Group -> number of requests, of all groups, after which those that it had are within its share."""
+        self._watched: set[Group] = set()
+        """Groups that had more than share and BURST, until what they had is within the share."""
+        self._prune_above = PRUNE_ABOVE
+
+    def __len__(self) -> int:
+        return len(self._paid_at)
+
+    def charge(self, domain: int, address: str) -> None:
+        """A request to a host of *domain* at *address* is handed out."""
+        self._number += 1
+        limit = self._number + self._credit
+        for group in (domain, address):
+            if not group:
+                continue
+            paid_at = max(self._paid_at.get(group, 0.0), self._number) + self._price
+            if paid_at > limit:
+                paid_at = limit + self._price  # what it had while nobody else was due is forgiven
+                self._watched.add(group)
+            self._paid_at[group] = paid_at
+        if len(self._paid_at) > self._prune_above:
+            self._prune()
+
+    def watched(self, domain: int, address: str) -> Groups:
+        """The watched groups of a host."""
+        watched = self._watched
+        return tuple(group for group in (domain, address) if group in watched) if watched else ()
+
+    def excess(self, groups: Groups) -> int:
+        """How many of these groups have had more than their share and BURST."""
+        limit = self._number + self._credit
+        return sum(self._paid_at.get(group, 0.0) > limit for group in groups)
+
+    def _prune(self) -> None:
+        self._paid_at = {group: paid_at for group, paid_at in self._paid_at.items() if paid_at > self._number}
+        self._watched &= self._paid_at.keys()
+        self._prune_above = max(PRUNE_ABOVE, 2 * len(self._paid_at))

@@ -13,6 +13,7 @@ The server runs in a thread of the test, so its access log is there to be read w
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import json
 import os
@@ -57,6 +58,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
 settings.load_profile(PROFILE)
+
+gc.disable()  # while tests are collected, which leaves nothing to collect
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so do its children
 ROOT = Path(__file__).resolve().parents[1]
@@ -115,6 +118,11 @@ def gone_commands(installed: Iterable[EntryPoint]) -> list[str]:
 def pytest_sessionstart() -> None:
     if gone := gone_commands(entry_points(group="scrapy.commands")):
         pytest.exit(f"the environment has commands that are gone ({', '.join(gone)}); say: make setup", returncode=4)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # nobody looks again at each of the tests
+    gc.enable()
 
 
 def paragraphs(seed: object, count: int = 2, sentences: int = 4) -> list[str]:

@@ -318,6 +318,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "python -m docs.picture": Elsewhere("tests/text/test_guide.py", "test_the_picture_is_up_to_date"),
     "py-spy record --gil -d 60 -o crawl.svg --pid PID": NotRun("it needs a crawl of a minute and a package of its own"),
     "python benchmarks/memory.py new": MEASURES,
+    "python benchmarks/trace.py --list": MEASURES,
     "python -m benchmarks.text --data DIR": MEASURES,
     "python -m benchmarks.json_text": MEASURES,
     "python benchmarks/encoding.py --data DIR": MEASURES,

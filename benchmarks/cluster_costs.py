@@ -33,7 +33,7 @@ from spiderling.cluster.redis_connection import Script, connected
 from spiderling.cluster.redis_transport import RedisTransport
 from spiderling.cluster.slots import BEGIN, RESERVE, Reservations
 from spiderling.frontier.hosts.ranks import SEED_RANK
-from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
+from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
 from spiderling.frontier.scheduling.intervals import Wanted
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore

@@ -18,9 +18,7 @@ import numpy as np
 
 from simulator.pages import BYTES_PER_WORD, Array, PageWeb
 from spiderling.frontier.hosts.yields import YieldAccount
-from spiderling.frontier.ranking.linking_page import LinkingPage
-from spiderling.frontier.ranking.new_links import FoundLink
-from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
+from spiderling.frontier.ranking.strategy import DROPPED, FoundLink, LinkingPage, Ranker, Strategy
 
 _RANKS = 10
 """Ranks among which pages that are worth something are shared out evenly (chosen)."""

@@ -21,7 +21,7 @@ TESTS = Path(__file__).parent
 OF_THE_LANGUAGE = {"_asdict", "_fields", "_make", "_replace", "_exit"}
 """Public in spite of their names: those of NamedTuple and of ``os``."""
 EXCEPTIONS = {
-    "ranking.host_languages._MOST_HOSTS",
+    "ranking.languages._MOST_HOSTS",
     "ranking.worth._SECTIONS",
     "scheduling.names._MAX_NAMES",
 }

@@ -24,7 +24,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier.discovery.admission import PICKLED, Mention
 from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
-from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
+from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
 
 MAX_PLAIN_BYTES = 16 << 20
 """The longest message before compression.  gathering.py stays far below it."""

@@ -20,7 +20,7 @@ from spiderling.base.link_batch import NONE, LinkBatch
 from spiderling.base.owners import owner_of
 from spiderling.cluster.content import section
 from spiderling.frontier.discovery.admission import Mention
-from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
+from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
 from spiderling.frontier.storage.seen import KeyTable
 
 MAX_SECTION_LINKS = 1000

@@ -35,7 +35,7 @@ from spiderling.corpus.segments import frames
 from spiderling.crawl.arguments import spelled_out
 from spiderling.crawl.checkpoint import with_outcomes
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.ranking.linking_page import LinkingPage
+from spiderling.frontier.ranking.strategy import LinkingPage
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import delete_files, keep_former, put_in_place

@@ -15,7 +15,7 @@ from spiderling.frontier.discovery.robots_requests import MAX_REDIRECTS, RobotsR
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsRequest
 from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
-from spiderling.frontier.ranking.strategies import LinkingPage
+from spiderling.frontier.ranking.strategy import LinkingPage
 from spiderling.frontier.reachability import Reachability
 from spiderling.frontier.scheduling.intervals import BUSY_STATUSES
 from spiderling.frontier.site_files import FileAnswer

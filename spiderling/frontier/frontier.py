@@ -33,8 +33,8 @@ from spiderling.frontier.lifecycle.ledger import Ledger, history_row
 from spiderling.frontier.lifecycle.url_states import UrlStates
 from spiderling.frontier.next_fetch import NextFetch
 from spiderling.frontier.probes import Probes
-from spiderling.frontier.ranking.strategies import LinkingPage, parse
-from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.ranking.strategies import parse
+from spiderling.frontier.ranking.strategy import LinkingPage, Strategy
 from spiderling.frontier.reachability import Reachability
 from spiderling.frontier.robots import Robots, raised
 from spiderling.frontier.robots_records import stored_robots

@@ -20,7 +20,7 @@ from spiderling.cluster.envelope import Seal
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.transport import Answer, TransportError
 from spiderling.frontier.discovery.admission import Mention
-from spiderling.frontier.ranking.linking_page import FarHost, LinkingPage
+from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
 from spiderling.frontier.storage.protocol import Changes, Store
 
 SEAL = Seal(bytes(16), b"the key")

@@ -17,11 +17,10 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
-from spiderling.frontier.ranking.estimators import page_quality
-from spiderling.frontier.ranking.host_languages import HostLanguages
-from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
+from spiderling.frontier.ranking.languages import HostLanguages
 from spiderling.frontier.ranking.strategies import Heidix, LinkingPage
-from spiderling.frontier.ranking.strategy import Ranker, Strategy
+from spiderling.frontier.ranking.strategy import FoundLink, NewLinks, Ranker, Strategy
+from spiderling.frontier.ranking.worth import page_quality
 
 HOSTS = ("rich.cz", "poor.cz", "cs.b.com", "other.de", "[::1]:8080")
 URLS = st.builds(

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from spiderling.frontier.ranking.host_languages import HostLanguages
+from spiderling.frontier.ranking.languages import HostLanguages
 
 
 def crawled(alpha: float, beta: float, hosts: int = 400, pages: int = 8) -> HostLanguages:
@@ -46,6 +46,6 @@ def test_before_anything_is_known_the_published_locality_holds() -> None:
 
 
 def test_its_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spiderling.frontier.ranking.host_languages._MOST_HOSTS", 10)
+    monkeypatch.setattr("spiderling.frontier.ranking.languages._MOST_HOSTS", 10)
     known = crawled(0.5, 0.5, hosts=50, pages=1)
     assert known.expected(40) is None and known.expected(41) is not None

@@ -11,7 +11,7 @@ from spiderling.base.link_batch import Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Frontier
-from spiderling.frontier.ranking.strategies import LinkingPage
+from spiderling.frontier.ranking.strategy import LinkingPage
 from spiderling.frontier.storage.sqlite import SqliteStore
 
 

@@ -19,10 +19,9 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
-from spiderling.frontier.ranking.new_links import NewLinks
-from spiderling.frontier.ranking.notes import KEY, LINES, Note, Notes
 from spiderling.frontier.ranking.strategies import STRATEGIES, Heidix, LinkingPage, parse
-from spiderling.frontier.ranking.worth import Worth
+from spiderling.frontier.ranking.strategy import NewLinks
+from spiderling.frontier.ranking.worth import KEY, LINES, Note, Notes, Worth
 from spiderling.frontier.storage.sqlite import SqliteStore
 
 REASONS = (Reason.KEPT, Reason.WRONG_LANGUAGE, Reason.BOILERPLATE_ONLY, Reason.DUPLICATE)

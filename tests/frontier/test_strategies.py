@@ -23,9 +23,8 @@ from spiderling.frontier import Frontier
 from spiderling.frontier.hosts.host import Host
 from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.lifecycle.url_states import UrlStates
-from spiderling.frontier.ranking.new_links import FoundLink
 from spiderling.frontier.ranking.strategies import STRATEGIES, LinkingPage, parse
-from spiderling.frontier.ranking.strategy import DROPPED, Ranker, Strategy
+from spiderling.frontier.ranking.strategy import DROPPED, FoundLink, Ranker, Strategy
 from spiderling.frontier.storage.sqlite import SqliteStore
 
 WRONG = Reason.WRONG_LANGUAGE

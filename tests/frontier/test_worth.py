@@ -21,10 +21,10 @@ from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.hosts.yields import YieldAccount
-from spiderling.frontier.ranking.estimators import ESTIMATORS, Cues, page_quality, parse_weights
-from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
+from spiderling.frontier.ranking.languages import UrlWords
 from spiderling.frontier.ranking.strategies import Heidix, LinkingPage, Spiderling, parse
-from spiderling.frontier.ranking.url_words import UrlWords
+from spiderling.frontier.ranking.strategy import FoundLink, NewLinks
+from spiderling.frontier.ranking.worth import ESTIMATORS, Cues, page_quality, parse_weights
 
 SIGNED, SHARE = st.floats(-1, 1), st.floats(0, 1)
 CUES = st.builds(

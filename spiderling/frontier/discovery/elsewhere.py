@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spiderling.base.link_batch import LinkBatch
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.hosts.host import RobotsRequest
-from spiderling.frontier.ranking.linking_page import LinkingPage
+from spiderling.frontier.ranking.strategy import LinkingPage
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes, State
 

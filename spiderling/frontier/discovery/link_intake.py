@@ -18,10 +18,7 @@ from spiderling.base.urls import PREFIXES, canonicalize
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.discovery.core import Part
 from spiderling.frontier.discovery.traps import Visit
-from spiderling.frontier.ranking.linking_page import LinkingHost
-from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
-from spiderling.frontier.ranking.strategies import LinkingPage
-from spiderling.frontier.ranking.strategy import DROPPED, BatchRanker
+from spiderling.frontier.ranking.strategy import DROPPED, BatchRanker, FoundLink, LinkingHost, LinkingPage, NewLinks
 from spiderling.frontier.scope import MAX_PATH_DEPTH
 from spiderling.frontier.storage.queues import HEADS
 

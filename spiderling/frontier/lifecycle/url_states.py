@@ -15,8 +15,7 @@ from spiderling.frontier.hosts.ranks import SEED_RANK
 from spiderling.frontier.hosts.yields import YieldAccount
 from spiderling.frontier.lifecycle.failed_seeds import FailedSeeds
 from spiderling.frontier.lifecycle.ledger import Ledger
-from spiderling.frontier.ranking.draws import Draw
-from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.ranking.strategy import Draw, Strategy
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.scope import Scope
 from spiderling.frontier.storage.host_table import HostTable

@@ -25,12 +25,18 @@ from spiderling.base.option_values import parse_tlds
 from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
-from spiderling.frontier.ranking.draws import chance
-from spiderling.frontier.ranking.estimators import BADNESS_STEP, ESTIMATORS, parse_weights
-from spiderling.frontier.ranking.linking_page import LinkingPage as LinkingPage
-from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
-from spiderling.frontier.ranking.strategy import DROPPED, USUAL_RANK, BatchRanker, Ranker, Strategy
-from spiderling.frontier.ranking.worth import Worth
+from spiderling.frontier.ranking.strategy import (
+    DROPPED,
+    USUAL_RANK,
+    BatchRanker,
+    FoundLink,
+    LinkingPage,
+    NewLinks,
+    Ranker,
+    Strategy,
+    chance,
+)
+from spiderling.frontier.ranking.worth import BADNESS_STEP, ESTIMATORS, Worth, parse_weights
 
 if TYPE_CHECKING:
     from spiderling.base.options import Options

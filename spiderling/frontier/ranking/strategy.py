@@ -1,13 +1,23 @@
-"""The base of all strategies: what the frontier asks of them."""
+"""The base of all strategies: what the frontier asks of them, and what they know of pages and links."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Protocol
+import random
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeAlias
 
-from spiderling.frontier.ranking.linking_page import LinkingPage as LinkingPage
-from spiderling.frontier.ranking.new_links import FoundLink, NewLinks
+import numpy as np
+from numpy.typing import NDArray
+
+from spiderling.base.link_batch import FOREIGN, WANTED, WORDS, LinkBatch
+from spiderling.base.reasons import Reason
+from spiderling.base.url_features import section_of, words_of_name, words_of_path
+from spiderling.base.urls import PREFIXES, CanonicalUrl, name_of, url_hash
+from spiderling.frontier.hosts.ranks import RANKS, SEED_RANK
+from spiderling.frontier.hosts.yields import YieldAccount
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -17,6 +27,169 @@ if TYPE_CHECKING:
     from spiderling.base.urls import CanonicalUrl
     from spiderling.frontier.hosts.host import Host
     from spiderling.frontier.hosts.yields import YieldAccount
+
+
+def chance(seed: int) -> Callable[[], float]:
+    """Numbers from 0 up to 1, the same ones with the same seed."""
+    return random.Random(seed).random  # noqa: S311 - nothing secret
+
+
+class Draw:
+    """Called with the ranks in which hosts or URLs wait, it returns one of them, the same ones with the same seed.
+
+    Better ranks are likelier.  After HeidiX (Schäfer et al. 2014, section 5), whose ranked queues are popped with a
+    probability inversely proportional to their rank.  Here it is 1 / (rank + 1) ** power: power 1 is the paper's, 0
+    makes all ranks alike, infinity serves the best one.
+    """
+
+    def __init__(self, power: float, seed: int) -> None:
+        self._weights = [] if math.isinf(power) else [(rank + 1) ** -power for rank in range(RANKS)]
+        self._random = chance(seed)
+
+    def __call__(self, ranks: Sequence[int]) -> int:
+        """One of *ranks*, which ascend and are not empty."""
+        if len(ranks) == 1 or not self._weights:
+            return ranks[0]
+        weights = self._weights
+        at = self._random() * math.fsum(weights[rank] for rank in ranks)
+        for rank in ranks:
+            at -= weights[rank]
+            if at < 0:
+                return rank
+        return ranks[-1]
+
+
+_RELEVANT = frozenset({Reason.KEPT, Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.BAD_QUALITY})
+"""Reasons of pages that are in an accepted language."""
+
+
+@dataclass(frozen=True, slots=True)
+class FarHost:
+    """Stands for the host of a page that another shard has read; only its distance is known."""
+
+    distance: int
+    name: str = ""
+    id: int = -1
+    """No host of this shard has it."""
+    account: YieldAccount = field(default_factory=YieldAccount, compare=False)
+    documents: int = 0
+
+
+LinkingHost: TypeAlias = "Host | FarHost"
+
+
+class LinkingPage(NamedTuple):
+    """The page whose links are ranked."""
+
+    host: LinkingHost
+    reason: Reason
+    """How the page ended."""
+    rank: int = SEED_RANK
+    """The rank of the page's own URL."""
+    relevant: bool = False
+    """Whether it is in an accepted language by the rule of Somboonviwat et al. 2006, however it ended."""
+    language: str = ""
+    """Its language by that rule; '' if unknown."""
+    badness: float = 0.0
+    pages: int = 0
+    """Judged responses of the whole crawl so far."""
+
+    @classmethod
+    def of(cls, host: Host, rank: int, outcome: Outcome, pages: int) -> LinkingPage:
+        """The page of *host* with this *outcome*, whose URL has the rank *rank*."""
+        return cls(host, outcome.reason, rank, outcome.relevant, outcome.page_language, outcome.badness, pages)
+
+    @property
+    def is_relevant(self) -> bool:
+        """Whether it is in an accepted language."""
+        return self.relevant or self.reason in _RELEVANT
+
+
+_BLOCKS = np.where(np.arange(256) / 255 >= 0.5, 1.0, -1.0)
+"""Score of a link's block -> ``Cues.block``."""
+_SAID = np.array([bool(flags & WANTED) - bool(flags & FOREIGN) for flags in range(256)])
+"""Flags of a link -> ``Cues.said``."""
+
+
+class FoundLink(NamedTuple):
+    """A link to a URL that was not known; the first three fields are parts of its CanonicalUrl."""
+
+    origin: str
+    host: str
+    path: str
+    host_id: int
+    """Id of the target's host; 0 if the host is new."""
+    text_block: bool
+    """Whether it is in a block of running text."""
+    score: float = 0.0
+    """The probability that it is, 0 to 1."""
+
+    @classmethod
+    def to(cls, target: CanonicalUrl, host_id: int, text_block: bool, score: float = 0.0) -> FoundLink:
+        """The link to *target*."""
+        return cls(target.origin, target.host, target.path, host_id, text_block, score)
+
+    @property
+    def target(self) -> CanonicalUrl:
+        """Where it leads."""
+        return CanonicalUrl(self.origin + self.path, name_of(self.origin), self.host, self.origin, self.path)
+
+
+class NewLinks:
+    """The links of a batch that may be admitted; iterating yields each as a FoundLink."""
+
+    def __init__(self, batch: LinkBatch, places: Sequence[int], ids: Sequence[int]) -> None:
+        """*places*: indices of the links in *batch*; *ids*: of the batch's hosts, 0 for new ones."""
+        self._batch = batch
+        self._ids = ids
+        self.places = places
+        self.numbers = array("H", batch.of_host)
+        """The index of each link's host, for all links of the batch."""
+        self.digests = array("Q", batch.hashes)
+        """The hash of each link's URL, for all links of the batch."""
+        self.lines = batch.paths.split(b"\n")
+        """The path of each link, for all links of the batch."""
+
+    @classmethod
+    def of(cls, link: FoundLink) -> NewLinks:
+        """*link* alone."""
+        path = link.path.encode("utf-8", "surrogatepass")
+        score = round(255 * link.score) or 255 * link.text_block
+        flags = [link.text_block]
+        words = [*words_of_name(name_of(link.origin)), *words_of_path(path)]
+        wide = array("Q", [url_hash(link.origin + link.path)]), array("I", [section_of(path)]), array("H", words)
+        columns = (column.tobytes() for column in wide)
+        form = bytes(flags), bytes([score]), bytes(1)
+        url = (link.host,), path, bytes(2), *columns, bytes(1), bytes(1), bytes(1)
+        batch = LinkBatch._make((*url, *form, (), 0, b""))
+        return cls(batch, [0], [link.host_id])
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __iter__(self) -> Iterator[FoundLink]:
+        batch = self._batch
+        numbers = self.numbers
+        for at in self.places:
+            name = batch.hosts[numbers[at]]
+            origin = PREFIXES[batch.prefixes[at]] + name
+            path = self.lines[at].decode("ascii")
+            yield FoundLink(origin, name, path, self._ids[numbers[at]], *batch.block(at))
+
+    def parts(self) -> list[tuple[int, int]]:
+        """For each link the id of its host and the section of its path."""
+        ids = self._ids
+        numbers = self.numbers
+        sections = array("I", self._batch.sections)
+        return [(ids[numbers[at]], sections[at]) for at in self.places]
+
+    def columns(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint16]]:
+        """``block`` and ``said`` of Cues, and the words of the URL, as columns with an entry for each link."""
+        batch = self._batch
+        places = np.array(self.places)
+        blocks = _BLOCKS.take(np.frombuffer(batch.scores, np.uint8).take(places))
+        said = _SAID.take(np.frombuffer(batch.flags, np.uint8).take(places))
+        return blocks, said, np.frombuffer(batch.words, np.uint16).reshape(-1, WORDS).take(places, 0)
 
 
 DROPPED = -1
@@ -56,7 +229,7 @@ class Strategy:
 
     @property
     def power(self) -> float:
-        """How strictly better ranks are preferred, within a host and among hosts that are due (draws.py)."""
+        """How strictly better ranks are preferred, within a host and among hosts that are due (``Draw``)."""
         return math.inf
 
     thrift: float = 0.0

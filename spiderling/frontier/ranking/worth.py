@@ -1,33 +1,118 @@
-"""What a link and a host are worth: the sum of the estimators (estimators.py), each with its weight.
+"""What a link and a host are worth: the sum of estimators, each with its weight.
 
-The sum is a log-odds, whose probability is the yield rate that the link's page promises.  Compared with the yield rate
-of the hosts that gave text, it makes the rank.
+The idea is that of HeidiX' FocusedWalker (Schäfer et al. 2014, section 5), a container of pluggable estimators.  From
+that paper are host yield, quality of the linking page, block of the link, and the language guessed from the URL.  The
+others are our own.  The sum is a log-odds, whose probability is the yield rate that the link's page promises.  Compared
+with the yield rate of the hosts that gave text, it makes the rank.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+import zstandard
 
+from spiderling.base.errors import BadInput
+from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import name_of
 from spiderling.frontier.hosts.ranks import LAST_RANK, STEP
-from spiderling.frontier.ranking.estimators import ESTIMATORS, Cues, page_quality
-from spiderling.frontier.ranking.host_languages import MOST, HostLanguages
-from spiderling.frontier.ranking.notes import Note, Notes
-from spiderling.frontier.ranking.url_words import UrlWords
+from spiderling.frontier.ranking.languages import MOST, HostLanguages, UrlWords
 
 if TYPE_CHECKING:
     from spiderling.frontier.hosts.yields import YieldAccount
-    from spiderling.frontier.ranking.new_links import NewLinks
-    from spiderling.frontier.ranking.strategies import LinkingPage
-    from spiderling.frontier.ranking.strategy import CrawlView
+    from spiderling.frontier.ranking.strategy import CrawlView, LinkingPage, NewLinks
+
+
+_QUALITY = {
+    Reason.KEPT: 1.0,
+    Reason.BOILERPLATE_ONLY: 0.2,  # home pages and hubs lead to the articles
+    Reason.NEEDS_SCRIPT: 0.2,
+    Reason.WRONG_LANGUAGE: -1.0,
+}
+"""Quality of a page, as a cue for its links, by how the page ended (chosen)."""
+_WORST_BADNESS = 40.0
+"""Badness from which on a page counts as the worst (chosen)."""
+BADNESS_STEP = _WORST_BADNESS / 10
+"""Pages whose badness differs by less than this may count as alike: it moves the quality by .05 (chosen)."""
+Signal: TypeAlias = Any
+"""A number, or an array of numbers."""
+
+
+@dataclass(slots=True)
+class Cues:
+    """What is known of a link before its URL is fetched."""
+
+    same_host: Signal = False
+    quality: Signal = 0.0
+    """``page_quality`` of the linking page."""
+    block: Signal = 0.0
+    """1 in running text, else -1: the likelier case is taken as certain, as in Schäfer et al. 2014, Table 3."""
+    host: Signal = 0.0
+    """Yield rate of the target's host compared with the whole crawl's, -1 to 1."""
+    trust: Signal = 0.0
+    """How much is known of the target's host, 0 (nothing) to 1."""
+    language: Signal = 0.0
+    """Share of the target host's pages in a wanted language compared with the whole crawl's, -1 to 1."""
+    section: Signal = 0.0
+    """Yield rate of the target's section (first part of the path) compared with its host's, -1 to 1."""
+    url: Signal = 0.0
+    """The language guessed from the words of the URL, -1 to 1; the name of a known host counts less (UrlWords)."""
+    said: Signal = 0
+    """The language by hreflang: 1 a wanted one, -1 another one, 0 not given."""
+
+
+def page_quality(reason: Reason, relevant: bool, badness: float) -> float:
+    """Quality of a page, -1 (in another language) to 1 (text with usual function words), by how it ended."""
+    quality = _QUALITY.get(reason, 0.2 if relevant else 0.0)
+    return quality - 0.5 * min(badness / _WORST_BADNESS, 1.0) if reason is Reason.KEPT else quality
+
+
+ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
+    "host": (lambda cues: cues.host * cues.trust, 3.0),
+    "language": (lambda cues: cues.language, 2.0),
+    "section": (lambda cues: cues.section, 1.5),
+    "page-inside": (lambda cues: cues.quality * cues.same_host, 0.7),
+    "page-outside": (lambda cues: cues.quality * (1.0 - cues.trust) * (1.0 - cues.same_host), 1.5),
+    "block": (lambda cues: cues.block, 0.8),
+    "url": (lambda cues: cues.url, 1.5),
+    "hreflang": (lambda cues: cues.said, 1.0),
+}
+"""Name -> estimator, and its weight in log-odds (chosen).
+
+An estimator returns -1 to 1, and 0 if it knows nothing.  It has no branches, since it works on arrays, which have an
+entry for each link of a page.
+"""
+HIGHEST_WEIGHT = 8.0
+"""The highest weight that a user may set (chosen)."""
+
+
+def parse_weights(text: str) -> dict[str, float]:
+    """The weights of a list such as ``host=3,section=0``; raises BadInput for anything else."""
+    weights: dict[str, float] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, value = map(str.strip, part.partition("="))
+        if name not in ESTIMATORS:
+            raise BadInput(f"SPIDERLING_ESTIMATORS has {name!r}; {hint(name, ESTIMATORS)}")
+        try:
+            weights[name] = float(value)
+        except ValueError:
+            weights[name] = -1.0
+        if not 0 <= weights[name] <= HIGHEST_WEIGHT:
+            raise BadInput(
+                f"SPIDERLING_ESTIMATORS has {part!r}; write a weight of 0 (off) to {HIGHEST_WEIGHT:g}, as {name}=1."
+            )
+    return weights
+
 
 _USUAL_RATE = 0.03
 """Yield rate that a crawl is taken to have before it has downloaded anything (chosen)."""
@@ -235,3 +320,120 @@ def _is_foreign(page: LinkingPage) -> bool:
 def _beside(rate: float, usual: float) -> float:
     """How *rate* compares with *usual*, from -1 (a twentieth of it or less) to 1 (twenty times or more)."""
     return max(-1.0, min(1.0, math.log(max(rate, 1e-6) / usual) / _SCALE))
+
+
+KEY = "learnt"
+"""The key of the snapshot in the store's ``meta``; the keys of the lines have a number behind it."""
+LINES = 128
+"""Batches from one snapshot to the next; chosen: a restart reads the lines in well under a second."""
+_DAMAGES = (
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+    zstandard.ZstdError,
+)
+"""Exceptions that damaged notes raise; binascii.Error is a ValueError."""
+_MOST = 1e6
+"""A yield rate above that of any host; compressed documents may have more than 1."""
+
+
+class Note(NamedTuple):
+    """What one page gave."""
+
+    host_id: int
+    section: int
+    """``section_of`` its path (base/url_features.py)."""
+    rate: float
+    """The yield rate of its host, above 0."""
+    kept_bytes: int
+    body_bytes: int
+    is_wanted: bool | None
+    """Whether it is in a wanted language; None: nobody knows."""
+    words: list[int]
+    """The words of its URL (base/url_features.py); empty if the language is not known."""
+
+
+class Notes:
+    """What a crawl has learnt, as a log in ``meta``: a line of notes a batch, a snapshot of the tables every LINES.
+
+    The notes of a batch are much shorter than the tables that they change.  A restart reads the snapshot and then the
+    later lines in order, which gives the tables as they were at the last commit.
+    """
+
+    def __init__(self, tables: Worth) -> None:
+        self._tables = tables
+        self._line: list[Note] = []
+        self._number = 0
+        """The number of the last batch that had notes."""
+        self._is_whole = True
+        """Whether a restart from the store would give the tables, the current line apart."""
+
+    def add(self, note: Note) -> None:
+        """Count what a page gave, and keep it for the next line."""
+        self._tables.take(note)
+        self._line.append(note)
+
+    def entries(self) -> dict[str, str]:
+        """What the store must learn since the last call, in JSON."""
+        if not self._line:
+            return {}
+        self._number += 1
+        entries = {f"{KEY}:{self._number % LINES}": json.dumps([self._number, self._line])}
+        if not self._is_whole:  # the lines that stand there are damaged, or follow one that is
+            entries = {f"{KEY}:{place}": "null" for place in range(LINES)}
+        if not self._is_whole or self._number % LINES == 0:
+            entries[KEY] = json.dumps(_packed(self._number, self._tables.columns()))
+        self._line = []
+        self._is_whole = True
+        return entries
+
+    def restore(self, meta: Mapping[str, str]) -> None:
+        """Restore what ``entries`` returned; if that is damaged, everything is learnt anew."""
+        try:
+            if KEY in meta:
+                self._number, columns = _unpacked(json.loads(meta[KEY]))
+                self._tables.fill(columns)
+            lines = [json.loads(meta.get(f"{KEY}:{place}", "null")) for place in range(LINES)]
+            for number, notes in sorted(line for line in lines if line is not None and line[0] > self._number):
+                if number != self._number + 1:
+                    raise ValueError("a line is missing")
+                for note in notes:
+                    self._tables.take(_checked(note))
+                self._number = number
+        except _DAMAGES:
+            self._tables.forget()
+            self._number = 0
+            self._is_whole = False
+
+
+def _packed(number: int, columns: Sequence[bytes]) -> str:
+    head = json.dumps([number, *map(len, columns)]).encode()
+    compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)  # one serves one thread at a time
+    return base64.b64encode(compressor.compress(b"\n".join((head, b"".join(columns))))).decode("ascii")
+
+
+def _unpacked(text: str) -> tuple[int, list[bytes]]:
+    data = zstandard.ZstdDecompressor().decompress(base64.b64decode(text, validate=True))
+    head, _, rest = data.partition(b"\n")
+    number, *lengths = json.loads(head)
+    columns = []
+    at = 0
+    for length in lengths:
+        columns.append(rest[at : at + length])
+        at += length
+    if at != len(rest):
+        raise ValueError("columns that do not fit")
+    return int(number), columns
+
+
+def _checked(row: Any) -> Note:
+    """A note as it came from the store; raises ValueError for what is none."""
+    match note := Note(*row):
+        case (int(), int(), float(rate), int(), int(), bool() | None, list(words)) if 0 < rate < _MOST:
+            if all(type(word) is int and word >= 0 for word in (*note[:2], *note[3:5], *words)):
+                return note
+    raise ValueError("no note")

@@ -4,7 +4,7 @@ After BUbiNG's virtualiser (Boldi et al. 2018), which keeps the queues of most h
 the records of the hosts are there too.  A host that is not due within a minute waits apart until it is.
 Hosts under a preferred top-level domain (``SPIDERLING_PREFER_TLDS``) have a line of their own, which is
 served three times out of four while hosts wait in both.  Each of the two is made of one line for each
-rank, and which rank is served is drawn (ranking/draws.py).
+rank, and which rank is served is drawn (ranking/strategy.py).
 """
 
 from __future__ import annotations

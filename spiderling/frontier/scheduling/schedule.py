@@ -15,8 +15,7 @@ from spiderling.base.options import Options
 from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsRequest
 from spiderling.frontier.hosts.ranks import LAST_RANK
 from spiderling.frontier.hosts.yields import YieldAccount
-from spiderling.frontier.ranking.draws import Draw
-from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.ranking.strategy import Draw, Strategy
 from spiderling.frontier.scheduling.backlog import LONG_S, Backlog, FairBacklog
 from spiderling.frontier.scheduling.intervals import Intervals
 from spiderling.frontier.scheduling.names import Name, Names, NameStatus

@@ -36,8 +36,8 @@ class Workbench:
     """Hosts with work, each under the address of its next request; times are the caller's.
 
     Order: a host is due when its own time has come and that of its address.  Of the ranks with a host that is due one
-    is drawn (ranking/draws.py); within it the host that has waited longest is next.  All hosts stand in one lane until
-    a group has had more than its share of the requests.  Then its hosts come into a lane of their own, which is passed
+    is drawn (strategy.Draw); within it the host that has waited longest is next.  All hosts stand in one lane until a
+    group has had more than its share of the requests.  Then its hosts come into a lane of their own, which is passed
     over while another lane holds a host that is due.
 
     Invariant: a host stands here at most once.  Its entry has the host's ``version``; a new version takes the host off.

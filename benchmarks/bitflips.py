@@ -48,11 +48,11 @@ from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter, frame
 from spiderling.corpus.warc import WarcKind
 from spiderling.export.sources import corpus_of
 from spiderling.frontier import Frontier
-from spiderling.frontier.lifecycle.url_states import GENERATION
 from spiderling.frontier.storage import tables
 from spiderling.frontier.storage.protocol import Changes, Flush, HostRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.tables import TABLES, CheckedTables, Written
+from spiderling.frontier.url_states import GENERATION
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection

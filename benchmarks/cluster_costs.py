@@ -32,7 +32,7 @@ from spiderling.cluster.post_office import ROUND_S
 from spiderling.cluster.redis_connection import Script, connected
 from spiderling.cluster.redis_transport import RedisTransport
 from spiderling.cluster.slots import BEGIN, RESERVE, Reservations
-from spiderling.frontier.hosts.ranks import SEED_RANK
+from spiderling.frontier.hosts import SEED_RANK
 from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
 from spiderling.frontier.scheduling.intervals import Wanted
 from spiderling.frontier.storage.protocol import Changes

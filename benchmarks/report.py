@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import result, table
 from spiderling.base.urls import url_key
-from spiderling.frontier.hosts.yields import threshold
+from spiderling.frontier.host_closing import threshold
 from spiderling.frontier.storage.protocol import TICK_S, Changes, HistoryRow, HostRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import End, UrlLogBatch

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simulator.pages import BYTES_PER_WORD, Array, PageWeb
-from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.hosts import YieldAccount
 from spiderling.frontier.ranking.strategy import DROPPED, FoundLink, LinkingPage, Ranker, Strategy
 
 _RANKS = 10

@@ -19,7 +19,7 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.sqlite import SqliteStore

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 
 from spiderling.base.errors import JobdirError, StorageError
-from spiderling.frontier.hosts.host import CLOSED_STATES, STATE_OF, HostColumns
+from spiderling.frontier.hosts import CLOSED_STATES, STATE_OF, HostColumns
 from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,
     Changes,

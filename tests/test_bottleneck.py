@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from spiderling.extensions.progress import Bottleneck
-from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts import HostState
 
 HOSTS = Counter({HostState.READY: 3})
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from spiderling.base.reasons import MENTIONS, Reason
-from spiderling.frontier.hosts.host import CLOSED_STATES
+from spiderling.frontier.hosts import CLOSED_STATES
 
 
 @pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.value)

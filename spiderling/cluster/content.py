@@ -23,7 +23,7 @@ from spiderling.base.link_batch import Derive, LinkBatch, completed
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier.discovery.admission import PICKLED, Mention
-from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
+from spiderling.frontier.hosts import LAST_RANK, SEED_RANK
 from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
 
 MAX_PLAIN_BYTES = 16 << 20

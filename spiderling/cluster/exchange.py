@@ -27,7 +27,7 @@ from spiderling.cluster.site_files import SiteFiles
 from spiderling.cluster.transport import Answer, Message, Round
 from spiderling.frontier import Frontier
 from spiderling.frontier.discovery.admission import PICKLED, Mention
-from spiderling.frontier.hosts.host import RobotsRequest
+from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.ranking.strategy import LinkingPage
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes, OutboxRow, PeerRow, State, Store

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from spiderling.base.urls import canonicalize
 from spiderling.cluster.envelope import Kind, Place, Refused, Seal
-from spiderling.frontier.hosts.host import RobotsRequest
+from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
 
 MOST_ASKED = 16

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.printing import counted
-from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts import HostState
 from spiderling.jobdir.inspection import counts_under
 from spiderling.jobdir.shards import AnyCrawl, commands_for, opened, progress_of
 

@@ -20,7 +20,7 @@ from spiderling.base.errors import StorageError
 from spiderling.base.printing import counted
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
-from spiderling.frontier.lifecycle.ask_again import AskedAgain
+from spiderling.frontier.discovery.core import AskedAgain
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, End, unpack_ends, unpack_keys
 from spiderling.frontier.watching.ended_pages import NOTED, EndedPage, to_be_watched
 from spiderling.frontier.watching.pages import Validators, unpacked_validators

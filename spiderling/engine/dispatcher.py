@@ -51,8 +51,8 @@ from spiderling.engine.requests import DISTANCE, ERRBACK, FETCH, PAGES, SOURCE, 
 from spiderling.fetch.errors import TransferCut
 from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolver
 from spiderling.frontier import Fetch
-from spiderling.frontier.discovery.sitemaps import is_sitemap
-from spiderling.frontier.hosts.host import Host, identity
+from spiderling.frontier.discovery.intake import is_sitemap
+from spiderling.frontier.hosts import Host, identity
 from spiderling.frontier.reachability import Trouble
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.items import PageItem

@@ -24,7 +24,7 @@ from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.crawl.crawl import Crawl
 from spiderling.fetch.errors import TooSlow, TransferCut
 from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolution, Resolver
-from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.hosts import Host
 from spiderling.frontier.reachability import LONGEST_PAUSE_S, Network, Trouble
 
 logger = logging.getLogger(__name__)

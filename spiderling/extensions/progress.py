@@ -19,8 +19,8 @@ from spiderling.base.printing import counted
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
-from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
-from spiderling.frontier.hosts.yields import threshold
+from spiderling.frontier.host_closing import threshold
+from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.jobdir.shards import commands_for, progress_of
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ ordered by the time at which both host and address are due.
 
 States of a URL: *waiting* (in its host's queue), *in transit* (handed out by ``take``,
 not yet reported), *ended* (with a Reason).  A refused mention has none
-of these states.  ``discovered = ends + waiting + in transit`` always (lifecycle/ledger.py).
+of these states.  ``discovered = ends + waiting + in transit`` always (ledger.py).
 
-States of a host (hosts/host.py): resolving, ready, in process, snoozed, exhausted; and closed
+States of a host (hosts.py): resolving, ready, in process, snoozed, exhausted; and closed
 ones, in which none of its URLs is handed out: retired, spent, blocked, forbidden, mirror, refused.
 
 How a URL passes, and who decides:
@@ -20,16 +20,17 @@ How a URL passes, and who decides:
     discovery/           how a URL becomes known, by links, sitemaps, archives; traps; asking for robots.txt;
                          what belongs to other shards
     scope.py             whether the user wants it at all
-    ranking/             what it promises: estimators, ranks, strategies
+    ranking/             what it promises: strategies, worth, guesses of languages
     storage/queues.py    where it waits: the head in memory, chunks on disk, the newest in a log
-    scheduling/          when its host is looked at: names, places, intervals, shares of crowded addresses
-    hosts/               what is known of its host, in memory
+    scheduling/          when its host is looked at: schedule, workbench, backlog, names, intervals, throttle
+    hosts.py             what is known of its host, in memory
     robots.py            whether its site allows it, by its files; licences.py: by the licences that it names
     known_files.py       the files of sites, parsed by site_files.py (once: reading.py), kept by robots_records.py
     refusals.py          whether its host refuses us, and when that is tried again
-    lifecycle/           every change of a URL's state, counted and kept
+    url_states.py        every change of a URL's state, counted in ledger.py
     host_closing.py      retires and reopens hosts, by yield and by what the user sets
-    reachability.py      whether the hosts fail or the network; probes.py asks hosts while it is away
+    reachability.py      whether the hosts fail or the network, and asks hosts while it is away
+    watching/            when a page that has ended is asked for again
     storage/             tables in memory, and what survives a kill
 
 No module reads a clock.  Only storage/ does I/O.  What examines a state from outside stands in jobdir/.

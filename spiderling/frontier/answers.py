@@ -10,11 +10,18 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, serialize, url_key
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.discovery.core import Core, Fetch, Report
-from spiderling.frontier.discovery.link_intake import Intake
+from spiderling.frontier.discovery.intake import Intake
 from spiderling.frontier.discovery.robots_requests import MAX_REDIRECTS, RobotsRequests
 from spiderling.frontier.host_closing import HostClosing
-from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl, RobotsRequest
-from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
+from spiderling.frontier.hosts import (
+    CLOSED_STATES,
+    REQUEST_RANK,
+    SEED_RANK,
+    Host,
+    HostState,
+    QueuedUrl,
+    RobotsRequest,
+)
 from spiderling.frontier.ranking.strategy import LinkingPage
 from spiderling.frontier.reachability import Reachability
 from spiderling.frontier.scheduling.intervals import BUSY_STATUSES

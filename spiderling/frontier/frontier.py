@@ -19,23 +19,16 @@ from spiderling.base.urls import canonicalize, canonicalize_again
 from spiderling.frontier.answers import Answers
 from spiderling.frontier.chain_cookies import ChainCookies
 from spiderling.frontier.discovery.admission import Admission, Mention
-from spiderling.frontier.discovery.archive_pages import ArchivePages
-from spiderling.frontier.discovery.core import Core, Fetch, Report
-from spiderling.frontier.discovery.elsewhere import Elsewhere
-from spiderling.frontier.discovery.link_intake import Intake
+from spiderling.frontier.discovery.core import AskedAgain, Core, Elsewhere, Fetch, Report
+from spiderling.frontier.discovery.intake import ArchivePages, Intake, Sitemaps
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
-from spiderling.frontier.discovery.sitemaps import Sitemaps
 from spiderling.frontier.host_closing import HostClosing
-from spiderling.frontier.hosts.host import Host, RobotsRequest
-from spiderling.frontier.hosts.ranks import REQUEST_RANK, SEED_RANK
-from spiderling.frontier.lifecycle.ask_again import AskedAgain, ask_again
-from spiderling.frontier.lifecycle.ledger import Ledger, history_row
-from spiderling.frontier.lifecycle.url_states import UrlStates
+from spiderling.frontier.hosts import REQUEST_RANK, SEED_RANK, Host, RobotsRequest
+from spiderling.frontier.ledger import Ledger, history_row
 from spiderling.frontier.next_fetch import NextFetch
-from spiderling.frontier.probes import Probes
 from spiderling.frontier.ranking.strategies import parse
 from spiderling.frontier.ranking.strategy import LinkingPage, Strategy
-from spiderling.frontier.reachability import Reachability
+from spiderling.frontier.reachability import Probes, Reachability
 from spiderling.frontier.robots import Robots, raised
 from spiderling.frontier.robots_records import stored_robots
 from spiderling.frontier.scheduling.intervals import Slots
@@ -44,6 +37,7 @@ from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes, HistoryRow, State, Store
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import End
+from spiderling.frontier.url_states import UrlStates
 from spiderling.frontier.watching.watch import Watch
 
 
@@ -147,7 +141,14 @@ class Frontier:
 
     def ask_again(self, ends: Iterable[End], now: float) -> AskedAgain:
         """Let the URLs of *ends* wait again, whatever their Reason; none of them may be waiting already."""
-        return ask_again(self.url_states, self.schedule, ends, now)
+        waiting = closed = 0
+        for end in ends:
+            if host_id := self.url_states.wait_once_more(end):
+                waiting += 1
+                self.schedule.wake(host_id, now, end.rank)
+            else:
+                closed += 1
+        return AskedAgain(waiting, closed)
 
     # -- URLs go out
 

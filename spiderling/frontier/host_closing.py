@@ -4,23 +4,65 @@ from __future__ import annotations
 
 import heapq
 import json
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from spiderling.base.option_values import parse_yield_profile
 from spiderling.base.outcome import Outcome
 from spiderling.frontier.discovery.core import Core, Part
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
-from spiderling.frontier.hosts.host import Host, HostState
-from spiderling.frontier.hosts.yields import MAX_STEPS, RetirementRule, YieldAccount
+from spiderling.frontier.hosts import Host, HostState, YieldAccount
 from spiderling.frontier.refusals import Refusals
 from spiderling.frontier.storage.protocol import Store
 
+_MILDER = (1.0, 0.4, 0.16, 0.064, 0.0)
+"""Factor on the threshold of a host that was reopened so many times (chosen: the first one leads from the profile
+normal to permissive).  With the last one no host is retired: when there is nothing better, each host that gave text is
+read to its end."""
+MAX_STEPS = len(_MILDER) - 1
+"""Steps by which the threshold of a reopened host is milder, at most."""
 _FAILURES_PER_RETRY = 3
 """A host's queue is purged after more than this x (retries + 1) failed requests in a row (chosen)."""
 
 
+@dataclass(frozen=True, slots=True)
+class RetirementRule:
+    """When a host is retired; ``factor=None``: never.
+
+    Suchomel & Pomikálek 2012, section 2 and Table 2: ``t(n) = 0.01 * (log10(n) - 1)`` for n downloaded documents, and
+    never before 8 documents and 512 kB.  Here bytes are counted differently: both kept and downloaded bytes are those
+    of UTF-8, so a text has the same yield in any encoding; every response's body counts as downloaded; only new text
+    counts as kept.  The factor .01 is the paper's; the default profile has a lower one (base/options.py).
+    """
+
+    factor: float | None
+    min_pages: int
+    min_bytes: int
+
+    def milder(self, steps: int) -> RetirementRule:
+        """The rule for a reopened host, milder by *steps*."""
+        return self if self.factor is None or not steps else replace(self, factor=self.factor * _MILDER[steps])
+
+    def steps_for(self, account: YieldAccount, taken: int) -> int | None:
+        """The fewest steps, more than those *taken*, with which *account* is not retired; None if there are none."""
+        wanted = range(taken + 1, MAX_STEPS + 1)
+        return next((n for n in wanted if account.kept_bytes and not self.milder(n).retires(account)), None)
+
+    def retires(self, account: YieldAccount) -> bool:
+        """Whether the account's yield rate is below t(n) and both minima are reached."""
+        if self.factor is None or account.pages < self.min_pages or account.downloaded_bytes < self.min_bytes:
+            return False
+        return account.rate < threshold(account.pages, self.factor)
+
+
+def threshold(pages: int, factor: float) -> float:
+    """t(n) for n judged responses; below 10 responses it is negative, so no yield rate is lower."""
+    return factor * (math.log10(pages) - 1) if pages > 0 else -factor
+
+
 class HostClosing(Part):
-    """Closes and reopens hosts; what becomes of their URLs is in lifecycle/url_states.py.
+    """Closes and reopens hosts; what becomes of their URLs is in frontier/url_states.py.
 
     ``review`` decides after each page, when Answers reports it, whether its host is retired.
     """

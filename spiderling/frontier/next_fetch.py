@@ -6,7 +6,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.frontier.discovery.core import Core, Fetch, Part
 from spiderling.frontier.discovery.robots_requests import RobotsRequests
-from spiderling.frontier.hosts.host import Host, QueuedUrl, RobotsRequest, identity
+from spiderling.frontier.hosts import Host, QueuedUrl, RobotsRequest, identity
 from spiderling.frontier.robots import ENDS, RobotsVerdict
 from spiderling.frontier.scheduling.names import NameStatus
 from spiderling.frontier.scheduling.schedule import next_up

@@ -21,6 +21,12 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.hosts import Host, HostState
+from spiderling.frontier.scheduling.backlog import LONG_S
+from spiderling.frontier.scheduling.intervals import SLOT_PAUSE_S
+from spiderling.frontier.scheduling.schedule import Schedule
+
 MOST_HOSTS = 20
 """Failing hosts from which on the network is doubted; if all hosts at work fail, fewer are enough.  Chosen: a tenth of
 a usual list of seeds, and more than the hosts of one operator that go down together."""
@@ -272,3 +278,40 @@ class Reachability:
 def _with_last(known: list[str], last: str) -> list[str]:
     """*known* with *last* moved or added to the end; _REMEMBERED entries at most."""
     return known if known and known[-1] == last else [*(other for other in known if other != last), last][-_REMEMBERED:]
+
+
+class Probes:
+    """Requests that ask whether a host answers, while the network seems to be away.
+
+    A probe keeps both intervals, and is the host's one request in transit.
+    """
+
+    def __init__(self, admission: Admission, schedule: Schedule) -> None:
+        self._admission = admission
+        self._schedule = schedule
+        self._intervals = schedule.intervals
+
+    def may_ask(self, host: Host) -> bool:
+        """Whether *host* may be probed; it may be retired, but not blocked or forbidden, nor refuse us."""
+        left_alone = (HostState.BLOCKED, HostState.FORBIDDEN, HostState.REFUSED)
+        return host.state not in left_alone and not self._admission.is_blocked(host.name)
+
+    def due_in(self, host: Host, address: str, now: float) -> float | None:
+        """Seconds until *host* may be probed at *address*; None if it is in transit or not due within a minute."""
+        if host.in_transit or host.due > now + LONG_S:
+            return None
+        due = max(host.due, self._intervals.earliest_start(host, address, now))
+        if due == math.inf:
+            return SLOT_PAUSE_S
+        return None if due > now + LONG_S else max(0.0, due - now)
+
+    def begin(self, host: Host, address: str, now: float) -> None:
+        """A probe of *host* begins; until ``end`` it is the host's request in transit."""
+        self._schedule.workbench.remove(host)
+        host.in_transit += 1
+        self._intervals.started(host, address, now)
+
+    def end(self, host: Host, address: str, now: float) -> None:
+        """The probe is over; both intervals begin at *now*, since its connection was opened after ``begin``."""
+        self._intervals.started(host, address, now)
+        self._schedule.release(host, now)

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, origins_of
-from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.hosts import Host
 from spiderling.frontier.robots import REFUSING, Robots
 from spiderling.frontier.robots_records import RobotsRecord, RobotsStatus
 from spiderling.frontier.storage.protocol import ConsentRow

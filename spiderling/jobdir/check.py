@@ -27,7 +27,7 @@ from spiderling.corpus.cdxj import records
 from spiderling.corpus.digests import digest_key
 from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import SUFFIX
-from spiderling.frontier.hosts.host import CLOSED_STATES
+from spiderling.frontier.hosts import CLOSED_STATES
 from spiderling.frontier.storage.protocol import HostRow
 from spiderling.frontier.storage.tables import (
     SCHEMA,

@@ -19,7 +19,7 @@ from spiderling.base.options import Options
 from spiderling.base.printing import shown
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.small_yaml import keys_of, read_yaml
-from spiderling.frontier.hosts.host import CLOSED_STATES
+from spiderling.frontier.hosts import CLOSED_STATES
 
 _MAX_BYTES = 1_000_000
 """Bytes of the largest file that is read.  Chosen."""

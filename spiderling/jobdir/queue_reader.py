@@ -6,7 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
-from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, HostStates, QueuedUrl
+from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, HostStates, QueuedUrl
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,
     HOST_SHIFT,

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from spiderling.base.errors import JobdirError
 from spiderling.base.reasons import KEYS
-from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.storage.state_file import readable, what_to_do
 
 _TABLES = re.compile(r"\b(?:FROM|JOIN) (\w+)")

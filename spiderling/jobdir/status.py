@@ -19,7 +19,7 @@ from spiderling.base.atomic_files import open_regular
 from spiderling.base.errors import StorageError
 from spiderling.base.reasons import Reason
 from spiderling.corpus import reader
-from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
+from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.history import history_of, totals_before

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from spiderling.base.errors import BadInput
 from spiderling.base.printing import aligned_table
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
+from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.jobdir.inspection import Ended, Found, Inspection, Story
 from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.watched_page import looks_at

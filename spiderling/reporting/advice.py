@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from spiderling.base.printing import counted
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import CLOSED_STATES, HostState
+from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.reporting.material import Material
 from spiderling.reporting.tables import duration, profiles, size, used_profile

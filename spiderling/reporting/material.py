@@ -17,7 +17,7 @@ from spiderling.base.options import Options
 from spiderling.base.progress import with_progress
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize
 from spiderling.corpus.links import read_links
-from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends, unpack_keys
 from spiderling.jobdir.history import history_of
@@ -59,7 +59,7 @@ class Refusal(NamedTuple):
 
 @dataclass(slots=True)
 class Hosts:
-    """All hosts by column; bytes in UTF-8 as the yield rate has them (frontier/hosts/yields.py)."""
+    """All hosts by column; bytes in UTF-8 as the yield rate has them (frontier/hosts.py)."""
 
     names: list[str] = field(default_factory=list)
     states: npt.NDArray[np.str_] = field(default_factory=lambda: np.empty(0, "U10"))

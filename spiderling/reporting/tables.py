@@ -20,8 +20,8 @@ from spiderling.base.option_values import PREFIX, YIELD_PROFILES
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import registrable_domain, top_level_domain
-from spiderling.frontier.hosts.host import HostState
-from spiderling.frontier.hosts.yields import threshold
+from spiderling.frontier.host_closing import threshold
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.ranking.strategies import parse
 from spiderling.jobdir.looks import told
 from spiderling.jobdir.status_schema import Looks

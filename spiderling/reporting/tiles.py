@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from spiderling.base.printing import counted
-from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts import HostState
 from spiderling.reporting.material import Material
 from spiderling.reporting.tables import duration, size
 

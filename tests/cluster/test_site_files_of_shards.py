@@ -17,7 +17,7 @@ from spiderling.cluster.envelope import Kind, Place, Seal
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.site_files import MOST_ASKED, PATIENCE_S, SiteFiles
 from spiderling.frontier import Frontier
-from spiderling.frontier.hosts.host import RobotsRequest
+from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
 
 SEAL = Seal(bytes(16), b"the key")

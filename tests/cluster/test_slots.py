@@ -29,7 +29,7 @@ from spiderling.cluster.slots import (
     RedisClock,
     Reservations,
 )
-from spiderling.frontier.hosts.host import Host, HostStates
+from spiderling.frontier.hosts import Host, HostStates
 from spiderling.frontier.scheduling.intervals import Intervals, Slots
 from spiderling.frontier.scheduling.workbench import Workbench
 

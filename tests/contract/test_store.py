@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from model_store import ModelStore, is_used
 
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
-from spiderling.frontier.hosts.host import STATE_OF
+from spiderling.frontier.hosts import STATE_OF
 from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,
     Changes,

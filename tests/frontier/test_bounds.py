@@ -11,7 +11,7 @@ from virtual_crawl import VirtualCrawl, page, robots
 
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.frontier.lifecycle.ledger import Ledger
+from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.ranking.strategies import Spiderling
 from spiderling.frontier.site_files import parsed
 from spiderling.frontier.storage.host_table import NameIndex

@@ -8,7 +8,7 @@ from virtual_crawl import VirtualCrawl, page
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch
-from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.site_files import FileAnswer
 
 SITE = {f"http://a.cz/{number}": page() for number in range(10)}

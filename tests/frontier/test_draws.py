@@ -12,7 +12,7 @@ from virtual_crawl import VirtualCrawl, page
 
 from spiderling.base.link_batch import Link
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import Host, HostState, HostStates
+from spiderling.frontier.hosts import Host, HostState, HostStates
 from spiderling.frontier.ranking.strategy import Draw
 from spiderling.frontier.scheduling.backlog import Backlog
 from spiderling.frontier.scheduling.workbench import Workbench

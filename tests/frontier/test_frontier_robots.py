@@ -13,7 +13,7 @@ from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots,
 
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.robots import Robots, RobotsVerdict
 from spiderling.frontier.robots_records import RobotsRecord, RobotsStatus
 from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, RobotsTxt, Rules, SiteFile, parsed

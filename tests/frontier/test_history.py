@@ -9,7 +9,7 @@ import pytest
 
 from spiderling.base.options import Options
 from spiderling.frontier import Frontier
-from spiderling.frontier.lifecycle.ledger import history_row
+from spiderling.frontier.ledger import history_row
 from spiderling.frontier.storage.protocol import Changes, HistoryRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 

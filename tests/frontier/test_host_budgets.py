@@ -8,7 +8,7 @@ import pytest
 from virtual_crawl import VirtualCrawl, page
 
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts import HostState
 
 
 @pytest.mark.parametrize("budget", [{"max_host_documents": 5}, {"max_host_bytes": 5000}])

@@ -7,7 +7,7 @@ from virtual_crawl import Answer, VirtualCrawl, page
 
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.hosts import Host
 from spiderling.frontier.scheduling.intervals import Intervals
 from spiderling.frontier.scheduling.workbench import Workbench
 

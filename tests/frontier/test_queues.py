@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import StorageError
 from spiderling.base.urls import canonicalize, url_key
-from spiderling.frontier.hosts.host import Host, HostStates, QueuedUrl
+from spiderling.frontier.hosts import Host, HostStates, QueuedUrl
 from spiderling.frontier.storage.host_table import HostTable, host_row
 from spiderling.frontier.storage.protocol import BAND_BITS, Flush
 from spiderling.frontier.storage.queues import Queues, line_of, packed, plain_line, unpacked, url_of

@@ -6,7 +6,7 @@ import pytest
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
 
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.refusals import IN_A_ROW
 
 REFUSED = Answer(status=403, kept_bytes=0)

@@ -8,8 +8,8 @@ import pytest
 from virtual_crawl import VirtualCrawl, page
 
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import HostState
-from spiderling.frontier.hosts.yields import MAX_STEPS, RetirementRule, YieldAccount
+from spiderling.frontier.host_closing import MAX_STEPS, RetirementRule
+from spiderling.frontier.hosts import HostState, YieldAccount
 
 
 def test_every_host_is_served_though_places_are_few() -> None:

@@ -13,7 +13,7 @@ from simulator.replay import Replay, world
 from spiderling.base.link_batch import NONE
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import Host, HostStates
+from spiderling.frontier.hosts import Host, HostStates
 from spiderling.frontier.scheduling.backlog import Backlog, FairBacklog
 from spiderling.frontier.scheduling.workbench import BURST, Shares, Workbench
 

@@ -9,7 +9,7 @@ from virtual_crawl import VirtualCrawl, page, robots, to
 
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.frontier.discovery.sitemaps import MAX_FILES, is_sitemap
+from spiderling.frontier.discovery.intake import MAX_FILES, is_sitemap
 
 A = "http://a.cz/"
 

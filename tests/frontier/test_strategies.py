@@ -20,12 +20,11 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
-from spiderling.frontier.hosts.host import Host
-from spiderling.frontier.hosts.ranks import LAST_RANK
-from spiderling.frontier.lifecycle.url_states import UrlStates
+from spiderling.frontier.hosts import LAST_RANK, Host
 from spiderling.frontier.ranking.strategies import STRATEGIES, LinkingPage, parse
 from spiderling.frontier.ranking.strategy import DROPPED, FoundLink, Ranker, Strategy
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.url_states import UrlStates
 
 WRONG = Reason.WRONG_LANGUAGE
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from virtual_crawl import Answer, VirtualCrawl, page, to
 
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import Host, HostStates
-from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.hosts import Host, HostStates, YieldAccount
 from spiderling.frontier.scheduling.throttle import BAR, Throttle
 
 UNREAD, FRUITFUL, EMPTY, FOREIGN, FOREIGN_AGAIN = range(5)

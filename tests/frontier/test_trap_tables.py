@@ -11,7 +11,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier.discovery import traps as module
 from spiderling.frontier.discovery.traps import Mirror, Traps
-from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.hosts import Host
 
 BARE_PAGES = 25
 """More than close a section."""

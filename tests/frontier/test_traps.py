@@ -14,7 +14,7 @@ from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
 from spiderling.base.reasons import Reason
 from spiderling.frontier.discovery.traps import Counts, sections_of
-from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts import HostState
 
 LIMIT = 20
 

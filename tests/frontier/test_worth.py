@@ -19,8 +19,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.url_features import words_of_name, words_of_path
 from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
-from spiderling.frontier.hosts.ranks import LAST_RANK
-from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.hosts import LAST_RANK, YieldAccount
 from spiderling.frontier.ranking.languages import UrlWords
 from spiderling.frontier.ranking.strategies import Heidix, LinkingPage, Spiderling, parse
 from spiderling.frontier.ranking.strategy import FoundLink, NewLinks

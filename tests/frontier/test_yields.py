@@ -8,8 +8,8 @@ from virtual_crawl import Answer, VirtualCrawl, page, robots, to
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import HostState
-from spiderling.frontier.hosts.yields import RetirementRule, YieldAccount, threshold
+from spiderling.frontier.host_closing import RetirementRule, threshold
+from spiderling.frontier.hosts import HostState, YieldAccount
 
 POOR = {"body_bytes": 100_000, "kept_bytes": 0}
 

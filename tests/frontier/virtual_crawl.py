@@ -16,7 +16,7 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.hosts import Host
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import ConsentRow
 from spiderling.frontier.storage.sqlite import SqliteStore

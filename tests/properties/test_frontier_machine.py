@@ -16,7 +16,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.urls import canonicalize, url_key
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.hosts.host import CLOSED_STATES, Host, HostState, QueuedUrl
+from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore

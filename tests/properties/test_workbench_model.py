@@ -8,7 +8,7 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spiderling.frontier.hosts.host import Host, HostStates
+from spiderling.frontier.hosts import Host, HostStates
 from spiderling.frontier.scheduling.workbench import Workbench
 
 ADDRESSES = ["", "10.0.0.1", "10.0.0.2", "::1"]

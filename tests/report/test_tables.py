@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 from made import hosts_of, material
 
-from spiderling.frontier.hosts.yields import RetirementRule, YieldAccount
+from spiderling.frontier.host_closing import RetirementRule
+from spiderling.frontier.hosts import YieldAccount
 from spiderling.reporting import tables
 from spiderling.reporting.advice import advice
 from spiderling.reporting.material import Seed

@@ -14,7 +14,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import Link, LinkBatch, gathered
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.hosts import YieldAccount
 
 
 def every_link(web: PageWeb) -> tuple[Array, Array, Array]:

@@ -9,11 +9,10 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, CanonicalUrl, canonicalize, port_of, url_key
 from spiderling.frontier.discovery.traps import Traps
-from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl
-from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
-from spiderling.frontier.lifecycle.url_states import UrlStates
+from spiderling.frontier.hosts import LAST_RANK, SEED_RANK, Host, HostState, QueuedUrl
 from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.storage.queues import line_of, plain_line
+from spiderling.frontier.url_states import UrlStates
 
 PICKLED = b"\x80"
 """First byte of a payload that is a pickle (engine/requests.py): no other shard reads it, since that may run code."""
@@ -30,7 +29,7 @@ class Mention:
     page: int = 0
     """The key of the page that it was found on, or 0."""
     payload: bytes | None = None
-    """A serialised request of a subclass, or the mark of a sitemap (sitemaps.py)."""
+    """A serialised request of a subclass, or the mark of a sitemap (intake.py)."""
     salt: bytes = b""
     """Distinguishes requests for one URL."""
     redirects: int = 0

@@ -1,20 +1,25 @@
-"""What the parts of a frontier share: Core, which holds those that a Part needs; Fetch and Report, which it returns."""
+"""What the parts of a frontier share: Core, which holds those that a Part needs, the door's answers, other shards."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from spiderling.base.link_batch import LinkBatch
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier.chain_cookies import ChainCookies
 from spiderling.frontier.discovery.admission import Admission, Mention
-from spiderling.frontier.discovery.elsewhere import Elsewhere
-from spiderling.frontier.hosts.host import Host, RobotsRequest
-from spiderling.frontier.lifecycle.url_states import UrlStates
-from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.hosts import Host, RobotsRequest
+from spiderling.frontier.ranking.strategy import LinkingPage, Strategy
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.site_files import FileAnswer
+from spiderling.frontier.storage.protocol import Changes, State
+from spiderling.frontier.url_states import UrlStates
 from spiderling.frontier.watching.planning import Look
 from spiderling.frontier.watching.watch import Watch
 
@@ -92,3 +97,53 @@ class Report(NamedTuple):
     end: Reason | None
     """None: it waits for another attempt, or had ended before."""
     retired: tuple[Host, ...] = ()
+
+
+class AskedAgain(NamedTuple):
+    """How many URLs that had ended wait again, and how many do not."""
+
+    waiting: int = 0
+    closed: int = 0
+    """URLs of closed hosts and full queues, which have ended once more."""
+
+
+class Elsewhere(Protocol):
+    """The other shards, which get what this one does not own; `spiderling.cluster.exchange.Exchange` is one.
+
+    What was given away since the last ``drain`` is in the changes that ``drain`` returns, so it is durable together
+    with the page on which it was found.
+    """
+
+    def owns(self, host: str) -> bool:
+        """Whether this shard owns the host record's name *host*."""
+
+    def keep_own(self, page: LinkingPage, links: LinkBatch) -> NDArray[np.int64] | None:
+        """Take those in the columns of *links*, of *page*, that lead to hosts of other shards.
+
+        Returns the places of the rest; None if that is all.
+        """
+
+    def give(self, mention: Mention) -> None:
+        """Take a URL of a host of another shard."""
+
+    def ask_file(self, request: RobotsRequest, distance: int) -> None:
+        """Have a site file fetched by the shard that owns its host; ``Frontier.file_answered`` gets the answer.
+
+        *distance*: that of the host which wants it.
+        """
+
+    def answer_file(self, request: RobotsRequest, answer: FileAnswer) -> None:
+        """Take the *answer* to the *request* of another shard (``Frontier.put_file_request``)."""
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether ``drain`` would add anything."""
+
+    def drain(self, changes: Changes, now: float) -> Changes:
+        """*changes* with the messages to other shards, and with the numbers of those that were taken in."""
+
+    def restore(self, state: State) -> None:
+        """Take up what was committed."""
+
+    def committed(self) -> None:
+        """The store has committed what ``drain`` returned last."""

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from spiderling.base.urls import CanonicalUrl, canonicalize, origins_of
 from spiderling.frontier.discovery.core import Core, Part
-from spiderling.frontier.discovery.sitemaps import Sitemaps
-from spiderling.frontier.hosts.host import Host, HostState, RobotsRequest
+from spiderling.frontier.discovery.intake import Sitemaps
+from spiderling.frontier.hosts import Host, HostState, RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
 
 MAX_REDIRECTS = 5

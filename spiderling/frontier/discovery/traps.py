@@ -31,7 +31,7 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, registrable_domain
-from spiderling.frontier.hosts.host import Host, HostState
+from spiderling.frontier.hosts import Host, HostState
 from spiderling.frontier.storage.host_table import HostTable
 
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})

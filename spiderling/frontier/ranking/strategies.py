@@ -24,7 +24,7 @@ from spiderling.base.link_batch import batch_of
 from spiderling.base.option_values import parse_tlds
 from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.ranks import LAST_RANK, SEED_RANK
+from spiderling.frontier.hosts import LAST_RANK, SEED_RANK
 from spiderling.frontier.ranking.strategy import (
     DROPPED,
     USUAL_RANK,
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from spiderling.base.options import Options
     from spiderling.base.outcome import Outcome
     from spiderling.base.urls import CanonicalUrl
-    from spiderling.frontier.hosts.host import Host
-    from spiderling.frontier.hosts.yields import YieldAccount
+    from spiderling.frontier.hosts import Host, YieldAccount
     from spiderling.frontier.ranking.strategy import CrawlView
 
 

@@ -16,8 +16,7 @@ from spiderling.base.link_batch import FOREIGN, WANTED, WORDS, LinkBatch
 from spiderling.base.reasons import Reason
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import PREFIXES, CanonicalUrl, name_of, url_hash
-from spiderling.frontier.hosts.ranks import RANKS, SEED_RANK
-from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.hosts import RANKS, SEED_RANK, YieldAccount
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from spiderling.base.options import Options
     from spiderling.base.outcome import Outcome
     from spiderling.base.urls import CanonicalUrl
-    from spiderling.frontier.hosts.host import Host
-    from spiderling.frontier.hosts.yields import YieldAccount
+    from spiderling.frontier.hosts import Host, YieldAccount
 
 
 def chance(seed: int) -> Callable[[], float]:
@@ -207,7 +205,7 @@ class CrawlView(Protocol):
 
     @property
     def totals(self) -> Counter[str]:
-        """Sums over all pages so far: ``downloaded_bytes``, ``kept_bytes`` and others (lifecycle/ledger.py)."""
+        """Sums over all pages so far: ``downloaded_bytes``, ``kept_bytes`` and others (frontier/ledger.py)."""
 
     def account_at_hand(self, host_id: int) -> YieldAccount | None:
         """The account of a host that is in memory or new; None for the others."""

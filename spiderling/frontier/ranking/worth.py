@@ -25,11 +25,11 @@ from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import name_of
-from spiderling.frontier.hosts.ranks import LAST_RANK, STEP
+from spiderling.frontier.hosts import LAST_RANK, STEP
 from spiderling.frontier.ranking.languages import MOST, HostLanguages, UrlWords
 
 if TYPE_CHECKING:
-    from spiderling.frontier.hosts.yields import YieldAccount
+    from spiderling.frontier.hosts import YieldAccount
     from spiderling.frontier.ranking.strategy import CrawlView, LinkingPage, NewLinks
 
 

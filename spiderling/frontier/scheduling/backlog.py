@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from spiderling.frontier.hosts.ranks import RANKS
+from spiderling.frontier.hosts import RANKS
 from spiderling.frontier.scheduling.workbench import Group
 
 LONG_S = 60.0

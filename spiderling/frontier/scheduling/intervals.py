@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from spiderling.base.options import Options
-from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.hosts import Host
 from spiderling.frontier.scheduling.workbench import Workbench
 
 BUSY_STATUSES = frozenset({429, 503})

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from spiderling.base.options import Options
-from spiderling.frontier.hosts.host import Host
+from spiderling.frontier.hosts import Host
 
 DEAD_FOR_S = 3600.0
 """Seconds for which a name that does not resolve is not asked for again; chosen."""

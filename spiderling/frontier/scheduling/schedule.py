@@ -12,9 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from spiderling.base.options import Options
-from spiderling.frontier.hosts.host import Host, HostState, QueuedUrl, RobotsRequest
-from spiderling.frontier.hosts.ranks import LAST_RANK
-from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.hosts import LAST_RANK, Host, HostState, QueuedUrl, RobotsRequest, YieldAccount
 from spiderling.frontier.ranking.strategy import Draw, Strategy
 from spiderling.frontier.scheduling.backlog import LONG_S, Backlog, FairBacklog
 from spiderling.frontier.scheduling.intervals import Intervals

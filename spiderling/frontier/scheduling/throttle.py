@@ -20,8 +20,7 @@ from collections.abc import Callable
 from itertools import chain
 from operator import mul
 
-from spiderling.frontier.hosts.host import Host
-from spiderling.frontier.hosts.ranks import RANKS, STEP
+from spiderling.frontier.hosts import RANKS, STEP, Host
 
 BAR = 0.3
 """The bar / the crawl's yield rate (measured: benchmarks/strategies.py)."""

@@ -13,8 +13,7 @@ from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from spiderling.frontier.hosts.host import Host
-from spiderling.frontier.hosts.ranks import RANKS
+from spiderling.frontier.hosts import RANKS, Host
 
 NO_ADDRESS = ""
 """The address of hosts whose next step needs no connection (dead names, names to be asked again)."""

@@ -16,8 +16,7 @@ import xxhash
 
 from spiderling.base.errors import DamageError
 from spiderling.base.urls import MAX_HOST_ID, domain_mark, registrable_domain
-from spiderling.frontier.hosts.host import STATE_OF, Host, HostState, HostStates
-from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.frontier.hosts import STATE_OF, Host, HostState, HostStates, YieldAccount
 from spiderling.frontier.storage.protocol import HostRow, Store, lines_before_chunks
 from spiderling.frontier.storage.queues import Queues, line_of
 from spiderling.frontier.storage.seen import PLACE_SHIFT, KeyTable

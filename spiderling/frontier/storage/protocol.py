@@ -21,8 +21,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from spiderling.base.errors import DamageError
-from spiderling.frontier.hosts.host import HostColumns
-from spiderling.frontier.hosts.ranks import RANKS
+from spiderling.frontier.hosts import RANKS, HostColumns
 from spiderling.frontier.storage.url_log import UrlLogBatch
 
 BAND_BITS = 4
@@ -104,7 +103,7 @@ class HostRow(NamedTuple):
     slowdown: float = 1.0
     failures: int = 0
     exempt: int = 0
-    """1: pinned open by the user; -n: reopened for lack of hosts, n steps milder (hosts/yields.py)."""
+    """1: pinned open by the user; -n: reopened for lack of hosts, n steps milder (host_closing.py)."""
     address: str = ""
     positions: str = ""
     """``band:used`` for each band, separated by spaces: how many URLs of its first chunk are used up."""
@@ -277,7 +276,7 @@ class Changes:
     digests: Iterable[int] = ()
     """Digests of pages and texts that were kept."""
     edges: Iterable[int] = ()
-    """New links from host to host (hosts/host_graph.py)."""
+    """New links from host to host (hosts.py)."""
     robots: list[RobotsRow] = field(default_factory=list)
     consent: list[ConsentRow] = field(default_factory=list)
     segments: list[SegmentRow] = field(default_factory=list)

@@ -25,8 +25,7 @@ import zstandard
 
 from spiderling.base.errors import DamageError
 from spiderling.base.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_key
-from spiderling.frontier.hosts.host import Host, HostStates, QueuedUrl
-from spiderling.frontier.hosts.ranks import RANKS
+from spiderling.frontier.hosts import RANKS, Host, HostStates, QueuedUrl
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,
     Changes,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from spiderling.base.errors import DamageError, JobdirError, SpiderlingError, StorageError
-from spiderling.frontier.hosts.host import CLOSED_STATES, HostColumns
+from spiderling.frontier.hosts import CLOSED_STATES, HostColumns
 from spiderling.frontier.storage import tables, url_log
 from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,

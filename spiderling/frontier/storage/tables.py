@@ -120,7 +120,7 @@ outbox, peer: the messages that wait for other shards to take them, and how far 
 length: lengths of queues that are newer than the rows of their hosts.  validator: by what pages are
 asked again; watched: what is watched (watching/pages.py).  rate: how often something new stands there, by host
 (watching/policy.py).  paragraph: digests of the paragraphs of pages, by URL key.  edge: which host links to which, as
-far as that may shorten a distance (hosts/host_graph.py).  The views are for people
+far as that may shorten a distance (hosts.py).  The views are for people
 who read the file with sqlite3 or datasette; they may read while the crawl runs.
 """
 

@@ -27,7 +27,7 @@ import zstandard
 from spiderling.base.errors import DamageError
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import KEYS, Reason
-from spiderling.frontier.hosts.host import Host, QueuedUrl
+from spiderling.frontier.hosts import Host, QueuedUrl
 
 ASKED_AGAIN = "asked-again"
 """Key in the table ``meta``: for each Reason the last batch of *ended* up to which ``ask_again`` was carried out."""

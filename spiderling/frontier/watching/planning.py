@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 from spiderling.base.option_values import parse_watch_requests
 from spiderling.base.options import Options
 from spiderling.base.urls import canonicalize_again
-from spiderling.frontier.hosts.host import Host, QueuedUrl
-from spiderling.frontier.hosts.ranks import LAST_RANK
-from spiderling.frontier.lifecycle.url_states import UrlStates
+from spiderling.frontier.hosts import LAST_RANK, Host, QueuedUrl
+from spiderling.frontier.url_states import UrlStates
 from spiderling.frontier.watching.ended_pages import GONE_DAYS
 from spiderling.frontier.watching.pages import ANNOUNCED, MISSED, OVER, PLANNED, Columns, WatchedPage, host_of, hosts_of
 from spiderling.frontier.watching.policy import FEED, SITEMAP, Pages, Policy
 
 PAYLOADS = {FEED: b"feed", SITEMAP: b"sitemap 1 50"}
-"""Kind -> the mark by which discovery/sitemaps.py knows its file."""
+"""Kind -> the mark by which discovery/intake.py knows its file."""
 
 
 @dataclass(slots=True, eq=False)

@@ -19,11 +19,10 @@ from spiderling.base.option_values import parse_watch
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import Host
-from spiderling.frontier.hosts.ranks import LAST_RANK
-from spiderling.frontier.lifecycle.url_states import UrlStates
+from spiderling.frontier.hosts import LAST_RANK, Host
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.storage.protocol import Store
+from spiderling.frontier.url_states import UrlStates
 from spiderling.frontier.watching.ended_pages import after_look, is_answer, unmade
 from spiderling.frontier.watching.pages import (
     ANNOUNCED,

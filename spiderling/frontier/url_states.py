@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import CanonicalUrl, url_key
-from spiderling.frontier.hosts.host import CLOSED_STATES, STATE_OF, Host, HostState, HostStates, QueuedUrl
-from spiderling.frontier.hosts.host_graph import HostGraph
-from spiderling.frontier.hosts.ranks import SEED_RANK
-from spiderling.frontier.hosts.yields import YieldAccount
-from spiderling.frontier.lifecycle.failed_seeds import FailedSeeds
-from spiderling.frontier.lifecycle.ledger import Ledger
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, CanonicalUrl, canonicalize, url_key
+from spiderling.frontier.hosts import (
+    CLOSED_STATES,
+    SEED_RANK,
+    STATE_OF,
+    Host,
+    HostGraph,
+    HostState,
+    HostStates,
+    QueuedUrl,
+    YieldAccount,
+)
+from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.ranking.strategy import Draw, Strategy
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.scope import Scope
@@ -22,7 +30,7 @@ from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.protocol import Changes, State, Store
 from spiderling.frontier.storage.queues import Queues, line_of, url_of
 from spiderling.frontier.storage.seen import SeenSet
-from spiderling.frontier.storage.url_log import UrlLog
+from spiderling.frontier.storage.url_log import End, UrlLog
 
 GENERATION = "generation"
 """Key in the store's counts: the number of the last flush (storage/protocol.py)."""
@@ -150,6 +158,20 @@ class UrlStates:
         self.queues.push(host_id, SEED_RANK, line_of(QueuedUrl(key, target.url, host, SEED_RANK, target)))
         return host_id
 
+    def wait_once_more(self, end: End) -> int:
+        """The URL of *end* waits again, last in its band; returns the id of its host, or 0 if it ends again.
+
+        It may not be waiting already.
+        """
+        host = self.hosts.by_id(end.key >> HASH_BITS & MAX_HOST_ID)
+        target = canonicalize(end.url)
+        if target is None:
+            raise ValueError(f"{end.url!r} has ended and is no URL")
+        payload = b64decode(end.payload) if end.payload else None
+        line = line_of(QueuedUrl(end.key, end.url, host, end.rank, target, payload=payload))
+        self.ledger.reopen_ended(Reason.of(end.reason), 1)
+        return host.id if self.wait(host.id, end.rank, line, payload is not None) is None else 0
+
     def wait_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> bool:
         """``wait`` for links of one page to one host: (rank, line, anything); returns whether any of them waits."""
         if (
@@ -237,3 +259,61 @@ class UrlStates:
     def _parks(self, reason: Reason) -> bool:
         """Whether the queue of a host that is closed for *reason* is parked."""
         return reason is not Reason.HOST_RETIRED or self._parks_retired
+
+
+_OUT_OF_REACH = frozenset(
+    {
+        Reason.DNS,
+        Reason.ADDRESS_FORBIDDEN,
+        Reason.CONNECTION,
+        Reason.TIMEOUT,
+        Reason.TOO_SLOW,
+        Reason.TLS,
+        Reason.ROBOTS_UNREACHABLE,
+    }
+)
+_FAILED_SEEDS = "failed_seeds"
+_MOST_FAILED = 10_000
+"""Seeds that are remembered, 200 kB of the state; of more, those that failed first are refused as seen.  Chosen."""
+
+
+class FailedSeeds:
+    """Keys and Reasons of seeds whose host was out of reach, to be tried again when they are named again.
+
+    Whoever names a seed wants it, so it is not refused as seen because its host could not be reached before, or because
+    its address was not allowed: an option may allow it now.
+    """
+
+    def __init__(self) -> None:
+        self._failed: dict[int, Reason] = {}
+        self._is_changed = False
+
+    def __bool__(self) -> bool:
+        return bool(self._failed)
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._failed
+
+    def note_end(self, url: QueuedUrl, reason: Reason) -> None:
+        """*url* has ended with *reason*: remember it if it is a seed out of reach."""
+        if url.rank == SEED_RANK and reason in _OUT_OF_REACH and url.payload is None:
+            self._failed[url.key] = reason
+            self._is_changed = True
+            if len(self._failed) > _MOST_FAILED:
+                del self._failed[next(iter(self._failed))]
+
+    def pop(self, key: int) -> Reason:
+        """Forget the seed of this key; returns the Reason with which it ended."""
+        self._is_changed = True
+        return self._failed.pop(key)
+
+    def state(self) -> dict[str, str]:
+        """What survives the process, if it has changed since the last call."""
+        is_changed = self._is_changed
+        self._is_changed = False
+        failed = {str(key): reason.value for key, reason in self._failed.items()}
+        return {_FAILED_SEEDS: json.dumps(failed)} if is_changed else {}
+
+    def restore(self, meta: Mapping[str, str]) -> None:
+        """Take up what ``state`` gave."""
+        self._failed = {int(key): Reason.of(value) for key, value in json.loads(meta.get(_FAILED_SEEDS, "{}")).items()}

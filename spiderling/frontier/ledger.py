@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from spiderling.base.errors import DamageError
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.frontier.hosts.host import HostState
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.storage.protocol import TICK_S, HistoryRow
 
 if TYPE_CHECKING:
     from spiderling.frontier.storage.host_table import HostTable
+
 
 _MAX_FACTS = 500
 """Facts that are counted by name (chosen); of further ones only the kind, since pages can name any licence."""

@@ -1,25 +1,28 @@
-"""Takes in the links of a page as one batch, and examines only those with new URLs.
+"""How URLs come in: the links of a page as one batch, what sitemaps and feeds name, and pages from archives.
 
-Each host is looked up once a batch, and all keys are compared with the seen set in one pass.  admission.py judges the
-new links; those that it admits are ranked together (ranking/strategies.py).
+Of a batch of links only those with new URLs are examined.  Each host is looked up once a batch, and all keys are
+compared with the seen set in one pass.  admission.py judges the new links; those that it admits are ranked together.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.link_batch import TEXT_BLOCK, LinkBatch
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import PREFIXES, canonicalize
+from spiderling.base.urls import PREFIXES, CanonicalUrl, canonicalize, canonicalize_again, url_key
 from spiderling.frontier.discovery.admission import Mention
-from spiderling.frontier.discovery.core import Part
+from spiderling.frontier.discovery.core import Core, Fetch, Part
 from spiderling.frontier.discovery.traps import Visit
+from spiderling.frontier.hosts import CLOSED_STATES, SEED_RANK, SITEMAP_RANK, Host, QueuedUrl
 from spiderling.frontier.ranking.strategy import DROPPED, BatchRanker, FoundLink, LinkingHost, LinkingPage, NewLinks
 from spiderling.frontier.scope import MAX_PATH_DEPTH
+from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.queues import HEADS
 
 _PREFIX_CHARS = [len(prefix) for prefix in PREFIXES]
@@ -189,3 +192,168 @@ class Intake(Part):
         others = tuple(other for other in links.others if not visit.refuses(other[1]))
         self._admission.refuse(Reason.TRAP_COPY, links.size - len(places) + len(links.others) - len(others))
         return links.only(places, others)
+
+
+MAX_FILES = 50
+"""Sitemaps that are fetched for one robots.txt; chosen."""
+MAX_DEPTH = 2
+"""Levels of indexes that are followed: an index may name an index, which names sitemaps (chosen)."""
+FEED = b"feed"
+"""The payload of a feed."""
+_FEED_SALT = b"feed"
+"""Tells a feed apart from the page at its address: many pages link to their feed too, and it may have ended as such."""
+MAX_FEEDS = 4
+"""Feeds that are taken from one page; chosen: most pages name one or two, for texts and for comments."""
+_PAYLOAD = re.compile(rb"sitemap (\d) (\d+)")
+"""The payload: levels of indexes that may follow, and sitemaps that this one may name."""
+
+
+def is_sitemap(fetch: Fetch) -> bool:
+    """Whether *fetch* is for a sitemap or a feed that Sitemaps put into the queue."""
+    return fetch.payload is not None and (is_feed(fetch) or _PAYLOAD.fullmatch(fetch.payload) is not None)
+
+
+def is_feed(fetch: Fetch) -> bool:
+    """Whether *fetch* is for a feed."""
+    return fetch.payload == FEED
+
+
+class Sitemaps:
+    """Accepts what robots.txt and sitemaps name, when ``SPIDERLING_SITEMAPS`` is on (text/sitemap.py reads them).
+
+    A sitemap is a URL in its host's queue with a payload of ours, so all that holds for pages holds for it: robots.txt,
+    opt-outs, politeness, limits, retries, restarts, a full account of its bytes.  It ends as ``sitemap`` and does not
+    count as a page.  By its rank it waits, as its URLs do, behind the links of pages with text.  URLs of other hosts
+    are refused, since only the robots.txt of such a host could allow them (cross submits).
+
+    For each robots.txt at most MAX_FILES sitemaps are fetched, those in indexes included.  The payload of an index says
+    how many it may name, so that nothing need be counted over restarts.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._is_on = core.options.sitemaps == "on"
+        self._core = core
+
+    def put_named(self, host: Host, addresses: list[str], now: float) -> None:
+        """Queue the sitemaps at *addresses*, which a robots.txt of *host* names."""
+        if self._is_on and addresses:
+            self._put_files(host, addresses, MAX_DEPTH, MAX_FILES, 0, now)
+
+    def put_files(self, fetch: Fetch, addresses: list[str], now: float) -> None:
+        """Queue the sitemaps at *addresses*, which the fetched index names."""
+        place = _PAYLOAD.fullmatch(fetch.payload or b"")
+        if place is not None and addresses:
+            self._put_files(fetch.host, addresses, int(place[1]) - 1, int(place[2]), fetch.id, now)
+
+    def put_feeds(self, page: str, addresses: Iterable[str], now: float) -> None:
+        """Queue the feeds of its host that the page at the URL *page* names, when the crawl is watched."""
+        target = canonicalize(page)
+        host = self._core.url_states.hosts.get(target.host) if target is not None else None
+        if host is not None and target is not None and self._core.watch.is_on:
+            for address in list(dict.fromkeys(addresses))[:MAX_FEEDS]:
+                self._put(host, address, url_key(host.id, target.url), now, FEED, _FEED_SALT)
+
+    def put_urls(self, fetch: Fetch, entries: Iterable[tuple[str, float | None]], now: float) -> None:
+        """Accept the URLs which the fetched sitemap or feed names; give few in a call, since each takes its time.
+
+        *entries*: (URL, seconds since 1970 at which it changed, or None).
+        """
+        look = fetch.look
+        for url, date in entries:
+            refusal = self._put(fetch.host, url, fetch.id, now)
+            if look is not None and refusal is None:
+                look.found += 1
+            elif look is not None and refusal is Reason.SEEN and date is not None and date <= now:
+                target = canonicalize(url)
+                if target is not None:
+                    self._core.watch.announce(look, url_key(fetch.host.id, target.url), date)
+
+    def left_out(self, number: int) -> None:
+        """Count URLs that are left out as too many."""
+        if number:
+            self._core.admission.refuse(Reason.TOO_MANY_LINKS, number)
+
+    def opted_out(self, number: int) -> None:
+        """Count entries of a feed whose licences refuse the purpose of the crawl."""
+        if number:
+            self._core.admission.refuse(Reason.OPTED_OUT, number)
+
+    def _put_files(self, host: Host, addresses: list[str], depth: int, most: int, page: int, now: float) -> None:
+        """Queue as many of *addresses* as *depth* and *most* allow; what is left of *most* they share evenly."""
+        files = list(dict.fromkeys(addresses))
+        chosen = files[:most] if depth >= 0 else []
+        self.left_out(len(files) - len(chosen))
+        for address in chosen:
+            payload = b"sitemap %d %d" % (depth, (most - len(chosen)) // len(chosen))
+            self._put(host, address, page, now, payload)
+
+    def _put(
+        self, host: Host, url: str, page: int, now: float, payload: bytes | None = None, salt: bytes = b""
+    ) -> Reason | None:
+        target = canonicalize(url)
+        if target is None or target.host != host.name:
+            return self._core.admission.refuse(Reason.BAD_URL if target is None else Reason.CROSS_SUBMIT)
+        return self._core.put(Mention(target, host.distance, SITEMAP_RANK, page, payload, salt), now)
+
+
+class ArchivePages(Part):
+    """Pages that need no request: their URLs are judged and accounted for as if they were fetched.
+
+    Call ``begin`` when a page has been read, and ``enter`` right before it is reported.  A URL is accounted for only
+    when its page ends, so a page that was in work at a kill counts as never read.  Hosts are not scheduled; they may be
+    closed (blocked, retired) as in a crawl.
+    """
+
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
+        self._in_work: dict[int, QueuedUrl] = {}
+
+    def unwanted(self, target: CanonicalUrl) -> Reason | None:
+        """Why *target* is refused by its form or host, or None; it changes nothing, so any thread may call it."""
+        return self._admission.unwanted(target)
+
+    def refuse(self, reason: Reason) -> None:
+        """Count a record that is no page or not wanted."""
+        self._admission.refuse(reason)
+
+    def robots_txt(self, url: str, status: int, body: bytes, now: float) -> None:
+        """Note a robots.txt of the archive: it counts for the pages after it, however old it gets."""
+        target = canonicalize(url)
+        if target is not None:
+            self._robots.note_answer(target.origin, FileAnswer(status, body), now)
+
+    def begin(self, url: str, distance: int = 0) -> Fetch | Reason:
+        """Begin work on a page at *url*; returns its Fetch, or why it is left out: the first page at a URL counts.
+
+        *distance*: that of its host if it is a new one.  A URL of a closed host, or forbidden by robots.txt, ends here.
+        """
+        target = canonicalize_again(url)
+        if target is None:
+            return self._admission.refuse(Reason.BAD_URL)
+        host = self._admission.host(target.host, distance)
+        key = url_key(host.id, target.url)
+        if key in self._in_work or key in self._url_states.seen:
+            return self._admission.refuse(Reason.SEEN)
+        entry = self._in_work[key] = QueuedUrl(key, target.url, host, SEED_RANK, target)
+        host.in_transit += 1  # keeps its record in memory
+        end = CLOSED_STATES.get(host.state)
+        if end is None and self._robots.forbids(target.origin, target.url):
+            end = Reason.ROBOTS_FORBIDDEN
+        if end is None:
+            return Fetch(key, entry.url, "", host)
+        self.enter(key)
+        self._url_states.take_back(key)
+        self._url_states.end_in_transit(entry, end)
+        host.in_transit -= 1
+        return end
+
+    def enter(self, key: int) -> None:
+        """Count the URL of a page in work as discovered and in transit; it must be reported in the same step."""
+        url = self._in_work.pop(key)
+        url_states = self._url_states
+        url_states.seen.add(key)
+        url_states.url_log.log_found([key], 0)
+        url_states.ledger.discover()
+        url_states.ledger.hand_out()
+        url_states.in_transit[key] = url.host.fetching = url
+        url_states.hosts.changed.add(url.host)

@@ -1,24 +1,60 @@
-"""Host, the record of a host in memory; HostStates, the columns of all hosts; and a URL in a host's queue."""
+"""What is known of hosts, in memory: the record of one (Host), columns of all (HostStates), their links (HostGraph)."""
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import CanonicalUrl
-from spiderling.frontier.hosts.yields import YieldAccount
+from spiderling.base.urls import MAX_HOST_ID, CanonicalUrl
 from spiderling.frontier.site_files import SiteFile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+SEED_RANK = 0
+"""The rank of seeds."""
+REQUEST_RANK = 1
+"""The rank of requests that a subclass of the spider makes."""
+SITEMAP_RANK = 6
+"""The rank of sitemaps and of their URLs: they come after the links of pages with text and of hubs."""
+LAST_RANK = 9
+"""The rank of the URLs that are fetched last."""
+RANKS = LAST_RANK + 1
+"""Number of ranks."""
+STEP = 1.7
+"""Yield rate that a rank promises / that of the next worse one (chosen: ten ranks reach over two powers of ten)."""
+
+
+@dataclass(slots=True)
+class YieldAccount:
+    """What was downloaded from and kept of one host (or one registrable domain)."""
+
+    pages: int = 0
+    """Judged responses: final status, not robots.txt, redirects or 304."""
+    downloaded_bytes: int = 0
+    """Bytes of response bodies, as UTF-8."""
+    kept_bytes: int = 0
+    """Bytes of new clean text, as UTF-8."""
+
+    def count_bytes(self, pages: int, downloaded_bytes: int, kept_bytes: int) -> None:
+        self.pages += pages
+        self.downloaded_bytes += downloaded_bytes
+        self.kept_bytes += kept_bytes
+
+    @property
+    def rate(self) -> float:
+        """Kept / downloaded bytes; 0 before anything was downloaded."""
+        return self.kept_bytes / self.downloaded_bytes if self.downloaded_bytes else 0.0
 
 
 class HostState(Enum):
@@ -256,7 +292,7 @@ class Host:
 
     # host_closing.py
     second_chances: int = 0
-    """Steps by which its threshold is milder, since it was reopened for lack of hosts (yields.py)."""
+    """Steps by which its threshold is milder, since it was reopened for lack of hosts (host_closing.py)."""
 
     # scheduling/intervals.py
     last_start: float = -math.inf
@@ -266,7 +302,7 @@ class Host:
     in_transit: int = 0
     """Requests that were handed out and are not over, of pages or files of the site: 0 or 1."""
 
-    # UrlStates, and discovery/archive_pages.py for pages of archives
+    # UrlStates, and discovery/intake.py for pages of archives
     fetching: QueuedUrl | None = None
     """The URL in transit."""
 
@@ -349,3 +385,83 @@ class HostColumns(NamedTuple):
     """URLs in the queue, waiting or parked."""
     dues: list[float]
     """When the host is due, intervals aside; rounded to 15 digits."""
+
+
+_TARGET_SHIFT = 1
+"""The lowest bit of an edge is its length: 1 hop for a link, 0 for a redirect."""
+_SOURCE_SHIFT = 25
+"""An edge is source id << 25 | target id << 1 | length."""
+
+
+class HostGraph:
+    """Which host links to which, so that a shorter way to one host is passed on to all that it leads to.
+
+    Suchomel 2017 lowers the distance of a domain when a shorter way to it appears.  What that host links to is nearer
+    then, too, though its pages are not read again.  So each link from host to host is kept as an edge: once, and only
+    while it may still matter.  A host at distance 0 comes no nearer, nor does one that a link from distance 0 would
+    reach no sooner.
+
+    Edges are whole numbers in sorted arrays, 8 bytes each, of which each is at least twice as long as the next one.
+    """
+
+    def __init__(self, states: HostStates) -> None:
+        self._states = states
+        self._runs: list[NDArray[np.int64]] = []
+        """All edges but the newest."""
+        self._newest: defaultdict[int, set[int]] = defaultdict(set)
+        """Source -> edges since the last ``drain``; some may be known."""
+
+    def note(self, source: int, targets: Iterable[int], hops: int = 1) -> None:
+        """A page of the host *source* leads to the hosts *targets*; the id 0, of unknown hosts, counts for none."""
+        if source > 0 and self._states.distance(source):
+            edges = source << _SOURCE_SHIFT | hops
+            farther = self._states.farther(targets, hops)
+            self._newest[source].update([edges | target << _TARGET_SHIFT for target in farther if target != source])
+
+    def lower(self, host_id: int, distance: int) -> list[int]:
+        """Lower the distance of a host to *distance*, and of all that it leads to; returns those that came nearer."""
+        states = self._states
+        lowered: list[int] = []
+        if distance >= states.distance(host_id):
+            return lowered
+        ways = deque([(host_id, distance)])
+        while ways:  # the shortest first, so that each host is passed once
+            source, distance = ways.popleft()
+            if distance >= states.distance(source):
+                continue
+            states.set_distance(source, distance)
+            lowered.append(source)
+            edges = self._from(source)
+            for hops, put in ((0, ways.appendleft), (1, ways.append)):
+                targets = edges[edges & 1 == hops] >> _TARGET_SHIFT & MAX_HOST_ID
+                for target in states.farther(targets.tolist(), distance + hops):
+                    put((target, distance + hops))
+        return lowered
+
+    def _from(self, source: int) -> NDArray[np.int64]:
+        """The edges from *source*."""
+        bounds = source << _SOURCE_SHIFT, source + 1 << _SOURCE_SHIFT
+        parts = [run[slice(*np.searchsorted(run, bounds))] for run in self._runs]
+        return np.concatenate([*parts, np.fromiter(self._newest.get(source, ()), np.int64)])
+
+    def drain(self) -> list[int]:
+        """The edges that are new since the last call."""
+        edges = np.unique(np.fromiter((edge for of in self._newest.values() for edge in of), np.int64))
+        self._newest.clear()
+        for run in self._runs:
+            at = np.minimum(np.searchsorted(run, edges), len(run) - 1)
+            edges = edges[run[at] != edges]
+        self._add(edges)
+        new: list[int] = edges.tolist()
+        return new
+
+    def restore(self, edges: Iterable[int]) -> None:
+        """Take up what was committed."""
+        self._add(np.unique(np.fromiter(edges, np.int64)))
+
+    def _add(self, run: NDArray[np.int64]) -> None:
+        if not len(run):
+            return
+        while self._runs and len(self._runs[-1]) < 2 * len(run):
+            run = np.sort(np.concatenate([self._runs.pop(), run]), kind="stable")  # merges what is sorted
+        self._runs.append(run)

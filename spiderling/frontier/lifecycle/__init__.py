@@ -1,1 +1,0 @@
-"""Changes of URLs' states, and their counts."""

@@ -13,7 +13,7 @@ import email.utils
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import ada_url
 from scrapy import Request, Spider
@@ -38,7 +38,7 @@ from spiderling.engine.outcomes import (
     of_response,
     value_of,
 )
-from spiderling.engine.requests import PAGES, SOURCE, fetch_of, look_of
+from spiderling.engine.requests import ANSWER, PAGES, SOURCE, fetch_of, look_of
 from spiderling.fetch.challenges import challenge_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.frontier import Fetch
@@ -71,11 +71,13 @@ class PolitenessMiddleware(Component):
     It also tells the frontier when an answer is complete, and so how slow the host is.
     """
 
-    def process_request(self, request: Request) -> Awaitable[None] | None:
-        """None if the request may start now; else an awaitable that returns when it may.
+    def process_request(self, request: Request) -> Awaitable[None] | Response | None:
+        """None if the request may start now; its answer, if that was held; else an awaitable that returns when it may.
 
         It raises NotMade when the host was closed or the crawl is stopping.
         """
+        if (held := request.meta.pop(ANSWER, None)) is not None:
+            return cast("Response", held)
         return None if self.dispatcher.may_start(request) == 0 else self._its_turn(request)
 
     async def _its_turn(self, request: Request) -> None:
@@ -85,7 +87,7 @@ class PolitenessMiddleware(Component):
             await self.dispatcher.until_turn(request, wait_s)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        self.dispatcher.answered(request)
+        self.dispatcher.answered(request, response)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:

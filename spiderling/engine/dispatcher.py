@@ -40,6 +40,7 @@ from spiderling.engine.outcomes import (
     FileTaken,
     NotMade,
     PutBack,
+    WaitsForFiles,
     further,
     of_failure,
     of_item,
@@ -47,7 +48,7 @@ from spiderling.engine.outcomes import (
     reason_of,
     redirected,
 )
-from spiderling.engine.requests import DISTANCE, ERRBACK, FETCH, PAGES, SOURCE, fetch_of
+from spiderling.engine.requests import CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE, fetch_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolver
 from spiderling.frontier import Fetch
@@ -104,8 +105,9 @@ class Dispatcher:
         self._opened_at = self._now()
         self._handed_out = 0
         """Requests handed out in this turn of the event loop."""
-        self._pages: set[int] = set()
-        """Ids of the URLs of pages in transit."""
+        self._pages: dict[int, Response | None] = {}
+        """Ids of the URLs of pages in transit -> their answers, as far as they have come."""
+        self._held = requests.HeldAnswers()
         self._files: set[str] = set()
         """URLs of site files in transit."""
         self._file_tasks: set[asyncio.Task[None]] = set()
@@ -218,7 +220,7 @@ class Dispatcher:
         self._resolve_names()
         if fetch is not None:
             if fetch.id:
-                self._pages.add(fetch.id)
+                self._pages[fetch.id] = None
             else:
                 self._files.add(fetch.url)
             if not self._handed_out:
@@ -233,13 +235,20 @@ class Dispatcher:
         self._handed_out = 0
 
     def _request(self, fetch: Fetch) -> Request | None:
-        """The request for *fetch*; None if making it failed, which ends the URL."""
+        """The request for *fetch*, or None: making it failed, or it may not be made, and the URL ends."""
+        reason = Reason.SITE_OPTED_OUT
         try:
-            return self._made(fetch)
+            request = self._made(fetch)
+            is_held = fetch.id != 0 and self._held.give(fetch.id, request)
+            if is_held or fetch.is_reserved:
+                self.crawl.frontier.not_asked(fetch)
+            if is_held or not fetch.is_reserved:
+                return request
         except Exception as error:
             self.crawl.errors.note(error, fetch.url)
-            self.settle(Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR))
-            return None
+            reason = Reason.INTERNAL_ERROR
+        self.settle(Outcome(fetch.id, fetch.url, reason))
+        return None
 
     def _made(self, fetch: Fetch) -> Request:
         meta = {
@@ -353,7 +362,7 @@ class Dispatcher:
         """Seconds until the host of *request* is asked again: 0 within a visit, inf if none of its URLs waits."""
         if (fetch := fetch_of(request)) is None:
             return math.inf
-        return 0.0 if fetch.keeps_open else self.crawl.frontier.asked_again_in(fetch.host, self._now())
+        return 0.0 if fetch.keeps_open else self.crawl.frontier.asked_again_in(fetch, self._now())
 
     def goes_on(self, request: Request) -> bool:
         """Whether *request* can only be sent over the connection of the one before it, as in a visit."""
@@ -372,9 +381,13 @@ class Dispatcher:
             return self.crawl.frontier.may_also_start(fetch, address, self._now())
         return False  # after an error of our own, which stops the crawl
 
-    def answered(self, request: Request) -> None:
-        """Note that the answer to *request* is complete, which says how slow its host is."""
-        if (fetch := fetch_of(request)) is not None:
+    def answered(self, request: Request, response: Response | None = None) -> None:
+        """Note that the answer to *request* is complete, which says how slow its host is unless it was held."""
+        if (fetch := fetch_of(request)) is None:
+            return
+        if fetch.id in self._pages:
+            self._pages[fetch.id] = response
+        if CAPTURED not in request.meta:
             with self._changing(fetch):
                 self.crawl.frontier.intervals.answered(fetch.host, self._now())
 
@@ -388,7 +401,7 @@ class Dispatcher:
         if not isinstance(item, PageItem):
             return
         if isinstance(exception, PutBack):
-            self._put_back(item)
+            self._put_back(item, isinstance(exception, WaitsForFiles))
         else:
             self._end_page(item, getattr(exception, "reason", None) or Reason.DROPPED_BY_PIPELINE, str(exception))
 
@@ -422,14 +435,23 @@ class Dispatcher:
             outcome = of_response(item.response, Reason.INTERNAL_ERROR)
         self.settle(outcome, item)
 
-    def _put_back(self, item: PageItem) -> None:
+    def _put_back(self, item: PageItem, holds_answer: bool) -> None:
         """Let the URL of a page that cannot be judged now wait again."""
-        fetch = fetch_of(item.response.request)
-        if fetch is not None:
-            with self._changing(fetch):
-                self.crawl.forget(item)
-            if self.crawl.archives is None:  # there it was not noted as read, and so is read again
-                self.give_back(fetch)
+        request = item.response.request
+        if request is None or (fetch := fetch_of(request)) is None:
+            return
+        with self._changing(fetch):
+            self.crawl.forget(item)
+        if self.crawl.archives is not None:  # there it was not noted as read, and so is read again
+            return
+        is_held = False
+        if holds_answer and (answer := self._pages.get(fetch.id)) is not None:
+            is_held = self._held.hold(fetch.id, answer, request, self._now())
+        elif holds_answer and fetch.id not in self._held:
+            logger.warning(
+                "A further page of %s is lost: it waits for files of its site, and the URL has ended", request
+            )
+        self.give_back(fetch, is_held)
 
     # -- requests without a page end
 
@@ -516,7 +538,7 @@ class Dispatcher:
         report = self.crawl.finish(outcome if self._holds(outcome.url_id) else further(outcome), item)
         for host in report.retired:
             self._tell_retired(host)
-        self._pages.discard(outcome.url_id or 0)
+        self._pages.pop(outcome.url_id or 0, None)
         self.wake()
         return report.end
 
@@ -529,11 +551,11 @@ class Dispatcher:
         self._files.discard(fetch.url)
         self.wake()
 
-    def give_back(self, fetch: Fetch) -> None:
-        """Let the URL of a request that was not made after all wait again."""
+    def give_back(self, fetch: Fetch, has_answer: bool = False) -> None:
+        """Let the URL of a request wait again that was not made after all, or whose answer is held (*has_answer*)."""
         with self._changing(fetch):
-            self.crawl.frontier.give_back(fetch, self._now())
-        self._pages.discard(fetch.id or 0)
+            self.crawl.frontier.give_back(fetch, self._now(), has_answer)
+        self._pages.pop(fetch.id or 0, None)
         self._files.discard("" if fetch.id else fetch.url)
         self.wake()
 

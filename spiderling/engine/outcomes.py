@@ -149,6 +149,10 @@ class PutBack(DropItem):
         super().__init__(message, log_level="DEBUG")
 
 
+class WaitsForFiles(PutBack):
+    """A page whose use depends on files of sites that are asked for now: its answer is held until they are known."""
+
+
 class Refused(IgnoreRequest):
     """A response that ends in the downloader middlewares."""
 
@@ -189,6 +193,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
     request = response.request
     fetch = fetch_of(request)
     kept = reason is Reason.KEPT
+    is_reserved = reason is Reason.SITE_OPTED_OUT  # then nothing of its text stays
     return Outcome(
         url_id=fetch.id if fetch else None,
         url=request.url if request else response.url,
@@ -203,8 +208,8 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         relevant=page.lswc_relevant if page else False,
         badness=page.badness if page else 0.0,
         detail=detail[:_MAX_DETAIL_CHARS] if detail != reason.help else "",
-        sketch=page.sketch if page else 0,
-        text_key=text_key(page) if page else 0,
+        sketch=page.sketch if page and not is_reserved else 0,
+        text_key=text_key(page) if page and not is_reserved else 0,
         document=item.document if kept else None,
         facts=_facts(item) if kept else (),
         digests=item.digests if kept else (),

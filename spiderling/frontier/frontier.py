@@ -25,6 +25,7 @@ from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.hosts import REQUEST_RANK, SEED_RANK, Host, RobotsRequest
 from spiderling.frontier.ledger import Ledger, history_row
+from spiderling.frontier.licences import MAX_WAITING
 from spiderling.frontier.next_fetch import NextFetch
 from spiderling.frontier.ranking.strategies import parse
 from spiderling.frontier.ranking.strategy import LinkingPage, Strategy
@@ -181,6 +182,7 @@ class Frontier:
             else:
                 self.url_states.hand_out(host)
             self.schedule.hand_out(host, fetch.address, now, fetch.goes_on)
+            self.next_fetch.answered.discard(fetch.id)
             self.ledger.totals["requests"] += 1
             return fetch
         self.host_closing.relax(now)
@@ -230,9 +232,11 @@ class Frontier:
         """The connection for *fetch* is being opened, to *address* if given: both intervals begin at *now*."""
         self.intervals.started(fetch.host, address or fetch.address, now)
 
-    def asked_again_in(self, host: Host, now: float) -> float:
-        """Seconds until *host* is due again, by its interval; inf if none of its URLs waits."""
-        return max(0.0, host.last_start + self.intervals.of(host) - now) if host.waiting else math.inf
+    def asked_again_in(self, fetch: Fetch, now: float) -> float:
+        """Seconds until the host of *fetch* is due again, by its interval; inf if nothing of it waits, or may wait."""
+        host = fetch.host
+        goes_on = host.waiting or fetch.before_files
+        return max(0.0, host.last_start + self.intervals.of(host) - now) if goes_on else math.inf
 
     def fallback_of(self, fetch: Fetch) -> str:
         """The address of the other IP family at which *fetch* may be tried too; '' for none."""
@@ -250,9 +254,22 @@ class Frontier:
         for host in self.schedule.names.unresolved(name, permanent, now):
             self.schedule.place(host, now)
 
-    def give_back(self, fetch: Fetch, now: float) -> None:
-        """Requeue a fetch that was handed out but not made; it ends if its host was closed meanwhile."""
+    def give_back(self, fetch: Fetch, now: float, has_answer: bool = False) -> None:
+        """Requeue a fetch that was handed out but not made; it ends if its host was closed meanwhile.
+
+        *has_answer*: it was made, and the answer is held until files of sites are known that say whether it may be used
+        (`Robots.want_files`, `Licences.of_page`).  Then it comes again: to be used, or as one that is reserved.
+        """
+        if has_answer:
+            if len(self.next_fetch.answered) >= MAX_WAITING:
+                self.next_fetch.answered.clear()
+            self.next_fetch.answered.add(fetch.id)
         self._answers.give_back(fetch, now)
+
+    def not_asked(self, fetch: Fetch) -> None:
+        """*fetch* is no request, since its answer is held: it costs no interval of its host."""
+        self.ledger.totals["requests"] -= 1
+        self.intervals.hasten(fetch.host)
 
     def robots_answered(self, fetch: Fetch, answer: FileAnswer, now: float) -> None:
         """Note the answer to a request for a file of a site."""

@@ -24,7 +24,8 @@ from spiderling.base.rsl import UNKNOWN, RslFile
 from spiderling.base.urls import canonicalize_again
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Component
-from spiderling.engine.outcomes import DropPage, PutBack, end_by, escaped, headers_of, value_of
+from spiderling.engine.outcomes import DropPage, PutBack, WaitsForFiles, end_by, escaped, headers_of, value_of
+from spiderling.engine.requests import fetch_of
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.frontier.site_files import MAX_LICENCES
 from spiderling.items import PageItem
@@ -128,16 +129,19 @@ def task_of(response: Response) -> Task:
 
 
 def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
-    """Set ``item.statements`` and ``item.follow``; raises DropPage(NOINDEX or OPTED_OUT)."""
+    """Set ``item.statements`` and ``item.follow``; raises DropPage(SITE_OPTED_OUT, NOINDEX or OPTED_OUT)."""
     assert item.page is not None
     policy = crawl.opt_outs
     response = item.response
     said = page_statements(headers_of(response), item.page.meta, crawl.options, crawl.clock.now())
     item.statements = [statement for statement in said if policy.sees(statement.signal)]
     item.follow = follow(item.statements, policy)
+    of_site = crawl.frontier.robots.statements_of(response.url)
+    if (fetch := fetch_of(response.request)) is not None and fetch.is_reserved:
+        raise DropPage(Reason.SITE_OPTED_OUT, str(policy.binding(of_site) or ""))
     if policy.sees(Signal.RSL):
         item.statements += licence_statements(item, crawl)
-    item.statements = together(crawl.frontier.robots.statements_of(response.url), item.statements)
+    item.statements = together(of_site, item.statements)
     if not item.page.licence and any(owes_attribution(said) for said in item.statements):
         item.page.licence = RSL_ATTRIBUTION
     check_opt_outs(item.statements, policy)
@@ -151,7 +155,7 @@ def owes_attribution(said: Statement) -> bool:
 def licence_statements(item: PageItem, crawl: Crawl) -> list[Statement]:
     """What the licences by RSL that the page names, or that stand in it, say of it.
 
-    Raises PutBack if one of them has to be fetched first; for archives, which fetch nothing, its terms are unknown.
+    Raises WaitsForFiles if one has to be fetched first; for archives, which fetch nothing, its terms are unknown.
     """
     assert item.page is not None
     url = item.response.url
@@ -161,7 +165,7 @@ def licence_statements(item: PageItem, crawl: Crawl) -> list[Statement]:
         addresses = [join(url, address) or "" for address in linked[:MAX_LICENCES]]
         said = crawl.frontier.robots.licences.of_page(url, addresses, crawl.clock.now())
         if said is None:
-            raise PutBack(f"{url} waits for its licences {' '.join(addresses)}")
+            raise WaitsForFiles(f"{url} waits for its licences {' '.join(addresses)}")
         found += said
     elif linked:
         found.append(Statement(Signal.RSL, UNKNOWN, TRAINING))

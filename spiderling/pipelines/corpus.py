@@ -1,6 +1,7 @@
 """Pipeline 500: renders the document as prevertical, the format of Sketch Engine and SpiderLing.
 
-A page that comes when the budget of words or documents is spent is put back.
+A page that comes when the budget of words or documents is spent is put back.  So is one that has come before files of
+its site were asked for (the option ``optout_files``).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 from scrapy.crawler import Crawler
 
 from spiderling.base.urls import top_level_domain
-from spiderling.engine.outcomes import PutBack, digests_of
+from spiderling.engine.outcomes import PutBack, WaitsForFiles, digests_of
 from spiderling.engine.requests import CAPTURED, fetch_of
 from spiderling.export import feeds
 from spiderling.fetch.tls import FLAG
@@ -35,6 +36,9 @@ class CorpusPipeline(PagePipeline):
         crawl = self.crawl
         if not crawl.budgets.takes_documents(crawl.totals()):
             raise PutBack("the crawl has as many words or documents as it wants")
+        if (fetch := fetch_of(item.response.request)) is not None and fetch.before_files:
+            crawl.frontier.robots.want_files(fetch.url)
+            raise WaitsForFiles(f"{fetch.url} waits for files of its site")
         if not item.digests and crawl.options.dedup != "off":  # by DedupPipeline, unless that is switched off
             item.digests = digests_of(page)
         item.kept_bytes = page.clean_bytes - item.duplicate_bytes

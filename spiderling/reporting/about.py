@@ -106,12 +106,13 @@ def about(
 
 
 def _conduct(options: Options) -> list[str]:
+    when = "before it keeps a page also" if options.optout_files == "kept" else "in the same visit"
     on_robots = "on robots.txt, or " if options.refused_robots == "leave" else ""
     return [
         _p(
             f"It asks for one page at a time, at most {60 / options.host_interval_s:.3g} a minute from one host; more "
             "slowly if your server answers slowly or with status 429 or 503, or if robots.txt has a Crawl-delay. "
-            "Once a day it reads robots.txt and the other files in which a site speaks to crawlers, in one visit."
+            f"Once a day it reads robots.txt, and {when} the other files in which a site speaks to crawlers."
         ),
         _p(
             "It does not run scripts, fill in forms, log in, or solve challenges. A cookie goes back only to the host "

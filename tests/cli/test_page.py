@@ -30,6 +30,7 @@ WEB = FixedWeb(
         "b.test": {"/new": html(document("moved"))},
         "c.test": {
             "/robots.txt": plain("User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nContent-Usage: /no train-ai=n"),
+            "/.well-known/tdmrep.json": plain('[{"location": "/yes", "tdm-reservation": 0}]'),
             "/no": html(document("no")),
             "/yes": WebResponse(200, {"X-Robots-Tag": "noarchive"}, document("yes").encode()),
         },
@@ -53,7 +54,7 @@ def fetched(server):
     """Runs ``scrapy page URL`` on the loopback web."""
     settings = {"ALLOW_NETWORKS": "127.84.0.0/16", "HOSTS": server.hosts_option, "HOST_INTERVAL_S": 0}
     arguments = [part for name, value in settings.items() for part in ("-s", f"SPIDERLING_{name}={value}")]
-    return lambda url: show(url, *arguments)
+    return lambda url, *more: show(url, *arguments, *more)
 
 
 def rows(ended) -> dict[str, str]:
@@ -183,8 +184,11 @@ def test_usage():
 
 
 def test_signals_of_the_site_the_headers_and_the_page_are_shown(fetched):
-    head = rows(fetched("http://c.test/yes"))
-    assert (head["opt-outs"], head["verdict"]) == ("ai-agents:GPTBot, noarchive", "kept (unless it is a duplicate)")
+    head = rows(fetched("http://c.test/yes", "-s", "SPIDERLING_OPTOUT_FILES=kept"))
+    assert (head["opt-outs"], head["verdict"]) == (
+        "ai-agents:GPTBot, tdm-file:0, noarchive",
+        "kept (unless it is a duplicate)",
+    )
     head = rows(fetched("http://a.test/reserved"))
     assert (head["opt-outs"], head["verdict"]) == ("tdm:1", "opted-out: tdm:1")
     assert refusal(fetched("http://c.test/no")).startswith(

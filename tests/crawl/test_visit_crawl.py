@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections import defaultdict
+import re
+import signal
+from collections import Counter, defaultdict
 from contextlib import asynccontextmanager
 
-from conftest import Crawl, page, serving
+import pytest
+from conftest import Crawl, document, page, serving
 
 from webs.messages import parse_head
 from webs.server import AccessLog, Connection, Server
-from webs.web import FixedWeb, WebResponse, not_found
+from webs.web import FixedWeb, WebResponse, html, not_found, plain, redirect
 
 FILES = ["/robots.txt", "/.well-known/tdmrep.json", "/ai.txt"]
 RESERVES = WebResponse(
@@ -99,3 +103,91 @@ def test_every_file_is_heard_whatever_becomes_of_the_connection(tmp_path):
         assert [ended[f"http://{kind}.test{path}"][0] for path in site if path in ("/", "/yes", "/no")] == [
             "kept", "kept", "site-opted-out",
         ]  # fmt: skip
+
+
+# -- the option optout_files=kept
+
+
+def test_files_that_waited_are_asked_for_over_the_connection_of_their_page(tmp_path):
+    web = {"keeps.test": {"/": page("only"), "/robots.txt": not_found()}}
+    with serving(FixedWeb(web, {"keeps.test": "127.84.43.40"}), serve_kinds) as server:
+        crawl = Crawl(tmp_path / "job", server, OPTOUTS="", OPTOUT_FILES="kept")
+        assert crawl.run("http://keeps.test/").code == 0
+        (asked,) = server.asked["keeps"].values()
+    assert asked == ["/robots.txt", "/", *FILES[1:]]
+
+
+def asked_of(server) -> Counter[tuple[str, str]]:
+    return Counter((entry.host, entry.path) for entry in server.log_entries)
+
+
+def test_files_are_asked_for_once_a_page_is_to_be_kept_and_its_answer_waits_for_them(tmp_path):
+    """What a site reserves leaves no text: its twin elsewhere is no duplicate.  Its links are followed."""
+    web = {
+        "good.test": {"/": page("good", "/more", "/no"), "/more": page("more"), "/no": page("no"),
+                      "/.well-known/tdmrep.json": RESERVES},
+        "poor.test": {"/": html("<a href='/x'>x</a>"), "/x": html("nothing")},
+        "moved.test": {"/": page("moved"), "/ai.txt": redirect("http://ai.test/ai.txt")},
+        "ai.test": {"/": html(document("twin", "/next")), "/ai.txt": plain("User-agent: *\nDisallow: /\nAllow: /next"),
+                    "/next": html("nothing")},
+        "twin.test": {"/": html(document("twin", "/next")), "/next": html("nothing")},
+        "later.test": {"/": page("moved")},
+    }  # fmt: skip
+    addresses = {host: f"127.84.43.{21 + number}" for number, host in enumerate(web)}
+    seeds = ",".join(f"http://{host}/" for host in web if host != "later.test")
+    with serving(FixedWeb(web, addresses)) as server:
+        crawl = Crawl(tmp_path / "job", server, OPTOUTS="", OPTOUT_FILES="kept", DEDUP="near", WARC="on")
+        assert crawl.run(seeds).code == 0
+        asked = asked_of(server)
+        assert crawl.run("http://later.test/").code == 0
+    assert asked.pop(("ai.test", "/ai.txt")) == 2, "for its own sake, and for that of moved.test"
+    assert set(asked.values()) == {1}
+    files = {host: {path for name, path in asked if name == host} & set(FILES) for host, _ in asked}
+    assert files.pop("poor.test") == {"/robots.txt"}
+    assert files.pop("ai.test") == {*FILES} - {"/ai.txt"}
+    assert all(paths == {*FILES} for paths in files.values())
+    assert ("good.test", "/no") not in asked, "by then the files are known"
+    ended = crawl.ended()
+    assert ended["http://ai.test/"] == ended["http://moved.test/"] == ("site-opted-out", "ai-txt")
+    assert ended["http://ai.test/next"][0] == "boilerplate-only"
+    kept = {"http://good.test/", "http://good.test/more", "http://twin.test/", "http://later.test/"}
+    assert {doc.url for doc in crawl.documents()} == kept
+    crawl.state().check()
+    assert "were read once a page was to be kept" in (crawl.directory / "corpus/README.md").read_text()
+    archived = b"".join(gzip.decompress(path.read_bytes()) for path in crawl.directory.glob("warc/*.warc.gz"))
+    record = rb"WARC-Target-URI: http://(\w+\.test/)\r\n(?:[^\r\n]+\r\n)*?WARC-Type: (?:response|revisit)\r\n"
+    assert Counter(re.findall(record, archived)) == dict.fromkeys([f"{host}/".encode() for host in web], 1)
+
+
+class NotingWeb(FixedWeb):
+    """Notes each request when it comes."""
+
+    def __init__(self, sites, addresses) -> None:
+        super().__init__(sites, addresses)
+        self.asked: list[tuple[str, str]] = []
+
+    def respond(self, host: str, path: str) -> WebResponse:
+        self.asked.append((host, path))
+        return super().respond(host, path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_stop_or_kill_while_an_answer_is_held_loses_nothing(number, tmp_path):
+    slow = WebResponse(200, {}, b"", delay_s=600.0)
+    sites = {name: {"/": page(name), "/.well-known/tdmrep.json": slow} for name in ("yes.test", "no.test")}
+    web = NotingWeb(sites, {"yes.test": "127.84.43.31", "no.test": "127.84.43.32"})
+    with serving(web) as server:
+        crawl = Crawl(tmp_path / "job", server, OPTOUTS="", OPTOUT_FILES="kept")
+        running = crawl.start("http://yes.test/,http://no.test/", CONSTANTS={"engine.dispatcher.STOP_TIMEOUT_S": 0.1})
+        running.until(lambda: all((name, "/.well-known/tdmrep.json") in web.asked for name in sites))
+        running.stop(number)
+        assert crawl.documents() == []
+        crawl.state().check()
+        for name, reserved in (("yes.test", 0), ("no.test", 1)):
+            body = json.dumps([{"location": "/", "tdm-reservation": reserved}]).encode()
+            sites[name]["/.well-known/tdmrep.json"] = WebResponse(200, {}, body)
+        assert crawl.run().code == 0
+    assert {url: reason for url, (reason, _) in crawl.ended().items()} == {
+        "http://yes.test/": "kept", "http://no.test/": "site-opted-out",
+    }  # fmt: skip
+    assert [doc.url for doc in crawl.documents()] == ["http://yes.test/"]

@@ -143,6 +143,8 @@ class VirtualCrawl:
         self._robots_known: dict[str, float] = {}
         self.busy: set[str] = set()
         """Names of hosts with a request in transit."""
+        self.held: dict[int, Answer] = {}
+        """Answers to pages that wait for files of their sites, by the ids of their URLs."""
         self._visited: set[str] = set()
         """Those that were asked for a file, and may be asked for another one at once."""
 
@@ -163,6 +165,7 @@ class VirtualCrawl:
         self._events.clear()
         self._addresses.clear()
         self.busy.clear()
+        self.held.clear()
 
     def run(self, *seeds: str, until: float | None = None) -> VirtualCrawl:
         """Put *seeds* and go on until nothing is left to be done, or to the time *until*."""
@@ -234,6 +237,11 @@ class VirtualCrawl:
             self.frontier.unresolved(name, answer.permanent, self.now)
 
     def _gate(self, fetch: Fetch) -> None:
+        held = self.held.pop(fetch.id, None) if fetch.robots is None else None
+        if held is not None or fetch.is_reserved:
+            self.frontier.not_asked(fetch)
+            self._judged(fetch, held or Answer(status=0, body_bytes=0))
+            return
         wait_s = self.frontier.may_start(fetch, self.now)
         if wait_s is None:
             self.busy.discard(fetch.host.name)
@@ -273,23 +281,34 @@ class VirtualCrawl:
             self._visited.add(fetch.host.name)
             file_answer = FileAnswer(answer.status, answer.body, answer.location, wait_s, is_open=is_open)
             self.frontier.robots_answered(fetch, file_answer, self.now)
+        else:
+            self._judged(fetch, answer)
+
+    def _judged(self, fetch: Fetch, answer: Answer) -> None:
+        """The end of a page, or its wait for files of its site."""
+        self.busy.discard(fetch.host.name)
+        reason = Reason.SITE_OPTED_OUT if fetch.is_reserved else answer.outcome_reason
+        if reason is Reason.KEPT and fetch.before_files:
+            self.held[fetch.id] = answer
+            self.frontier.robots.want_files(fetch.url)
+            self.frontier.give_back(fetch, self.now, has_answer=True)
             return
         outcome = Outcome(
             url_id=fetch.id,
             url=fetch.url,
-            reason=answer.outcome_reason,
+            reason=reason,
             status=answer.status,
             may_pass=answer.may_pass,
             retry_after_s=answer.retry_after_s,
             redirect_to=answer.location,
             body_bytes=answer.body_bytes,
-            kept_bytes=answer.kept_bytes if answer.outcome_reason is Reason.KEPT else 0,
+            kept_bytes=answer.kept_bytes if reason is Reason.KEPT else 0,
             sketch=answer.sketch,
             text_key=answer.sketch,
             links=tuple(link if isinstance(link, Link) else Link(link) for link in answer.links),
         )
         if self.frontier.report(outcome, self.now).end is not None:
-            self.ended[fetch.url] = answer.outcome_reason
+            self.ended[fetch.url] = reason
 
     def answer_of(self, table: Mapping[str, Any], key: str, default: Any) -> Any:
         answers = table.get(key, default)

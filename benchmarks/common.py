@@ -25,7 +25,6 @@ from spiderling.jobdir.shards import links_of_crawl
 from spiderling.text.compiled import choose
 
 ROOT = Path(__file__).resolve().parent.parent
-_SERVER = "webs.server"
 _OPTIMISING = ("--enable-optimizations", "--with-lto")
 """Options of Python's own build."""
 METER = {"benchmarks.meter.Meter": 1000}  # after Progress, which sets the stats
@@ -51,6 +50,9 @@ class Measured:
     """Pages, seconds, CPU seconds, resident MB of the main process and requests in work, once a second."""
     errors: Mapping[str, int] = field(default_factory=dict)
     """Requests that ended without an answer, by reason."""
+    requests: int = 0
+    connections: int = 0
+    """What the server has counted, site files included."""
 
     @property
     def lag_p99_ms(self) -> float:
@@ -80,17 +82,21 @@ def arguments(description: str | None) -> argparse.Namespace:
     return parser.parse_args()
 
 
+def connections_of(log: Path) -> Path:
+    """The file beside the access log that has one byte for each connection."""
+    return log.with_suffix(".connections")
+
+
 @contextmanager
 def served(web: str, *changes: str, log: Path | None = None) -> Iterator[str]:
-    """*web* as the server's CLI names it, in a process of its own; gives the value of SPIDERLING_HOSTS.
+    """*web* as webs.py names it, in a process of its own; gives the value of SPIDERLING_HOSTS.
 
-    *changes*: options of webs.py; *log*: where the access log goes.
+    *changes*: options of webs.py; *log*: where the access log goes, and `connections_of` it beside it.
     """
     with tempfile.TemporaryDirectory() as directory:
         ready = Path(directory, "ready.json")
-        program = ["benchmarks/webs.py", web, *changes] if changes else ["-m", _SERVER, "--web", web, "--port", "0"]
         log = log or ready.with_name("access.tsv")
-        command = [sys.executable, *program, "--ready-file", str(ready), "--log", str(log)]
+        command = [sys.executable, "benchmarks/webs.py", web, *changes, "--ready-file", str(ready), "--log", str(log)]
         bound = with_parent(signal.SIGKILL)
         server = subprocess.Popen(command, cwd=ROOT, start_new_session=True, preexec_fn=bound)
         try:

@@ -12,11 +12,12 @@
     instant    many, with workers that answer at once: the limit of one main process
     long       the same with small pages: the last page beside the 10,000th
     start      from the start of the process to the first request, with twelve languages
+    first      many with the default intervals: from a host's first request to that of its first page
 
 Without a case: all; --quick: mini, many and start with few pages.  CPU is that of all the crawl's processes from the
 spider's opening to its end (the workers' start falls into that); the server's is not counted, but it shares the cores.
-Lag: how late the event loop was, 20 times a second, and how much of that is its own work at most.  ``ratio_naive`` is
-naive CPU a page / ours, on many.
+Requests and connections are counted by the server.  Lag: how late the event loop was, 20 times a second, and how much
+of that is its own work at most.  ``ratio_naive`` is naive CPU a page / ours, on many.
 """
 
 from __future__ import annotations
@@ -33,13 +34,16 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from spiderling.cluster.child_process import with_parent
+from spiderling.frontier.site_files import SiteFile
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.common import ROOT, Measured, crawl, result, served, table
+from benchmarks.common import ROOT, Measured, connections_of, crawl, result, served, table
 from webs.synthetic import SyntheticWeb, read_words
 
 FAST = {
@@ -53,7 +57,7 @@ FAST = {
 }
 HEAD = (
     "web", "crawler", "pages", "MB", "pages/s", "MB/s", "CPU ms/page", "main ms/page", "lag p99 ms", "own",
-    "main RSS MB", "worker RSS MB",
+    "main RSS MB", "worker RSS MB", "requests/page", "connections/page",
 )  # fmt: skip
 INSTANT = {
     "ITEM_PIPELINES": json.dumps(
@@ -62,12 +66,22 @@ INSTANT = {
 }
 SLOW_CONNECTIONS, WAITING_HOSTS = 5000, 1000
 TWELVE = "cs,sk,pl,en,de,fr,es,it,pt,nl,ru,uk"
-_CASES = ("mini", "many", "tls", "gzip", "slow", "idle", "instant", "long", "start")
+_CASES = ("mini", "many", "tls", "gzip", "slow", "idle", "instant", "long", "start", "first")
+_FILES = {file.value for file in SiteFile}
 _CHANGES = {"many": ("--identity",), "gzip": (), "instant": ("--identity",)}
 _QUICK = ("mini", "many", "start")
 _MINIWEB, _PORTAL = str(ROOT / "examples/miniweb"), ["http://portal.test/"]
 
 Row = tuple[object, ...]
+
+
+class Ready(NamedTuple):
+    """A served web, and how it is crawled."""
+
+    hosts: str
+    command: list[str]
+    settings: dict[str, object]
+    log: Path
 
 
 def main() -> None:
@@ -86,7 +100,8 @@ def main() -> None:
     rows, values = _crawls(wanted, options.pages or pages, naive_pages, 2000 if options.quick else 20_000)
     if rows:
         table(HEAD, rows)
-    for case, report in (("tls", _tls), ("slow", _slow), ("idle", _idle), ("long", _long), ("start", _start)):
+    further = {"tls": _tls, "slow": _slow, "idle": _idle, "long": _long, "start": _start, "first": _first}
+    for case, report in further.items():
         if case in wanted:
             values |= report(options)
     print(f"load average at the end: {os.getloadavg()[0]:.1f}")
@@ -121,6 +136,8 @@ def _keys(ours: Measured, naive: Measured) -> dict[str, float]:
         "cpu_ms_per_page": round(ours.cpu_ms_per_page, 2),
         "main_cpu_ms_per_page": round(ours.main_cpu_ms_per_page, 2),
         "lag_p99_ms": round(ours.lag_p99_ms, 1),
+        "requests_per_page": round(ours.requests / ours.pages, 2),
+        "connections_per_page": round(ours.connections / ours.pages, 2),
         "ratio_naive": round(naive.cpu_ms_per_page / ours.cpu_ms_per_page, 2),
     }
 
@@ -134,24 +151,40 @@ def _measure(
     further: Mapping[str, object] | None = None,
 ) -> list[tuple[str, Measured]]:  # fmt: skip
     """Ours over *pages*, then each rival over *naive_pages*, on the same server."""
-    with _ready(web, seeds) as (hosts, command, settings):
-        ours = crawl(command, {**FAST, **settings, "CLOSESPIDER_PAGECOUNT": pages, **(further or {})})
+    with _ready(web, seeds) as (hosts, command, settings, log):
+        ours = _counted(log, command, {**FAST, **settings, "CLOSESPIDER_PAGECOUNT": pages, **(further or {})})
         runs = [("spiderling", ours)]
         for rival in rivals:
             spider = ["runspider", f"benchmarks/peers/{rival}.py", "-a", f"seeds={','.join(seeds[:200])}"]
             settings = {"CLOSESPIDER_PAGECOUNT": naive_pages, "CLOSESPIDER_TIMEOUT": 600, "ADDONS": "{}"}
-            runs.append((rival, crawl(spider, settings, {"http_proxy": f"http://{_endpoint(hosts)}"})))
+            runs.append((rival, _counted(log, spider, settings, {"http_proxy": f"http://{_endpoint(hosts)}"})))
     return runs
 
 
+def _counted(
+    log: Path, spider: Sequence[str], settings: Mapping[str, object], environment: Mapping[str, str] | None = None
+) -> Measured:
+    """A crawl, with the requests and connections that the server of *log* has counted meanwhile."""
+    requests, connections = _traffic(log)
+    run = crawl(spider, settings, environment)
+    requests_then, connections_then = _traffic(log)
+    return replace(run, requests=requests_then - requests, connections=connections_then - connections)
+
+
+def _traffic(log: Path) -> tuple[int, int]:
+    """Requests answered and connections made up to now."""
+    return log.read_bytes().count(b"\n"), connections_of(log).stat().st_size
+
+
 @contextmanager
-def _ready(web: Sequence[str], seeds: list[str]) -> Iterator[tuple[str, list[str], dict[str, object]]]:
-    """*web* is served: the hosts, the crawl's command and its settings."""
-    with served(*web) as hosts, tempfile.TemporaryDirectory() as directory:
+def _ready(web: Sequence[str], seeds: list[str]) -> Iterator[Ready]:
+    """*web* is served."""
+    with tempfile.TemporaryDirectory() as directory, served(*web, log=Path(directory, "access.tsv")) as hosts:
         seed_file = Path(directory, "seeds.txt")
         seed_file.write_text("\n".join(seeds))
         command = ["crawl", "spiderling", "-a", "lang=cs", "-a", f"seeds={seed_file}"]
-        yield hosts, command, {"SPIDERLING_HOSTS": hosts, "JOBDIR": f"{directory}/job"}
+        settings: dict[str, object] = {"SPIDERLING_HOSTS": hosts, "JOBDIR": f"{directory}/job"}
+        yield Ready(hosts, command, settings, Path(directory, "access.tsv"))
 
 
 def _endpoint(hosts: str) -> str:
@@ -162,6 +195,7 @@ def _row(web: str, who: str, run: Measured) -> Row:
     return (
         web, who, run.pages, run.mb, run.pages / run.wall_s, run.mb / run.wall_s, run.cpu_ms_per_page,
         run.main_cpu_ms_per_page, run.lag_p99_ms, run.own_lag_p99_ms, run.main_rss_mb, run.worker_rss_mb,
+        run.requests / run.pages, run.connections / run.pages,
     )  # fmt: skip
 
 
@@ -175,7 +209,7 @@ def _trafilatura_spider(pages: int) -> Row | None:
         return None
     per_page = 1000 * run["cpu_s"] / run["pages"]
     speed = run["pages"] / run["wall_s"], run["mb"] / run["wall_s"]
-    return "miniweb", "trafilatura's spider", run["pages"], run["mb"], *speed, per_page, per_page, "", "", "", ""
+    return "miniweb", "trafilatura's spider", run["pages"], run["mb"], *speed, per_page, per_page, *[""] * 6
 
 
 def _tls(options: argparse.Namespace) -> dict[str, float]:
@@ -197,7 +231,7 @@ def _tls(options: argparse.Namespace) -> dict[str, float]:
 def _slow(options: argparse.Namespace) -> dict[str, float]:
     """Every host is asked for its robots.txt and its first page."""
     number, hosts = (500, 5000) if options.quick else (SLOW_CONNECTIONS, 50_000)
-    with _ready((f"synthetic:{hosts}:1:4000", "--late=80:120"), _web(hosts).seeds(number)) as (_, command, settings):
+    with _ready((f"synthetic:{hosts}:1:4000", "--late=80:120"), _web(hosts).seeds(number)) as (_, command, settings, _):
         many = {
             "CONCURRENT_REQUESTS": number, "SPIDERLING_ACTIVE_HOSTS": 2 * number, "SPIDERLING_CROWD": "fixed",
             "SPIDERLING_TIMEOUT_S": 300, "SPIDERLING_FIRST_BYTE_TIMEOUT_S": 300, "CLOSESPIDER_TIMEOUT": 270,
@@ -214,7 +248,7 @@ def _slow(options: argparse.Namespace) -> dict[str, float]:
 def _idle(options: argparse.Namespace) -> dict[str, float]:
     """Hosts that were asked for their robots.txt, and must not be asked again while it lasts."""
     with _ready((f"synthetic:{10 * WAITING_HOSTS}:1",), _web(10 * WAITING_HOSTS).seeds(WAITING_HOSTS)) as ready:
-        _, command, settings = ready
+        _, command, settings, _ = ready
         run = crawl(command, {**FAST, **settings, "SPIDERLING_HOST_INTERVAL_S": 3600, "CLOSESPIDER_TIMEOUT": 60})
     (_, began, cpu, *_), (_, ended, later, *_) = run.marks[len(run.marks) // 2], run.marks[-1]
     share = 100 * (later - cpu) / (ended - began)
@@ -226,7 +260,8 @@ def _long(options: argparse.Namespace) -> dict[str, float]:
     """CPU of a page and memory around the 10,000th page and at the end."""
     pages = options.pages or (2000 if options.quick else 100_000)
     hosts, early = pages // 5, pages // 10
-    with _ready((f"synthetic:{hosts}:1:4000", "--identity"), _web(hosts).seeds(hosts // 10)) as (_, command, settings):
+    with _ready((f"synthetic:{hosts}:1:4000", "--identity"), _web(hosts).seeds(hosts // 10)) as ready:
+        _, command, settings, _ = ready
         limits = {"CLOSESPIDER_PAGECOUNT": pages, "CLOSESPIDER_TIMEOUT": 3600}
         run = crawl(command, {**FAST, **settings, **INSTANT, **limits})
     spans = [_span(run, early // 2, 3 * early // 2), _span(run, pages - early, pages)]
@@ -271,6 +306,30 @@ def _until_first_request(command: list[str], environment: Mapping[str, str], log
     process.terminate()
     process.wait()
     return min(float(line.split("\t")[0]) for line in lines[before:]) - began, ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _first(options: argparse.Namespace) -> dict[str, float]:
+    """Polite crawls are slow, so a few hundred pages must do."""
+    pages = options.pages or (200 if options.quick else 600)
+    with _ready(("synthetic:20000:1", "--identity"), _web(20_000).seeds(pages // 2)) as (_, command, settings, log):
+        polite = {name: value for name, value in FAST.items() if not name.endswith(("INTERVAL_S", "DELAY_FACTOR"))}
+        crawl(command, {**polite, **settings, "CLOSESPIDER_PAGECOUNT": pages})
+        waits = sorted(_waits(log))
+    median, tenth = waits[len(waits) // 2], waits[9 * len(waits) // 10]
+    print(f"{len(waits)} hosts: first page {median:.1f} s after the first request (median; one in ten {tenth:.1f} s)")
+    return {"first_page_s": round(median, 1), "first_page_p90_s": round(tenth, 1)}
+
+
+def _waits(log: Path) -> Iterator[float]:
+    """Seconds from a host's first request to that of its first page, by host."""
+    lines = [line.split("\t") for line in log.read_text().splitlines()]
+    began: dict[str, float] = {}
+    waited: set[str] = set()
+    for time_s, _, host, _, path, *_ in sorted(lines, key=lambda line: float(line[0])):
+        began.setdefault(host, float(time_s))
+        if path not in _FILES and host not in waited:
+            waited.add(host)
+            yield float(time_s) - began[host]
 
 
 if __name__ == "__main__":

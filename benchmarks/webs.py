@@ -4,7 +4,8 @@
 
 WEB: a directory, synthetic:HOSTS[:SEED[:BYTES]] (mean size of a page), or linked:HOSTS[:PAGES[:OUTSIDE]]
 (linkedweb.py).  --tls: every link is https, with one certificate of our own for all names; --identity: nothing is
-compressed; --late: seconds before an answer, from:to.
+compressed; --late: seconds before an answer, from:to.  Beside the access log stands a file .connections, with one byte
+for each connection.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -28,7 +30,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from benchmarks.common import ROOT
+from benchmarks.common import ROOT, connections_of
 from benchmarks.linkedweb import LinkedWeb
 from webs import messages
 from webs.server import AccessLog, Connection, Server, bind_all, open_web
@@ -65,6 +67,18 @@ class Changed:
         return replace(response, headers=headers, delay_s=delay_s)
 
 
+class Counted(Connection):
+    """A client, whose connection is noted in *connections*."""
+
+    def __init__(self, server: Server, connections: BinaryIO) -> None:
+        super().__init__(server)
+        self._connections = connections
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._connections.write(b".")
+        super().connection_made(transport)
+
+
 def context(directory: Path) -> ssl.SSLContext:
     """A server's TLS with a key of its own making."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
@@ -87,11 +101,13 @@ async def run(options: argparse.Namespace) -> None:
     if options.identity:
         messages.GZIP_FROM_BYTES = sys.maxsize
     server = Server(web, AccessLog(options.log, keep=False))
+    connections = connections_of(options.log).open("wb", buffering=0)
     sockets = bind_all(sorted(set(web.hosts().values())), 0)
     server.port = sockets[0].getsockname()[1]
     tls = context(options.ready_file.parent) if options.tls else None
     listeners = [
-        await loop.create_server(lambda: Connection(server), sock=sock, backlog=8192, ssl=tls) for sock in sockets
+        await loop.create_server(lambda: Counted(server, connections), sock=sock, backlog=8192, ssl=tls)
+        for sock in sockets
     ]
     part = options.ready_file.with_suffix(".part")
     part.write_text(json.dumps({"port": server.port, "pid": os.getpid(), "hosts": server.hosts_option}))
@@ -100,6 +116,7 @@ async def run(options: argparse.Namespace) -> None:
     for listener in listeners:
         listener.close()
     await server.stop()
+    connections.close()
 
 
 def main() -> None:

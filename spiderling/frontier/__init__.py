@@ -25,7 +25,7 @@ How a URL passes, and who decides:
     scheduling/          when its host is looked at: schedule, workbench, backlog, names, intervals, throttle
     hosts.py             what is known of its host, in memory
     robots.py            whether its site allows it, by its files; licences.py: by the licences that it names
-    known_files.py       the files of sites, parsed by site_files.py (once: reading.py), kept by robots_records.py
+    known_files.py       the files of sites, parsed once by site_files.py, and their records
     refusals.py          whether its host refuses us, and when that is tried again
     url_states.py        every change of a URL's state, counted in ledger.py
     host_closing.py      retires and reopens hosts, by yield and by what the user sets

@@ -1,21 +1,29 @@
 """The files of sites as they are known: their records, their rules as parsed, and what the consent ledger has to learn.
 
-Files are kept compressed, and parsed ones in a bounded cache, since a parsed file takes up to twenty times its size.
+A file is parsed once: an answer when it comes, perhaps ahead in a thread, and a record when it is asked.  Files are
+kept compressed, and parsed ones in a bounded cache, since a parsed file takes up to twenty times its size.
 """
 
 from __future__ import annotations
 
 import hashlib
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, NamedTuple, TypeVar
 
+from spiderling.base.errors import DamageError
 from spiderling.base.options import Options
 from spiderling.base.urls import canonicalize_again
-from spiderling.frontier.reading import Reader, Reading
-from spiderling.frontier.robots_records import Recent, RobotsRecord, RobotsRecords, RobotsStatus
-from spiderling.frontier.site_files import Rules, SiteFile
-from spiderling.frontier.storage.protocol import ConsentRow
+from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
+from spiderling.frontier.storage.protocol import ConsentRow, RobotsRow, Store
 
+MAX_RECORDS = 20_000
+"""Records kept in memory, some 300 bytes each beside their files.  Chosen."""
+MAX_RECORD_BYTES = 32_000_000
+"""Bytes of their compressed files, of which one may have up to 500 kB (chosen)."""
 MAX_PARSED = 8192
 """Origins and licences whose files are in the cache, some 600 bytes each beside the parsed files (chosen)."""
 MAX_PARSED_BYTES = 8_000_000
@@ -24,6 +32,212 @@ EMPTY = zlib.compress(b"")
 """The body of a record of a file without rules."""
 _LEAST_WINDOW = 9
 """The smallest window of zlib, in bits of its bytes."""
+
+Value = TypeVar("Value")
+
+
+class RobotsStatus(Enum):
+    """What came of the last request for a file."""
+
+    NO_RULES = "no rules"
+    RULES = "rules"
+    STALE = "stale"
+    """A newer file cannot be had; the last one counts."""
+    FAILED = "failed"
+    """It is asked for again after a pause."""
+    REFUSED = "refused"
+    """The site refuses us (refusals.py).  The record under the name of a host says until when, and how often it did."""
+    UNREACHABLE = "unreachable"
+    """The retries failed too, and no copy counts."""
+
+
+@dataclass(slots=True)
+class RobotsRecord:
+    """What was learned of one file of an origin; a row of the store's table ``robots``."""
+
+    status: RobotsStatus
+    fetched: float
+    """When ``body`` was fetched; without one, when it was asked for."""
+    expires: float
+    failures: int = 0
+    body: bytes = b""
+    """zlib-compressed text of the rules; empty if no answer ever came or counts."""
+
+
+class RobotsRecords:
+    """Records by origin (other files: by address); ``changed`` names those that the store does not have yet."""
+
+    def __init__(self, lookup: Callable[[str], RobotsRecord | None]) -> None:
+        """*lookup* gives a record that the store has."""
+        self._lookup = lookup
+        self.in_memory: dict[str, RobotsRecord] = {}
+        self._bytes = 0
+        """Upper bound on the bytes of their bodies."""
+        self._is_whole = True
+        """Whether the store has only records that are in memory."""
+        self._unknown: set[str] = set()
+        """Keys that the store does not have either; kept, since pages of archives ask for them again and again."""
+        self.changed: set[str] = set()
+
+    def find(self, key: str) -> RobotsRecord | None:
+        """What is known of the robots.txt of an origin, or of another file by its address."""
+        record = self.in_memory.get(key)
+        if record is None and not self._is_whole and key not in self._unknown:
+            record = self._lookup(key)
+            if record is not None:
+                self._keep(key, record)
+            else:
+                self._unknown.add(key)
+        return record
+
+    def put(self, key: str, record: RobotsRecord) -> None:
+        """Enter a record that the store does not have yet."""
+        self._keep(key, record)
+        self._unknown.discard(key)
+        self.changed.add(key)
+
+    def _keep(self, key: str, record: RobotsRecord) -> None:
+        self.in_memory[key] = record
+        self._bytes += len(record.body)
+
+    def look_in_store(self) -> None:
+        """From now on the store may have records that are not in memory, and is asked for them."""
+        self._is_whole = False
+
+    def forget_stored(self) -> None:
+        """If the records take too much memory, drop the oldest of those that the store has."""
+        if len(self._unknown) > MAX_RECORDS:
+            self._unknown.clear()
+        if len(self.in_memory) <= MAX_RECORDS and self._bytes <= MAX_RECORD_BYTES:
+            return
+        self.look_in_store()
+        self._bytes = sum(len(record.body) for record in self.in_memory.values())
+        for key in [key for key in self.in_memory if key not in self.changed]:
+            if len(self.in_memory) <= MAX_RECORDS // 2 and self._bytes <= MAX_RECORD_BYTES // 2:
+                break
+            self._bytes -= len(self.in_memory.pop(key).body)
+
+    def drain(self) -> list[RobotsRow]:
+        """Rows of the records that have changed since the last call."""
+        found = ((key, self.in_memory[key]) for key in self.changed)
+        rows = [RobotsRow(key, r.status.value, r.fetched, r.expires, r.failures, r.body) for key, r in found]
+        self.changed = set()
+        return rows
+
+
+def stored_robots(store: Store) -> Callable[[str], RobotsRecord | None]:
+    """The record that *store* has of an origin's robots.txt, or of another file by its address.
+
+    It raises DamageError if the body of one cannot be decompressed.
+    """
+
+    def lookup(key: str) -> RobotsRecord | None:
+        row = store.robots(key)
+        if row is None:
+            return None
+        try:
+            zlib.decompress(row.body) if row.body else None
+        except zlib.error as error:
+            raise DamageError(f"the robots.txt of {row.origin} in the state is damaged: {error}.") from error
+        return RobotsRecord(RobotsStatus(row.status), row.fetched, row.expires, row.failures, row.body)
+
+    return lookup
+
+
+class Recent(Generic[Value]):
+    """A cache of at most *most* values whose weights, in any unit, add up to *most_weight* at most.
+
+    The least recently used value leaves first.  A value heavier than *most_weight* is kept alone.
+    """
+
+    def __init__(self, most: int, most_weight: int) -> None:
+        self._most = most
+        self._most_weight = most_weight
+        self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
+        self.weight = 0
+        """The weight of all values together."""
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: str) -> Value | None:
+        """The value of *key*, from now on the most recently used; None if there is none."""
+        found = self._values.get(key)
+        if found is None:
+            return None
+        self._values.move_to_end(key)
+        return found[0]
+
+    def put(self, key: str, value: Value, weight: int) -> None:
+        """Set the value of *key*; others leave if there is no room."""
+        self.drop(key)
+        self._values[key] = value, weight
+        self.weight += weight
+        while len(self._values) > self._most or (self.weight > self._most_weight and len(self._values) > 1):
+            self.weight -= self._values.popitem(last=False)[1][1]
+
+    def drop(self, key: str) -> None:
+        """Forget what *key* has, if anything."""
+        if (found := self._values.pop(key, None)) is not None:
+            self.weight -= found[1]
+
+
+class Reading(NamedTuple):
+    """An answer as parsed; ``rules`` is None if the parser failed."""
+
+    origin: str
+    file: SiteFile
+    body: bytes
+    rules: Rules | None
+    says: str = ""
+    """The opt-outs that the file has for the front page."""
+
+
+class Reader:
+    """Keeps the last answer, and rules that were parsed ahead."""
+
+    def __init__(self, options: Options, failed_on: Callable[[Exception, str], None]) -> None:
+        self._options = options
+        self._failed_on = failed_on
+        self._ahead: tuple[SiteFile, bytes, Rules] | None = None
+        self._last: Reading | None = None
+
+    def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
+        """Take *rules*, parsed in a thread from *body*, the next answer."""
+        self._ahead = file, body, rules
+
+    def read(self, origin: str, file: SiteFile, body: bytes) -> Reading:
+        """Parse *body*, an answer; a second call for it need not parse it again.
+
+        It calls all that is called for a new file, so that a parser of ours fails here if at all.
+        """
+        body = body[:MAX_FILE_BYTES]
+        if self._last is not None and self._last[:3] == (origin, file, body):
+            return self._last
+        try:
+            rules = self.parse(file, body)
+            says = [str(said) for said in rules.statements(origin + "/", "/")]
+            if isinstance(rules, RobotsTxt):
+                if not rules.allows(origin + "/"):
+                    says.insert(0, "disallow")
+                says += [f"license:{address[:300]}" for address in rules.licences]
+                rules.crawl_delay_s()
+                rules.sitemaps()
+            self._last = Reading(origin, file, body, rules, " ".join(says))
+        except Exception as error:
+            self._failed_on(error, origin + file.value)
+            self._last = Reading(origin, file, body, None)
+        return self._last
+
+    def parse(self, file: SiteFile, body: bytes) -> Rules:
+        """The rules in *body*."""
+        ahead = self._ahead
+        self._ahead = None
+        return ahead[2] if ahead is not None and ahead[:2] == (file, body) else parsed(file, body, self._options)
+
+    def forget_last(self) -> None:
+        """The last answer is noted."""
+        self._last = None
 
 
 def packed(body: bytes) -> bytes:

@@ -16,8 +16,8 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, origins_of
 from spiderling.frontier.hosts import Host
+from spiderling.frontier.known_files import RobotsRecord, RobotsStatus
 from spiderling.frontier.robots import REFUSING, Robots
-from spiderling.frontier.robots_records import RobotsRecord, RobotsStatus
 from spiderling.frontier.storage.protocol import ConsentRow
 
 IN_A_ROW = 5

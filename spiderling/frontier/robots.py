@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import TypeVar
 
 from spiderling.base.opt_outs import MINING, TRAINING, Signal, Statement
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize_again
-from spiderling.frontier.known_files import EMPTY, KnownFiles, packed
+from spiderling.frontier.known_files import EMPTY, KnownFiles, RobotsRecord, RobotsStatus, packed
 from spiderling.frontier.licences import MAX_WAITING, Licences
-from spiderling.frontier.robots_records import RobotsRecord, RobotsStatus
 from spiderling.frontier.site_files import MAX_LICENCES, FileAnswer, RobotsTxt, Rules, SiteFile
 
 FAILED_READING = "internal-error"
@@ -41,6 +41,8 @@ STALE_S = 2_592_000.0
 """Seconds for which the last robots.txt counts while a newer one cannot be fetched: 30 days (RFC 9309, 2.3.1.4)."""
 _ASK_AGAIN_S = 3600.0
 """Seconds until a file that could not be fetched is asked for again, if it has a copy or needs none (chosen)."""
+
+Found = TypeVar("Found")
 
 
 class RobotsVerdict(Enum):
@@ -297,21 +299,19 @@ class Robots:
 
     def crawl_delay(self, origin: str) -> float:
         """Seconds asked for by Crawl-delay or Request-rate, the longer one; 0 if none."""
-        try:
-            rules = self.files.rules(origin, SiteFile.ROBOTS)
-            return rules.crawl_delay_s() if isinstance(rules, RobotsTxt) else 0.0
-        except Exception as error:  # maybe the file of another origin of the host; `judge` will give it up
-            self._failed_on(error, origin)
-            return 0.0
+        return self._read(origin, RobotsTxt.crawl_delay_s, 0.0)
 
     def sitemaps(self, origin: str) -> list[str]:
         """Addresses on the Sitemap lines of *origin*'s robots.txt, as written."""
+        return self._read(origin, RobotsTxt.sitemaps, [])
+
+    def _read(self, origin: str, what: Callable[[RobotsTxt], Found], default: Found) -> Found:
         try:
             rules = self.files.rules(origin, SiteFile.ROBOTS)
-            return rules.sitemaps() if isinstance(rules, RobotsTxt) else []
-        except Exception as error:  # as in `crawl_delay`
+            return what(rules) if isinstance(rules, RobotsTxt) else default
+        except Exception as error:  # maybe the file of another origin of the host; `judge` will give it up
             self._failed_on(error, origin)
-            return []
+            return default
 
     def _said(self, origin: str, url: str) -> list[Statement]:
         path = url[len(origin) :]

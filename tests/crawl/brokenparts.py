@@ -14,7 +14,7 @@ from typing import Any
 
 from spiderling.base import errors
 from spiderling.engine import dispatcher
-from spiderling.frontier import Frontier, reading, robots
+from spiderling.frontier import Frontier, known_files, robots
 from spiderling.frontier.discovery.admission import Admission
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.workers import pool
@@ -22,7 +22,7 @@ from spiderling.workers import pool
 EXTENSIONS = json.dumps({"tests.crawl.brokenparts.BrokenParts": 1})
 POINTS = {
     "outcome": (dispatcher, "of_item"),
-    "site-file": (reading, "parsed"),
+    "site-file": (known_files, "parsed"),
     "sitemap": (pool, "unpacked"),
     "report": (HostClosing, "review"),
     "take": (Admission, "left_out"),

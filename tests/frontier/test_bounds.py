@@ -21,7 +21,7 @@ HOSTS, PAGES, STEP_S = 30, 6, 20.0
 FOUND_AGAIN = {
     "scheduling.names._MAX_NAMES": 6,
     "storage.host_table.MAX_RECENT_NAMES": 5,
-    "robots_records.MAX_RECORDS": 6,
+    "known_files.MAX_RECORDS": 6,
     "known_files.MAX_PARSED": 4,
 }
 """What is forgotten has to be asked for, looked up, read or parsed once more."""
@@ -45,8 +45,8 @@ def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]
     web |= {f"http://h{host}.cz/robots.txt": robots("User-agent: *\nDisallow: /x\n") for host in range(HOSTS)}
     with monkeypatch.context() as patched:
         patched.setattr(NameIndex, "find", counted("storage.host_table.MAX_RECENT_NAMES", NameIndex.find))
-        patched.setattr(SqliteStore, "robots", counted("robots_records.MAX_RECORDS", SqliteStore.robots))
-        patched.setattr("spiderling.frontier.reading.parsed", counted("known_files.MAX_PARSED", parsed))
+        patched.setattr(SqliteStore, "robots", counted("known_files.MAX_RECORDS", SqliteStore.robots))
+        patched.setattr("spiderling.frontier.known_files.parsed", counted("known_files.MAX_PARSED", parsed))
         crawl = VirtualCrawl(web, yield_profile="off", strategy="spiderling:thrift=0", active_hosts=8)
         crawl.run(urls[0], until=crawl.now)
         while not crawl.frontier.is_finished:

@@ -14,8 +14,8 @@ from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots,
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts import HostState
+from spiderling.frontier.known_files import RobotsRecord, RobotsStatus
 from spiderling.frontier.robots import Robots, RobotsVerdict
-from spiderling.frontier.robots_records import RobotsRecord, RobotsStatus
 from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, RobotsTxt, Rules, SiteFile, parsed
 
 FORBID_ALL = robots("User-agent: *\nDisallow: /\n")
@@ -376,7 +376,7 @@ def test_files_that_were_current_are_looked_at_again_when_a_licence_expires_befo
 
 def test_store_is_asked_only_for_what_it_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look-up makes the event loop wait for the thread that writes."""
-    monkeypatch.setattr("spiderling.frontier.robots_records.MAX_RECORDS", 2)
+    monkeypatch.setattr("spiderling.frontier.known_files.MAX_RECORDS", 2)
     asked: list[str] = []
     rules = Robots(ALONE, lambda key: asked.append(key))
     for number in range(3):
@@ -405,7 +405,7 @@ def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) ->
         held.add(made := parsed(file, body, options))
         return made
 
-    monkeypatch.setattr("spiderling.frontier.reading.parsed", noted)
+    monkeypatch.setattr("spiderling.frontier.known_files.parsed", noted)
     rules = Robots(ALONE)
     for number in range(40):
         rules.note_answer(f"http://h{number}.cz", FileAnswer(200, wide(number)), 0.0)
@@ -419,7 +419,7 @@ def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their number alone is no bound: one may be of 500 kB."""
-    monkeypatch.setattr("spiderling.frontier.robots_records.MAX_RECORD_BYTES", 100_000)
+    monkeypatch.setattr("spiderling.frontier.known_files.MAX_RECORD_BYTES", 100_000)
     store: dict[str, RobotsRecord] = {}
     rules = Robots(ALONE, store.get)
     for number in range(40):
@@ -447,7 +447,7 @@ def test_a_stored_file_on_which_a_parser_of_ours_fails_is_reported_and_says_noth
     def fail(*values: object) -> Rules:
         raise RuntimeError
 
-    monkeypatch.setattr("spiderling.frontier.reading.parsed", fail)
+    monkeypatch.setattr("spiderling.frontier.known_files.parsed", fail)
     assert rules.sitemaps("http://a.cz") == []
     assert rules.crawl_delay("http://a.cz") == 0
     assert failed == ["http://a.cz", "http://a.cz"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.frontier.robots_records import Recent
+from spiderling.frontier.known_files import Recent
 
 
 def test_who_was_asked_for_longest_ago_leaves_first() -> None:

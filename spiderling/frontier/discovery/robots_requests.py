@@ -44,39 +44,29 @@ class RobotsRequests(Part):
         if target is None or not self._url_states.scope.allows_port(target.port):
             self._robots.note_failure(address, now, SiteFile.LICENCE, "no address")
             return True
-        elsewhere = self._core.elsewhere
-        if elsewhere is not None and not elsewhere.owns(target.host):
-            if address not in self._wanting:
-                elsewhere.ask_file(
-                    RobotsRequest(address, target.url, target.name, file=SiteFile.LICENCE), host.distance
-                )
-            self._wanting.setdefault(address, set()).add(host)
-            self._schedule.set_aside(host)
-            return False
-        owner = self._admission.host(target.host, host.distance)
-        if owner.is_closed:
+        is_elsewhere = self._core.is_elsewhere(target.host)
+        owner = None if is_elsewhere else self._admission.host(target.host, host.distance)
+        if owner is not None and owner.is_closed:
             self._robots.note_failure(address, now, SiteFile.LICENCE, f"its host is {owner.state.value}")
             return True
         is_new = address not in self._wanting
         self._wanting.setdefault(address, set()).add(host)
-        if is_new:
-            owner.robots_requests.append(RobotsRequest(address, address, target.name, file=SiteFile.LICENCE))
-        if owner is host and is_new:
+        request = RobotsRequest(address, target.url, target.name, file=SiteFile.LICENCE)
+        if is_new and owner is host:
+            host.robots_requests.append(request)
             return True
         self._schedule.set_aside(host)
         if is_new:
-            self._schedule.place(owner, now)
+            self._queue(request, target, host.distance, now)
         return False
 
     def ask_for_another(self, request: RobotsRequest, distance: int, now: float) -> None:
         """Queue the *request* of another shard at its host, which is ours; that gets *distance* if it is new."""
         target = canonicalize(request.url)
-        host = self._admission.host(target.host, distance) if target else None
-        if host is None or host.is_closed:
+        if target is None:
             self.fail(request, now)
-            return
-        host.robots_requests.append(request)
-        self._schedule.place(host, now)
+        else:
+            self._queue(request, target, distance, now)
 
     def take_answer(self, request: RobotsRequest, answer: FileAnswer, now: float) -> tuple[Host, HostState] | None:
         """Note an answer or follow its redirect; returns a host to be closed, and with which state.
@@ -112,15 +102,19 @@ class RobotsRequests(Part):
         waiting = self._awaited.get(request.origin)
         distance = waiting.distance if waiting else 0
         further = replace(request, url=target.url, name=target.name, redirects=request.redirects + 1)
+        self._queue(further, target, distance, now)
+
+    def _queue(self, request: RobotsRequest, target: CanonicalUrl, distance: int, now: float) -> None:
+        """Queue *request* at the host of its *target*, or give it to the shard that owns that."""
         elsewhere = self._core.elsewhere
         if elsewhere is not None and not elsewhere.owns(target.host):
-            elsewhere.ask_file(further, distance)
+            elsewhere.ask_file(request, distance)
             return
         host = self._admission.host(target.host, distance)
         if host.is_closed:
             self.fail(request, now)
             return
-        host.robots_requests.append(further)
+        host.robots_requests.append(request)
         self._schedule.place(host, now)
 
     def _settle(self, request: RobotsRequest, answer: FileAnswer, now: float) -> tuple[Host, HostState] | None:

@@ -101,8 +101,10 @@ class HostStates:
     """State, distance, length of the queue and more of every host, by id, in 18 bytes a host."""
 
     def __init__(self) -> None:
-        self._states = array("B", [_CODES[HostState.EXHAUSTED]])  # no host has the id 0
-        self._distances = array("H", [0])
+        self.codes = array("B", [_CODES[HostState.EXHAUSTED]])  # no host has the id 0
+        """The state of each host; only `set_state`, `set_ready` and restarts change it."""
+        self.distances = array("H", [0])
+        """Host hops from the seeds to each host; only `HostGraph.lower` changes them."""
         self.queued = array("I", [0])
         """URLs in each host's queue, parked ones included; only storage/queues.py changes it."""
         self.ranks = bytearray(1)
@@ -125,16 +127,16 @@ class HostStates:
         self.ranks.append(rank)
         self.heads.append(0)
         self.last_starts.append(-math.inf)
-        self._states.append(_CODES[state])
-        self._distances.append(min(distance, _MAX_DISTANCE))
+        self.codes.append(_CODES[state])
+        self.distances.append(min(distance, _MAX_DISTANCE))
         self.queued.append(queued)
         self._tally[_CODES[state]] += 1
 
     def load_columns(self, columns: HostColumns, preferred: Iterable[bool], rank: int) -> None:
         """Add the hosts of the next ids from the store; those that are not closed are at rest, with the rank *rank*."""
         codes = [_CODES_AT_REST[state] for state in columns.states]
-        self._states.extend(codes)
-        self._distances.extend([min(distance, _MAX_DISTANCE) for distance in columns.distances])
+        self.codes.extend(codes)
+        self.distances.extend([min(distance, _MAX_DISTANCE) for distance in columns.distances])
         self.queued.extend(columns.queued)
         self.preferred.extend(preferred)
         self.ranks.extend(bytes([rank]) * len(codes))
@@ -145,43 +147,40 @@ class HostStates:
 
     def waiting(self) -> NDArray[np.int64]:
         """Ids of the hosts at rest that have URLs."""
-        return np.flatnonzero((np.array(self._states) == _AT_REST) & (np.array(self.queued) > 0))
+        return np.flatnonzero((np.array(self.codes) == _AT_REST) & (np.array(self.queued) > 0))
 
     def set_ready(self, host_ids: Sequence[int]) -> None:
         """Change the state of these hosts from EXHAUSTED to READY."""
         for host_id in host_ids:
-            self._states[host_id] = _READY
+            self.codes[host_id] = _READY
         self._tally[_AT_REST] -= len(host_ids)
         self._tally[_READY] += len(host_ids)
 
     def __len__(self) -> int:
-        return len(self._states) - 1
+        return len(self.codes) - 1
 
     def state(self, host_id: int) -> HostState:
-        return _STATES[self._states[host_id]]
+        return _STATES[self.codes[host_id]]
 
     def is_closed(self, host_id: int) -> bool:
-        return self._states[host_id] in _CLOSED_CODES
+        return self.codes[host_id] in _CLOSED_CODES
 
     def is_at_rest(self, host_id: int) -> bool:
         """Whether it is EXHAUSTED."""
-        return self._states[host_id] == _AT_REST
+        return self.codes[host_id] == _AT_REST
 
     def set_state(self, host_id: int, state: HostState) -> None:
-        self._tally[self._states[host_id]] -= 1
-        code = self._states[host_id] = _CODES[state]
+        self._tally[self.codes[host_id]] -= 1
+        code = self.codes[host_id] = _CODES[state]
         self._tally[code] += 1
-
-    def distance(self, host_id: int) -> int:
-        return self._distances[host_id]
 
     def farther(self, host_ids: Iterable[int], distance: int) -> list[int]:
         """The hosts among *host_ids* that are farther than *distance*; the id 0, of unknown hosts, never is."""
-        distances = self._distances
+        distances = self.distances
         return [host_id for host_id in host_ids if distances[host_id] > distance]
 
     def set_distance(self, host_id: int, distance: int) -> None:
-        self._distances[host_id] = min(distance, _MAX_DISTANCE)
+        self.distances[host_id] = min(distance, _MAX_DISTANCE)
 
     def hosts_by_state(self) -> dict[HostState, int]:
         """How many hosts are in each state."""
@@ -341,7 +340,7 @@ class Host:
 
     @property
     def state(self) -> HostState:
-        return self.states.state(self.id)
+        return _STATES[self.states.codes[self.id]]
 
     @state.setter
     def state(self, state: HostState) -> None:
@@ -350,7 +349,7 @@ class Host:
     @property
     def distance(self) -> int:
         """Host hops from the seeds."""
-        return self.states.distance(self.id)
+        return self.states.distances[self.id]
 
     @property
     def queued(self) -> int:
@@ -364,7 +363,7 @@ class Host:
 
     @property
     def is_closed(self) -> bool:
-        return self.states.is_closed(self.id)
+        return self.states.codes[self.id] in _CLOSED_CODES
 
     @property
     def has_work(self) -> bool:
@@ -372,7 +371,7 @@ class Host:
         if self.robots_requests:
             return True
         waits = self.states.queued[self.id] or self.id in self.states.looks
-        return bool(waits) and not self.states.is_closed(self.id)
+        return bool(waits) and self.states.codes[self.id] not in _CLOSED_CODES
 
 
 class HostColumns(NamedTuple):
@@ -413,7 +412,7 @@ class HostGraph:
 
     def note(self, source: int, targets: Iterable[int], hops: int = 1) -> None:
         """A page of the host *source* leads to the hosts *targets*; the id 0, of unknown hosts, counts for none."""
-        if source > 0 and self._states.distance(source):
+        if source > 0 and self._states.distances[source]:
             edges = source << _SOURCE_SHIFT | hops
             farther = self._states.farther(targets, hops)
             self._newest[source].update([edges | target << _TARGET_SHIFT for target in farther if target != source])
@@ -422,12 +421,12 @@ class HostGraph:
         """Lower the distance of a host to *distance*, and of all that it leads to; returns those that came nearer."""
         states = self._states
         lowered: list[int] = []
-        if distance >= states.distance(host_id):
+        if distance >= states.distances[host_id]:
             return lowered
         ways = deque([(host_id, distance)])
         while ways:  # the shortest first, so that each host is passed once
             source, distance = ways.popleft()
-            if distance >= states.distance(source):
+            if distance >= states.distances[source]:
                 continue
             states.set_distance(source, distance)
             lowered.append(source)

@@ -9,7 +9,6 @@ from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.hosts import Host, QueuedUrl, RobotsRequest, identity
 from spiderling.frontier.robots import ENDS, RobotsVerdict
 from spiderling.frontier.scheduling.names import NameStatus
-from spiderling.frontier.scheduling.schedule import next_up
 from spiderling.frontier.site_files import SiteFile
 from spiderling.frontier.watching.planning import Look
 
@@ -54,11 +53,11 @@ class NextFetch(Part):
     def _examine(self, host: Host, now: float) -> Fetch | Host | None:
         """A Fetch for the head of the queue; the host if it must wait; None if another head is to be examined."""
         self.examined = None
-        head = self.examined = next_up(host, self._url_states.queues)
+        head = self.examined = self._url_states.queues.next_up(host)
         if self.shunned and not self.shunned.isdisjoint(identity(head)):
             self._end_head(host, Reason.INTERNAL_ERROR, now)
             return None
-        name = self._schedule.lookup(head, now)
+        name = self._schedule.names.lookup(head.name if isinstance(head, RobotsRequest) else head.target.name, now)
         if name.status in (NameStatus.UNKNOWN, NameStatus.PAUSED):
             self._schedule.place(host, now)
             return host

@@ -108,7 +108,8 @@ class Reachability:
     def host_answered(self, origin: str, begun: float, now: float) -> None:
         """A request to *origin* that was begun at *begun* got an answer at *now*, with any status."""
         self.has_answered = self._has_found = True
-        self.origins = _with_last(self.origins, origin)
+        if self.origins[-1:] != [origin]:
+            self.origins = _with_last(self.origins, origin)
         if self._failing:
             self._evidence(begun, now, set(Trouble) - {Trouble.NAME_SERVER})
 
@@ -116,7 +117,8 @@ class Reachability:
         """A name server has answered the query for *name* that began at *begun*, if only that there is no such name."""
         self._has_found |= exists
         if self._has_found:
-            self.names = _with_last(self.names, name)
+            if self.names[-1:] != [name]:
+                self.names = _with_last(self.names, name)
             if self._failing:
                 self._evidence(begun, now, {Trouble.NAME_SERVER})
         elif self.network is Network.AWAY and self._failing.get(name) is Trouble.NAME_SERVER:
@@ -277,7 +279,7 @@ class Reachability:
 
 def _with_last(known: list[str], last: str) -> list[str]:
     """*known* with *last* moved or added to the end; _REMEMBERED entries at most."""
-    return known if known and known[-1] == last else [*(other for other in known if other != last), last][-_REMEMBERED:]
+    return [*(other for other in known if other != last), last][-_REMEMBERED:]
 
 
 class Probes:

@@ -95,13 +95,13 @@ class Admission:
     def lower(self, host_id: int, distance: int) -> int:
         """Lower the distance of a known host to *distance*, if that is less; returns its distance."""
         self._url_states.hosts.nearer.update(self._url_states.graph.lower(host_id, distance))
-        return self._url_states.host_states.distance(host_id)
+        return self._url_states.host_states.distances[host_id]
 
     def _note_way(self, mention: Mention, host_id: int) -> None:
         """*mention* leads from the host of its page, if that is one of ours, to the host *host_id*."""
         source = mention.page >> HASH_BITS & MAX_HOST_ID
         if source:
-            hops = mention.distance > self._url_states.host_states.distance(source)
+            hops = mention.distance > self._url_states.host_states.distances[source]
             self._url_states.graph.note(source, (host_id,), int(hops))
 
     def gate(self, name: str, host_id: int, distance: int) -> tuple[Reason | None, Reason | None]:

@@ -163,7 +163,7 @@ class Intake(Part):
             target = canonicalize(f"http://{name}/")
             if target is None or target.host != name or self._core.is_elsewhere(name):
                 return Reason.BAD_URL, Reason.BAD_URL
-        distance = self._url_states.host_states.distance(host_id) if host_id else source.distance + 1
+        distance = self._url_states.host_states.distances[host_id] if host_id else source.distance + 1
         return self._admission.gate(name, host_id, distance)
 
     def _wait_singly(self, host_id: int, entries: list[Entry], links: LinkBatch, visit: Visit, now: float) -> None:

@@ -84,7 +84,7 @@ class Counts:
     def increment(self, key: int) -> int:
         """Count *key* once more; returns how often by now (65,535 at most)."""
         slot = key & self._mask
-        number = min(self.get(key) + 1, 65535)
+        number = min(self._counts[slot] + 1, 65535) if self._keys[slot] == key else 1
         self._keys[slot] = key
         self._counts[slot] = number
         return number

@@ -247,7 +247,7 @@ class Worth:
         """Learn from what the page at *path* gave."""
         host = page.host
         rate = max(host.account.rate, _FRUITFUL_RATE)
-        is_wanted = page.is_relevant if page.is_relevant or _is_foreign(page) else None
+        is_wanted = True if page.is_relevant else False if _is_foreign(page) else None
         line = path.encode("utf-8", "surrogatepass")
         words = [] if is_wanted is None else [*words_of_name(name_of("http://" + host.name)), *words_of_path(line)]
         self.notes.add(Note(host.id, section_of(line), rate, kept_bytes, body_bytes, is_wanted, words))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from spiderling.base.options import Options
-from spiderling.frontier.hosts import LAST_RANK, Host, HostState, QueuedUrl, RobotsRequest, YieldAccount
+from spiderling.frontier.hosts import LAST_RANK, Host, HostState, RobotsRequest, YieldAccount
 from spiderling.frontier.ranking.strategy import Draw, Strategy
 from spiderling.frontier.scheduling.backlog import LONG_S, Backlog, FairBacklog
 from spiderling.frontier.scheduling.intervals import Intervals
@@ -33,13 +33,6 @@ _PLACE = "a place (SPIDERLING_ACTIVE_HOSTS)"
 """What a host in the backlog waits for."""
 
 
-def next_up(host: Host, queues: Queues) -> RobotsRequest | QueuedUrl:
-    """The next file of the site, else URL, else look at a page of *host*, which must have work; it stays there."""
-    if host.robots_requests:
-        return host.robots_requests[0]
-    return queues.peek(host) if host.queued else queues.next_look(host)
-
-
 def _awaited(host: Host, now: float) -> str:
     """What *host*, which has a place, waits for at *now*."""
     if host.in_transit:
@@ -47,11 +40,6 @@ def _awaited(host: Host, now: float) -> str:
     if host.state is HostState.RESOLVING:
         return "the address"
     return "the interval" if host.due > now else "the turn"
-
-
-def name_in(head: RobotsRequest | QueuedUrl) -> str:
-    """The host name (or address literal) to connect to."""
-    return head.name if isinstance(head, RobotsRequest) else head.target.name
 
 
 class Schedule:
@@ -88,10 +76,6 @@ class Schedule:
         self.workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
         self.intervals = Intervals(options, self.workbench)
         self.throttle = Throttle(strategy.thrift, strategy.foreign_pages, lambda: self.intervals.host_s)
-
-    def lookup(self, head: RobotsRequest | QueuedUrl, now: float) -> Name:
-        """What is known at *now* of the name that *head* needs."""
-        return self.names.lookup(name_in(head), now)
 
     def next_due(self) -> float | None:
         """When ``pop`` is to be called next; None if nothing waits for a point in time."""
@@ -176,36 +160,37 @@ class Schedule:
         if not host.active:
             self.wake(host.id, now)
             return
-        head = next_up(host, self._queues)
-        name = self.lookup(head, now)
-        host.needs_file = isinstance(head, RobotsRequest) or not self._knows_rules(head.target.origin, now)
-        if isinstance(head, QueuedUrl):
-            states = self._hosts.states
+        head = self._queues.next_up(host)
+        states = self._hosts.states
+        if isinstance(head, RobotsRequest):
+            host.needs_file = True
+            wanted = head.name
+        else:
+            host.needs_file = not self._knows_rules(head.target.origin, now)
+            wanted = head.target.name
             states.heads[host.id] = head.rank
             states.ranks[host.id] = self._strategy.host_rank(host.id, host.account, head.rank)
-        self.throttle.count(host, self._hosts.states.ranks[host.id])
-        if not host.robots_requests and self._goes_back(host, name, now):
+        name = self.names.lookup(wanted, now)
+        self.throttle.count(host, states.ranks[host.id])
+        if not host.robots_requests and len(self._backlog) and self._goes_back(host, name, now):
             self._leave_place(host)
             self._put_back(host.id, host.due, now)
             return
         if name.status is NameStatus.UNKNOWN and host.due <= now + LONG_S:
             host.state = HostState.RESOLVING
             self.workbench.remove(host)
-            self.names.want(name_in(head), host)
+            self.names.want(wanted, host)
             return
         if name.status is NameStatus.PAUSED:
             host.postpone(name.expires)
         self.wait_at(host, name.address if name.status is NameStatus.FRESH else NO_ADDRESS, now)
 
     def _goes_back(self, host: Host, name: Name, now: float) -> bool:
-        """Whether *host* goes back to the backlog: its turn is over, it is not due, or its address is crowded."""
-        others_wait = len(self._backlog) > 0
+        """Whether *host* makes room for others: its turn is over, it is not due, or its address is crowded."""
         if host.turns and self._backlog.has_others(now) and self._places.has_too_many(host):
             return True
-        if others_wait and host.turns >= TURNS:
+        if host.turns >= TURNS or host.due > now + LONG_S:
             return True
-        if not others_wait or host.due > now + LONG_S:
-            return others_wait
         if name.status is NameStatus.FRESH and name.address != host.place and self._places.is_full(name.address):
             host.address = name.address  # with whose hosts it waits apart next time
             return True
@@ -213,10 +198,12 @@ class Schedule:
 
     def wait_at(self, host: Host, address: str, now: float) -> None:
         """Put *host* on the workbench under *address*, until it and the address are due."""
-        host.state = HostState.SNOOZED if host.due > now + self.intervals.of(host) else HostState.READY
+        interval_s = self.intervals.of(host)
+        state = HostState.SNOOZED if host.due > now + interval_s else HostState.READY
+        self._hosts.states.set_state(host.id, state)
         if address != host.place:
             self._places.move(host, address)
-        if host.due > now + LONG_S + self.intervals.of(host):
+        if host.due > now + LONG_S + interval_s:
             self.throttle.count(host, None)  # no other host waits for one that does not answer
         if not self._keeps(host, address, now):
             self.workbench.add_host(host, address)

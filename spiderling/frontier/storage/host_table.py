@@ -239,7 +239,7 @@ class HostTable:
     def _update_of(self, host_id: int) -> tuple[int, int, int, int]:
         """The entry of ``Changes.host_updates`` for a host."""
         live = self._live.get(host_id)
-        distance = self.states.distance(host_id)
+        distance = self.states.distances[host_id]
         number = self.states.queued[host_id] + (live is not None and live.fetching is not None)
         return (0, number, distance, host_id) if self.states.is_closed(host_id) else (number, 0, distance, host_id)
 
@@ -333,7 +333,7 @@ def host_row(host: Host, queues: Queues) -> HostRow:
 def new_row(host_id: int, name: str, states: HostStates) -> HostRow:
     """The row of a host of which only the name and the columns are known."""
     state = states.state(host_id).value
-    return HostRow(host_id, name, state, states.distance(host_id), waiting=states.queued[host_id])
+    return HostRow(host_id, name, state, states.distances[host_id], waiting=states.queued[host_id])
 
 
 def host_of(row: HostRow, states: HostStates) -> Host:

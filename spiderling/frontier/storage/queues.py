@@ -25,7 +25,7 @@ import zstandard
 
 from spiderling.base.errors import DamageError
 from spiderling.base.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_key
-from spiderling.frontier.hosts import RANKS, Host, HostStates, QueuedUrl
+from spiderling.frontier.hosts import RANKS, Host, HostStates, QueuedUrl, RobotsRequest
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,
     Changes,
@@ -153,6 +153,12 @@ class Queues:
         head.next_up = head.next_slot = None
         self._states.queued[url.host.id] += 1
 
+    def next_up(self, host: Host) -> RobotsRequest | QueuedUrl:
+        """The next file of the site, else URL, else look at a page of *host*, which must have work; it stays there."""
+        if host.robots_requests:
+            return host.robots_requests[0]
+        return self.peek(host) if self._states.queued[host.id] else self.next_look(host)
+
     def peek(self, host: Host) -> QueuedUrl:
         """The URL that is handed out next; it stays in the queue.  The queue must not be empty."""
         head = self._heads[host.id]
@@ -160,8 +166,13 @@ class Queues:
             if head.first:
                 head.next_up = head.first[0]
             else:
-                first = host.id << BAND_BITS
-                head.next_slot = first | self._draw([slot & _BAND_MASK for slot in self._filled(host, head)])
+                bands = self._bands(host.id, head)
+                if not bands:
+                    number = self._states.queued[host.id]
+                    raise DamageError(
+                        f"the queue of {host.name} is damaged: {number} URLs wait in it, and none is there."
+                    )
+                head.next_slot = host.id << BAND_BITS | self._draw(bands)
                 head.next_up = stored_url(self._front(head, head.next_slot), host)
         return head.next_up
 
@@ -173,12 +184,12 @@ class Queues:
 
     def worst_band(self, host: Host) -> int:
         """The last band that has a URL; 0 if the queue is empty."""
-        return max(self._slots(host.id, self._heads[host.id]), default=0) & _BAND_MASK
+        return max(self._bands(host.id, self._heads[host.id]), default=0)
 
     def drop_worst_url(self, host: Host) -> QueuedUrl:
         """Take the oldest URL of the last band out."""
         head = self._heads[host.id]
-        slot = max(self._filled(host, head))
+        slot = host.id << BAND_BITS | self._bands(host.id, head)[-1]
         url = stored_url(self._front(head, slot), host)
         self._remove(host.id, slot)
         return url
@@ -198,24 +209,18 @@ class Queues:
         self._states.queued[host.id] = 0
         return number
 
-    def _filled(self, host: Host, head: Head) -> list[int]:
-        """``_slots`` of a queue that has URLs by its length; raises DamageError if there is none."""
-        slots = self._slots(host.id, head)
-        if not slots:
-            number = self._states.queued[host.id]
-            raise DamageError(f"the queue of {host.name} is damaged: {number} URLs wait in it, and none is there.")
-        return slots
-
-    def _slots(self, host_id: int, head: Head) -> list[int]:
-        """The slots that have URLs in chunks or in the tail, best first."""
-        self._find_chunks(host_id, head)
-        in_tails = [slot for slot in slots_of_host(host_id) if slot in self._tails]
-        return sorted({*in_tails, *head.chunks}) if head.chunks else in_tails
+    def _bands(self, host_id: int, head: Head) -> list[int]:
+        """The bands that have URLs in chunks or in the tail, best first."""
+        if head.generation != self.generation:
+            self._find_chunks(host_id, head)
+        first = host_id << BAND_BITS
+        bands = [band for band in range(RANKS) if first | band in self._tails]
+        if head.chunks:
+            bands = sorted({*bands, *(slot & _BAND_MASK for slot in head.chunks)})
+        return bands
 
     def _find_chunks(self, host_id: int, head: Head) -> None:
         """Complete ``head.chunks`` with the flushes since ``head.generation``."""
-        if head.generation == self.generation:
-            return
         if head.generation < self._committed:
             for chunk in self.store.chunk_ids(host_id):
                 if head.generation < generation_of(chunk) <= self._committed:

@@ -8,7 +8,7 @@ import time
 
 from spiderling.base.errors import SpiderlingError
 from spiderling.text import Page
-from spiderling.workers.process import Task, WorkerConfig
+from spiderling.workers.process import Task, WorkerConfig, main
 
 LEAKED: list[bytes] = []
 
@@ -41,3 +41,7 @@ def failing(config: WorkerConfig):
 
 def exiting(config: WorkerConfig):
     os._exit(1)
+
+
+if __name__ == "__main__":
+    main(0)

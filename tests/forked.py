@@ -243,6 +243,7 @@ _codes: list[int] = []
 
 def _run(module: str) -> None:
     """As ``python -m MODULE`` does."""
+    sys.modules.pop(f"{module}.__main__", None)
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as ended:

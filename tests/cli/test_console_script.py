@@ -24,8 +24,13 @@ COMMANDS = sorted(
 PROGRAM = "from spiderling.__main__ import main; main()"
 
 
-def spiderling(cwd: Path, *arguments: str, program: str = PROGRAM) -> Ended:
-    """Run ``spiderling`` in *cwd*."""
+def spiderling(cwd: Path, *arguments: str) -> Ended:
+    """Run ``python -m spiderling`` in *cwd*."""
+    return scrapy(*arguments, cwd=cwd, module="spiderling")
+
+
+def fresh(cwd: Path, *arguments: str, program: str = PROGRAM) -> Ended:
+    """Run ``spiderling`` in *cwd* in a process that has imported nothing."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
     environment.pop("SCRAPY_SETTINGS_MODULE", None)
     command = [sys.executable, "-c", program, *arguments]
@@ -41,7 +46,7 @@ def project(directory: Path, settings: str) -> Path:
 
 
 def test_without_a_command_all_are_listed(tmp_path):
-    ended = spiderling(tmp_path)
+    ended = fresh(tmp_path)
     assert ended.code == 0
     assert [line.split()[0] for line in ended.out.splitlines() if line.startswith("  ")][2:] == COMMANDS
 
@@ -106,7 +111,7 @@ def test_the_help_names_the_program_that_runs(tmp_path):
 
 @pytest.mark.parametrize("program", ["spiderling.__main__ import main", "scrapy.cmdline import execute as main"])
 def test_another_system_is_refused_with_the_container(program):
-    ended = spiderling(ROOT, "crawl", "-a", "lang=cs", program=f"from {program}; import sys; "
+    ended = fresh(ROOT, "crawl", "-a", "lang=cs", program=f"from {program}; import sys; "
                        "sys.platform = 'darwin'; sys.argv[0] = 'scrapy'; main()")  # fmt: skip
     assert ended.code != 0 and "Traceback" not in ended.log
     assert "Spiderling runs on Linux, and this is darwin; use the container in examples/operations/" in ended.log

@@ -21,11 +21,10 @@ from typing import NamedTuple
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.crawl.checkpoint import with_outcomes
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched
+from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched, with_outcomes
 from spiderling.frontier.watching.pages import Validators
 from spiderling.frontier.watching.watch import SWEEPS_A_DAY
 

@@ -16,10 +16,10 @@ from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.options import Options
 from spiderling.corpus.reader import read_documents
 from spiderling.crawl.crawl import Crawl as OpenCrawl
-from spiderling.crawl.rebuild import rebuild
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.rebuild import rebuild
 from webs.web import FixedWeb
 
 SEED = "http://a.test/"

@@ -18,8 +18,9 @@ from spiderling.base.printing import nearest
 from spiderling.cli.all_shards import plan_of, wanted_shards
 from spiderling.cli.command import program
 from spiderling.cli.crawl_command import CrawlCommand
-from spiderling.crawl.arguments import addresses_of, declared_arguments, options_of, spelled_out
+from spiderling.crawl.arguments import addresses_of, declared_arguments, options_of
 from spiderling.languages import find_languages
+from spiderling.languages.registry import spelled_out
 from spiderling.spiders.spiderling import CorpusSpider, SpiderlingSpider
 
 

@@ -80,7 +80,7 @@ class Command(SpiderlingCommand):
         return status_of(crawl).to_json()
 
     def _rebuild(self, directory: Path) -> Iterator[str]:
-        from spiderling.crawl.rebuild import rebuild
+        from spiderling.jobdir.rebuild import rebuild
 
         settings = self.given_settings
         given = {key: settings[key] for key in settings if str(key).startswith(PREFIX)}

@@ -6,8 +6,7 @@ It is read, checked and made into options; changed_options.py compares them with
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.settings import BaseSettings
 
-    from spiderling.languages import LanguageInfo
 
 AUTO = "auto"
 """The number of shards that the machine calls for."""
@@ -129,25 +127,6 @@ def directory_of(settings: BaseSettings, options: Options, suffix: str = "", job
     lang = options.lang.replace(",", "+").replace(" ", "")
     name = f"{lang}{suffix}{re.sub(r'[^A-Za-z0-9._-]', '_', f'-{job}') if job else ''}"
     return Path(settings.get("JOBDIR") or f"crawls/{name}")
-
-
-def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: Iterable[str]) -> Options:
-    """The options as the frontier takes them: codes of languages, names of top-level domains, usable document kinds."""
-    national = [tld for info in accepted for tld in info.tlds]
-    if "national" in options.tlds and not national:
-        raise BadInput(
-            f"{PREFIX}TLDS is {options.tlds!r}, but the model of {options.lang} names no national top-level "
-            "domain; write them, such as -a tlds=cz,sk."
-        )
-    only = parse_tlds(options.tlds, "TLDS", national)
-    first = parse_tlds(options.prefer_tlds, "PREFER_TLDS", national) or ()
-    return replace(
-        options,
-        lang=",".join(info.code for info in accepted),
-        documents=",".join(sorted(documents)),
-        tlds="all" if only is None else ",".join(sorted(only)),
-        prefer_tlds=",".join(sorted(first)),
-    )
 
 
 def refuse_watch(options: Options, is_archive: bool) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -24,9 +24,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.corpus.segments import SegmentWriter
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage.protocol import Changes, SegmentRow, Store
-from spiderling.frontier.storage.url_log import with_outcome
-from spiderling.frontier.watching.ended_pages import NOTED
-from spiderling.frontier.watching.pages import Validators
+from spiderling.frontier.watching.ended_pages import with_outcomes
 
 MAX_OUTCOMES = 256
 """Outcomes after which a checkpoint is made at the latest.  Chosen: with 64, a crawl of 300 pages a second spends 5 %
@@ -213,11 +211,3 @@ class Checkpoint:
         if self.error is None:
             self.error = error if isinstance(error, StorageError) else StorageError(f"a checkpoint failed: {error!r}.")
             self._fail_crawl(self.error)
-
-
-def with_outcomes(changes: Changes, told: Mapping[int, tuple[Outcome, int | None]]) -> Changes:
-    """*changes* whose ends say what came of their requests, as *told* by URL key, with what they can be asked by."""
-    ends = [with_outcome(end, *told[end.key]) if end.key in told else end for end in changes.url_log.ends]
-    noted = [(end.key, told[end.key][0]) for end in ends if end.reason in NOTED and end.key in told]
-    validators = [(key, Validators(out.text_key, out.modified, out.etag).packed()) for key, out in noted]
-    return replace(changes, url_log=replace(changes.url_log, ends=ends, validators=validators))

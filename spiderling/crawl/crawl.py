@@ -30,7 +30,7 @@ from spiderling.corpus.near_duplicates import NearDuplicates, ShingleFilter
 from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter
 from spiderling.corpus.shingle_snapshot import ShingleState
 from spiderling.corpus.warc import WarcKind, verdict
-from spiderling.crawl.arguments import addresses_of, compare_options, spelled_out
+from spiderling.crawl.arguments import addresses_of, compare_options
 from spiderling.crawl.budgets import Budgets
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.internal_errors import InternalErrors
@@ -42,6 +42,7 @@ from spiderling.jobdir.card import model_digests, seeds_digest, write_card
 from spiderling.jobdir.directory import Agreement, Jobdir
 from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.surplus import undo
+from spiderling.languages.registry import spelled_out
 from spiderling.text.compiled import choose
 from spiderling.workers.converter import usable
 from spiderling.workers.pool import WorkerPool

@@ -15,7 +15,7 @@ from spiderling.base.errors import SpiderlingError, StorageError
 from spiderling.base.option_values import PREFIX
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension, error_of
-from spiderling.extensions.progress import standing
+from spiderling.live.summary import standing
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import sys
 import time
@@ -13,15 +12,12 @@ from typing import IO, TYPE_CHECKING, Any
 from scrapy.crawler import Crawler
 
 from spiderling.archives.sources import is_url
-from spiderling.base.errors import StorageError
-from spiderling.base.option_values import parse_watch, parse_watch_requests
 from spiderling.base.printing import counted
-from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
-from spiderling.frontier.host_closing import threshold
-from spiderling.frontier.hosts import CLOSED_STATES, HostState
-from spiderling.jobdir.shards import commands_for, progress_of
+from spiderling.frontier.hosts import HostState
+from spiderling.jobdir.shards import progress_of
+from spiderling.live.summary import judged, source, start_line, summary
 
 if TYPE_CHECKING:
     from spiderling.cluster.shard import Shard
@@ -31,6 +27,10 @@ logger = logging.getLogger(__name__)
 
 WAITS_S = 10.0
 """Seconds between two lines until the first document (chosen: who has just begun a crawl looks on)."""
+_BUSY = 0.9
+"""Share of a core from which the main process, which uses no second one, counts as the bottleneck.  Chosen."""
+_SHOWN_S = 1.0
+"""Seconds between two looks at the number of bytes (chosen)."""
 
 
 class Progress(Extension):
@@ -52,7 +52,7 @@ class Progress(Extension):
         if self._documents_before != crawl.frontier.ledger.totals["documents"] or crawl.frontier.watch.is_on:
             self._documents_before = None
         elif not crawl.stopping:
-            logger.info("No document yet%s; waiting for: %s", _judged(crawl), self._bottleneck.awaited(crawl))
+            logger.info("No document yet%s; waiting for: %s", judged(crawl), self._bottleneck.awaited(crawl))
 
     def _report(self) -> None:
         logger.info(self._line(self.crawl))
@@ -69,198 +69,11 @@ class Progress(Extension):
         self._last_pages = totals["pages"]
         bottleneck = self._bottleneck.of(crawl, Counter(crawl.frontier.host_states.hosts_by_state()))
         totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
-        return f"{progress_of(totals, pages / crawl.options.progress_s)}{_source(crawl)}; bottleneck: {bottleneck}"
+        return f"{progress_of(totals, pages / crawl.options.progress_s)}{source(crawl)}; bottleneck: {bottleneck}"
 
     def _to_stats(self, crawl: Crawl) -> None:
         for key, value in crawl.frontier.ledger.counts().items():
             self._crawler.stats.set_value(f"spiderling/{key}", value)
-
-
-def _judged(crawl: Crawl) -> str:
-    """How many pages were judged, and how most of them ended; '' if none was."""
-    ends = crawl.frontier.ledger.ends.most_common(1)
-    pages = crawl.frontier.ledger.totals["pages"]
-    return f" of {counted(pages, 'page')}, most often {ends[0][0].value}" if pages and ends else ""
-
-
-def _source(crawl: Crawl) -> str:
-    """The yield rate, and where the next pages come from, in two figures."""
-    ledger = crawl.frontier.ledger
-    if crawl.archives is not None:
-        return f"; archives: {crawl.archives.standing().partition(', ')[0]}"
-    waiting = f"{counted(ledger.waiting, 'URL')} waiting"
-    if crawl.frontier.watch.is_on and not ledger.waiting:
-        waiting = f"{ledger.totals['looks']:,} looks at known pages"
-    return f", yield rate {ledger.yield_rate:.4f}; {waiting}"
-
-
-def start_line(crawl: Crawl) -> str:
-    """What is crawled, where, and by which threshold hosts are retired."""
-    factor = crawl.frontier.host_closing.rule.factor
-    rule = "no host is retired for its yield"
-    if factor is not None:
-        name = crawl.options.yield_profile
-        rule = f"yield profile {name}: t(100)={threshold(100, factor):.4f}, t(1000)={threshold(1000, factor):.4f}"
-    verb = "Resuming" if crawl.is_resumed else "Starting"
-    accepted = {info.code for info in crawl.accepted}
-    languages = ", ".join(f"{info.name} ({info.code})" for info in crawl.accepted)
-    others = ", ".join(code for code in crawl.recognised if code not in accepted) or "nothing"
-    return (
-        f"{verb} the crawl in {crawl.jobdir.path.resolve()}: {languages}, told apart from {others}; "
-        f"{'' if crawl.archives is not None else f'strategy {crawl.options.strategy}; '}{rule}; "
-        f"{_watched(crawl)}text steps: {crawl.text_steps}"
-    )
-
-
-def _watched(crawl: Crawl) -> str:
-    """For how long, and with which budget, known pages are looked at again; '' if they are not."""
-    days = parse_watch(crawl.options.watch)
-    requests = parse_watch_requests(crawl.options.watch_requests)
-    if not days:
-        return ""
-    how_long = "without end" if math.isinf(days) else f"for {days:,.0f} days in all"
-    many = f"{requests:.1%} of the known pages" if requests < 1 else f"{requests:,.0f} of them"
-    return f"watched {how_long}, with looks at up to {many} a day; "
-
-
-def summary(crawl: Crawl, reason: str) -> str:
-    """The crawl so far, as a table a person can read."""
-    ledger = crawl.frontier.ledger
-    totals = ledger.totals
-    states = crawl.frontier.host_states.hosts_by_state()
-    is_lost = _is_lost(crawl)
-    rows = [
-        ("pages", f"{totals['pages']:,}"),
-        ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),
-        ("kept", f"{totals['kept_bytes'] / 1e6:,.2f} MB"),
-        ("yield rate", f"{ledger.yield_rate:.4f}"),
-        ("words", f"{totals['words']:,}"),
-        ("documents", ", ".join(f"{code} {number:,}" for code, number in ledger.languages.most_common()) or "0"),
-        ("hosts", f"{sum(states.values()):,}, {states.get(HostState.RETIRED, 0):,} of them retired"),
-        ("ends", ", ".join(f"{end.value} {number:,}" for end, number in ledger.ends.most_common() if number)),
-        ("errors", _errors(crawl)),
-        ("remembers", _remembered(crawl)),
-        ("watch", _looks(crawl)[:-2]),
-        ("parked", _parked(crawl)),
-        ("archives", crawl.archives.standing() if crawl.archives is not None else ""),
-        (
-            "refused",
-            ", ".join(f"{why.value} {number:,}" for why, number in ledger.refused_links.most_common() if number),
-        ),
-        ("balance", _balance(crawl)),
-        ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst") if crawl.checkpoint.lengths and not is_lost else ""),
-        ("state", "" if is_lost else str(crawl.jobdir.database)),
-        ("all shards", _all_shards(crawl)),
-    ]
-    table = "\n".join(f"  {name:<11}{value}" for name, value in rows if value)
-    return f"The crawl in {crawl.jobdir.path.resolve()} {standing(crawl, reason)}{_hint(crawl)}\n{table}"
-
-
-def _parked(crawl: Crawl) -> str:
-    ends = crawl.frontier.ledger.ends
-    parked = {reason.value: ends[reason] for reason in CLOSED_STATES.values() if ends[reason]}
-    if not parked or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
-        return ""
-    closed = ", ".join(f"{why} {number:,}" for why, number in parked.items())
-    urls = counted(sum(parked.values()), "URL")
-    return f"{urls} of closed hosts ({closed}); 'reopen' in control.yaml lets a host go on"
-
-
-def _looks(crawl: Crawl) -> str:
-    """What the watch did, before the next part of a line; '' for a crawl that was never watched."""
-    totals = crawl.frontier.ledger.totals
-    if not (totals["looks"] or crawl.frontier.watch.is_on):
-        return ""
-    if not totals["looks"]:
-        return "no look yet; "
-    return (
-        f"{totals['looks']:,} looks, {totals['looks_304']:,} unchanged (304), {totals['looks_new']:,} with something "
-        f"new ({totals['look_words']:,} words, {totals['look_links']:,} links), {totals['looks_gone']:,} pages gone, "
-        f"{totals['looks_opted_out']:,} opted out; "
-    )
-
-
-def _all_shards(crawl: Crawl) -> str:
-    """What the shards did together, of which this summary tells one, as far as this one knows, and how to see it."""
-    if not crawl.options.cluster:
-        return ""
-    totals = crawl.totals()
-    return (
-        f"{totals['pages']:,} pages, {totals['documents']:,} documents, {totals['words']:,} words; "
-        f"{commands_for(crawl.jobdir.path.parent)}"
-    )
-
-
-def _errors(crawl: Crawl) -> str:
-    """How many errors of our own ended URLs and files."""
-    number = crawl.frontier.ledger.totals["internal_errors"]
-    said = f"{number:,} of Spiderling's own ended URLs or site files; {crawl.jobdir.log} has each, please report them"
-    return said if number else ""
-
-
-def _remembered(crawl: Crawl) -> str:
-    """What the near-duplicate filter knows."""
-    if crawl.near is None or not crawl.near.filter.documents:
-        return ""
-    seen = crawl.near.filter
-    texts = counted(seen.documents, "document")
-    text = f"the text of {texts} in {seen.bytes / 1e6:,.0f} MB, to know near-duplicates by"
-    forgotten = f"; {seen.forgotten:,} are forgotten: SPIDERLING_DEDUP_BYTES" if seen.forgotten else ""
-    return f"{text}{' (every fourth shingle)' if seen.is_sampling else ''}{forgotten}"
-
-
-def _hint(crawl: Crawl) -> str:
-    """Why a crawl that fetched no page may have failed."""
-    ends = crawl.frontier.ledger.ends
-    if crawl.frontier.ledger.totals["pages"]:
-        return ""
-    if crawl.archives is not None:
-        return "" if crawl.archives.unread else " There is no page in the archives that is wanted."
-    causes = "; ".join(end.help for end, number in ends.most_common(2) if number)
-    return f" No page could be fetched: {causes}." if causes else ""
-
-
-def _balance(crawl: Crawl) -> str:
-    balance = crawl.frontier.ledger.balance
-    parts = f"{balance.ended:,} ends + {balance.waiting:,} waiting + {balance.in_transit:,} in transit"
-    return f"{balance.discovered:,} discovered = {parts}" + (" (WRONG)" if balance.error else "")
-
-
-def _is_lost(crawl: Crawl) -> bool:
-    """Whether something that the crawl has written is not there any more."""
-    try:
-        crawl.checkpoint.refuse_lost()
-    except StorageError:
-        return True
-    return False
-
-
-def standing(crawl: Crawl, reason: str) -> str:
-    """How the crawl ended, and how it goes on; it follows the crawl's name in a sentence."""
-    if crawl.checkpoint.error is not None:
-        if _is_lost(crawl):
-            return "has stopped; the error above says why."
-        return (
-            "has stopped; the same command goes on from its last checkpoint. Some of what is counted here came after "
-            "that."
-        )
-    if not crawl.is_finished or (crawl.archives is not None and crawl.archives.unread):
-        way = "a larger budget lets it go on" if reason.startswith("budget") else "the same command goes on with it"
-        return f"was paused ({reason}); {way}."
-    if crawl.archives is not None:
-        return "is finished: all archives are read."
-    if crawl.frontier.watch.is_on:
-        return f"is finished: its watch of {crawl.options.watch} is over; a longer one, or -a watch=on, lets it go on."
-    if crawl.frontier.ledger.totals["requests"] == crawl.requests_before:
-        return (
-            "is finished: no URL waits. To start afresh, remove that directory or give another with -s JOBDIR=...; "
-            "to go on, add seeds with -a seeds=..., or look for what is new with -a watch=on."
-        )
-    return "is finished."
-
-
-_BUSY = 0.9
-"""Share of a core from which the main process, which uses no second one, counts as the bottleneck.  Chosen."""
 
 
 class Bottleneck:
@@ -335,10 +148,6 @@ class Bottleneck:
         return ", ".join(parts) or "the seeds"
 
 
-_EVERY_S = 1.0
-"""Seconds between two looks at the number of bytes (chosen)."""
-
-
 class ArchiveBar(Extension):
     """Shows the bar, and lets the lines of the log scroll above it."""
 
@@ -356,7 +165,7 @@ class ArchiveBar(Extension):
             if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stderr:
                 handler.setStream(_AboveBar(self._bar))
                 self._handlers.append(handler)
-        self.repeat(self._show, _EVERY_S, "the progress bar")
+        self.repeat(self._show, _SHOWN_S, "the progress bar")
 
     def _show(self) -> None:
         assert self.crawl.archives is not None

@@ -11,12 +11,14 @@ from __future__ import annotations
 import importlib.util
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.errors import BadInput
+from spiderling.base.option_values import PREFIX, parse_tlds
+from spiderling.base.options import Options
 from spiderling.base.printing import nearest
 from spiderling.languages import model_files
 from spiderling.languages.model_files import Seed
@@ -160,6 +162,25 @@ def only_as_group(accepted: Sequence[LanguageInfo]) -> list[str]:
         f"more will be taken for those languages and dropped. Accept them together: -a lang={GROUP_ONLY[info.code]}."
         for info in alone
     ]
+
+
+def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: Iterable[str]) -> Options:
+    """The options as the frontier takes them: codes of languages, names of top-level domains, usable document kinds."""
+    national = [tld for info in accepted for tld in info.tlds]
+    if "national" in options.tlds and not national:
+        raise BadInput(
+            f"{PREFIX}TLDS is {options.tlds!r}, but the model of {options.lang} names no national top-level "
+            "domain; write them, such as -a tlds=cz,sk."
+        )
+    only = parse_tlds(options.tlds, "TLDS", national)
+    first = parse_tlds(options.prefer_tlds, "PREFER_TLDS", national) or ()
+    return replace(
+        options,
+        lang=",".join(info.code for info in accepted),
+        documents=",".join(sorted(documents)),
+        tlds="all" if only is None else ",".join(sorted(only)),
+        prefer_tlds=",".join(sorted(first)),
+    )
 
 
 def _in_words(codes: Sequence[str]) -> str:

@@ -18,11 +18,10 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import url_key
-from spiderling.crawl.checkpoint import with_outcomes
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.storage.url_log import End
-from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched
+from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched, with_outcomes
 from spiderling.frontier.watching.pages import (
     GROUP_PAGES,
     PLANNED,

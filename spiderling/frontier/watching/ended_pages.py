@@ -11,7 +11,8 @@ from typing import NamedTuple
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize_again, url_key
-from spiderling.frontier.storage.url_log import End
+from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.url_log import End, with_outcome
 from spiderling.frontier.watching.pages import Standing, Validators, WatchedPage, host_of
 from spiderling.frontier.watching.policy import FEED, HUB, PAGE, SITEMAP
 
@@ -144,3 +145,11 @@ def _missed(page: WatchedPage, is_gone: bool, days: float) -> WatchedPage:
     since = page.since if page.state is Standing.MISSED else days
     is_gone = is_gone or days - since >= GONE_DAYS
     return replace(page, state=Standing.GONE if is_gone else Standing.MISSED, since=since)
+
+
+def with_outcomes(changes: Changes, told: Mapping[int, tuple[Outcome, int | None]]) -> Changes:
+    """*changes* whose ends say what came of their requests, as *told* by URL key, with what they can be asked by."""
+    ends = [with_outcome(end, *told[end.key]) if end.key in told else end for end in changes.url_log.ends]
+    noted = [(end.key, told[end.key][0]) for end in ends if end.reason in NOTED and end.key in told]
+    validators = [(key, Validators(out.text_key, out.modified, out.etag).packed()) for key, out in noted]
+    return replace(changes, url_log=replace(changes.url_log, ends=ends, validators=validators))

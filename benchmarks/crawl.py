@@ -60,9 +60,7 @@ HEAD = (
     "main RSS MB", "worker RSS MB", "requests/page", "connections/page",
 )  # fmt: skip
 INSTANT = {
-    "ITEM_PIPELINES": json.dumps(
-        {"benchmarks.instant.InstantClean": 100, "spiderling.pipelines.clean.CleanPipeline": None}
-    )
+    "ITEM_PIPELINES": json.dumps({"benchmarks.instant.InstantClean": 100, "spiderling.pipelines.CleanPipeline": None})
 }
 SLOW_CONNECTIONS, WAITING_HOSTS = 5000, 1000
 TWELVE = "cs,sk,pl,en,de,fr,es,it,pt,nl,ru,uk"

@@ -15,8 +15,8 @@ from urllib.parse import urljoin
 import numpy as np
 import xxhash
 
+from spiderling import pipelines
 from spiderling.base.link_batch import Link, gathered
-from spiderling.pipelines import clean
 from spiderling.text import Page
 from spiderling.text.shingles import Shingles
 from spiderling.workers.process import Task, WorkerConfig, text_process
@@ -25,13 +25,13 @@ _TEMPLATES = 20
 _HREF = re.compile(rb'href="([^"]+)"')
 
 
-class InstantClean(clean.CleanPipeline):
+class InstantClean(pipelines.CleanPipeline):
     """Pipeline 100 with such workers."""
 
     async def open_spider(self) -> None:
         made = WorkerConfig.from_options
         with mock.patch.object(
-            clean.WorkerConfig, "from_options", lambda *given: replace(made(*given), process=f"{__name__}:answers")
+            pipelines.WorkerConfig, "from_options", lambda *given: replace(made(*given), process=f"{__name__}:answers")
         ):
             await super().open_spider()
 

@@ -28,7 +28,7 @@ from benchmarks.common import ROOT, arguments, result, table
 from spiderling import languages
 from spiderling.base.options import Options
 from spiderling.engine.outcomes import DropPage
-from spiderling.pipelines.quality import check_quality
+from spiderling.pipelines import check_quality
 from spiderling.text import Page, TextOptions, clean_text, process
 from spiderling.text.spam import with_spam_signs
 

@@ -36,9 +36,7 @@ from spiderling.engine.outcomes import DropPage, links_of
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.discovery.traps import Traps
 from spiderling.frontier.site_files import FileAnswer
-from spiderling.pipelines.clean import check_text
-from spiderling.pipelines.language import check_language
-from spiderling.pipelines.quality import check_quality
+from spiderling.pipelines import check_language, check_quality, check_text
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.sketch import sketch
 from webs.recorded import RecordedWeb, read_pages

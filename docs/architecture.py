@@ -53,6 +53,7 @@ WORDS = {
     "engine": "scheduler, download handler",
     "live": "live page, alerts",
     "reporting": "the report",
+    "middlewares": "politeness, limits, robots.txt",
     "pipelines": "verdicts on a page, the document",
     "extensions": "budgets, progress, control.yaml",
     "cli": "what the commands share",
@@ -69,7 +70,9 @@ def main() -> None:
 
 @cache
 def modules_of(package: str) -> tuple[ast.Module, ...]:
-    return tuple(ast.parse(path.read_bytes()) for path in sorted((PACKAGE / package).rglob("*.py")))
+    """The syntax trees of *package*, which may be one module."""
+    paths = sorted((PACKAGE / package).rglob("*.py")) or [PACKAGE / f"{package}.py"]
+    return tuple(ast.parse(path.read_bytes()) for path in paths)
 
 
 def used_by(package: str) -> set[str]:

@@ -9,7 +9,7 @@ Where to read on, in the order of a URL's life (docs/life-of-a-url.md):
     middlewares.py               check intervals and statuses; pass robots.txt and sitemaps to the frontier
     engine/download_handler.py   one request, with the client in fetch/
     workers/ text/               bytes to clean text, away from the event loop
-    pipelines/                   judge the page, render its document
+    pipelines.py                 judge the page, render its document
     engine/dispatcher.py         reports to the frontier how the page ended
     crawl/checkpoint.py          writes text and state together
     archives/                    pages from WARC files instead of the web
@@ -18,8 +18,8 @@ A package imports only from those below it (tests/test_imports.py):
 
     commands
     seeding
-    spiders
-    pipelines  extensions  cli
+    spiders  cli
+    middlewares  pipelines  extensions
     engine  reporting
     crawl  export
     jobdir  workers  training

@@ -76,11 +76,11 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
     },
     "ITEM_PIPELINES": {
-        "spiderling.pipelines.clean.CleanPipeline": 100,
-        "spiderling.pipelines.language.LanguagePipeline": 200,
-        "spiderling.pipelines.quality.QualityPipeline": 300,
-        "spiderling.pipelines.dedup.DedupPipeline": 400,
-        "spiderling.pipelines.corpus.CorpusPipeline": 500,
+        "spiderling.pipelines.CleanPipeline": 100,
+        "spiderling.pipelines.LanguagePipeline": 200,
+        "spiderling.pipelines.QualityPipeline": 300,
+        "spiderling.pipelines.DedupPipeline": 400,
+        "spiderling.pipelines.CorpusPipeline": 500,
     },
     "FEED_EXPORTERS": {
         "prevert": "spiderling.export.feeds.PrevertExporter",

@@ -15,8 +15,9 @@ from webs.web import FixedWeb, html, plain
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"scrapy", "justext", "chardet", "protego", "yaml"}
 PLACES = (
-    "scrapy.cfg", "requirements.txt", "spiderling/", "spiderling/spiders/", "spiderling/pipelines/", "models/", "tests/"
-)  # fmt: skip
+    *("scrapy.cfg", "requirements.txt", "spiderling/", "spiderling/spiders/", "spiderling/pipelines.py"),
+    *("models/", "tests/"),
+)
 
 # Notes which packages are called directly by a function of ours, import statements apart.
 SPY = """

@@ -43,7 +43,7 @@ from spiderling.jobdir.status_schema import (
     Text,
     Urls,
 )
-from spiderling.pipelines.corpus import CorpusPipeline
+from spiderling.pipelines import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
 from tests.languages_page import languages_page
 from tests.sources import sinners, tree_of

@@ -24,12 +24,12 @@ FLOORS = (
     ("crawl", "export"),
     ("cluster",),
     ("engine", "live", "reporting"),
-    ("pipelines", "extensions", "cli"),
-    ("spiders",),
+    ("middlewares", "pipelines", "extensions"),
+    ("spiders", "cli"),
     ("seeding", "examining"),
     ("commands",),
 )
-"""Packages from the lowest to the highest; each imports only from those below it, and none from its own floor."""
+"""Packages, and two modules beside them, from the lowest to the highest; each imports only from those below it."""
 FLOOR = {package: number for number, floor in enumerate(FLOORS) for package in floor}
 BESIDE = {path.parent.name for path in PACKAGE.parent.glob("*/*.py")} - {PACKAGE.name}
 """What the wheel leaves out, such as the simulator: the package imports nothing of it."""
@@ -221,8 +221,9 @@ def upward(package: str, names: set[str]) -> list[str]:
 
 
 def imports_upward(path: Path) -> list[str]:
-    package = name_of(path).rpartition("/")[0].partition("/")[0]
-    assert package in FLOOR or not package, "a new package needs a floor"
+    first, *inside = name_of(path).removesuffix(".py").split("/")
+    package = first if first in FLOOR else ""
+    assert package or not inside, "a new package needs a floor"
     return upward(package, every_import(tree_of(path)))
 
 

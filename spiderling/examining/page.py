@@ -28,9 +28,7 @@ from spiderling.engine.outcomes import DropPage, headers_of
 from spiderling.engine.requests import fetch_of
 from spiderling.frontier.site_files import SiteFile
 from spiderling.languages import LanguageInfo
-from spiderling.pipelines.clean import check_opt_outs, check_text, task_of
-from spiderling.pipelines.language import check_language
-from spiderling.pipelines.quality import check_quality
+from spiderling.pipelines import check_language, check_opt_outs, check_quality, check_text, task_of
 from spiderling.spiders.spiderling import SpiderlingSpider
 from spiderling.text import Page, Paragraph
 from spiderling.text.optout import licences, page_statements
@@ -77,7 +75,7 @@ def _fetched(url: str, arguments: dict[str, str], settings: Settings, options: O
     addresses_of(options, is_offline=False)  # refused before an engine is made
     with tempfile.TemporaryDirectory(prefix="spiderling-page-") as directory:
         # no workers: the page is examined here
-        pipelines = {"spiderling.pipelines.clean.CleanPipeline": None}
+        pipelines = {"spiderling.pipelines.CleanPipeline": None}
         ours = {"JOBDIR": directory, "SPIDERLING_RETRIES": 0, "ITEM_PIPELINES": pipelines}
         ours["SPIDERLING_OPTOUT_FILES"] = "first"  # no page is kept for whose sake they would be asked for
         settings.setdict(ours, priority="cmdline")

@@ -20,7 +20,7 @@ class Budget(Extension):
     """Counts the running time, and looks at the budgets every second and with every response.
 
     As the end comes near, fewer pages are begun (`Budgets.has_room`), so little is in transit at the stop.  It may
-    still come, but no document is kept beyond the budget (pipelines/corpus.py).
+    still come, but no document is kept beyond the budget (pipelines.py).
     """
 
     def opened(self) -> None:

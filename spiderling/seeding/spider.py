@@ -94,7 +94,7 @@ def collect(source: Source, output: SeedFile, settings: Settings, arguments: dic
     state = Path(f"{output.path}.state")
     ours = {
         "JOBDIR": str(state),
-        "ITEM_PIPELINES": {"spiderling.pipelines.clean.CleanPipeline": None},
+        "ITEM_PIPELINES": {"spiderling.pipelines.CleanPipeline": None},
         "SPIDERLING_MAX_BODY_BYTES": sitemap.MAX_BYTES,
         "SPIDERLING_MAX_RATIO": 1000,
         "SPIDERLING_RETRIES": source.retries,

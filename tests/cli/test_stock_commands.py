@@ -129,9 +129,9 @@ def test_settings_are_those_of_a_crawl(project, arguments):
 
 def test_settings_that_hold_components_have_ours_and_the_users(project):
     with (project / "told.py").open("a") as told:
-        told.write("ITEM_PIPELINES = {'mine.Pipeline': 50, 'spiderling.pipelines.quality.QualityPipeline': None}\n")
+        told.write("ITEM_PIPELINES = {'mine.Pipeline': 50, 'spiderling.pipelines.QualityPipeline': None}\n")
     shown = json.loads(scrapy("settings", "--get", "ITEM_PIPELINES", cwd=project).out)
-    changed = {"mine.Pipeline": 50, "spiderling.pipelines.quality.QualityPipeline": None}
+    changed = {"mine.Pipeline": 50, "spiderling.pipelines.QualityPipeline": None}
     assert shown == ENTRIES["ITEM_PIPELINES"] | changed
 
 

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import pytest
 from conftest import Crawl, paragraphs, serving
 
+from spiderling import pipelines
 from spiderling.base.options import Options
 from spiderling.corpus.reader import read_documents
 from spiderling.items import PageItem
-from spiderling.pipelines import dedup
 from spiderling.text import Page, Paragraph, paragraph_digests
 from webs.web import HTML, WebResponse, not_found
 
@@ -87,12 +87,12 @@ def test_a_later_version(tmp_path, keep):
 
 
 def test_paragraphs_that_are_not_compared_are_counted_and_said_once(monkeypatch, caplog):
-    monkeypatch.setattr(dedup, "MAX_PARAGRAPHS", 2)
+    monkeypatch.setattr(pipelines, "MAX_PARAGRAPHS", 2)
     monkeypatch.setattr(paragraph_digests, "MAX_PARAGRAPHS", 2)
-    look = SimpleNamespace(known=SimpleNamespace(validators=SimpleNamespace(text_key=1)), paragraphs=b"")
-    monkeypatch.setattr(dedup, "look_of", lambda request: look)
+    look = SimpleNamespace(page=SimpleNamespace(validators=SimpleNamespace(text_key=1)), paragraphs=b"")
+    monkeypatch.setattr(pipelines, "look_of", lambda request: look)
     totals = Counter()
-    pipeline = dedup.DedupPipeline(None)
+    pipeline = pipelines.DedupPipeline(None)
     pipeline.crawl = SimpleNamespace(
         options=Options(dedup="off"), near=None, known_digests=set(),
         frontier=SimpleNamespace(ledger=SimpleNamespace(totals=totals)),

@@ -25,17 +25,17 @@ ENDS = {"kept": 2, "duplicate": 1, "wrong-language": 1, "bad-quality": 1}
 """With all pipelines."""
 OFF = {
     "": ENDS,
-    "clean.CleanPipeline": {"no-page": 1},
-    "language.LanguagePipeline": ENDS | {"wrong-language": 0, "bad-quality": 2},
-    "quality.QualityPipeline": ENDS | {"kept": 3, "bad-quality": 0},
-    "dedup.DedupPipeline": ENDS | {"kept": 3, "duplicate": 0},
-    "corpus.CorpusPipeline": ENDS | {"kept": 0, "duplicate": 0, "no-page": 3},
+    "CleanPipeline": {"no-page": 1},
+    "LanguagePipeline": ENDS | {"wrong-language": 0, "bad-quality": 2},
+    "QualityPipeline": ENDS | {"kept": 3, "bad-quality": 0},
+    "DedupPipeline": ENDS | {"kept": 3, "duplicate": 0},
+    "CorpusPipeline": ENDS | {"kept": 0, "duplicate": 0, "no-page": 3},
 }
 """Pipeline that is off -> how the pages end.  The first one finds the links, the last one makes the documents."""
 
 
 @pytest.mark.parametrize(
-    "off", [pytest.param(name, marks=[] if "language" in name else pytest.mark.slow) for name in OFF]
+    "off", [pytest.param(name, marks=[] if "Language" in name else pytest.mark.slow) for name in OFF]
 )
 def test_documents_and_books_are_whole_without_a_pipeline(tmp_path, off):
     settings = {"ITEM_PIPELINES": f'{{"spiderling.pipelines.{off}": null}}'} if off else {}

@@ -11,7 +11,7 @@ import pytest
 from spiderling.base.options import Options
 from spiderling.engine.outcomes import DropPage
 from spiderling.languages import load
-from spiderling.pipelines.language import check_language
+from spiderling.pipelines import check_language
 from spiderling.text import LanguageModel, LanguageModels, Page, TextOptions, process
 from spiderling.text.ngrams import NgramCounts
 

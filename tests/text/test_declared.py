@@ -7,7 +7,7 @@ import pytest
 from spiderling.base.options import Options
 from spiderling.engine.outcomes import DropPage
 from spiderling.languages import load
-from spiderling.pipelines.language import check_language
+from spiderling.pipelines import check_language
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.declared import (
     declared_language,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spiderling.base.options import Options
 from spiderling.engine.outcomes import DropPage
 from spiderling.languages import load
-from spiderling.pipelines.quality import check_quality
+from spiderling.pipelines import check_quality
 from spiderling.text import LanguageModels, Page, TextOptions, process
 from spiderling.text.html.normal import normal_form
 from spiderling.text.quality import NO_QUALITY, marks, quality, words_in

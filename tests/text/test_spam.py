@@ -10,7 +10,7 @@ from conftest import SENTENCES, paragraphs
 from spiderling.base.options import Options
 from spiderling.engine.outcomes import DropPage
 from spiderling.languages import load
-from spiderling.pipelines.quality import check_quality
+from spiderling.pipelines import check_quality
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.spam import packed_share, top_word_share
 

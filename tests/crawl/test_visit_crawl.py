@@ -180,6 +180,7 @@ def test_stop_or_kill_while_an_answer_is_held_loses_nothing(number, tmp_path):
         crawl = Crawl(tmp_path / "job", server, OPTOUTS="", OPTOUT_FILES="kept")
         running = crawl.start("http://yes.test/,http://no.test/", CONSTANTS={"engine.dispatcher.STOP_TIMEOUT_S": 0.1})
         running.until(lambda: all((name, "/.well-known/tdmrep.json") in web.asked for name in sites))
+        running.until(lambda: crawl.state().counts.get("waiting"))  # a checkpoint has been made
         running.stop(number)
         assert crawl.documents() == []
         crawl.state().check()

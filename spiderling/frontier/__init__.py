@@ -14,21 +14,19 @@ ones, in which none of its URLs is handed out: retired, spent, blocked, forbidde
 How a URL passes, and who decides:
 
     frontier.py          the only door: put a URL, take the next fetch, ask whether it may start, report what came of it
-    next_fetch.py        which URL or robots.txt a host may fetch next
+    next_fetch.py        which URL or file of its site a host fetches next
     answers.py           what becomes of a fetch that is over, redirects included
     chain_cookies.py     what a host sets by redirects, until they have led to a page
-    discovery/           how a URL becomes known, by links, sitemaps, archives; traps; asking for robots.txt;
+    discovery/           how a URL becomes known, by links, sitemaps, archives; whether the user wants it at all; traps;
                          what belongs to other shards
-    scope.py             whether the user wants it at all
     ranking/             what it promises: strategies, worth, guesses of languages
     storage/queues.py    where it waits: the head in memory, chunks on disk, the newest in a log
     scheduling/          when its host is looked at: schedule, workbench, backlog, names, intervals, throttle
     hosts.py             what is known of its host, in memory
-    robots.py            whether its site allows it, by its files; licences.py: by the licences that it names
+    robots.py            whether its site allows it, by its files and the licences that it names
     known_files.py       the files of sites, parsed once by site_files.py, and their records
-    refusals.py          whether its host refuses us, and when that is tried again
     url_states.py        every change of a URL's state, counted in ledger.py
-    host_closing.py      retires and reopens hosts, by yield and by what the user sets
+    host_closing.py      retires and reopens hosts, by yield, by refusals and by what the user sets
     reachability.py      whether the hosts fail or the network, and asks hosts while it is away
     watching/            when a page that has ended is asked for again
     storage/             tables in memory, and what survives a kill

@@ -11,7 +11,6 @@ from spiderling.base.urls import canonicalize, serialize, url_key
 from spiderling.frontier.discovery.admission import Mention
 from spiderling.frontier.discovery.core import Core, Fetch, Report
 from spiderling.frontier.discovery.intake import Intake
-from spiderling.frontier.discovery.robots_requests import MAX_REDIRECTS, RobotsRequests
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.hosts import (
     CLOSED_STATES,
@@ -22,6 +21,7 @@ from spiderling.frontier.hosts import (
     QueuedUrl,
     RobotsRequest,
 )
+from spiderling.frontier.next_fetch import MAX_REDIRECTS, RobotsRequests
 from spiderling.frontier.ranking.strategy import LinkingPage
 from spiderling.frontier.reachability import Reachability
 from spiderling.frontier.scheduling.intervals import BUSY_STATUSES

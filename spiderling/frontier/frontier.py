@@ -21,17 +21,15 @@ from spiderling.frontier.chain_cookies import ChainCookies
 from spiderling.frontier.discovery.admission import Admission, Mention
 from spiderling.frontier.discovery.core import AskedAgain, Core, Elsewhere, Fetch, Report
 from spiderling.frontier.discovery.intake import ArchivePages, Intake, Sitemaps
-from spiderling.frontier.discovery.robots_requests import RobotsRequests
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.hosts import REQUEST_RANK, SEED_RANK, Host, RobotsRequest
 from spiderling.frontier.known_files import stored_robots
 from spiderling.frontier.ledger import Ledger, history_row
-from spiderling.frontier.licences import MAX_WAITING
-from spiderling.frontier.next_fetch import NextFetch
+from spiderling.frontier.next_fetch import NextFetch, RobotsRequests
 from spiderling.frontier.ranking.strategies import parse
 from spiderling.frontier.ranking.strategy import LinkingPage, Strategy
 from spiderling.frontier.reachability import Probes, Reachability
-from spiderling.frontier.robots import Robots, raised
+from spiderling.frontier.robots import MAX_WAITING, Robots, raised
 from spiderling.frontier.scheduling.intervals import Slots
 from spiderling.frontier.scheduling.schedule import Schedule
 from spiderling.frontier.site_files import FileAnswer

@@ -268,7 +268,7 @@ class Host:
     quiet_until: float = 0.0
     """The same, but for its interval."""
 
-    # discovery/robots_requests.py
+    # frontier/next_fetch.py
     crawl_delay_s: float = 0.0
 
     # Answers, HostClosing and UrlStates

@@ -46,7 +46,7 @@ class RobotsStatus(Enum):
     FAILED = "failed"
     """It is asked for again after a pause."""
     REFUSED = "refused"
-    """The site refuses us (refusals.py).  The record under the name of a host says until when, and how often it did."""
+    """The site refuses us (host_closing.py).  The record of a host's name says until when, and how often it did."""
     UNREACHABLE = "unreachable"
     """The retries failed too, and no copy counts."""
 

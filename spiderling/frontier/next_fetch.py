@@ -1,15 +1,17 @@
-"""What a host fetches next: a site file or the head of its queue, if name, traps and robots.txt allow it."""
+"""What a host fetches next: a file of its site or the head of its queue, if name, traps and robots.txt allow it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import CanonicalUrl, canonicalize
+from spiderling.base.urls import CanonicalUrl, canonicalize, origins_of
 from spiderling.frontier.discovery.core import Core, Fetch, Part
-from spiderling.frontier.discovery.robots_requests import RobotsRequests
-from spiderling.frontier.hosts import Host, QueuedUrl, RobotsRequest, identity
+from spiderling.frontier.discovery.intake import Sitemaps
+from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsRequest, identity
 from spiderling.frontier.robots import ENDS, RobotsVerdict
 from spiderling.frontier.scheduling.names import NameStatus
-from spiderling.frontier.site_files import SiteFile
+from spiderling.frontier.site_files import FileAnswer, SiteFile
 from spiderling.frontier.watching.planning import Look
 
 _MAX_ENDS_PER_STEP = 100
@@ -116,3 +118,142 @@ class NextFetch(Part):
             self._url_states.end_head(host, reason)
         elif isinstance(look := self._url_states.queues.next_look(host), Look):
             self._watch.end_head(look, reason, now)
+
+
+MAX_REDIRECTS = 5
+"""Redirects in a row that are followed, from a page or a robots.txt (RFC 9309, 2.3.1.2, wants five at least)."""
+
+
+class RobotsRequests(Part):
+    """Requests for files of sites (robots.txt and others), queued or in transit, and the hosts that wait for them.
+
+    There is one request per origin at a time; a redirect may move it to the queue of another host.
+    """
+
+    def __init__(self, core: Core, sitemaps: Sitemaps) -> None:
+        super().__init__(core)
+        self._sitemaps = sitemaps
+        self._awaited: dict[str, Host] = {}
+        """Origin that was asked for a file -> the host that waits for the answer."""
+        self._wanting: dict[str, set[Host]] = {}
+        """Address of a licence that was asked for -> the hosts that wait for it."""
+
+    def ask(self, host: Host, target: CanonicalUrl, now: float) -> bool:
+        """Queue the next missing file of *target*'s origin as the host's next; False if it is asked for elsewhere."""
+        if target.origin in self._awaited:
+            self._schedule.set_aside(host)
+            return False
+        file = self._robots.missing(target.origin, now) or SiteFile.ROBOTS
+        if isinstance(file, str):
+            return self._ask_for_licence(host, file, now)
+        self._awaited[target.origin] = host
+        request = RobotsRequest(target.origin, target.origin + file.value, target.name, file=file)
+        host.robots_requests.appendleft(request)
+        return True
+
+    def _ask_for_licence(self, host: Host, address: str, now: float) -> bool:
+        """Queue the licence at *address* at its own host, once for all who want it; False if *host* waits for that."""
+        target = canonicalize(address)
+        if target is None or not self._admission.scope.allows_port(target.port):
+            self._robots.note_failure(address, now, SiteFile.LICENCE, "no address")
+            return True
+        is_elsewhere = self._core.is_elsewhere(target.host)
+        owner = None if is_elsewhere else self._admission.host(target.host, host.distance)
+        if owner is not None and owner.is_closed:
+            self._robots.note_failure(address, now, SiteFile.LICENCE, f"its host is {owner.state.value}")
+            return True
+        is_new = address not in self._wanting
+        self._wanting.setdefault(address, set()).add(host)
+        request = RobotsRequest(address, target.url, target.name, file=SiteFile.LICENCE)
+        if is_new and owner is host:
+            host.robots_requests.append(request)
+            return True
+        self._schedule.set_aside(host)
+        if is_new:
+            self._queue(request, target, host.distance, now)
+        return False
+
+    def ask_for_another(self, request: RobotsRequest, distance: int, now: float) -> None:
+        """Queue the *request* of another shard at its host, which is ours; that gets *distance* if it is new."""
+        target = canonicalize(request.url)
+        if target is None:
+            self.fail(request, now)
+        else:
+            self._queue(request, target, distance, now)
+
+    def take_answer(self, request: RobotsRequest, answer: FileAnswer, now: float) -> tuple[Host, HostState] | None:
+        """Note an answer or follow its redirect; returns a host to be closed, and with which state.
+
+        What another shard wants to know, it notes and follows itself.
+        """
+        if request.asker is not None:
+            return self._settle(request, answer, now)
+        target = canonicalize(answer.location) if answer.location else None
+        if target and request.redirects < MAX_REDIRECTS and self._admission.scope.allows_port(target.port):
+            self._follow(request, target, now)
+            return None
+        return self._settle(request, answer, now)
+
+    def fail(self, request: RobotsRequest, now: float) -> None:
+        """*request* cannot be made: note that no answer came."""
+        self._settle(request, FileAnswer(), now)
+
+    def drop(self, host: Host) -> None:
+        """Drop the requests of *host*, which was closed; hosts that redirected to it ask again when they are due."""
+        while host.robots_requests:
+            request = host.robots_requests.popleft()
+            if request.asker is not None:
+                self._settle(request, FileAnswer(), host.due)
+                continue
+            origin = request.origin
+            waiting = self._wanting.pop(origin, set()) | {self._awaited.pop(origin, host)}
+            for other in waiting - {host}:
+                self._schedule.place(other, other.due)
+
+    def _follow(self, request: RobotsRequest, target: CanonicalUrl, now: float) -> None:
+        """Queue the request at the redirect's host, whose own intervals count."""
+        waiting = self._awaited.get(request.origin)
+        distance = waiting.distance if waiting else 0
+        further = replace(request, url=target.url, name=target.name, redirects=request.redirects + 1)
+        self._queue(further, target, distance, now)
+
+    def _queue(self, request: RobotsRequest, target: CanonicalUrl, distance: int, now: float) -> None:
+        """Queue *request* at the host of its *target*, or give it to the shard that owns that."""
+        elsewhere = self._core.elsewhere
+        if elsewhere is not None and not elsewhere.owns(target.host):
+            elsewhere.ask_file(request, distance)
+            return
+        host = self._admission.host(target.host, distance)
+        if host.is_closed:
+            self.fail(request, now)
+            return
+        host.robots_requests.append(request)
+        self._schedule.place(host, now)
+
+    def _settle(self, request: RobotsRequest, answer: FileAnswer, now: float) -> tuple[Host, HostState] | None:
+        if request.asker is not None:
+            assert self._core.elsewhere is not None, "another shard has asked"
+            self._core.elsewhere.answer_file(request, answer)
+            return None
+        if answer.status:
+            self._robots.note_answer(request.origin, answer, now, request.file)
+        else:  # apart, since the answer may be what a former run stopped at
+            self._robots.note_failure(request.origin, now, request.file)
+        for waiting in self._wanting.pop(request.origin, ()):
+            if not waiting.is_closed:
+                self._schedule.place(waiting, now)
+        host = self._awaited.pop(request.origin, None)
+        if host is None or host.is_closed:
+            return None
+        if request.file is SiteFile.ROBOTS and self._robots.refuses(request.origin):
+            return host, HostState.REFUSED
+        if request.file is SiteFile.ROBOTS:
+            if host.queued or host.id in host.states.looks:  # else it was asked for the sake of a licence
+                self._sitemaps.put_named(host, self._robots.sitemaps(request.origin), now)
+            host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
+        self._schedule.intervals.keep(host)
+        self._url_states.hosts.changed.add(host)
+        if host.crawl_delay_s > self._options.max_crawl_delay_s and not host.pinned:
+            return host, HostState.FORBIDDEN
+        self._schedule.place(host, now)
+        return None

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from spiderling.base.option_values import parse_tlds
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, CanonicalUrl, canonicalize, url_key
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, CanonicalUrl, canonicalize, top_level_domain, url_key
 from spiderling.frontier.hosts import (
     CLOSED_STATES,
     SEED_RANK,
@@ -25,7 +26,6 @@ from spiderling.frontier.hosts import (
 from spiderling.frontier.ledger import Ledger
 from spiderling.frontier.ranking.strategy import Draw, Strategy
 from spiderling.frontier.robots import Robots
-from spiderling.frontier.scope import Scope
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.protocol import Changes, State, Store
 from spiderling.frontier.storage.queues import Queues, line_of, url_of
@@ -44,12 +44,16 @@ class UrlStates:
     """
 
     def __init__(self, options: Options, store: Store, strategy: Strategy) -> None:
-        self.scope = Scope(options)
+        preferred = parse_tlds(options.prefer_tlds, "PREFER_TLDS") or ()
         self.host_states = HostStates()
         self.graph = HostGraph(self.host_states)
         self.queues = Queues(store, self.host_states, Draw(strategy.power, options.random_seed))
         self.hosts = HostTable(
-            options.yield_unit, self.host_states, self.queues, self.scope.prefers, strategy.host_rank
+            options.yield_unit,
+            self.host_states,
+            self.queues,
+            lambda name: top_level_domain(name) in preferred,
+            strategy.host_rank,
         )
         self.ledger = Ledger()
         self.seen = SeenSet(max_exact=options.max_exact_keys)

@@ -45,7 +45,7 @@ class Seed(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A host that refuses us (frontier/refusals.py), and its last answer that did."""
+    """A host that refuses us (frontier/host_closing.py), and its last answer that did."""
 
     host: str
     origin: str

@@ -9,8 +9,8 @@ from virtual_crawl import VirtualCrawl, page, to
 
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.frontier.discovery.robots_requests import MAX_REDIRECTS
 from spiderling.frontier.hosts import HostState
+from spiderling.frontier.next_fetch import MAX_REDIRECTS
 from spiderling.frontier.site_files import FileAnswer
 
 CHAIN = [f"http://a.cz/{number}" for number in range(8)]

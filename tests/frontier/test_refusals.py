@@ -6,8 +6,8 @@ import pytest
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
 
 from spiderling.base.reasons import Reason
+from spiderling.frontier.host_closing import IN_A_ROW
 from spiderling.frontier.hosts import HostState
-from spiderling.frontier.refusals import IN_A_ROW
 
 REFUSED = Answer(status=403, kept_bytes=0)
 SITE = {f"http://a.cz/{number}": page() for number in range(12)}

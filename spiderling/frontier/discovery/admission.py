@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from spiderling.base import media_types
+from spiderling.base.link_batch import KINDS, REPETITIVE, form_of
+from spiderling.base.option_values import parse_ports, parse_tlds
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, CanonicalUrl, canonicalize, port_of, url_key
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, CanonicalUrl, canonicalize, port_of, top_level_domain, url_key
 from spiderling.frontier.discovery.traps import Traps
 from spiderling.frontier.hosts import LAST_RANK, SEED_RANK, Host, HostState, QueuedUrl
 from spiderling.frontier.ranking.strategy import Strategy
@@ -42,7 +45,7 @@ class Admission:
     def __init__(self, options: Options, url_states: UrlStates, strategy: Strategy) -> None:
         self._url_states = url_states
         self._strategy = strategy
-        self._scope = url_states.scope
+        self.scope = Scope(options)
         self.traps = Traps(options, url_states.hosts)
         self._of_usual_ports = self._by_port(80), self._by_port(443)
         self._max_distance = options.max_distance
@@ -106,7 +109,7 @@ class Admission:
 
     def gate(self, name: str, host_id: int, distance: int) -> tuple[Reason | None, Reason | None]:
         """(Reason why all http links to a host are refused, or None; the same for https); *host_id* 0: a new one."""
-        reason = self._astray(name, host_id, False) or self._scope.refusal_of_name(name)
+        reason = self._astray(name, host_id, False) or self.scope.refusal_of_name(name)
         if reason is None and distance > self._max_distance:
             reason = Reason.TOO_FAR
         if reason is None and not host_id:
@@ -116,7 +119,7 @@ class Admission:
         return self._by_port(port_of(name, False)), self._by_port(port_of(name, True))
 
     def _by_port(self, port: int) -> Reason | None:
-        return None if self._scope.allows_port(port) else Reason.PORT_FORBIDDEN
+        return None if self.scope.allows_port(port) else Reason.PORT_FORBIDDEN
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:
         """Why *target* would be refused even as a seed, whatever is known of hosts and URLs; None if it would not."""
@@ -169,9 +172,47 @@ class Admission:
         target = mention.target
         if (reason := self._astray(target.host, host_id, asked_for)) is not None:
             return reason
-        if not self._scope.allows_port(target.port):
+        if not self.scope.allows_port(target.port):
             return Reason.PORT_FORBIDDEN
         # a request of a subclass is not judged by its form: it may want a file
-        refusal = self._scope.refusal_of_name(target.host) if mention.payload else self._scope.refusal(target)
+        refusal = self.scope.refusal_of_name(target.host) if mention.payload else self.scope.refusal(target)
         is_too_far = mention.rank != SEED_RANK and distance > self._max_distance
         return Reason.TOO_FAR if refusal is None and is_too_far else refusal
+
+
+MAX_PATH_DEPTH = 30
+"""Segments of a path beyond which a URL is a trap; chosen."""
+
+
+class Scope:
+    """Whether a URL may be fetched at all, by top-level domain, port, file type and form.
+
+    base/urls.py judges scheme and name.  ``refusal`` gives the Reason why a URL stays out, or None.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._tlds = parse_tlds(options.tlds)
+        documents = media_types.parse(options.documents)
+        self.fetched = frozenset({0, *(number for number, kind in enumerate(KINDS) if kind in documents)})
+        """Kinds of paths that may be fetched, as indices in KINDS."""
+        self.max_chars = options.max_url_chars
+        self._ports = parse_ports(options.ports)
+
+    def allows_port(self, port: int) -> bool:
+        """Whether connections to *port* may be made: a link must not make us talk to a mail server."""
+        return self._ports is None or port in self._ports
+
+    def refusal(self, url: CanonicalUrl) -> Reason | None:
+        """Why *url* stays out: OUT_OF_SCOPE, TRAP or None."""
+        kind, depth = form_of(url.path)
+        return self.refusal_of_name(url.host) or self.refusal_of_form(kind, depth, len(url.url))
+
+    def refusal_of_name(self, host: str) -> Reason | None:
+        """OUT_OF_SCOPE for a host record under another top-level domain."""
+        return Reason.OUT_OF_SCOPE if self._tlds is not None and top_level_domain(host) not in self._tlds else None
+
+    def refusal_of_form(self, kind: int, depth: int, chars: int) -> Reason | None:
+        """``refusal`` by the form and the depth of a path, and the length of the URL."""
+        if kind & ~REPETITIVE not in self.fetched:
+            return Reason.OUT_OF_SCOPE
+        return Reason.TRAP if kind & REPETITIVE or depth > MAX_PATH_DEPTH or chars > self.max_chars else None

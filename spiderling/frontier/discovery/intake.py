@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from spiderling.base.link_batch import TEXT_BLOCK, LinkBatch
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import PREFIXES, CanonicalUrl, canonicalize, canonicalize_again, url_key
-from spiderling.frontier.discovery.admission import Mention
+from spiderling.frontier.discovery.admission import MAX_PATH_DEPTH, Mention
 from spiderling.frontier.discovery.core import Core, Fetch, Part
 from spiderling.frontier.discovery.traps import Visit
 from spiderling.frontier.hosts import CLOSED_STATES, SEED_RANK, SITEMAP_RANK, Host, QueuedUrl
 from spiderling.frontier.ranking.strategy import DROPPED, BatchRanker, FoundLink, LinkingHost, LinkingPage, NewLinks
-from spiderling.frontier.scope import MAX_PATH_DEPTH
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.queues import HEADS
 
@@ -127,7 +126,7 @@ class Intake(Part):
 
     def _allowed(self, source: LinkingHost, links: LinkBatch, new: NewLinks, ids: list[int]) -> list[int]:
         """The indices in *links* of the *new* links that are not refused."""
-        scope = self._url_states.scope
+        scope = self._admission.scope
         closed = self._admission.traps.closed
         names = links.hosts
         fetched = scope.fetched

@@ -14,7 +14,7 @@ Only fetched pages are evidence; nothing is probed.  Each page that has ended ma
 - *mirrors*: if ``mirror`` pages of a host had the same clean text as pages of other hosts at the same paths, and hardly
   any differed, the host that gave less text is closed.
 
-scope.py judges the form of a single URL (length, depth, repeated segments).  The tables of counts have a fixed size
+admission.py judges the form of a single URL (length, depth, repeated segments).  The tables of counts have a fixed size
 (6 MB), the tables of findings a bounded one (13 MB at most).  A new entry may displace an old one, so a trap may be
 found late, but nothing is taken for a trap wrongly.  A restart empties the tables; a mirror stays closed.
 """

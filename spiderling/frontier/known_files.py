@@ -200,7 +200,8 @@ class Reader:
         self._options = options
         self._failed_on = failed_on
         self._ahead: tuple[SiteFile, bytes, Rules] | None = None
-        self._last: Reading | None = None
+        self.last: Reading | None = None
+        """The last answer, until it is noted."""
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
         """Take *rules*, parsed in a thread from *body*, the next answer."""
@@ -212,8 +213,8 @@ class Reader:
         It calls all that is called for a new file, so that a parser of ours fails here if at all.
         """
         body = body[:MAX_FILE_BYTES]
-        if self._last is not None and self._last[:3] == (origin, file, body):
-            return self._last
+        if self.last is not None and self.last[:3] == (origin, file, body):
+            return self.last
         try:
             rules = self.parse(file, body)
             says = [str(said) for said in rules.statements(origin + "/", "/")]
@@ -223,21 +224,17 @@ class Reader:
                 says += [f"license:{address[:300]}" for address in rules.licences]
                 rules.crawl_delay_s()
                 rules.sitemaps()
-            self._last = Reading(origin, file, body, rules, " ".join(says))
+            self.last = Reading(origin, file, body, rules, " ".join(says))
         except Exception as error:
             self._failed_on(error, origin + file.value)
-            self._last = Reading(origin, file, body, None)
-        return self._last
+            self.last = Reading(origin, file, body, None)
+        return self.last
 
     def parse(self, file: SiteFile, body: bytes) -> Rules:
         """The rules in *body*."""
         ahead = self._ahead
         self._ahead = None
         return ahead[2] if ahead is not None and ahead[:2] == (file, body) else parsed(file, body, self._options)
-
-    def forget_last(self) -> None:
-        """The last answer is noted."""
-        self._last = None
 
 
 def packed(body: bytes) -> bytes:
@@ -354,7 +351,7 @@ class KnownFiles:
             parsed = parsed or _Parsed()
             parsed.files[file] = (read.rules, len(read.body))
             self._keep(origin, parsed)
-            self.reader.forget_last()
+            self.reader.last = None
         place = (origin, file.value)
         if file is SiteFile.LICENCE and (target := canonicalize_again(origin)):
             place = (target.origin, target.path)

@@ -81,15 +81,10 @@ class FileAnswer(NamedTuple):
 Wanted: TypeAlias = Callable[[Signal], bool]
 
 
-def all_signals(signal: Signal) -> bool:
-    """Every signal is wanted."""
-    return True
-
-
 class Rules(Protocol):
     """A parsed file."""
 
-    def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
+    def statements(self, url: str, path: str, wanted: Wanted = lambda signal: True) -> list[Statement]:
         """What the file says of the use of *url* by signals that are *wanted*; *path* is the URL's path with query."""
 
 
@@ -126,7 +121,7 @@ class RobotsTxt:
         """Addresses on the Sitemap lines, as written."""
         return list(self._rules.sitemaps)
 
-    def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
+    def statements(self, url: str, path: str, wanted: Wanted = lambda signal: True) -> list[Statement]:
         """The usage lines with the longest matching path, as for Allow and Disallow; and AI crawlers kept out."""
         found: list[Statement] = []
         for signal, lines in self._usage.items():
@@ -219,7 +214,7 @@ class TdmRep:
                     break
                 self._rules.append((PathPattern(location), _said(rule)))
 
-    def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
+    def statements(self, url: str, path: str, wanted: Wanted = lambda signal: True) -> list[Statement]:
         """By the first rule whose location matches: "the most specific match is the first in sequence"."""
         path = normal(path)
         return list(next((said for pattern, said in self._rules if pattern.matches(path)), ()))
@@ -245,7 +240,7 @@ class AiTxt:
     def __init__(self, body: bytes, options: Options) -> None:
         self._rules = RobotsTxt(body, options)
 
-    def statements(self, url: str, path: str, wanted: Wanted = all_signals) -> list[Statement]:
+    def statements(self, url: str, path: str, wanted: Wanted = lambda signal: True) -> list[Statement]:
         as_text = _EXTENSION.sub(".txt", url, count=1)
         if self._rules.allows(url) and self._rules.allows(as_text):
             return []

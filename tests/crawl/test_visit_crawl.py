@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import re
@@ -11,7 +12,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 from conftest import Crawl, document, page, serving
+from scrapy.http import Request, Response
 
+from spiderling.engine import requests
 from webs.messages import parse_head
 from webs.server import AccessLog, Connection, Server
 from webs.web import FixedWeb, WebResponse, html, not_found, plain, redirect
@@ -192,3 +195,19 @@ def test_stop_or_kill_while_an_answer_is_held_loses_nothing(number, tmp_path):
         "http://yes.test/": "kept", "http://no.test/": "site-opted-out",
     }  # fmt: skip
     assert [doc.url for doc in crawl.documents()] == ["http://yes.test/"]
+
+
+async def test_answers_are_held_up_to_a_bound_of_bytes_and_time(monkeypatch):
+    monkeypatch.setattr(requests, "HELD_BYTES", 100)
+    monkeypatch.setattr(requests, "HELD_S", 0.01)
+    held = requests.HeldAnswers()
+    first, second, again = (Request("http://a.test/") for _ in range(3))
+    answer = Response("http://a.test/", body=b"x" * 60)
+    assert held.hold(1, answer, first, 7.0)
+    assert not held.hold(2, answer, second, 8.0), "there is no room"
+    assert held.give(1, again) and not held.give(1, first)
+    assert (again.meta[requests.ANSWER], again.meta[requests.CAPTURED], answer.request) == (answer, 7.0, again)
+    assert held.hold(2, answer, second, 8.0), "there is room again"
+    while 2 in held:
+        await asyncio.sleep(0.01)
+    assert held.hold(3, answer, second, 9.0)

@@ -61,21 +61,17 @@ class WatchedCrawl(VirtualCrawl):
         return self.changing(key, self.day) if table is self.web else super().answer_of(table, key, default)
 
     def answer(self, fetch: Fetch, answer: Answer) -> None:
-        if fetch.robots is not None:
-            super().answer(fetch, answer)
-            return
         if fetch.look is not None:
             self.looks.append((fetch.url, self.day))
-        self.busy.discard(fetch.host.name)
-        self.frontier.intervals.answered(fetch.host, self.now)
-        reason = answer.outcome_reason
+        super().answer(fetch, answer)
+
+    def outcome(self, fetch: Fetch, answer: Answer, reason: Reason) -> Outcome:
         outcome = Outcome(
             fetch.id, fetch.url, reason, answer.status, answer.may_pass, redirect_to=answer.location,
             body_bytes=answer.body_bytes, words=answer.kept_bytes // 5, links=page_links(answer), etag=b'"1"',
         )  # fmt: skip
         self.told[fetch.id] = (outcome, None)
-        if self.frontier.report(outcome, self.now).end is not None:
-            self.ended[fetch.url] = reason
+        return outcome
 
     def commit(self) -> None:
         changes = with_outcomes(self.frontier.drain(self.now), self.told)
@@ -208,6 +204,25 @@ def test_robots_txt_is_read_anew_before_a_look() -> None:
     assert crawl.standing(HOST + "secret") is Standing.OPTED_OUT
     assert all(day < 3.1 for day in crawl.looks_at(HOST + "secret"))
     assert crawl.standing(HOST) is Standing.LIVE
+
+
+def test_a_later_version_waits_for_the_files_of_its_site_too() -> None:
+    """It is to be kept, and what is asked for then says no."""
+
+    def web(url: str, day: float) -> Answer:
+        if url.endswith("tdmrep.json") and day > 2:
+            return Answer(body=b'[{"location": "/", "tdm-reservation": 1}]')
+        is_file = url.endswith((".txt", ".json"))
+        return MISSING if is_file else page() if day < 0.5 or day > 5 else SAME
+
+    crawl = WatchedCrawl(web, watch_requests="4", optouts="", optout_files="kept")
+    crawl.run(HOST)
+    crawl.live(20)
+    assert crawl.standing(HOST) is Standing.OPTED_OUT
+    looks = crawl.looks_at(HOST)
+    assert [day > 5 for day in looks] == [False] * (len(looks) - 1) + [True]
+    asked = [(start.time - crawl.starts[0].time) / DAY_S for start in crawl.starts if start.url.endswith("tdmrep.json")]
+    assert asked[0] < 1 and asked[1:] == pytest.approx(looks[-1:], abs=0.01), "no look before it was to be kept"
 
 
 def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:

@@ -293,7 +293,13 @@ class VirtualCrawl:
             self.frontier.robots.want_files(fetch.url)
             self.frontier.give_back(fetch, self.now, has_answer=True)
             return
-        outcome = Outcome(
+        outcome = self.outcome(fetch, answer, reason)
+        if self.frontier.report(outcome, self.now).end is not None:
+            self.ended[fetch.url] = reason
+
+    def outcome(self, fetch: Fetch, answer: Answer, reason: Reason) -> Outcome:
+        """What a page leaves behind that ends as *reason*."""
+        return Outcome(
             url_id=fetch.id,
             url=fetch.url,
             reason=reason,
@@ -307,8 +313,6 @@ class VirtualCrawl:
             text_key=answer.sketch,
             links=tuple(link if isinstance(link, Link) else Link(link) for link in answer.links),
         )
-        if self.frontier.report(outcome, self.now).end is not None:
-            self.ended[fetch.url] = reason
 
     def answer_of(self, table: Mapping[str, Any], key: str, default: Any) -> Any:
         answers = table.get(key, default)

@@ -194,7 +194,7 @@ def way_of_second_page() -> list[Call]:
 
 def is_start(place: int) -> bool:
     """Whether START is called there, and does not go on as a coroutine."""
-    return calls[place].function == START and calls[place + 1].function.endswith("_process_request")
+    return calls[place].function == START and calls[place + 1].function.endswith("process_request")
 
 
 def counts(way: Sequence[Call]) -> tuple[int, int, int, int, int]:

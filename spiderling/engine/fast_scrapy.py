@@ -1,9 +1,8 @@
-"""Parts of Scrapy that make no coroutine, task, slot or Deferred for an answer that is there at once.
+"""An engine, a downloader and stats of Scrapy's that make one task for a page, and no slot for a host.
 
-Calls and results are those of Scrapy.  Settings name three parts: DOWNLOADER, ITEM_PROCESSOR and STATS_CLASS.  For the
-others `install` changes the class of Scrapy's objects, unless they are of a subclass.  That saves 19 % of the main
-process' processor time a page (13 to 28 % in six pairs of ``benchmarks/crawl.py instant --pages 3000``, with and
-without it in turn).
+Calls and results are those of Scrapy.  Settings name two parts: DOWNLOADER and STATS_CLASS.  For engine and scraper
+`install` changes the class of Scrapy's objects, unless they are of a subclass.  What that saves stands in
+docs/performance.md.
 
 This is the only module that uses private parts of Scrapy.  So it is used with releases alone that all tests have passed
 with (TRIED), and not if the user's project names a DOWNLOADER; otherwise Scrapy's own parts run.  tests/test_plain.py
@@ -14,29 +13,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from functools import cached_property, lru_cache
-from inspect import CO_VARKEYWORDS, isasyncgenfunction, isawaitable
-from types import FunctionType
-from typing import Any, cast
+from collections.abc import Awaitable
+from typing import Any
 
-from pydispatch import dispatcher, robustapply  # type: ignore[import-untyped]
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader
-from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scraper import Scraper
-from scrapy.core.spidermw import SpiderMiddlewareManager
 from scrapy.crawler import Crawler
-from scrapy.exceptions import _InvalidOutput
 from scrapy.http import Response
-from scrapy.pipelines import ItemPipelineManager
-from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
-from scrapy.utils.defer import aiter_errback, deferred_from_coro, ensure_awaitable, iter_errback
+from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import logformatter_adapter
-from scrapy.utils.python import global_object_name
-from scrapy.utils.spider import iterate_spider_output
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
@@ -48,15 +36,9 @@ logger = logging.getLogger(__name__)
 def install(crawler: Crawler) -> None:
     """Replace the parts of *crawler*, whose engine is made and has our downloader."""
     engine = crawler.engine
-    if type(crawler.signals) is SignalManager:
-        crawler.signals.__class__ = PlainSignals
-    if type(engine) is not ExecutionEngine or type(engine.scraper) is not Scraper:
-        return
-    if engine.scraper.concurrent_items == 1:
+    if type(engine) is ExecutionEngine and type(engine.scraper) is Scraper:
         engine.__class__ = PlainEngine
         engine.scraper.__class__ = PlainScraper
-        if type(engine.scraper.spidermw) is SpiderMiddlewareManager:
-            engine.scraper.spidermw.__class__ = PlainSpiderMiddlewares
 
 
 class PlainStats(MemoryStatsCollector):
@@ -66,76 +48,6 @@ class PlainStats(MemoryStatsCollector):
     """
 
     __getattribute__ = object.__getattribute__
-
-
-class PlainSignals(SignalManager):
-    """Sends a signal only if a receiver is connected, and makes no task for one that answers at once."""
-
-    def is_heard(self, signal: Any, sender: Any = None) -> bool:
-        """Whether anybody is connected to *signal*."""
-        for one in (sender or self.sender, dispatcher.Any):
-            heard = dispatcher.connections.get(id(one))
-            if heard and (signal in heard or dispatcher.Any in heard):
-                return True
-        return False
-
-    def send_catch_log(self, signal: Any, **values: Any) -> list[tuple[Any, Any]]:
-        return super().send_catch_log(signal, **values) if self.is_heard(signal, values.get("sender")) else []
-
-    async def send_catch_log_async(self, signal: Any, **values: Any) -> list[tuple[Any, Any]]:
-        sender = values.pop("sender", self.sender)
-        expected = values.pop("dont_log", ())
-        expected = tuple(expected) if isinstance(expected, list) else expected
-        results: list[tuple[Any, Any]] = []
-        late: dict[int, Coroutine[Any, Any, tuple[Any, Any]]] = {}
-        for receiver in list(dispatcher.liveReceivers(dispatcher.getAllReceivers(sender, signal))):
-            try:
-                answer = _called(receiver, signal=signal, sender=sender, **values)
-            except Exception as error:
-                answer = _failed(receiver, error, expected, values)
-            if answer is not None and (isawaitable(answer) or isinstance(answer, Deferred)):
-                late[len(results)] = _awaited(receiver, answer, expected, values)
-            results.append((receiver, answer))
-        if late:
-            answers = await asyncio.gather(*late.values(), return_exceptions=True)  # a receiver's CancelledError too
-            for place, answer in zip(late, answers, strict=True):
-                results[place] = (results[place][0], answer) if isinstance(answer, BaseException) else answer
-        return results
-
-
-def _called(receiver: Any, **values: Any) -> Any:
-    """What *receiver* returns for those of *values* that it takes."""
-    function = getattr(receiver, "__func__", receiver)
-    names = _arguments(function) if type(function) is FunctionType else None
-    if names is None:
-        return robustapply.robustApply(receiver, **values)
-    return receiver(**{name: values[name] for name in names if name in values})
-
-
-@lru_cache(1024)
-def _arguments(function: FunctionType) -> tuple[str, ...] | None:
-    """The arguments that *function* takes; None if it takes any.  PyDispatcher looks them up at each call."""
-    code = function.__code__
-    return None if code.co_flags & CO_VARKEYWORDS else code.co_varnames[: code.co_argcount]
-
-
-async def _awaited(receiver: Any, answer: Any, expected: Any, values: dict[str, Any]) -> tuple[Any, Any]:
-    try:
-        return receiver, await ensure_awaitable(answer, _warn=global_object_name(receiver))
-    except Exception as error:
-        return receiver, _failed(receiver, error, expected, values)
-
-
-def _failed(receiver: Any, error: Exception, expected: Any, values: dict[str, Any]) -> Exception:
-    """Log and return *error*, the result of a receiver that raised it."""
-    if not isinstance(error, expected):
-        logger.error(
-            "Error caught on signal handler: %(receiver)s",
-            {"receiver": receiver},
-            exc_info=True,
-            extra={"spider": values.get("spider")},
-        )
-    return error
 
 
 _going: set[asyncio.Task[None]] = set()
@@ -207,7 +119,7 @@ class PlainEngine(ExecutionEngine):
 
 
 class PlainScraper(Scraper):
-    """Makes no queue, Deferred or task before a callback, nor between it and the pipelines if CONCURRENT_ITEMS=1."""
+    """Scrapes in the caller's task, without a queue or Deferred before the callback."""
 
     async def scrape(self, result: Response | Failure, request: Request) -> None:
         """Pass *result* to the callback or errback of *request*, and what that yields to the pipelines."""
@@ -221,64 +133,6 @@ class PlainScraper(Scraper):
             slot.finish_response(result, request)
             self._check_if_closing()
 
-    async def call_spider_async(self, result: Any, request: Request) -> Any:
-        """The output of callback or errback; ``parse`` is called at once, without two turns of the event loop."""
-        asked = getattr(result, "request", None) or request
-        if not isinstance(result, Response) or asked.callback is not None:
-            return await super().call_spider_async(result, request)
-        assert self.crawler.spider is not None
-        result.request = asked
-        output = self.crawler.spider._parse(result, **asked.cb_kwargs)
-        return output if isinstance(output, Iterator) else await ensure_awaitable(iterate_spider_output(output))
-
-    async def handle_spider_output_async(self, result: Any, request: Request, response: Response | Failure) -> None:
-        if isinstance(result, AsyncIterator):
-            async for entry in aiter_errback(result, self.handle_spider_error, request, response):
-                await self._process_spidermw_output_async(entry, response)
-                await asyncio.sleep(0)
-        else:
-            for number, entry in enumerate(iter_errback(result, self.handle_spider_error, request, response)):
-                if number:  # a callback that yields many Requests must not block the event loop
-                    await asyncio.sleep(0)
-                await self._process_spidermw_output_async(entry, response)
-
-
-class PlainSpiderMiddlewares(SpiderMiddlewareManager):
-    """Leaves a callback's plain iterable as it is, if the ``process_spider_output`` of all middlewares takes it."""
-
-    async def scrape_response_async(self, scrape_func: Any, response: Response, request: Request) -> Any:
-        if self._readers is None:
-            return await super().scrape_response_async(scrape_func, response, request)
-        output = await scrape_func(response, request)
-        if isinstance(output, AsyncIterator):
-            return await self._process_callback_output(response, output)
-        for method in self._readers:
-            output = method(response=response, result=output)
-        return output
-
-    @cached_property
-    def _readers(self) -> list[Any] | None:
-        """The methods ``process_spider_output``, nearest to the spider first; None if there are others to call."""
-        found = [getattr(middleware, "process_spider_output", None) for middleware in reversed(self.middlewares)]
-        readers = [method for method in found if method is not None]
-        further = [*self.methods["process_spider_input"], *filter(None, self.methods["process_spider_exception"])]
-        if further or self._mw_methods_requiring_spider or any(map(isasyncgenfunction, readers)):
-            return None
-        return readers
-
-
-class PlainPipelines(ItemPipelineManager):
-    """Runs the pipelines, without a coroutine for one that answers at once."""
-
-    async def process_item_async(self, item: Any) -> Any:
-        for method in self.methods["process_item"]:
-            arguments = (item, self._spider) if method in self._mw_methods_requiring_spider else (item,)
-            given = item
-            item = method(*arguments)  # type: ignore[misc]
-            if item is not given and (isawaitable(item) or isinstance(item, Deferred)):
-                item = await ensure_awaitable(item, _warn=global_object_name(method))
-        return item
-
 
 class DirectDownloader(Downloader):
     """Scrapy's downloader without slots: the frontier has decided what is due, so nothing waits here again.
@@ -289,7 +143,6 @@ class DirectDownloader(Downloader):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self.middleware = PlainMiddlewares(*self.middleware.middlewares, crawler=crawler)
         self._bound_concurrency()
 
     def _bound_concurrency(self) -> None:
@@ -335,35 +188,3 @@ class DirectDownloader(Downloader):
         if handler is None or scheme in self.handlers._old_style_handlers:
             return self.handlers.download_request_async(request)
         return handler.download_request(request)
-
-
-class PlainMiddlewares(DownloaderMiddlewareManager):
-    """Runs the downloader middlewares, without a coroutine for one that answers at once."""
-
-    def _handle_mw_method(self, method: Callable[..., Any], **values: Any) -> Any:
-        is_new = not self._mw_methods_requiring_spider
-        return method(**values) if is_new else super()._handle_mw_method(method, **values)
-
-    async def _process_request(self, request: Request, download_func: Any) -> Response | Request:
-        for method in self.methods["process_request"]:
-            answer = self._handle_mw_method(method, request=request)  # type: ignore[arg-type]
-            if answer is not None and (answer := await _judged(method, answer, is_optional=True)) is not None:
-                return cast("Response | Request", answer)
-        return cast("Response", await download_func(request))
-
-    async def _process_response(self, response: Response | Request, request: Request) -> Response | Request:
-        for method in self.methods["process_response"]:
-            if isinstance(response, Request):
-                break
-            answer = self._handle_mw_method(method, request=request, response=response)  # type: ignore[arg-type]
-            response = answer if answer is response else await _judged(method, answer)
-        return response
-
-
-async def _judged(method: Any, answer: Any, is_optional: bool = False) -> Any:
-    """The answer of a middleware's *method*, awaited if need be; raises _InvalidOutput."""
-    if not isinstance(answer, (Response, Request)):
-        answer = await ensure_awaitable(answer, _warn=global_object_name(method))
-    if isinstance(answer, (Response, Request)) or (is_optional and answer is None):
-        return answer
-    raise _InvalidOutput(f"Middleware {method.__qualname__} must return a Response or Request, got {answer!r}")

@@ -72,8 +72,8 @@ class Run:
             for connection, worker in self._workers.items():
                 connection.close()
                 worker.process.join()
-        if not self._session.testsfailed:
-            shutil.rmtree(place)
+            if not self._session.testsfailed:
+                shutil.rmtree(place, ignore_errors=True)
         if self._session.shouldfail:
             raise self._session.Failed(self._session.shouldfail)
         if self._session.shouldstop:

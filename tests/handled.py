@@ -10,6 +10,7 @@ import os
 import ssl
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -27,9 +28,10 @@ from scrapy.utils.test import get_crawler
 
 from spiderling.base import media_types
 from spiderling.base.addresses import AddressPolicy, HostMap
+from spiderling.base.clock import StageTimes
 from spiderling.base.options import Options
 from spiderling.engine import download_handler
-from spiderling.engine.download_handler import DownloadHandler, Parts
+from spiderling.engine.download_handler import DownloadHandler
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.resolver import Resolver
 from spiderling.workers.converter import usable
@@ -123,14 +125,14 @@ async def handling(scrapy_settings=None, gate=None, slow_window_s=download_handl
     settings = {f"SPIDERLING_{name}": value for name, value in ours.items()}
     crawler = get_crawler(settings_dict={**settings, **(scrapy_settings or {})})
     crawler.spider = crawler.spidercls.from_crawler(crawler, "test")
-    parts = parts_of(Options.from_settings(settings), gate or Due())
+    gate = opened(Options.from_settings(settings), gate or Due())
     with mock.patch.object(download_handler, "SLOW_WINDOW_S", slow_window_s):
-        handler = DownloadHandler(crawler, parts)
+        handler = DownloadHandler(crawler, gate)
     try:
         yield handler
     finally:
         await handler.close()
-        await parts.resolver.close()
+        await gate.resolver.close()
 
 
 class Due:
@@ -162,18 +164,18 @@ class Due:
         return self._second
 
 
-def parts_of(options, gate):
-    """What a crawl in Czech would hand in."""
-    host_map = HostMap(options.hosts)
-    return Parts(
+def opened(options, gate):
+    """*gate* with what it hands out of a crawl in Czech."""
+    gate.crawl = SimpleNamespace(
         options=options,
-        accepted=frozenset({"cs"}),
+        codes=frozenset({"cs"}),
         documents=usable(media_types.parse(options.documents))[0],
         addresses=AddressPolicy(options.allow_networks, public=bool(options.contact)),
-        host_map=host_map,
-        resolver=Resolver(options, host_map),
-        gate=gate,
+        times=StageTimes(),
     )
+    gate.host_map = HostMap(options.hosts)
+    gate.resolver = Resolver(options, gate.host_map)
+    return gate
 
 
 def open_sockets():

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.base.addresses import AddressPolicy, Endpoint, HostMap, literal_address, parse_endpoint
+from spiderling.base.addresses import AddressPolicy, Endpoint, HostMap, addresses_of, literal_address, parse_endpoint
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
-from spiderling.crawl.arguments import addresses_of
 
 PUBLIC = [
     "8.8.8.8",

@@ -22,7 +22,7 @@ from spiderling.base.option_values import (
     parse_yield_profile,
 )
 from spiderling.base.options import Options
-from spiderling.crawl.arguments import compare_options
+from spiderling.crawl.crawl import compare_options
 from spiderling.text.boilerplate.rules import PRESETS, parse_rules
 from spiderling.text.quality import QualityLimits, Range, parse_quality
 

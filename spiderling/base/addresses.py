@@ -15,9 +15,14 @@ from typing import NamedTuple
 import ada_url
 
 from spiderling.base.errors import BadInput
+from spiderling.base.options import Options
+from spiderling.base.urls import canonicalize
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+_EXAMPLE = re.compile(r"(?:.*\.)?(?:example\.(?:com|net|org|edu)|example|invalid|localhost|test)")
+"""Names at which nobody can be reached: those that documentation uses (RFC 2606, RFC 6761), and example.edu."""
+_CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 
 # IANA special-purpose registry (RFC 6890 and updates).  Written out because `ipaddress.is_global`
 # differs between Python releases and does not cover the last entry.
@@ -178,3 +183,37 @@ def _is_public(address: IPAddress) -> bool:
     if address.sixtofour is not None:
         return _is_public(address.sixtofour)
     return address in _GLOBAL_V6 and not any(address in network for network in _NOT_PUBLIC_V6)
+
+
+def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:
+    """Which addresses may be connected to; raises BadInput if public ones may, and nobody says whose crawl it is.
+
+    *is_offline*: the crawl connects to none, so it needs no contact.
+    """
+    if not is_offline:
+        if options.contact and not _host_of(options.contact):
+            raise BadInput(
+                f"SPIDERLING_CONTACT is {options.contact!r}; it must be an e-mail address or the URL of a page that "
+                "says who crawls and how to reach them."
+            )
+        if _EXAMPLE.fullmatch(_host_of(options.contact)):
+            raise BadInput(
+                f"SPIDERLING_CONTACT is {options.contact!r}, an example; write your own e-mail address or URL, "
+                "at which site owners can reach you."
+            )
+        if not options.contact and not options.allow_networks:
+            raise BadInput(
+                "no contact is given, and a crawl of public addresses must say whose it is: set SPIDERLING_CONTACT "
+                "to an e-mail address or URL (-s SPIDERLING_CONTACT=you@your-domain)."
+            )
+    return AddressPolicy(options.allow_networks, public=bool(options.contact))
+
+
+def _host_of(contact: str) -> str:
+    """The host's name in an e-mail address or a URL; '' if it is neither."""
+    if not _CONTACT.fullmatch(contact):
+        return ""
+    if "://" not in contact:
+        return contact.rpartition("@")[2].lower().rstrip(".")
+    target = canonicalize(contact)
+    return target.name.rstrip(".") if target is not None else ""

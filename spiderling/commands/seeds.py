@@ -10,12 +10,13 @@ from pathlib import Path
 from scrapy.exceptions import UsageError
 
 from spiderling import languages
+from spiderling.base.addresses import addresses_of
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.extras import require
 from spiderling.base.option_values import parse_tlds
 from spiderling.base.options import Options
 from spiderling.cli.command import SpiderlingCommand, named_values, option
-from spiderling.crawl.arguments import addresses_of, options_of
+from spiderling.crawl.arguments import options_of
 from spiderling.languages import LanguageInfo
 from spiderling.seeding import commoncrawl, search, wikipedia
 from spiderling.seeding.output import SeedFile

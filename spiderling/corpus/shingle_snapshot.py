@@ -8,9 +8,10 @@ position.  So the filter holds only acknowledged text, and a page that is fetche
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ import zstandard
 
 from spiderling.base.atomic_files import replacing, sync_directory
 from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.options import Options
 from spiderling.base.zstd import zstd
-from spiderling.corpus.near_duplicates import LINE_WORDS, Document, Hashes, Layer, ShingleFilter
+from spiderling.corpus.near_duplicates import LINE_WORDS, Document, Hashes, Layer, NearDuplicates, ShingleFilter
 from spiderling.corpus.reader import read_documents
 from spiderling.corpus.segments import SUFFIX
 from spiderling.text.shingles import FORM, shingles
@@ -33,6 +35,54 @@ _CHUNK_WORDS = 1 << 16
 """Words of a layer that are copied and then written (512 kB; chosen), because bits are set meanwhile."""
 _LEVEL = 1
 """Level of zstd (chosen: the fastest)."""
+
+
+class NearDuplicateFilter:
+    """The filter of a crawl, if that looks for near-duplicates, and its snapshots."""
+
+    def __init__(self, options: Options, directory: Path, corpus: Path, lengths: Mapping[str, int]) -> None:
+        """Read the last snapshot in *directory*, and what the corpora hold that it does not cover.
+
+        *lengths*: bytes of each segment of the *corpus*.  Raises BadInput or StorageError.
+        """
+        self._files = ShingleState(directory, options.filter_bytes())
+        self._is_being_written = asyncio.Lock()
+        """Two snapshots at a time would write the same files."""
+        self._is_last_written = False
+        self.near: NearDuplicates | None = None
+        """None when the crawl does not look for near-duplicates."""
+        if not options.knows_shingles():
+            return
+        seen = self._files.load_filter(corpus, lengths)
+        corpora = [path.strip() for path in options.seen.split(",") if path.strip()]
+        documents = self._files.load_corpora(seen, corpora)
+        if documents:
+            logger.info("%d documents of earlier corpora are known: what they hold is not new", documents)
+        self.near = NearDuplicates(seen)
+
+    async def write(
+        self, flush: Callable[[], Awaitable[None]], lengths: Mapping[str, int], is_last: bool = False
+    ) -> None:
+        """Write a snapshot; raises StorageError.  After the last one none is written.
+
+        *flush* makes all documents durable that came before; *lengths* then holds the bytes of each segment.  The
+        thread that writes ends even if the caller is cancelled, so the snapshot counts as being written until then.
+        """
+        if self.near is not None:
+            await asyncio.shield(self._write(self.near.filter, flush, lengths, is_last))
+
+    async def _write(
+        self, seen: ShingleFilter, flush: Callable[[], Awaitable[None]], lengths: Mapping[str, int], is_last: bool
+    ) -> None:
+        async with self._is_being_written:
+            if self._is_last_written:
+                return
+            self._is_last_written = is_last
+            await flush()  # what is not covered is read again at a start, and counted again
+            covered = dict(lengths)
+            written = await asyncio.to_thread(self._files.write_layers, seen)
+            await flush()  # the layers may hold documents that came while they were written
+            self._files.write_index(seen, written, covered)
 
 
 class ShingleState:

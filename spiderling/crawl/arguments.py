@@ -1,26 +1,21 @@
 """What the user says about a crawl, in settings and arguments of the spider.
 
-It is read, checked and made into options; changed_options.py compares them with those the crawl was begun with.
+It is read, checked and made into options; crawl.py compares them with those that the crawl was begun with.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spiderling.base.addresses import AddressPolicy
-from spiderling.base.errors import BadInput, JobdirError
-from spiderling.base.option_values import PREFIX, parse_ports, parse_tlds, parse_traps, parse_watch, parse_yield_profile
+from spiderling.base.errors import BadInput
+from spiderling.base.option_values import PREFIX, parse_tlds, parse_watch
 from spiderling.base.options import Options
 from spiderling.base.printing import nearest
-from spiderling.base.urls import canonicalize
-from spiderling.jobdir.sound_reading import noted
-from spiderling.text.boilerplate.rules import parse_rules
-from spiderling.text.quality import parse_quality
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a crawl itself needs no Scrapy
     from scrapy import Spider
     from scrapy.settings import BaseSettings
 
@@ -45,9 +40,6 @@ _ARGUMENTS = {
 _PARSED = ("strategy", "estimators", "justext_preset", "quality")
 """Options that only the parts which use them understand.  Those take half a second to import."""
 _DEFAULTS = Options()
-_EXAMPLE = re.compile(r"(?:.*\.)?(?:example\.(?:com|net|org|edu)|example|invalid|localhost|test)")
-"""Names at which nobody can be reached: those that documentation uses (RFC 2606, RFC 6761), and example.edu."""
-_CONTACT = re.compile(r"[!-~]+@[!-~]+\.[!-~]+|https?://[!-~]+")
 
 
 def options_of(settings: BaseSettings, spider: Spider) -> Options:
@@ -140,83 +132,3 @@ def refuse_watch(options: Options, is_archive: bool) -> None:
             f"a watch takes from the trail what it is to look at, and {PREFIX}TRAIL is off: set it to full or ends, "
             f"or leave out {PREFIX}WATCH (-a watch=)."
         )
-
-
-def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:
-    """Which addresses may be connected to; raises BadInput if public ones may, and nobody says whose crawl it is.
-
-    *is_offline*: the crawl connects to none, so it needs no contact.
-    """
-    if not is_offline:
-        if options.contact and not _host_of(options.contact):
-            raise BadInput(
-                f"SPIDERLING_CONTACT is {options.contact!r}; it must be an e-mail address or the URL of a page that "
-                "says who crawls and how to reach them."
-            )
-        if _EXAMPLE.fullmatch(_host_of(options.contact)):
-            raise BadInput(
-                f"SPIDERLING_CONTACT is {options.contact!r}, an example; write your own e-mail address or URL, "
-                "at which site owners can reach you."
-            )
-        if not options.contact and not options.allow_networks:
-            raise BadInput(
-                "no contact is given, and a crawl of public addresses must say whose it is: set SPIDERLING_CONTACT "
-                "to an e-mail address or URL (-s SPIDERLING_CONTACT=you@your-domain)."
-            )
-    return AddressPolicy(options.allow_networks, public=bool(options.contact))
-
-
-def _host_of(contact: str) -> str:
-    """The host's name in an e-mail address or a URL; '' if it is neither."""
-    if not _CONTACT.fullmatch(contact):
-        return ""
-    if "://" not in contact:
-        return contact.rpartition("@")[2].lower().rstrip(".")
-    target = canonicalize(contact)
-    return target.name.rstrip(".") if target is not None else ""
-
-
-_UNCHANGEABLE = ("lang", "yield_unit", "dedup", "shards")
-"""Options that a resumed crawl must not change: they have judged what is kept already, or whose hosts it asks."""
-_PARSERS: dict[str, Callable[[str], object]] = {
-    "quality": parse_quality,
-    "traps": parse_traps,
-    "justext_preset": parse_rules,
-    "ports": parse_ports,
-    "yield_profile": parse_yield_profile,
-}
-"""Options that can be written in several ways -> what reads them."""
-
-
-def compare_options(options: Options, meta: Mapping[str, str], directory: Path, from_archives: bool) -> list[str]:
-    """A line 'name: old -> new' for each option that has changed; raises JobdirError for one that must not."""
-    if meta and from_archives != noted(meta, "from_archives", from_archives):
-        kinds = ("the web", "archives")
-        raise JobdirError(
-            f"the corpus in {directory} was begun from {kinds[not from_archives]}, not from {kinds[from_archives]}. "
-            "Give another directory with -s JOBDIR=..."
-        )
-    former = noted(meta, "options", dict[str, object]())
-    lines = []
-    for name, value in options.on_record().items():
-        old = former.get(name, value)
-        if old == value or _means_the_same(name, old, value):
-            continue
-        if name in _UNCHANGEABLE:
-            raise JobdirError(
-                f"the crawl in {directory} was begun with {PREFIX}{name.upper()}={old!r}, not {value!r}. "
-                "Resume it with the same value, or begin another with -s JOBDIR=..."
-            )
-        lines.append(f"{PREFIX}{name.upper()}: {old!r} -> {value!r}")
-    return lines
-
-
-def _means_the_same(name: str, old: object, value: str) -> bool:
-    """Whether two texts of an option say the same in other words."""
-    parse = _PARSERS.get(name)
-    if parse is None or not isinstance(old, str):
-        return False
-    try:
-        return parse(old) == parse(value)
-    except BadInput:  # another version took the old one
-        return False

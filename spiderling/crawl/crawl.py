@@ -16,21 +16,19 @@ from typing import TYPE_CHECKING, Protocol
 from spiderling import __version__, languages
 from spiderling.archives.sources import is_url
 from spiderling.base import media_types
-from spiderling.base.addresses import AddressPolicy
+from spiderling.base.addresses import AddressPolicy, addresses_of
 from spiderling.base.clock import Clock, StageTimes
-from spiderling.base.errors import SpiderlingError
+from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.base.lists import read_host_list
-from spiderling.base.option_values import PREFIX
+from spiderling.base.option_values import PREFIX, parse_ports, parse_traps, parse_yield_profile
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
 from spiderling.corpus.digests import DigestSet
 from spiderling.corpus.links import LinkKind
-from spiderling.corpus.near_duplicates import NearDuplicates, ShingleFilter
 from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter
-from spiderling.corpus.shingle_snapshot import ShingleState
+from spiderling.corpus.shingle_snapshot import NearDuplicateFilter
 from spiderling.corpus.warc import WarcKind, verdict
-from spiderling.crawl.arguments import addresses_of, compare_options
 from spiderling.crawl.budgets import Budgets
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.internal_errors import InternalErrors
@@ -43,7 +41,9 @@ from spiderling.jobdir.directory import Agreement, Jobdir
 from spiderling.jobdir.sound_reading import noted
 from spiderling.jobdir.surplus import undo
 from spiderling.languages.registry import spelled_out
+from spiderling.text.boilerplate.rules import parse_rules
 from spiderling.text.compiled import choose
+from spiderling.text.quality import parse_quality
 from spiderling.workers.converter import usable
 from spiderling.workers.pool import WorkerPool
 
@@ -51,6 +51,17 @@ if TYPE_CHECKING:
     from spiderling.archives.archives import Archives
 
 logger = logging.getLogger(__name__)
+
+_UNCHANGEABLE = ("lang", "yield_unit", "dedup", "shards")
+"""Options that a resumed crawl must not change: they have judged what is kept already, or whose hosts it asks."""
+_PARSERS: dict[str, Callable[[str], object]] = {
+    "quality": parse_quality,
+    "traps": parse_traps,
+    "justext_preset": parse_rules,
+    "ports": parse_ports,
+    "yield_profile": parse_yield_profile,
+}
+"""Options that can be written in several ways -> what reads them."""
 
 
 class Judged(Protocol):
@@ -154,7 +165,8 @@ class Crawl:
         if self.frontier.watch.is_on:
             self.frontier.watch.begin(self.clock.now())
         self.requests_before = self.frontier.ledger.totals["requests"]
-        self._filter = NearDuplicateFilter(self.options, self.jobdir, state)
+        lengths = {row.name: row.length_bytes for row in state.segments if row.kind == "corpus"}
+        self._filter = NearDuplicateFilter(self.options, self.jobdir.state / "shingles", self.jobdir.corpus, lengths)
         self.near = self._filter.near
         """Knows near-duplicates; None when the crawl does not look for them."""
 
@@ -202,7 +214,7 @@ class Crawl:
 
     async def snapshot(self) -> None:
         """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""
-        await self._filter.write(self.checkpoint)
+        await self._filter.write(self.checkpoint.flush, self.checkpoint.lengths)
 
     def finish(self, outcome: Outcome, judged: Judged | None = None) -> Report:
         """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves.
@@ -247,7 +259,7 @@ class Crawl:
         self.stopping = True
         self.frontier.watch.stop()
         try:
-            await self._filter.write(self.checkpoint, is_last=True)
+            await self._filter.write(self.checkpoint.flush, self.checkpoint.lengths, is_last=True)
         finally:
             try:
                 await self.checkpoint.close()
@@ -309,43 +321,35 @@ def _writers(options: Options, prefix: str, directory: Path, known: Sequence[Seg
     return writers
 
 
-class NearDuplicateFilter:
-    """The filter, if the crawl looks for near-duplicates, and its files."""
+def compare_options(options: Options, meta: Mapping[str, str], directory: Path, from_archives: bool) -> list[str]:
+    """A line 'name: old -> new' for each option that has changed; raises JobdirError for one that must not."""
+    if meta and from_archives != noted(meta, "from_archives", from_archives):
+        kinds = ("the web", "archives")
+        raise JobdirError(
+            f"the corpus in {directory} was begun from {kinds[not from_archives]}, not from {kinds[from_archives]}. "
+            "Give another directory with -s JOBDIR=..."
+        )
+    former = noted(meta, "options", dict[str, object]())
+    lines = []
+    for name, value in options.on_record().items():
+        old = former.get(name, value)
+        if old == value or _means_the_same(name, old, value):
+            continue
+        if name in _UNCHANGEABLE:
+            raise JobdirError(
+                f"the crawl in {directory} was begun with {PREFIX}{name.upper()}={old!r}, not {value!r}. "
+                "Resume it with the same value, or begin another with -s JOBDIR=..."
+            )
+        lines.append(f"{PREFIX}{name.upper()}: {old!r} -> {value!r}")
+    return lines
 
-    def __init__(self, options: Options, jobdir: Jobdir, state: State) -> None:
-        """Read the last snapshot, and what the corpora hold that it does not cover; raises BadInput, StorageError."""
-        self._files = ShingleState(jobdir.state / "shingles", options.filter_bytes())
-        self._is_being_written = asyncio.Lock()
-        """Two snapshots at a time would write the same files."""
-        self._is_last_written = False
-        self.near: NearDuplicates | None = None
-        """None when the crawl does not look for near-duplicates."""
-        if not options.knows_shingles():
-            return
-        lengths = {row.name: row.length_bytes for row in state.segments if row.kind == "corpus"}
-        seen = self._files.load_filter(jobdir.corpus, lengths)
-        corpora = [path.strip() for path in options.seen.split(",") if path.strip()]
-        documents = self._files.load_corpora(seen, corpora)
-        if documents:
-            logger.info("%d documents of earlier corpora are known: what they hold is not new", documents)
-        self.near = NearDuplicates(seen)
 
-    async def write(self, checkpoint: Checkpoint, is_last: bool = False) -> None:
-        """Write a snapshot that agrees with *checkpoint*; raises StorageError.  After the last one none is written.
-
-        One at a time, for they write the same files.  The thread that writes ends even if the caller is cancelled, so
-        the snapshot counts as being written until then.
-        """
-        if self.near is not None:
-            await asyncio.shield(self._write(self.near.filter, checkpoint, is_last))
-
-    async def _write(self, seen: ShingleFilter, checkpoint: Checkpoint, is_last: bool) -> None:
-        async with self._is_being_written:
-            if self._is_last_written:
-                return
-            self._is_last_written = is_last
-            await checkpoint.flush()  # what is not covered is read again at a start, and counted again
-            covered = dict(checkpoint.lengths)
-            written = await asyncio.to_thread(self._files.write_layers, seen)
-            await checkpoint.flush()  # the layers may hold documents that came while they were written
-            self._files.write_index(seen, written, covered)
+def _means_the_same(name: str, old: object, value: str) -> bool:
+    """Whether two texts of an option say the same in other words."""
+    parse = _PARSERS.get(name)
+    if parse is None or not isinstance(old, str):
+        return False
+    try:
+        return parse(old) == parse(value)
+    except BadInput:  # another version took the old one
+        return False

@@ -14,7 +14,6 @@ import functools
 import ipaddress
 import math
 import time
-from dataclasses import dataclass, field
 from typing import Any
 
 from scrapy import Request, signals
@@ -26,10 +25,9 @@ from scrapy.responsetypes import responsetypes
 from twisted.python.failure import Failure
 
 from spiderling import signals as our_signals
-from spiderling.base.addresses import AddressPolicy, HostMap, literal_address
-from spiderling.base.clock import Histogram, running_time
+from spiderling.base.addresses import literal_address
+from spiderling.base.clock import running_time
 from spiderling.base.machine import descriptor_limit
-from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange
 from spiderling.base.reasons import Reason
 from spiderling.corpus.warc import EXCHANGE
@@ -40,7 +38,6 @@ from spiderling.fetch import tls
 from spiderling.fetch.client import ConnectTarget, Place, Pool, RawRequest, RawResponse, UrlParts, send
 from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
 from spiderling.fetch.errors import AddressForbidden, BodyCut, NoDescriptor, ResponseRefused, TransferCut
-from spiderling.fetch.resolver import Resolver
 from spiderling.fetch.time_limits import TimeLimits, Transfer
 from spiderling.fetch.translation import is_of_the_connection, translated
 
@@ -68,24 +65,6 @@ _NOT_SENT = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The parts of a crawl that its download handler uses."""
-
-    options: Options
-    accepted: frozenset[str]
-    """Codes of the languages that are wanted."""
-    documents: frozenset[str]
-    """Kinds of documents that are wanted and can be read here (base/media_types.py)."""
-    addresses: AddressPolicy
-    host_map: HostMap
-    resolver: Resolver
-    gate: Dispatcher
-    """Says when a connection may be opened."""
-    times: Histogram = field(default_factory=Histogram)
-    """Gets the seconds that each download takes."""
-
-
 class DownloadHandler(BaseDownloadHandler):
     """Scrapy download handler for ``http`` and ``https``.
 
@@ -98,12 +77,13 @@ class DownloadHandler(BaseDownloadHandler):
 
     lazy = True
 
-    def __init__(self, crawler: Crawler, parts: Parts) -> None:
+    def __init__(self, crawler: Crawler, gate: Dispatcher) -> None:
+        """*gate* says when a connection may be opened."""
         super().__init__(crawler)
-        self._parts = parts
-        self._options = parts.options
-        self._gate = parts.gate
-        self._heads = ResponseHeads(parts.options, parts.accepted, parts.documents)
+        self._gate = gate
+        self._crawl = crawl = gate.crawl
+        self._options = crawl.options
+        self._heads = ResponseHeads(crawl.options, crawl.codes, crawl.documents)
         self._fail_on_dataloss = crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
         self._tls_sessions = tls.Sessions(tls.context(crawler.settings, self._options.tls == "strict"))
         bind = crawler.settings.get("DOWNLOAD_BIND_ADDRESS")
@@ -117,19 +97,7 @@ class DownloadHandler(BaseDownloadHandler):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DownloadHandler:
         """How Scrapy makes it, with the first request: the crawl is open by then."""
-        dispatcher = dispatcher_of(crawler)
-        crawl = dispatcher.crawl
-        parts = Parts(
-            options=crawl.options,
-            accepted=crawl.codes,
-            documents=crawl.documents,
-            addresses=crawl.addresses,
-            host_map=dispatcher.host_map,
-            resolver=dispatcher.resolver,
-            gate=dispatcher,
-            times=crawl.times.download,
-        )
-        return cls(crawler, parts)
+        return cls(crawler, dispatcher_of(crawler))
 
     async def download_request(self, request: Request) -> Response:
         """The response to *request*, its body decoded; raises only download errors (fetch/errors.py)."""
@@ -183,7 +151,7 @@ class DownloadHandler(BaseDownloadHandler):
         finally:
             request.meta["wire_bytes"] = raw_response.wire.body_bytes
             self._leave(raw_response, target.place, request)
-            self._parts.times.add(loop.time() - begin)
+            self._crawl.times.download.add(loop.time() - begin)
 
     async def _sent(self, url: UrlParts, request: Request, target: ConnectTarget, transfer: Transfer) -> RawResponse:
         """The head of the response, over a connection that was kept if there is one; raises as `send`."""
@@ -235,14 +203,14 @@ class DownloadHandler(BaseDownloadHandler):
         """The one or two addresses and the port to connect to; raises AddressForbidden or as `Resolver.resolve`."""
         name = url.name
         given = [str(request.meta[key]) for key in ("address", "fallback_address") if request.meta.get(key)]
-        known = tuple(given) if given else (await self._parts.resolver.resolve(name)).addresses
-        addresses = tuple(filter(self._parts.addresses.allows, known))
+        known = tuple(given) if given else (await self._gate.resolver.resolve(name)).addresses
+        addresses = tuple(filter(self._crawl.addresses.allows, known))
         if not addresses or (given and addresses[0] != given[0]):
             raise AddressForbidden(
                 f"{name} is at {', '.join(known)}; only networks of SPIDERLING_ALLOW_NETWORKS and, "
                 "with SPIDERLING_CONTACT, public addresses may be fetched."
             )
-        mapped = self._parts.host_map.lookup(name)
+        mapped = self._gate.host_map.lookup(name)
         port = (mapped and mapped.port) or url.port or (443 if url.is_https else 80)
         return addresses[: len(given) or 1], port
 

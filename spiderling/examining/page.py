@@ -13,6 +13,7 @@ from scrapy.http import Request, Response
 from scrapy.settings import Settings
 
 from spiderling import languages
+from spiderling.base.addresses import addresses_of
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.opt_outs import Signal, Statement, together
 from spiderling.base.options import Options
@@ -21,7 +22,7 @@ from spiderling.base.rsl import RslFile
 from spiderling.base.urls import canonicalize
 from spiderling.cli.command import read_input
 from spiderling.cli.crawl_command import AskedSpider, run_spider
-from spiderling.crawl.arguments import addresses_of, options_of
+from spiderling.crawl.arguments import options_of
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import crawl_of
 from spiderling.engine.outcomes import DropPage, headers_of

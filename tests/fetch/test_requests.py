@@ -195,7 +195,7 @@ async def test_cancelled_and_failed_downloads_leave_nothing_open():
 CRAWL = """
 import asyncio, sys
 import scrapy
-from handled import Due, parts_of
+from handled import Due, opened
 from scrapy.crawler import AsyncCrawlerProcess
 from spiderling.base.options import Options
 from spiderling.engine.download_handler import DownloadHandler
@@ -226,7 +226,7 @@ class S(scrapy.Spider):
 class Alone(DownloadHandler):
     @classmethod
     def from_crawler(cls, crawler):
-        return cls(crawler, parts_of(Options.from_settings(crawler.settings), Due()))
+        return cls(crawler, opened(Options.from_settings(crawler.settings), Due()))
 
 process = AsyncCrawlerProcess({
     "DOWNLOAD_HANDLERS": {"http": Alone, "https": Alone}, "ASYNCIO_EVENT_LOOP": "uvloop.Loop",

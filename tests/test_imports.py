@@ -136,7 +136,7 @@ def io_of(path: Path) -> set[str]:
     """What does I/O in a module of the frontier, beside those that read files."""
     tree = tree_of(path)
     io = {"asyncio", "io", "logging", "os", "pathlib", "random", "select", "shutil", "socket", "sqlite3", "subprocess"}
-    allowed = {"random"} if path.name == "strategy.py" else set()  # with a seed; test_draws.py asks for the same twice
+    allowed = {"random"} if path.name == "strategy.py" else set()  # with a seed, as test_strategies.py tries
     imported = {name.partition(".")[0] for name in imported_modules(tree)} & io - allowed
     calls = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
     return imported | calls & {"open", "print", "input"}

@@ -1,14 +1,17 @@
-"""Blocking, closing, reopening, and fetches that come back unmade."""
+"""Hosts are closed for low yield, spent budgets and refusals, by the user, and reopened."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from virtual_crawl import VirtualCrawl, page
+from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
 
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch
-from spiderling.frontier.hosts import HostState
+from spiderling.frontier.host_closing import IN_A_ROW, MAX_STEPS, RetirementRule
+from spiderling.frontier.hosts import HostState, YieldAccount
 from spiderling.frontier.site_files import FileAnswer
 
 SITE = {f"http://a.cz/{number}": page() for number in range(10)}
@@ -139,3 +142,232 @@ def test_robots_answer_that_comes_twice_is_harmless() -> None:
     assert first is not None
     assert first.robots is None
     assert frontier.take(20.0) is None, "one in transit"
+
+
+@pytest.mark.parametrize("budget", [{"max_host_documents": 5}, {"max_host_bytes": 5000}])
+def test_a_host_that_has_given_enough_is_left_alone_and_goes_on_with_a_larger_budget(budget: dict[str, int]) -> None:
+    web = {f"http://{host}.cz/{n}": page() for host in "ab" for n in range(8 if host == "a" else 3)}
+    crawl = VirtualCrawl(web, **budget).run(*web)
+    assert crawl.ends == {Reason.KEPT: 5 + 3, Reason.HOST_SPENT: 3}
+    assert crawl.host("a.cz").state is HostState.SPENT
+    crawl.run("http://a.cz/late")
+    assert len(crawl.fetched("a.cz")) == 5, "also what is found later waits for a larger budget"
+    crawl.commit()
+    crawl.kill_and_resume()
+    assert crawl.run().ends[Reason.HOST_SPENT] == 4, "the same budget is still spent"
+    crawl.commit()
+    crawl.options = replace(crawl.options, **{name: 10 * value for name, value in budget.items()})
+    crawl.kill_and_resume()
+    assert crawl.run().ends == {Reason.KEPT: 8 + 3, Reason.HTTP_ERROR: 1}
+    assert not crawl.host("a.cz").pinned
+
+
+def test_every_host_is_served_though_places_are_few() -> None:
+    rich = {f"http://rich{h}.cz/{n}": page(body_bytes=1000, kept_bytes=900) for h in range(3) for n in range(30)}
+    poor = {f"http://poor{h}.cz/{n}": page(body_bytes=1000, kept_bytes=1) for h in range(9) for n in range(30)}
+    crawl = VirtualCrawl(rich | poor, active_hosts=4, yield_profile="off").run(*rich, *poor)
+    assert crawl.ends == {Reason.KEPT: 12 * 30}
+
+
+# -- when the web runs dry
+
+SOME = {f"http://some.cz/{n}": page(body_bytes=100_000, kept_bytes=300) for n in range(300)}
+NONE = {f"http://none.cz/{n}": page(body_bytes=100_000, kept_bytes=0) for n in range(300)}
+
+
+def test_steps_lead_from_a_profile_to_the_next_milder_one() -> None:
+    rule = RetirementRule(0.005, 8, 512_000)
+    assert rule.milder(1).factor == pytest.approx(0.002)
+    account = YieldAccount(100, 10_000_000, 30_000)  # .003
+    assert rule.retires(account) and rule.steps_for(account, 0) == 1 and rule.steps_for(account, 1) == 2
+    assert rule.milder(MAX_STEPS).factor == 0.0 and not rule.milder(MAX_STEPS).retires(account), "read to its end"
+    assert rule.steps_for(account, MAX_STEPS) is None
+    assert rule.steps_for(YieldAccount(100, 10_000_000, 0), 0) is None, "what gave nothing gets no second chance"
+    off = replace(rule, factor=None)
+    assert off.milder(3) == off
+
+
+def test_with_another_strategy_a_retired_host_stays_retired() -> None:
+    crawl = VirtualCrawl(SOME, strategy="yield").run(*SOME)
+    assert crawl.host("some.cz").state is HostState.RETIRED
+    assert crawl.ends[Reason.HOST_RETIRED] > 200
+
+
+def test_when_nothing_is_left_the_best_retired_host_goes_on_by_a_milder_threshold() -> None:
+    crawl = VirtualCrawl(SOME | NONE).run(*SOME, *NONE)
+    some, none = crawl.host("some.cz"), crawl.host("none.cz")
+    assert none.state is HostState.RETIRED and none.second_chances == 0
+    assert 1 <= some.second_chances <= MAX_STEPS and not some.pinned
+    assert crawl.ends[Reason.KEPT] > 100
+    assert crawl.ends[Reason.KEPT] + crawl.ends[Reason.BOILERPLATE_ONLY] + crawl.ends[Reason.HOST_RETIRED] == 600
+    assert [host.name for host in crawl.frontier.host_closing.take_reopened()] == ["some.cz"] * some.second_chances
+
+
+def test_a_second_chance_survives_a_restart_and_is_written_down() -> None:
+    crawl = VirtualCrawl(SOME, min_active_hosts=1)
+    for url in SOME:
+        crawl.frontier.put_seed(url, crawl.now)
+    while not crawl.frontier.host_closing.take_reopened():
+        crawl.run(until=crawl.now + 60)
+    events = [what for _, what in crawl.frontier.drain(crawl.now).events]
+    assert len(events) == 1 and events[0].startswith("too few hosts: reopened some.cz, yield rate 0.00")
+    crawl = VirtualCrawl(SOME, strategy="yield").run(*SOME)  # retired without the option, killed, gone on with it
+    crawl.commit()
+    crawl.options = replace(crawl.options, min_active_hosts=1)
+    crawl.kill_and_resume()
+    crawl.run(until=crawl.now + 30)
+    second_chances = crawl.host("some.cz").second_chances
+    assert second_chances >= 1
+    crawl.commit()
+    crawl.kill_and_resume()
+    assert crawl.host("some.cz").second_chances == second_chances and not crawl.host("some.cz").pinned
+
+
+@pytest.mark.parametrize("unit", ["host", "registrable"])
+def test_a_milder_profile_lets_retired_hosts_go_on_after_a_restart(unit: str) -> None:
+    crawl = VirtualCrawl(SOME | NONE, strategy="yield", yield_unit=unit).run(*SOME, *NONE)
+    crawl.commit()
+    crawl.kill_and_resume()
+    assert [crawl.host(name).state for name in ("some.cz", "none.cz")] == [HostState.RETIRED] * 2, "as before"
+    crawl.options = replace(crawl.options, yield_profile="0.001")  # t(100) is .001; some.cz gives .003
+    crawl.kill_and_resume()
+    assert any("reopened some.cz, with" in what for _, what in crawl.frontier.drain(crawl.now).events)
+    crawl.run()
+    assert crawl.host("some.cz").state is HostState.EXHAUSTED
+    assert crawl.host("none.cz").state is HostState.RETIRED
+    crawl.options = replace(crawl.options, yield_profile="off")
+    crawl.kill_and_resume()
+    crawl.run()
+    assert Reason.HOST_RETIRED not in crawl.ends
+
+
+def test_a_milder_profile_reopens_all_hosts_of_a_domain_that_are_retired_together() -> None:
+    """The first was woken before the others were reopened, and closed again for their sake."""
+    names = [f"{letter}.some.cz" for letter in "abc"]
+    web = {f"http://{name}/{n}": page(body_bytes=100_000, kept_bytes=300) for n in range(150) for name in names}
+    crawl = VirtualCrawl(web, strategy="yield", yield_unit="registrable").run(*web)
+    assert {crawl.host(name).state for name in names} == {HostState.RETIRED}
+    crawl.commit()
+    crawl.options = replace(crawl.options, yield_profile="0.001")
+    crawl.kill_and_resume()
+    crawl.run()
+    assert crawl.ends == {Reason.KEPT: 450}
+
+
+REFUSED = Answer(status=403, kept_bytes=0)
+REFUSING_SITE = {f"http://a.cz/{number}": page() for number in range(12)}
+OTHERS = {f"http://b.cz/{number}": page() for number in range(3)}
+ROBOTS = "http://a.cz/robots.txt"
+
+
+def resumed(crawl: VirtualCrawl, days: float, *seeds: str) -> VirtualCrawl:
+    """The same crawl after a kill and *days*."""
+    crawl.commit()
+    crawl.now += days * DAY_S
+    crawl.kill_and_resume()
+    return crawl.run(*seeds)
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 451])
+def test_robots_txt_that_refuses_closes_the_host(status: int) -> None:
+    crawl = VirtualCrawl(REFUSING_SITE | OTHERS | {ROBOTS: Answer(status=status)}).run(*REFUSING_SITE, *OTHERS)
+    assert crawl.fetched("a.cz") == []
+    assert crawl.ends == {Reason.HOST_REFUSED: 12, Reason.KEPT: 3}
+    assert crawl.host("a.cz").state is HostState.REFUSED
+    assert crawl.run("http://a.cz/new").ends[Reason.HOST_REFUSED] == 13
+    assert crawl.robots_fetched().count(ROBOTS) == 1
+    [said] = [row for row in crawl.consents() if row.origin == "http://a.cz"]
+    assert (said.file, said.answer, said.says) == ("/robots.txt", str(status), "refuses")
+
+
+def test_the_rule_of_the_rfc_can_be_had_back() -> None:
+    crawl = VirtualCrawl(REFUSING_SITE | {ROBOTS: REFUSED}, refused_robots="allow").run(*REFUSING_SITE)
+    assert crawl.ends == {Reason.KEPT: 12}
+
+
+def test_redirect_of_robots_txt_to_one_that_refuses_closes_the_host_that_redirects() -> None:
+    web = REFUSING_SITE | OTHERS | {ROBOTS: to("http://b.cz/closed"), "http://b.cz/closed": REFUSED}
+    crawl = VirtualCrawl(web).run(*REFUSING_SITE, *OTHERS)
+    assert crawl.ends == {Reason.HOST_REFUSED: 12, Reason.KEPT: 3}
+
+
+def test_robots_txt_is_tried_after_1_7_and_30_days_over_kills() -> None:
+    """Each time it alone is asked for; when it is given, all that was parked is fetched."""
+    crawl = VirtualCrawl(REFUSING_SITE | {ROBOTS: [REFUSED] * 5 + [robots("User-agent: *\nDisallow: /3")]}).run(
+        *REFUSING_SITE
+    )
+    asked = 1
+    for days in (1, 7, 30, 30):
+        resumed(crawl, days - 0.1)
+        assert len(crawl.starts) == asked, f"not before {days} days"
+        resumed(crawl, 0.2)
+        asked += 1
+        assert [start.url for start in crawl.starts] == [ROBOTS] * asked
+        assert crawl.host("a.cz").state is HostState.REFUSED
+    resumed(crawl, 30.1)
+    assert crawl.ends == {Reason.KEPT: 11, Reason.ROBOTS_FORBIDDEN: 1}
+
+
+def test_a_crawl_that_goes_on_tries_again_without_a_restart() -> None:
+    web = REFUSING_SITE | OTHERS | {ROBOTS: [REFUSED, Answer(status=404, kept_bytes=0)]}
+    crawl = VirtualCrawl(web).run(*REFUSING_SITE)
+    crawl.now += 1.5 * DAY_S
+    assert crawl.run(*OTHERS).ends == {Reason.KEPT: 15}
+
+
+def test_five_answers_in_a_row_on_different_paths_close_the_host() -> None:
+    web = OTHERS | {f"http://a.cz/x{n}": Answer(status=(401, 403)[n % 2]) for n in range(20)}
+    crawl = VirtualCrawl(web).run(*web)
+    assert len(crawl.fetched("a.cz")) == IN_A_ROW
+    assert crawl.ends == {Reason.HTTP_ERROR: 5, Reason.HOST_REFUSED: 15, Reason.KEPT: 3}
+    said = [row for row in crawl.consents() if row.says.startswith("refuses")]
+    assert [(row.origin, row.file, row.answer) for row in said] == [("http://a.cz", "/", "401")]
+    resumed(crawl, 1.1)
+    assert crawl.robots_fetched().count(ROBOTS) == 2
+    assert len(crawl.fetched("a.cz")) == 2 * IN_A_ROW, "robots.txt allows it, the pages refuse again"
+    resumed(crawl, 6)
+    assert crawl.robots_fetched().count(ROBOTS) == 2, "the second pause is a week"
+
+
+def test_a_page_that_is_given_ends_the_row_and_the_longer_pauses() -> None:
+    refused = {f"http://a.cz/x{n}": REFUSED for n in range(20)}
+    crawl = VirtualCrawl(REFUSING_SITE | refused)
+    for number in range(4):
+        crawl.run(*[f"http://a.cz/x{n}" for n in range(number * 4, number * 4 + 4)], f"http://a.cz/{number}")
+    assert crawl.ends == {Reason.HTTP_ERROR: 16, Reason.KEPT: 4}
+
+
+def test_after_a_page_was_given_the_pauses_begin_anew() -> None:
+    crawl = VirtualCrawl(
+        REFUSING_SITE | {f"http://a.cz/y{n}": REFUSED for n in range(20)} | {ROBOTS: [REFUSED, Answer(status=404)]}
+    )
+    crawl.run("http://a.cz/1")
+    resumed(crawl, 1.1)
+    assert crawl.ends == {Reason.KEPT: 1}
+    crawl.run(*(f"http://a.cz/y{n}" for n in range(20)))
+    assert crawl.host("a.cz").state is HostState.REFUSED
+    before = len(crawl.starts)
+    resumed(crawl, 1.1)
+    assert len(crawl.starts) > before, "after a day, since a page had been given"
+
+
+def test_one_path_with_many_queries_and_redirects_close_nothing() -> None:
+    web = {f"http://a.cz/edit?page={n}": REFUSED for n in range(9)}
+    assert VirtualCrawl(web).run(*web).ends == {Reason.HTTP_ERROR: 9}
+    web = {f"http://a.cz/{n}": to(f"http://b.cz/{n}") for n in range(9)}
+    assert VirtualCrawl(web).run(*web).host("a.cz").state is not HostState.REFUSED
+
+
+def test_challenges_count_and_are_named() -> None:
+    web = {f"http://a.cz/{n}": page(reason=Reason.CHALLENGED, kept_bytes=0) for n in range(9)}
+    crawl = VirtualCrawl(web).run(*web)
+    assert crawl.ends == {Reason.CHALLENGED: 5, Reason.HOST_REFUSED: 4}
+
+
+def test_host_that_the_user_reopens_is_asked_for_robots_txt_first() -> None:
+    crawl = VirtualCrawl(REFUSING_SITE | {ROBOTS: [REFUSED, REFUSED, Answer(status=404)]}).run(*REFUSING_SITE)
+    assert crawl.frontier.host_closing.reopen_host(crawl.host("a.cz"), crawl.now) == 12
+    crawl.run()
+    assert [start.url for start in crawl.starts] == [ROBOTS] * 2
+    crawl.frontier.host_closing.reopen_host(crawl.host("a.cz"), crawl.now)
+    assert crawl.run().ends == {Reason.KEPT: 12}

@@ -1,17 +1,24 @@
-"""A redirect ends its source; its target is a URL of its own, whatever record it belongs to."""
+"""Redirects are followed, with the cookies that they set."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page, to
 
+from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
+from spiderling.base.urls import CanonicalUrl, canonicalize
+from spiderling.frontier import Frontier
+from spiderling.frontier.chain_cookies import MAX_CHAINS, MAX_COOKIE_BYTES, MAX_COOKIES, Chain, ChainCookies
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.next_fetch import MAX_REDIRECTS
 from spiderling.frontier.site_files import FileAnswer
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 CHAIN = [f"http://a.cz/{number}" for number in range(8)]
 
@@ -121,3 +128,131 @@ def test_own_url_of_a_host_that_was_closed_meanwhile_ends() -> None:
     assert host.in_transit == 1
     crawl.frontier.host_closing.close_host(host, HostState.BLOCKED)
     assert crawl.run().ends == {Reason.HOST_BLOCKED: 1}
+
+
+NOW = 1_700_000_000.0
+Step = tuple[str, tuple[bytes, ...]]
+"""A redirect's target and its cookies; no target: a page."""
+
+
+def at(url: str) -> CanonicalUrl:
+    target = canonicalize(url)
+    assert target is not None
+    return target
+
+
+def asked(answer: dict[str, list[Step]], *seeds: str) -> tuple[list[tuple[str, bytes]], dict[Reason, int]]:
+    """(URL, Cookie) of each request of a crawl, and how many URLs ended how; each URL gives its steps, then a page."""
+    frontier = Frontier(Options(optouts="tdm-file=ignore,ai-txt=ignore"), lambda address: True, SqliteStore())
+    for seed in seeds:
+        frontier.put_seed(seed, 0.0)
+    now = 0.0
+    found = []
+    ends: dict[Reason, int] = {}
+    for _ in range(200):
+        now += 10.0
+        for number, name in enumerate(frontier.names_wanted()):
+            frontier.resolved(name, (f"10.0.0.{number}",), 9e9, now)
+        fetch = frontier.take(now)
+        if fetch is not None and fetch.robots is not None:
+            assert not fetch.cookies
+            frontier.robots_answered(fetch, FileAnswer(404), now)
+        elif fetch is not None:
+            found.append((fetch.url, fetch.cookies))
+            target, cookies = answer[fetch.url].pop(0) if answer.get(fetch.url) else ("", ())
+            outcome = Outcome(fetch.id, fetch.url, Reason.KEPT, 200)
+            if target:
+                outcome = Outcome(fetch.id, fetch.url, Reason.REDIRECTED, 302, redirect_to=target, set_cookies=cookies)
+            end = frontier.report(outcome, now).end
+            if end is not None:
+                ends[end] = ends.get(end, 0) + 1
+    assert frontier.ledger.balance.error == 0 and not frontier.ledger.waiting
+    return found, ends
+
+
+A = "http://a.cz/"
+SET = (b"a=1; path=/",)
+
+
+def test_a_page_that_redirects_to_itself_with_a_cookie_is_asked_once_more():
+    """It ended as redirect-loop: session sniffers, ASP.NET."""
+    assert asked({A: [(A, SET)]}, A) == ([(A, b""), (A, b"a=1")], {Reason.KEPT: 1})
+    assert asked({A: [(A, SET), (A, SET)]}, A) == ([(A, b""), (A, b"a=1")], {Reason.REDIRECT_LOOP: 1})
+    assert asked({A: [(A, ())]}, A) == ([(A, b"")], {Reason.REDIRECT_LOOP: 1})
+    spelled = A + "?utm_source=x"
+    assert asked({A: [(spelled, SET)]}, A) == ([(A, b""), (spelled, b"a=1")], {Reason.KEPT: 1})
+
+
+def test_a_page_behind_another_that_sets_a_cookie_is_asked_once_more():
+    """It was lost, since its own URL had been seen: consent walls."""
+    web = {A: [(A + "set", ())], A + "set": [(A, SET)]}
+    assert asked(web, A) == ([(A, b""), (A + "set", b""), (A, b"a=1")], {Reason.REDIRECTED: 2, Reason.KEPT: 1})
+    endless = {A: [(A + "set", SET)] * 9, A + "set": [(A, SET)] * 9}
+    requests, ends = asked(endless, A)
+    assert len(requests) == 4 and Reason.KEPT not in ends
+
+
+def test_a_target_that_a_page_of_the_chain_did_not_pass_is_asked_once_in_all():
+    """Most sites give a session at their first redirect; that alone is no reason to ask twice."""
+    web = {A: [(A + "cs", SET)]}
+    assert asked(web, A, A + "cs")[0] in ([(A, b""), (A + "cs", b"")], [(A + "cs", b""), (A, b"")])
+
+
+@pytest.mark.parametrize("other", ["http://b.cz/", "http://www.a.cz/", "http://sub.a.cz/", "http://a.cz.evil.cz/"])
+def test_no_cookie_goes_to_another_name_or_another_chain(other):
+    web = {A: [(other, (b"a=1; Domain=a.cz; path=/", b"b=2; Domain=.cz"))], other: [(A + "x", (b"c=3",))]}
+    requests, _ = asked(web, A)
+    assert [url for url, _ in requests] == [A, other, A + "x"]
+    assert not any(cookies for _, cookies in requests)
+    again = {A: [(A, SET)], A + "later": [(A + "x", ())]}
+    requests, _ = asked(again, A, A + "later")
+    assert dict(requests) == {A: b"a=1", A + "later": b"", A + "x": b""}, "an ended chain is forgotten"
+
+
+@pytest.mark.parametrize(
+    ("lines", "target", "sent"),
+    [
+        ([b"a=1", b"b=2; Path=/"], "/d/x", b"a=1; b=2"),
+        ([b"a=1"], "/", b""),
+        ([b"a=1; path=/d"], "/d", b"a=1"),
+        ([b"a=1; path=/d"], "/dx", b""),
+        ([b"a=1; path=/", b"a=2; path=/"], "/", b"a=2"),
+        ([b"a=1; path=/", b"a=2; path=/d"], "/d/", b"a=2; a=1"),
+        ([b"a=1; path=/", b"a=; path=/; expires=Thu, 01-Jan-1970 00:00:01 GMT"], "/", b""),
+        ([b"a=1; path=/", b"a=x; path=/; Max-Age=0"], "/", b""),
+        ([b"a=1; path=/; Expires=Wed, 09 Jun 2100 10:18:14 GMT; HttpOnly; SameSite=Lax"], "/", b"a=1"),
+        ([b"a=1; path=/; Max-Age=60; expires=Thu, 01 Jan 1970 00:00:01 GMT"], "/", b"a=1"),
+        ([b"a=1; path=/; expires=never"], "/", b"a=1"),
+        ([b'a="x y=z"; path=/'], "/", b'a="x y=z"'),
+        ([b"a=1; Domain=h.test; path=/", b"b=1; domain=.h.test; path=/"], "/", b"a=1; b=1"),
+        ([b"a=1; Domain=other.test; path=/", b"b=1; domain=x.h.test; path=/"], "/", b""),
+        ([b"a=1; path=/; Secure"], "/", b""),
+        ([b"nothing", b"=1; path=/", b"a\x01=1; path=/", b"a=1\n2; path=/", b""], "/", b""),
+        ([b"a=" + b"x" * MAX_COOKIE_BYTES], "/d/", b""),
+        ([b"%d=1; path=/" % number for number in range(99)], "/", b"; ".join(b"%d=1" % n for n in range(MAX_COOKIES))),
+    ],
+)
+def test_what_is_kept_and_sent(lines, target, sent):
+    chain = Chain({}, ()).beyond(at("http://h.test/d/x?y=/z/"), lines, NOW)
+    assert chain.header(at("http://h.test" + target)) == sent
+
+
+def test_a_secure_cookie_comes_from_https_and_goes_there():
+    chain = Chain({}, ()).beyond(at("https://h.test/"), [b"a=1; Secure", b"b=2"], NOW)
+    assert chain.header(at("https://h.test/")) == b"a=1; b=2"
+    assert chain.header(at("http://h.test/")) == b"b=2"
+
+
+@given(st.lists(st.binary(max_size=60) | st.sampled_from([b"a=b; expires=x", b"a=b; max-age=9e99"])), st.floats(0, 4e9))
+def test_whatever_a_server_sets_the_header_is_one_line(lines, now):
+    sent = Chain({}, ()).beyond(at(A), lines, now).header(at(A))
+    assert not {*b"\r\n\0"} & {*sent}
+
+
+def test_chains_in_work_are_bounded():
+    cookies = ChainCookies()
+    for key in range(MAX_CHAINS + 10):
+        cookies.note(key, Chain({}, (A,)))
+    assert not cookies.of(9).passed and cookies.of(10).passed
+    cookies.forget(10)
+    assert not cookies.of(10).passed

@@ -1,4 +1,4 @@
-"""The way of one page through the code: the calls of the main process from the downloader to the end of its Outcome.
+"""The way of one page through the code: the calls of the main process from its answer to the end of its Outcome.
 
     python benchmarks/trace.py [--dropped] [--list]
 
@@ -38,7 +38,8 @@ from scrapy.crawler import Crawler  # noqa: E402
 from benchmarks.common import result, table  # noqa: E402
 
 START, END, IDLE = "DirectDownloader.fetched", "Dispatcher.settle", "PlainEngine._start_scheduled_request"
-"""Where a page's way begins and ends, and the look for the next request.  Who renames one names its successor here."""
+"""Where a page's way begins (for the last time before its end, so with its answer) and ends, and the look for the next
+request.  Who renames one names its successor here."""
 PACKAGE = f"{ROOT / 'spiderling'}/"
 NAMELESS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<lambda>")
 HEAD = ("page", "calls", "modules", "moves between modules", "between packages", "deepest stack")
@@ -178,7 +179,7 @@ def way_of_second_page() -> list[Call]:
     if missing := {START, END, IDLE} - known:
         sys.exit(f"no call of {', '.join(sorted(missing))}: name what took its place in {__file__} (START, END, IDLE)")
     end = [place for place, call in enumerate(calls) if call.function == END][1]
-    start = [place for place in range(end) if is_start(place)][-1]
+    start = [place for place, call in enumerate(calls[:end]) if call.function == START][-1]
     depth = calls[end].depth
     last = next((place for place in range(end + 1, len(calls)) if calls[place].depth <= depth), len(calls))
     way: list[Call] = []
@@ -190,11 +191,6 @@ def way_of_second_page() -> list[Call]:
         if idle_at is None:
             way.append(call)
     return way
-
-
-def is_start(place: int) -> bool:
-    """Whether START is called there, and does not go on as a coroutine."""
-    return calls[place].function == START and calls[place + 1].function.endswith("process_request")
 
 
 def counts(way: Sequence[Call]) -> tuple[int, int, int, int, int]:

@@ -298,7 +298,7 @@ class DedupPipeline(PagePipeline):
     """
 
     def process_page(self, item: PageItem, page: Page) -> None:
-        """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE)."""
+        """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE), or WaitsForFiles."""
         crawl = self.crawl
         look = look_of(item.response.request)
         item.paragraphs = packed(page.paragraph_digests)
@@ -315,6 +315,7 @@ class DedupPipeline(PagePipeline):
         if left_out.any():
             rest = self._without(item, page, left_out.tolist(), look is not None)
             digests += (rest,) if digests else ()
+        wait_for_files(item, crawl)
         crawl.known_digests.update(digests)
         item.digests = digests
 
@@ -373,6 +374,18 @@ class DedupPipeline(PagePipeline):
         return digest_key(xxhash.xxh3_128_digest(text.encode("utf-8")))
 
 
+def wait_for_files(item: PageItem, crawl: Crawl) -> None:
+    """Raise WaitsForFiles for a page to be kept that has come before files of its site were asked for.
+
+    Its text is forgotten at once: until its end, other pages are judged, and their text may be the same.
+    """
+    fetch = fetch_of(item.response.request)
+    if fetch is not None and fetch.before_files:
+        crawl.forget(item)
+        crawl.frontier.robots.want_files(fetch.url)
+        raise WaitsForFiles(f"{fetch.url} waits for files of its site")
+
+
 class CorpusPipeline(PagePipeline):
     """Renders the document as prevertical, the format of Sketch Engine and SpiderLing; the checkpoint writes it.
 
@@ -389,9 +402,7 @@ class CorpusPipeline(PagePipeline):
         crawl = self.crawl
         if not crawl.budgets.takes_documents(crawl.totals()):
             raise PutBack("the crawl has as many words or documents as it wants")
-        if (fetch := fetch_of(item.response.request)) is not None and fetch.before_files:
-            crawl.frontier.robots.want_files(fetch.url)
-            raise WaitsForFiles(f"{fetch.url} waits for files of its site")
+        wait_for_files(item, crawl)  # if DedupPipeline is switched off
         if not item.digests and crawl.options.dedup != "off":  # by DedupPipeline, unless that is switched off
             item.digests = digests_of(page)
         item.kept_bytes = page.clean_bytes - item.duplicate_bytes

@@ -67,11 +67,11 @@ cluster-demo: setup
 	@$(BIN)/python -m examples.demo $(JOBDIR) -s SPIDERLING_SHARDS=4 $(ARGS)
 
 test: setup-test
-	$(BIN)/python -m pytest --processes-a-core 3
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(3 * (os.cpu_count() or 1))') --dist worksteal
 
 slow: setup-test
-	HYPOTHESIS_PROFILE=all $(BIN)/python -m pytest --processes-a-core 1 -m "slow or hypothesis"
-	STOCK_SCRAPY=1 $(BIN)/python -m pytest --processes-a-core 1 tests/crawl tests/archives tests/web
+	HYPOTHESIS_PROFILE=all $(BIN)/python -m pytest -n auto --dist worksteal -m "slow or hypothesis"
+	STOCK_SCRAPY=1 $(BIN)/python -m pytest -n auto --dist worksteal tests/crawl tests/archives tests/web
 
 lint: setup-test
 	$(BIN)/ruff check .

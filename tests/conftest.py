@@ -44,7 +44,6 @@ from example_counts import PROFILE, examples
 from forked import Forked, Server
 from hypothesis import HealthCheck, settings
 from needs import is_wanted, why_not
-from side_by_side import pytest_addoption, pytest_runtestloop  # noqa: F401 - for pytest
 from text_steps import pytest_generate_tests, steps  # noqa: F401 - for pytest
 
 from spiderling.frontier.storage.url_log import unpack_ends
@@ -121,11 +120,9 @@ def pytest_sessionstart() -> None:
         pytest.exit(f"the environment has commands that are gone ({', '.join(gone)}); say: make setup", returncode=4)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
+def pytest_collection_finish() -> None:
     gc.freeze()  # nobody looks again at each of the tests
     gc.enable()
-    if session.config.getoption("processes_a_core"):
-        forks()  # one for all
 
 
 def paragraphs(seed: object, count: int = 2, sentences: int = 4) -> list[str]:

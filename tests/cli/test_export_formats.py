@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pandas
+import polars
 import pyarrow.parquet
 import pytest
 import zstandard
@@ -87,9 +89,6 @@ def urls(directory: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", ["c.jsonl", "c.jsonl.gz", "c.jsonl.zst", "c.parquet"])
 def test_pandas_and_polars_read_the_same_records(corpus, tmp_path, name):
-    import pandas
-    import polars  # its threads do not outlive a fork
-
     out = tmp_path / name
     exported(corpus, out)
     if name.endswith("parquet"):

@@ -38,7 +38,7 @@ from spiderling.engine.outcomes import (
     of_response,
     value_of,
 )
-from spiderling.engine.requests import ANSWER, PAGES, SOURCE, fetch_of, look_of
+from spiderling.engine.requests import ANSWER, FETCH, PAGES, SOURCE, fetch_of, look_of
 from spiderling.fetch.challenges import challenge_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.frontier import Fetch
@@ -195,10 +195,10 @@ class SiteFilesMiddleware(Component):
         entries = [entry for number, entry in enumerate(listing.entries) if number not in refused]
         with crawl.errors.changing(fetch.url, fetch.id):
             if listing.is_index:
-                sitemaps.put_files(fetch, [url for url, _ in entries], crawl.clock.now())
+                sitemaps.put_files(fetch, [url for url, _ in entries], crawl.now())
             else:
                 for start in range(0, len(entries), _BATCH_URLS):
-                    sitemaps.put_urls(fetch, entries[start : start + _BATCH_URLS], crawl.clock.now())
+                    sitemaps.put_urls(fetch, entries[start : start + _BATCH_URLS], crawl.now())
                     await asyncio.sleep(0)
             sitemaps.left_out(listing.left_out)
             sitemaps.opted_out(len(refused))
@@ -216,7 +216,7 @@ class ChallengesMiddleware(Component):
 
     def process_response(self, request: Request, response: Response) -> Response:
         status = response.status
-        if fetch_of(request) is None or (status >= 300 and wants_status(request, self._crawler.spider, status)):
+        if FETCH not in request.meta or (status >= 300 and wants_status(request, self._crawler.spider, status)):
             return response
         maker = challenge_of(status, response.headers, response.body)
         if maker:
@@ -249,7 +249,7 @@ class LimitsMiddleware(Component):
     def _unchanged(self, response: Response) -> Refused:
         """The end of a look at a page that is as it was, though its headers may refuse its use by now."""
         crawl = self.crawl
-        said = page_statements(headers_of(response), {}, crawl.options, crawl.clock.now())
+        said = page_statements(headers_of(response), {}, crawl.options, crawl.now())
         binding = crawl.opt_outs.binding(said)
         if binding is None:
             return Refused(Reason.HTTP_ERROR, response)

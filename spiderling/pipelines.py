@@ -163,7 +163,7 @@ def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
     policy = crawl.opt_outs
     response = item.response
     headers = headers_of(response)
-    said = page_statements(headers, item.page.meta, crawl.options, crawl.clock.now())
+    said = page_statements(headers, item.page.meta, crawl.options, crawl.now())
     item.statements = [statement for statement in said if policy.sees(statement.signal)]
     item.follow = follow(item.statements, policy)
     of_site = crawl.frontier.robots.statements_of(response.url)
@@ -194,7 +194,7 @@ def licence_statements(item: PageItem, headers: Sequence[tuple[str, str]], crawl
     found: list[Statement] = []
     if linked and crawl.archives is None:
         addresses = [join(url, address) or "" for address in linked[:MAX_LICENCES]]
-        said = crawl.frontier.robots.licences.of_page(url, addresses, crawl.clock.now())
+        said = crawl.frontier.robots.licences.of_page(url, addresses, crawl.now())
         if said is None:
             raise WaitsForFiles(f"{url} waits for its licences {' '.join(addresses)}")
         found += said
@@ -417,7 +417,7 @@ class CorpusPipeline(PagePipeline):
         look = fetch.look if fetch else None
         weight = self.crawl.frontier.strategy.weight(page.batch.number)
         captured = response.request.meta.get(CAPTURED) if response.request is not None else None
-        time = datetime.fromtimestamp(captured or self.crawl.clock.now(), UTC)
+        time = datetime.fromtimestamp(captured or self.crawl.now(), UTC)
         return {
             "id": f"{fetch.id & (1 << 64) - 1:016x}" if fetch else page.text_digest.hex()[:16],
             "url": response.url,

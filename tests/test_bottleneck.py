@@ -23,8 +23,8 @@ def named(monkeypatch):
         engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
         watch = SimpleNamespace(is_on=is_on)
         frontier = SimpleNamespace(throttled=lambda now: (held, 3), network_trouble=lambda: "", watch=watch)
-        clock = SimpleNamespace(now=lambda: 1000.0)
-        crawl = SimpleNamespace(archives=archives, frontier=frontier, clock=clock, is_paused=False, is_disk_full=False)
+        runs = {"is_paused": False, "is_disk_full": False}
+        crawl = SimpleNamespace(archives=archives, frontier=frontier, now=lambda: 1000.0, **runs)
         bottleneck = Bottleneck(SimpleNamespace(engine=engine))
         for at in (0, 1):
             monkeypatch.setattr(time, "thread_time", lambda at=at: 100 + at * cpu_s)
@@ -61,7 +61,7 @@ def awaited(hosts, *, in_text=0, trouble="", may_ask=True, **held) -> str:
     )  # fmt: skip
     clock = SimpleNamespace(now=lambda: 1000.0)
     held = {"is_paused": False, "is_disk_full": False} | held
-    crawl = SimpleNamespace(frontier=frontier, archives=None, clock=clock, **held)
+    crawl = SimpleNamespace(frontier=frontier, archives=None, now=clock.now, **held)
     shard = SimpleNamespace(trouble=lambda: "" if may_ask else "Redis (it does not answer)")
     return Bottleneck(SimpleNamespace(engine=engine), shard).awaited(crawl)
 

@@ -103,10 +103,10 @@ class Others:
         given_up = [(request, FileAnswer()) for request in files.given_up(heard.living, now)]
         for request, distance in new:
             with crawl.errors.changing(request.url):
-                crawl.frontier.put_file_request(request, distance, crawl.clock.now())
+                crawl.frontier.put_file_request(request, distance, crawl.now())
         for request, answer in filter(None, (*answered, *given_up)):
             with crawl.errors.changing(request.url):
-                crawl.frontier.file_answered(request, answer, crawl.clock.now())
+                crawl.frontier.file_answered(request, answer, crawl.now())
         if new or answered or given_up:
             self._wake()
 

@@ -86,7 +86,7 @@ class Shard:
             transport,
             crawl.frontier,
             crawl.errors,
-            crawl.clock.now,
+            crawl.now,
             crawl.fail,
             wake,
             lambda: not crawl.is_disk_full,

@@ -225,11 +225,11 @@ class SlotOffice:
     async def _reserve(self) -> None:
         crawl = self._crawl
         wanted = self._wanted
-        arguments = self._reservations.arguments(wanted, crawl.frontier.intervals.ip_s, crawl.clock.now())
+        arguments = self._reservations.arguments(wanted, crawl.frontier.intervals.ip_s, crawl.now())
         sent = elapsed_s()
         answer = await self._script.call(1, self._key, *arguments)
         received = elapsed_s()
-        ahead = crawl.clock.now() - received
+        ahead = crawl.now() - received
         if answer.split()[1] != b"0":
             self._finds.tell("the slots of addresses")
         self._wanted = []

@@ -174,10 +174,7 @@ class ShingleFilter:
     @property
     def bytes(self) -> int:
         """Bytes of the open parts of all layers; the system gives memory to nothing else."""
-        words = 0
-        for layer in self.layers:
-            words += self.open_words(layer)
-        return words * 8
+        return 8 * sum(map(self.open_words, self.layers))
 
     def open_words(self, layer: Layer) -> int:
         """Number of words of *layer*, from its first one on, that may not be zero."""

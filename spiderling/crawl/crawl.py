@@ -132,7 +132,7 @@ class Crawl:
             changed = compare_options(options, state.meta, directory, archives is not None)
             self._take_up(state, store, judged, elsewhere)
             settled, writers = self._begin_writing(store, agreement, state.segments)
-            self.checkpoint = Checkpoint(self.frontier, store, writers, self.clock.now, fail, self.jobdir.still_here)
+            self.checkpoint = Checkpoint(self.frontier, store, writers, self.now, fail, self.jobdir.still_here)
             opened.pop_all()  # from here on ``close`` does it
         self.errors.begin_noting(self.frontier, self.checkpoint, state.meta)
         self.archives = self._open_archives(archives, judged, state) if archives is not None else None
@@ -143,7 +143,8 @@ class Crawl:
         self, state: State, store: SqliteStore, judged: AddressPolicy, elsewhere: Callable[[Store], Elsewhere] | None
     ) -> None:
         """Make the parts that hold what earlier runs have found."""
-        self.clock = Clock()
+        self.now = Clock().now
+        """Seconds since 1970; nobody reads another clock."""
         self.codes = frozenset(info.code for info in self.accepted)
         self.budgets = Budgets(self.options, noted(state.meta, "marginal", list[tuple[int, int]]()))
         self.times = StageTimes()
@@ -160,10 +161,10 @@ class Crawl:
             self.frontier.crawl_only(self._only.holds)
         self.frontier.host_closing.block_where(self.blocked.holds)
         if not self.jobdir.is_new:  # in a new directory nobody was asked before, so no interval has to pass first
-            self.frontier.restore(state, self.clock.now())
+            self.frontier.restore(state, self.now())
         self.frontier.host_closing.block_where(self.blocked.holds)
         if self.frontier.watch.is_on:
-            self.frontier.watch.begin(self.clock.now())
+            self.frontier.watch.begin(self.now())
         self.requests_before = self.frontier.ledger.totals["requests"]
         lengths = {row.name: row.length_bytes for row in state.segments if row.kind == "corpus"}
         self._filter = NearDuplicateFilter(self.options, self.jobdir.state / "shingles", self.jobdir.corpus, lengths)
@@ -192,14 +193,14 @@ class Crawl:
             self.checkpoint.set_meta,
             self.finish,
             self.has_room,
-            self.clock.now,
+            self.now,
         )
         return Archives(sources, self.options, side)
 
     @property
     def is_finished(self) -> bool:
         """Whether nothing is left to do, here and in other shards."""
-        return self.frontier.is_finished and not self.others_work and not self.frontier.watch.goes_on(self.clock.now())
+        return self.frontier.is_finished and not self.others_work and not self.frontier.watch.goes_on(self.now())
 
     def totals(self) -> Mapping[str, int]:
         """The totals that the budgets bound: those of all shards."""
@@ -223,7 +224,7 @@ class Crawl:
         """
         report = Report(None)
         with self.errors.changing(outcome.url, outcome.url_id):
-            now = self.clock.now()
+            now = self.now()
             report = self.frontier.report(outcome if self.archives is None else self.archives.settle(outcome), now)
             if outcome.reason is not Reason.KEPT and judged is not None:
                 self.forget(judged)
@@ -252,7 +253,7 @@ class Crawl:
     def note_event(self, what: str) -> None:
         """Log something that a person did or should know, and keep it in the state."""
         logger.info(what)
-        self.frontier.note_event(self.clock.now(), what)
+        self.frontier.note_event(self.now(), what)
 
     async def close(self) -> None:
         """Make everything durable; raises StorageError if that is impossible."""
@@ -295,7 +296,7 @@ class Crawl:
             "purposes": sorted({*noted(state.meta, "purposes", list[str]()), self.options.purpose}),
         }
         if "created" not in state.meta:
-            manifest["created"] = self.clock.now()
+            manifest["created"] = self.now()
         for key, value in manifest.items():
             self.checkpoint.set_meta(key, value)
         for what in (*(f"option changed: {line}" for line in changed), *settled):

@@ -48,7 +48,7 @@ async def _ask_again(crawl: Crawl, reason: Reason) -> AskedAgain:
     sums = AskedAgain()
     for number, ends in batches:
         with crawl.errors.changing():
-            said = crawl.frontier.ask_again(ends, crawl.clock.now())
+            said = crawl.frontier.ask_again(ends, crawl.now())
             sums = AskedAgain(*map(sum, zip(sums, said, strict=True)))
             marks[reason.value] = number
             crawl.checkpoint.set_meta(ASKED_AGAIN, marks)

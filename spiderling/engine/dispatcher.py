@@ -53,7 +53,7 @@ from spiderling.fetch.errors import TransferCut
 from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolver
 from spiderling.frontier import Fetch
 from spiderling.frontier.discovery.intake import is_sitemap
-from spiderling.frontier.hosts import Host, identity
+from spiderling.frontier.hosts import identity
 from spiderling.frontier.reachability import Trouble
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.items import PageItem
@@ -101,7 +101,7 @@ class Dispatcher:
         self._headers = requests.headers(crawler.settings.get("USER_AGENT"), crawl.options, codes)
         self._payloads = requests.Payloads(crawler)
         self._offline = Offline(crawler, crawl, resolver, self._headers, self.wake)
-        self._now = crawl.clock.now
+        self._now = crawl.now
         self._opened_at = self._now()
         self._handed_out = 0
         """Requests handed out in this turn of the event loop."""
@@ -537,7 +537,12 @@ class Dispatcher:
         """
         report = self.crawl.finish(outcome if self._holds(outcome.url_id) else further(outcome), item)
         for host in report.retired:
-            self._tell_retired(host)
+            account = host.account
+            mb = account.downloaded_bytes / 1e6
+            logger.info(
+                "Retired %s: yield rate %.4f after %d pages, %.2f MB", host.name, account.rate, account.pages, mb
+            )
+            self._crawler.signals.send_catch_log(signals.host_retired, host=host, spider=self._crawler.spider)
         self._pages.pop(outcome.url_id or 0, None)
         self.wake()
         return report.end
@@ -558,13 +563,6 @@ class Dispatcher:
         self._pages.pop(fetch.id or 0, None)
         self._files.discard("" if fetch.id else fetch.url)
         self.wake()
-
-    def _tell_retired(self, host: Host) -> None:
-        """Tell the log and extensions that *host* is retired."""
-        account = host.account
-        mb = account.downloaded_bytes / 1e6
-        logger.info("Retired %s: yield rate %.4f after %d pages, %.2f MB", host.name, account.rate, account.pages, mb)
-        self._crawler.signals.send_catch_log(signals.host_retired, host=host, spider=self._crawler.spider)
 
     # -- the crawl ends
 

@@ -69,7 +69,7 @@ class Offline:
         if self._crawl.stopping:
             over(False)
             return
-        self._known.failed(host, trouble, begun, self._crawl.clock.now(), over)
+        self._known.failed(host, trouble, begun, self._crawl.now(), over)
         self._wake()
 
     async def resolve(self, name: str) -> Resolution:
@@ -77,15 +77,15 @@ class Offline:
 
         Raises NameNotFound or NameServerFailure.
         """
-        clock = self._crawl.clock
-        begun = clock.now()
+        now = self._crawl.now
+        begun = now()
         try:
             found = await self._resolver.resolve(name)
         except NameNotFound:
-            self._known.name_answered(name, begun, clock.now(), exists=False)
+            self._known.name_answered(name, begun, now(), exists=False)
             raise
         if found.is_asked:
-            self._known.name_answered(name, begun, clock.now())
+            self._known.name_answered(name, begun, now())
         return found
 
     async def is_theirs(self, host: str, trouble: Trouble, begun: float) -> bool:
@@ -98,7 +98,7 @@ class Offline:
         """Pass on the causes that are known by now; when nothing answers, probe or stop the crawl."""
         if self._known.is_calm and not self._is_said:
             return
-        network = self._known.look(self._crawl.frontier.host_states.at_work(), self._crawl.clock.now())
+        network = self._known.look(self._crawl.frontier.host_states.at_work(), self._crawl.now())
         self._tell()
         self._log_change()
         if network is Network.UNKNOWN_NAMES:
@@ -146,7 +146,7 @@ class Offline:
         while not (self._is_there or self._crawl.stopping):
             left_s = LONGEST_PAUSE_S
             if self._known.network is Network.AWAY:
-                left_s = self._known.away_since + self._crawl.options.offline_wait_s - self._crawl.clock.now()
+                left_s = self._known.away_since + self._crawl.options.offline_wait_s - self._crawl.now()
             if left_s <= 0:
                 standing = f"{self._crawl.frontier.network_trouble()} ({self._known.failing(_NAMED)})"
                 waited = f"{PREFIX}OFFLINE_WAIT_S={self._crawl.options.offline_wait_s:g}"
@@ -157,22 +157,22 @@ class Offline:
                     )
                 )
                 return
-            await asyncio.sleep(min(self._known.probe_in(self._crawl.clock.now()), left_s))
-            if self._known.probe_in(self._crawl.clock.now()) <= 0:
+            await asyncio.sleep(min(self._known.probe_in(self._crawl.now()), left_s))
+            if self._known.probe_in(self._crawl.now()) <= 0:
                 await self._probe_one()
 
     async def _probe_one(self) -> None:
         origin = self._known.next_probe()
-        clock = self._crawl.clock
+        now = self._crawl.now
         frontier = self._crawl.frontier
         target = canonicalize(origin + "/")
         host = frontier.host(target.host) if target is not None else None
         if host is not None and not frontier.probes.may_ask(host):
-            self._known.forget(origin, clock.now())
+            self._known.forget(origin, now())
         elif target is None or not await self._ask(target, host):
-            self._known.probe_later(clock.now())
+            self._known.probe_later(now())
         else:
-            self._known.probed(clock.now())
+            self._known.probed(now())
         self._log_change()
         self._tell()
         self._wake()
@@ -186,7 +186,7 @@ class Offline:
 
         False: a host that did not fail is being asked already, or is not due for a minute.
         """
-        clock = self._crawl.clock
+        now = self._crawl.now
         frontier = self._crawl.frontier
         self._resolver.forget()
         try:
@@ -198,18 +198,18 @@ class Offline:
         address = next(filter(frontier.may_connect, found.addresses), None)
         if host is None or address is None:
             return True
-        while wait_s := frontier.probes.due_in(host, address, clock.now()):
+        while wait_s := frontier.probes.due_in(host, address, now()):
             await asyncio.sleep(wait_s)
         if wait_s is None:
             return self._known.fails(host.name)
-        begun = clock.now()
+        begun = now()
         frontier.probes.begin(host, address, begun)
         try:
             meta = {"address": address, "verbatim_url": True}
             if await self._fetched(Request(f"{target.origin}/robots.txt", headers=dict(self._headers), meta=meta)):
-                self._known.host_answered(target.origin, begun, clock.now())
+                self._known.host_answered(target.origin, begun, now())
         finally:
-            frontier.probes.end(host, address, clock.now())
+            frontier.probes.end(host, address, now())
         return True
 
     async def _fetched(self, request: Request) -> bool:

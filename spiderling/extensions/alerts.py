@@ -62,7 +62,7 @@ class AlertWatch(Extension):
         free_bytes = (await asyncio.to_thread(shutil.disk_usage, self.crawl.jobdir.path)).free
         totals = self.crawl.frontier.ledger.totals
         sample = Sample(
-            self.crawl.clock.now(),
+            self.crawl.now(),
             totals["downloaded_bytes"],
             totals["kept_bytes"],
             totals["internal_errors"],
@@ -74,7 +74,7 @@ class AlertWatch(Extension):
         self._rules.look(sample, self._tell)
 
     def _tell(self, kind: str, text: str) -> bool:
-        return self._alerts.take(kind, text, self.crawl.clock.now())
+        return self._alerts.take(kind, text, self.crawl.now())
 
     async def closed(self, reason: str) -> None:
         await self._look()

@@ -86,13 +86,13 @@ class Control(Extension):
         own = crawl.options
         host_s = own.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s
         ip_s = own.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s
-        crawl.frontier.schedule.change_intervals(host_s, ip_s, crawl.clock.now())
+        crawl.frontier.schedule.change_intervals(host_s, ip_s, crawl.now())
         crawl.frontier.host_closing.judge_by(wanted.yield_profile)
         self._apply_blocks(crawl, wanted)
         crawl.budgets.set_control_limits(wanted.max_pages, wanted.max_downloaded_mb)
         for url in wanted.seeds:
             if url not in former.seeds and crawl.archives is None:
-                refusal = crawl.frontier.put_seed(url if "://" in url else f"http://{url}", crawl.clock.now())
+                refusal = crawl.frontier.put_seed(url if "://" in url else f"http://{url}", crawl.now())
                 if refusal is not None:
                     logger.warning("control.yaml: the seed %s is left out: %s", shown(url), refusal.help)
         for name in wanted.reopen:
@@ -125,5 +125,5 @@ class Control(Extension):
         elif not host.is_closed:
             logger.warning("control.yaml: reopen: %s is not retired or blocked", shown(name))
         else:
-            number = crawl.frontier.host_closing.reopen_host(host, crawl.clock.now())
+            number = crawl.frontier.host_closing.reopen_host(host, crawl.now())
             crawl.note_event(f"reopened {host.name} with {number} URLs")

@@ -164,7 +164,7 @@ class LookAgain(Extension):
 
     def _step(self) -> None:
         crawl = self.crawl
-        now = crawl.clock.now()
+        now = crawl.now()
         if now < self._idle_until or crawl.is_paused or crawl.stopping:
             return
         with crawl.errors.changing():

@@ -1,4 +1,4 @@
-"""Stops the crawl when crawl/budgets.py says that a budget is spent; restarted with a larger one, it goes on."""
+"""Stops the crawl when a budget is spent, and pauses it while its disk is nearly full; nothing is lost by either."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from spiderling.base.option_values import PREFIX
 from spiderling.engine.component import Extension
 from spiderling.engine.dispatcher import Dispatcher
 
+logger = logging.getLogger(__name__)
+
+LOOK_S = 5.0
+"""Seconds between two looks (chosen: a busy crawl writes some ten megabytes in them)."""
 _TICK_S = 1.0
 """Seconds between two counts of the running time, each with a look at the budgets.  Chosen."""
 
 
 class Budget(Extension):
-    """Counts the running time, and looks at the budgets every second and with every response.
+    """Counts the running time, and looks at the budgets (crawl/budgets.py) every second and with every response.
+
+    Restarted with a larger budget, the crawl goes on.
 
     As the end comes near, fewer pages are begun (`Budgets.has_room`), so little is in transit at the stop.  It may
     still come, but no document is kept beyond the budget (pipelines.py).
@@ -26,12 +32,12 @@ class Budget(Extension):
     def opened(self) -> None:
         self._crawler.signals.connect(self._look, signals.item_scraped)
         self._crawler.signals.connect(self._look, signals.response_received)
-        self._counted_at = self.crawl.clock.now()
+        self._counted_at = self.crawl.now()
         self.repeat(self._count_time, _TICK_S, "the budgets' clock")
         self._look()
 
     def _count_time(self) -> None:
-        seconds = int(self.crawl.clock.now() - self._counted_at)
+        seconds = int(self.crawl.now() - self._counted_at)
         self.crawl.frontier.ledger.totals["time_s"] += 0 if self.crawl.is_paused else seconds
         self._counted_at += seconds
         self._look()
@@ -54,14 +60,11 @@ def stop_if_spent(dispatcher: Dispatcher) -> None:
         dispatcher.close_spider(spent.reason)
 
 
-logger = logging.getLogger(__name__)
-
-LOOK_S = 5.0
-"""Seconds between two looks (chosen: a busy crawl writes some ten megabytes in them)."""
-
-
 class FreeDisk(Extension):
-    """Looks at the free bytes of the disk that the crawl writes to.  Archives are read to their end all the same."""
+    """Pauses the crawl before a write fails and ends it; it goes on when there is room again.
+
+    Archives are read to their end all the same.
+    """
 
     async def opened(self) -> None:
         if self.crawl.options.min_free_bytes and self.crawl.archives is None:

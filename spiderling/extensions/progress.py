@@ -113,7 +113,7 @@ class Bottleneck:
             return "connections (CONCURRENT_REQUESTS)"
         if states[HostState.RESOLVING] > states[HostState.READY] + states[HostState.IN_PROCESS]:
             return "DNS"
-        throttled, places = crawl.frontier.throttled(crawl.clock.now())
+        throttled, places = crawl.frontier.throttled(crawl.now())
         if throttled > places / 2:
             return "thrift (hosts of little yield wait for better ones; less thrift asks them sooner)"
         if states[HostState.READY] + states[HostState.SNOOZED] > 0:
@@ -139,7 +139,7 @@ class Bottleneck:
             "the interval": f" ({intervals.host_s:g} s between two requests to a host)",
             "the turn": f" ({intervals.ip_s:g} s between two requests to an address)",
         }
-        awaited = crawl.frontier.awaited(crawl.clock.now())
+        awaited = crawl.frontier.awaited(crawl.now())
         parts = [
             f"{what} of {counted(number, 'host')}{notes.get(what, '')}" for what, number in awaited.items() if number
         ]

@@ -146,7 +146,7 @@ class OpenedCrawl:
             lang="cs", allow_networks="127.0.0.0/8", dedup="exact", optouts="tdm-file=ignore,ai-txt=ignore"
         )
         self.crawl = crawl = OpenCrawl(options, directory, self.failures.append)
-        now = crawl.clock.now()
+        now = crawl.now()
         crawl.frontier.put_seed(SEED, now)
         crawl.frontier.resolved("a.test", ("127.84.17.1",), 600, now)
         crawl.frontier.robots_answered(crawl.frontier.take(now + 10), FileAnswer(404), now + 10)

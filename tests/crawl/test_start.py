@@ -30,7 +30,7 @@ async def test_only_a_new_crawl_begins_at_once(tmp_path):
         crawl = OpenCrawl(options, tmp_path / job, pytest.fail)
         if not waits:
             shutil.copytree(tmp_path / "job", tmp_path / "killed")
-        now = crawl.clock.now()
+        now = crawl.now()
         crawl.frontier.put_seed("http://a.test/", now)
         crawl.frontier.resolved("a.test", ("127.84.9.2",), 600, now)
         assert (crawl.frontier.take(now + 0.1) is None) == waits
@@ -46,7 +46,7 @@ async def test_hosts_that_are_due_at_once_are_asked_in_several_turns_of_the_loop
     engine = SimpleNamespace(spider=None, downloader=busy, needs_backout=lambda: False)
     crawler = SimpleNamespace(engine=engine, settings={}, signals=SignalManager())
     dispatcher = Dispatcher(crawler, crawl, Resolver(options, HostMap("")), HostMap(""))
-    now = crawl.clock.now()
+    now = crawl.now()
     for number in range(30):
         crawl.frontier.put_seed(f"http://h{number}.test/", now)
     for name in crawl.frontier.names_wanted():

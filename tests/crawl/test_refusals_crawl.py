@@ -143,7 +143,7 @@ def test_a_refusal_outlives_its_process_and_ends_with_its_pause(tmp_path) -> Non
     with serving(FixedWeb(sites, {"edge.test": "127.84.32.1"})) as server:
         lasting, short = (Crawl(tmp_path / name, server) for name in ("lasting", "short"))
         assert lasting.run("http://edge.test/a").code == 0
-        assert short.run("http://edge.test/a", CONSTANTS={"frontier.refusals.PAUSES_S": [0.1]}).code == 0
+        assert short.run("http://edge.test/a", CONSTANTS={"frontier.host_closing.PAUSES_S": [0.1]}).code == 0
         sites["edge.test"]["/robots.txt"] = WebResponse(404)
         assert lasting.run().code == short.run().code == 0
         assert [entry.path for entry in server.log_entries] == ["/robots.txt"] * 3 + ["/a"]

@@ -1,7 +1,7 @@
-"""An engine, a downloader and stats of Scrapy's that make one task for a page, and no slot for a host.
+"""An engine and a downloader of Scrapy's that make one task for a page, and no slot for a host.
 
-Calls and results are those of Scrapy.  Settings name two parts: DOWNLOADER and STATS_CLASS.  For engine and scraper
-`install` changes the class of Scrapy's objects, unless they are of a subclass.  What that saves stands in
+Calls and results are those of Scrapy.  The setting DOWNLOADER names one part.  For engine and scraper `install` changes
+the class of Scrapy's objects, unless they are of a subclass.  What that saves stands in
 docs/performance.md.
 
 This is the only module that uses private parts of Scrapy.  So it is used with releases alone that all tests have passed
@@ -22,7 +22,6 @@ from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scraper import Scraper
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.log import logformatter_adapter
 from twisted.internet.defer import Deferred
@@ -39,15 +38,6 @@ def install(crawler: Crawler) -> None:
     if type(engine) is ExecutionEngine and type(engine.scraper) is Scraper:
         engine.__class__ = PlainEngine
         engine.scraper.__class__ = PlainScraper
-
-
-class PlainStats(MemoryStatsCollector):
-    """Takes the deprecated argument ``spider`` without a warning.
-
-    Scrapy's looks at each access for a caller that gives it: eight microseconds, ten times a request.
-    """
-
-    __getattribute__ = object.__getattribute__
 
 
 _going: set[asyncio.Task[None]] = set()

@@ -76,8 +76,9 @@ class Budgets:
 
     def takes_documents(self, totals: Mapping[str, int]) -> bool:
         """Whether another document may be kept: the budgets of words and documents are kept to the document."""
-        limits = ((total, getattr(self._options, _LIMITS[total][0])) for total in ("words", "documents"))
-        return all(not limit or totals.get(total, 0) < limit for total, limit in limits)
+        words, documents = self._options.max_words, self._options.max_documents
+        has_words = not words or totals.get("words", 0) < words
+        return has_words and (not documents or totals.get("documents", 0) < documents)
 
     def spent(self, totals: Mapping[str, int]) -> Spent | None:
         """The first budget that *totals*, those of the ledger, have reached; None if the crawl may go on."""

@@ -36,7 +36,12 @@ def are_elements(data: bytes) -> bool:
 
 def written(attributes: Mapping[str, object]) -> str:
     """*attributes* as they stand in a tag; empty ones are left out."""
-    return "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items() if value != "")
+    parts = []
+    for name, value in attributes.items():
+        if value != "":
+            text = str(value)
+            parts.append(f' {name}="{text if _UNUSUAL.search(text) is None else escape(text)}"')
+    return "".join(parts)
 
 
 @lru_cache(maxsize=1000)

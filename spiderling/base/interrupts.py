@@ -54,6 +54,11 @@ def ignore() -> None:
     if _program() in _PROGRAMS:
         for number in _USUAL:
             signal.signal(number, signal.SIG_IGN)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:  # the terminal is closed: what it has not taken makes no exit code of 120
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

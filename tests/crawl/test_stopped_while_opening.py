@@ -67,6 +67,7 @@ class Staged:
         path = os.pathsep.join([str(ROOT / "tests/staged"), str(ROOT)])
         environment = {**os.environ, **{name: str(file) for name, file in self._files.items()}}
         environment |= {"STAGE": stage, "PYTHONPATH": path}
+        environment.pop("PYTHONUNBUFFERED", None)  # with it Python keeps nothing that a closed terminal has not taken
         with self._output.open("wb") as stream:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "scrapy", *arguments], cwd=ROOT, env=environment, start_new_session=True,

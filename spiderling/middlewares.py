@@ -330,7 +330,10 @@ def _note(response: Response, entry: Any) -> None:
 
 
 class WakeUp(Component):
-    """Keeps ``start`` alive until the crawl is finished: the spider is never idle while a host waits for its turn."""
+    """Wakes the engine when the next host is due, and stops the crawl with the engine.
+
+    It keeps ``start`` alive until the crawl is finished: the spider is never idle while a host waits for its turn.
+    """
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """The spider's own seeds, then WAKE_UP whenever something is due."""

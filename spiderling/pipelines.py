@@ -74,7 +74,10 @@ RSL_ATTRIBUTION = "attribution (RSL)"
 
 
 class CleanPipeline(Component):
-    """Sets ``item.page`` and ``item.language``; drops pages without running text."""
+    """Sets ``item.page`` and ``item.language`` by a text worker; drops pages without running text.
+
+    What page and site say about the use of the text is obeyed first.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -235,7 +238,7 @@ class PagePipeline(Component):
 
 
 class LanguagePipeline(PagePipeline):
-    """Drops pages of other languages."""
+    """Drops pages that are not in an accepted language, or have too small a known share in it."""
 
     def process_page(self, item: PageItem, page: Page) -> None:
         """Raises DropPage(WRONG_LANGUAGE)."""
@@ -252,7 +255,7 @@ def check_language(page: Page, accepted: Collection[str], options: Options) -> N
 
 
 class QualityPipeline(PagePipeline):
-    """Drops pages that are too short or too bad."""
+    """Drops pages with too little text, text that is not sentences, or machine translation."""
 
     def process_page(self, item: PageItem, page: Page) -> None:
         """Raises DropPage(BAD_QUALITY)."""

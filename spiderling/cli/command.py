@@ -32,8 +32,6 @@ from spiderling.base.systems import refusal
 from spiderling.engine.scheduler import INTERRUPTED, NO_NETWORK
 
 Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
-
-
 _USAGE = 2
 """Exit code of wrong usage."""
 _FLAG = re.compile(r"--?[a-zA-Z]")
@@ -215,7 +213,10 @@ def read_input(name: str, alternatives: str) -> bytes:
 
 
 class StockCommand(ScrapyCommand):
-    """Leaves the add-on out, so the command opens no JOBDIR and needs no language.  Scrapy's class follows it."""
+    """A command of Scrapy that begins no crawl of ours: it runs as in a project without the add-on.
+
+    So it opens no JOBDIR and needs no language.  Scrapy's class follows it.
+    """
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)

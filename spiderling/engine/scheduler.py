@@ -1,4 +1,7 @@
-"""The Scrapy scheduler: opens and closes the crawl, and passes the engine's calls on to its dispatcher."""
+"""The Scrapy scheduler: opens and closes the crawl, and passes the engine's calls on to its dispatcher.
+
+Here stand also what a signal does while the crawl is being opened, and how the command tells that it failed.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +51,6 @@ FAILED_STAT = "spiderling/failed"
 or with NO_NETWORK if it is OFFLINE."""
 OFFLINE = "offline"
 """Finish reason of a crawl that has no network."""
-
-
 NOT_OPENED = End("stopped before the crawl was opened; nothing is lost, and the same command begins it or goes on.", 0)
 _AT_ONCE = End("stopped at once by a second signal; nothing is lost, and the same command goes on.", 0)
 _LOOK_S = 0.01
@@ -57,7 +58,12 @@ _LOOK_S = 0.01
 
 
 class Opening:
-    """Keeps the first signal until Scrapy's handlers can take it."""
+    """Takes signals while a crawl is being opened, which may take long: the first stops it, as a later one does.
+
+    Scrapy's own handlers would end the process amid the opening, as after a second signal.  What takes long and leaves
+    nothing to be closed is left at once (`prompt`).  In what follows the signal waits until Scrapy's handlers can take
+    it, and then pauses the crawl.
+    """
 
     current: Opening | None = None
     """That of the crawl which this process was started for."""

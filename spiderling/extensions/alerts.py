@@ -35,10 +35,8 @@ class AlertWatch(Extension):
         self._refusals = 0
 
     def opened(self) -> None:
-        from spiderling.live.alerts import (
-            AlertRules,  # a crawl without alerts loads none of it
-            Alerts,
-        )
+        # a crawl without alerts loads none of it
+        from spiderling.live.alerts import AlertRules, Alerts
 
         crawl = self.crawl
         self._rules = AlertRules(crawl.options, crawl.frontier.ledger.totals["internal_errors"])

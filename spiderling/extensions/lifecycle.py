@@ -1,4 +1,4 @@
-"""Lets a crawl fail that cannot be opened or may ask no seed; writes ``crawl.log``, checkpoints and snapshots."""
+"""What runs as long as a crawl: ``crawl.log``, checkpoints and snapshots; ``spider.state``; looks at known pages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _COLLECTED_OBJECTS = 3000
 
 
 class Lifecycle(Extension):
-    """Raises CloseSpider for a crawl that could not be opened, for which our other extensions are off."""
+    """Writes ``crawl.log``, checkpoints and snapshots; lets a crawl fail that may ask no seed.
+
+    Raises CloseSpider for one that could not be opened, for which our other extensions are off.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -108,7 +111,10 @@ def _file_log(crawl: Crawl) -> logging.Handler | None:
 
 
 class SpiderState(Component):
-    """Loads the spider's dict ``state`` at the start and saves it at a clean end, whole or not at all."""
+    """Loads the spider's dict ``state`` at the start and saves it at a clean end, whole or not at all.
+
+    Scrapy's own SpiderState needs JOBDIR, and is not safe on a full disk.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -147,7 +153,7 @@ _BLOCK_PAUSE_S = 0.05
 
 
 class LookAgain(Extension):
-    """Does nothing unless the option ``watch`` is on."""
+    """Takes up what has ended, and plans looks, if the crawl is watched (docs/watch.md)."""
 
     _idle_until = 0.0
 

@@ -1,4 +1,4 @@
-"""Logs what the first document waits for, a progress line every ``progress_s`` seconds, and a summary at the end."""
+"""How a crawl goes on, on the screen: lines of progress with the bottleneck, a bar for archives, and the summary."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _SHOWN_S = 1.0
 
 
 class Progress(Extension):
-    """Start line, progress lines, summary; the totals also go to Scrapy's stats under ``spiderling/``."""
+    """Start line, what the first document waits for, a progress line every ``progress_s`` seconds, summary.
+
+    The totals also go to Scrapy's stats under ``spiderling/``.
+    """
 
     def opened(self) -> None:
         crawl = self.crawl
@@ -77,7 +80,7 @@ class Progress(Extension):
 
 
 class Bottleneck:
-    """Names it from what has happened since it was asked last."""
+    """Names what limits the speed of a crawl, from what has happened since it was asked last."""
 
     def __init__(self, crawler: Crawler, shard: Shard | None = None) -> None:
         """*shard*: this process, if the crawl has shards."""
@@ -149,7 +152,10 @@ class Bottleneck:
 
 
 class ArchiveBar(Extension):
-    """Shows the bar, and lets the lines of the log scroll above it."""
+    """A progress bar of a crawl of archives, on a terminal only: how many of their bytes are read.
+
+    The lines of the log scroll above it.
+    """
 
     def opened(self) -> None:
         self._bar: Any = None

@@ -1,8 +1,8 @@
-"""Alerts on their way: each waits in a file of the crawl until every channel has taken it, in order.
+"""Alerts: what somebody should be told of a running crawl, and how it gets there.
 
-A channel is a web address (POST with JSON) or a command (JSON on its standard input).  An alert that fails is tried
-again, with growing pauses, and never harms the crawl.  A kill between its delivery and the next writing of the file
-delivers it twice; none is lost.
+Each waits in a file of the crawl until every channel has taken it, in order.  A channel is a web address (POST with
+JSON) or a command (JSON on its standard input).  An alert that fails is tried again, with growing pauses, and never
+harms the crawl.  A kill between its delivery and the next writing of the file delivers it twice; none is lost.
 """
 
 from __future__ import annotations
@@ -48,6 +48,16 @@ LAST_S = 30.0
 """Seconds for which the end of a crawl waits for its last alerts."""
 _MOST = 1000
 """Alerts that wait for a channel at most; of more, the oldest are given up (chosen: four days of every kind)."""
+_HOUR_S = 3600.0
+_LEAST_BYTES = 10_000_000
+"""Bytes that an hour must have brought before its yield is judged; chosen: about 200 pages."""
+_STORM_S = 600.0
+"""Seconds over which refusals are counted (chosen: ten answers of a host that is asked once a minute)."""
+_STORM = 50
+"""Answers of 429 and 503 within that time that make a storm, if they are also ... (chosen: more than one host gives)"""
+_STORM_SHARE = 0.2
+"""... this share of all answers (chosen)."""
+_GONE = "network-gone"
 
 
 class Alerts:
@@ -221,18 +231,6 @@ def _feed(process: subprocess.Popen[bytes], data: bytes) -> None:
         raise _NotTaken(f"it ended with exit code {process.returncode}")
 
 
-_HOUR_S = 3600.0
-_LEAST_BYTES = 10_000_000
-"""Bytes that an hour must have brought before its yield is judged; chosen: about 200 pages."""
-_STORM_S = 600.0
-"""Seconds over which refusals are counted (chosen: ten answers of a host that is asked once a minute)."""
-_STORM = 50
-"""Answers of 429 and 503 within that time that make a storm, if they are also ... (chosen: more than one host gives)"""
-_STORM_SHARE = 0.2
-"""... this share of all answers (chosen)."""
-_GONE = "network-gone"
-
-
 class Sample(NamedTuple):
     """What a crawl shows at one moment; totals count from its first start, answers from that of this process."""
 
@@ -250,7 +248,10 @@ class Sample(NamedTuple):
 
 
 class AlertRules:
-    """Looks at one sample after the other."""
+    """Decides what somebody should be told: each trouble once, and again when it has passed and is back.
+
+    The end of a crawl is told by extensions/alerts.py, which also takes the samples.
+    """
 
     def __init__(self, options: Options, internal_errors: int) -> None:
         """*internal_errors*: those of earlier runs, of which nobody is told any more."""

@@ -27,6 +27,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.engine.component import Component
 from spiderling.engine.dispatcher import WAKE_UP, Dispatcher
+from spiderling.engine.meta_keys import ANSWER, FETCH, PAGES, SOURCE
 from spiderling.engine.outcomes import (
     FileTaken,
     NotMade,
@@ -38,7 +39,7 @@ from spiderling.engine.outcomes import (
     of_response,
     value_of,
 )
-from spiderling.engine.requests import ANSWER, FETCH, PAGES, SOURCE, fetch_of, look_of
+from spiderling.engine.requests import fetch_of, look_of
 from spiderling.fetch.challenges import challenge_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.frontier import Fetch

@@ -36,6 +36,7 @@ from spiderling.corpus.digests import digest_key
 from spiderling.corpus.near_duplicates import Flags
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Component
+from spiderling.engine.meta_keys import CAPTURED
 from spiderling.engine.outcomes import (
     DropPage,
     PutBack,
@@ -47,7 +48,7 @@ from spiderling.engine.outcomes import (
     text_key,
     value_of,
 )
-from spiderling.engine.requests import CAPTURED, fetch_of, look_of
+from spiderling.engine.requests import fetch_of, look_of
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.export import feeds
 from spiderling.fetch.tls import FLAG

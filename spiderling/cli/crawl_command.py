@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import Spider
 from scrapy.addons import AddonManager
@@ -19,10 +19,11 @@ from spiderling.base import interrupts
 from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.base.extras import missing
 from spiderling.cli.command import OwnCommand
-from spiderling.crawl.crawl import Crawl
-from spiderling.engine import offline
 from spiderling.engine.component import crawl_of, error_of, has_crawl
 from spiderling.engine.scheduler import FAILED_STAT, NO_NETWORK, NOT_OPENED, OFFLINE, Opening
+
+if TYPE_CHECKING:  # what is typed wrong is refused before what a crawl needs is imported
+    from spiderling.crawl.crawl import Crawl
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: An
     # the live page and alerts are about crawls that nobody waits for
     settings.setdict(dict.fromkeys(_FOR_LONG_CRAWLS), priority="cmdline")
     if not settings.getbool("LOG_ENABLED"):
-        logging.getLogger(offline.__name__).addHandler(logging.StreamHandler())
+        logging.getLogger("spiderling.engine.offline").addHandler(logging.StreamHandler())
     process = AsyncCrawlerProcess(settings)
     crawler = process.create_crawler(spider_class)
     process.crawl(crawler, **arguments)

@@ -35,6 +35,7 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.internal_errors import Changing
 from spiderling.engine import requests
 from spiderling.engine.log_format import is_heard
+from spiderling.engine.meta_keys import CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 from spiderling.engine.offline import Offline, trouble_of
 from spiderling.engine.outcomes import (
     FileTaken,
@@ -48,7 +49,7 @@ from spiderling.engine.outcomes import (
     reason_of,
     redirected,
 )
-from spiderling.engine.requests import CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE, fetch_of
+from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolver
 from spiderling.frontier import Fetch

@@ -20,26 +20,11 @@ from scrapy.utils.request import request_from_dict
 
 from spiderling.base.options import Options
 from spiderling.corpus.warc import EXCHANGE
+from spiderling.engine.meta_keys import ANSWER, CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 from spiderling.frontier import Fetch
 from spiderling.frontier.discovery.admission import PICKLED
 from spiderling.frontier.watching.pages import Validators
 from spiderling.frontier.watching.planning import Look
-
-FETCH = "spiderling_fetch"
-"""The frontier's Fetch that a request carries out."""
-DISTANCE = "spiderling_distance"
-"""Of a seed: its distance."""
-SOURCE = "spiderling_source"
-"""Of a request that a callback made: the URL of the page that it was found on."""
-ERRBACK = "spiderling_errback"
-"""The request's own errback; ours stands in its place."""
-PAGES = "spiderling_pages"
-"""How many PageItems the request's response has given so far."""
-CAPTURED = "spiderling_captured"
-"""Of pages from archives, and of answers that were held: the time of capture, in seconds since 1970."""
-ANSWER = "spiderling_answer"
-"""The answer that was held for the request, which is not sent."""
-
 
 logger = logging.getLogger(__name__)
 

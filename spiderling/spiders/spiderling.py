@@ -12,7 +12,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.printing import counted
 from spiderling.crawl.arguments import JOB, declared_arguments
 from spiderling.engine.component import crawl_of
-from spiderling.engine.requests import DISTANCE
+from spiderling.engine.meta_keys import DISTANCE
 from spiderling.items import PageItem
 from spiderling.languages import only_as_group
 from spiderling.languages.model_files import Seed

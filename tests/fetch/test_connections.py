@@ -18,7 +18,7 @@ from scrapy.exceptions import (
 from scrapy.http import HtmlResponse
 
 from spiderling.engine import download_handler
-from spiderling.engine.requests import FETCH
+from spiderling.engine.meta_keys import FETCH
 from spiderling.fetch.errors import AddressForbidden, TransferCut
 from spiderling.frontier import Fetch
 

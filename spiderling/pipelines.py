@@ -405,7 +405,7 @@ class CorpusPipeline(PagePipeline):
 
     def process_page(self, item: PageItem, page: Page) -> None:
         crawl = self.crawl
-        if not crawl.budgets.takes_documents(crawl.totals()):
+        if not crawl.may_keep(item, page.words):
             raise PutBack("the crawl has as many words or documents as it wants")
         wait_for_files(item, crawl)  # if DedupPipeline is switched off
         if not item.digests and crawl.options.dedup != "off":  # by DedupPipeline, unless that is switched off

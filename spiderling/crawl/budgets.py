@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from spiderling.base.option_values import PREFIX
@@ -74,11 +74,14 @@ class Budgets:
             if given[total] or total in self._control
         }
 
-    def takes_documents(self, totals: Mapping[str, int]) -> bool:
-        """Whether another document may be kept: the budgets of words and documents are kept to the document."""
+    def takes_documents(self, totals: Mapping[str, int], on_their_way: Collection[int] = ()) -> bool:
+        """Whether another document may be kept: the budgets of words and documents are kept to the document.
+
+        *on_their_way*: the words of each document that is made and that *totals* do not count yet.
+        """
         words, documents = self._options.max_words, self._options.max_documents
-        has_words = not words or totals.get("words", 0) < words
-        return has_words and (not documents or totals.get("documents", 0) < documents)
+        has_words = not words or totals.get("words", 0) + sum(on_their_way) < words
+        return has_words and (not documents or totals.get("documents", 0) + len(on_their_way) < documents)
 
     def spent(self, totals: Mapping[str, int]) -> Spent | None:
         """The first budget that *totals*, those of the ledger, have reached; None if the crawl may go on."""

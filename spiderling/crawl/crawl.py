@@ -147,6 +147,8 @@ class Crawl:
         """Seconds since 1970; nobody reads another clock."""
         self.codes = frozenset(info.code for info in self.accepted)
         self.budgets = Budgets(self.options, noted(state.meta, "marginal", list[tuple[int, int]]()))
+        self._on_their_way: dict[int, int] = {}
+        """Words of documents that are made, until their pages are accounted for: Scrapy has other tasks between."""
         self.times = StageTimes()
         self.known_digests = DigestSet(state.digests)
         """Digests of kept pages and texts; pipeline 400 adds to it."""
@@ -213,6 +215,13 @@ class Crawl:
         """Whether the budgets leave room for another page beside those *in_work*, and as many of each other shard."""
         return self.budgets.has_room(self.totals(), in_work * self.processes)
 
+    def may_keep(self, judged: Judged, words: int) -> bool:
+        """Whether the budgets take the document of *judged*, of so many *words*, which is on its way then."""
+        if not self.budgets.takes_documents(self.totals(), self._on_their_way.values()):
+            return False
+        self._on_their_way[id(judged)] = words
+        return True
+
     async def snapshot(self) -> None:
         """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""
         await self._filter.write(self.checkpoint.flush, self.checkpoint.lengths)
@@ -229,6 +238,7 @@ class Crawl:
             if outcome.reason is not Reason.KEPT and judged is not None:
                 self.forget(judged)
             elif judged is not None:
+                self._on_their_way.pop(id(judged), None)
                 self.known_digests.keep(outcome.digests)
                 if self.near is not None:
                     self.near.settle(id(judged), kept=True)
@@ -241,6 +251,7 @@ class Crawl:
 
     def forget(self, judged: Judged) -> None:
         """Forget the text of a page that was judged and is not kept."""
+        self._on_their_way.pop(id(judged), None)
         self.known_digests.difference_update(judged.digests)
         if self.near is not None:
             self.near.settle(id(judged), kept=False)

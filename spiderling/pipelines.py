@@ -168,19 +168,17 @@ def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
     response = item.response
     headers = headers_of(response)
     said = page_statements(headers, item.page.meta, crawl.options, crawl.now())
-    item.statements = [statement for statement in said if policy.sees(statement.signal)] if said else []
+    item.statements = [statement for statement in said if policy.sees(statement.signal)]
     item.follow = follow(item.statements, policy)
     of_site = crawl.frontier.robots.statements_of(response.url)
     if (fetch := fetch_of(response.request)) is not None and fetch.is_reserved:
         raise DropPage(Reason.SITE_OPTED_OUT, str(policy.binding(of_site) or ""))
-    if (headers or item.page.meta) and policy.sees(Signal.RSL):
+    if policy.sees(Signal.RSL):
         item.statements += licence_statements(item, headers, crawl)
-    if of_site:
-        item.statements = together(of_site, item.statements)
-    if item.statements:
-        if not item.page.licence and any(map(owes_attribution, item.statements)):
-            item.page.licence = RSL_ATTRIBUTION
-        check_opt_outs(item.statements, policy)
+    item.statements = together(of_site, item.statements)
+    if not item.page.licence and any(map(owes_attribution, item.statements)):
+        item.page.licence = RSL_ATTRIBUTION
+    check_opt_outs(item.statements, policy)
 
 
 def owes_attribution(said: Statement) -> bool:
@@ -211,9 +209,9 @@ def licence_statements(item: PageItem, headers: Sequence[tuple[str, str]], crawl
     return found
 
 
-def follow(statements: Collection[Statement], policy: Policy) -> Follow:
+def follow(statements: Iterable[Statement], policy: Policy) -> Follow:
     """Which links of a page may be followed."""
-    if statements and policy.obeys(Signal.NOFOLLOW) and Signal.NOFOLLOW in {said.signal for said in statements}:
+    if policy.obeys(Signal.NOFOLLOW) and Signal.NOFOLLOW in {said.signal for said in statements}:
         return Follow.NONE
     return Follow.UNMARKED if policy.obeys(Signal.REL_NOFOLLOW) else Follow.ALL
 

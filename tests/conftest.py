@@ -340,8 +340,8 @@ class State(NamedTuple):
     def check(self) -> None:
         """The books balance: discovered = ends + waiting, and waiting is what has a row."""
         waiting = sum(not parked for _, parked in self.urls)
-        assert self.counts.get("waiting", 0) == waiting
-        assert self.counts.get("discovered", 0) == sum(self.ends.values()) + waiting
+        assert self.counts["waiting"] == waiting
+        assert self.counts["discovered"] == sum(self.ends.values()) + waiting
         assert sum(host["waiting"] for host in self.hosts.values()) == waiting
         assert self.counts.get("total/documents", 0) == self.ends.get("kept", 0)
 

@@ -29,7 +29,9 @@ FLOORS = (
     ("seeding", "examining"),
     ("commands",),
 )
-"""Packages, and two modules beside them, from the lowest to the highest; each imports only from those below it."""
+"""Packages, and two modules beside them, from the lowest to the highest.
+
+Each imports only from those below it, and none from its own floor."""
 FLOOR = {package: number for number, floor in enumerate(FLOORS) for package in floor}
 BESIDE = {path.parent.name for path in PACKAGE.parent.glob("*/*.py")} - {PACKAGE.name}
 """What the wheel leaves out, such as the simulator: the package imports nothing of it."""

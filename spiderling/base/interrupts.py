@@ -50,14 +50,17 @@ def end_as_usual() -> None:
 
 
 def ignore() -> None:
-    """From now on no signal kills this command line, which has saved all: Python ends without its handlers."""
+    """From now on no signal kills this command line, which has saved all: Python ends without its handlers.
+
+    What a closed terminal has not taken is given up.
+    """
     if _program() in _PROGRAMS:
         for number in _USUAL:
             signal.signal(number, signal.SIG_IGN)
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
-            except OSError:  # the terminal is closed: what it has not taken makes no exit code of 120
+            except OSError:  # else Python tries again at its end, and exits with 120
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -120,6 +120,7 @@ def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: An
     # the live page and alerts are about crawls that nobody waits for
     settings.setdict(dict.fromkeys(_FOR_LONG_CRAWLS), priority="cmdline")
     if not settings.getbool("LOG_ENABLED"):
+        # by its name, since the module takes long to import
         logging.getLogger("spiderling.engine.offline").addHandler(logging.StreamHandler())
     process = AsyncCrawlerProcess(settings)
     crawler = process.create_crawler(spider_class)

@@ -74,10 +74,10 @@ class Budgets:
             if given[total] or total in self._control
         }
 
-    def takes_documents(self, totals: Mapping[str, int], on_their_way: Collection[int] = ()) -> bool:
+    def takes_documents(self, totals: Mapping[str, int], on_their_way: Collection[int]) -> bool:
         """Whether another document may be kept: the budgets of words and documents are kept to the document.
 
-        *on_their_way*: the words of each document that is made and that *totals* do not count yet.
+        *on_their_way*: the words of each document that was made, but is not counted in *totals* yet.
         """
         words, documents = self._options.max_words, self._options.max_documents
         has_words = not words or totals.get("words", 0) + sum(on_their_way) < words

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from spiderling import __version__, languages
 from spiderling.archives.sources import is_url
@@ -48,7 +48,8 @@ from spiderling.workers.converter import usable
 from spiderling.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
-    from spiderling.archives.archives import Archives
+    from spiderling.archives.archives import Archives  # needs FastWARC, and a crawl of the web does not
+    from spiderling.items import PageItem
 
 logger = logging.getLogger(__name__)
 
@@ -62,12 +63,6 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
 }
 """Options that can be written in several ways -> what reads them."""
-
-
-class Judged(Protocol):
-    """What the filters of duplicates have judged as one page."""
-
-    digests: tuple[int, ...]
 
 
 class Crawl:
@@ -144,7 +139,7 @@ class Crawl:
     ) -> None:
         """Make the parts that hold what earlier runs have found."""
         self.now = Clock().now
-        """Seconds since 1970; nobody reads another clock."""
+        """Seconds since 1970, which never go back: the time of all that the crawl plans and notes."""
         self.codes = frozenset(info.code for info in self.accepted)
         self.budgets = Budgets(self.options, noted(state.meta, "marginal", list[tuple[int, int]]()))
         self._on_their_way: dict[int, int] = {}
@@ -215,33 +210,37 @@ class Crawl:
         """Whether the budgets leave room for another page beside those *in_work*, and as many of each other shard."""
         return self.budgets.has_room(self.totals(), in_work * self.processes)
 
-    def may_keep(self, judged: Judged, words: int) -> bool:
-        """Whether the budgets take the document of *judged*, of so many *words*, which is on its way then."""
+    def may_keep(self, item: PageItem, words: int) -> bool:
+        """Whether the budgets allow one more document: that of *item*, with so many *words*.
+
+        If so, it counts at once, until the page ends (`finish`, `forget`).
+        """
         if not self.budgets.takes_documents(self.totals(), self._on_their_way.values()):
             return False
-        self._on_their_way[id(judged)] = words
+        self._on_their_way[id(item)] = words
         return True
 
     async def snapshot(self) -> None:
         """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""
         await self._filter.write(self.checkpoint.flush, self.checkpoint.lengths)
 
-    def finish(self, outcome: Outcome, judged: Judged | None = None) -> Report:
+    def finish(self, outcome: Outcome, item: PageItem | None = None) -> Report:
         """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves.
 
-        Text that was *judged* is known from now on if it is kept, and forgotten if not: it makes no duplicates.
+        If there was a page (*item*), its text is known from now on if it is kept.  If it is not, the text is forgotten,
+        so that no later page is its duplicate.
         """
         report = Report(None)
         with self.errors.changing(outcome.url, outcome.url_id):
             now = self.now()
             report = self.frontier.report(outcome if self.archives is None else self.archives.settle(outcome), now)
-            if outcome.reason is not Reason.KEPT and judged is not None:
-                self.forget(judged)
-            elif judged is not None:
-                self._on_their_way.pop(id(judged), None)
+            if outcome.reason is not Reason.KEPT and item is not None:
+                self.forget(item)
+            elif item is not None:
+                self._on_their_way.pop(id(item), None)
                 self.known_digests.keep(outcome.digests)
                 if self.near is not None:
-                    self.near.settle(id(judged), kept=True)
+                    self.near.settle(id(item), kept=True)
             if report.end is not None and self.options.links == "on":
                 self.checkpoint.add_entry("links", (outcome, report.end, now))
             if outcome.exchange is not None:
@@ -249,12 +248,12 @@ class Crawl:
             self.checkpoint.add_outcome(outcome)
         return report
 
-    def forget(self, judged: Judged) -> None:
+    def forget(self, item: PageItem) -> None:
         """Forget the text of a page that was judged and is not kept."""
-        self._on_their_way.pop(id(judged), None)
-        self.known_digests.difference_update(judged.digests)
+        self._on_their_way.pop(id(item), None)
+        self.known_digests.difference_update(item.digests)
         if self.near is not None:
-            self.near.settle(id(judged), kept=False)
+            self.near.settle(id(item), kept=False)
 
     def archive(self, exchange: Exchange | None, said: Mapping[str, object]) -> None:
         """Write *exchange*, if it was kept, with the metadata *said*, in one checkpoint with the next outcome."""

@@ -92,10 +92,8 @@ class ResponseHeads:
 
     def judge_body(self, head: ResponseHead, headers: Headers, request: Request, body: bytes) -> None:
         """Raise ResponseRefused if the type that `judge` let pass is XML, and the decoded *body* is no page."""
-        content_type = (dict.get(headers, b"Content-Type") or [b""])[-1]
-        if b"xml" not in content_type.lower() or head.status != 200 or not request.meta.get("judge_type"):
-            return
-        if media_types.is_other_xml(content_type.decode("latin-1"), body):
+        judges_type = head.status == 200 and request.meta.get("judge_type")
+        if judges_type and media_types.is_other_xml(value_of(headers, b"Content-Type").decode("latin-1"), body):
             raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is XML, and not XHTML.")
 
     def _may_be_ours(self, headers: Headers) -> bool:
@@ -237,7 +235,7 @@ def text_key(page: Page) -> int:
 
 def etag(response: Response) -> bytes:
     """The ETag of *response*; empty if there is none that can be stored and sent again."""
-    value: bytes = (dict.get(response.headers, b"Etag") or [b""])[-1]
+    value = value_of(response.headers, b"Etag")
     return value if len(value) <= MAX_ETAG_BYTES and _ETAG.fullmatch(value) else b""
 
 

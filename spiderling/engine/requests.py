@@ -92,7 +92,7 @@ HELD_S = 600.0
 
 
 class HeldAnswers:
-    """Answers to pages that wait for files of their sites: their requests are not made again."""
+    """Answers to pages that wait until files of their sites are known, so that no page is requested twice."""
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[Response, asyncio.TimerHandle]] = {}

@@ -36,12 +36,7 @@ def are_elements(data: bytes) -> bool:
 
 def written(attributes: Mapping[str, object]) -> str:
     """*attributes* as they stand in a tag; empty ones are left out."""
-    parts = []
-    for name, value in attributes.items():
-        if value != "":
-            text = str(value)
-            parts.append(f' {name}="{text if _UNUSUAL.search(text) is None else escape(text)}"')
-    return "".join(parts)
+    return "".join([f' {name}="{escape(str(value))}"' for name, value in attributes.items() if value != ""])
 
 
 @lru_cache(maxsize=1000)

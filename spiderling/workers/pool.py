@@ -63,11 +63,18 @@ class WorkerPool:
 
         Raises SpiderlingError with a worker's message when it cannot be started; the waiting pages fail with it too.
         """
-        workers = await asyncio.gather(
-            *(self._launch(_MAX_FAILED_STARTS) for _ in range(self._size)), return_exceptions=True
-        )
-        self._workers = [worker for worker in workers if isinstance(worker, Worker)]
-        failed = [error for error in workers if isinstance(error, BaseException)]
+        launches = [asyncio.ensure_future(self._launch(_MAX_FAILED_STARTS)) for _ in range(self._size)]
+        try:
+            await asyncio.wait(launches)
+        except asyncio.CancelledError:
+            for launch in launches:
+                launch.cancel()  # has no effect on one that is over, whose worker `stop` must know of
+            await asyncio.wait(launches)
+            raise
+        finally:
+            over = [launch for launch in launches if launch.done() and not launch.cancelled()]
+            self._workers = [launch.result() for launch in over if launch.exception() is None]
+        failed = [error for launch in over if (error := launch.exception()) is not None]
         if failed:
             self._fail_waiting(failed[0])
             await self.stop()

@@ -431,19 +431,19 @@ async def test_a_pool_is_closed_while_it_starts(monkeypatch, after_s):
 @forked
 @pytest.mark.parametrize("turns", range(4))
 async def test_a_pool_that_is_closed_when_its_workers_have_just_become_ready_leaves_none(monkeypatch, turns):
-    """Their launches were over, and the pool had not taken them yet: nobody ended them."""
+    """They were ready, and the pool had not taken them yet: nobody ended them."""
     started, popen = [], worker_module.start_process
-    made, launch = [], WorkerPool._launch
+    ready, start = [], Worker.start
     monkeypatch.setattr(worker_module, "start_process", lambda sock: started.append(popen(sock)) or started[-1])
 
-    async def launched(pool, tries=1):
-        made.append(await launch(pool, tries))
-        return made[-1]
+    async def start_and_count(worker):
+        await start(worker)
+        ready.append(worker)
 
-    monkeypatch.setattr(WorkerPool, "_launch", launched)
+    monkeypatch.setattr(Worker, "start", start_and_count)
     pool = WorkerPool(2, FAKE, 10)
     pool.start_in_background(pytest.fail)
-    while len(made) < 2:
+    while len(ready) < 2:
         await asyncio.sleep(0)
     for _ in range(turns):
         await asyncio.sleep(0)

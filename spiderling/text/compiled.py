@@ -1,15 +1,11 @@
 """The compiled steps of the text chain: the distribution spiderling-native, if it is installed and fits this code.
 
-It imports nothing of ours: here it is given our tables and classes.  It knows digests of the Python sources that it
-stands for, and is not used where one of them does something else.
+It imports nothing of ours: here it is given our tables and classes.
 """
 
 from __future__ import annotations
 
-import ast
-import hashlib
-from collections.abc import Callable, Container
-from importlib.resources import files
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import xxhash
@@ -24,6 +20,9 @@ from spiderling.text.steps import PYTHON, Parse, Steps
 
 AUTO, NO, REQUIRED = "auto", "no", "required"
 """Values of SPIDERLING_COMPILED."""
+INTERFACE = 1
+"""Version of what the steps give and of the tables that they are given.  Whoever changes either raises this number and
+that of the compiled steps (native/src/spiderling_native/__init__.py), which are not used where the two differ."""
 _BUILD = "`make native` builds it"
 
 
@@ -54,13 +53,12 @@ def _compiled() -> Choice:
         return Choice(PYTHON, f"Python: spiderling-native is not installed; {_BUILD}")
     except ImportError as error:  # another lxml or another Python than it was built for
         return Choice(PYTHON, f"Python: spiderling-native cannot be loaded ({error}); {_BUILD} anew")
-    different = [name for name, sealed in spiderling_native.SOURCES.items() if not _fits(name, sealed)]
-    if different:
-        return Choice(PYTHON, f"Python: spiderling-native was built for another {different[0]}; {_BUILD} anew")
+    if getattr(spiderling_native, "INTERFACE", None) != INTERFACE:
+        return Choice(PYTHON, f"Python: spiderling-native was built for another version of Spiderling; {_BUILD} anew")
     try:
         steps = _steps(spiderling_native)
     except (AttributeError, TypeError, ValueError) as error:  # one that lacks a step or makes it of other things
-        return Choice(PYTHON, f"Python: spiderling-native was built for another version ({error}); {_BUILD} anew")
+        return Choice(PYTHON, f"Python: spiderling-native was built for other steps ({error}); {_BUILD} anew")
     return Choice(steps, f"compiled (spiderling-native {spiderling_native.__version__})")
 
 
@@ -83,50 +81,6 @@ def _steps(native: Any) -> Steps:
         top_word=native.TopWord(python=spam.top_word_share, max_chars=spam.TEXT_CHARS),
         long_words=native.LongWords(python=sketch.long_words, short_line=sketch.SHORT_WORDS),
     )
-
-
-def source_of(name: str) -> bytes:
-    """The source of our module *name*, such as text/html/parser.py, also in a zipped egg; empty if it is not there."""
-    try:
-        return files("spiderling").joinpath(name).read_bytes()
-    except OSError:
-        return b""
-
-
-def digest(source: bytes) -> str:
-    return hashlib.sha256(source).hexdigest()[:16]
-
-
-def meaning(source: bytes) -> str:
-    """The digest of what is compiled of *source*: its syntax tree, which has no comments, without docstrings.
-
-    It takes 5 ms a file.  Raises SyntaxError.
-    """
-    return digest(_written(ast.parse(source)).encode())
-
-
-def _fits(name: str, sealed: Container[str]) -> bool:
-    """Whether our module *name* means what it did when it was *sealed*: its bytes are the same, or what they say."""
-    source = source_of(name)
-    return digest(source) in sealed or meaning(source) in sealed
-
-
-def _written(part: object) -> str:
-    """A *part* of a syntax tree as text that is the same in Python 3.11 to 3.14; that of `ast.dump` is not."""
-    if isinstance(part, list):
-        return f"[{','.join(_written(one) for one in part if not _is_docstring(one))}]"
-    if not isinstance(part, ast.AST):
-        return ascii(part)
-    if isinstance(part, ast.JoinedStr):  # some have empty texts among the pieces
-        part = ast.JoinedStr([piece for piece in part.values if getattr(piece, "value", None) != ""])
-    fields = [(name, getattr(part, name)) for name in part._fields]
-    given = [f"{name}={_written(value)}" for name, value in fields if value is not None and value != []]
-    return f"{type(part).__name__}({','.join(given)})"
-
-
-def _is_docstring(part: object) -> bool:
-    """Whether it is a string that stands alone, as docstrings of modules, classes, functions and names do."""
-    return isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) and isinstance(part.value.value, str)
 
 
 def _parser(kind: Callable[..., Parse]) -> Parse:

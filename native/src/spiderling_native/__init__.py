@@ -12,10 +12,9 @@ from spiderling_native._parse import Parser
 from spiderling_native._sax import self_test
 from spiderling_native._signals import Listed, LongWords, Marks, TopWord
 from spiderling_native._urls import Resolved
-from spiderling_native.sources import SOURCES
 
 __all__ = [
-    "SOURCES",
+    "INTERFACE",
     "Context",
     "Derived",
     "Features",
@@ -31,5 +30,7 @@ __all__ = [
     "__version__",
 ]
 __version__ = "0.1"
+INTERFACE = 1
+"""That of spiderling/text/compiled.py with which these steps run; raised together with it."""
 
 self_test()

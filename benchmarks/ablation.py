@@ -60,7 +60,7 @@ def part(name: str) -> Any:
 
 def throttle(counts: Counts, is_off: bool) -> Patches:
     """Classes of hosts below the bar are asked the more seldom."""
-    throttle_class = part("scheduling.throttle").Throttle
+    throttle_class = part("throttle").Throttle
     plain = throttle_class.keeps
 
     def keeps(self: Any, *given: Any) -> bool:
@@ -73,7 +73,7 @@ def throttle(counts: Counts, is_off: bool) -> Patches:
 
 def idle(counts: Counts, is_off: bool) -> Patches:
     """The bar is lower while the crawl gets less text a second than it did."""
-    throttle_class = part("scheduling.throttle").Throttle
+    throttle_class = part("throttle").Throttle
     plain = throttle_class._bar
     highest = [0.0]
 
@@ -85,12 +85,12 @@ def idle(counts: Counts, is_off: bool) -> Patches:
 
     yield patch.object(throttle_class, "_bar", bar)
     if is_off:
-        yield patch.object(part("scheduling.throttle"), "LOWEST", 1.0)
+        yield patch.object(part("throttle"), "LOWEST", 1.0)
 
 
 def kinds(counts: Counts, is_off: bool) -> Patches:
     """Hosts that were read are told apart by what they gave and by their languages."""
-    throttle_class = part("scheduling.throttle").Throttle
+    throttle_class = part("throttle").Throttle
     counts["kinds"] = _LEAST_DECISIONS
     if is_off:
         yield _rewritten(throttle_class, "_kind_of", "if host.documents:", "if True:")
@@ -98,17 +98,17 @@ def kinds(counts: Counts, is_off: bool) -> Patches:
 
 def foreign_again(counts: Counts, is_off: bool) -> Patches:
     """Hosts with two pages in other languages and none in a wanted one go behind those with one."""
-    throttle_class = part("scheduling.throttle").Throttle
+    throttle_class = part("throttle").Throttle
     if is_off:
         yield _rewritten(throttle_class, "_kind_of", "self._foreign_pages(host), 2)", "self._foreign_pages(host), 1)")
     else:
-        is_again = part("scheduling.throttle")._FOREIGN_AGAIN.__eq__
+        is_again = part("throttle")._FOREIGN_AGAIN.__eq__
         yield _counting(throttle_class, "_kind_of", counts, "foreign-again", is_again)
 
 
 def _estimator(name: str) -> Callable[[Counts, bool], Patches]:
     def switched(counts: Counts, is_off: bool) -> Patches:
-        estimators = part("ranking.estimators").ESTIMATORS
+        estimators = part("worth").ESTIMATORS
         judge, weight = estimators[name]
         last = [0.0]
 
@@ -127,18 +127,18 @@ def _estimator(name: str) -> Callable[[Counts, bool], Patches]:
 
 def make_room(counts: Counts, is_off: bool) -> Patches:
     """A host that the throttle lets wait for long gives up its place for a better one of the backlog."""
-    owner = part("scheduling.throttle").Throttle
+    owner = part("throttle").Throttle
     yield _counting(owner, "pop_worse", counts, "make-room", lambda host: host is not None)
     if is_off:
-        yield patch.object(part("scheduling.schedule").Schedule, "_make_room", lambda self, now: None)
+        yield patch.object(part("schedule").Schedule, "_make_room", lambda self, now: None)
 
 
 def host_languages(counts: Counts, is_off: bool) -> Patches:
     """How far hosts keep to one language is learnt, and tells what to expect of each."""
     if is_off:
-        yield patch.object(part("ranking.worth").Worth, "_of_language", lambda self, host_id: 0.0)
+        yield patch.object(part("worth").Worth, "_of_language", lambda self, host_id: 0.0)
     else:
-        yield _counting(part("ranking.worth").Worth, "_of_language", counts, "host-languages", bool)
+        yield _counting(part("worth").Worth, "_of_language", counts, "host-languages", bool)
 
 
 MECHANISMS: dict[str, Callable[[Counts, bool], Patches]] = {

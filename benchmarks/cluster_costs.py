@@ -33,10 +33,10 @@ from spiderling.cluster.redis_connection import Script, connected
 from spiderling.cluster.redis_transport import RedisTransport
 from spiderling.cluster.slots import BEGIN, RESERVE, Reservations
 from spiderling.frontier.hosts import SEED_RANK
-from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
-from spiderling.frontier.scheduling.intervals import Wanted
+from spiderling.frontier.intervals import Wanted
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.strategy import FarHost, LinkingPage
 from spiderling.text.compiled import choose
 
 SHARDS = 16

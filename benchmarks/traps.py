@@ -34,8 +34,8 @@ from spiderling.base.reasons import Reason
 from spiderling.corpus.digests import digest_key
 from spiderling.engine.outcomes import DropPage, links_of
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.discovery.traps import Traps
 from spiderling.frontier.site_files import FileAnswer
+from spiderling.frontier.traps import Traps
 from spiderling.pipelines import check_language, check_quality, check_text
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.sketch import sketch

@@ -24,8 +24,7 @@ from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched, with_outcomes
-from spiderling.frontier.watching.pages import Validators
+from spiderling.frontier.watching.pages import EndedPage, Validators, to_be_watched, with_outcomes
 from spiderling.frontier.watching.watch import SWEEPS_A_DAY
 
 PAGES_PER_HOST = 50

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from spiderling.frontier.scheduling.throttle import BAR, LOWEST, POWER
+from spiderling.frontier.throttle import BAR, LOWEST, POWER
 
 PICTURE = Path(__file__).with_name("throttle.svg")
 LEFT, RIGHT, TOP, BOTTOM = 70, 600, 30, 210

@@ -18,7 +18,7 @@ import numpy as np
 
 from simulator.pages import BYTES_PER_WORD, Array, PageWeb
 from spiderling.frontier.hosts import YieldAccount
-from spiderling.frontier.ranking.strategy import DROPPED, FoundLink, LinkingPage, Ranker, Strategy
+from spiderling.frontier.strategy import DROPPED, FoundLink, LinkingPage, Ranker, Strategy
 
 _RANKS = 10
 """Ranks among which pages that are worth something are shared out evenly (chosen)."""

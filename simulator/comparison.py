@@ -22,8 +22,8 @@ from simulator.measures import Sample, Truth, at_words, coverage, word_coverage
 from simulator.pages import PageWeb
 from simulator.replay import Replay, world
 from spiderling.base.errors import BadInput
-from spiderling.frontier.ranking.strategies import parse
-from spiderling.frontier.ranking.strategy import Strategy
+from spiderling.frontier.strategies import parse
+from spiderling.frontier.strategy import Strategy
 
 PERFECT = "perfect"
 """A strategy of the simulator alone, as the papers have it: it knows the words of every page and follows links."""

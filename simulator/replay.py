@@ -20,9 +20,9 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import HostState
-from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.strategy import Strategy
 
 PAGES_PER_BATCH = 1000
 """Judged pages after which the state is committed (chosen)."""

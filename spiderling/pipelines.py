@@ -53,7 +53,7 @@ from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.export import feeds
 from spiderling.fetch.tls import FLAG
 from spiderling.frontier.site_files import MAX_LICENCES
-from spiderling.frontier.watching.planning import Look
+from spiderling.frontier.watching.watch import Look
 from spiderling.items import PageItem
 from spiderling.text import Page, kept_language, measure_clean
 from spiderling.text.html.links import join

@@ -25,7 +25,7 @@ from spiderling.base.options import Options
 from spiderling.base.owners import owner_of
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import canonicalize, url_hash
-from spiderling.frontier.discovery.admission import Scope
+from spiderling.frontier.admission import Scope
 from spiderling.text.unpickling import read_page
 
 HOSTS = st.sampled_from(["a.cz", "www.a.cz", "b.cz:8080", "[::1]", "[::1]:81", "1.2.3.4", "a.cz:443", "ž.cz", "x_", ""])

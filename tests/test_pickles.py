@@ -22,7 +22,7 @@ from spiderling.cluster.content import packed, section, unpacked
 from spiderling.cluster.envelope import Seal
 from spiderling.cluster.exchange import SENT_BARE, Exchange
 from spiderling.engine.requests import Payloads
-from spiderling.frontier.discovery.admission import PICKLED, Mention
+from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.text import TextOptions, process

@@ -21,9 +21,9 @@ TESTS = Path(__file__).parent
 OF_THE_LANGUAGE = {"_asdict", "_fields", "_make", "_replace", "_exit"}
 """Public in spite of their names: those of NamedTuple and of ``os``."""
 EXCEPTIONS = {
-    "ranking.languages._MOST_HOSTS",
-    "ranking.worth._SECTIONS",
-    "scheduling.names._MAX_NAMES",
+    "languages._MOST_HOSTS",
+    "worth._SECTIONS",
+    "schedule._MAX_NAMES",
 }
 """Limits that a test makes small, because only a long crawl reaches them.  No other module has a use for them."""
 _PATH = re.compile(r"(?:\w+\.)+_[a-zA-Z]\w*")
@@ -99,7 +99,7 @@ def test_the_package_imports_no_private_part_of_a_library() -> None:
         ("os._exit(0)", False),
         ("module.__file__", False),
         ("name.endswith('_s')", False),
-        ("monkeypatch.setattr('spiderling.frontier.ranking.worth._SECTIONS', 100)", False),
+        ("monkeypatch.setattr('spiderling.frontier.worth._SECTIONS', 100)", False),
     ],
 )
 def test_a_touch_is_found(source: str, is_found: bool) -> None:

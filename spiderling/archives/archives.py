@@ -26,7 +26,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.urls import CanonicalUrl
 from spiderling.frontier import Fetch
-from spiderling.frontier.discovery.intake import ArchivePages
+from spiderling.frontier.intake import ArchivePages
 
 logger = logging.getLogger(__name__)
 

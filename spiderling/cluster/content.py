@@ -22,9 +22,9 @@ import zstandard
 from spiderling.base.link_batch import Derive, LinkBatch, completed
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.frontier.discovery.admission import PICKLED, Mention
+from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import LAST_RANK, SEED_RANK
-from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
+from spiderling.frontier.strategy import FarHost, LinkingPage
 
 MAX_PLAIN_BYTES = 16 << 20
 """The longest message before compression.  gathering.py stays far below it."""

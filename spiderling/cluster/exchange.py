@@ -26,11 +26,11 @@ from spiderling.cluster.lane import Lane
 from spiderling.cluster.site_files import SiteFiles
 from spiderling.cluster.transport import Answer, Message, Round
 from spiderling.frontier import Frontier
-from spiderling.frontier.discovery.admission import PICKLED, Mention
+from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import RobotsRequest
-from spiderling.frontier.ranking.strategy import LinkingPage
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes, OutboxRow, PeerRow, State, Store
+from spiderling.frontier.strategy import LinkingPage
 
 SENT_BARE = "requests sent without callback"
 _BARE = bytes(16)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from spiderling.base.link_batch import NONE, LinkBatch
 from spiderling.base.owners import owner_of
 from spiderling.cluster.content import section
-from spiderling.frontier.discovery.admission import Mention
-from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
+from spiderling.frontier.admission import Mention
 from spiderling.frontier.storage.seen import KeyTable
+from spiderling.frontier.strategy import FarHost, LinkingPage
 
 MAX_SECTION_LINKS = 1000
 """Links of one section: with the longest URLs they stay far below MAX_PLAIN_BYTES."""

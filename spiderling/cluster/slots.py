@@ -23,7 +23,7 @@ from spiderling.base.clock import elapsed_s
 from spiderling.cluster.keys import Finds
 from spiderling.cluster.redis_connection import Script
 from spiderling.crawl.crawl import Crawl
-from spiderling.frontier.scheduling.intervals import LONGEST_S, Wanted
+from spiderling.frontier.intervals import LONGEST_S, Wanted
 
 WINDOW_S = 0.05
 """Seconds that a slot takes of its address.  Chosen: some turns of a busy event loop; two shards that share an address

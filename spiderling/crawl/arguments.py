@@ -76,8 +76,8 @@ def _checked(values: Mapping[str, Any]) -> Options:
         parse_tlds(options.prefer_tlds, "PREFER_TLDS", only_public=True)
     if all(getattr(options, name) == getattr(_DEFAULTS, name) for name in _PARSED):
         return options
-    from spiderling.frontier.ranking.strategies import parse as parse_strategy
-    from spiderling.frontier.ranking.worth import parse_weights
+    from spiderling.frontier.strategies import parse as parse_strategy
+    from spiderling.frontier.worth import parse_weights
     from spiderling.text.boilerplate.rules import parse_rules
     from spiderling.text.quality import parse_quality
 

@@ -20,10 +20,9 @@ from spiderling.base.errors import StorageError
 from spiderling.base.printing import counted
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
-from spiderling.frontier.discovery.core import AskedAgain
+from spiderling.frontier.core import AskedAgain
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, End, unpack_ends, unpack_keys
-from spiderling.frontier.watching.ended_pages import NOTED, EndedPage, to_be_watched
-from spiderling.frontier.watching.pages import Validators, unpacked_validators
+from spiderling.frontier.watching.pages import NOTED, EndedPage, Validators, to_be_watched, unpacked_validators
 
 _BATCHES = 200
 """Batches of the log that are read at once: some ten thousand URLs.  Chosen."""

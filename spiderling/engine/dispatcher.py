@@ -53,8 +53,8 @@ from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolver
 from spiderling.frontier import Fetch
-from spiderling.frontier.discovery.intake import is_sitemap
 from spiderling.frontier.hosts import identity
+from spiderling.frontier.intake import is_sitemap
 from spiderling.frontier.reachability import Trouble
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.items import PageItem

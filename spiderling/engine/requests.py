@@ -22,9 +22,9 @@ from spiderling.base.options import Options
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.meta_keys import ANSWER, CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 from spiderling.frontier import Fetch
-from spiderling.frontier.discovery.admission import PICKLED
+from spiderling.frontier.admission import PICKLED
 from spiderling.frontier.watching.pages import Validators
-from spiderling.frontier.watching.planning import Look
+from spiderling.frontier.watching.watch import Look
 
 logger = logging.getLogger(__name__)
 

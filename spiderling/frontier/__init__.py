@@ -6,7 +6,7 @@ ordered by the time at which both host and address are due.
 
 States of a URL: *waiting* (in its host's queue), *in transit* (handed out by ``take``,
 not yet reported), *ended* (with a Reason).  A refused mention has none
-of these states.  ``discovered = ends + waiting + in transit`` always (ledger.py).
+of these states.  ``discovered = ends + waiting + in transit`` always (url_states.py).
 
 States of a host (hosts.py): resolving, ready, in process, snoozed, exhausted; and closed
 ones, in which none of its URLs is handed out: retired, spent, blocked, forbidden, mirror, refused.
@@ -14,27 +14,31 @@ ones, in which none of its URLs is handed out: retired, spent, blocked, forbidde
 How a URL passes, and who decides:
 
     frontier.py          the only door: put a URL, take the next fetch, ask whether it may start, report what came of it
-    next_fetch.py        which URL or file of its site a host fetches next
-    answers.py           what becomes of a fetch that is over, redirects included
-    chain_cookies.py     what a host sets by redirects, until they have led to a page
-    discovery/           how a URL becomes known, by links, sitemaps, archives; whether the user wants it at all; traps;
-                         what belongs to other shards
-    ranking/             what it promises: strategies, worth, guesses of languages
+    intake.py            how a URL becomes known: by the links of a page, sitemaps, archives
+    admission.py         whether the user wants it at all
+    traps.py             whether it belongs to a trap
+    strategy.py          what it promises: strategies.py has those that one may choose, worth.py the estimators
+                         and languages.py the guesses of the usual one
     storage/queues.py    where it waits: the head in memory, chunks on disk, the newest in a log
-    scheduling/          when its host is looked at: schedule, workbench, backlog, names, intervals, throttle
-    hosts.py             what is known of its host, in memory
+    schedule.py          when its host is looked at: workbench.py has the order of hosts at work and the backlog,
+                         intervals.py the pauses, throttle.py those of poor hosts
+    next_fetch.py        which URL or file of its site a host fetches next
     robots.py            whether its site allows it, by its files and the licences that it names
     known_files.py       the files of sites, parsed once by site_files.py, and their records
-    url_states.py        every change of a URL's state, counted in ledger.py
+    answers.py           what becomes of a fetch that is over, redirects included
+    chain_cookies.py     what a host sets by redirects, until they have led to a page
+    url_states.py        every change of a URL's state, with the ledger that counts them
+    hosts.py             what is known of its host, in memory
     host_closing.py      retires and reopens hosts, by yield, by refusals and by what the user sets
     reachability.py      whether the hosts fail or the network, and asks hosts while it is away
     watching/            when a page that has ended is asked for again
+    core.py              what these parts share, with the answers of the door; what belongs to other shards
     storage/             tables in memory, and what survives a kill
 
 No module reads a clock.  Only storage/ does I/O.  What examines a state from outside stands in jobdir/.
 """
 
-from spiderling.frontier.discovery.core import Fetch, Report
+from spiderling.frontier.core import Fetch, Report
 from spiderling.frontier.frontier import Frontier
 
 __all__ = ["Fetch", "Frontier", "Report"]

@@ -8,9 +8,8 @@ from spiderling.base.link_batch import batch_of
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, serialize, url_key
-from spiderling.frontier.discovery.admission import Mention
-from spiderling.frontier.discovery.core import Core, Fetch, Report
-from spiderling.frontier.discovery.intake import Intake
+from spiderling.frontier.admission import Mention
+from spiderling.frontier.core import Core, Fetch, Report
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.hosts import (
     CLOSED_STATES,
@@ -21,12 +20,13 @@ from spiderling.frontier.hosts import (
     QueuedUrl,
     RobotsRequest,
 )
+from spiderling.frontier.intake import Intake
+from spiderling.frontier.intervals import BUSY_STATUSES
 from spiderling.frontier.next_fetch import MAX_REDIRECTS, RobotsRequests
-from spiderling.frontier.ranking.strategy import LinkingPage
 from spiderling.frontier.reachability import Reachability
-from spiderling.frontier.scheduling.intervals import BUSY_STATUSES
 from spiderling.frontier.site_files import FileAnswer
-from spiderling.frontier.watching.planning import Look
+from spiderling.frontier.strategy import LinkingPage
+from spiderling.frontier.watching.watch import Look
 
 
 class Answers:

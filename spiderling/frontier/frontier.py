@@ -16,27 +16,26 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, canonicalize_again
+from spiderling.frontier.admission import Admission, Mention
 from spiderling.frontier.answers import Answers
 from spiderling.frontier.chain_cookies import ChainCookies
-from spiderling.frontier.discovery.admission import Admission, Mention
-from spiderling.frontier.discovery.core import AskedAgain, Core, Elsewhere, Fetch, Report
-from spiderling.frontier.discovery.intake import ArchivePages, Intake, Sitemaps
+from spiderling.frontier.core import AskedAgain, Core, Elsewhere, Fetch, Report
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.hosts import REQUEST_RANK, SEED_RANK, Host, RobotsRequest
+from spiderling.frontier.intake import ArchivePages, Intake, Sitemaps
+from spiderling.frontier.intervals import Slots
 from spiderling.frontier.known_files import stored_robots
-from spiderling.frontier.ledger import Ledger, history_row
 from spiderling.frontier.next_fetch import NextFetch, RobotsRequests
-from spiderling.frontier.ranking.strategies import parse
-from spiderling.frontier.ranking.strategy import LinkingPage, Strategy
 from spiderling.frontier.reachability import Probes, Reachability
 from spiderling.frontier.robots import MAX_WAITING, Robots, raised
-from spiderling.frontier.scheduling.intervals import Slots
-from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes, HistoryRow, State, Store
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import End
-from spiderling.frontier.url_states import UrlStates
+from spiderling.frontier.strategies import parse
+from spiderling.frontier.strategy import LinkingPage, Strategy
+from spiderling.frontier.url_states import Ledger, UrlStates, history_row
 from spiderling.frontier.watching.watch import Watch
 
 

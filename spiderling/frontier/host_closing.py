@@ -13,7 +13,7 @@ from spiderling.base.option_values import parse_yield_profile
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, origins_of
-from spiderling.frontier.discovery.core import Core, Part
+from spiderling.frontier.core import Core, Part
 from spiderling.frontier.hosts import Host, HostState, YieldAccount
 from spiderling.frontier.known_files import RobotsRecord, RobotsStatus
 from spiderling.frontier.next_fetch import RobotsRequests

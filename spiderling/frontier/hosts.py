@@ -116,7 +116,7 @@ class HostStates:
         self.last_starts = array("d", [-math.inf])
         """When the last request of this process to each host started, if it has left memory since; else -inf."""
         self.looks: dict[int, deque[int]] = {}
-        """Host id -> keys of the pages that it is to be asked for again; only watching/planning.py changes it."""
+        """Host id -> keys of the pages that it is to be asked for again; only watching/watch.py changes it."""
         self._tally = [0] * len(_STATES)
 
     def add_host(
@@ -250,7 +250,7 @@ class Host:
     states: HostStates = field(repr=False)
     """The columns of all hosts, which hold its state, distance and length of the queue."""
     domain: int = 0
-    """16 bits of the hash of its registrable domain (scheduling/workbench.py)."""
+    """16 bits of the hash of its registrable domain (workbench.py)."""
 
     # HostTable.count_bytes
     account: YieldAccount = field(default_factory=YieldAccount)
@@ -275,7 +275,7 @@ class Host:
     failures: int = 0
     """Failed requests in a row."""
 
-    # scheduling/intervals.py
+    # intervals.py
     slowdown: float = 1.0
     """Factor on the host's interval while it says that it is busy."""
 
@@ -293,7 +293,7 @@ class Host:
     second_chances: int = 0
     """Steps by which its threshold is milder, since it was reopened for lack of hosts (host_closing.py)."""
 
-    # scheduling/intervals.py
+    # intervals.py
     last_start: float = -math.inf
     """When its last request started.  After a restart it is not known, and an interval is waited for."""
 
@@ -301,7 +301,7 @@ class Host:
     in_transit: int = 0
     """Requests that were handed out and are not over, of pages or files of the site: 0 or 1."""
 
-    # UrlStates, and discovery/intake.py for pages of archives
+    # UrlStates, and intake.py for pages of archives
     fetching: QueuedUrl | None = None
     """The URL in transit."""
 
@@ -323,13 +323,13 @@ class Host:
     turns: int = 0
     """Requests since it got its place."""
 
-    # scheduling/throttle.py
+    # throttle.py
     throttle_class: int | None = None
     """The class in which it is counted while it has a place."""
     entered_class: int | None = None
     """The class in which it was when its first page was read; None: it was read before it came into memory."""
 
-    # scheduling/schedule.py
+    # schedule.py
     place: str = ""
     """The address under which its place is counted."""
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize, origins_of
-from spiderling.frontier.discovery.core import Core, Fetch, Part
-from spiderling.frontier.discovery.intake import Sitemaps
+from spiderling.frontier.core import Core, Fetch, Part
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsRequest, identity
+from spiderling.frontier.intake import Sitemaps
 from spiderling.frontier.robots import ENDS, RobotsVerdict
-from spiderling.frontier.scheduling.names import NameStatus
+from spiderling.frontier.schedule import NameStatus
 from spiderling.frontier.site_files import FileAnswer, SiteFile
-from spiderling.frontier.watching.planning import Look
+from spiderling.frontier.watching.watch import Look
 
 _MAX_ENDS_PER_STEP = 100
 """URLs of one host that may end unfetched in one call (chosen: the event loop goes on)."""

@@ -21,11 +21,11 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.admission import Admission
 from spiderling.frontier.hosts import Host, HostState
-from spiderling.frontier.scheduling.backlog import LONG_S
-from spiderling.frontier.scheduling.intervals import SLOT_PAUSE_S
-from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.intervals import SLOT_PAUSE_S
+from spiderling.frontier.schedule import Schedule
+from spiderling.frontier.workbench import LONG_S
 
 MOST_HOSTS = 20
 """Failing hosts from which on the network is doubted; if all hosts at work fail, fewer are enough.  Chosen: a tenth of

@@ -24,7 +24,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, canonicalize, url_key
 from spiderling.corpus import reader
 from spiderling.corpus.reader import Document
-from spiderling.frontier.discovery.admission import Scope
+from spiderling.frontier.admission import Scope
 from spiderling.frontier.storage.protocol import message_id
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
 from spiderling.frontier.storage.tables import Length, newest_lengths

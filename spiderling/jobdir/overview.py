@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from spiderling.base.printing import aligned_table
-from spiderling.frontier.ranking.strategies import Heidix, parse
+from spiderling.frontier.strategies import Heidix, parse
 from spiderling.jobdir.inspection import counts_under
 from spiderling.jobdir.looks import looks_of, told
 from spiderling.jobdir.shards import AnyCrawl

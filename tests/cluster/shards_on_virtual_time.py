@@ -19,9 +19,9 @@ from spiderling.cluster import lane
 from spiderling.cluster.envelope import Seal
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.transport import Answer, TransportError
-from spiderling.frontier.discovery.admission import Mention
-from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
+from spiderling.frontier.admission import Mention
 from spiderling.frontier.storage.protocol import Changes, Store
+from spiderling.frontier.strategy import FarHost, LinkingPage
 
 SEAL = Seal(bytes(16), b"the key")
 LINKS = 3

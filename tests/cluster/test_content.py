@@ -16,8 +16,8 @@ from spiderling.base.link_batch import FOREIGN, TEXT_BLOCK, WANTED, Link, gather
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.cluster.content import MAX_PLAIN_BYTES, FoundLinks, packed, section, unpacked
-from spiderling.frontier.discovery.admission import PICKLED, Mention
-from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
+from spiderling.frontier.admission import PICKLED, Mention
+from spiderling.frontier.strategy import FarHost, LinkingPage
 
 HOSTS = st.sampled_from(["a.cz", "www.a.cz", "b.cz:8080", "[::1]", "1.2.3.4", "a.cz:443", "x_"])
 PATHS = st.text(st.sampled_from("aZ0./?&=;%-\xe9"), max_size=9)

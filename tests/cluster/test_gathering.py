@@ -16,8 +16,8 @@ from spiderling.cluster.envelope import Seal
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.gathering import MAX_SECTION_LINKS, MAX_URL_BYTES, Gathering
 from spiderling.frontier import Frontier
-from spiderling.frontier.discovery.admission import Mention
-from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
+from spiderling.frontier.admission import Mention
+from spiderling.frontier.strategy import FarHost, LinkingPage
 
 SHARDS = 4
 PAGE = LinkingPage(FarHost(3), Reason.KEPT)

@@ -23,7 +23,7 @@ from spiderling.cluster.lane import MAX_AGE_S
 from spiderling.cluster.post_office import PostOffice
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.frontier import Frontier
-from spiderling.frontier.ranking.strategy import FarHost, LinkingPage
+from spiderling.frontier.strategy import FarHost, LinkingPage
 
 THEIRS = [name for name in (f"host{number}.cz" for number in range(20)) if owner_of(name, 2) == 1]
 DEADLINE_S = 60

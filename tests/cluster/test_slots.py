@@ -30,8 +30,8 @@ from spiderling.cluster.slots import (
     Reservations,
 )
 from spiderling.frontier.hosts import Host, HostStates
-from spiderling.frontier.scheduling.intervals import Intervals, Slots
-from spiderling.frontier.scheduling.workbench import Workbench
+from spiderling.frontier.intervals import Intervals, Slots
+from spiderling.frontier.workbench import Workbench
 
 pytestmark = needs("redis")
 

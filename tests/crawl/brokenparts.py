@@ -15,7 +15,7 @@ from typing import Any
 from spiderling.base import errors
 from spiderling.engine import dispatcher
 from spiderling.frontier import Frontier, known_files, robots
-from spiderling.frontier.discovery.admission import Admission
+from spiderling.frontier.admission import Admission
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.workers import pool
 

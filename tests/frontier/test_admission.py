@@ -9,8 +9,8 @@ from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.urls import canonicalize
-from spiderling.frontier.discovery.admission import Scope
-from spiderling.frontier.ranking.strategy import LinkingPage
+from spiderling.frontier.admission import Scope
+from spiderling.frontier.strategy import LinkingPage
 
 
 @pytest.mark.parametrize(

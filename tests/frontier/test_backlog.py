@@ -10,8 +10,8 @@ from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 from spiderling.base.link_batch import Link
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts import HostState
-from spiderling.frontier.ranking.strategy import LinkingPage
-from spiderling.frontier.scheduling.backlog import Backlog
+from spiderling.frontier.strategy import LinkingPage
+from spiderling.frontier.workbench import Backlog
 
 PLACES = 4
 

@@ -11,21 +11,21 @@ from virtual_crawl import VirtualCrawl, page, robots
 
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.frontier.ledger import Ledger
-from spiderling.frontier.ranking.strategies import Spiderling
 from spiderling.frontier.site_files import parsed
 from spiderling.frontier.storage.host_table import NameIndex
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.strategies import Spiderling
+from spiderling.frontier.url_states import Ledger
 
 HOSTS, PAGES, STEP_S = 30, 6, 20.0
 FOUND_AGAIN = {
-    "scheduling.names._MAX_NAMES": 6,
+    "schedule._MAX_NAMES": 6,
     "storage.host_table.MAX_RECENT_NAMES": 5,
     "known_files.MAX_RECORDS": 6,
     "known_files.MAX_PARSED": 4,
 }
 """What is forgotten has to be asked for, looked up, read or parsed once more."""
-LOST = {"ranking.worth._SECTIONS": 5, "ranking.languages._MOST_HOSTS": 5}
+LOST = {"worth._SECTIONS": 5, "languages._MOST_HOSTS": 5}
 """What is forgotten is known no more."""
 
 
@@ -55,9 +55,9 @@ def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]
     strategy = crawl.frontier.strategy
     assert isinstance(strategy, Spiderling)
     _, sections, _, hosts, *_ = strategy.worth.columns()
-    work["scheduling.names._MAX_NAMES"] = crawl.questions.total()
-    work["ranking.worth._SECTIONS"] = len(sections) // 8
-    work["ranking.languages._MOST_HOSTS"] = len(hosts) // 8
+    work["schedule._MAX_NAMES"] = crawl.questions.total()
+    work["worth._SECTIONS"] = len(sections) // 8
+    work["languages._MOST_HOSTS"] = len(hosts) // 8
     return crawl, work
 
 

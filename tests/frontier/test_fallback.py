@@ -6,7 +6,7 @@ import pytest
 from virtual_crawl import Resolution, VirtualCrawl, page
 
 from spiderling.base.options import Options
-from spiderling.frontier.scheduling.names import Names, NameStatus
+from spiderling.frontier.schedule import Names, NameStatus
 
 FOUR, SIX = "192.0.2.1", "2001:db8::1"
 

@@ -9,9 +9,9 @@ import pytest
 
 from spiderling.base.options import Options
 from spiderling.frontier import Frontier
-from spiderling.frontier.ledger import history_row
 from spiderling.frontier.storage.protocol import Changes, HistoryRow
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.url_states import history_row
 
 HOUR = 360
 DAY = 24 * HOUR

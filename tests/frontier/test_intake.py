@@ -15,9 +15,9 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Frontier
-from spiderling.frontier.discovery.intake import MAX_FILES, is_sitemap
-from spiderling.frontier.ranking.strategy import LinkingPage
+from spiderling.frontier.intake import MAX_FILES, is_sitemap
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.strategy import LinkingPage
 
 
 def test_link_from_nearer_lowers_the_distance_though_it_was_met_before() -> None:

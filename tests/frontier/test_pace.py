@@ -14,8 +14,8 @@ from virtual_crawl import Answer, Resolution, VirtualCrawl, page, robots
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts import Host
-from spiderling.frontier.scheduling.intervals import Intervals
-from spiderling.frontier.scheduling.workbench import Workbench
+from spiderling.frontier.intervals import Intervals
+from spiderling.frontier.workbench import Workbench
 
 PAGES = [f"http://a.cz/{number}" for number in range(12)]
 

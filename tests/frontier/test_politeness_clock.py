@@ -214,7 +214,7 @@ def test_intervals_may_be_changed_while_the_crawl_runs() -> None:
 
 
 def test_idle_addresses_are_forgotten_and_politeness_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spiderling.frontier.scheduling.workbench.PRUNE_ABOVE", 0)  # else only when there are very many
+    monkeypatch.setattr("spiderling.frontier.workbench.PRUNE_ABOVE", 0)  # else only when there are very many
     crawl = VirtualCrawl(site("a.cz", 50))
     crawl.frontier.put_seed("http://a.cz/", crawl.now)
     while not crawl.frontier.is_finished:

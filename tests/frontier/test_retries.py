@@ -6,7 +6,7 @@ import pytest
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
 from spiderling.base.reasons import Reason
-from spiderling.frontier.scheduling.names import DEAD_FOR_S
+from spiderling.frontier.schedule import DEAD_FOR_S
 
 BROKEN = Answer(status=0, body_bytes=0, kept_bytes=0)
 BUSY = Answer(status=503, kept_bytes=0)

@@ -14,8 +14,7 @@ from spiderling.base.link_batch import NONE
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts import Host, HostStates
-from spiderling.frontier.scheduling.backlog import Backlog, FairBacklog
-from spiderling.frontier.scheduling.workbench import BURST, Shares, Workbench
+from spiderling.frontier.workbench import BURST, Backlog, FairBacklog, Shares, Workbench
 
 SHARE = 0.1
 FARM_HOSTS, GOOD_HOSTS = 2000, 100

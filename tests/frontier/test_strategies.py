@@ -24,14 +24,13 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import LAST_RANK, Host, HostState, HostStates
-from spiderling.frontier.ranking.languages import HostLanguages
-from spiderling.frontier.ranking.strategies import STRATEGIES, Heidix, LinkingPage, parse
-from spiderling.frontier.ranking.strategy import DROPPED, Draw, FoundLink, NewLinks, Ranker, Strategy
-from spiderling.frontier.ranking.worth import page_quality
-from spiderling.frontier.scheduling.backlog import Backlog
-from spiderling.frontier.scheduling.workbench import Workbench
+from spiderling.frontier.languages import HostLanguages
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.strategies import STRATEGIES, Heidix, LinkingPage, parse
+from spiderling.frontier.strategy import DROPPED, Draw, FoundLink, NewLinks, Ranker, Strategy
 from spiderling.frontier.url_states import UrlStates
+from spiderling.frontier.workbench import Backlog, Workbench
+from spiderling.frontier.worth import page_quality
 
 WRONG = Reason.WRONG_LANGUAGE
 

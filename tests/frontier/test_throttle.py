@@ -11,7 +11,7 @@ from virtual_crawl import Answer, VirtualCrawl, page, to
 
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts import Host, HostStates, YieldAccount
-from spiderling.frontier.scheduling.throttle import BAR, Throttle
+from spiderling.frontier.throttle import BAR, Throttle
 
 UNREAD, FRUITFUL, EMPTY, FOREIGN, FOREIGN_AGAIN = range(5)
 """What is known of a host."""

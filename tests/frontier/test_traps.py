@@ -15,9 +15,9 @@ from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.frontier.discovery import traps as module
-from spiderling.frontier.discovery.traps import Counts, Mirror, Traps, sections_of
+from spiderling.frontier import traps as module
 from spiderling.frontier.hosts import Host, HostState
+from spiderling.frontier.traps import Counts, Mirror, Traps, sections_of
 
 LIMIT = 20
 

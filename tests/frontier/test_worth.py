@@ -25,10 +25,11 @@ from spiderling.base.url_features import words_of_name, words_of_path
 from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import LAST_RANK, YieldAccount
-from spiderling.frontier.ranking.languages import HostLanguages, UrlWords
-from spiderling.frontier.ranking.strategies import STRATEGIES, Heidix, LinkingPage, Spiderling, parse
-from spiderling.frontier.ranking.strategy import FoundLink, NewLinks
-from spiderling.frontier.ranking.worth import (
+from spiderling.frontier.languages import HostLanguages, UrlWords
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.strategies import STRATEGIES, Heidix, LinkingPage, Spiderling, parse
+from spiderling.frontier.strategy import FoundLink, NewLinks
+from spiderling.frontier.worth import (
     ESTIMATORS,
     KEY,
     LINES,
@@ -39,7 +40,6 @@ from spiderling.frontier.ranking.worth import (
     page_quality,
     parse_weights,
 )
-from spiderling.frontier.storage.sqlite import SqliteStore
 
 SIGNED, SHARE = st.floats(-1, 1), st.floats(0, 1)
 CUES = st.builds(
@@ -534,6 +534,6 @@ def test_before_anything_is_known_the_published_locality_holds() -> None:
 
 
 def test_its_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spiderling.frontier.ranking.languages._MOST_HOSTS", 10)
+    monkeypatch.setattr("spiderling.frontier.languages._MOST_HOSTS", 10)
     known = crawled(0.5, 0.5, hosts=50, pages=1)
     assert known.expected(40) is None and known.expected(41) is not None

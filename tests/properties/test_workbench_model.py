@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spiderling.frontier.hosts import Host, HostStates
-from spiderling.frontier.scheduling.workbench import Workbench
+from spiderling.frontier.workbench import Workbench
 
 ADDRESSES = ["", "10.0.0.1", "10.0.0.2", "::1"]
 TIMES = st.integers(0, 40).map(lambda quarter: quarter / 4)

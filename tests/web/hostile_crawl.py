@@ -31,7 +31,7 @@ CONSTANTS = {
     "fetch.resolver.MIN_TTL_S": 1,
     "fetch.resolver.TIMEOUT_S": 1,
     "engine.download_handler.SLOW_WINDOW_S": 3,
-    "frontier.discovery.intake.MAX_PATH_DEPTH": 20,
+    "frontier.intake.MAX_PATH_DEPTH": 20,
 }
 """Limits that are soon reached."""
 REGISTERED = (hostile_answers, hostile_pages, hostile_traps)

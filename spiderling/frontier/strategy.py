@@ -205,7 +205,7 @@ class CrawlView(Protocol):
 
     @property
     def totals(self) -> Counter[str]:
-        """Sums over all pages so far: ``downloaded_bytes``, ``kept_bytes`` and others (frontier/ledger.py)."""
+        """Sums over all pages so far: ``downloaded_bytes``, ``kept_bytes`` and others (frontier/url_states.py)."""
 
     def account_at_hand(self, host_id: int) -> YieldAccount | None:
         """The account of a host that is in memory or new; None for the others."""
@@ -231,7 +231,7 @@ class Strategy:
         return math.inf
 
     thrift: float = 0.0
-    """Factor on the bar below which hosts are asked more seldom (scheduling/throttle.py); 0: none is."""
+    """Factor on the bar below which hosts are asked more seldom (throttle.py); 0: none is."""
 
     ranks_hosts: ClassVar[bool] = False
     """Whether ``host_rank`` orders hosts; if not, they take turns."""

@@ -26,11 +26,11 @@ from spiderling.base.reasons import Reason
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import name_of
 from spiderling.frontier.hosts import LAST_RANK, STEP
-from spiderling.frontier.ranking.languages import MOST, HostLanguages, UrlWords
+from spiderling.frontier.languages import MOST, HostLanguages, UrlWords
 
 if TYPE_CHECKING:
     from spiderling.frontier.hosts import YieldAccount
-    from spiderling.frontier.ranking.strategy import CrawlView, LinkingPage, NewLinks
+    from spiderling.frontier.strategy import CrawlView, LinkingPage, NewLinks
 
 
 _QUALITY = {

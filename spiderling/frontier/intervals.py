@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from spiderling.base.options import Options
 from spiderling.frontier.hosts import Host
-from spiderling.frontier.scheduling.workbench import Workbench
+from spiderling.frontier.workbench import Workbench
 
 BUSY_STATUSES = frozenset({429, 503})
 _SLOWER = 2.0

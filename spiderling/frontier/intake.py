@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from spiderling.base.link_batch import TEXT_BLOCK, LinkBatch
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import PREFIXES, CanonicalUrl, canonicalize, canonicalize_again, url_key
-from spiderling.frontier.discovery.admission import MAX_PATH_DEPTH, Mention
-from spiderling.frontier.discovery.core import Core, Fetch, Part
-from spiderling.frontier.discovery.traps import Visit
+from spiderling.frontier.admission import MAX_PATH_DEPTH, Mention
+from spiderling.frontier.core import Core, Fetch, Part
 from spiderling.frontier.hosts import CLOSED_STATES, SEED_RANK, SITEMAP_RANK, Host, QueuedUrl
-from spiderling.frontier.ranking.strategy import DROPPED, BatchRanker, FoundLink, LinkingHost, LinkingPage, NewLinks
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.queues import HEADS
+from spiderling.frontier.strategy import DROPPED, BatchRanker, FoundLink, LinkingHost, LinkingPage, NewLinks
+from spiderling.frontier.traps import Visit
 
 _PREFIX_CHARS = [len(prefix) for prefix in PREFIXES]
 Places = NDArray[np.int64]

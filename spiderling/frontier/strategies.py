@@ -25,7 +25,7 @@ from spiderling.base.option_values import parse_tlds
 from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
 from spiderling.frontier.hosts import LAST_RANK, SEED_RANK
-from spiderling.frontier.ranking.strategy import (
+from spiderling.frontier.strategy import (
     DROPPED,
     USUAL_RANK,
     BatchRanker,
@@ -36,14 +36,14 @@ from spiderling.frontier.ranking.strategy import (
     Strategy,
     chance,
 )
-from spiderling.frontier.ranking.worth import BADNESS_STEP, ESTIMATORS, Worth, parse_weights
+from spiderling.frontier.worth import BADNESS_STEP, ESTIMATORS, Worth, parse_weights
 
 if TYPE_CHECKING:
     from spiderling.base.options import Options
     from spiderling.base.outcome import Outcome
     from spiderling.base.urls import CanonicalUrl
     from spiderling.frontier.hosts import Host, YieldAccount
-    from spiderling.frontier.ranking.strategy import CrawlView
+    from spiderling.frontier.strategy import CrawlView
 
 
 _RELEVANT = "relevant servers:"

@@ -11,17 +11,16 @@ from numpy.typing import NDArray
 from spiderling.base.link_batch import LinkBatch
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
+from spiderling.frontier.admission import Admission, Mention
 from spiderling.frontier.chain_cookies import ChainCookies
-from spiderling.frontier.discovery.admission import Admission, Mention
 from spiderling.frontier.hosts import Host, RobotsRequest
-from spiderling.frontier.ranking.strategy import LinkingPage, Strategy
 from spiderling.frontier.robots import Robots
-from spiderling.frontier.scheduling.schedule import Schedule
+from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes, State
+from spiderling.frontier.strategy import LinkingPage, Strategy
 from spiderling.frontier.url_states import UrlStates
-from spiderling.frontier.watching.planning import Look
-from spiderling.frontier.watching.watch import Watch
+from spiderling.frontier.watching.watch import Look, Watch
 
 
 @dataclass(frozen=True, slots=True)

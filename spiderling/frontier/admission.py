@@ -11,10 +11,10 @@ from spiderling.base.option_values import parse_ports, parse_tlds
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, CanonicalUrl, canonicalize, port_of, top_level_domain, url_key
-from spiderling.frontier.discovery.traps import Traps
 from spiderling.frontier.hosts import LAST_RANK, SEED_RANK, Host, HostState, QueuedUrl
-from spiderling.frontier.ranking.strategy import Strategy
 from spiderling.frontier.storage.queues import line_of, plain_line
+from spiderling.frontier.strategy import Strategy
+from spiderling.frontier.traps import Traps
 from spiderling.frontier.url_states import UrlStates
 
 PICKLED = b"\x80"

@@ -1,1 +1,0 @@
-"""How URLs become known: links, sitemaps, archives; and requests for site files."""

@@ -1,1 +1,0 @@
-"""Which link is worth more: estimators, ranks and strategies."""

@@ -1,1 +1,0 @@
-"""Which host is asked next, and when."""

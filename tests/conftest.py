@@ -48,7 +48,7 @@ from text_steps import pytest_generate_tests, steps  # noqa: F401 - for pytest
 
 from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.queue_reader import urls_of
+from spiderling.jobdir.state_reader import urls_of
 from webs.server import serve
 from webs.web import html
 

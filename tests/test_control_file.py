@@ -20,8 +20,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.option_values import parse_yield_profile
 from spiderling.base.options import Options
 from spiderling.crawl.budgets import Budgets
-from spiderling.jobdir.control_file import TEMPLATE, ControlFile, hosts_of, networks_of, read_control
-from spiderling.live.controls import change
+from spiderling.jobdir.control_file import TEMPLATE, ControlFile, change, hosts_of, networks_of, read_control
 
 KEYS = [spec.name for spec in fields(ControlFile)]
 NUMBERS = {"host_interval_s": 86_400, "ip_interval_s": 3_600, "max_pages": math.inf, "max_downloaded_mb": math.inf}

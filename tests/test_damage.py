@@ -26,11 +26,10 @@ from spiderling.frontier import Frontier
 from spiderling.frontier.storage import queues
 from spiderling.frontier.storage.protocol import Changes, Flush
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.card import provenance
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.overview import overview
-from spiderling.jobdir.telling import of_host, of_url
 from spiderling.languages.model_data import pack
 from spiderling.reporting.material import material_of
 from spiderling.reporting.report import report

@@ -29,11 +29,11 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.commands.options import bounds, unit
 from spiderling.jobdir.control_file import ControlFile
-from spiderling.jobdir.host_list import HostRow
 from spiderling.jobdir.status_schema import (
     Budget,
     Curves,
     Ends,
+    HostRow,
     Language,
     Line,
     Looks,

@@ -20,7 +20,7 @@ from spiderling.base.errors import JobdirError, StorageError
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import version_of
 from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA_VERSION, TABLES, chunk_checksum
-from spiderling.jobdir import migration
+from spiderling.jobdir import directory
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
@@ -48,8 +48,8 @@ def database(job: Path) -> Path:
 
 def migrate(path: Path, migrations: dict[int, str] = TO_NEXT) -> Path | None:
     """Do what a start does once the crawl is found usable; returns where the old file is then."""
-    new = migration.upgraded(path, migrations)
-    return None if new is None else migration.take_over(path, new)
+    new = directory.upgraded(path, migrations)
+    return None if new is None else directory.take_over(path, new)
 
 
 def rows_of(path: Path) -> dict[str, list[tuple]]:

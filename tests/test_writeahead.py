@@ -11,7 +11,7 @@ from conftest import ROOT
 
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.write_ahead_log import damaged_log, has_torn_commit
+from spiderling.jobdir.state_reader import damaged_log, has_torn_commit
 
 PAGE, HEADER, FRAME = 4096, 32, 24
 

@@ -35,7 +35,7 @@ from spiderling.cluster.slots import BEGIN
 from spiderling.cluster.suffix_list import take_up
 from spiderling.cluster.totals import Said
 from spiderling.jobdir.directory import is_in_use
-from spiderling.jobdir.sound_reading import SoundConnection
+from spiderling.jobdir.state_reader import SoundConnection
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ _USAGE = "say scrapy inspect JOBDIR, or that with host NAME, with url URL, or wi
 
 
 class Command(SpiderlingCommand):
-    """Shows what ``Inspection`` finds; ``jobdir/telling.py`` makes text of it."""
+    """Shows what ``Inspection`` finds; ``jobdir/as_text.py`` makes text of it."""
 
     arguments = "JOBDIR [host NAME | url URL | gone]"
     summary = "Show the state of a crawl, of one host, or why a URL is in the corpus or not"
@@ -51,10 +51,8 @@ class Command(SpiderlingCommand):
         if opts.json and len(args) > 1:
             raise UsageError("--json tells of the whole crawl: say scrapy inspect JOBDIR --json", print_help=False)
         # what reads a crawl takes half a second to import, and Scrapy imports the commands to list them
-        from spiderling.jobdir.no_longer_there import no_longer_there
-        from spiderling.jobdir.overview import overview
+        from spiderling.jobdir.as_text import no_longer_there, of_host, of_url, overview
         from spiderling.jobdir.shards import opened
-        from spiderling.jobdir.telling import of_host, of_url
 
         directory = Path(args[0])
         if opts.rebuild:

@@ -38,7 +38,7 @@ from spiderling.frontier.storage.protocol import SegmentRow, State, Store
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
 from spiderling.jobdir.directory import Agreement, Jobdir
-from spiderling.jobdir.sound_reading import noted
+from spiderling.jobdir.state_reader import noted
 from spiderling.jobdir.surplus import undo
 from spiderling.languages.registry import spelled_out
 from spiderling.text.boilerplate.rules import parse_rules

@@ -20,8 +20,7 @@ from spiderling.export.files import Parts, Written
 from spiderling.export.plan import Plan
 from spiderling.export.sentences import Shuffle
 from spiderling.export.sources import Corpus
-from spiderling.jobdir.card import Tally, checksum, last_names, software, write_pair
-from spiderling.jobdir.card_page import Manifest
+from spiderling.jobdir.card import Manifest, Tally, checksum, last_names, software, write_pair
 
 
 class Summary(NamedTuple):

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spiderling.base.printing import markdown_table
-from spiderling.jobdir.card import MANIFEST, README, files_in, software, write_pair
-from spiderling.jobdir.card_page import Manifest, headed, take_down
+from spiderling.jobdir.card import MANIFEST, README, Manifest, files_in, headed, software, take_down, write_pair
 
 _LOADED = {"parquet": "*.parquet", "jsonl": "*.jsonl.zst"}
 """Formats that readers of datasets take as they are -> the files of a part."""

@@ -30,8 +30,7 @@ from spiderling.export.formats import ending_of
 from spiderling.export.increment_card import write_card
 from spiderling.export.plan import Plan
 from spiderling.export.sources import Corpus
-from spiderling.jobdir.card import MANIFEST, README, read_manifest
-from spiderling.jobdir.card_page import Manifest
+from spiderling.jobdir.card import MANIFEST, README, Manifest, read_manifest
 from spiderling.jobdir.inspection import SHARD_DIRECTORY
 
 _PART = re.compile(r"part-(\d{5,})")

@@ -19,11 +19,10 @@ from spiderling.base.errors import BadInput, DamageError, JobdirError, Spiderlin
 from spiderling.corpus.reader import Source, StoredDocument, attributes_of, stored_documents
 from spiderling.corpus.segments import SUFFIX, frames
 from spiderling.export.formats import split_name
-from spiderling.jobdir.card import files_in, provenance, read_manifest
-from spiderling.jobdir.card_page import Manifest
+from spiderling.jobdir.card import Manifest, files_in, provenance, read_manifest
 from spiderling.jobdir.inspection import Segment
 from spiderling.jobdir.shards import AnyCrawl, opened, parts_in
-from spiderling.jobdir.sound_reading import noted
+from spiderling.jobdir.state_reader import noted
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
 """RFC 8878, 3.1.1: the first bytes of a zstd frame."""

@@ -43,9 +43,7 @@ from spiderling.frontier.storage.tables import (
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.jobdir.card import changed_files
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under
-from spiderling.jobdir.queue_reader import queues_by_host
-from spiderling.jobdir.sound_reading import noted
-from spiderling.jobdir.write_ahead_log import damaged_log, has_torn_commit
+from spiderling.jobdir.state_reader import damaged_log, has_torn_commit, noted, queues_by_host
 
 _T = TypeVar("_T")
 

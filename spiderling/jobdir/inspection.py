@@ -29,8 +29,7 @@ from spiderling.frontier.storage.protocol import message_id
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
 from spiderling.frontier.storage.tables import Length, newest_lengths
 from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
-from spiderling.jobdir.queue_reader import UrlRow, url_of_key, urls_of
-from spiderling.jobdir.sound_reading import SoundConnection, is_like, noted
+from spiderling.jobdir.state_reader import SoundConnection, UrlRow, is_like, noted, url_of_key, urls_of
 
 SHARD_DIRECTORY = re.compile(r"shard-(\d\d|[1-9]\d{2,})")
 """The name of a shard's directory, with its number."""
@@ -261,7 +260,7 @@ class Inspection:
         execute = self.connection.execute
         views = execute("SELECT name, sql FROM sqlite_master WHERE type = 'view' AND sql LIKE '%FROM host%'").fetchall()
         for name in ("host", *(name for name, _ in views)):
-            execute(f"SELECT 1 FROM {name} LIMIT 0")  # noqa: S608 - checks its values (sound_reading.py)
+            execute(f"SELECT 1 FROM {name} LIMIT 0")  # noqa: S608 - checks its values (state_reader.py)
         columns = [name for _, name, *_ in execute("PRAGMA table_info(host)") if name not in _IN_LENGTHS]
         execute("CREATE TEMP TABLE newer(waiting, parked, distance, id INTEGER PRIMARY KEY)")
         self.connection.executemany("INSERT INTO newer VALUES (?, ?, ?, ?)", self.lengths.values())

@@ -42,8 +42,8 @@ from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.state_reader import damaged_log
 from spiderling.jobdir.surplus import Surplus, beyond, recorded_segments, set_aside
-from spiderling.jobdir.write_ahead_log import damaged_log
 from spiderling.languages.registry import spelled_out
 
 _Item = TypeVar("_Item")

@@ -6,33 +6,37 @@ shards has the sums over them; what is no sum says how it is joined.
 
 from __future__ import annotations
 
+import heapq
 import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import datetime
-from itertools import chain
+from datetime import UTC, datetime
+from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from spiderling.base.atomic_files import open_regular
-from spiderling.base.errors import StorageError
+from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.option_values import parse_watch, parse_watch_requests
+from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
 from spiderling.corpus import reader
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends
-from spiderling.jobdir.history import history_of, totals_before
-from spiderling.jobdir.host_list import hosts_of
 from spiderling.jobdir.inspection import Inspection, counts_under
-from spiderling.jobdir.looks import looks_of
-from spiderling.jobdir.shards import AnyCrawl
-from spiderling.jobdir.sound_reading import noted
+from spiderling.jobdir.shards import AnyCrawl, history_of, totals_before
+from spiderling.jobdir.state_reader import noted
 from spiderling.jobdir.status_schema import (
     VERSION,
     Budget,
     Curves,
     Ends,
+    HostList,
+    HostRow,
     Language,
     Line,
     Looks,
@@ -288,3 +292,121 @@ def _columns(rows: list[HistoryRow]) -> dict[str, list[float]]:
     step = -(-len(rows) // _POINTS) or 1
     chosen = rows[::-1][::step][::-1]
     return {column: [getattr(row, column) for row in chosen] for column in CURVES}
+
+
+class _Part(NamedTuple):
+    """The watch of one shard, or of a crawl without shards."""
+
+    began: float
+    days: int
+    watched: int
+    a_day: float
+    today: int
+    due: float | None
+
+
+def looks_of(crawl: AnyCrawl, now: float | None = None) -> Looks | None:
+    """The looks of *crawl*, of shards the sums, at the time *now*, the clock's by default; None: it is not watched."""
+    now = time.time() if now is None else now
+    parts = [found for part in crawl.parts if (found := _part(part, now)) is not None]
+    if not parts:
+        return None
+    totals = counts_under("total", crawl.counts)
+    looks = totals["looks"]
+    days = max(part.days for part in parts)
+    return Looks(
+        since=min(part.began for part in parts),
+        days=days,
+        watched=sum(part.watched for part in parts),
+        looks=looks,
+        per_day=round(looks / days, 2),
+        unchanged=totals["looks_304"],
+        new=totals["looks_new"],
+        words=totals["look_words"],
+        links=totals["look_links"],
+        useless=round(1 - totals["looks_new"] / looks, 4) if looks else 0.0,
+        gone=totals["looks_gone"],
+        opted_out=totals["looks_opted_out"],
+        today=sum(part.today for part in parts),
+        budget=round(sum(part.a_day for part in parts), 2),
+        due=min((part.due for part in parts if part.due is not None), default=None),
+    )
+
+
+def _part(crawl: Inspection, now: float) -> _Part | None:
+    options = crawl.options
+    said = noted(crawl.meta, "watch", dict[str, Any]())
+    began = said.get("began")
+    length_days = parse_watch(options.watch)
+    if began is None or not (length_days or crawl.counts["total/looks"]):
+        return None
+    number, looks_before, words_before = said.get("day", (0, 0, 0))
+    totals = counts_under("total", crawl.counts)
+    today = totals["looks"] - looks_before
+    watched = said.get("watched", 0)
+    requests = parse_watch_requests(options.watch_requests)
+    a_day = requests if requests >= 1 else requests * watched
+    has_words = bool(options.watch_words) and totals["words"] - words_before >= options.watch_words
+    # as Watch.room allows them: the n-th look of the watch at n - 1/2 of the time of a look
+    due_days = (int(a_day * number + 0.5) + today + 0.5) / a_day if a_day else length_days
+    due_days = max(due_days, number + 1) if has_words else due_days
+    due = max(now, began + due_days * options.watch_day_s) if due_days < length_days else None
+    return _Part(began, number + 1, watched, a_day, today, due)
+
+
+def told(looks: Looks) -> list[tuple[str, str]]:
+    """What a person is told of *looks*: name and value."""
+    due = "none" if looks.due is None else f"{datetime.fromtimestamp(looks.due, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return [
+        ("watched", f"{looks.watched:,} pages, hubs, sitemaps and feeds"),
+        ("looks", f"{looks.looks:,} in {looks.days:,} days, {looks.per_day:,.1f} a day"),
+        ("budget", f"{looks.today:,} of {looks.budget:,.1f} looks of this day are made"),
+        ("next look", due),
+        ("unchanged (304)", f"{looks.unchanged:,}"),
+        ("with something new", f"{looks.new:,}: {looks.words:,} words, {looks.links:,} links"),
+        ("useless", f"{looks.useless:.1%} found nothing new"),
+        ("gone", f"{looks.gone:,}"),
+        ("opted out", f"{looks.opted_out:,}"),
+    ]
+
+
+PAGE = 100
+"""Hosts on a page of the list (chosen)."""
+_MOST_CHARS = 253
+"""Characters of the longest host name (RFC 1035), and so of what is searched for."""
+_RATE = "kept_bytes * 1.0 / max(downloaded_bytes, 1)"
+ORDERS = {
+    **{name: name for name in ("distance", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "waiting")},
+    "parked": "parked",
+    "yield_rate": _RATE,
+    "name": "name",
+    "state": "state",
+}
+"""What the list can be sorted by -> its expression in SQL."""
+
+
+def hosts_of(
+    crawl: AnyCrawl, search: str = "", order: str = "words", rising: bool = False, page: int = 0, most: int = PAGE
+) -> HostList:
+    """Page *page* of the hosts whose name holds *search*, by *order*; raises BadInput for an unknown order.
+
+    The hosts of shards are merged in this order.
+    """
+    if order not in ORDERS:
+        raise BadInput(f"hosts cannot be sorted by {order!r}: {hint(order, ORDERS)}")
+    named = search.strip().lower()[:_MOST_CHARS]
+    for sign in "\\%_":
+        named = named.replace(sign, f"\\{sign}")
+    where = r"WHERE name LIKE ? ESCAPE '\'" if named else "WHERE ? <> ''"
+    pattern = f"%{named}%"
+    found = sum(row["hosts"] for row in crawl.rows(f"SELECT count(*) AS hosts FROM host {where}", pattern))
+    last = max(0, (found - 1) // most)
+    shown = min(max(page, 0), last)
+    query = (
+        f"SELECT {ORDERS[order]}, name, state, distance, pages, documents, words, downloaded_bytes, kept_bytes, "
+        f"round({_RATE}, 4), waiting, parked FROM host {where} ORDER BY 1 {'ASC' if rising else 'DESC'}, id LIMIT ?"
+    )
+    sorted_parts = [part.newest().execute(query, (pattern, (shown + 1) * most)) for part in crawl.parts]
+    rows = heapq.merge(*sorted_parts, key=itemgetter(0), reverse=not rising)
+    chosen = islice(rows, shown * most, (shown + 1) * most)
+    return HostList(found, shown, last + 1, [HostRow(*row[1:]) for row in chosen])

@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from spiderling.jobdir.host_list import HostRow
-
 VERSION = 1
 """Raised when a field goes or changes its meaning; not for a new one."""
 
@@ -173,6 +171,38 @@ class Looks:
     """Looks that SPIDERLING_WATCH_REQUESTS allows in a day."""
     due: float | None
     """When the budget allows the next look, if there is something to be looked at; null: the watch is over or off."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """What is known of one host."""
+
+    name: str
+    state: str
+    distance: int
+    """Host hops from the seeds."""
+    pages: int
+    documents: int
+    words: int
+    downloaded_bytes: int
+    kept_bytes: int
+    yield_rate: float
+    waiting: int
+    """URLs to be fetched."""
+    parked: int
+    """URLs of a closed host."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostList:
+    """One page of the list."""
+
+    found: int
+    """Hosts whose name holds what was searched for."""
+    page: int
+    """From 0 on."""
+    pages: int
+    hosts: list[HostRow]
 
 
 @dataclass(frozen=True, slots=True)

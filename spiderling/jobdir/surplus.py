@@ -28,8 +28,7 @@ from spiderling.corpus.warc import ends_batch
 from spiderling.frontier.storage.protocol import SegmentRow
 from spiderling.frontier.storage.state_file import log_of, version_of, what_to_do
 from spiderling.frontier.storage.tables import whole_rows
-from spiderling.jobdir.sound_reading import SoundConnection
-from spiderling.jobdir.write_ahead_log import damaged_log, has_torn_commit
+from spiderling.jobdir.state_reader import SoundConnection, damaged_log, has_torn_commit
 
 ASIDE = "aside"
 """Directory beside the segments of a kind, for what was set aside."""

@@ -1,9 +1,7 @@
 """How a running crawl tells of itself; live page and alerts are imported with their options alone.
 
 access.py         who may see and do what: token, cookie, Host, Origin, headers
-server.py         which path gives what; what is read of the state is read in a thread
-stream.py         the status as server-sent events, for a bounded number of browsers
-controls.py       pause, block, reopen and budgets, written into control.yaml
+server.py         which path gives what, connections, and the status as server-sent events
 metrics.py        /metrics for Prometheus
 summary.py        start and progress in words, and the summary at the end
 alerts.py         what somebody should be told, and how it is delivered

@@ -1,4 +1,8 @@
-"""The server of the live page, on the crawl's own event loop; the state is read in a thread, never on the loop."""
+"""The server of the live page, on the crawl's own event loop; the state is read in a thread, never on the loop.
+
+A bounded number of connections is accepted, none of which keeps its place for long without a request.  The status is
+made once for all browsers that listen to it.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,10 @@ import stat
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -23,19 +28,181 @@ from prometheus_client.aiohttp import make_aiohttp_handler
 
 from spiderling.base.error_origin import place_of
 from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.machine import is_reserved
 from spiderling.base.page_address import PageAddress
+from spiderling.jobdir.as_text import of_host
+from spiderling.jobdir.control_file import change
 from spiderling.jobdir.directory import PAGE_TOKEN
-from spiderling.jobdir.host_list import hosts_of
 from spiderling.jobdir.shards import AnyCrawl, opened
-from spiderling.jobdir.status import status_of
+from spiderling.jobdir.status import hosts_of, status_of
 from spiderling.jobdir.status_schema import Running
-from spiderling.jobdir.telling import of_host
 from spiderling.live.access import HEADERS, Access, token_in
-from spiderling.live.connections import HEAD_S, Connections
-from spiderling.live.controls import change
-from spiderling.live.stream import Stream
+
+MOST_CONNECTIONS = 64
+"""Connections at the same time (chosen: a browser opens up to six)."""
+HEAD_S = 10.0
+"""Seconds that a connection may take for the head of a request, from its beginning or the last answer on (chosen)."""
+PAUSE_S = 0.5
+"""Seconds until connections are accepted again after that has failed (chosen)."""
+
+
+class _Connection(NamedTuple):
+    socket: socket.socket
+    """Has a descriptor until it is closed for good, which a client that reads nothing can delay."""
+    transport: asyncio.Transport
+    handler: web.RequestHandler
+
+
+class Connections:
+    """Accepts one connection after the other; asyncio's servers take all that have come, before any can be closed."""
+
+    def __init__(self, listener: socket.socket, server: web.Server) -> None:
+        """*server* serves what *listener* accepts."""
+        listener.setblocking(False)
+        self._listener = listener
+        self._server = server
+        self._held: list[_Connection] = []
+        """The oldest first."""
+        self._busy: set[web.RequestHandler] = set()
+        """Those with a request that is being answered."""
+
+    async def run(self) -> None:
+        """Accept until this is cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(self._listener)
+                if is_reserved(accepted.fileno()) or not self._has_room():
+                    accepted.close()
+                    continue
+                transport, handler = await loop.connect_accepted_socket(self._server, accepted)
+            except OSError:  # no descriptor is left, or the other side has gone already
+                await asyncio.sleep(PAUSE_S)
+            else:
+                self._held.append(_Connection(accepted, transport, handler))
+
+    def _has_room(self) -> bool:
+        """Whether there is a place, which the connection that has waited longest for a request may have to leave."""
+        self._held = [one for one in self._held if one.socket.fileno() >= 0]
+        if len(self._held) < MOST_CONNECTIONS:
+            return True
+        idle = next((one for one in self._held if one.handler not in self._busy), None)
+        if idle is not None:
+            self._held.remove(idle)
+            idle.transport.abort()
+        return idle is not None
+
+    def begin(self, request: web.Request) -> None:
+        """Note that *request* is being answered, so that its connection stays."""
+        self._busy.add(request.protocol)
+
+    def end(self, request: web.Request) -> None:
+        """Note that *request* is answered, but for what its client has not read yet."""
+        self._busy.discard(request.protocol)
+
 
 logger = logging.getLogger(__name__)
+
+MOST_STREAMS = 8
+"""Streams at the same time (chosen: each is a connection that stays open)."""
+EVERY_S = 3.0
+"""Seconds between two events (chosen)."""
+_WRITE_S = 30.0
+"""Seconds after which a browser that takes nothing is given up (chosen)."""
+_REPLACED = b"event: replaced\ndata: \n\n"
+"""The last event of a stream whose place a newer one takes."""
+
+
+@dataclass(eq=False, slots=True)
+class _Listener:
+    """A browser that listens."""
+
+    request: web.Request
+    is_slow: bool = False
+    """Whether it has yet to read what was written last."""
+    is_replaced: bool = False
+    """Whether a newer one has its place."""
+
+
+class Stream:
+    """Hands the newest status to all who listen; nothing is made while nobody does."""
+
+    def __init__(self, made: Callable[[], Awaitable[str]]) -> None:
+        """*made*: the status as JSON."""
+        self._made = made
+        self._listeners: list[_Listener] = []
+        """The oldest first."""
+        self._latest = b": the next status comes soon\n\n"
+        self._turn = asyncio.Event()
+        self._farewell = b""
+        """What all who listen are told last; empty until the crawl ends."""
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._listeners)
+
+    async def run(self) -> None:
+        """Make a status every EVERY_S seconds, until this is cancelled."""
+        trouble = ""
+        while True:
+            await asyncio.sleep(EVERY_S)
+            if not self.is_heard:
+                continue
+            try:
+                self._latest = f"event: status\ndata: {await self._made()}\n\n".encode()
+                trouble = ""
+            except Exception as error:  # whatever it is, the next status may come
+                said = str(error) if isinstance(error, SpiderlingError) else f"{type(error).__name__}: {error}"
+                if said != trouble:
+                    trouble = said
+                    logger.warning("The live page stands still: %s", trouble)
+            self._next_turn()  # also with the former status: only writing shows which browsers have gone
+
+    def end(self, last: str) -> None:
+        """Tell all who listen that the crawl has ended, and its *last* status as JSON, or nothing."""
+        self._farewell = f"event: ended\ndata: {last}\n\n".encode()
+        self._next_turn()
+
+    def _next_turn(self) -> None:
+        self._turn.set()
+        self._turn = asyncio.Event()
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        """Send each status until the browser goes, a newer one takes its place, or the crawl ends."""
+        self._make_room()
+        listener = _Listener(request)
+        self._listeners.append(listener)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        response.force_close()  # afterwards the connection is of no more use
+        try:
+            await response.prepare(request)
+            await response.write(b"retry: 5000\n\n")
+            while not (self._farewell or listener.is_replaced):
+                listener.is_slow = True
+                await asyncio.wait_for(response.write(self._latest), _WRITE_S)
+                listener.is_slow = False
+                await self._turn.wait()
+            await asyncio.wait_for(response.write(self._farewell or _REPLACED), _WRITE_S)
+        except (TimeoutError, ConnectionError):
+            pass  # the browser has gone
+        finally:
+            if not listener.is_replaced:
+                self._listeners.remove(listener)
+        return response
+
+    def _make_room(self) -> None:
+        """End the stream of a browser that does not read, else the oldest one, if there are as many as there may be."""
+        if len(self._listeners) < MOST_STREAMS:
+            return
+        leaving = next((one for one in self._listeners if one.is_slow), self._listeners[0])
+        self._listeners.remove(leaving)
+        leaving.is_replaced = True
+        if leaving.is_slow and leaving.request.transport is not None:
+            leaving.request.transport.abort()
+        self._next_turn()
+
+
 _of_requests = logging.getLogger(f"{__name__}.requests")
 _of_requests.setLevel(logging.CRITICAL)  # aiohttp logs each request that is no HTTP as an error with a traceback
 

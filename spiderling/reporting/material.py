@@ -20,10 +20,9 @@ from spiderling.corpus.links import read_links
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends, unpack_keys
-from spiderling.jobdir.history import history_of
 from spiderling.jobdir.inspection import Inspection, counts_under
-from spiderling.jobdir.shards import AnyCrawl
-from spiderling.jobdir.sound_reading import noted
+from spiderling.jobdir.shards import AnyCrawl, history_of
+from spiderling.jobdir.state_reader import noted
 from spiderling.jobdir.status import statements_of, status_of
 from spiderling.jobdir.status_schema import Looks, ShardStatus
 from spiderling.reporting.link_graph import LinkGraph, link_graph

@@ -23,7 +23,7 @@ from spiderling.base.urls import registrable_domain, top_level_domain
 from spiderling.frontier.host_closing import threshold
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.strategies import parse
-from spiderling.jobdir.looks import told
+from spiderling.jobdir.status import told
 from spiderling.jobdir.status_schema import Looks
 from spiderling.reporting.link_graph import LinkGraph
 from spiderling.reporting.material import Material

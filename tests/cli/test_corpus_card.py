@@ -19,8 +19,7 @@ from spiderling.base.errors import StorageError
 from spiderling.base.options import Options
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.jobdir.card import MANIFEST, README, Tally, checksum, seeds_digest, write_card
-from spiderling.jobdir.card_page import readme_of
+from spiderling.jobdir.card import MANIFEST, README, Tally, checksum, readme_of, seeds_digest, write_card
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb, html

@@ -15,10 +15,9 @@ from scrapy.exceptions import UsageError
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.reasons import Reason
 from spiderling.commands.inspect import Command
+from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection, counts_under
-from spiderling.jobdir.overview import overview
-from spiderling.jobdir.telling import of_host, of_url
 from webs.web import FixedWeb, html, plain, redirect
 
 PAGES = {f"/{n}": page(f"n{n}", f"/{n + 1}", f"/{n + 2}") for n in range(60)}

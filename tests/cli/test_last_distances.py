@@ -13,9 +13,9 @@ from conftest import Crawl, page, scrapy, serving
 from spiderling.corpus.reader import Source, stored_documents
 from spiderling.frontier.storage.protocol import Changes, HostRow
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.jobdir.host_list import hosts_of
+from spiderling.jobdir.as_text import overview
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.overview import overview
+from spiderling.jobdir.status import hosts_of
 from spiderling.reporting.material import material_of
 from webs.web import FixedWeb
 

@@ -12,9 +12,8 @@ import pytest
 from conftest import Crawl, page, scrapy, serving
 
 from spiderling.base.errors import BadInput
-from spiderling.jobdir.host_list import hosts_of
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.status import rates, status_of, warnings_of
+from spiderling.jobdir.status import hosts_of, rates, status_of, warnings_of
 from spiderling.jobdir.status_schema import Running, Status
 from webs.web import FixedWeb, html, plain
 

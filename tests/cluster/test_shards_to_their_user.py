@@ -21,14 +21,11 @@ from test_crawl_of_shards import SOON
 from spiderling.base.errors import BadInput
 from spiderling.base.owners import owner_of
 from spiderling.frontier.storage.protocol import HistoryRow
-from spiderling.jobdir.history import history_of
-from spiderling.jobdir.host_list import hosts_of
+from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.overview import overview
-from spiderling.jobdir.shards import AnyCrawl, opened, parts_in
-from spiderling.jobdir.status import newest_of, status_of
+from spiderling.jobdir.shards import AnyCrawl, history_of, opened, parts_in
+from spiderling.jobdir.status import hosts_of, newest_of, status_of
 from spiderling.jobdir.status_schema import Status
-from spiderling.jobdir.telling import of_host, of_url
 from spiderling.reporting import tables
 from spiderling.reporting.advice import advice
 from spiderling.reporting.material import material_of

@@ -13,10 +13,9 @@ from datetime import UTC, datetime
 import pytest
 from conftest import Crawl, paragraphs, refusal, serving
 
+from spiderling.jobdir.as_text import no_longer_there, overview
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.no_longer_there import no_longer_there
-from spiderling.jobdir.overview import overview
 from spiderling.jobdir.status import status_of
 from spiderling.reporting.material import material_of
 from spiderling.reporting.report import report

@@ -12,7 +12,7 @@ import pytest
 from conftest import Crawl, page, serving
 from watched import watching, web
 
-from spiderling.live.controls import with_entry
+from spiderling.jobdir.control_file import with_entry
 from webs.web import FixedWeb
 
 

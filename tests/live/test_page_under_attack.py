@@ -17,7 +17,7 @@ from watched import OUR_OWN, Watched, watching, web
 
 from spiderling.base.machine import RESERVED
 from spiderling.base.page_address import parse_page
-from spiderling.live import connections, server
+from spiderling.live import server
 from spiderling.live.server import Server
 from webs.web import FixedWeb, WebResponse
 
@@ -144,8 +144,8 @@ def quick(monkeypatch):
     """A server that is as impatient as a test."""
     monkeypatch.setattr(server, "HEAD_S", 0.3)
     monkeypatch.setattr(server, "BODY_S", 0.3)
-    monkeypatch.setattr(connections, "MOST", 4)
-    monkeypatch.setattr(connections, "PAUSE_S", 0.05)
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(server, "PAUSE_S", 0.05)
 
 
 @pytest.mark.parametrize("before", [False, True])

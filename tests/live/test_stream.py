@@ -8,12 +8,12 @@ from contextlib import suppress
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from spiderling.live import stream
-from spiderling.live.stream import Stream
+from spiderling.live import server
+from spiderling.live.server import Stream
 
 
 async def test_a_status_that_fails_does_not_end_the_stream(monkeypatch, caplog):
-    monkeypatch.setattr(stream, "EVERY_S", 0.01)
+    monkeypatch.setattr(server, "EVERY_S", 0.01)
     answers = iter([KeyError("host"), KeyError("host"), '{"pages": 1}'])
 
     async def made() -> str:
@@ -48,7 +48,7 @@ async def said_last(reader: asyncio.StreamReader) -> bytes:
 
 async def test_a_ninth_who_looks_takes_the_place_of_who_does_not_read_then_of_the_oldest(monkeypatch):
     """Eight tabs that somebody had forgotten locked all others out."""
-    monkeypatch.setattr(stream, "EVERY_S", 0.03)
+    monkeypatch.setattr(server, "EVERY_S", 0.03)
     rounds = 0
 
     async def made() -> str:
@@ -70,7 +70,7 @@ async def test_a_ninth_who_looks_takes_the_place_of_who_does_not_read_then_of_th
     app.router.add_get("/events", told.serve)
     running = asyncio.ensure_future(told.run())
     async with TestServer(app) as served:
-        looking = [await opened(4096 if number == 3 else 1 << 16) for number in range(stream.MOST)]
+        looking = [await opened(4096 if number == 3 else 1 << 16) for number in range(server.MOST_STREAMS)]
         slow = looking.pop(3)
         slow[1].transport.pause_reading()
         last = [asyncio.ensure_future(said_last(reader)) for reader, _ in looking]

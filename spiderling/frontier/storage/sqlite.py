@@ -476,7 +476,7 @@ def _make_ready(connection: sqlite3.Connection, synchronous: str) -> None:
     """Set what holds for a connection that writes."""
     execute = connection.execute
     execute("PRAGMA journal_mode=WAL")
-    # Without this, what a kill left of the log would look like damage (write_ahead_log.py).
+    # Without this, what a kill left of the log would look like damage (state_reader.py).
     execute("PRAGMA wal_checkpoint(TRUNCATE)")
     execute(f"PRAGMA synchronous={synchronous}")
     execute(f"PRAGMA cache_size=-{_CACHE_KB}")

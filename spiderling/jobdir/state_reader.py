@@ -1,0 +1,285 @@
+"""Reads the file of a state, without changing it: its tables, the queues in it, and the write-ahead log beside it.
+
+SQLite accepts any kind of value in any column, and damage can change a value's kind.  So SoundConnection lets SQLite
+check each table once, before it is read for the first time.  Whoever unpacks a column checks what is packed in it.
+
+SQLite ignores the write-ahead log, without a message, from the first frame on that disagrees with its checksum.  A
+kill or power cut amid the last commit leaves such a frame in that commit, which nobody was told of.  Damage before it
+loses commits.  The log's format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from operator import eq
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from spiderling.base.errors import JobdirError
+from spiderling.base.reasons import KEYS
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
+from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, HostStates, QueuedUrl
+from spiderling.frontier.storage.protocol import (
+    BAND_BITS,
+    HOST_SHIFT,
+    lines_before_chunks,
+    slot_of_chunk,
+    slots_of_host,
+    used_of,
+)
+from spiderling.frontier.storage.queues import replayed, stored_url, unpacked
+from spiderling.frontier.storage.state_file import log_of, readable, what_to_do
+
+_TABLES = re.compile(r"\b(?:FROM|JOIN) (\w+)")
+_KINDS = {"INTEGER": "integer", "REAL": "real", "TEXT": "text", "BLOB": "blob"}
+_MAY_BE_NEGATIVE = ("exempt",)
+_SIZES = {"keys": 8, "edges": 8, "pages": 16, "lengths": 32}
+"""Bytes of an entry in columns that pack 64-bit numbers, by ones, twos or fours."""
+_VALUES = {"state": [state.value for state in HostState], "reason": sorted(KEYS), "kind": ["corpus", "links", "warc"]}
+_MOST_SAID = 120
+"""Characters of SQLite's own message that are printed; it may quote what it could not read (chosen)."""
+_T = TypeVar("_T")
+
+
+class SoundConnection(sqlite3.Connection):
+    """A connection that reads a state; ``execute`` and its cursors raise JobdirError for a damaged one."""
+
+    def __init__(self, path: Path, is_locked: bool = False) -> None:
+        """Open the state at *path*; *is_locked*: nobody else may write it.  Raises JobdirError."""
+        try:
+            with readable(path, is_locked) as uri:
+                super().__init__(uri, uri=True)
+            super().execute("PRAGMA temp_store = MEMORY")
+        except (sqlite3.Error, OSError) as error:
+            raise JobdirError(f"{path} cannot be read as the state of a crawl: {error}.") from error
+        self.path = path
+        self.looks = True
+        """Whether tables are checked; not needed where each row is compared with its checksum."""
+        self._known: set[str] = set()
+        """Tables and views that were checked."""
+
+    def execute(self, query: str, values: Any = ()) -> sqlite3.Cursor:
+        with _translated(self.path):
+            if self.looks:
+                self._look(query)
+            return self.cursor(_SoundCursor).execute(query, values)
+
+    def _look(self, query: str) -> None:
+        """Check the tables that *query* reads, also those behind views."""
+        for name in _TABLES.findall(query):
+            if name not in self._known:
+                made = super().execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+                if made is not None and made[0] == "table":
+                    self._look_through(name)
+                self._known.add(name)
+                if made is not None and made[0] == "view":
+                    self._look(made[1])
+
+    def _look_through(self, table: str) -> None:
+        columns = super().execute(f"PRAGMA table_info({table})").fetchall()
+        cases = " ".join(f"WHEN {_is_strange(*column[1:4])} THEN '{column[1]}'" for column in columns)
+        query = f"SELECT {columns[0][1]}, CASE {cases} END AS strange FROM {table} WHERE strange IS NOT NULL"
+        row = super().execute(query).fetchone()
+        if row is not None:
+            raise JobdirError(
+                f"{self.path} is damaged: row {row[0]!r:.80} of the table {table} has a value that cannot be its "
+                f"{row[1]}; {what_to_do(self.path)}."
+            )
+
+
+class _SoundCursor(sqlite3.Cursor):
+    connection: SoundConnection
+
+    def __next__(self) -> Any:
+        with _translated(self.connection.path):
+            return super().__next__()
+
+    def fetchone(self) -> Any:
+        with _translated(self.connection.path):
+            return super().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        with _translated(self.connection.path):
+            return super().fetchall()
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise JobdirError(
+            f"{path} cannot be read as the state of a crawl: {str(error)[:_MOST_SAID]}; {what_to_do(path)}."
+        ) from error
+
+
+def _is_strange(column: str, kind: str, not_null: int) -> str:
+    """The SQL condition for a value that cannot have been written to *column*."""
+    strange = f"typeof({column}) <> '{_KINDS.get(kind, kind)}'"
+    if kind == "INTEGER" and column not in _MAY_BE_NEGATIVE:
+        strange += f" OR {column} < 0"
+    elif kind == "BLOB" and column in _SIZES:
+        strange += f" OR length({column}) % {_SIZES[column]}"
+    elif column in _VALUES:
+        strange += f" OR {column} NOT IN ({', '.join(map(repr, _VALUES[column]))})"
+    return strange if not_null else f"{column} IS NOT NULL AND ({strange})"
+
+
+def noted(meta: Mapping[str, str], key: str, default: _T) -> _T:
+    """The value of *key* in the table ``meta`` (JSON); *default* if there is none.
+
+    Raises JobdirError if the value is not of the kind of *default*.
+    """
+    try:
+        value = json.loads(meta[key]) if key in meta else default
+    except (ValueError, TypeError, RecursionError):
+        value = None
+    if not is_like(value, default):
+        raise JobdirError(
+            f"the state is damaged: its note {key!r} cannot be read; put it back from a backup, or make it anew with "
+            "the option --rebuild of `scrapy inspect`."
+        )
+    return value  # type: ignore[return-value]
+
+
+def is_like(value: object, default: object) -> bool:
+    """Whether *value* is of the kind of *default*; int and float count as one kind."""
+    return isinstance(value, (int, float) if isinstance(default, (int, float)) else type(default))
+
+
+class UrlRow(NamedTuple):
+    """A committed URL that waits, or that is parked with its closed host."""
+
+    key: int
+    host: int
+    url: str
+    rank: int
+    tries: int
+    redirects: int
+    parked: int
+    payload: bytes | None
+
+
+def tails_of(connection: sqlite3.Connection) -> dict[int, list[bytes]]:
+    """Slot -> lines, replayed from the table ``log``."""
+    return replayed(connection.execute("SELECT added, popped FROM log ORDER BY batch"))
+
+
+def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
+    """The committed URLs of a host, band by band; within a band in the order in which they will be handed out."""
+    query = "SELECT name, state, positions, first, transit FROM host WHERE id = ?"
+    row = connection.execute(query, (host,)).fetchone()
+    if row is None:
+        return []
+    name, state, positions, first, transit = row
+    is_parked = HostState(state) in CLOSED_STATES
+    lines = lines_before_chunks(transit, first)
+    for slot_lines in _slots_of(connection, host, positions, tails_of(connection)).values():
+        lines += slot_lines
+    record = Host(host, name, HostStates())
+    return [_row(stored_url(line, record), is_parked) for line in lines]
+
+
+def url_of_key(connection: sqlite3.Connection, key: int) -> UrlRow | None:
+    """The committed URL with this key; None if it neither waits nor is parked."""
+    return next((row for row in urls_of(connection, key >> HASH_BITS & MAX_HOST_ID) if row.key == key), None)
+
+
+def queues_by_host(connection: sqlite3.Connection) -> dict[int, int]:
+    """Host id -> number of its committed URLs, waiting or parked, counted one by one.
+
+    Hosts without any are left out.  An id that has chunks or tails but no host counts as 1.
+    """
+    numbers: dict[int, int] = {}
+    tails: dict[int, dict[int, list[bytes]]] = {}
+    for slot, lines in tails_of(connection).items():
+        tails.setdefault(slot >> BAND_BITS, {})[slot] = lines
+    for host, positions, first, transit in connection.execute("SELECT id, positions, first, transit FROM host"):
+        slots = _slots_of(connection, host, positions, tails.get(host, {}))
+        numbers[host] = sum(map(len, slots.values())) + len(lines_before_chunks(transit, first))
+    unknown = tails.keys() - numbers.keys()
+    unknown |= {row[0] for row in connection.execute(f"SELECT DISTINCT id >> {HOST_SHIFT} FROM chunk")} - numbers.keys()
+    return {host: number for host, number in numbers.items() if number} | dict.fromkeys(unknown, 1)
+
+
+def _slots_of(
+    connection: sqlite3.Connection, host: int, positions: str, tails: dict[int, list[bytes]]
+) -> dict[int, list[bytes]]:
+    """Slot -> lines of one host that are not used up, from its chunks and its *tails*."""
+    slots: dict[int, list[bytes]] = {slot: [] for slot in slots_of_host(host)}
+    bounds = (host << HOST_SHIFT, host + 1 << HOST_SHIFT)
+    for chunk, lines in connection.execute("SELECT id, lines FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds):
+        slots.setdefault(slot_of_chunk(chunk), []).extend(unpacked(lines))
+    for slot, used in used_of(host, positions).items():
+        del slots.get(slot, [])[:used]
+    for slot in slots:
+        slots[slot] += tails.get(slot, [])
+    return slots
+
+
+def _row(url: QueuedUrl, is_parked: bool) -> UrlRow:
+    return UrlRow(url.key, url.host.id, url.url, url.rank, url.tries, url.redirects, is_parked, url.payload)
+
+
+_HEADER = struct.Struct(">8I")
+_FRAME = struct.Struct(">6I")
+_MAGIC = 0x377F0682
+"""The first number of a log.  If its lowest bit is set, checksums read words with the high byte first."""
+_MASK = 0xFFFFFFFF
+
+
+def damaged_log(database: Path) -> str:
+    """What is damaged in the log of *database*, which no other process may be writing; '' if nothing is.
+
+    Raises OSError.
+    """
+    path = log_of(database)
+    lost, offset = _lost_commits(path)
+    if not offset and lost:
+        return f"{path} cannot be read from its beginning on: what was committed to it last is lost"
+    return f"{path} is damaged at byte {offset:,}: the last {lost} commits are lost" if lost > 1 else ""
+
+
+def has_torn_commit(database: Path) -> bool:
+    """Whether the last commit in the log of *database* is not whole: it was being written, or is damaged."""
+    lost, offset = _lost_commits(log_of(database))
+    return lost == 1 and offset > 0
+
+
+def _lost_commits(path: Path) -> tuple[int, int]:
+    """Commits in the log that SQLite does not see, and from which byte on; byte 0: it sees none, whatever is there."""
+    log = path.read_bytes() if path.exists() else b""
+    if len(log) <= _HEADER.size + _FRAME.size:
+        return 0, 0
+    magic, _, page_bytes, _, *salts, first, second = _HEADER.unpack_from(log)
+    order = ">" if magic & 1 else "<"
+    sums = (first, second)
+    if magic & ~1 != _MAGIC or sums != _summed(log[:24], order, (0, 0)):
+        return 1, 0
+    broken = 0
+    lost = 0
+    for offset in range(_HEADER.size, len(log) - page_bytes - _FRAME.size + 1, _FRAME.size + page_bytes):
+        _, is_commit, *its_salts, first, second = _FRAME.unpack_from(log, offset)
+        if not broken:
+            page = log[offset + _FRAME.size : offset + _FRAME.size + page_bytes]
+            sums = _summed(log[offset : offset + 8] + page, order, sums)
+            if sums != (first, second) or its_salts != salts:
+                broken = offset
+        # a frame from before the log was last restarted has neither of the log's two salts
+        if broken and is_commit and any(map(eq, its_salts, salts)):
+            lost += 1
+    return lost, broken
+
+
+def _summed(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:
+    """SQLite's checksum of *data*, continued from *sums*."""
+    first, second = sums
+    for one, two in struct.iter_unpack(f"{order}2I", data):
+        first = first + one + second & _MASK
+        second = second + two + first & _MASK
+    return first, second

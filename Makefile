@@ -2,7 +2,7 @@
 #              compiled text steps where a C compiler is
 # make native  those steps anew, with a compiler from PyPI where there is none
 # make demo    a real crawl of the bundled miniature web, on loopback (JOBDIR=..., ARGS='-a strategy=bfs ...')
-# make cluster-demo  the same web by four shards, with a Redis of their own
+# make cluster-demo  the same web by four shards, with a Redis of their own (Debian and Ubuntu: apt install redis-server)
 # make lint    style and types
 # make test    all tests but the long ones, in three processes a core, since they mostly wait
 # make slow    those, the tests of properties with all their examples, and whole crawls on Scrapy's own engine

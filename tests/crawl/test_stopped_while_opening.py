@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from conftest import DEADLINE_S, DEFAULTS, ROOT, page, serving
+from needs import needs
 from redis_server import RedisServer
 
 from spiderling.jobdir.check import problems
@@ -228,6 +229,7 @@ def test_a_second_signal_amid_the_opening_does_not_wait(server, tmp_path):
 
 
 @pytest.mark.slow
+@needs("redis")
 @pytest.mark.parametrize(
     ("stage", "is_there"),
     [("spiderling.cluster.claims:Claims._claim", False), ("spiderling.cluster.claims:Claims.begin_keeping", True)],

@@ -43,9 +43,9 @@ from spiderling.engine.requests import fetch_of, look_of
 from spiderling.fetch.challenges import challenge_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.frontier import Fetch
-from spiderling.frontier.chain_cookies import MAX_COOKIES
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.intake import is_sitemap
+from spiderling.frontier.redirects import MAX_COOKIES
 from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, parsed
 from spiderling.items import PageItem
 from spiderling.text.listing import Listing, read_listing, unpacked

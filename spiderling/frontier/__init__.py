@@ -25,8 +25,7 @@ How a URL passes, and who decides:
     next_fetch.py        which URL or file of its site a host fetches next
     robots.py            whether its site allows it, by its files and the licences that it names
     known_files.py       the files of sites, parsed once by site_files.py, and their records
-    answers.py           what becomes of a fetch that is over, redirects included
-    chain_cookies.py     what a host sets by redirects, until they have led to a page
+    redirects.py         where a redirect leads, and with which cookies
     url_states.py        every change of a URL's state, with the ledger that counts them
     hosts.py             what is known of its host, in memory
     host_closing.py      retires and reopens hosts, by yield, by refusals and by what the user sets

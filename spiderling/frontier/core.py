@@ -12,7 +12,6 @@ from spiderling.base.link_batch import LinkBatch
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier.admission import Admission, Mention
-from spiderling.frontier.chain_cookies import ChainCookies
 from spiderling.frontier.hosts import Host, RobotsRequest
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.schedule import Schedule
@@ -34,7 +33,6 @@ class Core:
     robots: Robots
     schedule: Schedule
     watch: Watch
-    cookies: ChainCookies
     elsewhere: Elsewhere | None = None
     """The other shards of the crawl, if there are any."""
 

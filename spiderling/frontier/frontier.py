@@ -7,7 +7,7 @@ The package's docstring lists the modules.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -17,16 +17,15 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, canonicalize_again
 from spiderling.frontier.admission import Admission, Mention
-from spiderling.frontier.answers import Answers
-from spiderling.frontier.chain_cookies import ChainCookies
 from spiderling.frontier.core import AskedAgain, Core, Elsewhere, Fetch, Report
 from spiderling.frontier.host_closing import HostClosing
-from spiderling.frontier.hosts import REQUEST_RANK, SEED_RANK, Host, RobotsRequest
+from spiderling.frontier.hosts import REQUEST_RANK, SEED_RANK, Host, HostState, QueuedUrl, RobotsRequest
 from spiderling.frontier.intake import ArchivePages, Intake, Sitemaps
-from spiderling.frontier.intervals import Slots
+from spiderling.frontier.intervals import BUSY_STATUSES, Slots
 from spiderling.frontier.known_files import stored_robots
 from spiderling.frontier.next_fetch import NextFetch, RobotsRequests
 from spiderling.frontier.reachability import Probes, Reachability
+from spiderling.frontier.redirects import Redirects, salt_of_redirect
 from spiderling.frontier.robots import MAX_WAITING, Robots, raised
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.site_files import FileAnswer
@@ -36,7 +35,7 @@ from spiderling.frontier.storage.url_log import End
 from spiderling.frontier.strategies import parse
 from spiderling.frontier.strategy import LinkingPage, Strategy
 from spiderling.frontier.url_states import Ledger, UrlStates, history_row
-from spiderling.frontier.watching.watch import Watch
+from spiderling.frontier.watching.watch import Look, Watch
 
 
 class Frontier:
@@ -82,7 +81,7 @@ class Frontier:
         self._elsewhere = elsewhere
         self.watch = Watch(options, self.url_states, self.schedule, self._store)
         parts = self.strategy, self.url_states, self._admission, self.robots, self.schedule, self.watch
-        self._core = core = Core(options, *parts, ChainCookies(), elsewhere)
+        self._core = core = Core(options, *parts, elsewhere)
         self.sitemaps = Sitemaps(core)
         self._robots_requests = RobotsRequests(core, self.sitemaps)
         self.host_closing = HostClosing(core, self._robots_requests)
@@ -90,8 +89,10 @@ class Frontier:
         self.probes = Probes(self._admission, self.schedule)
         self.archive_pages = ArchivePages(core)
         self._intake = Intake(core)
-        self.next_fetch = NextFetch(core, self._robots_requests)
-        self._answers = Answers(core, self._intake, self._robots_requests, self.host_closing, self.reachability)
+        self._redirects = Redirects(core)
+        self.next_fetch = NextFetch(core, self._robots_requests, self._redirects)
+        self._visits: deque[Fetch] = deque()
+        """Files that were answered over connections that are open; their hosts stay in transit until a look at them."""
 
     # -- URLs come in
 
@@ -154,7 +155,7 @@ class Frontier:
         """When ``take`` is to be called next; None if nothing waits for a point in time."""
         if self.reachability.is_away:
             return None
-        return 0.0 if self._answers.visits else self.schedule.next_due()
+        return 0.0 if self._visits else self.schedule.next_due()
 
     def names_wanted(self) -> list[str]:
         """Names to be resolved now; each is to be answered with ``resolved`` or ``unresolved``."""
@@ -163,8 +164,8 @@ class Frontier:
     def take(self, now: float) -> Fetch | None:
         """Hand out a request whose host and address are due at *now*; None if there is none."""
         while not self.reachability.is_away:
-            if self._answers.visits:
-                fetch = self._next_file(self._answers.visits.popleft(), now)
+            if self._visits:
+                fetch = self._next_file(self._visits.popleft(), now)
             elif (place := self.schedule.pop(now)) is not None:
                 fetch = self.next_fetch.of_host(*place, now)
             else:
@@ -261,7 +262,18 @@ class Frontier:
             if len(self.next_fetch.answered) >= MAX_WAITING:
                 self.next_fetch.answered.clear()
             self.next_fetch.answered.add(fetch.id)
-        self._answers.give_back(fetch, now)
+        host = fetch.host
+        url = self.url_states.take_back(fetch.id)
+        if fetch.robots is not None and fetch.robots is host.asking:
+            host.robots_requests.appendleft(fetch.robots)
+            host.asking = None
+        elif url is not None:
+            self.url_states.wait_again(url, first=True)
+        elif self.watch.give_back(fetch.id) is None:
+            return
+        if host.is_closed:
+            self._robots_requests.drop(host)
+        self.schedule.release(host, now)
 
     def not_asked(self, fetch: Fetch) -> None:
         """*fetch* is no request, since its answer is held: it costs no interval of its host."""
@@ -270,7 +282,26 @@ class Frontier:
 
     def robots_answered(self, fetch: Fetch, answer: FileAnswer, now: float) -> None:
         """Note the answer to a request for a file of a site."""
-        self._answers.take_robots_txt(fetch, answer, now)
+        request = fetch.robots
+        host = fetch.host
+        if request is None or request is not host.asking:
+            return
+        if answer.has_file and request.asker is None:
+            self.robots.files.reader.read(request.origin, request.file, answer.body)  # first, since it may raise
+        host.asking = None
+        ledger = self.url_states.ledger
+        self.url_states.hosts.count_bytes(host, 0, len(answer.body), 0)
+        ledger.totals["downloaded_bytes"] += len(answer.body)
+        ledger.totals["robots"] += 1
+        if answer.status:
+            self.reachability.host_answered(request.origin, host.last_start, now)
+        pause_s = min(answer.retry_after_s, self._core.options.max_snooze_s)
+        self.schedule.intervals.note_status(host, answer.status, now + pause_s)
+        self._note_file(request, answer, now)
+        if answer.is_open and fetch.keeps_open and answer.status not in BUSY_STATUSES:
+            self._visits.append(fetch)
+        else:
+            self.schedule.release(host, now)
 
     def put_file_request(self, request: RobotsRequest, distance: int, now: float) -> None:
         """Fetch a file of one of our hosts for another shard, which finds that host at *distance*."""
@@ -278,14 +309,115 @@ class Frontier:
 
     def file_answered(self, request: RobotsRequest, answer: FileAnswer, now: float) -> None:
         """Note the answer to a *request* that another shard was given."""
-        self._answers.take_file(request, answer, now)
+        if answer.has_file:
+            self.robots.files.reader.read(request.origin, request.file, answer.body)
+        self._note_file(request, answer, now)
+
+    def _note_file(self, request: RobotsRequest, answer: FileAnswer, now: float) -> None:
+        closed = self._robots_requests.take_answer(request, answer, now)
+        if closed is not None and closed[1] is HostState.REFUSED:
+            self.host_closing.refuse(closed[0], now)
+        elif closed is not None:
+            self.host_closing.close_host(*closed)
 
     def report(self, outcome: Outcome, now: float) -> Report:
         """Account for a finished request: count sizes, admit links, end or requeue the URL, release the host."""
-        report = self._answers.report(outcome, now)
+        look = self.watch.take_back(outcome.url_id)
+        report = self._end_page(outcome, now) if look is None else self._end_look(look, outcome, now)
         if outcome.feeds:
             self.sitemaps.put_feeds(outcome.url, outcome.feeds, now)
         return report
+
+    def _end_page(self, outcome: Outcome, now: float) -> Report:
+        links = batch_of(outcome.links)
+        url = self.url_states.take_back(outcome.url_id)
+        target = url.target if url else canonicalize(outcome.url)
+        host = url.host if url else self.url_states.hosts.get(target.host) if target else None
+        ledger = self.url_states.ledger
+        ledger.count_outcome(outcome)
+        if host is None:
+            return Report(None)
+        if target is not None and (outcome.status or outcome.wire_bytes):
+            self.reachability.host_answered(target.origin, host.last_start, now)
+        self._account(host, outcome, now)
+        end = self._end_or_wait(url, outcome, now) if url else None
+        visit = None
+        if url is not None and end is not None and target is not None and not url.payload:
+            visit = self._admission.traps.visit(host, target.path, outcome)
+        if target is not None and self.host_closing.refusals.page_answered(host, target, outcome, now):
+            self.host_closing.refuse(host, now)
+        self._note_paragraphs(outcome)
+        linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, ledger.totals["pages"])
+        if end is not None and target is not None:
+            self.strategy.learn(linking, target, outcome)
+        self._intake.put(linking, links, now, outcome.url_id or 0, visit)
+        if visit is not None and (mirror := self._admission.traps.leave(visit)) is not None:
+            self.url_states.note_event(now, f"{mirror.name} is left alone: a mirror of another host")
+            self.host_closing.close_host(mirror, HostState.MIRROR)
+        retired = self.host_closing.review(host)
+        if url is not None:
+            self.schedule.release(host, now)
+        return Report(end, retired)
+
+    def _end_look(self, look: Look, outcome: Outcome, now: float) -> Report:
+        """A look is over.  It counts for no yield, since most of them find nothing; its new links are admitted."""
+        host = look.host
+        ledger = self.url_states.ledger
+        ledger.count_look(outcome)
+        host.documents += outcome.reason is Reason.KEPT
+        host.words += outcome.words
+        self.url_states.hosts.changed.add(host)
+        if outcome.status or outcome.wire_bytes:
+            self.reachability.host_answered(look.target.origin, host.last_start, now)
+        self.schedule.intervals.note_status(host, outcome.status)
+        if outcome.may_pass:
+            self.host_closing.back_off(host, outcome, now)
+        else:
+            host.failures = 0
+        if self.host_closing.refusals.page_answered(host, look.target, outcome, now):
+            self.host_closing.refuse(host, now)
+        known = ledger.discovered
+        if outcome.redirect_to is not None and (target := canonicalize(outcome.redirect_to)) is not None:
+            salt = b"" if look.payload is None else salt_of_redirect(look.key)
+            self._core.put(Mention(target, host.distance, REQUEST_RANK, look.key, look.payload, salt, 1), now)
+        linking = LinkingPage.of(host, SEED_RANK, outcome, ledger.totals["pages"])
+        if look.page.version:  # that nothing on it is new says nothing of its links
+            linking = linking._replace(reason=Reason.KEPT)
+        self._intake.put(linking, batch_of(outcome.links), now, look.key, None)
+        look.found += ledger.discovered - known
+        self._note_paragraphs(outcome)
+        self.watch.over(look, outcome, now)
+        self.schedule.release(host, now)
+        return Report(None)
+
+    def _note_paragraphs(self, outcome: Outcome) -> None:
+        if outcome.paragraphs and outcome.url_id is not None:
+            self.watch.paragraphs.note(outcome.url_id, outcome.paragraphs)
+
+    def _account(self, host: Host, outcome: Outcome, now: float) -> None:
+        self.url_states.hosts.count_bytes(host, outcome.is_judged, outcome.body_bytes, outcome.kept_bytes)
+        host.documents += outcome.reason is Reason.KEPT
+        host.words += outcome.words
+        self.schedule.intervals.note_status(host, outcome.status)
+        self.schedule.count_yield(host, outcome.kept_bytes, outcome.body_bytes, now)
+
+    def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
+        """End *url* and return its Reason; None if it waits for another attempt."""
+        if outcome.may_pass:
+            self.host_closing.back_off(url.host, outcome, now)
+            if url.tries < self._core.options.retries and not url.host.is_closed:
+                url.tries += 1
+                self.url_states.wait_again(url, first=False)
+                return None
+        else:
+            url.host.failures = 0
+        reason: Reason | None = outcome.reason
+        if reason is Reason.REDIRECTED and outcome.redirect_to is not None:
+            reason = self._redirects.follow(url, outcome, outcome.redirect_to, now)
+        if reason is not None:
+            self._redirects.forget(url.key)
+            self.url_states.end_in_transit(url, reason)
+        return reason
 
     # -- what is known of a page
 

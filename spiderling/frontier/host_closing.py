@@ -68,7 +68,7 @@ def threshold(pages: int, factor: float) -> float:
 class HostClosing(Part):
     """Closes and reopens hosts; what becomes of their URLs is in frontier/url_states.py.
 
-    ``review`` decides after each page, when Answers reports it, whether its host is retired.
+    ``review`` decides after each page, when Frontier reports it, whether its host is retired.
     """
 
     def __init__(self, core: Core, robots_requests: RobotsRequests) -> None:

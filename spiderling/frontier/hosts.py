@@ -256,7 +256,7 @@ class Host:
     account: YieldAccount = field(default_factory=YieldAccount)
     """Pages and bytes of this host alone, also where its domain is measured as one."""
 
-    # Answers, when a page is reported
+    # Frontier, when a page is reported
     documents: int = 0
     words: int = 0
 
@@ -271,7 +271,7 @@ class Host:
     # frontier/next_fetch.py
     crawl_delay_s: float = 0.0
 
-    # Answers, HostClosing and UrlStates
+    # Frontier, HostClosing and UrlStates
     failures: int = 0
     """Failed requests in a row."""
 
@@ -305,11 +305,11 @@ class Host:
     fetching: QueuedUrl | None = None
     """The URL in transit."""
 
-    # RobotsRequests adds and drops; Frontier, NextFetch and Answers take one out or put it back.
+    # RobotsRequests adds and drops; Frontier and NextFetch take one out or put it back.
     robots_requests: deque[RobotsRequest] = field(default_factory=deque)
     """Files of the site to be fetched before its URLs."""
 
-    # Frontier and Answers
+    # Frontier
     asking: RobotsRequest | None = None
     """The file of the site in transit."""
 

@@ -9,6 +9,7 @@ from spiderling.base.urls import CanonicalUrl, canonicalize, origins_of
 from spiderling.frontier.core import Core, Fetch, Part
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsRequest, identity
 from spiderling.frontier.intake import Sitemaps
+from spiderling.frontier.redirects import MAX_REDIRECTS, Redirects
 from spiderling.frontier.robots import ENDS, RobotsVerdict
 from spiderling.frontier.schedule import NameStatus
 from spiderling.frontier.site_files import FileAnswer, SiteFile
@@ -23,9 +24,10 @@ _STEP_PAUSE_S = 0.01
 class NextFetch(Part):
     """Finds the next fetch of a host whose turn has come."""
 
-    def __init__(self, core: Core, robots_requests: RobotsRequests) -> None:
+    def __init__(self, core: Core, robots_requests: RobotsRequests, redirects: Redirects) -> None:
         super().__init__(core)
         self._robots_requests = robots_requests
+        self._redirects = redirects
         self.shunned: frozenset[int | str | None] = frozenset()
         """URLs and files of sites (by `identity`) on which the crawl has failed: they end when their turn comes."""
         self.answered: set[int] = set()
@@ -86,7 +88,7 @@ class NextFetch(Part):
         if look is None and (end := self._admission.left_out(url)) is not None:
             self._end_head(url.host, end, now)
             return None
-        cookies = self._core.cookies.of(url.key).header(target)
+        cookies = self._redirects.cookies_for(url)
         fetch = Fetch(url.key, url.url, address, url.host, url.payload, name=target.name, look=look, cookies=cookies)
         verdict = self._robots.judge(target.origin, target.url, now)
         if verdict is RobotsVerdict.OPTED_OUT and fetch.id in self.answered:
@@ -118,10 +120,6 @@ class NextFetch(Part):
             self._url_states.end_head(host, reason)
         elif isinstance(look := self._url_states.queues.next_look(host), Look):
             self._watch.end_head(look, reason, now)
-
-
-MAX_REDIRECTS = 5
-"""Redirects in a row that are followed, from a page or a robots.txt (RFC 9309, 2.3.1.2, wants five at least)."""
 
 
 class RobotsRequests(Part):

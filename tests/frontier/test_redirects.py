@@ -13,10 +13,9 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize
-from spiderling.frontier import Frontier
-from spiderling.frontier.chain_cookies import MAX_CHAINS, MAX_COOKIE_BYTES, MAX_COOKIES, Chain, ChainCookies
+from spiderling.frontier import Frontier, redirects
 from spiderling.frontier.hosts import HostState
-from spiderling.frontier.next_fetch import MAX_REDIRECTS
+from spiderling.frontier.redirects import MAX_COOKIE_BYTES, MAX_COOKIES, MAX_REDIRECTS, Chain
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.sqlite import SqliteStore
 
@@ -249,10 +248,8 @@ def test_whatever_a_server_sets_the_header_is_one_line(lines, now):
     assert not {*b"\r\n\0"} & {*sent}
 
 
-def test_chains_in_work_are_bounded():
-    cookies = ChainCookies()
-    for key in range(MAX_CHAINS + 10):
-        cookies.note(key, Chain({}, (A,)))
-    assert not cookies.of(9).passed and cookies.of(10).passed
-    cookies.forget(10)
-    assert not cookies.of(10).passed
+def test_chains_in_work_are_bounded(monkeypatch):
+    monkeypatch.setattr(redirects, "MAX_CHAINS", 1)
+    requests, _ = asked({A: [(A + "x", SET)], A + "y": [(A + "z", SET)]}, A, A + "y")
+    in_order = [(A, b""), (A + "y", b""), (A + "x", b""), (A + "z", b"a=1")]
+    assert requests == in_order, "the oldest chain goes on without its cookies"

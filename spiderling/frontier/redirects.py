@@ -1,4 +1,4 @@
-"""Cookies within one chain of redirects: a site that only looks whether they come back gets its own back there.
+"""Follows the redirects of pages, with the cookies that they set.
 
 Session sniffers, ASP.NET and consent walls answer a request without a cookie by one and a redirect to the same page,
 or over another to it.  Here the cookies that the redirects of a chain set go with its next requests, to the very host
@@ -15,8 +15,15 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from spiderling.base.digits import whole_number
-from spiderling.base.urls import CanonicalUrl
+from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import CanonicalUrl, canonicalize, serialize, url_key
+from spiderling.frontier.admission import Mention
+from spiderling.frontier.core import Core, Part
+from spiderling.frontier.hosts import CLOSED_STATES, QueuedUrl
 
+MAX_REDIRECTS = 5
+"""Redirects in a row that are followed, from a page or a robots.txt (RFC 9309, 2.3.1.2, wants five at least)."""
 MAX_CHAINS = 10_000
 """Chains whose cookies are kept; those of the oldest are forgotten.  Chosen: as many URLs may be between two hops."""
 MAX_COOKIES = 20
@@ -75,25 +82,72 @@ class Chain(NamedTuple):
 _NO_CHAIN = Chain({}, ())
 
 
-class ChainCookies:
-    """The chains in work, by the key of the URL that is asked for next."""
+class Redirects(Part):
+    """Follows redirects of pages, and keeps the chains in work by the key of the URL that is asked for next."""
 
-    def __init__(self) -> None:
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
         self._chains: dict[int, Chain] = {}
 
-    def of(self, key: int) -> Chain:
-        """The chain that led to the URL with this key."""
-        return self._chains.get(key, _NO_CHAIN)
+    def cookies_for(self, url: QueuedUrl) -> bytes:
+        """What the request for *url* sends as Cookie; b"" for nothing."""
+        return self._chains.get(url.key, _NO_CHAIN).header(url.target)
 
-    def note(self, key: int, chain: Chain) -> None:
+    def forget(self, key: int) -> None:
+        """The URL has ended."""
+        self._chains.pop(key, None)
+
+    def _note(self, key: int, chain: Chain) -> None:
         """*chain* goes on with the URL of this key."""
         self._chains[key] = chain
         if len(self._chains) > MAX_CHAINS:
             del self._chains[next(iter(self._chains))]
 
-    def forget(self, key: int) -> None:
-        """The URL has ended."""
-        self._chains.pop(key, None)
+    def follow(self, url: QueuedUrl, outcome: Outcome, location: str, now: float) -> Reason | None:
+        """Follow a redirect to *location*; returns the Reason of *url*, None if it is fetched again.
+
+        The target is a new URL at the same distance, with the outcome's payload or else that of *url*.  Cookies go
+        along within the host name.
+        """
+        target = canonicalize(location)
+        if target is None:
+            self._admission.refuse(Reason.BAD_URL)
+            return Reason.REDIRECTED
+        chain = self._chains.get(url.key, _NO_CHAIN).beyond(url.target, outcome.set_cookies, now)
+        leads_back = target.name == url.target.name and chain.leads_back(target)
+        payload = outcome.redirect_payload
+        if target.url == url.target.url and payload is None:
+            reason = self._once_more(url, serialize(location), leads_back)
+            if reason is None:
+                self._note(url.key, chain)
+            return reason
+        if url.redirects >= MAX_REDIRECTS:
+            return Reason.REDIRECT_LOOP
+        # Each request has its own callback, so two of them may be redirected to one target.
+        salt = salt_of_redirect(url.key) if leads_back or url.payload is not None else b""
+        mention = Mention(target, url.host.distance, url.rank, url.key, payload or url.payload, salt, url.redirects + 1)
+        if self._core.put(mention, now) is None and target.name == url.target.name:
+            self._note(url_key(url.host.id, target.url, salt), chain)
+        return Reason.REDIRECTED
+
+    def _once_more(self, url: QueuedUrl, spelled: str | None, has_cookie: bool) -> Reason | None:
+        """Let *url*, which redirects to itself, wait again: in the server's spelling, or since it now has a cookie.
+
+        Returns the Reason of its end if neither is the case or its host is closed.
+        """
+        is_news = spelled not in (None, url.url) and url.url == url.target.url
+        if not is_news and not has_cookie:
+            return Reason.REDIRECT_LOOP
+        if url.host.is_closed:
+            return CLOSED_STATES[url.host.state]
+        url.url = spelled or url.url
+        self._url_states.wait_again(url, first=True)
+        return None
+
+
+def salt_of_redirect(key: int) -> bytes:
+    """Tells the target of a redirect of this URL apart from the page at its address."""
+    return b"redirect of %d" % key
 
 
 def _parsed(line: bytes, source: CanonicalUrl, now: float) -> tuple[tuple[bytes, str], Cookie | None] | None:

@@ -58,8 +58,6 @@ _RETRY_AFTER_OBEYED = {429, 503}
 _REFUSALS = {402: Reason.PAYMENT_REQUIRED, 451: Reason.UNAVAILABLE_FOR_LEGAL_REASONS}
 _SMALL_BYTES = 20_000
 """Most bytes of rules that are parsed in the event loop, in some milliseconds; more in a thread.  Chosen."""
-_BATCH_URLS = 200
-"""URLs that the frontier takes in one turn of the event loop, in some milliseconds.  Chosen."""
 _LONGEST_SLEEP_S = 5.0
 """Longest sleep, in seconds: after that Scrapy's engine looks for requests by itself."""
 _GATHERING_S = 0.01
@@ -172,7 +170,7 @@ class SiteFilesMiddleware(Component):
                     detail = f"{type(error).__name__}: {error}"
                     reason = Reason.INTERNAL_ERROR
                 else:
-                    detail = await self._take_listing(fetch, listing)
+                    detail = await self.crawl.take_listing(fetch, listing)
         outcome = of_response(response, reason)  # `response.request` is not set yet
         outcome = replace(outcome, url_id=fetch.id, detail=detail, exchange=exchange_of(request))
         self.dispatcher.settle(outcome)
@@ -184,27 +182,6 @@ class SiteFilesMiddleware(Component):
         if workers is None:
             return unpacked(await asyncio.to_thread(read_listing, body, url, self.crawl.options.licensee()))
         return await workers.read_listing(body, url)
-
-    async def _take_listing(self, fetch: Fetch, listing: Listing) -> str:
-        """Give the frontier the URLs of *listing* that we may use, and say how many.
-
-        After a kill the file is read again.
-        """
-        crawl = self.crawl
-        sitemaps = crawl.frontier.sitemaps
-        refused = {number for number, said in listing.said.items() if crawl.opt_outs.binding(said) is not None}
-        entries = [entry for number, entry in enumerate(listing.entries) if number not in refused]
-        with crawl.errors.changing(fetch.url, fetch.id):
-            if listing.is_index:
-                sitemaps.put_files(fetch, [url for url, _ in entries], crawl.now())
-            else:
-                for start in range(0, len(entries), _BATCH_URLS):
-                    sitemaps.put_urls(fetch, entries[start : start + _BATCH_URLS], crawl.now())
-                    await asyncio.sleep(0)
-            sitemaps.left_out(listing.left_out)
-            sitemaps.opted_out(len(refused))
-        opted_out = f", {len(refused)} opted out" if refused else ""
-        return f"{len(entries)} {'sitemaps' if listing.is_index else 'URLs'}{opted_out}"
 
 
 class ChallengesMiddleware(Component):

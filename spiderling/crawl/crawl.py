@@ -32,7 +32,7 @@ from spiderling.corpus.warc import WarcKind, verdict
 from spiderling.crawl.budgets import Budgets
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.internal_errors import InternalErrors
-from spiderling.frontier import Frontier, Report
+from spiderling.frontier import Fetch, Frontier, Report
 from spiderling.frontier.core import Elsewhere
 from spiderling.frontier.storage.protocol import SegmentRow, State, Store
 from spiderling.frontier.storage.sqlite import SqliteStore
@@ -50,9 +50,12 @@ from spiderling.workers.pool import WorkerPool
 if TYPE_CHECKING:
     from spiderling.archives.archives import Archives  # needs FastWARC, and a crawl of the web does not
     from spiderling.items import PageItem
+    from spiderling.text.listing import Listing
 
 logger = logging.getLogger(__name__)
 
+_BATCH_URLS = 200
+"""URLs that the frontier takes in one turn of the event loop, in some milliseconds.  Chosen."""
 _UNCHANGEABLE = ("lang", "yield_unit", "dedup", "shards")
 """Options that a resumed crawl must not change: they have judged what is kept already, or whose hosts it asks."""
 _PARSERS: dict[str, Callable[[str], object]] = {
@@ -247,6 +250,26 @@ class Crawl:
                 self.archive(outcome.exchange, verdict(outcome))
             self.checkpoint.add_outcome(outcome)
         return report
+
+    async def take_listing(self, fetch: Fetch, listing: Listing) -> str:
+        """Give the frontier those URLs of a sitemap or feed that may be used, and say how many.
+
+        It takes several turns of the event loop.  After a kill the file is read again.
+        """
+        sitemaps = self.frontier.sitemaps
+        refused = {number for number, said in listing.said.items() if self.opt_outs.binding(said) is not None}
+        entries = [entry for number, entry in enumerate(listing.entries) if number not in refused]
+        with self.errors.changing(fetch.url, fetch.id):
+            if listing.is_index:
+                sitemaps.put_files(fetch, [url for url, _ in entries], self.now())
+            else:
+                for start in range(0, len(entries), _BATCH_URLS):
+                    sitemaps.put_urls(fetch, entries[start : start + _BATCH_URLS], self.now())
+                    await asyncio.sleep(0)
+            sitemaps.left_out(listing.left_out)
+            sitemaps.opted_out(len(refused))
+        opted_out = f", {len(refused)} opted out" if refused else ""
+        return f"{len(entries)} {'sitemaps' if listing.is_index else 'URLs'}{opted_out}"
 
     def forget(self, item: PageItem) -> None:
         """Forget the text of a page that was judged and is not kept."""

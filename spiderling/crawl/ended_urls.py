@@ -100,6 +100,13 @@ async def take_up(crawl: Crawl) -> None:
         await asyncio.sleep(0)
 
 
+def plan(crawl: Crawl) -> bool:
+    """Plan some looks at known pages; whether there are more to be planned now."""
+    with crawl.errors.changing():
+        return crawl.frontier.watch.step(crawl.now())
+    return False  # after an error of our own, which stops the crawl
+
+
 def _read(database: Path, marks: Mapping[str, int]) -> _Batches:
     """The next batches, and what was found and noted up to the same time."""
     with _reading(database) as connection:

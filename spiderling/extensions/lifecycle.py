@@ -18,7 +18,7 @@ from spiderling.base.atomic_files import open_regular, replacing
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import registrable_domain
 from spiderling.crawl.crawl import Crawl
-from spiderling.crawl.ended_urls import take_up
+from spiderling.crawl.ended_urls import plan, take_up
 from spiderling.engine.component import Component, Extension, error_of
 from spiderling.engine.scheduler import FAILED_STAT, close_reason
 from spiderling.frontier.watching.watch import SWEEPS_A_DAY
@@ -173,7 +173,5 @@ class LookAgain(Extension):
         now = crawl.now()
         if now < self._idle_until or crawl.is_paused or crawl.stopping:
             return
-        with crawl.errors.changing():
-            goes_on = crawl.frontier.watch.step(now)
-            self._idle_until = 0.0 if goes_on else now + self._every_s
+        self._idle_until = 0.0 if plan(crawl) else now + self._every_s
         self.dispatcher.wake()

@@ -6,8 +6,6 @@ import asyncio
 import logging
 import shutil
 
-from scrapy import signals
-
 from spiderling.base.option_values import PREFIX
 from spiderling.engine.component import Extension
 from spiderling.engine.dispatcher import Dispatcher
@@ -21,7 +19,7 @@ _TICK_S = 1.0
 
 
 class Budget(Extension):
-    """Counts the running time, and looks at the budgets (crawl/budgets.py) every second and with every response.
+    """Counts the running time, and looks at the budgets (crawl/budgets.py) every second.
 
     Restarted with a larger budget, the crawl goes on.
 
@@ -30,19 +28,14 @@ class Budget(Extension):
     """
 
     def opened(self) -> None:
-        self._crawler.signals.connect(self._look, signals.item_scraped)
-        self._crawler.signals.connect(self._look, signals.response_received)
         self._counted_at = self.crawl.now()
         self.repeat(self._count_time, _TICK_S, "the budgets' clock")
-        self._look()
+        stop_if_spent(self.dispatcher)
 
     def _count_time(self) -> None:
         seconds = int(self.crawl.now() - self._counted_at)
         self.crawl.frontier.ledger.totals["time_s"] += 0 if self.crawl.is_paused else seconds
         self._counted_at += seconds
-        self._look()
-
-    def _look(self) -> None:
         stop_if_spent(self.dispatcher)
 
 

@@ -1,4 +1,4 @@
-"""What ``control.yaml`` may say, and how the live page changes it; extensions/control.py applies it.
+"""What ``control.yaml`` may say, and how the live page changes it; crawl/control.py applies it.
 
 Each control of the page becomes an entry of the file, so it is logged and survives a restart.
 """

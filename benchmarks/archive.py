@@ -34,9 +34,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, arguments, crawl, result, table
 from spiderling import languages
-from spiderling.archives.places import BEGIN
 from spiderling.archives.records import RecordReader
-from spiderling.archives.sources import FileRaw
+from spiderling.archives.sources import BEGIN, FileRaw
 from spiderling.base.options import Options
 from spiderling.base.zstd import zstd
 from spiderling.workers.process import Task, WorkerConfig, text_process

@@ -41,11 +41,9 @@ from benchmarks.common import arguments, result, table
 from benchmarks.frontier import Run, Web, url_of
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.options import Options
-from spiderling.corpus.cdxj import records
 from spiderling.corpus.links import LinkKind, read_links
-from spiderling.corpus.reader import stored_documents
-from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter, frames
-from spiderling.corpus.warc import WarcKind
+from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter, frames, stored_documents
+from spiderling.corpus.warc import WarcKind, records
 from spiderling.export.sources import corpus_of
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage import tables

@@ -26,11 +26,10 @@ from benchmarks.frontier import Web
 from spiderling.base.link_batch import Link, LinkBatch, gathered
 from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
-from spiderling.cluster.envelope import Seal
+from spiderling.cluster.content import Seal
 from spiderling.cluster.exchange import Exchange
-from spiderling.cluster.post_office import ROUND_S
-from spiderling.cluster.redis_connection import Script, connected
-from spiderling.cluster.redis_transport import RedisTransport
+from spiderling.cluster.redis_transport import RedisTransport, Script, connected
+from spiderling.cluster.shard import ROUND_S
 from spiderling.cluster.slots import BEGIN, RESERVE, Reservations
 from spiderling.frontier.hosts import SEED_RANK
 from spiderling.frontier.intervals import Wanted

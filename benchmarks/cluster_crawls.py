@@ -27,7 +27,7 @@ from redis_server import RedisServer
 
 from benchmarks.common import METER, ROOT, served
 from benchmarks.linkedweb import LinkedWeb
-from spiderling.cluster.child_process import with_parent
+from spiderling.cluster.launcher import with_parent
 
 OUTSIDE = 57
 """Links of a page to other hosts, half of which are of the other of two shards, beside three to its own."""

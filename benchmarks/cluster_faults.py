@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from conftest import Crawl, Running, serving
+from needs import may_sniff
 from redis_server import RedisServer
 from relay import Relay
 from shiftedclock import shifted_by
-from synlog import SynLog, may_sniff
+from synlog import SynLog
 
 from benchmarks.cluster_web import NETWORK, Asked, Watching, needed, pages, shard_web, starts, too_close, watching
 from spiderling.base.owners import owner_of
@@ -37,10 +38,10 @@ SOON = {
     "cluster.claims.BEAT_S": 0.2,
     "cluster.claims.LEASE_S": LEASE_S,
     "cluster.claims.LOOK_S": 0.6,
-    "cluster.ending.WAIT_MISSING_S": 5.0,
-    "cluster.lane.MAX_AGE_S": 0.3,
-    "cluster.post_office.ROUND_S": 0.1,
-    "cluster.redis_connection.TIMEOUT_S": 1.0,
+    "cluster.totals.WAIT_MISSING_S": 5.0,
+    "cluster.exchange.MAX_AGE_S": 0.3,
+    "cluster.shard.ROUND_S": 0.1,
+    "cluster.redis_transport.TIMEOUT_S": 1.0,
     "cluster.shard.BEAT_S": 0.2,
     "cluster.shard.LEASE_S": LEASE_S,
     "cluster.slots.HORIZON_S": 2.0,

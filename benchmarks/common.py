@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spiderling.base.printing import markdown_table
-from spiderling.cluster.child_process import with_parent
+from spiderling.cluster.launcher import with_parent
 from spiderling.corpus.links import LinkLine
 from spiderling.jobdir.shards import links_of_crawl
 from spiderling.text.compiled import choose

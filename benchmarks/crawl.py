@@ -38,7 +38,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from spiderling.cluster.child_process import with_parent
+from spiderling.cluster.launcher import with_parent
 from spiderling.frontier.site_files import SiteFile
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

@@ -26,19 +26,19 @@ from pathlib import Path
 import numpy as np
 import zstandard
 
-from spiderling.cluster.child_process import with_parent
+from spiderling.cluster.launcher import with_parent
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import arguments, result, table  # noqa: E402
-from spiderling.corpus.near_duplicates import (  # noqa: E402
+from spiderling.corpus.duplicates import (  # noqa: E402
     MAX_SEEN_SHARE,
     Keys,
     NearDuplicates,
     ShingleFilter,
 )
-from spiderling.corpus.reader import parsed, stored_documents  # noqa: E402
+from spiderling.corpus.segments import parsed, stored_documents  # noqa: E402
 from spiderling.export.deduplication import Deduplication, Rule  # noqa: E402
 from spiderling.export.sources import corpus_of  # noqa: E402
 from spiderling.languages import available, load  # noqa: E402

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import arguments, result, table
 from benchmarks.faultlayer import POINTS
-from spiderling.corpus.cdxj import records
+from spiderling.corpus.warc import records
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.shards import links_of_crawl

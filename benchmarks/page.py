@@ -23,7 +23,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.request import urlopen
 
-from spiderling.cluster.child_process import with_parent
+from spiderling.cluster.launcher import with_parent
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 

@@ -31,7 +31,7 @@ from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.corpus.digests import digest_key
+from spiderling.corpus.duplicates import digest_key
 from spiderling.engine.outcomes import DropPage, links_of
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.site_files import FileAnswer

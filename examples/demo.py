@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from spiderling.cluster.child_process import with_parent
+from spiderling.cluster.launcher import with_parent
 
 MINIWEB = Path(__file__).parent / "miniweb"
 PORT = 8098

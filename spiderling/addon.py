@@ -79,9 +79,9 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "spiderling.pipelines.CorpusPipeline": 500,
     },
     "FEED_EXPORTERS": {
-        "prevert": "spiderling.export.feeds.PrevertExporter",
-        "prevertical": "spiderling.export.feeds.PrevertExporter",
-        "parquet": "spiderling.export.feeds.ParquetExporter",
+        "prevert": "spiderling.export.formats.PrevertExporter",
+        "prevertical": "spiderling.export.formats.PrevertExporter",
+        "parquet": "spiderling.export.formats.ParquetExporter",
     },
     "EXTENSIONS": {
         "spiderling.extensions.lifecycle.Lifecycle": 10,

@@ -32,8 +32,7 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.rsl import UNKNOWN, RslFile
 from spiderling.base.urls import canonicalize_again, top_level_domain
-from spiderling.corpus.digests import digest_key
-from spiderling.corpus.near_duplicates import Flags
+from spiderling.corpus.duplicates import Flags, digest_key
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Component
 from spiderling.engine.meta_keys import CAPTURED
@@ -50,7 +49,7 @@ from spiderling.engine.outcomes import (
 )
 from spiderling.engine.requests import fetch_of, look_of
 from spiderling.engine.scheduler import FAILED_STAT
-from spiderling.export import feeds
+from spiderling.export.formats import register_pages
 from spiderling.fetch.tls import FLAG
 from spiderling.frontier.site_files import MAX_LICENCES
 from spiderling.frontier.watching.watch import Look
@@ -292,7 +291,7 @@ class DedupPipeline(PagePipeline):
 
     It drops pages that differ only in numbers from others of their domain, then exact duplicates of a page as received
     or of its clean text (Suchomel and Pomikálek 2012, section 2), then near-duplicate paragraphs
-    (corpus/near_duplicates.py).  Only kept text is remembered, and becomes durable together with its document.  So a
+    (corpus/duplicates.py).  Only kept text is remembered, and becomes durable together with its document.  So a
     page that is fetched again after a kill is not its own duplicate.
 
     Of a page that is looked at again, its paragraphs are first compared with those of its last version, by digests that
@@ -398,7 +397,7 @@ class CorpusPipeline(PagePipeline):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> CorpusPipeline:
-        feeds.register()
+        register_pages()
         return cls(crawler)
 
     def process_page(self, item: PageItem, page: Page) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from spiderling.cluster.transport import Answer, Message, Round, TransportError
+from spiderling.cluster.exchange import Answer, Message, Round, TransportError
 
 MOST_READ = 16
 """Messages of one sender in one answer."""

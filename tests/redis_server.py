@@ -12,8 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from spiderling.cluster.child_process import with_parent
-from spiderling.cluster.own_redis import executable
+from spiderling.cluster.launcher import executable, with_parent
 
 DEADLINE_S = 60
 

@@ -17,8 +17,7 @@ from conftest import ROOT, Crawl, page, serving
 
 from spiderling.base.errors import DamageError, SpiderlingError
 from spiderling.base.options import Options
-from spiderling.corpus.near_duplicates import Keys, ShingleFilter
-from spiderling.corpus.shingle_snapshot import ShingleState
+from spiderling.corpus.duplicates import Keys, ShingleFilter, ShingleState
 from spiderling.corpus.warc import WarcKind
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.export.formats import packer

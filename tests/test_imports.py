@@ -50,7 +50,7 @@ CLOCKS = {
 
 CLUSTER = ("spiderling.cluster", "redis")
 """What only a crawl of shards loads."""
-PROTOCOL = ("content", "envelope", "exchange", "gathering", "lane", "site_files", "totals", "transport")
+PROTOCOL = ("content", "exchange", "site_files", "totals")
 """Modules of cluster/ that are tried on virtual time."""
 
 

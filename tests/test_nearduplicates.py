@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
-from spiderling.corpus.near_duplicates import (
+from spiderling.corpus.duplicates import (
     BYTES_PER_SHINGLE,
     FIRST_BYTES,
     FULL_BYTES_PER_SHINGLE,
@@ -28,9 +28,9 @@ from spiderling.corpus.near_duplicates import (
     Keys,
     NearDuplicates,
     ShingleFilter,
+    ShingleState,
 )
 from spiderling.corpus.segments import SegmentWriter
-from spiderling.corpus.shingle_snapshot import ShingleState
 from spiderling.crawl.crawl import Crawl
 from spiderling.text.shingles import ODD, Shingles, shingles
 

@@ -14,7 +14,7 @@ from needs import needs
 
 from spiderling.base.options import Options
 from spiderling.cli.command import NO_NETWORK
-from spiderling.cluster.division import Machine, divided
+from spiderling.cluster.launcher import Machine, divided
 
 HERE = ROOT / "examples/operations"
 DOCKERFILE = (HERE / "Dockerfile").read_text("utf-8")

@@ -18,8 +18,7 @@ from spiderling import languages
 from spiderling.base.link_batch import gathered
 from spiderling.base.owners import owner_of
 from spiderling.base.urls import canonicalize
-from spiderling.cluster.content import packed, section, unpacked
-from spiderling.cluster.envelope import Seal
+from spiderling.cluster.content import Seal, packed, section, unpacked
 from spiderling.cluster.exchange import SENT_BARE, Exchange
 from spiderling.engine.requests import Payloads
 from spiderling.frontier.admission import PICKLED, Mention

@@ -18,7 +18,7 @@ from benchmarks.faults import SEEDS, SETTINGS, differences, documents_of, linked
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.corpus.reader import read_documents
+from spiderling.corpus.segments import read_documents
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 
 BATCHES = 6

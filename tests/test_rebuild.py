@@ -14,7 +14,7 @@ from conftest import NETWORK, ROOT, Crawl, page, scrapy, serving
 from benchmarks.faults import SETTINGS
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.options import Options
-from spiderling.corpus.reader import read_documents
+from spiderling.corpus.segments import read_documents
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir

@@ -18,8 +18,7 @@ from spiderling.base.errors import JobdirError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
-from spiderling.corpus.reader import read_documents
-from spiderling.corpus.segments import SegmentKind, SegmentWriter
+from spiderling.corpus.segments import SegmentKind, SegmentWriter, read_documents
 from spiderling.corpus.warc import WarcKind
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier.storage.protocol import Changes, SegmentRow

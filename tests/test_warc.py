@@ -20,8 +20,7 @@ from spiderling.base.errors import StorageError
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
-from spiderling.corpus.cdxj import index_all, records, surt
-from spiderling.corpus.warc import EXCHANGE, WarcKind, verdict
+from spiderling.corpus.warc import EXCHANGE, WarcKind, index_all, records, surt, verdict
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.check import problems

@@ -66,7 +66,7 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Plan
     is_whole = (directory / "state").exists()
     if is_whole and wanted:
         raise JobdirError(f"{directory} holds a crawl without shards. Give another directory with -s JOBDIR=...")
-    from spiderling.cluster.division import Machine, divided, given_among, shards_for, told
+    from spiderling.cluster.launcher import Machine, divided, given_among, shards_for, told
 
     machine = Machine(usable_cores(), memory_bytes())
     begun = _shards_in(directory)

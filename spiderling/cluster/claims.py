@@ -1,6 +1,6 @@
 """Which shard a process is: before the crawl opens, it claims one that is free.
 
-What stands in Redis for a crawl, named by its languages and the last part of JOBDIR, keys.py lists.
+What stands in Redis for a crawl, named by its languages and the last part of JOBDIR, `Keys` lists.
 Redis may lose them all.  Shards that run put back what they know with each beat, so a process that finds nothing waits
 for some beats before it begins a new crawl.
 """
@@ -9,35 +9,184 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import secrets
 import socket
+import stat
 import struct
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from redis.exceptions import RedisError
 
 from spiderling import languages
+from spiderling.base.atomic_files import write_whole
 from spiderling.base.clock import elapsed_s
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.cluster.envelope import CODE_BYTES, Kind, Place, Refused, Seal
-from spiderling.cluster.keys import Finds, Keys, mend
-from spiderling.cluster.redis_connection import connected, may_pass, place_of
-from spiderling.cluster.shard_map import ShardMap
+from spiderling.base.owners import MAX_SHARDS, go_by_suffixes
+from spiderling.base.urls import CANONICAL_VERSION, bundled_suffix_list, suffix_list, suffix_list_digest
+from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Kind, Place, Refused, Seal
+from spiderling.cluster.redis_transport import Finds, Keys, connected, may_pass, mend, place_of
 from spiderling.cluster.slots import BEGIN
-from spiderling.cluster.suffix_list import take_up
 from spiderling.cluster.totals import Said
+from spiderling.frontier.storage.tables import SCHEMA_VERSION
 from spiderling.jobdir.directory import is_in_use
 from spiderling.jobdir.state_reader import SoundConnection
 
+
+@dataclass(frozen=True)
+class ShardMap:
+    """What all shards of a crawl have in common: who differs in anything here must not join.
+
+    Hosts that nobody owns, or two own, would be the price of another number of shards or another list of public
+    suffixes; URLs that are fetched twice that of another canonical form.
+    """
+
+    shards: int
+    lang: str
+    """Codes of the accepted languages."""
+    dedup: str
+    """The option SPIDERLING_DEDUP."""
+    crawl_id: str = field(default_factory=lambda: secrets.token_hex(CRAWL_ID_BYTES))
+    """Tells the crawl from all others; hexadecimal."""
+    wire: int = VERSION
+    state: int = SCHEMA_VERSION
+    canonical: int = CANONICAL_VERSION
+    suffixes: str = field(default_factory=suffix_list_digest)
+    url_parser: str = field(default_factory=lambda: version("ada-url"))
+    """Version of the package that makes canonical forms."""
+
+    def to_json(self) -> str:
+        """The map as it stands in Redis and in each state."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> ShardMap:
+        """The map in *text*; raises BadInput if that is none."""
+        try:
+            values = json.loads(text)
+            kinds = {one.name: int if one.type == "int" else str for one in fields(cls)}
+            if values.keys() != kinds.keys() or any(type(values[name]) is not kind for name, kind in kinds.items()):
+                raise ValueError("other entries than those of a map")
+            made = cls(**values)
+            if not 1 <= made.shards <= MAX_SHARDS or len(bytes.fromhex(made.crawl_id)) != CRAWL_ID_BYTES:
+                raise ValueError("a number of shards or an id that none has")
+        except (ValueError, AttributeError, TypeError, RecursionError) as error:
+            raise BadInput(
+                f"the map of the crawl's shards cannot be read ({error}): it is of another version of Spiderling, or "
+                "somebody else writes to that Redis."
+            ) from error
+        return made
+
+    def refuse_to_join(self, mine: ShardMap, where: str) -> None:
+        """Raise BadInput if *mine*, made of this process's own options, does not fit this map, which stands *where*."""
+        told = [sentence for name, sentence in _DIFFERS.items() if getattr(self, name) != getattr(mine, name)]
+        if told:
+            said = " ".join(told).format(theirs=self, mine=mine)
+            raise BadInput(f"this shard cannot join the crawl of {where}: {said}")
+
+
+_DIFFERS = {
+    "shards": "it has SPIDERLING_SHARDS={theirs.shards}, not {mine.shards}; that cannot change.",
+    "lang": "its language is {theirs.lang}, not {mine.lang}; give another Redis, or another number of its database.",
+    "dedup": "it has SPIDERLING_DEDUP={theirs.dedup}, not {mine.dedup}.",
+    "wire": "its messages have version {theirs.wire}, this Spiderling's {mine.wire}; stop all shards, upgrade all.",
+    "state": "its states have schema {theirs.state}, this Spiderling's {mine.state}; stop all shards, upgrade all.",
+    "canonical": "its URLs have canonical form {theirs.canonical}, ours {mine.canonical}; use its version.",
+    "suffixes": "it has another list of public suffixes; install the tldextract that its other machines have "
+    "(`pip freeze | grep tldextract` there, `pip install tldextract==...` here).",
+    "url_parser": "it has ada-url {theirs.url_parser}, not {mine.url_parser}; say: pip install "
+    "ada-url=={theirs.url_parser}",
+}
+"""What a map and a shard may differ in -> what is said of it; the crawl's id is the map's alone."""
+
+
 logger = logging.getLogger(__name__)
+
+_FILE = Path("state", "public_suffixes.dat")
+
+
+def take_up(known: Mapping[Path, str | None]) -> None:
+    """Go by the list of public suffixes that one of the shards *known* has kept.
+
+    With another list, hosts would belong to other shards.  So each shard keeps the list with which the crawl began, and
+    goes by it when a newer tldextract brings another one.  *known*: directory -> digest by the shard's map, if it has
+    one.
+    """
+    bundled = suffix_list_digest(bundled_suffix_list())
+    for directory, digest in known.items():
+        path = directory / _FILE
+        if digest in (None, bundled) or not path.is_file() or suffix_list_digest(path.read_bytes()) != digest:
+            continue
+        logger.info("The crawl goes by the list of public suffixes that it began with, in %s", path)
+        go_by_suffixes(path)
+        return
+    go_by_suffixes(None)
+
+
+def keep(directory: Path) -> None:
+    """Keep the list that this process goes by in *directory*; raises StorageError."""
+    path = directory / _FILE
+    if not path.exists() or path.read_bytes() != suffix_list():
+        write_whole(path, suffix_list().decode())
+
+
+MIN_KEY_BYTES = 16
+"""The shortest key; chosen: 128 bits, as many as the code of a message has."""
+_OPTION = f"{PREFIX}CLUSTER_KEY_FILE"
+_MAKE = "head -c 32 /dev/urandom > cluster.key; chmod 600 cluster.key"
+
+
+def read_key(path: str, url: str) -> bytes:
+    """The key in the file *path*; b'' if none is given and none is needed for the Redis at *url*.
+
+    None is needed for a Unix socket of this user, to which nobody else can give orders.  Raises BadInput.
+    """
+    if not path:
+        if is_own_socket(url):
+            return b""
+        path_of_socket = urlsplit(url).path if urlsplit(url).scheme == "unix" else ""
+        if path_of_socket and not Path(path_of_socket).exists():
+            raise BadInput(
+                f"there is no socket {path_of_socket}, at which Redis should listen: start Redis first, or mend "
+                f"{PREFIX}CLUSTER."
+            )
+        raise BadInput(
+            f"{_OPTION} is missing: whoever can write to that Redis could give this crawl orders. Make a key with "
+            f"`{_MAKE}`, and give the same file to every shard; only for a Unix socket of yours none is needed."
+        )
+    try:
+        with Path(path).open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            key = file.read(1 << 16)
+    except OSError as error:
+        raise BadInput(f"{_OPTION}: {path} cannot be read: {error.strerror}. Make it with `{_MAKE}`.") from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise BadInput(f"{_OPTION}: others may read or change {path}; make a new key with `{_MAKE}`.")
+    if len(key) < MIN_KEY_BYTES:
+        raise BadInput(f"{_OPTION}: {path} has {len(key)} bytes, a key needs {MIN_KEY_BYTES}; make it with `{_MAKE}`.")
+    return key
+
+
+def is_own_socket(url: str) -> bool:
+    """Whether *url* is that of a Unix socket which belongs to this user."""
+    parts = urlsplit(url)
+    try:
+        found = os.stat(parts.path) if parts.scheme == "unix" else None
+    except OSError:
+        return False
+    return found is not None and stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid()
+
 
 BEAT_S = 1.0
 """Seconds between two renewals of a lease (chosen: one round trip)."""

@@ -3,25 +3,438 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
+import ctypes
 import logging
+import os
+import re
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+import socket
+import tempfile
+import time
+from asyncio import create_subprocess_exec
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from spiderling.base.errors import BadInput, JobdirError
+from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.base.interrupts import NUMBERS
-from spiderling.cluster.child_process import how_ended
-from spiderling.cluster.division import may_start_again, worst
-from spiderling.cluster.own_redis import OwnRedis
-from spiderling.cluster.shard_process import FORMAT, Repeater, ShardProcess
-from spiderling.cluster.telling import Telling
+from spiderling.base.option_values import PREFIX
+from spiderling.base.options import LEAST_FILTER_BYTES, MOST_WORKERS, Options
+from spiderling.base.owners import MAX_SHARDS
+from spiderling.base.printing import counted
+from spiderling.frontier.hosts import HostState
 from spiderling.jobdir.directory import acquired
-from spiderling.jobdir.shards import parts_in
+from spiderling.jobdir.inspection import counts_under
+from spiderling.jobdir.shards import AnyCrawl, commands_for, opened, parts_in, progress_of
+
+CORES_A_SHARD = 3
+"""Chosen: a page takes 3 ms of the main process and 4 to 5 ms of a text worker (docs/performance.md), so two workers
+keep one main process busy."""
+KEY_BYTES = 12
+"""Memory of a URL in an exact seen set, at most (the option max_exact_keys)."""
+MOST_DEATHS = 3
+"""Times that a process is started again within DEATHS_S (chosen: a cause that lasts shows by then)."""
+DEATHS_S = 3600.0
+"""Seconds; chosen: a crawl of weeks may lose a process now and then."""
+
+
+class Machine(NamedTuple):
+    """What all shards on a machine share."""
+
+    cores: int
+    memory_bytes: int
+
+
+class Share(NamedTuple):
+    """What one shard may take of its machine: values of the options of the same names."""
+
+    workers: int
+    dedup_bytes: int
+    max_exact_keys: int
+    dns_concurrency: int
+    ramp_up_per_s: float
+
+    def settings(self) -> dict[str, str]:
+        """The options, as settings."""
+        return {f"{PREFIX}{name.upper()}": f"{value}" for name, value in self._asdict().items()}
+
+
+def shards_for(cores: int) -> int:
+    """The number of shards that *cores* call for; 1: one process is enough.
+
+    >>> [shards_for(cores) for cores in (1, 2, 5, 6, 32)]
+    [1, 1, 1, 2, 10]
+    """
+    return min(MAX_SHARDS, max(1, cores // CORES_A_SHARD))
+
+
+def divided(options: Options, given: Collection[str], shards: int, machine: Machine) -> list[Share]:
+    """The share of each of *shards* on one *machine*; the *given* options hold for each shard as they are.
+
+    Raises BadInput if what was given is more than the machine has, taken by all.
+    """
+    _refuse_excess(options, given, shards, machine)
+    defaults = Options()
+    workers = min(max(shards, machine.cores - shards), MOST_WORKERS * shards)
+    part = Share(
+        workers=0,
+        dedup_bytes=max(LEAST_FILTER_BYTES, machine.memory_bytes // 4 // shards),
+        max_exact_keys=max(1, defaults.max_exact_keys // shards),
+        dns_concurrency=max(1, defaults.dns_concurrency // shards),
+        ramp_up_per_s=max(1.0, defaults.ramp_up_per_s // shards),
+    )
+    own = {name: getattr(options, name) for name in part._fields if name in given}
+    return [
+        part._replace(**{"workers": workers // shards + (shard < workers % shards), **own}) for shard in range(shards)
+    ]
+
+
+def _refuse_excess(options: Options, given: Collection[str], shards: int, machine: Machine) -> None:
+    """One text worker a shard is the least, so it is never too many."""
+    most_workers = max(1, machine.cores // shards - 1)
+    if "workers" in given and options.workers > most_workers:
+        raise BadInput(
+            f"{PREFIX}WORKERS is {options.workers} for each of {shards} shards, but main processes and text workers "
+            f"together should be at most the {machine.cores} cores of this machine. Give at most {most_workers}, "
+            "or none."
+        )
+    for name, unit in (("dedup_bytes", 1), ("max_exact_keys", KEY_BYTES)):
+        value = getattr(options, name)
+        if name in given and value * unit * shards > machine.memory_bytes:
+            raise BadInput(
+                f"{PREFIX}{name.upper()} is {value} for each of {shards} shards: together that takes "
+                f"{value * unit * shards / 1e9:,.1f} GB, and this machine has {machine.memory_bytes / 1e9:,.1f} GB. "
+                f"Give at most {machine.memory_bytes // shards // unit}, or none."
+            )
+
+
+def told(shares: Sequence[Share], machine: Machine) -> str:
+    """What each shard gets, as part of a sentence."""
+    workers = sorted({share.workers for share in shares})
+    some = shares[0]
+    processes = sum(share.workers + 1 for share in shares)
+    too_many = f" ({processes} main processes and text workers, more than cores)" if processes > machine.cores else ""
+    return (
+        f"{counted(len(shares), 'shard')} on {counted(machine.cores, 'core')}{too_many}; each has "
+        f"{' or '.join(map(str, workers))} text worker{'' if workers == [1] else 's'}, "
+        f"{some.dedup_bytes / 1e6:,.0f} MB to know near-duplicates by, {some.max_exact_keys:,} exact keys, "
+        f"{some.dns_concurrency} DNS queries at once"
+    )
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The exit code of a crawl whose processes ended with *codes*: an error (1) is worse than no network (3).
+
+    A process that a signal ended, whose code is below 0, has failed.
+
+    >>> worst([0, 3, 0]), worst([3, 1]), worst([0, -9]), worst([])
+    (3, 1, 1, 0)
+    """
+    return max((code if code in (0, 3) else 1 for code in codes), key=[0, 3, 1].index, default=0)
+
+
+def may_start_again(deaths: Sequence[float], now: float) -> bool:
+    """Whether a process that died at these times, of which one is *now*, is started again."""
+    return sum(now - death < DEATHS_S for death in deaths) <= MOST_DEATHS
+
+
+def given_among(settings: Mapping[str, object]) -> set[str]:
+    """The options of a share that the user has given; 0 stands for a default."""
+    names = {name: settings.get(f"{PREFIX}{name.upper()}") for name in Share._fields}
+    return {name for name, value in names.items() if value is not None and str(value).strip() not in ("", "0")}
+
+
+_PR_SET_PDEATHSIG = 1
+"""prctl(2): the signal that a process gets when the thread that has started it ends."""
+_NOT_BEGUN = 127
+_libc = ctypes.CDLL(None)
+
+
+async def start_child(command: Sequence[str], **streams: Any) -> Process:
+    """Start *command* from the main thread; Ctrl-C of the terminal does not reach it.
+
+    It is killed when this process ends.  A shard loses nothing by that but what was under way, and so does Redis.
+    """
+    bound = with_parent(signal.SIGKILL)
+    return await create_subprocess_exec(*command, preexec_fn=bound, start_new_session=True, **streams)
+
+
+def with_parent(number: int) -> Callable[[], None]:
+    """The ``preexec_fn`` of a process that gets the signal *number* when the thread that starts it ends."""
+    parent = os.getpid()
+
+    def bind() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, number)
+        if os.getppid() != parent:
+            os._exit(_NOT_BEGUN)
+
+    return bind
+
+
+def how_ended(code: int) -> str:
+    """How a process ended, by the *code* that asyncio gives.
+
+    >>> how_ended(-9), how_ended(1)
+    ('killed by SIGKILL', 'exit code 1')
+    """
+    try:
+        return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+SERVER = "redis-server"
+MOST_PATH_BYTES = 107
+"""Bytes of the longest path of a Unix socket on Linux (unix(7))."""
+PATIENCE_S = 30.0
+"""Seconds in which it must answer (chosen: it takes .02 s on an idle machine)."""
+_LOOK_S = 0.02
+_PLAIN = re.compile(r"[\w./~+=,@-]+")
+"""A path that means the same in an address."""
+_SHORT = "/tmp"  # noqa: S108 - a directory of our own is made in it
+
+
+def executable() -> str:
+    """``redis-server`` on PATH; raises BadInput if there is none."""
+    if found := shutil.which(SERVER):
+        return found
+    raise BadInput(
+        f"there is no {SERVER} on PATH, and the shards of a crawl exchange links over Redis: install version 6.2 or "
+        "later (Debian and Ubuntu: apt install redis-server), or give the address of one with -s SPIDERLING_CLUSTER="
+    )
+
+
+class OwnRedis:
+    """A Redis of the crawl's own: on a Unix socket that only this user can open, with nothing on disk.
+
+    ``start`` it, also again after it has died; ``close`` follows in any case.
+    """
+
+    process: Process
+
+    def __init__(self, directory: Path) -> None:
+        """*directory* is there, and the crawl's own; raises BadInput if there is no server."""
+        self._executable = executable()
+        self._log = directory / "log"
+        self._private: Path | None = None
+        self._socket = (directory / "socket").absolute()
+        if len(bytes(self._socket)) > MOST_PATH_BYTES or not _PLAIN.fullmatch(str(self._socket)):
+            self._private = Path(tempfile.mkdtemp(prefix="spiderling-", dir=_SHORT))
+            self._socket = self._private / "socket"
+        self.url = f"unix://{self._socket}"
+
+    async def start(self) -> None:
+        """Returns when it answers; raises BadInput if it does not."""
+        options = ["--port", "0", "--unixsocket", str(self._socket), "--unixsocketperm", "700"]
+        options += ["--save", "", "--appendonly", "no", "--dir", str(self._socket.parent)]
+        with self._log.open("wb") as log:
+            command = [self._executable, *options]
+            self.process = await start_child(command, stdin=DEVNULL, stdout=log, stderr=log, umask=0o077)
+        ends = asyncio.get_running_loop().time() + PATIENCE_S
+        while not self._answers():
+            if self.process.returncode is not None or asyncio.get_running_loop().time() > ends:
+                raise BadInput(f"{self._executable} does not start ({self._why()}); {self._log} has more.")
+            await asyncio.sleep(_LOOK_S)
+
+    def _answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as client, suppress(OSError):
+            client.settimeout(PATIENCE_S)
+            client.connect(str(self._socket))
+            client.sendall(b"PING\r\n")
+            return client.recv(len(b"+PONG")) == b"+PONG"
+        return False
+
+    def _why(self) -> str:
+        """What it said last, or how it ended."""
+        code = self.process.returncode
+        lines = ["no answer" if code is None else how_ended(code), *self._log.read_text("utf-8", "replace").split("\n")]
+        return next(line.strip() for line in reversed(lines) if line.strip())
+
+    async def close(self) -> None:
+        """End it; what it holds is lost, and no loss."""
+        if hasattr(self, "process") and self.process.returncode is None:
+            self.process.kill()
+            await self.process.wait()
+        self._socket.unlink(missing_ok=True)
+        if self._private is not None:
+            shutil.rmtree(self._private, ignore_errors=True)
+
 
 logger = logging.getLogger(__name__)
+
+FORMAT = "%(levelname)s %(name)s: %(message)s"
+"""LOG_FORMAT of a shard."""
+_RECORD = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) ([\w.]+): (.*)")
+_NAMED = re.compile(r"This is shard (\d+) of \d+, at Redis ")
+"""What cluster/shard.py logs when its crawl is open."""
+_LIVE_PAGE = "spiderling.extensions.live_page"
+"""The logger that says where the live page is, which the user wants to know."""
+_READ_BYTES = 1 << 16
+_LINE_CHARS = 1 << 16
+"""Characters of the longest line that is told whole (chosen: far more than a person reads)."""
+SAME_S = 10.0
+"""Seconds in which several shards say the same for one reason (chosen: more than one round of each)."""
+
+
+class Repeater:
+    """Logs what shards say, but not what another has just said."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[int, str], float] = {}
+
+    def log(self, level: int, who: str, text: str) -> bool:
+        """Whether it was logged."""
+        now = time.monotonic()
+        self._said = {said: at for said, at in self._said.items() if now - at < SAME_S}
+        is_new = (level, text) not in self._said
+        self._said.setdefault((level, text), now)
+        if is_new:
+            logger.log(level, "%s: %s", who, text)
+        return is_new
+
+
+class ShardProcess:
+    """A process that runs one shard, from its start to its end: it says which it is, and what went wrong.
+
+    A shard logs to its own ``crawl.log``.  What it also says on standard error is read here.  All but its records of
+    the level INFO are logged once more by this process; of those, where its live page is.
+    """
+
+    def __init__(self, process: Process, repeater: Repeater) -> None:
+        self.process = process
+        self.name = "a shard"
+        """Its number, when it has said it."""
+        self._repeater = repeater
+        self._level = logging.INFO
+        """Of the record whose lines are read; NOTSET if another shard has said it."""
+
+    @classmethod
+    async def started(cls, command: Sequence[str], repeater: Repeater) -> ShardProcess:
+        """*command* as a process."""
+        return cls(await start_child(command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT), repeater)
+
+    async def ended(self) -> int:
+        """Read what it says until it ends; returns its exit code, or -N if the signal N has killed it."""
+        stream = self.process.stdout
+        assert stream is not None
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        rest = ""
+        while data := await stream.read(_READ_BYTES):
+            *lines, rest = (rest + decode(data)).split("\n")
+            if len(rest) > _LINE_CHARS:
+                lines.append(rest)
+                rest = ""
+            for line in lines:
+                self.take(line)
+        if rest:
+            self.take(rest)
+        return await self.process.wait()
+
+    def take(self, line: str) -> None:
+        """One line of its output, without its end."""
+        record = _RECORD.match(line)
+        if record is None:
+            self._follow(line)
+            return
+        self._level = int(logging.getLevelName(record[1]))
+        if named := _NAMED.match(record[3]):
+            self.name = f"shard {named[1]}"
+        is_told = self._level != logging.INFO or record[2] == _LIVE_PAGE
+        if is_told and not self._repeater.log(self._level, self.name, record[3]):
+            self._level = logging.NOTSET
+
+    def _follow(self, line: str) -> None:
+        """A line that begins no record: it belongs to the last one, or something else than the crawl has written it."""
+        if self._level not in (logging.INFO, logging.NOTSET):
+            logger.log(self._level, "%s: %s", self.name, line)
+        elif self._level == logging.INFO and line and not line[0].isspace():
+            self._repeater.log(logging.WARNING, self.name, line)
+
+
+_CORPUS = "shard-*/corpus/*.prevert.zst"
+_FINISHED = "is finished."
+_PAUSED = "was paused; the same command goes on with it."
+_HAS_FAILED = "has not ended well, as is told above; the same command goes on with it."
+
+
+class Telling:
+    """What is told of the crawl in *directory*, whose shards other processes run."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._pages: int | None = None
+        self.has_documents = False
+        """Whether any shard had a document when the last line was made."""
+
+    def progress(self, seconds: float, running: int) -> str:
+        """The progress line, *seconds* after the last one; empty while there is nothing to tell."""
+        try:
+            with closing(opened(self._directory)) as crawl:
+                totals = counts_under("total", crawl.counts)
+                waiting = crawl.counts["waiting"]
+        except SpiderlingError:  # it is being made; what is damaged, its shard says
+            return ""
+        speed = None if self._pages is None else (totals["pages"] - self._pages) / seconds
+        self._pages = totals["pages"]
+        self.has_documents = totals["documents"] > 0
+        what = progress_of(totals, speed) if self.has_documents else f"No document yet of {totals['pages']:,} pages"
+        why = "" if self.has_documents else "; the crawl.log of each says what it waits for"
+        return f"{what}; {counted(waiting, 'URL')} waiting; {counted(running, 'shard')} at work{why}"
+
+    def summary(self, code: int) -> str:
+        """How the crawl ended, and what it has, as a table; empty if nothing was begun.  *code*: its exit code."""
+        try:
+            with closing(opened(self._directory)) as crawl:
+                return self._table(crawl, code)
+        except SpiderlingError:
+            return ""
+
+    def _table(self, crawl: AnyCrawl, code: int) -> str:
+        place = self._directory
+        counts = crawl.counts
+        totals = counts_under("total", counts)
+        ends = counts_under("end", counts)
+        hosts = sum((part.hosts_by_state for part in crawl.parts), start=Counter[str]())
+        messages = sum(box.messages for part in crawl.parts for box in part.outboxes())
+        languages = counts_under("language", counts)
+        rows = [
+            ("pages", f"{totals['pages']:,}"),
+            ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),
+            ("kept", f"{totals['kept_bytes'] / 1e6:,.2f} MB"),
+            ("yield rate", f"{_yield_rate(totals):.4f}"),
+            ("words", f"{totals['words']:,}"),
+            ("documents", ", ".join(f"{code} {number:,}" for code, number in languages.most_common()) or "0"),
+            ("hosts", f"{hosts.total():,}, {hosts[HostState.RETIRED.value]:,} of them retired"),
+            ("ends", ", ".join(f"{end} {number:,}" for end, number in ends.most_common())),
+            ("balance", f"{counts['discovered']:,} discovered = {ends.total():,} ends + {counts['waiting']:,} waiting"),
+            ("messages", f"{messages:,} between shards wait" if messages else ""),
+            ("shards", ", ".join(f"{_short(part.directory)} {_pages(part.counts):,} pages" for part in crawl.parts)),
+            ("corpus", str(place / _CORPUS) if any(place.glob(_CORPUS)) else ""),
+            ("all", commands_for(place)),
+        ]
+        left = counts["waiting"] + messages
+        how = _HAS_FAILED if code else _PAUSED if left else _FINISHED
+        table = "\n".join(f"  {name:<11}{value}" for name, value in rows if value)
+        note = f" ({crawl.note})" if crawl.note else ""
+        return f"The crawl of all shards in {place.resolve()} {how}{note}\n{table}"
+
+
+def _yield_rate(totals: Counter[str]) -> float:
+    return totals["kept_bytes"] / max(totals["downloaded_bytes"], 1)
+
+
+def _pages(counts: Counter[str]) -> int:
+    return counts["total/pages"]
+
+
+def _short(directory: Path) -> str:
+    return directory.name.removeprefix("shard-")
+
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL)
 """What the shards get at the first signal that ends the crawl, the second, and each later one.  They finish what is

@@ -1,4 +1,7 @@
-"""Messages and receipts over Redis, from version 6.2 on.  Redis may lose everything at any time, and need keep nothing.
+"""What a crawl has in Redis, from version 6.2 on, and how messages and receipts go through it.
+
+Redis may lose everything at any time, and need keep nothing.  What is asked for is done at most once, and waits for no
+longer than TIMEOUT_S.
 
 The stream from a to b is ``spiderling:CRAWL:a:b``; an entry has the id epoch-number, so Redis itself refuses to add a
 message twice.  The receipt of a is the string ``spiderling:CRAWL:a``.  A round is one call of a script, which answers
@@ -7,10 +10,237 @@ with one string: reading an answer for each stream takes a shard three times as 
 
 from __future__ import annotations
 
-from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError, RedisError
+import hashlib
+import logging
+import math
+from typing import Any, NamedTuple
 
-from spiderling.cluster.redis_connection import Script, connected, place_of
-from spiderling.cluster.transport import Answer, Message, Outgoing, Round, TransportError
+from redis import Redis
+from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    NoPermissionError,
+    NoScriptError,
+    OutOfMemoryError,
+    RedisError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.retry import Retry
+
+from spiderling.base.clock import elapsed_s
+from spiderling.base.errors import BadInput
+from spiderling.cluster.content import Kind, Seal
+from spiderling.cluster.exchange import Answer, Message, Outgoing, Round, TransportError
+
+logger = logging.getLogger(__name__)
+
+_TOLD_S = 600.0
+"""Seconds in which the same find is told once (chosen)."""
+_MEND = """local thrown = {}
+for at, key in ipairs(KEYS) do
+  local kind = redis.call('TYPE', key).ok
+  if kind ~= 'none' and kind ~= ARGV[at] then
+    redis.call('DEL', key)
+    thrown[#thrown + 1] = key
+  end
+end
+return thrown"""
+"""Arguments: the type of each key.  Throws away those of another type, and answers with their names."""
+_NAMES = {
+    Kind.MESSAGE: "the messages of shard {0.sender} to shard {0.receiver}",
+    Kind.RECEIPT: "the receipt of shard {0.sender}",
+    Kind.STATUS: "the lease of shard {0.sender}",
+    Kind.END: "the end of the crawl",
+    Kind.FILES: "the files that shard {0.sender} wants",
+    Kind.FILE: "a file for shard {0.receiver}",
+    Kind.TOTALS: "the totals of shard {0.sender}",
+    Kind.CONTROL: "control.yaml",
+    Kind.CLAIM: "the directory of shard {0.sender}",
+    Kind.MAP: "the map of the shards",
+}
+
+
+class Keys(NamedTuple):
+    """The keys of a crawl in Redis.
+
+        spiderling:LANG:NAME:map       the shard map, which also stands in the state of each shard
+        spiderling:CRAWL:claimed       number -> machine and JOBDIR of the shard, for ever
+        spiderling:CRAWL:lease:N       who runs shard N now, and its status; it runs out by itself
+        spiderling:CRAWL:files:N       the site files that shard N wants of others (site_files.py)
+        spiderling:CRAWL:file:N:NUMBER one of them
+        spiderling:CRAWL:totals        number -> what the shard has done (totals.py)
+        spiderling:CRAWL:control       the text of control.yaml (crawl_control.py)
+        spiderling:CRAWL:slots         address -> when other shards may start there (slots.py)
+        spiderling:CRAWL:over          for a minute after the end
+        spiderling:CRAWL:N             the receipt of shard N
+        spiderling:CRAWL:N:M           the messages from shard N to shard M
+
+    Redis may lose them all: shards that run put back what they know.  So whatever else is found there counts as lost,
+    and one line tells it.  All but the slots bear a code of authenticity (`Seal`).  Redis itself computes the slots,
+    and a key that it is given is no secret; what cannot be a slot is cut down, and no slot replaces a shard's own
+    intervals.
+    """
+
+    map: str
+    crawl_id: str
+
+    @property
+    def claimed(self) -> str:
+        return f"spiderling:{self.crawl_id}:claimed"
+
+    @property
+    def totals(self) -> str:
+        return f"spiderling:{self.crawl_id}:totals"
+
+    @property
+    def control(self) -> str:
+        return f"spiderling:{self.crawl_id}:control"
+
+    @property
+    def slots(self) -> str:
+        return f"spiderling:{self.crawl_id}:slots"
+
+    @property
+    def over(self) -> str:
+        return f"spiderling:{self.crawl_id}:over"
+
+    def files(self, shard: int) -> str:
+        """The files that *shard* wants."""
+        return f"spiderling:{self.crawl_id}:files:{shard}"
+
+    def file(self, shard: int, number: int) -> str:
+        """The file that *shard* wants by that *number*."""
+        return f"spiderling:{self.crawl_id}:file:{shard}:{number}"
+
+    def lease(self, shard: int) -> str:
+        """The lease of *shard*."""
+        return f"spiderling:{self.crawl_id}:lease:{shard}"
+
+    def receipt(self, shard: int) -> str:
+        """The receipt of *shard*."""
+        return f"spiderling:{self.crawl_id}:{shard}"
+
+    def stream(self, sender: int, receiver: int) -> str:
+        """The messages of one shard to another."""
+        return f"spiderling:{self.crawl_id}:{sender}:{receiver}"
+
+    def kinds(self, me: int, shards: int) -> dict[str, str]:
+        """Each key that shard *me* of so many uses -> its type in Redis; but for single files, which are strings."""
+        hashes = dict.fromkeys((self.claimed, self.totals), "hash")
+        strings = [self.map, self.control, self.over]
+        streams = []
+        for shard in range(shards):
+            strings += [self.lease(shard), self.files(shard), self.receipt(shard)]
+            streams += [self.stream(me, shard), self.stream(shard, me)] if shard != me else []
+        return {self.slots: "zset", **hashes, **dict.fromkeys(strings, "string"), **dict.fromkeys(streams, "stream")}
+
+
+class Finds:
+    """Tells what a Redis held that no shard of this crawl can have written."""
+
+    def __init__(self, server: str) -> None:
+        """*server*: its address, as people may see it."""
+        self._server = server
+        self._told: dict[str, float] = {}
+
+    def tell(self, what: str) -> None:
+        """It stood in the place of *what*, and counts as lost; told once in a while."""
+        now = elapsed_s()
+        if now - self._told.get(what, -math.inf) >= _TOLD_S:
+            self._told[what] = now
+            logger.warning(
+                "Redis at %s held something else in the place of %s: it is thrown away, and nothing is lost by that. "
+                "Who else writes to that Redis?", self._server, what
+            )  # fmt: skip
+
+    def tell_refused(self, seal: Seal) -> None:
+        """Tell what *seal* has refused since the last call."""
+        for place in seal.refused:
+            self.tell(_NAMES[place.kind].format(place))
+        seal.refused.clear()
+
+
+def mend(redis: Any, kinds: dict[str, str]) -> Any:
+    """Throw away each of the keys in *kinds* that has another type there; returns what eval of *redis* does: names."""
+    return redis.eval(_MEND, len(kinds), *kinds, *kinds.values())
+
+
+TIMEOUT_S = 5.0
+"""Seconds in which Redis must answer (chosen: a round takes it a millisecond)."""
+
+_MAY_PASS = ("OOM", "OUTOFMEMORY", "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MISCONF", "TRYAGAIN")
+"""In what a Redis answers that is there and takes nothing for now: full, a replica, loading ..."""
+
+
+def may_pass(error: RedisError) -> bool:
+    """Whether Redis may be as it should a moment later."""
+    if isinstance(error, AuthenticationError):
+        return False
+    is_away = isinstance(error, (RedisConnectionError, RedisTimeoutError, BusyLoadingError))
+    return is_away or any(word in f"{type(error).__name__} {error}".upper() for word in _MAY_PASS)
+
+
+def connected(url: str, blocks: bool = False) -> Any:
+    """A client of the Redis at *url*: redis://, rediss:// (TLS) or unix://, as redis-py reads it; raises BadInput.
+
+    *blocks*: it is used where no event loop waits for anything else.
+    """
+    kind: Any = Redis if blocks else AsyncRedis
+    retry = Retry(NoBackoff(), 0) if blocks else AsyncRetry(NoBackoff(), 0)
+    try:
+        return kind.from_url(
+            url,
+            protocol=2,
+            decode_responses=False,
+            socket_timeout=TIMEOUT_S,
+            socket_connect_timeout=TIMEOUT_S,
+            retry=retry,
+            driver_info=None,  # the command that would tell it is younger than 6.2
+        )
+    except (ValueError, TypeError) as error:
+        raise BadInput(
+            f"SPIDERLING_CLUSTER is no address of a Redis: {error}. Give one such as redis://host:6379/0, "
+            "rediss://host:6380/0 or unix:///run/redis.sock."
+        ) from error
+
+
+def place_of(client: Any) -> str:
+    """The address of *client* as people may see it: without user and password."""
+    address = client.connection_pool.connection_kwargs
+    if "path" in address:
+        return str(address["path"])
+    return f"{address.get('host', 'localhost')}:{address.get('port', 6379)}"
+
+
+class Script:
+    """A script in Redis, over a connection of its own: what a client does around each call costs as much again."""
+
+    def __init__(self, redis: Any, text: str) -> None:
+        """*redis*: a client."""
+        self._connection = redis.connection_pool.make_connection()
+        self._text = text
+        self._sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+        """By which Redis knows the script once it has run."""
+
+    async def call(self, *arguments: object) -> bytes:
+        """The answer to *arguments*, the number of keys first; raises RedisError or OSError, and then connects anew."""
+        try:
+            return await self._answer("EVALSHA", self._sha, *arguments)
+        except NoScriptError:  # of a Redis that has just started
+            return await self._answer("EVAL", self._text, *arguments)
+
+    async def _answer(self, *command: object) -> bytes:
+        await self._connection.send_command(*command)
+        return bytes(await self._connection.read_response())
+
+    async def close(self) -> None:
+        """End the connection, also in the middle of a call."""
+        await self._connection.disconnect(nowait=True)
+
 
 MOST_READ = 16
 """Messages of each sender in one answer (chosen: some thousand links, which take the frontier some milliseconds)."""

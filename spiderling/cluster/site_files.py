@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from spiderling.base.urls import canonicalize
-from spiderling.cluster.envelope import Kind, Place, Refused, Seal
+from spiderling.cluster.content import Kind, Place, Refused, Seal
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
 

@@ -20,8 +20,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from spiderling.base.clock import elapsed_s
-from spiderling.cluster.keys import Finds
-from spiderling.cluster.redis_connection import Script
+from spiderling.cluster.redis_transport import Finds, Script
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.intervals import LONGEST_S, Wanted
 

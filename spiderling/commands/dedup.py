@@ -47,9 +47,8 @@ class Command(SpiderlingCommand):
             raise UsageError("say what to take, and where to put it: scrapy dedup crawls/cs -o cs.prevert.zst")
 
         from spiderling.export.deduplication import Deduplication, Rule
-        from spiderling.export.export import export
+        from spiderling.export.export import Plan, export
         from spiderling.export.formats import format_of
-        from spiderling.export.plan import Plan
         from spiderling.export.sources import corpus_of
 
         out = Path(opts.out)

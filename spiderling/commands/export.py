@@ -19,11 +19,9 @@ from spiderling.base.progress import with_progress
 from spiderling.cli.command import SpiderlingCommand, option
 
 if TYPE_CHECKING:
-    from spiderling.export.export import Summary
+    from spiderling.export.export import Plan, Summary
     from spiderling.export.increments import Added
-    from spiderling.export.plan import Plan
-    from spiderling.export.selection import Selection
-    from spiderling.export.sources import Corpus, Salvage
+    from spiderling.export.sources import Corpus, Salvage, Selection
 
 _MOST_NAMED = 10
 """Entries of lists that are named because no document matched them; chosen: what fits on a line or two."""
@@ -87,8 +85,8 @@ class Command(SpiderlingCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        from spiderling.export.export import SPLITS
         from spiderling.export.formats import FORMATS
-        from spiderling.export.plan import SPLITS
 
         parser.add_argument("--format", choices=FORMATS, help="of OUT, where its name does not say it")
         parser.add_argument(
@@ -100,8 +98,7 @@ class Command(SpiderlingCommand):
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
         if opts.incremental and (opts.force or opts.salvage):
             raise UsageError("--incremental only adds, so neither --force nor --salvage goes with it")
-        from spiderling.export.selection import Selection, fetched
-        from spiderling.export.sources import Salvage, account, corpus_of
+        from spiderling.export.sources import Salvage, Selection, account, corpus_of, fetched
 
         salvage = Salvage() if opts.salvage else None
         conditions = opts.where + fetched(opts.since, opts.until, datetime.now(UTC))
@@ -145,8 +142,8 @@ def _added(added: Added, selection: Selection) -> Iterator[str]:
 
 
 def _plan(opts: argparse.Namespace, selection: Selection) -> Plan:
+    from spiderling.export.export import Plan
     from spiderling.export.formats import format_of
-    from spiderling.export.plan import Plan
 
     hosts = {name: read_list(name) for name in opts.drop_host}
     urls = {name: read_list(name) for name in opts.drop_url}

@@ -25,8 +25,7 @@ from spiderling.base.errors import StorageError
 from spiderling.base.link_batch import FOREIGN, WANTED, batch_of
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.corpus import reader
-from spiderling.corpus.segments import SegmentKind
+from spiderling.corpus.segments import SegmentKind, frame_texts
 
 
 class LinkLine(NamedTuple):
@@ -93,7 +92,7 @@ def _line(outcome: Outcome, end: Reason, now: float) -> bytes:
 def read_links(path: Path, length: int | None = None) -> Iterator[LinkLine]:
     """The lines of a segment, or of its first *length* bytes; raises StorageError if it is damaged."""
     try:
-        for text in reader.frames(path, path.stat().st_size if length is None else length):
+        for text in frame_texts(path, path.stat().st_size if length is None else length):
             for line in text.splitlines():
                 yield LinkLine(**json.loads(line))
     except (OSError, ValueError, TypeError) as error:

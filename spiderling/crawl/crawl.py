@@ -24,10 +24,9 @@ from spiderling.base.option_values import PREFIX, parse_ports, parse_traps, pars
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
-from spiderling.corpus.digests import DigestSet
+from spiderling.corpus.duplicates import DigestSet, NearDuplicateFilter
 from spiderling.corpus.links import LinkKind
 from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter
-from spiderling.corpus.shingle_snapshot import NearDuplicateFilter
 from spiderling.corpus.warc import WarcKind, verdict
 from spiderling.crawl.budgets import Budgets
 from spiderling.crawl.checkpoint import Checkpoint

@@ -32,7 +32,7 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.corpus.digests import digest_key
+from spiderling.corpus.duplicates import digest_key
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import ResponseRefused

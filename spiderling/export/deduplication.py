@@ -3,7 +3,7 @@
 **The rule** (onion: Suchomel & Pomikálek 2012, section 3.2).  A unit, which is a paragraph or, by option, a document,
 is a duplicate if more than half of its shingles (word 7-tuples, text/shingles.py) stand in units before it that are
 kept.  Duplicates do not count as seen, so the first occurrence always stays and a second run finds nothing more.  As
-in corpus/near_duplicates.py, four things differ from onion's program: shingles do not cross paragraphs, the share is
+in corpus/duplicates.py, four things differ from onion's program: shingles do not cross paragraphs, the share is
 one of shingles and not of words, a paragraph is not compared with itself, and short rests between duplicates stay.
 
 **The steps.**  A unit depends on earlier ones only by shingles that stand in several units, and these are few.  So
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.extras import require
 from spiderling.base.progress import with_progress
-from spiderling.corpus.reader import Document, StoredDocument, parsed
+from spiderling.corpus.segments import Document, StoredDocument, parsed
 from spiderling.export.sources import Corpus
 from spiderling.text.prevertical import rendered, written
 from spiderling.text.shingles import FORM, WINDOW, shingles

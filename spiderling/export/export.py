@@ -1,26 +1,376 @@
 """Writes a finished corpus anew: in another format, a part of it, without listed documents, or as sentences.
 
-It takes one document at a time, so memory does not grow with the corpus.
+It takes one document at a time, so memory does not grow with the corpus.  Files have temporary names until all are
+complete.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import nullcontext, suppress
-from datetime import UTC, datetime
+import re
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
 
+import xxhash
+
 from spiderling import __version__
+from spiderling.base.atomic_files import PART, part_of, sync_directory, sync_file, write_whole
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.corpus.reader import StoredDocument
-from spiderling.export.files import Parts, Written
-from spiderling.export.plan import Plan
-from spiderling.export.sentences import Shuffle
-from spiderling.export.sources import Corpus
-from spiderling.jobdir.card import Manifest, Tally, checksum, last_names, software, write_pair
+from spiderling.base.extras import require
+from spiderling.base.lists import DropList
+from spiderling.base.progress import with_progress
+from spiderling.corpus.segments import StoredDocument, parsed
+from spiderling.export.formats import Registry, month_of, number, split_name, writer
+from spiderling.export.sources import Corpus, Selection
+from spiderling.jobdir.card import Manifest, Tally, checksum, files_in, last_names, read_manifest, software, write_pair
+from spiderling.text.prevertical import rendered
+from spiderling.text.sentences import sentences
+
+_MAX_PART_BYTES = 100
+"""Bytes of a part's name in a file's name (chosen: file systems allow 255 bytes for all)."""
+
+
+def _quality(attributes: Mapping[str, str]) -> str:
+    """The part by badness; the limits: Schäfer et al. 2014 select up to 10, their program texrex keeps up to 35."""
+    badness = number(attributes.get("badness", ""))
+    if badness is None:
+        return ""
+    return "badness-to-10" if badness <= 10 else "badness-to-35" if badness <= 35 else "badness-above-35"
+
+
+def _week(attributes: Mapping[str, str]) -> str:
+    """The week by ISO 8601, which begins on a Monday: 2026-W23."""
+    try:
+        year, week, _ = date.fromisoformat(attributes.get("crawl_date", "")[:10]).isocalendar()
+    except ValueError:
+        return ""
+    return f"{year}-W{week:02d}"
+
+
+SPLITS: dict[str, Callable[[Mapping[str, str]], str]] = {
+    "lang": lambda attributes: attributes.get("lang", ""),
+    "tld": lambda attributes: attributes.get("tld", ""),
+    "host": lambda attributes: attributes.get("host", ""),
+    "distance": lambda attributes: f"distance-{attributes['distance']}" if "distance" in attributes else "",
+    "month": month_of,
+    "week": _week,
+    "day": lambda attributes: attributes.get("crawl_date", "")[:10] if month_of(attributes) else "",
+    "quality": _quality,
+}
+"""Name of a split -> function from attributes to the part, "" for unknown; months, weeks and days are the fetch's."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which documents an export writes, and into which files."""
+
+    out: Path
+    """The file; with splits, its name is the pattern of the files' names.  The directory of a dataset."""
+    format_name: str
+    splits: tuple[str, ...] = ()
+    """Keys of SPLITS, the first one outermost."""
+    shard_bytes: int = 0
+    """Bytes from which on another file follows; 0: no limit."""
+    selection: Selection = field(default_factory=Selection)
+    drop: DropList = field(default_factory=DropList)
+    """Hosts and URLs whose documents are left out."""
+    lists: Mapping[str, int] = field(default_factory=dict)
+    """File with entries of `drop` -> number of its entries."""
+    is_dataset: bool = False
+    """Whether `out` is a directory in the form that ``datasets.load_dataset`` reads."""
+    shuffle: str = ""
+    """"sentences": they are written instead of documents, in random order by the seed of the selection."""
+    is_forced: bool = False
+    """Whether what an earlier export wrote under these names is replaced."""
+
+    def __post_init__(self) -> None:
+        """Raises BadInput for a plan that cannot be carried out."""
+        if self.format_name == "parquet":
+            require("parquet")
+        if self.is_dataset and self.format_name != "parquet":
+            raise BadInput(f"{self.out}/ is a directory, which gets Parquet; leave --format out, or name a file.")
+        if self.shuffle and set(self.splits) - set(KEPT):
+            raise BadInput(f"shuffled sentences can be split by {' or '.join(KEPT)} only: they keep nothing else.")
+        if self.shuffle and self.format_name == "tei":
+            raise BadInput("TEI is for whole texts; write shuffled sentences in another format, as .txt or .parquet.")
+
+    @property
+    def unit(self) -> str:
+        """What an entry of a file is."""
+        return self.shuffle or "documents"
+
+    def part_of(self, attributes: Mapping[str, str]) -> str:
+        """The part of a document, as text for a file's name; "" without splits."""
+        return ".".join(_safe(SPLITS[split](attributes)) for split in self.splits)
+
+    def data_file(self, part: str, number: int) -> Path:
+        """The path of file *number* of a part."""
+        if self.is_dataset:
+            return self.out / "data" / f"{part or 'all'}-{number:05d}.parquet"
+        stem, ending = split_name(self.out.name)
+        shard = f"-{number:05d}" if self.shard_bytes else ""
+        return self.out.with_name(f"{stem}.{part}{shard}{ending}" if part else f"{stem}{shard}{ending}")
+
+    def registry(self, part: str) -> Path:
+        """The path of the registry file of a part's vertical files."""
+        stem, _ = split_name(self.out.name)
+        return self.out.with_name(f"{stem}.{part}.vert.registry" if part else f"{stem}.vert.registry")
+
+    def corpus_name(self, part: str) -> str:
+        """The name of a part as a corpus of a server."""
+        stem, _ = split_name(self.out.name)
+        return re.sub(r"\W+", "_", f"{stem}_{part}" if part else stem).lower()
+
+    def former_files(self) -> set[Path]:
+        """The files that an earlier export wrote under these names, if they are to be replaced."""
+        if not self.is_forced:
+            return set()
+        directory = self.data_file("", 1).parent
+        manifest = read_manifest(self.manifest)
+        names = [file["name"] for file in files_in(manifest)]
+        registries = manifest.get("registries")
+        names += [name for name in (registries if isinstance(registries, list) else ()) if isinstance(name, str)]
+        paths = (self.directory / name for name in names)
+        return {path for path in paths if path.parent == directory and path.is_file()}
+
+    @property
+    def directory(self) -> Path:
+        """The directory that the names in the manifest are relative to."""
+        return self.out if self.is_dataset else self.out.parent
+
+    @property
+    def manifest(self) -> Path:
+        return self._beside("manifest.json", ".json")
+
+    @property
+    def readme(self) -> Path:
+        return self._beside("README.md", ".README.md")
+
+    @property
+    def dropped(self) -> Path:
+        """The log of documents that lists left out; never in a directory that will be published."""
+        return self.out.with_name(f"{self.out.name}.dropped.tsv")
+
+    @property
+    def workspace(self) -> Path:
+        """A directory for what is needed on disk meanwhile."""
+        return self.out.with_name(f"{self.out.name}.sentences{PART}")
+
+    def _beside(self, name: str, ending: str) -> Path:
+        return self.out / name if self.is_dataset else self.out.with_name(self.out.name + ending)
+
+
+def _safe(name: str) -> str:
+    name = re.sub(r"[^\w.-]", "_", name) or "unknown"
+    if len(name.encode()) > _MAX_PART_BYTES:
+        return f"{name[:20]}-{xxhash.xxh3_64_hexdigest(name.encode())}"
+    return name
+
+
+KEPT = ("lang", "tld")
+"""Attributes of a document that its sentences keep: they lead to no page."""
+_BUCKETS = 256
+"""Files on disk; one of them at a time is in memory (chosen: 400 MB of 100 GB)."""
+
+
+class Shuffle:
+    """Takes documents; when the block ends, gives their sentences in an order that *seed* determines.
+
+    Whoever may not copy whole texts may often publish single sentences, shuffled over the whole corpus: so do Schäfer
+    2015 (COW) and Goldhahn et al. 2012 (Leipzig Corpora).  They keep the address of each sentence; here it goes, so
+    that the texts cannot be put together again.  The memory does not grow with the corpus: sentences go to buckets on
+    disk by a hash of their number, and each bucket is sorted by it.
+    """
+
+    def __init__(self, take: Callable[[StoredDocument], None], directory: Path, seed: str) -> None:
+        """*take* gets each sentence as a document; *directory* is for the buckets, and is removed at the end."""
+        self._take = take
+        self._directory = directory
+        self._seed = seed
+        self._number = 0
+        self._files = ExitStack()
+
+    def __enter__(self) -> Shuffle:
+        shutil.rmtree(self._directory, ignore_errors=True)  # of a killed run
+        self._directory.mkdir()
+        self._paths = [self._directory / f"{number:03d}" for number in range(_BUCKETS)]
+        self._buckets = [self._files.enter_context(path.open("w", encoding="utf-8")) for path in self._paths]
+        return self
+
+    def add(self, document: StoredDocument) -> None:
+        """Raises OSError."""
+        kept = "\t".join(document.attributes.get(name, "") for name in KEPT)
+        for paragraph in parsed(document).paragraphs:
+            for sentence in sentences(paragraph):
+                key = xxhash.xxh3_64_intdigest(f"{self._seed}\n{self._number}".encode("utf-8", "replace"))
+                self._buckets[key * _BUCKETS >> 64].write(f"{key:016x}\t{kept}\t{sentence}\n")
+                self._number += 1
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        try:
+            self._files.close()
+            if error is None:
+                for document in with_progress(self._shuffled(), "sentences", self._number):
+                    self._take(document)
+        finally:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _shuffled(self) -> Iterator[StoredDocument]:
+        number = 0
+        for path in self._paths:
+            for line in sorted(path.read_text("utf-8").split("\n")[:-1]):
+                number += 1
+                _, *kept, sentence = line.split("\t")
+                sizes = {"length": len(sentence.encode()), "words": len(sentence.split())}
+                attributes = {"id": number, **dict(zip(KEPT, kept, strict=True)), **sizes}
+                texts = {name: str(value) for name, value in attributes.items()}
+                yield StoredDocument(texts, rendered(texts, [(sentence, "")]))
+            path.unlink()
+
+
+MAX_WAITING_CHARS = 64_000_000
+"""Characters that wait to be written to all open files together (chosen)."""
+MAX_OPEN = 256
+"""Parquet files at once; each stays open until it is complete (chosen)."""
+
+
+class Written(NamedTuple):
+    """A complete file."""
+
+    name: str
+    entries: int
+    """Documents or, if they were shuffled, sentences."""
+    bytes: int
+
+
+class _Shard:
+    """A file that is being written."""
+
+    def __init__(self, path: Path, part: str, plan: Plan, registry: Registry) -> None:
+        """Raises BadInput if *path* exists, unless the plan is to replace it."""
+        if path.exists() and not (plan.is_forced and path.is_file()):
+            raise BadInput(f"{path} exists; remove it, replace it with --force, or give another name.")
+        self.path = path
+        self.part = part
+        self.temporary = part_of(path)
+        self.entries = 0
+        try:
+            self.writer = writer(self.temporary, path.name, plan.format_name, plan.unit, registry)
+        except OSError:
+            with suppress(OSError):
+                self.temporary.unlink(missing_ok=True)
+            raise
+
+
+def _is_free(directory: Path) -> bool:
+    """Whether *directory* holds nothing but what a killed export may have left."""
+    data = directory / "data"
+    rests = data.iterdir() if data.is_dir() else ()
+    return not {*directory.iterdir()} - {data} and all(path.suffix == PART for path in rests)
+
+
+class Parts:
+    """Distributes documents to files, in memory that does not grow with their number or size."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Raises BadInput if the output exists, OSError if it cannot be written."""
+        self._plan = plan
+        self._open: dict[str, _Shard] = {}
+        self._complete: list[_Shard] = []
+        self._numbers: Counter[str] = Counter()
+        """Part -> number of its files."""
+        self._registries: defaultdict[str, Registry] = defaultdict(Registry)
+        self._former = plan.former_files()
+        if plan.is_dataset:
+            self._make_directory()
+        if not plan.splits:
+            self._begin("")  # a name that cannot be written is told before the corpus is read
+
+    def _make_directory(self) -> None:
+        out = self._plan.out
+        if out.is_file():
+            raise BadInput(f"{out} is a file; give another name.")
+        if out.is_dir() and not _is_free(out):
+            if read_manifest(self._plan.manifest).get("format") != self._plan.format_name:
+                raise BadInput(f"{out} holds other files than those of an export; give a new or an empty directory.")
+            if not self._plan.is_forced:
+                raise BadInput(f"{out} holds an export; replace it with --force, or give another name.")
+        (out / "data").mkdir(parents=True, exist_ok=True)
+        for rest in (out / "data").glob(f"*{PART}"):
+            rest.unlink()
+
+    def add(self, document: StoredDocument) -> None:
+        """Raises BadInput and OSError."""
+        name = self._plan.part_of(document.attributes)
+        shard = self._open.get(name) or self._begin(name)
+        shard.writer.add(document)
+        shard.entries += 1
+        if shard.writer.waiting == 0 and 0 < self._plan.shard_bytes <= shard.temporary.stat().st_size:
+            self._close(name)
+        if len(self._open) > 1 and sum(one.writer.waiting for one in self._open.values()) > MAX_WAITING_CHARS:
+            for one in self._open.values():
+                if one.writer.waiting >= MAX_WAITING_CHARS / len(self._open):  # at least the mean
+                    one.writer.flush()
+
+    def _begin(self, name: str) -> _Shard:
+        """Open the next file of the part *name*."""
+        plan = self._plan
+        if plan.format_name == "parquet" and len(self._open) >= MAX_OPEN:
+            raise BadInput(
+                f"the split makes more than {MAX_OPEN} files, too many for Parquet; take another format, or "
+                "select a part of the corpus with --where."
+            )
+        self._numbers[name] += 1
+        path = plan.data_file(name, self._numbers[name])
+        self._open[name] = _Shard(path, name, plan, self._registries[name])
+        return self._open[name]
+
+    def _close(self, name: str) -> None:
+        shard = self._open[name]
+        shard.writer.close()
+        self._complete.append(shard)
+        del self._open[name]
+
+    @property
+    def names(self) -> list[str]:
+        """The parts that have files."""
+        return sorted(self._numbers)
+
+    def commit(self) -> list[Written]:
+        """Complete all files, give them their names, and remove those of an earlier export; raises OSError."""
+        plan = self._plan
+        for name in list(self._open):
+            self._close(name)
+        for shard in self._complete:
+            sync_file(shard.temporary)
+        for shard in self._complete:
+            shard.temporary.replace(shard.path)
+        for name in self.names if plan.format_name == "vertical" else ():
+            files = [shard.path.name for shard in self._complete if shard.part == name]
+            write_whole(plan.registry(name), self._registries[name].text(plan.corpus_name(name), files))
+        ours = {shard.path for shard in self._complete} | {plan.registry(name) for name in self.names}
+        for path in self._former - ours:
+            path.unlink(missing_ok=True)
+        sync_directory(self._complete[0].path.parent)
+        found = ((shard.path, shard.entries) for shard in self._complete)
+        names = ((path.relative_to(plan.directory), entries, path.stat().st_size) for path, entries in found)
+        return sorted(Written(name.as_posix(), entries, size) for name, entries, size in names)
+
+    def abort(self) -> None:
+        """Remove the files with temporary names, and directories that were made for them."""
+        for shard in [*self._open.values(), *self._complete]:
+            shard.temporary.unlink(missing_ok=True)
+        if self._plan.is_dataset:
+            with suppress(OSError):
+                (self._plan.out / "data").rmdir()
+                self._plan.out.rmdir()
 
 
 class Summary(NamedTuple):

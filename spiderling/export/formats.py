@@ -11,22 +11,30 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import IO, Any
+from urllib.parse import quote
 
 import zstandard
+from itemadapter import ItemAdapter
+from itemadapter.adapter import AdapterInterface
+from scrapy.exporters import BaseItemExporter
 
+from spiderling import __version__
 from spiderling.base.errors import BadInput
 from spiderling.base.printing import hint
-from spiderling.corpus.reader import Document, StoredDocument, parsed, unescape
-from spiderling.export import tei
-from spiderling.export.registry import Registry
-from spiderling.text.prevertical import escape, written
+from spiderling.corpus.segments import Document, StoredDocument, parsed, unescape
+from spiderling.items import PageItem
+from spiderling.languages import available
+from spiderling.text import clean_text
+from spiderling.text.prevertical import escape, rendered, written
 from spiderling.text.tokens import tokens
 
 FRAME_CHARS = 1_000_000
@@ -143,6 +151,119 @@ _READERS: dict[str, Callable[[str], Any]] = {
 }
 
 
+# -- TEI
+
+TEI_HEAD = f"""\
+<?xml version="1.0" encoding="UTF-8"?>
+<teiCorpus xmlns="http://www.tei-c.org/ns/1.0">
+<teiHeader>
+<fileDesc>
+<titleStmt><title>Web corpus</title></titleStmt>
+<publicationStmt><p>Made by Spiderling {__version__}. The texts belong to their authors.</p></publicationStmt>
+<sourceDesc><p>Pages of the web; each text names its own.</p></sourceDesc>
+</fileDesc>
+</teiHeader>
+"""
+TEI_TAIL = "</teiCorpus>\n"
+
+_PLACED = {"id", "url", "host", "title", "lang", "langs", "crawl_date", "published", "modified", "words", "licence"}
+"""Attributes that have an element of their own."""
+_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
+_DATE = re.compile(r"(?P<year>\d{4})(?P<month>-\d\d)?(?P<day>(?<=-\d\d)-\d\d)?(?P<time>(?<=-\d\d-\d\d)T.+)?")
+_TIME = re.compile(r"T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")
+_IPV6 = re.compile(r"^(\w+://)%5B([0-9A-Fa-f:.]+)%5D")
+_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+
+
+def tei(document: StoredDocument) -> str:
+    """*document* as a ``<TEI>`` of TEI P5; a file is a ``<teiCorpus>`` of these.
+
+    All stands in elements of the schema tei_all: address, dates, licence and languages in those that TEI has for them,
+    the other attributes as notes.
+    """
+    return "".join(f"{line}\n" for line in _lines(document))
+
+
+def _lines(document: StoredDocument) -> Iterator[str]:
+    attributes, paragraphs, details = parsed(document)
+    url = attributes.get("url", "")
+    title = f"<title>{escape(attributes.get('title') or url)}</title>"
+    yield "<TEI><teiHeader>"
+    yield f"<fileDesc><titleStmt>{title}</titleStmt>"
+    words = attributes.get("words", "")
+    if words.isascii() and words.isdigit():
+        yield f'<extent><measure unit="words" quantity="{words}">{words} words</measure></extent>'
+    yield f"<publicationStmt><publisher>{escape(attributes.get('host') or 'unknown')}</publisher>"
+    yield f"<idno>{escape(attributes.get('id', ''))}</idno>{_availability(attributes)}</publicationStmt>"
+    notes = [(name, value) for name, value in attributes.items() if name not in _PLACED and value]
+    if notes:
+        written = "".join(f'<note type="{name}">{escape(value)}</note>' for name, value in notes)
+        yield f"<notesStmt>{written}</notesStmt>"
+    yield f"<sourceDesc><bibl>{title}{_dates(attributes)}{_reference(url)}</bibl></sourceDesc></fileDesc>"
+    languages = _languages(attributes)
+    if languages:
+        yield f"<profileDesc><langUsage>{languages}</langUsage></profileDesc>"
+    yield "</teiHeader>"
+    yield f"<text{_lang(attributes.get('lang', ''))}><body>"
+    for text, detail in zip(paragraphs, details, strict=True):
+        element, kind = ("ab", ' type="heading"') if detail.get("heading") == "1" else ("p", "")
+        double = ' rend="duplicate"' if detail.get("dup") == "1" else ""
+        yield f"<{element}{kind}{double}{_lang(detail.get('lang', ''))}>{escape(text)}</{element}>"
+    if not paragraphs:
+        yield "<p/>"
+    yield "</body></text></TEI>"
+
+
+def _availability(attributes: Mapping[str, str]) -> str:
+    licence = attributes.get("licence", "")
+    return f"<availability><licence{_target(licence)}>{escape(licence)}</licence></availability>" if licence else ""
+
+
+def _reference(url: str) -> str:
+    return f"<ref{_target(url)}>{escape(url)}</ref>" if url else ""
+
+
+def _dates(attributes: Mapping[str, str]) -> str:
+    said = [(name, attributes.get(name, "")) for name in ("published", "modified")]
+    said.append(("crawled", attributes.get("crawl_date", "").replace(" ", "T")))
+    return "".join(f'<date type="{name}"{_when(date)}>{escape(date)}</date>' for name, date in said if date)
+
+
+def _when(date: str) -> str:
+    """*date* as an attribute, if it is a year, month, day or time by the rules of XML Schema."""
+    match = _DATE.fullmatch(date)
+    if match is None or (match["time"] and not _TIME.fullmatch(match["time"])):
+        return ""
+    try:
+        datetime.fromisoformat(f"{match['year']}{match['month'] or '-01'}{match['day'] or '-01'}")
+    except ValueError:
+        return ""
+    return f' when="{date}"'
+
+
+def _languages(attributes: Mapping[str, str]) -> str:
+    """Codes with their share in percent."""
+    pairs = (entry.partition(":") for entry in attributes.get("langs", "").split())
+    shares = ((code, re.fullmatch(r"[01](?:\.\d+)?", share)) for code, _, share in pairs if _LANGUAGE.fullmatch(code))
+    return "".join(
+        f'<language ident="{code}" usage="{100 * float(share[0]):.0f}"/>' if share else f'<language ident="{code}"/>'
+        for code, share in shares
+    )
+
+
+def _lang(code: str) -> str:
+    return f' xml:lang="{code}"' if _LANGUAGE.fullmatch(code) else ""
+
+
+def _target(url: str) -> str:
+    """*url* as an attribute, if it is one of the web; what may not stand in an anyURI is percent-encoded."""
+    if not url.startswith(("http://", "https://")):
+        return ""
+    address, *fragment = (quote(part, safe="%/:?@!$&'()*+,;=-._~") for part in _NO_ESCAPE.sub("%25", url).split("#", 1))
+    pointer = "#".join([_IPV6.sub(r"\1[\2]", address), *fragment])
+    return f' target="{escape(pointer)}"'
+
+
 # -- text formats: a document as it stands in a file
 
 
@@ -181,7 +302,7 @@ ENCODERS: dict[str, Callable[[StoredDocument], str]] = {
     "vertical": _vertical,
     "jsonl": _jsonl,
     "text": _text,
-    "tei": tei.tei,
+    "tei": tei,
 }
 FORMATS = (*ENCODERS, "parquet")
 _ENDINGS = {
@@ -240,6 +361,72 @@ def packer(name: str) -> Callable[[bytes], bytes]:
     return (lambda data: gzip.compress(data, mtime=0)) if name.endswith(".gz") else bytes
 
 
+# -- registry files
+
+_TAG = re.compile(r"^<([a-z][^<>]*?)/?>$", re.MULTILINE)
+_NAME = re.compile(r' ([\w:.-]+)="')
+_UNPACKERS = {".gz": "| zcat", ".zst": "| zstd -dcq"}
+_ROOT = "/corpora"
+_LOWER_CASE = """\
+ATTRIBUTE "lc" {
+\tDYNAMIC "utf8lowercase"
+\tDYNLIB "internal"
+\tARG1 "C"
+\tFUNTYPE "s"
+\tFROMATTR "word"
+\tTYPE "index"
+\tTRANSQUERY "yes"
+}"""
+_GLUE = ['\tDISPLAYTAG "0"', '\tDISPLAYBEGIN "_EMPTY_"']
+"""Between the tokens beside a ``<g/>`` no space is shown."""
+
+
+class Registry:
+    """Collects what one part of a vertical corpus declares, for its registry file.
+
+    Sketch Engine and NoSketch Engine read that to compile and show a corpus.  It declares each structure and attribute
+    that occurs, and no other (documentation of the corpus configuration file on sketchengine.eu).  PATH and VERTICAL
+    are those of a server that keeps each corpus in a directory of /corpora.
+    """
+
+    def __init__(self) -> None:
+        self._structures: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        """Structure -> its attributes, in the order in which they came."""
+        self._languages: Counter[str] = Counter()
+
+    def see(self, attributes: Mapping[str, str], text: str) -> None:
+        """Note the structures in *text*, a document with *attributes* as it stands in the file."""
+        self._languages[attributes.get("lang", "")] += 1
+        for tag in dict.fromkeys(_TAG.findall(text)):
+            self._structures[tag.partition(" ")[0]] |= dict.fromkeys(_NAME.findall(tag))
+
+    def text(self, name: str, files: Sequence[str]) -> str:
+        """The registry file of the corpus *name*, whose vertical *files* follow one another."""
+        return "\n".join(self._lines(name, files)) + "\n"
+
+    def _lines(self, name: str, files: Sequence[str]) -> Iterator[str]:
+        place = f"{_ROOT}/{name}"
+        verticals = " ".join(f"{place}/vertical/{file}" for file in files)
+        ending = re.sub(r".*(?=\.)", "", files[0])
+        unpacker = _UNPACKERS.get(ending, "| cat" if len(files) > 1 else "")
+        (code, _), *_ = self._languages.most_common(1) or [("", 0)]
+        language = available("").get(code)
+        yield f"# Registry file; it becomes {name} in the directory of registry files."
+        yield "# Change PATH (for the compiled corpus) and VERTICAL if your server has other places for them."
+        yield f'NAME "{name}"'
+        yield f'PATH "{place}/indexed/"'
+        yield f'VERTICAL "{unpacker} {verticals}"' if unpacker else f'VERTICAL "{verticals}"'
+        yield 'ENCODING "UTF-8"'
+        if language is not None:
+            yield f'LANGUAGE "{language.name}"'
+        yield 'DOCSTRUCTURE "doc"'
+        yield 'ATTRIBUTE "word"'
+        yield _LOWER_CASE
+        for structure, attributes in self._structures.items():
+            inside = _GLUE if structure == "g" else [f'\tATTRIBUTE "{attribute}"' for attribute in attributes]
+            yield from [f'STRUCTURE "{structure}" {{', *inside, "}"] if inside else [f'STRUCTURE "{structure}"']
+
+
 # -- writers
 
 
@@ -255,7 +442,7 @@ def writer(
     if format_name == "vertical":
         return VerticalWriter(path, name, registry or Registry())
     if format_name == "tei":
-        return TextWriter(path, name, tei.tei, tei.HEAD, tei.TAIL)
+        return TextWriter(path, name, tei, TEI_HEAD, TEI_TAIL)
     return TextWriter(path, name, _sentence if (format_name, unit) == ("text", "sentences") else ENCODERS[format_name])
 
 
@@ -340,3 +527,97 @@ class ParquetWriter:
     def close(self) -> None:
         self.flush()
         self._writer.close()
+
+
+# -- Scrapy's FEEDS
+
+TEXT = "text"
+"""Name of the field with the text (chosen)."""
+
+logger = logging.getLogger(__name__)
+
+_NO_NAME = re.compile(r"^(?![^\W\d])|[^\w.-]")
+
+
+def register_pages() -> None:
+    """Make ``ItemAdapter``, and so every exporter, read PageItems."""
+    if PageAdapter not in ItemAdapter.ADAPTER_CLASSES:
+        ItemAdapter.ADAPTER_CLASSES = (PageAdapter, *ItemAdapter.ADAPTER_CLASSES)
+
+
+class PageAdapter(AdapterInterface):
+    """The fields of a PageItem: its ``attributes``, to which pipelines may add, and ``text``, its kept paragraphs.
+
+    A feed may hold other items, too.  It is written outside of the checkpoint: after a kill it may lack documents of
+    the corpus, or hold one twice (docs/formats.md).
+    """
+
+    item: PageItem
+
+    @classmethod
+    def is_item_class(cls, item_class: type) -> bool:
+        return issubclass(item_class, PageItem)
+
+    def field_names(self) -> KeysView[str]:
+        return dict.fromkeys(self).keys()
+
+    def __getitem__(self, name: str) -> Any:
+        if name == TEXT and self.item.page is not None:
+            return clean_text(self.item.page.paragraphs)
+        return self.item.attributes[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.item.attributes[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self.item.attributes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.item.attributes
+        if self.item.page is not None and TEXT not in self.item.attributes:
+            yield TEXT
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class PrevertExporter(BaseItemExporter):
+    """Prevertical: fields become attributes of ``<doc>``, lines of ``text`` its paragraphs."""
+
+    def __init__(self, file: IO[bytes], **options: Any) -> None:
+        super().__init__(**options)
+        self.file = file
+
+    def export_item(self, item: Any) -> None:
+        self.file.write(self._document(item).encode("utf-8", "replace"))
+
+    def _document(self, item: Any) -> str:
+        """*item* as prevertical: a page's document as in the corpus, unless the feed wants only some fields."""
+        if isinstance(item, PageItem) and item.document is not None and self.fields_to_export is None:
+            return item.document.decode()
+        fields = {name: "" if value is None else str(value) for name, value in self.get_serialized_fields(item)}
+        lines = fields.pop(TEXT, "").split("\n")
+        return rendered(
+            {_NO_NAME.sub("_", name): value for name, value in fields.items()}, [(line, "") for line in lines if line]
+        )
+
+
+class ParquetExporter(PrevertExporter):
+    """Apache Parquet with the columns of ``scrapy export``; other fields are in ``other``, as text."""
+
+    def start_exporting(self) -> None:
+        """Leave a file with content as it is, because Parquet cannot be appended to."""
+        self._writer = None if self.file.tell() else ParquetWriter(self.file)
+        if self._writer is None:
+            logger.error(
+                "The Parquet feed is not written: its file exists, and Parquet cannot be appended to. Add "
+                "'overwrite': True to the feed, or %%(time)s to its name; scrapy export makes one of the corpus."
+            )
+
+    def export_item(self, item: Any) -> None:
+        if self._writer is not None:
+            self._writer.add(StoredDocument({}, self._document(item)))
+
+    def finish_exporting(self) -> None:
+        if self._writer is not None:
+            self._writer.close()

@@ -3,7 +3,7 @@
 Corpora only grow: a segment of a crawl is appended to and never changed (corpus/segments.py).  So what is new is known
 exactly, whatever clocks say: the manifest of each part names the bytes of each segment that it was made of, and the
 next part begins behind them.  A part is written under a temporary name and renamed when it is complete; the directory
-then has a new manifest and README, made from those of the parts.
+then has a new manifest and README, made from those of the parts, so that whoever took some parts knows which are new.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -23,14 +25,23 @@ import xxhash
 from spiderling.base.atomic_files import PART, sync_directory, write_whole
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.lists import DropList
+from spiderling.base.printing import markdown_table
 from spiderling.base.progress import with_progress
-from spiderling.corpus.reader import Source, stored_documents
-from spiderling.export.export import Summary, export
+from spiderling.corpus.segments import Source, stored_documents
+from spiderling.export.export import Plan, Summary, export
 from spiderling.export.formats import ending_of
-from spiderling.export.increment_card import write_card
-from spiderling.export.plan import Plan
 from spiderling.export.sources import Corpus
-from spiderling.jobdir.card import MANIFEST, README, Manifest, read_manifest
+from spiderling.jobdir.card import (
+    MANIFEST,
+    README,
+    Manifest,
+    files_in,
+    headed,
+    read_manifest,
+    software,
+    take_down,
+    write_pair,
+)
 from spiderling.jobdir.inspection import SHARD_DIRECTORY
 
 _PART = re.compile(r"part-(\d{5,})")
@@ -276,3 +287,74 @@ def _tail(path: Path, end: int) -> str:
         begin = max(0, end - _TAIL_BYTES)
         file.seek(begin)
         return xxhash.xxh3_128_hexdigest(file.read(end - begin))
+
+
+_LOADED = {"parquet": "*.parquet", "jsonl": "*.jsonl.zst"}
+"""Formats that readers of datasets take as they are -> the files of a part."""
+
+
+def write_card(directory: Path, parts: Mapping[str, Manifest]) -> None:
+    """Write the manifest and the README of *directory*, whose *parts* have these manifests; raises StorageError."""
+    manifest = _manifest(parts)
+    last = parts[max(parts)]
+    write_pair(manifest, directory / README, directory / MANIFEST, _readme(manifest, last["crawls"]))
+
+
+def _manifest(parts: Mapping[str, Manifest]) -> Manifest:
+    languages: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    licences: Counter[str] = Counter()
+    for manifest in parts.values():
+        licences.update(manifest["contents"]["licences"])
+        for code, numbers in manifest["contents"]["languages"].items():
+            languages[code].update(numbers)
+    found: Manifest = {
+        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"),
+        "software": software(),
+        "contents": {"languages": languages, "licences": licences},
+        "parts": [_part(name, manifest) for name, manifest in parts.items()],
+    }
+    pattern = _LOADED.get(next(iter(parts.values()))["format"])
+    data_files = [{"split": "train", "path": f"part-*/{pattern}"}]
+    return found | ({"configs": [{"config_name": "default", "data_files": data_files}]} if pattern else {})
+
+
+def _part(name: str, manifest: Manifest) -> dict[str, Any]:
+    contents = manifest["contents"]
+    return {
+        "name": name,
+        "made": manifest["made"],
+        "unit": manifest["unit"],
+        "documents": manifest["documents"],
+        "words": contents["words"],
+        "text_bytes": contents["text_bytes"],
+        "crawl_dates": contents["crawl_dates"],
+        "files": [file | {"name": f"{name}/{file['name']}"} for file in files_in(manifest)],
+    }
+
+
+def _readme(manifest: Manifest, crawls: list[Manifest]) -> str:
+    parts = manifest["parts"]
+    documents = sum(part["documents"] for part in parts)
+    words = sum(part["words"] for part in parts)
+    rows = [
+        (
+            part["name"],
+            part["made"],
+            f"{part['documents']:,}",
+            f"{part['words']:,}",
+            " to ".join(date[:10] for date in part["crawl_dates"]),
+            f"{sum(file['bytes'] for file in part['files']):,}",
+        )
+        for part in parts
+    ]
+    lines = [
+        *headed(manifest),
+        f"{documents:,} documents, {words:,} words in {len(parts):,} parts. A part is never changed: each export adds "
+        f"one, with what was new. The card of each, beside its files, says how it was made; {MANIFEST} has the "
+        "checksums of all files.",
+        "",
+        *markdown_table(("part", "made (UTC)", "documents", "words", "fetched", "bytes"), rows),
+        "",
+        *take_down(crawls),
+    ]
+    return "\n".join(lines) + "\n"

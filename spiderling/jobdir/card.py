@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from spiderling import __version__
-from spiderling.archives.places import META_KEY
+from spiderling.archives.sources import META_KEY
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.digits import whole_number
 from spiderling.base.errors import StorageError

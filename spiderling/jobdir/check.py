@@ -22,11 +22,10 @@ from spiderling.base.errors import SpiderlingError, StorageError
 from spiderling.base.progress import Meter, with_progress
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS
-from spiderling.corpus import reader
-from spiderling.corpus.cdxj import records
-from spiderling.corpus.digests import digest_key
+from spiderling.corpus.duplicates import digest_key
 from spiderling.corpus.links import read_links
-from spiderling.corpus.segments import SUFFIX
+from spiderling.corpus.segments import SUFFIX, documents, frame_texts
+from spiderling.corpus.warc import records
 from spiderling.frontier.hosts import CLOSED_STATES
 from spiderling.frontier.storage.protocol import HostRow
 from spiderling.frontier.storage.tables import (
@@ -173,8 +172,8 @@ def _corpus(crawl: Inspection, compared: list[str]) -> Iterator[str]:
 
     def count(segment: Segment) -> int:
         number = 0
-        for frame in reader.frames(segment.path, segment.length):
-            for document in reader.documents(frame.split("\n")):
+        for frame in frame_texts(segment.path, segment.length):
+            for document in documents(frame.split("\n")):
                 number += 1
                 meter.add()
                 text = "\n".join(document.paragraphs).encode()

@@ -16,14 +16,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spiderling.archives.places import UNREAD_KEY
+from spiderling.archives.sources import UNREAD_KEY
 from spiderling.base.errors import BadInput, JobdirError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.owners import shard_of_page
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, canonicalize, url_key
-from spiderling.corpus import reader
-from spiderling.corpus.reader import Document
+from spiderling.corpus.segments import Document, documents, frame_at
 from spiderling.frontier.admission import Scope
 from spiderling.frontier.storage.protocol import message_id
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
@@ -325,11 +324,11 @@ class Inspection:
         number = ended.end.document
         if number is None:
             return None
-        frame = reader.frame_at(self.directory / "corpus" / ended.segment, ended.offset)
-        documents = list(reader.documents(frame.split("\n")))
-        if number >= len(documents):
+        frame = frame_at(self.directory / "corpus" / ended.segment, ended.offset)
+        found = list(documents(frame.split("\n")))
+        if number >= len(found):
             raise StorageError(f"{ended.segment} has no document {number} at byte {ended.offset}.")
-        return documents[number]
+        return found[number]
 
     def _ended(self, key: int) -> Ended | None:
         query = "SELECT batch, keys FROM ended WHERE instr(keys, ?) ORDER BY batch DESC"

@@ -27,11 +27,10 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, url_key
-from spiderling.corpus.cdxj import records
-from spiderling.corpus.digests import digest_key
+from spiderling.corpus.duplicates import digest_key
 from spiderling.corpus.links import LinkLine, read_links
-from spiderling.corpus.reader import Document, documents
-from spiderling.corpus.segments import frames
+from spiderling.corpus.segments import Document, documents, frames
+from spiderling.corpus.warc import records
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore

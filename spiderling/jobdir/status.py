@@ -23,7 +23,7 @@ from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.option_values import parse_watch, parse_watch_requests
 from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
-from spiderling.corpus import reader
+from spiderling.corpus.segments import Document, documents, frame_at
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends
@@ -233,14 +233,14 @@ def _newest_of_part(crawl: Inspection, most: int) -> list[Text]:
     found: list[Text] = []
     for row in crawl.rows(query):
         kept = [end for end in unpack_ends(row["keys"], row["ends"]) if end.document is not None]
-        documents: list[reader.Document] = []
+        texts: list[Document] = []
         with suppress(StorageError):  # the corpus may lie elsewhere by now
             if kept:
-                frame = reader.frame_at(crawl.directory / "corpus" / row["segment"], row["offset_bytes"])
-                documents = list(reader.documents(frame.split("\n")))
+                frame = frame_at(crawl.directory / "corpus" / row["segment"], row["offset_bytes"])
+                texts = list(documents(frame.split("\n")))
         for end in reversed(kept):
             place = end.document or 0
-            document = documents[place] if place < len(documents) else reader.Document({}, [], [])
+            document = texts[place] if place < len(texts) else Document({}, [], [])
             begins = " ".join(document.paragraphs)[:_BEGINNING]
             title = document.attributes.get("title", "")
             found.append(Text(row["time"], end.url, title, end.language, end.words, begins))

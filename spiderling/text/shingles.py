@@ -22,7 +22,7 @@ from spiderling.text.ngrams import codepoints
 WINDOW = 7
 """Words of a shingle (Suchomel & Pomikálek 2012)."""
 FORM = 2
-"""Number of the way in which shingles are hashed, and kept by corpus/near_duplicates.py; raised when it changes, so
+"""Number of the way in which shingles are hashed, and kept by corpus/duplicates.py; raised when it changes, so
 that no state mixes two of them."""
 _BASE = 0x9FB21C651E98DF25
 _INVERSE = pow(_BASE, -1, 1 << 64)

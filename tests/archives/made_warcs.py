@@ -8,8 +8,8 @@ import struct
 
 import zstandard
 
-from spiderling.archives.places import BEGIN, Position
 from spiderling.archives.records import Record, RecordReader
+from spiderling.archives.sources import BEGIN, Position
 from spiderling.base.options import Options
 
 DATE = "2024-03-05T06:07:08Z"

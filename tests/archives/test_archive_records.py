@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_warcs import FORMS, arc_records, read, record
 
-from spiderling.archives.places import BEGIN, Place, Position
-from spiderling.archives.sources import NoWarc
+from spiderling.archives.sources import BEGIN, NoWarc, Place, Position
 from spiderling.base.reasons import Reason
 
 PAGES = [record(f"http://a.test/{n}", f"<p>stránka {n}</p>".encode() * 200) for n in range(6)]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from made_warcs import record
 
 from spiderling.archives.archives import Archives, CrawlSide
-from spiderling.archives.places import META_KEY, Position
+from spiderling.archives.sources import META_KEY, Position
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason

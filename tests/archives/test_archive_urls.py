@@ -9,9 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from made_warcs import FORMS, record
 
-from spiderling.archives.places import BEGIN
 from spiderling.archives.records import RecordReader
-from spiderling.archives.sources import ArchiveUnread, FileRaw, UrlRaw
+from spiderling.archives.sources import BEGIN, ArchiveUnread, FileRaw, UrlRaw
 from spiderling.base.addresses import AddressPolicy
 from spiderling.base.options import Options
 

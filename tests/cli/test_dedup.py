@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.corpus.reader import Source, parsed, read_documents
+from spiderling.corpus.segments import Source, parsed, read_documents
 from spiderling.export import deduplication
 from spiderling.export.deduplication import Deduplication, Rule
 from spiderling.export.sources import Corpus, corpus_of

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.lists import DropList, read_list
-from spiderling.corpus.reader import Source, documents, stored_documents
-from spiderling.export.export import export
-from spiderling.export.plan import Plan
+from spiderling.corpus.segments import Source, documents, stored_documents
+from spiderling.export.export import Plan, export
 from spiderling.export.sources import Corpus, corpus_of
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore

@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from spiderling.corpus.reader import StoredDocument
-from spiderling.export import tei
+from spiderling.corpus.segments import StoredDocument
+from spiderling.export.export import Plan
 from spiderling.export.export import export as write_export
-from spiderling.export.plan import Plan
+from spiderling.export.formats import TEI_HEAD, TEI_TAIL, tei
 from spiderling.export.sources import corpus_of
 from spiderling.text.prevertical import rendered, written
 from spiderling.text.sentences import sentences
@@ -172,8 +172,8 @@ def test_tei_is_valid_and_says_what_the_corpus_says(corpus, tmp_path, tei_all):
 
 @pytest.mark.slow
 def test_the_schema_tells_wrong_tei(tei_all):
-    document = tei.tei(StoredDocument(FIRST, DOCUMENTS[0]))
-    whole = f"{tei.HEAD}{document}{tei.TAIL}".encode()
+    document = tei(StoredDocument(FIRST, DOCUMENTS[0]))
+    whole = f"{TEI_HEAD}{document}{TEI_TAIL}".encode()
     assert tei_all.validate(etree.fromstring(whole))
     for was, wrong in ((b"extent>", b"p>"), (b' ident="cs"', b' ident="c s"'), (b"<publisher>a.cz</publisher>", b"")):
         spoiled = etree.fromstring(whole.replace(was, wrong))

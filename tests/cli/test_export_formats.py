@@ -20,13 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.corpus.reader import Source, StoredDocument, stored_documents
-from spiderling.export import files as exporting
-from spiderling.export.export import export
+from spiderling.corpus.segments import Source, StoredDocument, stored_documents
+from spiderling.export import export as exporting
+from spiderling.export.export import Plan, export
 from spiderling.export.formats import COLUMNS, FORMATS, ParquetWriter, TextWriter, format_of, schema, split_name
-from spiderling.export.plan import Plan
-from spiderling.export.selection import Selection, fetched
-from spiderling.export.sources import corpus_of
+from spiderling.export.sources import Selection, corpus_of, fetched
 from spiderling.text.prevertical import rendered, written
 from spiderling.text.tokens import tokens
 

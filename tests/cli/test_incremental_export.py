@@ -20,14 +20,12 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
 from spiderling.base.lists import DropList
-from spiderling.corpus.reader import Source, stored_documents
-from spiderling.corpus.segments import SegmentWriter
+from spiderling.corpus.segments import SegmentWriter, Source, stored_documents
 from spiderling.export import increments
+from spiderling.export.export import Plan
 from spiderling.export.formats import FORMATS
 from spiderling.export.increments import Added, add_part
-from spiderling.export.plan import Plan
-from spiderling.export.selection import Selection
-from spiderling.export.sources import corpus_of
+from spiderling.export.sources import Selection, corpus_of
 from spiderling.frontier.storage.sqlite import Changes, SqliteStore
 from spiderling.text.prevertical import rendered, written
 
@@ -186,7 +184,7 @@ def killed_in(target: str) -> Callable[..., None]:
     "place",
     [
         "spiderling.export.formats.TextWriter.close",
-        "spiderling.export.files.sync_file",
+        "spiderling.export.export.sync_file",
         "spiderling.export.export.write_pair",
         "pathlib.Path.rename",
         "spiderling.export.increments.write_card",
@@ -221,7 +219,7 @@ def test_an_error_leaves_the_parts_that_were_there(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("spiderling.export.files.sync_file", full)
+        patched.setattr("spiderling.export.export.sync_file", full)
         crawl.grow(2)
         with pytest.raises(Exception, match="No space left"):
             added(tmp_path / "out", crawl)

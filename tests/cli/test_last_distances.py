@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import Crawl, page, scrapy, serving
 
-from spiderling.corpus.reader import Source, stored_documents
+from spiderling.corpus.segments import Source, stored_documents
 from spiderling.frontier.storage.protocol import Changes, HostRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.as_text import overview

@@ -14,8 +14,7 @@ import zstandard
 from conftest import scrapy
 
 from spiderling.base.errors import DamageError
-from spiderling.corpus.reader import Source, stored_documents
-from spiderling.corpus.segments import SegmentWriter
+from spiderling.corpus.segments import SegmentWriter, Source, stored_documents
 from spiderling.export.sources import Corpus, Salvage, corpus_of
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore

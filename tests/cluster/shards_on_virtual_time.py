@@ -15,10 +15,9 @@ from model_store import ModelStore
 from spiderling.base.link_batch import Link, LinkBatch, gathered
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.cluster import lane
-from spiderling.cluster.envelope import Seal
-from spiderling.cluster.exchange import Exchange
-from spiderling.cluster.transport import Answer, TransportError
+from spiderling.cluster import exchange
+from spiderling.cluster.content import Seal
+from spiderling.cluster.exchange import Answer, Exchange, TransportError
 from spiderling.frontier.admission import Mention
 from spiderling.frontier.storage.protocol import Changes, Store
 from spiderling.frontier.strategy import FarHost, LinkingPage
@@ -133,15 +132,15 @@ def crawled(crawl: list[Shard], events: Iterable[tuple[str, int, int]], full_lin
     """Let *events* happen, then let all come to rest, and compare; returns the number of URLs."""
     streams, shards, now = crawl[0].streams, len(crawl), 1000.0
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(lane, "FULL_LINKS", full_links)
-        patched.setattr(lane, "WINDOW_MESSAGES", window)
+        patched.setattr(exchange, "FULL_LINKS", full_links)
+        patched.setattr(exchange, "WINDOW_MESSAGES", window)
         for event, number, seed in events:
             now += seed / 20
             happen(event, crawl[number % shards], streams, now, Random(seed))
             assert streams.longest() <= window, "Redis is not filled"
         streams.is_away = False
         for _ in range(4 * sum(one.pages for one in crawl) + 10):
-            now += lane.MAX_AGE_S
+            now += exchange.MAX_AGE_S
             for one in crawl:
                 one.commit()
                 one.cut(now)

@@ -18,7 +18,7 @@ from spiderling.base import urls
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
 from spiderling.base.options import Options
 from spiderling.base.owners import go_by_suffixes
-from spiderling.cluster import claims, suffix_list
+from spiderling.cluster import claims
 from spiderling.cluster.claims import Claim, Claims
 from spiderling.workers.process import WorkerConfig
 
@@ -189,8 +189,8 @@ def test_a_crawl_keeps_the_list_of_public_suffixes_that_it_began_with(server, tm
     try:
         begun = claimed(server, tmp_path / "cs")
         opened(begun)
-        suffix_list.keep(begun.directory)
-        for module in (urls, suffix_list):
+        claims.keep(begun.directory)
+        for module in (urls, claims):
             monkeypatch.setattr(module, "bundled_suffix_list", lambda: b"test\nblog.test\n")
         server.command("FLUSHALL")
         with caplog.at_level("INFO"):

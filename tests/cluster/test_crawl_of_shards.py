@@ -17,7 +17,7 @@ from redis_server import RedisServer
 from synlog import SynLog
 
 from spiderling.base.owners import owner_of
-from spiderling.cluster.envelope import Kind, Place, Seal
+from spiderling.cluster.content import Kind, Place, Seal
 from webs.web import FixedWeb, plain, redirect
 
 pytestmark = needs("redis")
@@ -40,9 +40,9 @@ SOON = {
     "cluster.claims.BEAT_S": 0.2,
     "cluster.claims.LEASE_S": 1.5,
     "cluster.claims.LOOK_S": 0.4,
-    "cluster.ending.WAIT_MISSING_S": 1.0,
-    "cluster.lane.MAX_AGE_S": 0.1,
-    "cluster.post_office.ROUND_S": 0.05,
+    "cluster.totals.WAIT_MISSING_S": 1.0,
+    "cluster.exchange.MAX_AGE_S": 0.1,
+    "cluster.shard.ROUND_S": 0.05,
     "cluster.shard.BEAT_S": 0.2,
     "cluster.beat.LEASE_S": 1.5,
     "cluster.shard.LEASE_S": 1.5,
@@ -270,7 +270,7 @@ def test_a_shard_whose_lease_another_process_holds_stops(tmp_path):
 def test_a_shard_that_is_stopped_while_it_waits_for_others_is_not_finished(tmp_path):
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
         crawl = shards(tmp_path / "cs", server, store, 2, FOLLOW="none", PROGRESS_S=1)
-        waits = crawl.start(SEED, CONSTANTS={**SOON, "cluster.ending.WAIT_MISSING_S": 1000.0})
+        waits = crawl.start(SEED, CONSTANTS={**SOON, "cluster.totals.WAIT_MISSING_S": 1000.0})
         waits.until(lambda: " 0 URLs waiting" in waits.output())
         stopped = waits.stop()
         assert stopped.lines("was paused (shutdown); the same command goes on") and not stopped.lines("is finished.")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import LEAST_FILTER_BYTES, MOST_WORKERS, Options
-from spiderling.cluster.division import (
+from spiderling.cluster.launcher import (
     DEATHS_S,
     MOST_DEATHS,
     Machine,

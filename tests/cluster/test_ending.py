@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spiderling.cluster.ending import LOOKS, WAIT_MISSING_S, Ending, Status
+from spiderling.cluster.totals import LOOKS, WAIT_MISSING_S, Ending, Status
 
 
 def statuses(beat: int, **changes: Status) -> dict[int, Status]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.cluster.envelope import CRAWL_ID_BYTES, VERSION, Kind, Place, Refused, Seal
+from spiderling.cluster.content import CRAWL_ID_BYTES, VERSION, Kind, Place, Refused, Seal
 
 CRAWL = bytes(range(CRAWL_ID_BYTES))
 SEAL = Seal(CRAWL, b"a key of a user")

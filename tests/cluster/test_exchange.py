@@ -16,11 +16,9 @@ from shards_on_virtual_time import EVENTS, SEAL, Shard, crawled
 from spiderling.base.errors import JobdirError
 from spiderling.base.owners import page_elsewhere, shard_of_page
 from spiderling.base.urls import HASH_BITS
-from spiderling.cluster import lane
-from spiderling.cluster.content import packed
-from spiderling.cluster.envelope import Kind, Place, Seal
-from spiderling.cluster.exchange import Exchange
-from spiderling.cluster.transport import Outgoing, Round
+from spiderling.cluster import exchange
+from spiderling.cluster.content import Kind, Place, Seal, packed
+from spiderling.cluster.exchange import Exchange, Outgoing, Round
 
 
 def started(shards: int) -> list[Shard]:
@@ -57,15 +55,15 @@ def told(one: Shard, other: Shard, now: float, pages: int = 5) -> None:
     """*one* has pages, and *other* takes what they tell it."""
     for _ in range(pages):
         one.page()
-    for moment in (now, now + lane.MAX_AGE_S):
+    for moment in (now, now + exchange.MAX_AGE_S):
         one.cut(moment)
         one.commit()
     for shard in (one, other, one):
-        shard.round(now + lane.MAX_AGE_S)
+        shard.round(now + exchange.MAX_AGE_S)
         shard.cut(now)
         shard.commit()
-    other.round(now + lane.MAX_AGE_S)
-    one.round(now + lane.MAX_AGE_S)
+    other.round(now + exchange.MAX_AGE_S)
+    one.round(now + exchange.MAX_AGE_S)
 
 
 def test_links_are_gathered_until_the_message_is_full_or_old():
@@ -98,14 +96,14 @@ def test_a_shard_that_is_away_does_not_fill_the_transport():
     streams = Streams()
     one, _ = two(streams)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(lane, "FULL_LINKS", 1)
+        patched.setattr(exchange, "FULL_LINKS", 1)
         for second in range(200):
             one.page()
             one.cut(1000.0 + second)
             one.commit()
             one.round(1000.0 + second)
-    assert len(streams.streams[0, 1].entries) == lane.WINDOW_MESSAGES
-    assert one.exchange.waiting()[1] > 2 * lane.WINDOW_MESSAGES
+    assert len(streams.streams[0, 1].entries) == exchange.WINDOW_MESSAGES
+    assert one.exchange.waiting()[1] > 2 * exchange.WINDOW_MESSAGES
     assert one.store.load().outboxes[1].messages == one.exchange.waiting()[1]
 
 

@@ -15,9 +15,8 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.cluster.envelope import Seal
-from spiderling.cluster.exchange import Exchange
-from spiderling.cluster.lane import MAX_AGE_S
+from spiderling.cluster.content import Seal
+from spiderling.cluster.exchange import MAX_AGE_S, Exchange
 from spiderling.frontier import Frontier
 from spiderling.frontier.site_files import FileAnswer
 

@@ -11,10 +11,8 @@ from spiderling.base.options import Options
 from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.cluster.content import FoundLinks, packed, unpacked
-from spiderling.cluster.envelope import Seal
+from spiderling.cluster.content import MAX_SECTION_LINKS, MAX_URL_BYTES, FoundLinks, Gathering, Seal, packed, unpacked
 from spiderling.cluster.exchange import Exchange
-from spiderling.cluster.gathering import MAX_SECTION_LINKS, MAX_URL_BYTES, Gathering
 from spiderling.frontier import Frontier
 from spiderling.frontier.admission import Mention
 from spiderling.frontier.strategy import FarHost, LinkingPage

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spiderling.base.errors import BadInput
-from spiderling.cluster.key_file import MIN_KEY_BYTES, read_key
+from spiderling.cluster.claims import MIN_KEY_BYTES, read_key
 
 TCP = "redis://10.0.0.7:6379/0"
 

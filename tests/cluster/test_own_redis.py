@@ -9,9 +9,9 @@ import pytest
 from needs import needs
 
 from spiderling.base.errors import BadInput
-from spiderling.cluster.key_file import is_own_socket
-from spiderling.cluster.own_redis import MOST_PATH_BYTES, OwnRedis
-from spiderling.cluster.redis_connection import connected
+from spiderling.cluster.claims import is_own_socket
+from spiderling.cluster.launcher import MOST_PATH_BYTES, OwnRedis
+from spiderling.cluster.redis_transport import connected
 
 
 @needs("redis")

@@ -13,7 +13,7 @@ from scrapy.utils.test import get_crawler
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.cli import all_shards
 from spiderling.cli.all_shards import plan_of, wanted_shards
-from spiderling.cluster.shard_map import ShardMap
+from spiderling.cluster.claims import ShardMap
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.spiders.spiderling import SpiderlingSpider
 

@@ -16,11 +16,10 @@ from spiderling.base.link_batch import Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
-from spiderling.cluster import post_office
-from spiderling.cluster.envelope import Seal
-from spiderling.cluster.exchange import Exchange
-from spiderling.cluster.lane import MAX_AGE_S
-from spiderling.cluster.post_office import PostOffice
+from spiderling.cluster import shard as running_shard
+from spiderling.cluster.content import Seal
+from spiderling.cluster.exchange import MAX_AGE_S, Exchange
+from spiderling.cluster.shard import PostOffice
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.frontier import Frontier
 from spiderling.frontier.strategy import FarHost, LinkingPage
@@ -84,7 +83,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(post_office, "ROUND_S", 0.01)
+    monkeypatch.setattr(running_shard, "ROUND_S", 0.01)
 
 
 async def test_links_arrive_and_are_acknowledged_by_themselves() -> None:

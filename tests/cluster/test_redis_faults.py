@@ -11,7 +11,7 @@ from needs import needs
 from redis_server import RedisServer
 from shards_on_virtual_time import EVENTS, Shard, crawled
 
-from spiderling.cluster.transport import Answer, Round
+from spiderling.cluster.exchange import Answer, Round
 from spiderling.frontier.storage.sqlite import SqliteStore
 
 CRAWL = bytes(16)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
-from spiderling.cluster.shard_map import ShardMap
+from spiderling.cluster.claims import ShardMap
 
 MAP = ShardMap(16, "cs,sk", "simhash")
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 import spiderling.extensions.live_page
-from spiderling.cluster import shard_process
-from spiderling.cluster.shard_process import Repeater, ShardProcess
+from spiderling.cluster import launcher
+from spiderling.cluster.launcher import Repeater, ShardProcess
 
 NAMED = "INFO spiderling.cluster.shard: This is shard 7 of 8, at Redis /s"
 
@@ -61,8 +61,8 @@ def test_what_several_shards_say_at_once_is_told_once(caplog, monkeypatch):
     one = ("ERROR a: full disk", "Traceback", "INFO a: x")
     assert len(told(caplog, *one, repeater=repeater)) == 2
     assert told(caplog, *one, repeater=repeater) == []
-    later = shard_process.time.monotonic() + shard_process.SAME_S
-    monkeypatch.setattr(shard_process.time, "monotonic", lambda: later)
+    later = launcher.time.monotonic() + launcher.SAME_S
+    monkeypatch.setattr(launcher.time, "monotonic", lambda: later)
     assert len(told(caplog, *one, repeater=repeater)) == 2, "it happens again"
 
 

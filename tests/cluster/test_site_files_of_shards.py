@@ -13,7 +13,7 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
-from spiderling.cluster.envelope import Kind, Place, Seal
+from spiderling.cluster.content import Kind, Place, Seal
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.site_files import MOST_ASKED, PATIENCE_S, SiteFiles
 from spiderling.frontier import Frontier

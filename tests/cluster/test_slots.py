@@ -18,7 +18,7 @@ from redis_server import RedisServer
 from slots_in_memory import SlotsInMemory
 
 from spiderling.base.options import Options
-from spiderling.cluster import redis_connection
+from spiderling.cluster import redis_transport
 from spiderling.cluster.slots import (
     BEGIN,
     GUARD_S,
@@ -263,10 +263,10 @@ def test_the_script_does_in_redis_what_it_does_in_memory():
 
 async def test_a_late_answer_is_not_taken_for_that_to_another_call(monkeypatch):
     """Each answer is that of its own call, also when an earlier one came too late, and after a new start of Redis."""
-    monkeypatch.setattr(redis_connection, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(redis_transport, "TIMEOUT_S", 0.2)
     server = RedisServer()
-    client = redis_connection.connected(server.url)
-    script = redis_connection.Script(client, RESERVE)
+    client = redis_transport.connected(server.url)
+    script = redis_transport.Script(client, RESERVE)
     try:
         assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")).split()) == 3
         server.pause(True)

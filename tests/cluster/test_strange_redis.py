@@ -26,8 +26,8 @@ from test_crawl_of_shards import documents, redis, shards
 
 from spiderling.base.owners import owner_of
 from spiderling.cluster.claims import name_of
-from spiderling.cluster.envelope import Kind, Place, Seal
-from spiderling.cluster.keys import Keys
+from spiderling.cluster.content import Kind, Place, Seal
+from spiderling.cluster.redis_transport import Keys
 from webs.web import FixedWeb
 
 pytestmark = needs("redis")
@@ -152,7 +152,10 @@ def test_every_key_may_hold_anything_while_shards_run(tmp_path: Path) -> None:
         ):
             assert f"in the place of {what}" in said
         assert (
-            Counter(re.findall(r"\[spiderling.cluster.keys\] WARNING: (.*)", ended[0].output)).most_common(1)[0][1] == 1
+            Counter(re.findall(r"\[spiderling.cluster.redis_transport\] WARNING: (.*)", ended[0].output)).most_common(
+                1
+            )[0][1]
+            == 1
         )
         kept = sorted(url for urls in documents(tmp_path / "cs").values() for url in urls)
         assert kept == sorted(f"http://{host}{path}" for host in HOSTS for path in SITES[host])

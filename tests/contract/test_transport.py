@@ -10,7 +10,7 @@ from needs import needs
 from redis_server import RedisServer
 
 from spiderling.base.errors import BadInput
-from spiderling.cluster.transport import Answer, Outgoing, Round, Transport, TransportError
+from spiderling.cluster.exchange import Answer, Outgoing, Round, Transport, TransportError
 
 CRAWL = bytes(range(16))
 NOTHING = Outgoing(1, [])
@@ -170,14 +170,14 @@ async def test_a_redis_that_goes_away_and_comes_back() -> None:
 @needs("redis")
 async def test_a_redis_that_stands_still_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was asked of it meanwhile may be done later, by a connection that is no more: that does no harm."""
-    from spiderling.cluster import redis_connection
+    from spiderling.cluster import redis_transport
 
     server = RedisServer()
     patient, hasty = connected(server), connected(server)
     try:
-        monkeypatch.setattr(redis_connection, "TIMEOUT_S", 60)
+        monkeypatch.setattr(redis_transport, "TIMEOUT_S", 60)
         await patient.round(0, {1: outgoing(1)})
-        monkeypatch.setattr(redis_connection, "TIMEOUT_S", 0.2)
+        monkeypatch.setattr(redis_transport, "TIMEOUT_S", 0.2)
         server.pause(True)
         with pytest.raises(TransportError, match="does not answer"):
             await hasty.round(0, {1: outgoing(2, 3)})

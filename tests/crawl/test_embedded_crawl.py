@@ -6,7 +6,7 @@ import json
 
 from conftest import SENTENCES, Crawl, serving
 
-from spiderling.corpus.reader import read_documents
+from spiderling.corpus.segments import read_documents
 from spiderling.export.formats import record_of
 from webs.web import FixedWeb, WebResponse, html
 

@@ -10,9 +10,8 @@ import pytest
 from conftest import Crawl, page, paragraphs, serving
 from test_foreign_project import TEN_LINES, project
 
-from spiderling.corpus.reader import read_documents
-from spiderling.export.feeds import ParquetExporter, PrevertExporter
-from spiderling.export.formats import COLUMNS
+from spiderling.corpus.segments import read_documents
+from spiderling.export.formats import COLUMNS, ParquetExporter, PrevertExporter
 from webs.web import FixedWeb
 
 

@@ -13,7 +13,7 @@ from conftest import Crawl, paragraphs, serving
 
 from spiderling import pipelines
 from spiderling.base.options import Options
-from spiderling.corpus.reader import read_documents
+from spiderling.corpus.segments import read_documents
 from spiderling.items import PageItem
 from spiderling.text import Page, Paragraph, paragraph_digests
 from webs.web import HTML, WebResponse, not_found

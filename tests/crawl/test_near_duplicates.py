@@ -9,7 +9,7 @@ import time
 import pytest
 from conftest import SENTENCES, Crawl, serving
 
-from spiderling.corpus.reader import read_documents
+from spiderling.corpus.segments import read_documents
 from webs.web import FixedWeb, html
 
 HOST = "near.test"

@@ -14,7 +14,7 @@ from spiderling import languages
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.engine.outcomes import further, of_item, redirected
-from spiderling.export import feeds
+from spiderling.export.formats import register_pages
 from spiderling.items import PageItem
 from spiderling.text import TextOptions, process
 
@@ -56,8 +56,8 @@ def test_a_further_item_of_a_response_counts_its_text_alone(models):
 
 
 def test_a_feed_holds_the_attributes_and_the_text_of_a_page(models):
-    feeds.register()
-    feeds.register()
+    register_pages()
+    register_pages()
     body = document("a").encode()
     page = process(body, url="http://a.test/", http_charset=None, models=models, options=TextOptions(("cs",)))
     item = PageItem(HtmlResponse("http://a.test/", body=body), page, attributes={"url": "http://a.test/"})

@@ -37,7 +37,7 @@ STAGES = [
     ("spiderling.languages.seeds:read_seeds", WHILE),
     ("spiderling.jobdir.directory:Jobdir.judge", WHILE),
     ("spiderling.frontier.storage.sqlite:SqliteStore.load", WHILE),
-    ("spiderling.corpus.shingle_snapshot:ShingleState.load_filter", WHILE),
+    ("spiderling.corpus.duplicates:ShingleState.load_filter", WHILE),
     ("spiderling.crawl.checkpoint:Checkpoint.__init__", WHILE),
     ("spiderling.engine.offline", BEFORE),
     ("spiderling.workers.pool:WorkerPool.start_in_background", PAUSED),

@@ -7,9 +7,8 @@ from collections import Counter
 from conftest import Crawl, page, serving
 
 from spiderling.base.lists import DropList
-from spiderling.corpus.reader import stored_documents
-from spiderling.export.export import export
-from spiderling.export.plan import Plan
+from spiderling.corpus.segments import stored_documents
+from spiderling.export.export import Plan, export
 from spiderling.export.sources import corpus_of
 from webs.web import FixedWeb
 

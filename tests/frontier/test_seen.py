@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.urls import key_of, url_key
-from spiderling.corpus.digests import DigestSet
+from spiderling.corpus.duplicates import DigestSet
 from spiderling.frontier.storage.seen import PARTS, Bloom, KeyTable, SeenSet
 
 KEYS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3).map(lambda n: n << 40 | 7))

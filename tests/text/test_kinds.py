@@ -7,7 +7,7 @@ import pytest
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.base.paragraph_kinds import KINDS, parse
-from spiderling.corpus.reader import Document
+from spiderling.corpus.segments import Document
 from spiderling.export.formats import record_of, schema
 from spiderling.languages import load
 from spiderling.text import TextOptions, clean_text, process

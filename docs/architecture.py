@@ -51,7 +51,7 @@ WORDS = {
     "export": "the corpus in other formats",
     "cluster": "messages between shards of one crawl",
     "engine": "scheduler, download handler",
-    "live": "live page, alerts",
+    "live": "live page",
     "reporting": "the report",
     "middlewares": "politeness, limits, robots.txt",
     "pipelines": "verdicts on a page, the document",

@@ -11,7 +11,6 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 from spiderling.base import media_types, paragraph_kinds, rsl
 from spiderling.base.errors import BadInput
@@ -221,12 +220,6 @@ def parse_tlds(
     return None if "all" in parts or not parts else frozenset(found)
 
 
-def _web_address(text: str) -> None:
-    parts = urlsplit(text)
-    if text and not (parts.scheme in ("http", "https") and parts.hostname):
-        raise BadInput(f"{PREFIX}ALERT_URL is no address of the web; write https://... or http://...")
-
-
 def _command(text: str) -> None:
     try:
         shlex.split(text)
@@ -252,7 +245,6 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "country": _country,
     "traps": parse_traps,
     "tlds": parse_tlds,
-    "alert_url": _web_address,
     "alert_command": _command,
     "page": parse_page,
     "prefer_tlds": lambda text: parse_tlds(text, "PREFER_TLDS"),

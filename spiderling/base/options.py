@@ -27,7 +27,7 @@ MOST_WORKERS = 256
 _MIN_COSINE = 0.5
 """Least cosine of a document in a known language, by the method cosine (Pomikálek & Suchomel 2011)."""
 
-_SECRET = ("alert_url", "alert_command", "cluster")
+_SECRET = ("alert_command", "cluster")
 """Options whose values may hold a password."""
 
 
@@ -415,15 +415,8 @@ class Options:
     )
 
     # alerts (docs/operate.md)
-    alert_url: str = _option("", "Address that each alert is sent to: POST with JSON; no redirect is followed.")
     alert_command: str = _option(
         "", "Program, with its arguments, that gets each alert as JSON on standard input; no shell reads it."
-    )
-    alert_yield: float = _option(
-        0.001, "Yield rate below which an hour of the crawl is worth an alert; 0: never.", low=0, high=1
-    )
-    alert_free_bytes: int = _option(
-        2_000_000_000, "Free bytes of the crawl's disk below which there is an alert; 0: never.", low=0
     )
 
     @classmethod

@@ -88,7 +88,7 @@ def _quieten() -> None:
 
 _OFFLINE_WAIT_S = 120.0
 """SPIDERLING_OFFLINE_WAIT_S of a command, unless it is given; chosen: a person waits, and the same command goes on."""
-_FOR_LONG_CRAWLS = ("SPIDERLING_PAGE", "SPIDERLING_ALERT_URL", "SPIDERLING_ALERT_COMMAND")
+_FOR_LONG_CRAWLS = ("SPIDERLING_PAGE", "SPIDERLING_ALERT_COMMAND")
 _SpiderT = TypeVar("_SpiderT", bound="AskedSpider")
 
 

@@ -1,18 +1,29 @@
-"""Watches the crawl for what somebody should be told (SPIDERLING_ALERT_URL, SPIDERLING_ALERT_COMMAND); off without."""
+"""Hands to a command of the user what somebody should know of the crawl (SPIDERLING_ALERT_COMMAND); off without one.
+
+An alert that the command does not take is tried again, in order, and never harms the crawl.  Rates and thresholds are
+for Prometheus (docs/live.md).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import os
+import shlex
 import shutil
+import signal
+import socket
+import subprocess
+from contextlib import suppress
+from datetime import UTC, datetime
 
-from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.http import Response
 
 from spiderling.base.errors import SpiderlingError, StorageError
 from spiderling.base.option_values import PREFIX
+from spiderling.base.printing import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension, error_of
 from spiderling.live.summary import standing
@@ -20,64 +31,136 @@ from spiderling.live.summary import standing
 logger = logging.getLogger(__name__)
 
 LOOK_S = 10.0
-"""Seconds between two looks.  Chosen: an alert comes well within a minute."""
-_REFUSALS = (429, 503)
+"""Seconds between two looks at the crawl.  Chosen: an alert comes well within a minute."""
+EVERY_S = 3600.0
+"""Seconds within which a kind of trouble is told at most once."""
+PAUSE_S = 60.0
+"""Seconds until a command that has failed is tried again (chosen)."""
+LIMIT_S = 30.0
+"""Seconds after which a command is killed."""
+LAST_S = 30.0
+"""Seconds for which the end of a crawl waits for its last alerts."""
 
 
 class AlertWatch(Extension):
-    """Takes a sample of the crawl every ten seconds, and tells how it ends."""
+    """Looks for trouble every ten seconds, and tells how the crawl ends."""
 
     def __init__(self, crawler: Crawler) -> None:
-        if not any(crawler.settings.get(f"{PREFIX}ALERT_{channel}") for channel in ("URL", "COMMAND")):
+        if not crawler.settings.get(f"{PREFIX}ALERT_COMMAND"):
             raise NotConfigured
         super().__init__(crawler)
-        self._answers = 0
-        self._refusals = 0
 
     def opened(self) -> None:
-        # a crawl without alerts loads none of it
-        from spiderling.live.alerts import AlertRules, Alerts
-
-        crawl = self.crawl
-        self._rules = AlertRules(crawl.options, crawl.frontier.ledger.totals["internal_errors"])
-        self._alerts = Alerts(crawl.options, crawl.jobdir.path)
-        self._crawler.signals.connect(self._answered, signals.response_downloaded)
+        self._command = shlex.split(self.crawl.options.alert_command)
+        if shutil.which(self._command[0]) is None:
+            logger.warning("%sALERT_COMMAND: there is no program %s; alerts wait for it", PREFIX, self._command[0])
+        self._errors_told = self.crawl.frontier.ledger.totals["internal_errors"]
+        self._told: dict[str, float] = {}
+        """Kind of trouble -> when it was told last."""
+        self._is_away = False
+        """Whether it was told that the network is away."""
+        self._waiting: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+        self._delivery = asyncio.ensure_future(self._deliver())
         self.repeat(self._look, LOOK_S, "the alerts")
 
-    def _answered(self, response: Response) -> None:
-        self._answers += 1
-        self._refusals += response.status in _REFUSALS
+    def _look(self) -> None:
+        crawl = self.crawl
+        trouble = crawl.frontier.network_trouble()
+        if trouble and not self._is_away:
+            self._is_away = self._tell_once(
+                "network-gone",
+                f"The network seems to be away: {trouble}. Look at the line and the name servers; the crawl keeps its "
+                f"URLs, goes on when anything answers, and stops after {crawl.options.offline_wait_s:g} s.",
+            )
+        elif self._is_away and not trouble:
+            self._is_away = False
+            self._tell("network-back", "The network is there again, and the crawl goes on; there is nothing to do.")
+        if crawl.is_disk_full:
+            self._tell_once(
+                "disk", f"The crawl is paused: less than {PREFIX}MIN_FREE_BYTES are free. Make room, and it goes on."
+            )
+        errors = crawl.frontier.ledger.totals["internal_errors"]
+        if errors > self._errors_told and self._tell_once(
+            "internal-errors",
+            f"{counted(errors - self._errors_told, 'internal error')} ended single URLs or site files; the crawl goes "
+            "on. crawl.log has a traceback of each kind: please report it.",
+        ):
+            self._errors_told = errors
 
-    async def _look(self) -> None:
-        try:
-            await self._take_sample()
-        except Exception:  # whatever fails here, the crawl goes on
-            logger.exception("What alerts are about could not be looked at")
+    def _tell_once(self, kind: str, text: str) -> bool:
+        """Tell of a trouble, and return True, unless one of its *kind* was told within the hour."""
+        now = self.crawl.now()
+        if now - self._told.get(kind, -EVERY_S) < EVERY_S:
+            return False
+        self._told[kind] = now
+        self._tell(kind, text)
+        return True
 
-    async def _take_sample(self) -> None:
-        from spiderling.live.alerts import Sample
-
-        free_bytes = (await asyncio.to_thread(shutil.disk_usage, self.crawl.jobdir.path)).free
-        totals = self.crawl.frontier.ledger.totals
-        sample = Sample(
-            self.crawl.now(),
-            totals["downloaded_bytes"],
-            totals["kept_bytes"],
-            totals["internal_errors"],
-            self._answers,
-            self._refusals,
-            self.crawl.frontier.network_trouble(),
-            free_bytes,
+    def _tell(self, kind: str, text: str) -> None:
+        place = self.crawl.jobdir.path.resolve()
+        time = datetime.fromtimestamp(self.crawl.now(), UTC).isoformat(timespec="seconds")
+        logger.info("Alert (%s): %s", kind, text)
+        self._waiting.put_nowait(
+            {
+                "kind": kind,
+                "text": f"{place.name}: {text}",
+                "crawl": str(place),
+                "machine": socket.gethostname(),
+                "time": time,
+            }
         )
-        self._rules.look(sample, self._tell)
-
-    def _tell(self, kind: str, text: str) -> bool:
-        return self._alerts.take(kind, text, self.crawl.now())
 
     async def closed(self, reason: str) -> None:
-        await self._look()
+        """Tell how the crawl has ended, and give what waits a last chance."""
+        self._look()
         self._tell(*end_of(self.crawl, reason, error_of(self._crawler)))
-        await self._alerts.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._waiting.join(), LAST_S)
+        self._delivery.cancel()
+        await asyncio.wait([self._delivery])
+
+    async def _deliver(self) -> None:
+        """Hand over what waits, in order, until this is cancelled."""
+        is_failing = False
+        left = 0
+        try:
+            while True:
+                alert = await self._waiting.get()
+                left = 1
+                while why := await _refusal(self._command, json.dumps(alert).encode()):
+                    if not is_failing:
+                        logger.warning("%sALERT_COMMAND takes no alert, and is tried again: %s", PREFIX, why)
+                    is_failing = True
+                    await asyncio.sleep(PAUSE_S)
+                is_failing = False
+                left = 0
+                self._waiting.task_done()
+        finally:
+            left += self._waiting.qsize()
+            if left:
+                logger.warning("%s could not be sent", counted(left, "alert"))
+
+
+async def _refusal(command: list[str], data: bytes) -> str:
+    """Why *command* did not take *data* on its standard input; '' if it did.  Its errors go where ours go."""
+    try:
+        process = await asyncio.to_thread(_start, command)
+    except OSError as error:
+        return f"{type(error).__name__}: {error}"
+    try:
+        await asyncio.to_thread(process.communicate, data, LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return f"it ran for more than {LIMIT_S:g} s"
+    finally:
+        if process.poll() is None:  # also when the crawl ends meanwhile
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return f"it ended with exit code {process.returncode}" if process.returncode else ""
+
+
+def _start(command: list[str]) -> subprocess.Popen[bytes]:
+    """*command* in a group of its own, which Ctrl-C does not reach."""
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
 
 
 def end_of(crawl: Crawl, reason: str, error: SpiderlingError | None) -> tuple[str, str]:

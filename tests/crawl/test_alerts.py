@@ -1,4 +1,4 @@
-"""Alerts of whole crawls, to a real server on loopback and a real command."""
+"""Alerts of whole crawls, handed to a real command."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from brokenparts import EXTENSIONS
@@ -21,9 +17,11 @@ from test_offline import seeds as named_seeds
 from webs.web import FixedWeb
 
 PAGES = 40
-QUICK = {"extensions.alerts.LOOK_S": 0.2, "live.alerts.FIRST_PAUSE_S": 0.2}
-FULL = {"ALERT_FREE_BYTES": 10**18}
+QUICK = {"extensions.alerts.LOOK_S": 0.2, "extensions.alerts.PAUSE_S": 0.2, "extensions.limits.LOOK_S": 0.5}
+FULL = {"MIN_FREE_BYTES": 10**18}
 """No disk has so much room."""
+BROKEN = "http://h1.test/39"
+FAULT = f"outcome {BROKEN} KeyError"
 ECHO = "import sys; print(*sys.argv[2:]); open(sys.argv[1], 'a').write(sys.stdin.read() + '\\n')"
 
 
@@ -32,34 +30,6 @@ def server():
     sites = {f"h{n}.test": {f"/{m}": page(f"{n}-{m}", f"/{m + 1}") for m in range(PAGES)} for n in range(2)}
     with serving(FixedWeb(sites, {host: f"127.84.21.{n}" for n, host in enumerate(sites, 1)})) as running:
         yield running
-
-
-class Hook(BaseHTTPRequestHandler):
-    """Keeps what is posted to it, and answers with the status of its server."""
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.got.append((self.path, json.loads(body)))
-        self.send_response(self.server.status)
-        self.send_header("Location", "/elsewhere")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    do_GET = do_POST  # noqa: N815
-
-    def log_message(self, *arguments):
-        return
-
-
-@contextmanager
-def hook():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hook) as listening:
-        listening.got, listening.status = [], 200
-        listening.url = f"http://127.0.0.1:{listening.server_port}/secret-token"
-        thread = threading.Thread(target=listening.serve_forever, daemon=True)
-        thread.start()
-        yield listening
-        listening.shutdown()
 
 
 class Told:
@@ -82,42 +52,51 @@ def crawled(tmp_path, server, **settings) -> Crawl:
     return Crawl(tmp_path / "job", server, CONSTANTS=QUICK, **settings)
 
 
-def test_a_finished_crawl_tells_both_channels_and_keeps_them_secret(server, tmp_path):
+def test_a_finished_crawl_is_told_to_a_command_that_no_shell_reads(server, tmp_path):
     told = Told(tmp_path, "$HOME", "; exit 1", "*")
-    with hook() as web:
-        crawl = crawled(tmp_path, server, ALERT_URL=web.url, ALERT_COMMAND=told.command)
-        result = crawl.run("http://h0.test/30")
-        (path, alert) = web.got.pop()
-    assert result.code == 0 and path == "/secret-token" and told.alerts == [alert]
-    assert alert["kind"] == "finished" and alert["text"] == "job: The crawl is finished."
+    crawl = crawled(tmp_path, server, ALERT_COMMAND=told.command)
+    result = crawl.run("http://h0.test/30")
+    (alert,) = told.alerts
+    assert result.code == 0 and alert["kind"] == "finished" and alert["text"] == "job: The crawl is finished."
     assert alert["crawl"] == str(crawl.directory.resolve()) and alert["machine"] and alert["time"].endswith("+00:00")
-    written = b"".join(path.read_bytes() for path in crawl.directory.rglob("*") if path.is_file())
-    assert b"secret-token" not in written + result.output.encode(), "the address may be all that is asked for"
     assert scrapy("inspect", str(crawl.directory), "--check").code == 0
 
 
-def test_what_was_not_taken_survives_a_kill_and_goes_out_in_order(server, tmp_path):
-    with hook() as web:
-        web.status = 302
-        crawl = crawled(tmp_path, server, ALERT_URL=web.url, **FULL)
-        running = crawl.start("http://h0.test/0", HOST_INTERVAL_S=0.5)
-        running.until(lambda: len(web.got) > 2)
-        running.stop(signal.SIGKILL)
-        assert "takes no alert, and is tried again: it answered with status 302" in running.output()
-        assert {(path, alert["kind"]) for path, alert in web.got} == {("/secret-token", "disk")}, "no redirect"
-        web.status, before = 204, web.got[-1]
-        web.got.clear()
-        assert crawl.run(MAX_PAGES=5).code == 0
-        assert web.got[0] == before and [alert["kind"] for _, alert in web.got] == ["disk", "budget"]
+def test_a_budget_is_told_and_what_a_command_does_not_take_is_tried_again_in_order(server, tmp_path):
+    told = Told(tmp_path)
+    fails_first = (
+        f"import os, sys; at = {str(tmp_path / 'tries')!r}; open(at, 'a').write('.'); "
+        f"os.path.getsize(at) > 2 or sys.exit(3); {ECHO}"
+    )
+    told.command = shlex.join([sys.executable, "-c", fails_first, str(tmp_path / "told")])
+    crawl = crawled(tmp_path, server, ALERT_COMMAND=told.command, EXTENSIONS=EXTENSIONS)
+    result = crawl.run(f"{BROKEN} http://h0.test/0", FAULT=FAULT, MAX_PAGES=5)
+    assert told.kinds == ["internal-errors", "budget"]
+    assert len(result.lines("takes no alert, and is tried again: it ended with exit code 3")) == 1
+
+
+def test_a_full_disk_is_told_once_and_a_command_that_runs_too_long_is_killed(server, tmp_path):
+    told = Told(tmp_path)
+    slow_once = (
+        f"import os, sys, time; at = {str(tmp_path / 'tries')!r}; is_first = not os.path.exists(at); "
+        f"open(at, 'a').write('.'); is_first and time.sleep(600); {ECHO}"
+    )
+    told.command = shlex.join([sys.executable, "-c", slow_once, str(tmp_path / "told")])
+    limits = QUICK | {"extensions.alerts.LIMIT_S": 2}
+    running = crawled(tmp_path, server, ALERT_COMMAND=told.command, **FULL).start("http://h0.test/0", CONSTANTS=limits)
+    running.until(lambda: told.kinds == ["disk"])
+    result = running.stop(signal.SIGINT)
+    assert told.kinds == ["disk", "stopped"] and "Make room" in told.alerts[0]["text"]
+    assert result.lines("takes no alert, and is tried again: it ran for more than 2 s")
 
 
 @pytest.mark.slow
 def test_the_crawl_goes_on_while_a_command_hangs_and_ends_with_it(server, tmp_path):
     pid = tmp_path / "pid"
     hanging = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
-    crawl = crawled(tmp_path, server, ALERT_COMMAND=shlex.join([sys.executable, "-c", hanging]), **FULL)
-    limits = {"live.alerts.LAST_S": 1, "live.alerts.LIMIT_S": 10 * DEADLINE_S}
-    running = crawl.start("http://h0.test/0", CONSTANTS=QUICK | limits, HOST_INTERVAL_S=0.1)
+    crawl = crawled(tmp_path, server, ALERT_COMMAND=shlex.join([sys.executable, "-c", hanging]), EXTENSIONS=EXTENSIONS)
+    limits = {"extensions.alerts.LAST_S": 1, "extensions.alerts.LIMIT_S": 10 * DEADLINE_S}
+    running = crawl.start(f"{BROKEN} http://h0.test/0", FAULT=FAULT, CONSTANTS=QUICK | limits, HOST_INTERVAL_S=0.1)
     running.until(lambda: pid.exists() and pid.read_text())
     asked = len(server.log_entries)
     running.until(lambda: len(server.log_entries) > asked + 10)
@@ -184,13 +163,3 @@ def test_a_command_that_somebody_waits_for_sends_none(server, tmp_path):
     given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     ended = scrapy("page", "http://h0.test/0", "-a", "lang=cs", *given)
     assert (ended.code, told.alerts) == (0, []), ended.log
-
-
-@pytest.mark.slow
-def test_a_crawl_without_alerts_loads_nothing_of_them():
-    script = (
-        "import sys, spiderling.extensions.alerts; "
-        "print([name for name in sys.modules if 'live.alert' in name or name == 'aiohttp'])"
-    )
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=240)
-    assert run.stdout.strip() == "[]"

@@ -7,7 +7,6 @@
 # make test    all tests but the long ones, in three processes a core, since they mostly wait
 # make slow    those, the tests of properties with all their examples, and whole crawls on Scrapy's own engine
 # make bench   the benchmark of whole crawls, with what it compares with
-# make profile a flame graph of the main process, benchmarks/flame.svg
 # make models  the bundled language models, from the texts in ../shared/data (or TEXTS=DIR, SEEDS=FILE)
 # Needs Python >= 3.11 with venv, and make; nothing is installed outside of .venv.
 PYTHON ?= python3
@@ -21,7 +20,7 @@ JOBDIR ?= crawls/demo
 # else each process of the tests compiles the sources anew
 unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
-.PHONY: setup native setup-test setup-bench demo cluster-demo test slow lint bench profile models clean
+.PHONY: setup native setup-test setup-bench demo cluster-demo test slow lint bench models clean
 
 NATIVE := $(wildcard native/*.py native/*.toml native/src/spiderling_native/*.p*)
 
@@ -79,11 +78,7 @@ lint: setup-test
 	$(BIN)/mypy
 
 bench: setup-bench
-	$(BIN)/python benchmarks/crawl.py
-
-profile: setup
-	$(PIP) py-spy
-	$(BIN)/python benchmarks/flame.py
+	$(BIN)/python -m benchmarks.crawl
 
 models: setup
 	$(BIN)/python models/build.py $(if $(TEXTS),--texts $(TEXTS)) $(if $(SEEDS),--seeds $(SEEDS))

@@ -96,7 +96,17 @@ def served(web: str, *changes: str, log: Path | None = None) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as directory:
         ready = Path(directory, "ready.json")
         log = log or ready.with_name("access.tsv")
-        command = [sys.executable, "benchmarks/webs.py", web, *changes, "--ready-file", str(ready), "--log", str(log)]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.webs",
+            web,
+            *changes,
+            "--ready-file",
+            str(ready),
+            "--log",
+            str(log),
+        ]
         bound = with_parent(signal.SIGKILL)
         server = subprocess.Popen(command, cwd=ROOT, start_new_session=True, preexec_fn=bound)
         try:

@@ -1,6 +1,6 @@
 """How fast the whole crawl is: the real spider, everything on, intervals so short that the CPU is the bound.
 
-    python benchmarks/crawl.py [CASE ...] [--quick]
+    python -m benchmarks.crawl [CASE ...] [--quick]
 
     mini       the bundled miniature web; beside it plain Scrapy, naive and with trafilatura, and trafilatura's spider
     many       synthetic pages of 30 kB under 20,000 hosts, each over a fresh connection; beside it the naive crawler
@@ -38,12 +38,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.common import ROOT, Measured, connections_of, crawl, result, served, table
 from spiderling.cluster.launcher import with_parent
 from spiderling.frontier.site_files import SiteFile
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from benchmarks.common import ROOT, Measured, connections_of, crawl, result, served, table
 from webs.synthetic import SyntheticWeb, read_words
 
 FAST = {
@@ -60,7 +57,7 @@ HEAD = (
     "main RSS MB", "worker RSS MB", "requests/page", "connections/page",
 )  # fmt: skip
 INSTANT = {
-    "ITEM_PIPELINES": json.dumps({"benchmarks.instant.InstantClean": 100, "spiderling.pipelines.CleanPipeline": None})
+    "ITEM_PIPELINES": json.dumps({"benchmarks.inside.InstantClean": 100, "spiderling.pipelines.CleanPipeline": None})
 }
 SLOW_CONNECTIONS, WAITING_HOSTS = 5000, 1000
 TWELVE = "cs,sk,pl,en,de,fr,es,it,pt,nl,ru,uk"

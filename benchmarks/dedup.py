@@ -1,6 +1,6 @@
 """Near-duplicates on-line and afterwards: decisions beside onion's over exact sets, cost and memory.
 
-    python benchmarks/dedup.py [--quick] [--data ../shared/data]
+    python -m benchmarks.dedup [--quick] [--data ../shared/data]
 
 Texts: the kept paragraphs of the bundled miniature web (translated documentation, with
 much that repeats), with --data the gold texts of pages/ behind them; then made text to
@@ -26,26 +26,22 @@ from pathlib import Path
 import numpy as np
 import zstandard
 
+from benchmarks.common import ROOT, arguments, result, table
 from spiderling.cluster.launcher import with_parent
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.common import arguments, result, table  # noqa: E402
-from spiderling.corpus.duplicates import (  # noqa: E402
+from spiderling.corpus.duplicates import (
     MAX_SEEN_SHARE,
     Keys,
     NearDuplicates,
     ShingleFilter,
 )
-from spiderling.corpus.segments import parsed, stored_documents  # noqa: E402
-from spiderling.export.deduplication import Deduplication, Rule  # noqa: E402
-from spiderling.export.sources import corpus_of  # noqa: E402
-from spiderling.languages import available, load  # noqa: E402
-from spiderling.text import TextOptions, process  # noqa: E402
-from spiderling.text.prevertical import rendered  # noqa: E402
-from spiderling.text.shingles import Shingles, shingles  # noqa: E402
-from webs.recorded import read_pages  # noqa: E402
+from spiderling.corpus.segments import parsed, stored_documents
+from spiderling.export.deduplication import Deduplication, Rule
+from spiderling.export.sources import corpus_of
+from spiderling.languages import available, load
+from spiderling.text import TextOptions, process
+from spiderling.text.prevertical import rendered
+from spiderling.text.shingles import Shingles, shingles
+from webs.recorded import read_pages
 
 CODES = ("cs", "sk", "pl", "de", "en")
 MADE = 20_000_000

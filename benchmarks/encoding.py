@@ -1,6 +1,6 @@
 """Encodings: exact decodes over pairs of a language and an encoding, beside chardet and charset-normalizer.
 
-    python benchmarks/encoding.py [--quick] [--data ../shared/data] [--only CODE ...]
+    python -m benchmarks.encoding [--quick] [--data ../shared/data] [--only CODE ...]
 
 The pairs are those that the bundled models name.  Each language is decoded as in a crawl of
 it: with its own encodings, and the models of the languages that the crawl recognises.
@@ -19,7 +19,6 @@ import json
 import random
 import re
 import statistics
-import sys
 import tarfile
 import time
 import unicodedata
@@ -32,14 +31,11 @@ from pathlib import Path
 import chardet
 import zstandard
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.common import result, table  # noqa: E402
-from spiderling.languages import LanguageInfo, available, load, to_recognise  # noqa: E402
-from spiderling.text import LanguageModel, LanguageModels  # noqa: E402
-from spiderling.text.encoding.detect import decode  # noqa: E402
-from spiderling.text.encoding.labels import codec_of, codecs_of  # noqa: E402
+from benchmarks.common import ROOT, result, table
+from spiderling.languages import LanguageInfo, available, load, to_recognise
+from spiderling.text import LanguageModel, LanguageModels
+from spiderling.text.encoding.detect import decode
+from spiderling.text.encoding.labels import codec_of, codecs_of
 
 HELD_OUT = ROOT / "tests" / "quality" / "sentences.tsv"
 SIZES = (300, 1000, 5000)

@@ -23,15 +23,12 @@ from typing import Any
 
 import zstandard
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.common import result  # noqa: E402
-from spiderling.base.progress import with_progress  # noqa: E402
-from spiderling.languages import load  # noqa: E402
-from spiderling.text import LanguageModels, Page, TextOptions, process  # noqa: E402
-from spiderling.text.compiled import REQUIRED, choose  # noqa: E402
-from spiderling.text.steps import PYTHON, Steps  # noqa: E402
+from benchmarks.common import ROOT, result
+from spiderling.base.progress import with_progress
+from spiderling.languages import load
+from spiderling.text import LanguageModels, Page, TextOptions, process
+from spiderling.text.compiled import REQUIRED, choose
+from spiderling.text.steps import PYTHON, Steps
 
 MINIWEB = ROOT / "examples/miniweb/pages.tar.zst"
 FILES = ("pages/pages-dev.jsonl.zst", "wcxb-dev.jsonl.zst")

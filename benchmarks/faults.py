@@ -1,6 +1,6 @@
 """Nothing is lost and nothing twice: whole crawls killed again and again, compared with one that never was.
 
-    python benchmarks/faults.py [--quick]
+    python -m benchmarks.faults [--quick]
 
 A real spider crawls a web on loopback in processes of its own.  They are killed with
 SIGKILL from outside at random moments (the main process, a worker, all at once, while it
@@ -23,16 +23,14 @@ from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))  # whose helpers are no package
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from conftest import Crawl, page, pages_asked, serving
 
 from benchmarks.common import arguments, result, table
-from benchmarks.faultlayer import POINTS
+from benchmarks.inside import POINTS
 from spiderling.corpus.warc import records
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.shards import links_of_crawl
-from tests.conftest import Crawl, page, pages_asked, serving
 from webs.web import FixedWeb, html, plain, redirect
 
 OUTSIDE = ("main", "worker", "all", "start-up")
@@ -46,7 +44,7 @@ SETTINGS = {
     "SEGMENT_BYTES": 4000,  # so that a kill meets the change of segments
     "LINKS": "on",
     "WARC": "on",
-    "EXTENSIONS": json.dumps({"benchmarks.faultlayer.FaultLayer": 1}),
+    "EXTENSIONS": json.dumps({"benchmarks.inside.FaultLayer": 1}),
 }
 _PATIENCE_S = 30.0
 _REQUESTS = 25

@@ -1,6 +1,6 @@
 """The frontier and its store alone, on a virtual clock: CPU, memory, disk and pauses as the URLs grow.
 
-    python benchmarks/frontier.py [--quick] [--urls 1e5,1e6,1e7] [--one 100000000 --minutes 60] [--data DIR]
+    python -m benchmarks.frontier [--quick] [--urls 1e5,1e6,1e7] [--one 100000000 --minutes 60] [--data DIR]
 
 Every page has 60 links, about a quarter of them new; two thirds stay on the host, the others go to hosts drawn by a
 power law from a web that grows with the crawl, a tenth of the URLs in number.  Names resolve, robots.txt is missing,
@@ -26,17 +26,14 @@ import time
 from array import array
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.common import result, table  # noqa: E402
-from spiderling.base.link_batch import Link, gathered  # noqa: E402
-from spiderling.base.options import Options  # noqa: E402
-from spiderling.base.outcome import Outcome  # noqa: E402
-from spiderling.base.reasons import Reason  # noqa: E402
-from spiderling.frontier import Fetch, Frontier  # noqa: E402
-from spiderling.frontier.site_files import FileAnswer  # noqa: E402
-from spiderling.frontier.storage.sqlite import SqliteStore  # noqa: E402
+from benchmarks.common import ROOT, result, table
+from spiderling.base.link_batch import Link, gathered
+from spiderling.base.options import Options
+from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.frontier import Fetch, Frontier
+from spiderling.frontier.site_files import FileAnswer
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 LINKS, NEW_SHARE, OWN_SHARE, PAGES_PER_BATCH = 60, 0.25, 0.67, 64
 URLS_PER_HOST = 10
@@ -203,7 +200,7 @@ def drop_largest(run: Run) -> float:
 
 def measured(urls: int, active_hosts: int) -> dict[str, float]:
     """``measure`` in a process of its own, so that memory is not that of an earlier run."""
-    command = [sys.executable, __file__, "--one", str(urls), "--active-hosts", str(active_hosts)]
+    command = [sys.executable, "-m", "benchmarks.frontier", "--one", str(urls), "--active-hosts", str(active_hosts)]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     figures: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
     return figures

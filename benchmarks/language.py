@@ -1,6 +1,6 @@
 """Language recognition: accuracy on text of another source, unknown languages, cost of loading.
 
-    python benchmarks/language.py [--quick] [--data ../shared/data] [--second DIR] [--declaration DIR] [--save]
+    python -m benchmarks.language [--quick] [--data ../shared/data] [--second DIR] [--declaration DIR] [--save]
 
 With --data: NTREX-128 (news; no model is made of it) and beside us the papers' cosine of
 trigrams from the same counts, py3langid, pycld2 and lingua, as far as they are installed
@@ -42,12 +42,9 @@ from statistics import fmean
 import numpy as np
 import zstandard
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.common import result, table  # noqa: E402
-from spiderling.base.options import Options  # noqa: E402
-from spiderling.languages import GROUPS, available, find_languages, load, to_recognise  # noqa: E402
+from benchmarks.common import ROOT, result, table
+from spiderling.base.options import Options
+from spiderling.languages import GROUPS, available, find_languages, load, to_recognise
 
 SENTENCES = ROOT / "tests" / "quality" / "sentences.tsv"
 SAVED = Path(__file__).with_suffix(".tsv")
@@ -315,7 +312,7 @@ def tally(make: Callable[[], Guess], tested: dict[str, Tested]) -> Tally:
 
 def in_own_process(name: str, options: Sequence[str]) -> Tally:
     """`tally` of a method in a process of its own, for the memory's sake."""
-    command = [sys.executable, __file__, "--method", name, *options]
+    command = [sys.executable, "-m", "benchmarks.language", "--method", name, *options]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     values = json.loads(ended.stdout.splitlines()[-1])
     counts = {key: {code: Counter(c) for code, c in values.pop(key).items()} for key in ("documents", "sentences")}

@@ -1,6 +1,6 @@
 """The simulator beside real crawls: the same strategies on the same web, once over sockets and once on a virtual clock.
 
-    python benchmarks/live.py [--quick] [--interval 0.05] [--webs miniweb,synthetic] [--strategies bfs,spiderling]
+    python -m benchmarks.live [--quick] [--interval 0.05] [--webs miniweb,synthetic] [--strategies bfs,spiderling]
 
 A web is served on loopback and crawled by the real spider with `bfs`, without retirement and with mirrors; what it
 recorded (SPIDERLING_LINKS) is the simulator's web.  Then each strategy crawls both, with the same intervals and as many
@@ -14,13 +14,9 @@ decides who is asked; with an --interval of half a second it does not.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from statistics import fmean, pstdev
 from typing import NamedTuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.common import ROOT, Recorded, recorded_crawl, result, table
 from simulator.graphs import of_crawl

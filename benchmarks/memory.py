@@ -1,6 +1,6 @@
 """What the main process' memory is made of in a long crawl, and what grows.
 
-    python benchmarks/memory.py [CASE ...] [--quick] [--pages N]
+    python -m benchmarks.memory [CASE ...] [--quick] [--pages N]
 
     new     pages without end under 40,000 hosts: most links lead to pages that nobody knows
     known   2,000 hosts of 60 pages that are all known after the start, with SPIDERLING_DEDUP=exact
@@ -15,17 +15,14 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from benchmarks.common import METER, crawl, result, served, table
 from benchmarks.crawl import FAST, INSTANT
-from benchmarks.linkedweb import LinkedWeb
+from benchmarks.webs import LinkedWeb
 
 PAGES = 200_000
 _HOSTS, _SEEDS = 40_000, 2000
@@ -95,7 +92,7 @@ def weighed(
             **FAST, **INSTANT, **settings, "SPIDERLING_HOSTS": hosts, "JOBDIR": f"{directory}/job",
             "SPIDERLING_WORKERS": 1, "CLOSESPIDER_TIMEOUT": 4 * 3600,
             "CLOSESPIDER_PAGECOUNT": pages + 100,  # of which some may not have been read yet
-            "EXTENSIONS": json.dumps({**METER, "benchmarks.weighing.Weighing": 1001}),
+            "EXTENSIONS": json.dumps({**METER, "benchmarks.inside.Weighing": 1001}),
             "WEIGHTS": weights, "WEIGH_EVERY": min(_EVERY, pages // 8),
         }  # fmt: skip
         crawl(["crawl", "spiderling", "-a", "lang=cs", "-a", f"seeds={file}"], every)

@@ -1,6 +1,6 @@
 """The way of one page through the code: the calls of the main process from its answer to the end of its Outcome.
 
-    python benchmarks/trace.py [--dropped] [--list]
+    python -m benchmarks.trace [--dropped] [--list]
 
 Crawls three pages on loopback under ``sys.setprofile`` and follows the second one, which is kept.  With --dropped all
 pages have the same text, so it is dropped as a near-duplicate.  --list prints each call, with the depth of its stack.
@@ -24,18 +24,14 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from scrapy import signals
+from scrapy.cmdline import execute
+from scrapy.crawler import Crawler
 
-from scrapy import signals  # noqa: E402
-from scrapy.cmdline import execute  # noqa: E402
-from scrapy.crawler import Crawler  # noqa: E402
-
-from benchmarks.common import result, table  # noqa: E402
+from benchmarks.common import ROOT, result, table
 
 START, END, IDLE = "DirectDownloader.fetched", "Dispatcher.settle", "PlainEngine._start_scheduled_request"
 """Where a page's way begins (for the last time before its end, so with its answer) and ends, and the look for the next

@@ -138,7 +138,6 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "make test": NotRun("it runs these tests"),
     "make lint": NotRun("it judges the sources, as CI does"),
     "make models": MEASURES,
-    "make profile": MEASURES,
     "make demo": DEMO,
     "make demo JOBDIR=crawls/bfs ARGS='-a strategy=bfs -s SPIDERLING_LINKS=on -s SPIDERLING_WARC=on'": DEMO_ARGUMENTS,
     "make demo ARGS='-a words=100000'": DEMO_ARGUMENTS,
@@ -317,12 +316,10 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "python -m docs.architecture": IMPORTED,
     "python -m docs.picture": Elsewhere("tests/text/test_guide.py", "test_the_picture_is_up_to_date"),
     "py-spy record --gil -d 60 -o crawl.svg --pid PID": NotRun("it needs a crawl of a minute and a package of its own"),
-    "python benchmarks/memory.py new": MEASURES,
-    "python benchmarks/trace.py --list": MEASURES,
+    "python -m benchmarks.memory new": MEASURES,
+    "python -m benchmarks.trace --list": MEASURES,
     "python -m benchmarks.text --data DIR": MEASURES,
-    "python -m benchmarks.json_text": MEASURES,
-    "python benchmarks/encoding.py --data DIR": MEASURES,
-    "python benchmarks/declared.py --data DIR": MEASURES,
+    "python -m benchmarks.encoding --data DIR": MEASURES,
 }
 """Each command line of the pages."""
 

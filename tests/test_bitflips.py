@@ -1,10 +1,9 @@
-"""One flipped bit in a crawl's directory is found or harmless, and nothing falls over (benchmarks/bitflips.py)."""
+"""One flipped bit in a crawl's directory is found or harmless, and nothing falls over."""
 
 from __future__ import annotations
 
 import pytest
-
-from benchmarks.bitflips import made, swept
+from bit_flips import made, swept
 
 
 @pytest.mark.slow

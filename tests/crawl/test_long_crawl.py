@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from conftest import Crawl, serving
 
-from benchmarks.linkedweb import LinkedWeb
+from benchmarks.webs import LinkedWeb
 
 HOSTS, PAGES, WEIGHINGS = 40, 40, 9
 PER_PAGE = 0.4
@@ -27,7 +27,7 @@ def test_no_kind_of_object_grows_with_the_pages(tmp_path: Path) -> None:
     """
     web, seeds, weights = LinkedWeb(HOSTS, PAGES), tmp_path / "seeds.txt", tmp_path / "weights.jsonl"
     seeds.write_text("\n".join(web.url(host, page) for page in range(PAGES) for host in range(HOSTS)))
-    extensions = json.dumps({"benchmarks.weighing.Weighing": 1001})
+    extensions = json.dumps({"benchmarks.inside.Weighing": 1001})
     with serving(web) as server:
         crawl = Crawl(tmp_path / "job", server, ALLOW_NETWORKS="127.82.0.0/16", IP_INTERVAL_S=0)
         crawl.settings |= {"EXTENSIONS": extensions, "WEIGHTS": weights, "WEIGH_EVERY": HOSTS * PAGES // WEIGHINGS}

@@ -1,35 +1,89 @@
-"""A Scrapy extension that weighs a crawl's main process, part by part, every WEIGH_EVERY pages.
+"""Text workers that answer at once, for the cases `instant` and `long` of crawl.py: what is left is the main process.
 
-A fork of the process does the weighing, so that what the weighing takes is not weighed: it collects garbage, then
-walks from each part's objects to all they hold, each object counted for the first part that comes to it.  Memory that
-is no Python object is told by those who hold it: pymalloc, malloc, SQLite.  The crawl stands still meanwhile, a second
-or two.  One line of JSON for each time goes into the file WEIGHTS.
+A page's links are its own; its text, with all that was found in it, is that of one of the first pages, under digests
+and shingles of its own, so that nothing is a duplicate.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import gc
 import json
 import mmap
 import os
 import re
+import signal
 import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import lru_cache, wraps
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import IO, Any
+from unittest import mock
+from urllib.parse import urljoin
 
+import numpy as np
+import xxhash
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 
+from spiderling import pipelines
+from spiderling.base.link_batch import Link, gathered
+from spiderling.corpus.segments import SegmentWriter
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import crawl_of
+from spiderling.frontier import Frontier
+from spiderling.frontier.storage.sqlite import SqliteStore, StateWriter
+from spiderling.jobdir import directory, surplus
+from spiderling.text import Page
+from spiderling.text.shingles import Shingles
+from spiderling.workers.process import Task, WorkerConfig, text_process
+
+_TEMPLATES = 20
+_HREF = re.compile(rb'href="([^"]+)"')
+
+
+class InstantClean(pipelines.CleanPipeline):
+    """Pipeline 100 with such workers."""
+
+    async def open_spider(self) -> None:
+        made = WorkerConfig.from_options
+        with mock.patch.object(
+            pipelines.WorkerConfig, "from_options", lambda *given: replace(made(*given), process=f"{__name__}:answers")
+        ):
+            await super().open_spider()
+
+
+def answers(config: WorkerConfig) -> Callable[[Task], Page]:
+    """The work of such a worker."""
+    work, templates = text_process(config), list[Page]()
+
+    def answer(task: Task) -> Page:
+        if len(templates) < _TEMPLATES:
+            templates.append(work(task))
+            return templates[-1]
+        digest = xxhash.xxh3_128(task.body + task.url.encode())
+        number = digest.intdigest()
+        template = templates[number % _TEMPLATES]
+        drawn = np.random.default_rng(number).integers(1 << 63, size=len(template.shingles.hashes), dtype=np.uint64)
+        return replace(
+            template,
+            batch=gathered(Link(urljoin(task.url, href.decode())) for href in _HREF.findall(task.body)),
+            links=[],
+            raw_digest=digest.digest(),
+            text_digest=digest.digest()[::-1],
+            sketch=number & (1 << 63) - 1,
+            shingles=Shingles(drawn, template.shingles.counts, repeats=False),
+        )
+
+    return answer
+
 
 _LOOK_S = 0.1
 _NOT_OWNED = (ModuleType, type, FunctionType, BuiltinFunctionType, MethodType, CodeType)
@@ -295,3 +349,107 @@ def _trimmed() -> int:
     before = _resident()["anonymous"]
     ctypes.CDLL(None).malloc_trim(0)
     return before - _resident()["anonymous"]
+
+
+BEFORE: dict[str, tuple[Any, str]] = {
+    "load": (SqliteStore, "load"),
+    "recover": (surplus, "recorded_segments"),
+    "restore": (Frontier, "restore"),
+    "fsync": (os, "fsync"),
+    "commit": (SqliteStore, "commit"),
+}
+AFTER: dict[str, tuple[Any, str]] = {
+    "lock": (directory, "acquired"),
+    "truncate": (os, "truncate"),
+    "transaction": (StateWriter, "_write"),
+    "committed": (SqliteStore, "commit"),
+}
+POINTS = (*BEFORE, *AFTER, "rotate", "write")
+"""``rotate``: a new segment was begun; ``write``: half of a frame is written."""
+_WAL_PAGES = 20
+"""SQLite moves its log into the file so often that a kill meets it."""
+
+
+class FaultLayer:
+    """Wraps the functions at which the crawl touches the disk."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        point, number, *error = (crawler.settings.get("FAULT") or ":0").split(":")
+        self._point, self._number, self._error = point, int(number), error[0] if error else ""
+        self._passed = 0
+        for places, before in ((BEFORE, True), (AFTER, False)):
+            for name, (owner, function) in places.items():
+                self._wrap(owner, function, name, before)
+        self._wrap_writer()
+        self._wrap_store()
+
+    from_crawler = classmethod(lambda cls, crawler: cls(crawler))
+
+    def passes(self, point: str) -> None:
+        """The process is at *point*: the fault happens here if it is its time."""
+        if point != self._point:
+            return
+        self._passed += 1
+        if self._passed >= self._number:
+            if not self._error:
+                os.kill(os.getpid(), signal.SIGKILL)
+            number = getattr(errno, self._error)
+            raise OSError(number, os.strerror(number))
+
+    def _wrap(self, owner: Any, name: str, point: str, before: bool) -> None:
+        function: Callable[..., Any] = getattr(owner, name)
+
+        @wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            if before:
+                self.passes(point)
+            result = function(*args, **kwargs)
+            if not before:
+                self.passes(point)
+            return result
+
+        setattr(owner, name, wrapped)
+
+    def _wrap_writer(self) -> None:
+        function, layer = SegmentWriter._open, self
+
+        def wrapped(writer: SegmentWriter) -> Any:
+            row = function(writer)
+            if row.length_bytes == 0:
+                layer.passes("rotate")
+            assert writer._file is not None
+            if not isinstance(writer._file, _File):
+                writer._file = _File(writer._file, layer)  # type: ignore[assignment]
+            return row
+
+        SegmentWriter._open = wrapped  # type: ignore[method-assign]
+
+    def _wrap_store(self) -> None:
+        function = SqliteStore._prepare
+        most = self._number if self._point == "pages" else 0
+
+        def wrapped(store: SqliteStore) -> None:
+            function(store)
+            store._writer.connection.execute(f"PRAGMA wal_autocheckpoint={_WAL_PAGES}")
+            if most:
+                pages = store._writer.connection.execute("PRAGMA page_count").fetchone()[0]
+                store._writer.connection.execute(f"PRAGMA max_page_count={pages + most}")
+
+        SqliteStore._prepare = wrapped  # type: ignore[method-assign]
+
+
+class _File:
+    """A file that is at the point ``write`` with half of its bytes on their way."""
+
+    def __init__(self, file: IO[bytes], layer: FaultLayer) -> None:
+        self._file, self._layer = file, layer
+
+    def write(self, data: bytes) -> int:
+        half = len(data) // 2
+        self._file.write(data[:half])
+        self._file.flush()
+        self._layer.passes("write")
+        return half + self._file.write(data[half:])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)

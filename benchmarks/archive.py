@@ -14,7 +14,7 @@ can do.
 
 Then what writing archives costs a page: on the event loop, in the writer's thread, and there under Python's lock,
 beside warcio, which writes the same three records.  The time under the lock is that of the whole without what zlib,
-zstandard and hashlib do, which release it.  Without --quick also whole crawls without and with links and archive.
+zstd and hashlib do, which release it.  Without --quick also whole crawls without and with links and archive.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import zstandard
 from scrapy import Request
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
@@ -43,6 +42,7 @@ from benchmarks.common import arguments, crawl, result, served, table
 from benchmarks.crawl import FAST
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
+from spiderling.base.zstd import frame_packer, zstd
 from spiderling.corpus.warc import WarcKind, verdict
 from spiderling.engine.download_handler import exchange_with
 from webs.recorded import read_pages
@@ -60,7 +60,6 @@ from spiderling import languages
 from spiderling.archives.records import RecordReader
 from spiderling.archives.sources import BEGIN, FileRaw
 from spiderling.base.options import Options
-from spiderling.base.zstd import zstd
 from spiderling.workers.process import Task, WorkerConfig, text_process
 
 SENT = {
@@ -147,7 +146,7 @@ def stored(name: str, pages: list[bytes], coding: tuple[tuple[bytes, bytes], ...
     warcio = us_per_page(number, lambda: by_warcio(entries), 2)
     theirs = max(0.0, warcio - us_per_page(number, lambda: without_lock(pages, lambda page: gzipped(page, 9)), 2))
     rows = []
-    for compression, compress in (("gzip", gzipped), ("zstd", zstandard.ZstdCompressor(level=3).compress)):
+    for compression, compress in (("gzip", gzipped), ("zstd", frame_packer(level=3))):
         packed = WarcKind(compression, {}).pack(entries)
         whole = us_per_page(number, lambda compression=compression: WarcKind(compression, {}).pack(entries), 2)  # type: ignore[misc]
         free = us_per_page(number, lambda compress=compress: without_lock(pages, compress), 2)  # type: ignore[misc]

@@ -24,9 +24,9 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import zstandard
 
 from benchmarks.common import ROOT, arguments, result, table
+from spiderling.base.zstd import zstd
 from spiderling.cluster.launcher import with_parent
 from spiderling.corpus.duplicates import (
     MAX_SEEN_SHARE,
@@ -71,7 +71,7 @@ def recorded(quick: bool):
 
 
 def gold(path: Path):
-    with zstandard.open(path, "rt", encoding="utf-8") as lines:
+    with zstd.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             text = json.loads(line)["gold"]
             if isinstance(text, str):
@@ -145,7 +145,7 @@ def paragraphs(number: int):
 def made_corpus(path: Path, number: int) -> None:
     """Documents of 20 paragraphs."""
     texts = paragraphs(number)
-    with path.open("wb") as file, zstandard.ZstdCompressor(level=1).stream_writer(file) as packed:
+    with zstd.open(path, "wb", level=1) as packed:
         for id_ in range(number // 800):
             packed.write(rendered({"id": f"{id_:016x}"}, [(text, "") for text in islice(texts, 20)]).encode())
 

@@ -29,9 +29,9 @@ from itertools import islice
 from pathlib import Path
 
 import chardet
-import zstandard
 
 from benchmarks.common import ROOT, result, table
+from spiderling.base.zstd import zstd
 from spiderling.languages import LanguageInfo, available, load, to_recognise
 from spiderling.text import LanguageModel, LanguageModels
 from spiderling.text.encoding.detect import decode
@@ -173,10 +173,8 @@ def manuals(data: Path | None) -> dict[str, list[str]]:
     with (data / "miniweb/index.csv").open(encoding="utf-8") as rows:
         codes = {row["host"]: row["declared_lang"].partition("-")[0].lower() for row in csv.DictReader(rows)}
     numbers: Counter[str] = Counter()
-    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
     with (
-        (data / "miniweb/miniweb-subset.tar.zst").open("rb") as packed,
-        unpacker.stream_reader(packed) as raw,
+        zstd.open(data / "miniweb/miniweb-subset.tar.zst") as raw,
         tarfile.open(fileobj=raw, mode="r|") as files,
     ):
         for member in files:
@@ -199,10 +197,8 @@ def has_room(label: str, text: str) -> bool:
 
 def archive(path: Path) -> dict[str, str]:
     """Text files of a tar.zst by their names."""
-    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
     with (
-        path.open("rb") as packed,
-        unpacker.stream_reader(packed) as raw,
+        zstd.open(path) as raw,
         tarfile.open(fileobj=io.BytesIO(raw.read())) as files,
     ):
         members = ((member.name, files.extractfile(member)) for member in files)
@@ -314,9 +310,8 @@ def _pages(data: Path | None) -> Iterator[bytes]:
     if data is None:
         yield from (body.encode() for body in archive(ROOT / "examples/miniweb/pages.tar.zst").values())
         return
-    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-    with (data / "pages/pages-dev.jsonl.zst").open("rb") as packed, unpacker.stream_reader(packed) as raw:
-        yield from (json.loads(line)["html"].encode("latin-1") for line in io.TextIOWrapper(raw, "utf-8"))
+    with zstd.open(data / "pages/pages-dev.jsonl.zst", "rt", encoding="utf-8") as lines:
+        yield from (json.loads(line)["html"].encode("latin-1") for line in lines)
 
 
 def utf8_cost(data: Path | None, number: int, models: LanguageModels) -> tuple[int, int, float]:

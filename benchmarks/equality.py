@@ -21,10 +21,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import zstandard
-
 from benchmarks.common import ROOT, result
 from spiderling.base.progress import with_progress
+from spiderling.base.zstd import zstd
 from spiderling.languages import load
 from spiderling.text import LanguageModels, Page, TextOptions, process
 from spiderling.text.compiled import REQUIRED, choose
@@ -205,7 +204,7 @@ def values(page: Page) -> dict[str, Any]:
 
 def bundled_pages() -> list[bytes]:
     """The pages of the bundled web."""
-    web = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj().decompress(MINIWEB.read_bytes())
+    web = zstd.decompress(MINIWEB.read_bytes())
     with tarfile.open(fileobj=io.BytesIO(web)) as archive:
         files = (archive.extractfile(member) for member in archive if member.isfile())
         return [file.read() for file in files if file]

@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import html
 import importlib.util
-import io
 import json
 import random
 import re
@@ -40,10 +39,10 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
-import zstandard
 
 from benchmarks.common import ROOT, result, table
 from spiderling.base.options import Options
+from spiderling.base.zstd import zstd
 from spiderling.languages import GROUPS, available, find_languages, load, to_recognise
 
 SENTENCES = ROOT / "tests" / "quality" / "sentences.tsv"
@@ -183,9 +182,8 @@ def _cell(counts: Counter[str], code: str) -> str:
 
 def archive(path: Path) -> dict[str, list[str]]:
     """The lines of NTREX by language."""
-    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
     found = {}
-    with unpacker.stream_reader(io.BytesIO(path.read_bytes())) as raw, tarfile.open(fileobj=raw, mode="r|") as tar:
+    with zstd.open(path) as raw, tarfile.open(fileobj=raw, mode="r|") as tar:
         for member in tar:
             body = tar.extractfile(member)
             if body and member.name.endswith(".txt") and ("-ref." in member.name or "-src." in member.name):

@@ -10,8 +10,7 @@ import tarfile
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-import zstandard
-
+from spiderling.base.zstd import zstd
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.boilerplate.features import declared_by, features
@@ -40,7 +39,7 @@ def main() -> None:
 
 def body() -> bytes:
     """The page as it is served."""
-    web = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj().decompress(WEB.read_bytes())
+    web = zstd.decompress(WEB.read_bytes())
     with tarfile.open(fileobj=io.BytesIO(web)) as archive:
         file = archive.extractfile(HOST + PATH)
         assert file is not None

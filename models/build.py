@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import io
 import shutil
 import sys
 import tarfile
@@ -28,12 +27,12 @@ from typing import Any
 
 import xxhash
 import yaml
-import zstandard
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from models.spellings import both_serbian, latin_crimean_tatar, unmarked  # noqa: E402
+from spiderling.base.zstd import zstd  # noqa: E402
 from spiderling.languages.model_data import save  # noqa: E402
 from spiderling.languages.model_files import CONTRAST, SEEDS, TRUSTED  # noqa: E402
 from spiderling.training.counting import DRAWN_WORDS, alphabet, sentences, train  # noqa: E402
@@ -89,11 +88,7 @@ def read_all(places: Iterable[Path]) -> dict[str, bytes]:
     for place in places:
         archives = [place / name for name in ARCHIVES if (place / name).is_file()]
         for archive in archives:
-            unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-            with (
-                unpacker.stream_reader(io.BytesIO(archive.read_bytes())) as raw,
-                tarfile.open(fileobj=raw, mode="r|") as tar,
-            ):
+            with zstd.open(archive) as raw, tarfile.open(fileobj=raw, mode="r|") as tar:
                 for member in tar:
                     if body := tar.extractfile(member):
                         found[member.name.partition("texts/")[2]] = body.read()

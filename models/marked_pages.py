@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import zstandard
-
 from spiderling.base.errors import BadInput
 from spiderling.base.urls import registrable_domain
+from spiderling.base.zstd import zstd
 from spiderling.text.encoding.detect import decode
 from spiderling.text.html.blocks import Parsed
 from spiderling.text.html.links import resolve
@@ -69,7 +68,7 @@ def read(paths: Iterable[Path]) -> Iterator[tuple[MarkedPage, dict[str, Any]]]:
                     yield _page(line, f"{path}, line {number}")
         except OSError as error:
             raise BadInput(f"{path} cannot be read ({error.strerror}); give files of marked pages.") from None
-        except (UnicodeDecodeError, zstandard.ZstdError) as error:
+        except (UnicodeDecodeError, EOFError, zstd.ZstdError) as error:
             raise BadInput(f"{path} is no file of marked pages, UTF-8 or zstd ({error}).") from None
 
 
@@ -77,7 +76,7 @@ def _lines(path: Path) -> Iterator[str]:
     with path.open("rb") as raw:
         stream: Any = raw
         if path.suffix == ".zst":
-            stream = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW).stream_reader(raw)
+            stream = zstd.ZstdFile(raw)
         yield from io.TextIOWrapper(stream, "utf-8")
 
 

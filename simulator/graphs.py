@@ -6,20 +6,19 @@ and so are pages that the seeds do not lead to.
 
 from __future__ import annotations
 
-import io
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import zstandard
 
 from simulator.clairvoyants import breadth_first
 from simulator.pages import CODES, Array, Hosts, Pages, PageWeb, sketches, stored_links
 from spiderling.base.errors import BadInput
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
+from spiderling.base.zstd import zstd
 
 if TYPE_CHECKING:
     from spiderling.corpus.links import LinkLine
@@ -244,7 +243,7 @@ def _lines(path: Path) -> Iterator[str]:
             with path.open(encoding="utf-8") as file:
                 yield from (line.rstrip("\n") for line in file)
         else:
-            with packed.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as reader:
-                yield from (line.rstrip("\n") for line in io.TextIOWrapper(reader, encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, zstandard.ZstdError) as error:
+            with zstd.open(packed, "rt", encoding="utf-8") as lines:
+                yield from (line.rstrip("\n") for line in lines)
+    except (OSError, UnicodeDecodeError, EOFError, zstd.ZstdError) as error:
         raise BadInput(f"cannot read {path} or {packed.name}: {error}; name a directory that holds both.") from None

@@ -39,13 +39,13 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import pytest
-import zstandard
 from example_counts import PROFILE, examples
 from forked import Forked, Server
 from hypothesis import HealthCheck, settings
 from needs import is_wanted, why_not
 from text_steps import pytest_generate_tests, steps  # noqa: F401 - for pytest
 
+from spiderling.base.zstd import zstd
 from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.state_reader import urls_of
@@ -423,7 +423,7 @@ class Crawl:
         documents = []
         for path in sorted(self.directory.glob("corpus/*.prevert.zst")):
             with path.open("rb") as stream:
-                data = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True).read()
+                data = zstd.ZstdFile(stream).read()
             for doc in ElementTree.fromstring(b"<corpus>" + data + b"</corpus>"):
                 assert doc.tag == "doc" and all(p.tag == "p" for p in doc)
                 documents.append(Document(doc.attrib, [(p.text or "").strip() for p in doc]))

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 from conftest import ROOT, Crawl, page, serving
 
 from spiderling.base.errors import DamageError, SpiderlingError
@@ -323,7 +322,7 @@ def test_every_frame_that_is_written_has_a_checksum(made, tmp_path):
     ShingleState(tmp_path / "shingles", 1 << 20).write_layers(seen)
     frames += [path.read_bytes() for path in tmp_path.glob("shingles/*.zst")]
     frames += [WarcKind("zstd", {}).begin("a.warc.zst"), packer("a.prevert.zst")(b"text"), pack(NgramCounts({}))]
-    assert len(frames) >= 8 and all(zstandard.get_frame_parameters(frame).has_checksum for frame in frames)
+    assert len(frames) >= 8 and all(frame[4] & 4 for frame in frames)
 
 
 def flipped(job: Path, rng: random.Random) -> None:

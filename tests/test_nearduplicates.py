@@ -13,12 +13,12 @@ from itertools import count
 
 import numpy as np
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
+from spiderling.base.zstd import zstd
 from spiderling.corpus.duplicates import (
     BYTES_PER_SHINGLE,
     FIRST_BYTES,
@@ -326,7 +326,7 @@ def test_a_snapshot_of_an_earlier_version_is_made_anew_from_the_corpus(corpus, t
     state = tmp_path / "state"
     snapshot(state, ShingleFilter(ROOM), {})
     entry = {"file": "000000-88.zst", "words": 1 << 17, "shingles": 88, "documents": 2}
-    (state / entry["file"]).write_bytes(zstandard.compress(bytes(1 << 20)))
+    (state / entry["file"]).write_bytes(zstd.compress(bytes(1 << 20)))
     index = {"layers": [entry], "covered": lengths[4], "forgotten": 0, "loaded": []}
     (state / "index.json").write_text(json.dumps(index))
     with caplog.at_level("INFO"):

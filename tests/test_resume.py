@@ -16,7 +16,6 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-import zstandard
 from conftest import DEADLINE_S, NETWORK, Crawl, page, serving
 from needs import needs
 from shiftedclock import YEARS_20_S, shifted_by
@@ -36,6 +35,7 @@ from spiderling.base.errors import JobdirError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
+from spiderling.base.zstd import zstd
 from spiderling.corpus.segments import SegmentKind, SegmentWriter
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.crawl import Crawl as OpenCrawl
@@ -400,7 +400,7 @@ def test_a_queue_that_cannot_be_read_stops_the_crawl_with_one_message(tmp_path):
 
 def read(path) -> bytes:
     with path.open("rb") as stream:
-        return zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True).read()
+        return zstd.ZstdFile(stream).read()
 
 
 def test_nothing_is_added_to_a_segment_that_has_more_than_was_acknowledged(tmp_path):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import zstandard
 from conftest import NETWORK, Crawl, page, serving
 
 from benchmarks.faults import SETTINGS
@@ -18,6 +17,7 @@ from spiderling.base.errors import JobdirError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
+from spiderling.base.zstd import frame_packer
 from spiderling.corpus.segments import SegmentKind, SegmentWriter, read_documents
 from spiderling.corpus.warc import WarcKind
 from spiderling.crawl.crawl import Crawl as OpenCrawl
@@ -202,7 +202,7 @@ async def in_process(directory: Path, moved: int = 0) -> OpenCrawl:
 
 
 def frame(text: bytes) -> bytes:
-    return zstandard.ZstdCompressor(write_checksum=True).compress(text)
+    return frame_packer(level=3)(text)
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-import zstandard
 from conftest import scrapy
 
 from models.block_model import make_block_model
 from spiderling.base.errors import BadInput
+from spiderling.base.zstd import zstd
 from spiderling.languages import available, find_languages, load
 from spiderling.text.boilerplate.model import load as load_weights
 from spiderling.training.language_model import Wanted, make_model
@@ -201,7 +201,7 @@ def marked_pages(path: Path, hosts: int) -> Path:
         page = html.format(CZECH * 3, f"{number} {CZECH}").encode().decode("latin-1")
         lines.append(json.dumps({"html": page, "gold": CZECH * 4, "host": f"h{number}.test", "set": "mine"}))
     data = "\n".join(lines).encode()
-    path.write_bytes(zstandard.compress(data) if path.suffix == ".zst" else data)
+    path.write_bytes(zstd.compress(data) if path.suffix == ".zst" else data)
     return path
 
 

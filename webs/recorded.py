@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import zstandard
-
 from spiderling.base.errors import BadInput
+from spiderling.base.zstd import zstd
 from webs.special import SITES
 from webs.web import WebResponse, checked_addresses, not_found, plain, redirect, unavailable
 
@@ -153,14 +152,13 @@ def read_pages(path: Path) -> dict[str, dict[str, bytes]]:
     """Host -> path without its leading slash -> body.  Raises BadInput."""
     pages: dict[str, dict[str, bytes]] = {}
     try:
-        with path.open("rb") as file:
-            packed = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(file).read()
+        packed = zstd.decompress(path.read_bytes())
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             for member in archive:
                 content = archive.extractfile(member)
                 host, _, name = member.name.partition("/")
                 if content is not None:
                     pages.setdefault(host, {})[name] = content.read()
-    except (OSError, zstandard.ZstdError, tarfile.TarError) as error:
+    except (OSError, zstd.ZstdError, tarfile.TarError) as error:
         raise BadInput(f"cannot read {path} of the recorded web: {error}; build it again or name another.") from None
     return pages

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
-import zstandard
+from spiderling.base.zstd import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -229,14 +229,13 @@ def read_recorded(data: Path) -> tuple[dict[str, Pages], dict[str, dict[str, str
     """The pages of the hosts that are needed, and the lines of index.csv."""
     needed = {cut.recorded for cut in CUTS}
     pages: dict[str, Pages] = {}
-    with (data / "miniweb-subset.tar.zst").open("rb") as file:
-        unpacked = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(file)
-        with tarfile.open(fileobj=unpacked, mode="r|") as archive:
-            for member in archive:
-                host, _, name = member.name.removeprefix("./").partition("/")
-                content = archive.extractfile(member) if host in needed else None
-                if content is not None:
-                    pages.setdefault(host, {})[name] = content.read()
+    path = data / "miniweb-subset.tar.zst"
+    with zstd.open(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
+        for member in archive:
+            host, _, name = member.name.removeprefix("./").partition("/")
+            content = archive.extractfile(member) if host in needed else None
+            if content is not None:
+                pages.setdefault(host, {})[name] = content.read()
     with (data / "index.csv").open(encoding="utf-8", newline="") as file:
         return pages, {row["host"]: row for row in csv.DictReader(file)}
 
@@ -250,8 +249,9 @@ def pack(pages: dict[str, Pages], path: Path) -> None:
                 member = tarfile.TarInfo(f"{host}/{name}")
                 member.size = len(pages[host][name])
                 archive.addfile(member, io.BytesIO(pages[host][name]))
-    parameters = zstandard.ZstdCompressionParameters.from_level(19, window_log=25, enable_ldm=True)
-    path.write_bytes(zstandard.ZstdCompressor(compression_params=parameters).compress(raw.getvalue()))
+    parameter = zstd.CompressionParameter
+    options = {parameter.compression_level: 19, parameter.window_log: 25, parameter.enable_long_distance_matching: 1}
+    path.write_bytes(zstd.compress(raw.getvalue(), options=options))
 
 
 def build(data: Path, out: Path) -> None:

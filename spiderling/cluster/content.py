@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xxhash
-import zstandard
 from numpy.typing import NDArray
 
 from spiderling.base.link_batch import NONE, Derive, LinkBatch, completed
 from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
+from spiderling.base.zstd import frame_packer, unpack_frame, zstd
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import LAST_RANK, SEED_RANK
 from spiderling.frontier.storage.seen import KeyTable
@@ -126,9 +126,8 @@ MAX_PLAIN_BYTES = 16 << 20
 """The longest message before compression.  `Gathering` stays far below it."""
 _LEVEL = 1
 """Level of zstd; chosen: level 3 saves a twentieth of the bytes."""
-_PACKER = zstandard.ZstdCompressor(level=_LEVEL)
-_UNPACKER = zstandard.ZstdDecompressor()
-"""The event loop alone uses them; to make new ones takes longer than a message."""
+_pack = frame_packer(_LEVEL, has_checksum=False)
+"""The event loop alone uses it."""
 _MAX_DISTANCE = 0xFFFF
 _MAX_HOSTS = 0xFFFF
 _LENGTHS = struct.Struct("!II")
@@ -173,7 +172,7 @@ def section(pages: Sequence[tuple[LinkingPage, int]], links: LinkBatch, mentions
 
 def packed(sections: Iterable[bytes]) -> bytes:
     """The message of *sections*."""
-    return _PACKER.compress(b"".join(sections))
+    return _pack(b"".join(sections))
 
 
 class _Section(NamedTuple):
@@ -192,17 +191,11 @@ def unpacked(message: bytes, derive: Derive | None = None) -> Content:
     *derive* may be a faster `derived` of link_batch.py.
     """
     try:
-        sections = [_read(head, _Tail(tail)) for head, tail in _sections(_decompressed(message))]
+        sections = [_read(head, _Tail(tail)) for head, tail in _sections(unpack_frame(message, MAX_PLAIN_BYTES))]
         links = _joined([one for one in sections if one.links.size], derive)
-    except (*_UNREADABLE, zstandard.ZstdError) as error:
+    except (*_UNREADABLE, zstd.ZstdError) as error:
         raise ValueError(f"a message that cannot be read: {error!r:.200}") from error
     return Content(links, tuple(mention for one in sections for mention in one.mentions))
-
-
-def _decompressed(message: bytes) -> bytes:
-    if zstandard.frame_content_size(message) > MAX_PLAIN_BYTES:
-        raise ValueError("it is too long")
-    return _UNPACKER.decompress(message, max_output_size=MAX_PLAIN_BYTES)
 
 
 def _sections(plain: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from spiderling.base.atomic_files import replacing, sync_directory
@@ -541,8 +540,9 @@ def corpus_files(path: Path) -> Iterator[Path]:
 
 
 def _write_layer(path: Path, words: Hashes) -> None:
-    packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
-    with replacing(path) as file, packer.stream_writer(file, closefd=False) as stream:
+    parameter = zstd.CompressionParameter
+    packing: dict[int, int] = {parameter.compression_level: _LEVEL, parameter.checksum_flag: 1}
+    with replacing(path) as file, zstd.ZstdFile(file, "w", options=packing) as stream:
         for start in range(0, len(words), _CHUNK_WORDS):
             stream.write(words[start : start + _CHUNK_WORDS].tobytes())
 

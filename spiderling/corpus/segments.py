@@ -23,11 +23,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-import zstandard
-
 from spiderling.base.atomic_files import sync_directory
 from spiderling.base.errors import BadInput, DamageError, StorageError
-from spiderling.base.zstd import zstd
+from spiderling.base.zstd import frame_packer, zstd
 from spiderling.frontier.storage.protocol import SegmentRow
 
 SUFFIX = ".prevert.zst"
@@ -45,7 +43,7 @@ class SegmentKind:
         self.name = name
         """Name of the kind, and of its directory under JOBDIR."""
         self.suffix = suffix
-        self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+        self._pack = frame_packer(_LEVEL)
 
     def begin(self, name: str) -> bytes:
         """The first bytes of the segment *name*."""
@@ -53,7 +51,7 @@ class SegmentKind:
 
     def pack(self, entries: Sequence[Any]) -> bytes:
         """The frames of a batch; *entries* are bytes."""
-        return self._compressor.compress(b"".join(entries))
+        return self._pack(b"".join(entries))
 
     def finish_segment(self, path: Path) -> None:
         """Called when nothing more will be added to *path*; returns at once."""
@@ -195,7 +193,7 @@ def frames(path: Path, length: int, start: int = 0, most_bytes: float = math.inf
         with path.open("rb") as file:
             file.seek(start)
             while offset < length:
-                unpacker: Any = zlib.decompressobj(31) if is_gzip else zstandard.ZstdDecompressor().decompressobj()
+                unpacker: Any = zlib.decompressobj(31) if is_gzip else zstd.ZstdDecompressor()
                 data = bytearray()
                 begin = offset
                 while not unpacker.eof:
@@ -210,7 +208,7 @@ def frames(path: Path, length: int, start: int = 0, most_bytes: float = math.inf
                 yield Frame(bytes(data), begin, offset - begin)
     except OSError as error:
         raise DamageError(f"{path} cannot be read: {error.strerror}.") from error
-    except (zlib.error, zstandard.ZstdError) as error:
+    except (zlib.error, zstd.ZstdError) as error:
         raise DamageError(f"{path} is damaged in the frame at byte {begin:,}: {error}.") from error
 
 

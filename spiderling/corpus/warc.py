@@ -31,12 +31,11 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import zstandard
-
 from spiderling import __version__
 from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import SpiderlingError, StorageError
 from spiderling.base.outcome import Exchange, Outcome
+from spiderling.base.zstd import frame_packer
 from spiderling.corpus.segments import SegmentKind, frames
 
 EXCHANGE = "spiderling_exchange"
@@ -65,7 +64,7 @@ class WarcKind(SegmentKind):
         super().__init__("warc", ".warc.zst" if is_zstd else ".warc.gz")
         self._pack: Callable[[bytes], bytes] = _gzip
         if is_zstd:
-            self._pack = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True).compress
+            self._pack = frame_packer(_ZSTD_LEVEL)
         software = {"software": f"Spiderling/{__version__}", "format": "WARC File Format 1.1", "conformsTo": _CONFORMS}
         self._about = {**software, **about}
         self._stored: OrderedDict[str, tuple[str, str]] = OrderedDict()

@@ -22,7 +22,6 @@ from pathlib import Path, PurePath
 from typing import IO, Any
 from urllib.parse import quote
 
-import zstandard
 from itemadapter import ItemAdapter
 from itemadapter.adapter import AdapterInterface
 from scrapy.exporters import BaseItemExporter
@@ -30,6 +29,7 @@ from scrapy.exporters import BaseItemExporter
 from spiderling import __version__
 from spiderling.base.errors import BadInput
 from spiderling.base.printing import hint
+from spiderling.base.zstd import frame_packer
 from spiderling.corpus.segments import Document, StoredDocument, parsed, unescape
 from spiderling.items import PageItem
 from spiderling.languages import available
@@ -357,7 +357,7 @@ def checked(name: str, format_name: str) -> str:
 def packer(name: str) -> Callable[[bytes], bytes]:
     """A function that packs bytes into a frame, by the ending of *name*; a file is a sequence of frames."""
     if name.endswith(".zst"):
-        return zstandard.ZstdCompressor(level=9, write_checksum=True).compress
+        return frame_packer(level=9)
     return (lambda data: gzip.compress(data, mtime=0)) if name.endswith(".gz") else bytes
 
 

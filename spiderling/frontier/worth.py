@@ -18,13 +18,13 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import zstandard
 
 from spiderling.base.errors import BadInput
 from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import name_of
+from spiderling.base.zstd import frame_packer, zstd
 from spiderling.frontier.hosts import LAST_RANK, STEP
 from spiderling.frontier.languages import MOST, HostLanguages, UrlWords
 
@@ -334,7 +334,7 @@ _DAMAGES = (
     AttributeError,
     RecursionError,
     MemoryError,
-    zstandard.ZstdError,
+    zstd.ZstdError,
 )
 """Exceptions that damaged notes raise; binascii.Error is a ValueError."""
 _MOST = 1e6
@@ -412,12 +412,12 @@ class Notes:
 
 def _packed(number: int, columns: Sequence[bytes]) -> str:
     head = json.dumps([number, *map(len, columns)]).encode()
-    compressor = zstandard.ZstdCompressor(level=1, write_checksum=True)  # one serves one thread at a time
-    return base64.b64encode(compressor.compress(b"\n".join((head, b"".join(columns))))).decode("ascii")
+    pack = frame_packer(level=1)  # one serves one thread at a time
+    return base64.b64encode(pack(b"\n".join((head, b"".join(columns))))).decode("ascii")
 
 
 def _unpacked(text: str) -> tuple[int, list[bytes]]:
-    data = zstandard.ZstdDecompressor().decompress(base64.b64decode(text, validate=True))
+    data = zstd.decompress(base64.b64decode(text, validate=True))
     head, _, rest = data.partition(b"\n")
     number, *lengths = json.loads(head)
     columns = []

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
-import zstandard
 
 from spiderling.base.errors import BadInput
+from spiderling.base.zstd import frame_packer, unpack_frame, zstd
 from spiderling.languages.model_files import CONTRAST, DESCRIPTION, NGRAMS, WORDS, damaged
 from spiderling.text import LanguageModel
 from spiderling.text.ngrams import NgramCounts, codepoints
@@ -72,16 +72,13 @@ def pack(ngrams: NgramCounts) -> bytes:
         text = grams.astype("<u4").tobytes().decode("utf-32-le").encode()
         head[str(size)] = [len(numbers), len(text)]
         body += [text, numbers.astype("<u4").view(np.uint8).reshape(-1, _COUNT_BYTES).T.tobytes()]
-    packed: bytes = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(
-        json.dumps(head).encode() + b"\n" + b"".join(body)
-    )
-    return packed
+    return frame_packer(_LEVEL)(json.dumps(head).encode() + b"\n" + b"".join(body))
 
 
 def unpack(data: bytes) -> NgramCounts:
     """Read the bytes of `pack`; raises ValueError for anything else."""
     try:
-        raw = zstandard.decompress(data, max_output_size=_MAX_BYTES)
+        raw = unpack_frame(data, _MAX_BYTES)
         head, _, body = raw.partition(b"\n")
         sizes = {}
         start = 0
@@ -91,6 +88,6 @@ def unpack(data: bytes) -> NgramCounts:
             numbers = np.ascontiguousarray(planes.reshape(_COUNT_BYTES, number).T).view("<u4")[:, 0]
             sizes[int(size)] = grams, numbers.astype(np.uint32)
             start += length + _COUNT_BYTES * number
-    except (zstandard.ZstdError, AttributeError, TypeError, ValueError) as error:
+    except (zstd.ZstdError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"no n-gram counts: {error}") from None
     return NgramCounts(sizes)

@@ -11,8 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection
 
-import zstandard
-
+from spiderling.base.zstd import frame_packer
 from spiderling.text.language.models import LanguageModel
 from spiderling.text.page import Page
 from spiderling.text.quality import Quality
@@ -27,7 +26,7 @@ _PLUGIN_CHARS = 60_000
 """Characters of the page that are searched for names of plugins; chosen."""
 TEXT_CHARS = 8_000
 """Characters of the clean text that are looked at; chosen: longer texts pack and repeat alike."""
-_compressor = zstandard.ZstdCompressor(level=1)
+_pack = frame_packer(level=1, has_checksum=False)
 
 
 TopWord = Callable[[str, Collection[str]], float]
@@ -52,7 +51,7 @@ def with_spam_signs(page: Page, text: str, html: str, url: str, model: LanguageM
 def packed_share(text: str) -> float:
     """Packed / unpacked bytes of the first TEXT_CHARS characters; 1 for no text."""
     data = text[:TEXT_CHARS].encode("utf-8", "replace")
-    return len(_compressor.compress(data)) / len(data) if data else 1.0
+    return len(_pack(data)) / len(data) if data else 1.0
 
 
 def top_word_share(text: str, stoplist: Collection[str]) -> float:

@@ -6,11 +6,10 @@ import gzip
 import io
 import struct
 
-import zstandard
-
 from spiderling.archives.records import Record, RecordReader
 from spiderling.archives.sources import BEGIN, Position
 from spiderling.base.options import Options
+from spiderling.base.zstd import zstd
 
 DATE = "2024-03-05T06:07:08Z"
 
@@ -45,10 +44,9 @@ def arc_records(pages: dict[str, bytes]) -> list[bytes]:
 def zstd_with_dictionary(records: list[bytes], is_packed: bool) -> bytes:
     """*records* as Archive Team writes them: a skippable frame with the dictionary, then a frame for each record."""
     samples = [record(f"http://s.test/{n}", f"<p>ukázka {n * 7919}</p>".encode() * 9) for n in range(300)]
-    dictionary = zstandard.train_dictionary(4096, samples)
-    content = zstandard.compress(dictionary.as_bytes()) if is_packed else dictionary.as_bytes()
-    compressor = zstandard.ZstdCompressor(dict_data=dictionary)
-    frames = b"".join(compressor.compress(part) for part in records)
+    dictionary = zstd.train_dict(samples, 4096)
+    content = zstd.compress(dictionary.dict_content) if is_packed else dictionary.dict_content
+    frames = b"".join(zstd.compress(part, zstd_dict=dictionary) for part in records)
     return struct.pack("<II", 0x184D2A5D, len(content)) + content + frames
 
 
@@ -56,8 +54,8 @@ FORMS = {
     "plain": b"".join,
     "gzip by record": lambda records: b"".join(map(gzip.compress, records)),
     "gzip as a whole": lambda records: gzip.compress(b"".join(records)),
-    "zstd by record": lambda records: b"".join(map(zstandard.compress, records)),
-    "zstd as a whole": lambda records: zstandard.compress(b"".join(records)),
+    "zstd by record": lambda records: b"".join(map(zstd.compress, records)),
+    "zstd as a whole": lambda records: zstd.compress(b"".join(records)),
     "zstd with a dictionary": lambda records: zstd_with_dictionary(records, False),
     "zstd with a packed dictionary": lambda records: zstd_with_dictionary(records, True),
 }

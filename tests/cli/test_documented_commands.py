@@ -17,12 +17,12 @@ from pathlib import Path
 from shlex import quote, split
 
 import pytest
-import zstandard
 from conftest import DEADLINE_S, DEFAULTS, ROOT, Ended, document, nameserver, paragraphs, scrapy, serving
 from documented_commands import COMMANDS, DEMO_ARGUMENTS, PAGES, STAND_INS, Elsewhere, Run, command_lines
 from needs import needs
 from test_train import text_of
 
+from spiderling.base.zstd import zstd
 from webs.web import FixedWeb, WebResponse, html, plain
 
 XML = {"Content-Type": "application/xml"}
@@ -76,7 +76,7 @@ def corpus_of(job: Path) -> bytes:
     """The corpus of a crawl, as gzip."""
     (segment,) = job.glob("corpus/*.prevert.zst")
     with segment.open("rb") as stream:
-        return gzip.compress(zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True).read())
+        return gzip.compress(zstd.ZstdFile(stream).read())
 
 
 def marked_page(number: int) -> str:

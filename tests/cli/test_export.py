@@ -11,7 +11,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import zstandard
 from conftest import ROOT, scrapy
 from example_counts import examples
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.lists import DropList, read_list
+from spiderling.base.zstd import zstd
 from spiderling.corpus.segments import Source, documents, stored_documents
 from spiderling.export.export import Plan, export
 from spiderling.export.sources import Corpus, corpus_of
@@ -46,9 +46,7 @@ def corpus_file(path: Path, urls=URLS) -> Path:
     """A file of two frames, or plain."""
     texts = [doc(url) for url in urls]
     halves = ["".join(texts[:3]).encode(), "".join(texts[3:]).encode()]
-    path.write_bytes(
-        b"".join(map(zstandard.ZstdCompressor().compress, halves)) if path.suffix == ".zst" else b"".join(halves)
-    )
+    path.write_bytes(b"".join(map(zstd.compress, halves)) if path.suffix == ".zst" else b"".join(halves))
     return path
 
 
@@ -187,7 +185,7 @@ def test_documents_are_copied_as_they_stand(tmp_path, found, suffix):
     out.unlink(missing_ok=True)
     texts = [doc(url, text) for url, text in found]
     data = "".join(texts).encode()
-    source.write_bytes(zstandard.ZstdCompressor().compress(data) if suffix.endswith("zst") else data)
+    source.write_bytes(zstd.compress(data) if suffix.endswith("zst") else data)
     corpus = Corpus([Source(source)], [])
     summary = export(corpus, corpus.stored(), Plan(out, "prevertical", drop=DropList(["a.cz"])))
     staying = [text for (url, _), text in zip(found, texts, strict=True) if "//a.cz" not in url.replace("www.", "")]

@@ -14,12 +14,12 @@ import pandas
 import polars
 import pyarrow.parquet
 import pytest
-import zstandard
 from conftest import scrapy
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.zstd import zstd
 from spiderling.corpus.segments import Source, StoredDocument, stored_documents
 from spiderling.export import export as exporting
 from spiderling.export.export import Plan, export
@@ -70,7 +70,7 @@ def exported(corpus: Path, out: Path, selection: Selection | None = None, **layo
 def content(path: Path) -> str:
     data = path.read_bytes()
     if path.suffix == ".zst":
-        return zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read().decode()
+        return zstd.decompress(data).decode()
     return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
 
 

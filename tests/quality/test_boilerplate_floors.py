@@ -12,11 +12,11 @@ from pathlib import Path
 
 import lxml.html
 import pytest
-import zstandard
 
 from models import boilerplate_fit
 from models.marked_pages import MarkedPage
 from spiderling.base.options import Options
+from spiderling.base.zstd import zstd
 from spiderling.text.boilerplate.model import bundled
 
 PAGES = Path(__file__).resolve().parents[2] / "examples/miniweb/pages.tar.zst"
@@ -33,7 +33,7 @@ PER_HOST, LEAST_CHARS = 12, 1500
 
 
 def marked_pages() -> list[MarkedPage]:
-    web = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj().decompress(PAGES.read_bytes())
+    web = zstd.decompress(PAGES.read_bytes())
     found: dict[str, list[MarkedPage]] = {host: [] for host in SITES}
     with tarfile.open(fileobj=io.BytesIO(web)) as archive:
         for member in archive:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 
 from simulator.clairvoyants import KnownHosts, Perfect, breadth_first, stages
 from simulator.comparison import (
@@ -30,6 +29,7 @@ from simulator.replay import Replay, world
 from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import WANTED, batch_of
 from spiderling.base.reasons import Reason
+from spiderling.base.zstd import zstd
 from spiderling.corpus.links import LinkLine
 
 TERMS = Terms(pages=4_000)
@@ -142,7 +142,7 @@ def test_breadth_first() -> None:
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_graph_of_tables(tmp_path: Path, packed: bool) -> None:
     for name, text in (("nodes.tsv", NODES), ("edges.tsv", EDGES)):
-        data = zstandard.compress(text.encode()) if packed else text.encode()
+        data = zstd.compress(text.encode()) if packed else text.encode()
         (tmp_path / (name + ".zst" * packed)).write_bytes(data)
     web = read_graph(tmp_path, "cs")
     assert web.truth.pages == 5  # nothing leads to /hidden

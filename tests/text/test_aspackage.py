@@ -11,9 +11,9 @@ from pathlib import Path
 import justext
 import pytest
 import stock_justext
-import zstandard
 from needs import DATA, needs
 
+from spiderling.base.zstd import zstd
 from spiderling.text.boilerplate import rules
 from spiderling.text.boilerplate.rules import Rules
 from spiderling.text.encoding.detect import decode
@@ -52,7 +52,7 @@ def share_of_same(pages: list[str]) -> float:
 
 
 def bundled_pages() -> list[str]:
-    web = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj().decompress(BUNDLED.read_bytes())
+    web = zstd.decompress(BUNDLED.read_bytes())
     with tarfile.open(fileobj=io.BytesIO(web)) as archive:
         files = [archive.extractfile(member).read() for member in archive if member.name.endswith("html")]
     texts = (decode(body, None).text for body in files[::5])
@@ -68,7 +68,7 @@ def test_same_on_bundled_pages():
 @needs("real pages")
 def test_same_on_real_pages():
     with REAL.open("rb") as compressed:
-        stream = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(compressed)
+        stream = zstd.ZstdFile(compressed)
         lines = islice(io.TextIOWrapper(stream, "utf-8"), 0, None, 4)
         texts = [decode(json.loads(line)["html"].encode("latin-1"), None).text for line in lines]
     assert share_of_same([text for text in texts if text]) >= FLOOR

@@ -21,10 +21,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import zstandard
-
 from spiderling.base.errors import DamageError
 from spiderling.base.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_key
+from spiderling.base.zstd import frame_packer, zstd
 from spiderling.frontier.hosts import RANKS, Host, HostStates, QueuedUrl, RobotsRequest
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,
@@ -374,15 +373,14 @@ def stored_url(line: bytes, host: Host) -> QueuedUrl:
 # -- lines in the tables
 
 
-class _Zstd(threading.local):
-    """One of each for every thread: to make one takes longer than to use it for a short chunk."""
+class _Packer(threading.local):
+    """One for every thread: to make one takes longer than to use it for a short chunk."""
 
     def __init__(self) -> None:
-        self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
-        self.decompressor = zstandard.ZstdDecompressor()
+        self.pack = frame_packer(_LEVEL)
 
 
-_zstd = _Zstd()
+_packer = _Packer()
 
 
 def packed(lines: Iterable[bytes]) -> bytes:
@@ -391,14 +389,14 @@ def packed(lines: Iterable[bytes]) -> bytes:
     No line begins like a zstd frame.
     """
     joined = b"\n".join(lines)
-    return min(joined, _zstd.compressor.compress(joined), key=len)
+    return min(joined, _packer.pack(joined), key=len)
 
 
 def unpacked(blob: bytes) -> list[bytes]:
     """The lines of a chunk or of the log; raises DamageError."""
     try:
-        lines = _zstd.decompressor.decompress(blob) if blob.startswith(_ZSTD_MAGIC) else blob
-    except zstandard.ZstdError as error:
+        lines = zstd.decompress(blob) if blob.startswith(_ZSTD_MAGIC) else blob
+    except zstd.ZstdError as error:
         raise DamageError(f"the URLs of a queue are damaged: {error}.") from error
     return lines.split(b"\n") if lines else []
 

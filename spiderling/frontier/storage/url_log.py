@@ -22,11 +22,10 @@ from itertools import chain
 from types import NoneType
 from typing import Any, NamedTuple
 
-import zstandard
-
 from spiderling.base.errors import DamageError
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import KEYS, Reason
+from spiderling.base.zstd import frame_packer, zstd
 from spiderling.frontier.hosts import Host, QueuedUrl
 
 ASKED_AGAIN = "asked-again"
@@ -164,16 +163,16 @@ def pack_ends(ends: Sequence[End]) -> bytes:
     columns = list(zip(*(end[1:] for end in ends), strict=True))
     if not any(columns[-1]):
         del columns[-1]  # payloads, of which the stock spider has none
-    compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)  # one serves one thread at a time
-    return compressor.compress(json.dumps(columns, separators=(",", ":")).encode())
+    pack = frame_packer(_LEVEL)  # one serves one thread at a time
+    return pack(json.dumps(columns, separators=(",", ":")).encode())
 
 
 def unpack_ends(keys: bytes, blob: bytes) -> list[End]:
     """The ends of a batch with these *keys*; raises DamageError for what ``pack_ends`` cannot have made."""
     try:
-        columns = json.loads(zstandard.ZstdDecompressor().decompress(blob))
+        columns = json.loads(zstd.decompress(blob))
         ends = [End(*row) for row in zip(unpack_keys(keys), *columns, strict=True)]
-    except (zstandard.ZstdError, ValueError, TypeError, RecursionError) as error:
+    except (zstd.ZstdError, ValueError, TypeError, RecursionError) as error:
         raise DamageError(f"a batch of the trail is damaged: {error}; see `scrapy inspect JOBDIR --check`.") from error
     strange = [end for end in ends if not _is_end(end)]
     if strange:

@@ -19,13 +19,13 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from spiderling.base.errors import DamageError, StorageError
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize_again, url_key
+from spiderling.base.zstd import frame_packer, zstd
 from spiderling.frontier.storage.protocol import Changes, Store
 from spiderling.frontier.storage.url_log import End, with_outcome
 from spiderling.frontier.watching.policy import FEED, HUB, PAGE, SITEMAP
@@ -140,7 +140,7 @@ class Group:
     def unpacked(cls, row: bytes) -> Group:
         """The group of a row; raises DamageError for what ``packed`` cannot have made."""
         try:
-            data = bytearray(zstandard.ZstdDecompressor().decompress(row))
+            data = bytearray(zstd.decompress(row))
             number = int.from_bytes(data[:2], "little")
             lines = bytes(data[2 + number * _ROW_BYTES :]).split(b"\n")
             if len(lines) != 2 * number or not number:
@@ -151,14 +151,14 @@ class Group:
                 columns.append(np.frombuffer(data, kind, number, at))
                 at += columns[-1].nbytes
             return cls(columns, lines)
-        except (zstandard.ZstdError, ValueError) as error:
+        except (zstd.ZstdError, ValueError) as error:
             raise _damage(error) from None
 
     def packed(self) -> bytes:
         """The row."""
         columns = (column.tobytes() for column in self._columns)
         data = b"".join([len(self).to_bytes(2, "little"), *columns, b"\n".join(self._lines)])
-        return zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True).compress(data)
+        return frame_packer(_LEVEL, has_checksum=False)(data)
 
     def __len__(self) -> int:
         return len(self._lines) // 2

@@ -392,7 +392,7 @@ class Frontier:
 
     def _note_paragraphs(self, outcome: Outcome) -> None:
         if outcome.paragraphs and outcome.url_id is not None:
-            self.watch.paragraphs.note(outcome.url_id, outcome.paragraphs)
+            self.watch.paragraphs.put(outcome.url_id, outcome.paragraphs)
 
     def _account(self, host: Host, outcome: Outcome, now: float) -> None:
         self.url_states.hosts.count_bytes(host, outcome.is_judged, outcome.body_bytes, outcome.kept_bytes)

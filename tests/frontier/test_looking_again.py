@@ -17,6 +17,7 @@ from spiderling.frontier.watching.policy import (
     OLDEST,
     PAGE,
     PRIOR_RATE,
+    STARTS_DAYS,
     Announcements,
     Column,
     Found,
@@ -24,12 +25,9 @@ from spiderling.frontier.watching.policy import (
     Pages,
     Policy,
     Rates,
+    Tables,
     days_by_class,
-    expected_events,
     page_class,
-    since_birth,
-    unknown_since,
-    worth,
 )
 
 
@@ -122,8 +120,12 @@ def test_a_change_that_no_sitemap_since_then_could_know_was_not_missed() -> None
 
 
 def test_events_since_birth_add_up_over_the_ages() -> None:
-    rates = np.array([[1, 1, 0.5, 0, 0, 0, 0.1], [0, 0, 0, 0, 0, 0, 9]])
-    assert since_birth(rates).tolist() == [[0, 1, 2, 3, 3, 3, 3], [0] * 7]
+    policy = Policy()
+    for kind in range(OLDEST):
+        policy.rates.learn(1, kind, kind, 50 * kind, 3, 0)
+    rate, before = policy.tables([1, 2])[1:3]
+    assert np.diff(before[:, : OLDEST + 1]) == pytest.approx(rate[:, :OLDEST] * np.diff(STARTS_DAYS))
+    assert not before[:, 0].any()
 
 
 def test_a_look_after_long_is_counted_for_each_age_that_the_page_had() -> None:
@@ -139,28 +141,39 @@ def test_a_look_after_long_is_counted_for_each_age_that_the_page_had() -> None:
     assert rates.words(1, 0) == pytest.approx(80, rel=0.01)
 
 
+def index(
+    rate: float, last: float, dates: Announcements | None = None, is_announced: bool = False, kind: int = PAGE, **more
+) -> float:
+    """That of a look on the day 10 at an old page with *rate* events a day, of one word each."""
+    policy = Policy(more.get("least_word_days", 0.0))
+    policy.dates[1] = dates or Announcements()
+    rates = np.full((1, CLASSES), rate)
+    tables = Tables([1], rates, np.zeros_like(rates), np.full_like(rates, more.get("words", 1.0)))
+    pages = Pages(np.zeros(1, int), np.array([kind]), column(-1000), column(last), np.array([is_announced]))
+    return float(policy.worth(tables, pages, 10.0)[0])
+
+
 def test_a_page_that_believed_dates_leave_out_is_unknown_only_since_the_newest_of_them() -> None:
-    last = column(2, 2, 9, 2)
-    since = unknown_since(last, column(8, 8, 8, -np.inf), np.array([True, False, True, True]))
-    assert since.tolist() == [8, 2, 9, 2]
+    dates = Announcements(9, 1, 9, 0, made=8.0)
+    assert index(0.1, 2, dates) == pytest.approx(0.1 * 2**2)
+    assert index(0.1, 9, dates) == pytest.approx(0.1 * 1**2)
+    assert index(0.1, 2, dates, kind=HUB) == pytest.approx(0.1 * 8**2), "dates are those of pages"
+    assert index(0.1, 2, Announcements(1, 9, 9, 0, made=8.0)) == pytest.approx(0.1 * 8**2), "they are not believed"
+    assert index(0.1, 2, Announcements(9, 1, 9, 0)) == pytest.approx(0.1 * 8**2), "there are none"
 
 
 def test_what_dates_missed_before_is_expected_besides() -> None:
-    none = np.zeros(2, bool)
-    events = expected_events(column(0.1, 0.1), column(2.0, 2.0), column(1.0, 0.75), column(0.9, 0.9), none)
-    assert events == pytest.approx([0.1, 0.6])
+    recall_of_three_quarters = Announcements(9, 1, 3, 1, made=8.0)
+    assert index(0.1, 2, recall_of_three_quarters) == pytest.approx((0.2 + 0.6 / 4) * (2 + 6 / 4))
 
 
-def test_an_announced_page_is_expected_to_have_something_as_far_as_dates_are_trusted() -> None:
-    flags = np.array([True, False, True])
-    events = expected_events(column(0.03, 0.03, 3), column(0, 0, 0), column(1, 1, 1), column(0.8, 0.8, 0.8), flags)
-    assert events == pytest.approx([0.8, 0.03, 3.0])
+@pytest.mark.parametrize(("rate", "is_announced", "events"), [(0.003, True, 0.8), (0.003, False, 0.03), (0.3, True, 3)])
+def test_an_announced_page_is_expected_to_have_something_as_far_as_dates_are_trusted(rate, is_announced, events):
+    assert index(rate, 0, Announcements(8, 2), is_announced) == pytest.approx(events * 10)
 
 
 def test_the_wait_counts_squared_and_the_rate_once() -> None:
-    days = column(1, 2, 4)
-    index = worth(column(0.4, 0.4, 0.1) * days, days, column(1, 1, 1))
-    assert index[1] == pytest.approx(4 * index[0]) and index[2] == pytest.approx(4 * index[0])
+    assert index(0.4, 8) == pytest.approx(4 * index(0.4, 9)) == pytest.approx(index(0.1, 6))
 
 
 def test_a_look_is_worth_more_where_an_event_has_more_words() -> None:
@@ -175,10 +188,9 @@ def test_a_look_is_worth_more_where_an_event_has_more_words() -> None:
     assert many == pytest.approx(8 * few, rel=0.1)
 
 
-def test_a_look_of_which_too_few_words_are_expected_is_worth_nothing() -> None:
-    events, days = column(0.1, 0.1, 0.1, 0.5), column(10, 40, 10, 10)
-    index = worth(events, days, column(20, 20, 200, 20), least_word_days=50)
-    assert index.tolist() == [0.0, 80.0, 200.0, 100.0]
+@pytest.mark.parametrize(("rate", "words", "worth"), [(0.01, 20, 0.0), (0.01, 200, 200.0), (0.05, 20, 100.0)])
+def test_a_look_of_which_too_few_words_are_expected_is_worth_nothing(rate: float, words: float, worth: float) -> None:
+    assert index(rate, 0, words=words, least_word_days=50) == pytest.approx(worth)
 
 
 def test_rates_come_back_as_they_were_of_one_host_and_of_all() -> None:

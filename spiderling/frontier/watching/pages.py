@@ -210,16 +210,45 @@ def _damage(error: Exception | str) -> DamageError:
 _TABLE = "watched"
 
 
+class Blobs:
+    """Rows of one of ``Changes.blobs``: those that the store has, and those that it does not have yet."""
+
+    def __init__(self, store: Store, table: str) -> None:
+        self._store = store
+        self._table = table
+        self._new: dict[int, bytes] = {}
+        self._draining: dict[int, bytes] = {}
+        """Those of a batch that is not committed yet."""
+
+    def __bool__(self) -> bool:
+        """Whether the store has something to learn."""
+        return bool(self._new)
+
+    def put(self, row: int, content: bytes) -> None:
+        self._new[row] = content
+
+    def get(self, row: int) -> bytes | None:
+        return self._new.get(row) or self._draining.get(row) or self._store.blob(self._table, row)
+
+    def drain(self) -> dict[int, bytes]:
+        """What the store must learn."""
+        self._draining, self._new = self._new, {}
+        return self._draining
+
+    def committed(self) -> None:
+        """The store has what was drained last."""
+        self._draining = {}
+
+
 class Groups:
     """Groups that were read or changed since the last batch, and the others as the store has them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._rows = Blobs(store, _TABLE)
         self._open: dict[int, Group] = {}
         """Those that were read or changed."""
         self._changed: set[int] = set()
-        self._draining: dict[int, bytes] = {}
-        """Rows of a batch that is not committed yet."""
 
     def __bool__(self) -> bool:
         return bool(self._changed)
@@ -232,7 +261,7 @@ class Groups:
     def get(self, group: int) -> Group:
         """The pages of a group, which must exist."""
         if group not in self._open:
-            row = self._draining.get(group) or self._store.blob(_TABLE, group)
+            row = self._rows.get(group)
             if row is None:
                 raise StorageError(f"the state is damaged: the watched pages {group} are missing.")
             self._open[group] = Group.unpacked(row)
@@ -252,33 +281,31 @@ class Groups:
         while pages:
             room = GROUP_PAGES - len(group)
             if room > 0:
-                self._note(group_id(host, part), [*group, *pages[:room]])
+                self._open[group_id(host, part)] = Group.of([*group, *pages[:room]])
+                self._changed.add(group_id(host, part))
                 columns.add(pages[:room], part)
                 pages = pages[room:]
             part += 1
             group = []
 
-    def _note(self, group: int, pages: list[WatchedPage]) -> None:
-        """The group has these pages now."""
-        self._open[group] = Group.of(pages)
-        self._changed.add(group)
-
     def drain(self) -> dict[int, bytes]:
         """The rows of the groups that have changed since the last call."""
-        self._draining = {group: self._open[group].packed() for group in self._changed}
+        for group in self._changed:
+            self._rows.put(group, self._open[group].packed())
         self._open.clear()
         self._changed.clear()
-        return self._draining
+        return self._rows.drain()
 
     def committed(self) -> None:
         """The store has what was drained last."""
-        self._draining = {}
+        self._rows.committed()
 
 
 _PAGE = np.dtype([("key", "u8"), ("found_at", "f4"), ("last", "f4"), ("part", "u2"), ("kind", "u1"), ("flags", "u1")])
 ANNOUNCED, PLANNED, MISSED, OVER = 1, 2, 4, 8
 """Flags: a date says that it has changed; a look is planned or in transit; its last answer was 404; it is not looked at
 any more."""
+_KEY_MASK = (1 << 64) - 1
 _BLOCK_PAGES = 20_000
 """Pages that one step of a sweep judges, in some milliseconds (chosen)."""
 _BLOCK_HOSTS = 5_000
@@ -291,12 +318,11 @@ class Columns:
     def __init__(self) -> None:
         self.rows: NDArray[np.void] = np.empty(0, _PAGE)
         self._added: list[NDArray[np.void]] = []
-        self._new: list[tuple[int, float, float, int, int, int]] = []
         self.over = 0
         """Pages that are not looked at any more."""
 
     def __len__(self) -> int:
-        return len(self.rows) + len(self._new) + sum(map(len, self._added))
+        return len(self.rows) + sum(map(len, self._added))
 
     @property
     def live(self) -> int:
@@ -305,21 +331,12 @@ class Columns:
 
     def add(self, pages: Iterable[WatchedPage], part: int) -> None:
         """Add *pages* of one group."""
-        for page in pages:
-            flags = flags_of(page.state)
-            self.over += bool(flags & OVER)
-            self._new.append((page.key & (1 << 64) - 1, page.found_at, page.last, part, page.kind, flags))
-        if len(self._new) >= _BLOCK_PAGES:
-            self._pack()
-
-    def _pack(self) -> None:
-        self._added.append(np.array(self._new, _PAGE))
-        self._new = []
+        values = [(p.key & _KEY_MASK, p.found_at, p.last, part, p.kind, flags_of(p.state)) for p in pages]
+        self.over += sum(bool(flags & OVER) for *_, flags in values)
+        self._added.append(np.array(values, _PAGE))
 
     def merge(self) -> None:
         """Bring the added pages into order."""
-        if self._new:
-            self._pack()
         if self._added:
             rows = np.concatenate([self.rows, *self._added])
             self._added = []
@@ -327,14 +344,13 @@ class Columns:
 
     def find(self, key: int) -> int | None:
         """The place of a page; None if it is not watched, or not merged yet."""
-        wanted = np.uint64(key & (1 << 64) - 1)
         at = self.place(key)
-        return at if at < len(self.rows) and self.rows["key"][at] == wanted else None
+        return at if at < len(self.rows) and self.rows["key"][at] == np.uint64(key & _KEY_MASK) else None
 
     def place(self, key: int) -> int:
         """Where a page with this key stands, or would stand."""
         # numpy's own search would copy the whole column first, as its numbers do not lie side by side
-        return bisect_left(self.rows["key"], np.uint64(key & (1 << 64) - 1))
+        return bisect_left(self.rows["key"], np.uint64(key & _KEY_MASK))
 
     def flag(self, at: int, flag: int, is_set: bool) -> None:
         """Set a flag of the page at a place."""
@@ -380,38 +396,6 @@ def hosts_of(rows: NDArray[np.void]) -> NDArray[np.int64]:
     """The ids of the hosts of *rows*."""
     hosts: NDArray[np.int64] = (rows["key"] >> np.uint64(HASH_BITS)).astype(np.int64)
     return hosts
-
-
-class NewestParagraphs:
-    """Page's key -> 8-byte digests of the paragraphs of its newest version, one behind the other."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._new: dict[int, bytes] = {}
-        self._draining: dict[int, bytes] = {}
-        """Those of a batch that is not committed yet."""
-
-    def __bool__(self) -> bool:
-        """Whether the store has something to learn."""
-        return bool(self._new)
-
-    def note(self, key: int, digests: bytes) -> None:
-        """The newest version of the page with this key has paragraphs with these digests."""
-        self._new[key] = digests
-
-    def get(self, key: int) -> bytes | None:
-        """The digests of the page with this key; None if none are known."""
-        return self._new.get(key) or self._draining.get(key) or self._store.blob("paragraph", key)
-
-    def drain(self) -> dict[int, bytes]:
-        """What the store must learn."""
-        self._draining = self._new
-        self._new = {}
-        return self._draining
-
-    def committed(self) -> None:
-        """The store has what was drained last."""
-        self._draining = {}
 
 
 WITHOUT_TEXT = frozenset(

@@ -223,46 +223,6 @@ Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 STARTS_DAYS = np.array((0.0, *AGES_DAYS))
 """Age at which each class of pages begins."""
-
-
-def since_birth(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Events of a page until each class begins, from the *rates* of the classes in the last dimension."""
-    events: NDArray[np.float64] = np.zeros_like(rates)
-    np.cumsum(rates[..., :-1] * np.diff(STARTS_DAYS), axis=-1, out=events[..., 1:])
-    return events
-
-
-def unknown_since(last: Column, made: Column, is_quiet: Flags) -> Column:
-    """The time since which nothing is known of each page: of its *last* look, or of dates that are believed.
-
-    *is_quiet*: these do not announce it, so until *made*, the newest of them, it has hardly changed.
-    """
-    since: Column = np.where(is_quiet, np.maximum(made, last), last)
-    return since
-
-
-def expected_events(after: Column, missed: Column, recall: Column, trust: Column, is_announced: Flags) -> Column:
-    """Of *after* events since the time of which nothing is known, and *missed* before, if dates did not tell of them.
-
-    A page that is announced has one at least as surely as the dates are trusted.
-    """
-    events = after + (1 - recall) * missed
-    expected: Column = np.where(is_announced, np.maximum(events, trust), events)
-    return expected
-
-
-def worth(events: Column, days: Column, words: Column, least_word_days: float = 0.0) -> Column:
-    """The index of each look, of *words* an event; 0 where it is less than *least_word_days*.
-
-    This stop divides requests like the index.  One by the words alone asks in proportion to the rate: on the blogs,
-    forums, docs and offices of the simulator it got .86 of the words for 2 % of the requests (seeds 0 and 1), where
-    this one got .92 (seed 0).
-    """
-    index = events * days * words
-    worthwhile: Column = np.where(index >= least_word_days, index, 0.0)
-    return worthwhile
-
-
 _STARTS = np.append(STARTS_DAYS, np.zeros(CLASSES - len(STARTS_DAYS)))
 
 
@@ -328,22 +288,33 @@ class Policy:
         """What is known now of *hosts*."""
         rate, words = self.rates.tables(hosts)
         before = np.zeros_like(rate)
-        before[:, : OLDEST + 1] = since_birth(rate[:, : OLDEST + 1])
+        np.cumsum(rate[:, :OLDEST] * np.diff(STARTS_DAYS), axis=-1, out=before[:, 1 : OLDEST + 1])
         return Tables(hosts, rate, before, words)
 
     def worth(self, tables: Tables, pages: Pages, now: float) -> Column:
-        """The index of a look at each of *pages*; 0: it is not worth its request."""
+        """The index of a look at each of *pages*; 0: it is not worth its request.
+
+        Nothing is known of a page since its last look; but if dates are believed and do not announce it, it has hardly
+        changed until the newest of them: what they miss is expected besides.  One that is announced has an event at
+        least as surely as the dates are trusted.
+
+        The stop by ``least_word_days`` divides requests like the index.  One by the words alone asks in proportion to
+        the rate: on the blogs, forums, docs and offices of the simulator it got .86 of the words for 2 % of the
+        requests (seeds 0 and 1), where this one got .92 (seed 0).
+        """
         made, trust, recall = self._dates(tables.hosts, pages.row)
         is_believed = trust > BELIEVED
         is_announced = pages.is_announced & is_believed
         is_quiet = (pages.kind == PAGE) & is_believed & ~is_announced
-        since = unknown_since(pages.last, made, is_quiet)
+        since = np.where(is_quiet, np.maximum(made, pages.last), pages.last)
         until_now, until_last = (_until(tables, pages, at) for at in (now, pages.last))
         until_since = _until(tables, pages, since) if is_quiet.any() else until_last
-        events = expected_events(until_now - until_since, until_since - until_last, recall, trust, is_announced)
+        events = until_now - until_since + (1 - recall) * (until_since - until_last)
+        events = np.where(is_announced, np.maximum(events, trust), events)
         days = now - since + (1 - recall) * (since - pages.last)
-        words = tables.words[pages.row, classes(pages, now)]
-        return worth(events, days, words, self.least_word_days)
+        index = events * days * tables.words[pages.row, classes(pages, now)]
+        worthwhile: Column = np.where(index >= self.least_word_days, index, 0.0)
+        return worthwhile
 
     def learn_first(self, host: int, words: int, wait: float, now: float) -> None:
         """A page of *host* was fetched for the first time, *wait* days after it was found."""

@@ -36,9 +36,9 @@ from spiderling.frontier.watching.pages import (
     MISSED,
     OVER,
     PLANNED,
+    Blobs,
     Columns,
     Groups,
-    NewestParagraphs,
     Standing,
     WatchedPage,
     after_look,
@@ -70,15 +70,6 @@ class Look(QueuedUrl):
     """Watched pages that it says have changed."""
     newest_date: float = float("-inf")
     """The newest date that it gives to a page, in days since the watch began."""
-
-
-def look_at(page: WatchedPage, host: Host) -> Look | None:
-    """The look at *page* of *host*, of which nothing else is known; None if its address is none any more."""
-    target = canonicalize_again(page.url)
-    if target is None:
-        return None
-    payload = PAYLOADS.get(page.kind)
-    return Look(page.key, page.url, host, LAST_RANK, target, payload=payload, page=page)
 
 
 class Budget:
@@ -157,7 +148,10 @@ class Sweep:
         if not is_candidate.any():
             return
         rows = rows[is_candidate]
-        index = self._policy.worth(self._policy.tables(different.tolist()), pages_of(rows, row[is_candidate]), days)
+        times = rows["found_at"].astype(np.float64), rows["last"].astype(np.float64)
+        is_announced = (rows["flags"] & ANNOUNCED) > 0
+        pages = Pages(row[is_candidate], rows["kind"].astype(np.int64), *times, is_announced)
+        index = self._policy.worth(self._policy.tables(different.tolist()), pages, days)
         is_missed = (rows["flags"] & MISSED) > 0
         index[is_missed] = np.where(days - rows["last"][is_missed] >= GONE_DAYS, _FIRST, 0.0)
         is_worth = index > 0
@@ -168,17 +162,6 @@ class Sweep:
     def _chosen(self, number: int) -> NDArray[np.float64]:
         best = np.concatenate(self._best, axis=1) if self._best else np.empty((2, 0))
         return best[:, np.argsort(-best[1], kind="stable")[:number]]
-
-
-def pages_of(rows: NDArray[np.void], row: NDArray[np.int64]) -> Pages:
-    """The columns of *rows*, whose hosts have these rows in Tables."""
-    return Pages(
-        row,
-        rows["kind"].astype(np.int64),
-        rows["found_at"].astype(np.float64),
-        rows["last"].astype(np.float64),
-        (rows["flags"] & ANNOUNCED) > 0,
-    )
 
 
 class Planned:
@@ -271,7 +254,8 @@ class Watch:
         """Hosts whose rates have changed since the last batch."""
         self._is_changed = False
         self._is_stopped = False
-        self.paragraphs = NewestParagraphs(store)
+        self.paragraphs = Blobs(store, "paragraph")
+        """Page's key -> 8-byte digests of the paragraphs of its newest version, one behind the other."""
         self.marks: dict[str, int] = {}
         """How far the URL log was read (crawl/ended_urls.py)."""
         self.policy = Policy(options.watch_least_word_days)
@@ -406,9 +390,10 @@ class Watch:
         if at is None:
             raise DamageError(f"a look is planned at a page of {host.name} that is not watched.")
         page = self.groups.get(group_id(host.id, int(self.columns.rows["part"][at]))).page(key)
-        look = look_at(page, host)
-        if look is None:
+        target = canonicalize_again(page.url)
+        if target is None:
             raise DamageError(f"the state is damaged: {page.url!r} is watched and no URL.")
+        look = Look(key, page.url, host, LAST_RANK, target, payload=PAYLOADS.get(page.kind), page=page)
         look.paragraphs = self.paragraphs.get(key)
         look.first_seen = self.time(page.found_at)
         return look

@@ -1,4 +1,4 @@
-"""Hashes of the words of a URL, which frontier/languages.py and worth.py count.
+"""Hashes of the words of a URL, which frontier/worth.py and worth.py count.
 
 A text worker computes them for each link; they travel as columns of a LinkBatch.
 """

@@ -17,8 +17,8 @@ How a URL passes, and who decides:
     intake.py            how a URL becomes known: by the links of a page, sitemaps, archives
     admission.py         whether the user wants it at all
     traps.py             whether it belongs to a trap
-    strategy.py          what it promises: strategies.py has those that one may choose, worth.py the estimators
-                         and languages.py the guesses of the usual one
+    strategy.py          what it promises: strategies.py has those that one may choose, worth.py what the usual one
+                         has learnt
     storage/queues.py    where it waits: the head in memory, chunks on disk, the newest in a log
     schedule.py          when its host is looked at: workbench.py has the order of hosts at work and the backlog,
                          intervals.py the pauses, throttle.py those of poor hosts

@@ -178,7 +178,7 @@ class Intake(Part):
         if target is None:
             self._admission.refuse(Reason.BAD_URL)
             return None
-        link = FoundLink.to(target, self._url_states.hosts.find(target.host), bool(flags & TEXT_BLOCK))
+        link = FoundLink(target, self._url_states.hosts.find(target.host), bool(flags & TEXT_BLOCK))
         if (rank := rank_of(NewLinks.of(link))[0]) == DROPPED:
             self._admission.refuse(Reason.UNPROMISING)
             return None

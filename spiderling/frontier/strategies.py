@@ -236,7 +236,7 @@ class Lswc(_ByHead):
     def ranker(self, page: LinkingPage) -> Ranker:
         name = page.host.name
         if page.is_relevant:
-            return lambda link: 1 if link.host == name else 2
+            return lambda link: 1 if link.target.host == name else 2
         distance = self.distance(page.rank) + 1
         bonus = distance == 2 and page.language == "en"
         rank = DROPPED if distance > self.t else min(distance + 2 - bonus, LAST_RANK)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spiderling.base.link_batch import FOREIGN, WANTED, WORDS, LinkBatch
+from spiderling.base.link_batch import FOREIGN, WANTED, WORDS, LinkBatch, derived
 from spiderling.base.reasons import Reason
-from spiderling.base.url_features import section_of, words_of_name, words_of_path
-from spiderling.base.urls import PREFIXES, CanonicalUrl, name_of, url_hash
+from spiderling.base.url_features import words_of_name
+from spiderling.base.urls import CanonicalUrl, assembled
 from spiderling.frontier.hosts import RANKS, SEED_RANK, YieldAccount
 
 if TYPE_CHECKING:
@@ -110,27 +110,15 @@ _SAID = np.array([bool(flags & WANTED) - bool(flags & FOREIGN) for flags in rang
 
 
 class FoundLink(NamedTuple):
-    """A link to a URL that was not known; the first three fields are parts of its CanonicalUrl."""
+    """A link to a URL that was not known."""
 
-    origin: str
-    host: str
-    path: str
+    target: CanonicalUrl
     host_id: int
     """Id of the target's host; 0 if the host is new."""
     text_block: bool
     """Whether it is in a block of running text."""
     score: float = 0.0
     """The probability that it is, 0 to 1."""
-
-    @classmethod
-    def to(cls, target: CanonicalUrl, host_id: int, text_block: bool, score: float = 0.0) -> FoundLink:
-        """The link to *target*."""
-        return cls(target.origin, target.host, target.path, host_id, text_block, score)
-
-    @property
-    def target(self) -> CanonicalUrl:
-        """Where it leads."""
-        return CanonicalUrl(self.origin + self.path, name_of(self.origin), self.host, self.origin, self.path)
 
 
 class NewLinks:
@@ -151,15 +139,13 @@ class NewLinks:
     @classmethod
     def of(cls, link: FoundLink) -> NewLinks:
         """*link* alone."""
-        path = link.path.encode("utf-8", "surrogatepass")
+        target = link.target
+        path = target.path.encode("utf-8", "surrogatepass")
+        of_url = derived([target.url], [target.path], [path], [words_of_name(target.name)])[:3]
         score = round(255 * link.score) or 255 * link.text_block
-        flags = [link.text_block]
-        words = [*words_of_name(name_of(link.origin)), *words_of_path(path)]
-        wide = array("Q", [url_hash(link.origin + link.path)]), array("I", [section_of(path)]), array("H", words)
-        columns = (column.tobytes() for column in wide)
-        form = bytes(flags), bytes([score]), bytes(1)
-        url = (link.host,), path, bytes(2), *columns, bytes(1), bytes(1), bytes(1)
-        batch = LinkBatch._make((*url, *form, (), 0, b""))
+        of_block = bytes([link.text_block]), bytes([score]), bytes(1)
+        of_path = bytes(1), bytes(1), bytes(1)
+        batch = LinkBatch((target.host,), path, bytes(2), *of_url, *of_path, *of_block)
         return cls(batch, [0], [link.host_id])
 
     def __len__(self) -> int:
@@ -169,10 +155,8 @@ class NewLinks:
         batch = self._batch
         numbers = self.numbers
         for at in self.places:
-            name = batch.hosts[numbers[at]]
-            origin = PREFIXES[batch.prefixes[at]] + name
-            path = self.lines[at].decode("ascii")
-            yield FoundLink(origin, name, path, self._ids[numbers[at]], *batch.block(at))
+            target = assembled(batch.prefixes[at], batch.hosts[numbers[at]], self.lines[at].decode("ascii"))
+            yield FoundLink(target, self._ids[numbers[at]], *batch.block(at))
 
     def parts(self) -> list[tuple[int, int]]:
         """For each link the id of its host and the section of its path."""

@@ -21,16 +21,15 @@ from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import canonicalize
+from spiderling.base.urls import canonicalize, name_of
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import LAST_RANK, Host, HostState, HostStates
-from spiderling.frontier.languages import HostLanguages
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategies import STRATEGIES, Heidix, LinkingPage, parse
 from spiderling.frontier.strategy import DROPPED, Draw, FoundLink, NewLinks, Ranker, Strategy
 from spiderling.frontier.url_states import UrlStates
 from spiderling.frontier.workbench import Backlog, Workbench
-from spiderling.frontier.worth import page_quality
+from spiderling.frontier.worth import HostLanguages, page_quality
 
 WRONG = Reason.WRONG_LANGUAGE
 
@@ -108,7 +107,7 @@ def ranking(name: str) -> Callable[[LinkingPage, bool], int]:
     url_states.hosts.create("a.cz", 0)
     strategy.begin(url_states, options)
     assert target is not None
-    return lambda linking, block: strategy.ranker(linking)(FoundLink.to(target, 0, block))
+    return lambda linking, block: strategy.ranker(linking)(FoundLink(target, 0, block))
 
 
 def test_lswc_prefers_what_an_english_page_between_leads_to(a_host: Any) -> None:
@@ -241,7 +240,7 @@ def walked(jump: float, links: int, new: int, pages: int = 4000) -> list[int]:
     for at in filter(None, read):
         strategy.learn(LinkingPage(host, Reason.KEPT), at, outcome)
         rank_of = strategy.ranker(LinkingPage(host, Reason.KEPT))
-        ranks = [rank_of(FoundLink.to(target, 0, False)) for _ in range(new)]
+        ranks = [rank_of(FoundLink(target, 0, False)) for _ in range(new)]
         assert sorted(ranks)[1:] == [9] * (new - 1), "one link of a page at most"
         for place, rank in enumerate(ranks):
             drawn[place] += rank == 1
@@ -367,7 +366,7 @@ def beside(rate: float, usual: float) -> float:
 def words_of(link: FoundLink) -> list[str]:
     name = link.target.name
     label = name.partition(".")[0]
-    of_path = [f"/{word}" for word in re.findall("[a-z]{2,}", link.path[:80].lower())[:4]]
+    of_path = [f"/{word}" for word in re.findall("[a-z]{2,}", link.target.path[:80].lower())[:4]]
     return [name[name.rfind(".") :], *([f"/{label}"] if len(label) == 2 else []), *of_path]
 
 
@@ -386,7 +385,7 @@ class Plain:
         self.sections: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 4)
 
     def learn(self, page: LinkingPage, link: FoundLink, kept: int, body: int) -> None:
-        section = self.sections[link.host, section_of(link)]
+        section = self.sections[link.target.host, section_of(link)]
         section[:2] = [section[0] + kept, section[1] + body]
         self.bytes.append(body)
         section[3] = 4 * sum(self.bytes) / len(self.bytes)
@@ -396,11 +395,11 @@ class Plain:
         if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE:  # no page here is known to be in another one
             self.read[page.is_relevant] += 1
             self.languages.count_page(page.host.id, page.is_relevant)
-            names = words_of(link._replace(origin=f"http://{link.host}"))
+            names = words_of(link._replace(target=link.target._replace(name=name_of(f"http://{link.target.host}"))))
             self.words[page.is_relevant].update(names)
 
     def values(self, page: LinkingPage, link: FoundLink, usual: float) -> dict[str, float]:
-        host = self.frontier.hosts.get(link.host)
+        host = self.frontier.hosts.get(link.target.host)
         worth = trust = language = section = 0.0
         if host is not None:
             account, young = host.account, 4 * sum(self.bytes) / len(self.bytes)
@@ -408,10 +407,10 @@ class Plain:
             trust = account.downloaded_bytes / (account.downloaded_bytes + young)
             if (expected := self.languages.expected(host.id)) is not None:
                 language = beside(expected, self.read[True] / self.read.total())
-        if told := self.sections.get((link.host, section_of(link))):
+        if told := self.sections.get((link.target.host, section_of(link))):
             section = beside((told[0] + told[3] * told[2]) / (told[1] + told[3]), told[2])
         quality = page_quality(page.reason, page.is_relevant, page.badness)
-        block, inside = 1 if (link.score or link.text_block) >= 0.5 else -1, link.host == page.host.name
+        block, inside = 1 if (link.score or link.text_block) >= 0.5 else -1, link.target.host == page.host.name
         return {
             "host": worth * trust, "language": language, "section": section,
             "page-inside": quality if inside else 0.0, "page-outside": 0.0 if inside else quality * (1 - trust),
@@ -432,15 +431,15 @@ class Plain:
 
 
 def section_of(link: FoundLink) -> str:
-    end = link.path.find("/", 1)
-    return link.path[:end] if end > 0 else ""
+    end = link.target.path.find("/", 1)
+    return link.target.path[:end] if end > 0 else ""
 
 
 def link_to(frontier: Frontier, link: Link) -> FoundLink:
     target = canonicalize(link.url)
     assert target is not None
     score = int(255 * link.score) / 255
-    return FoundLink.to(target, frontier.hosts.find(target.host), link.text_block, score or link.text_block)
+    return FoundLink(target, frontier.hosts.find(target.host), link.text_block, score or link.text_block)
 
 
 @settings(max_examples=examples(40))

@@ -25,7 +25,6 @@ from spiderling.base.url_features import words_of_name, words_of_path
 from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import LAST_RANK, YieldAccount
-from spiderling.frontier.languages import HostLanguages, UrlWords
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategies import STRATEGIES, Heidix, LinkingPage, Spiderling, parse
 from spiderling.frontier.strategy import FoundLink, NewLinks
@@ -34,8 +33,10 @@ from spiderling.frontier.worth import (
     KEY,
     LINES,
     Cues,
+    HostLanguages,
     Note,
     Notes,
+    UrlWords,
     Worth,
     page_quality,
     parse_weights,
@@ -83,7 +84,7 @@ def strategy_of(frontier: Frontier) -> Spiderling:
 def found(frontier: Frontier, url: str, block: bool = False, score: float = 0.0) -> FoundLink:
     target = canonicalize(url)
     assert target is not None
-    return FoundLink.to(target, frontier.hosts.find(target.host), block, score)
+    return FoundLink(target, frontier.hosts.find(target.host), block, score)
 
 
 @pytest.fixture
@@ -231,7 +232,6 @@ def test_links_of_one_page_are_ranked_each_for_itself(frontier: Frontier) -> Non
     ranks = [together(link) for link in (*links, *reversed(links))]
     assert ranks[: len(links)] == ranks[: len(links) - 1 : -1] == [strategy.ranker(page_of)(link) for link in links]
     assert len(set(ranks)) > 3
-    assert all(FoundLink.to(link.target, *link[3:]) == link for link in links)
 
 
 # -- words of URLs
@@ -534,6 +534,6 @@ def test_before_anything_is_known_the_published_locality_holds() -> None:
 
 
 def test_its_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spiderling.frontier.languages._MOST_HOSTS", 10)
+    monkeypatch.setattr("spiderling.frontier.worth._MOST_HOSTS", 10)
     known = crawled(0.5, 0.5, hosts=50, pages=1)
     assert known.expected(40) is None and known.expected(41) is not None

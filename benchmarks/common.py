@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from spiderling.base.printing import markdown_table
+from spiderling.base.terminal import markdown_table
 from spiderling.cluster.launcher import with_parent
 from spiderling.corpus.links import LinkLine
 from spiderling.jobdir.shards import links_of_crawl

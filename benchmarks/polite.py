@@ -33,7 +33,7 @@ from spiderling.base.opt_outs import together
 from spiderling.base.options import Options
 from spiderling.base.rsl import RslFile
 from spiderling.base.urls import canonicalize
-from spiderling.fetch.challenges import challenge_of
+from spiderling.fetch.responses import challenge_of
 from spiderling.frontier.robots import Robots, RobotsVerdict
 from spiderling.frontier.site_files import FileAnswer, SiteFile
 from spiderling.text.html.parser import parse as parse_page

@@ -56,10 +56,9 @@ WORDS = {
     "middlewares": "politeness, limits, robots.txt",
     "pipelines": "verdicts on a page, the document",
     "extensions": "budgets, progress, control.yaml",
-    "cli": "what the commands share",
     "spiders": "the web, or archives",
+    "cli": "what the commands share",
     "seeding": "finding seeds",
-    "examining": "one page, looked at",
     "commands": "what a user types",
 }
 

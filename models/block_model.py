@@ -18,7 +18,7 @@ from models import boilerplate_fit
 from models.marked_pages import read
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.options import Options
-from spiderling.base.progress import with_progress
+from spiderling.base.terminal import with_progress
 
 MIN_HOSTS = 10
 """Hosts with marked pages below which no boilerplate model is made; chosen."""

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.marked_pages import MarkedPage, f1, labels, score, words_of
-from spiderling.base.progress import with_progress
+from spiderling.base.terminal import with_progress
 from spiderling.text.boilerplate.context import context
 from spiderling.text.boilerplate.features import Array, declared_by, features
 from spiderling.text.boilerplate.model import BlockModel, Network, logistic

@@ -32,7 +32,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from models.spellings import both_serbian, latin_crimean_tatar, unmarked  # noqa: E402
-from spiderling.base.zstd import zstd  # noqa: E402
+from spiderling.base.files import zstd  # noqa: E402
 from spiderling.languages.model_data import save  # noqa: E402
 from spiderling.languages.model_files import CONTRAST, SEEDS, TRUSTED  # noqa: E402
 from spiderling.training.counting import DRAWN_WORDS, alphabet, sentences, train  # noqa: E402

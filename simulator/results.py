@@ -11,8 +11,8 @@ from typing import NamedTuple
 from simulator.comparison import SHARES, Run, Summary, Terms, summaries
 from simulator.generated import RECIPES
 from simulator.measures import Sample, Truth, coverage, word_coverage
-from spiderling.base.atomic_files import write_whole
-from spiderling.base.printing import markdown_table
+from spiderling.base.files import write_whole
+from spiderling.base.terminal import markdown_table
 from spiderling.reporting.charts import Chart, Spec
 from spiderling.reporting.page import page
 from spiderling.reporting.tables import Cell, Table

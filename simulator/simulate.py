@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spiderling.base.errors import BadInput
-from spiderling.base.extras import require
+from spiderling.base.machine import require
 from spiderling.base.options import Options
-from spiderling.base.progress import Meter
+from spiderling.base.terminal import Meter
 from spiderling.cli.command import SpiderlingCommand, named_values, option, program
 from spiderling.engine.scheduler import INTERRUPTED
 

@@ -18,7 +18,8 @@ A package imports only from those below it (tests/test_imports.py):
 
     commands
     seeding
-    spiders  cli
+    cli
+    spiders
     middlewares  pipelines  extensions
     engine  reporting
     crawl  export

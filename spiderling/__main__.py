@@ -10,16 +10,16 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 
-from spiderling.base import interrupts
+from spiderling.base.terminal import end_at_signal
 
-interrupts.end_at_once()  # what follows takes a second to import
+end_at_signal()  # what follows takes a second to import
 
 import scrapy
 from scrapy.cmdline import execute
 from scrapy.utils.project import ENVVAR, get_project_settings
 
 from spiderling import __version__, commands
-from spiderling.base.systems import refusal
+from spiderling.base.machine import refusal
 from spiderling.cli.command import OwnCommand, command_name, print_lines, refuse_unknown
 
 

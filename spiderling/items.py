@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.http import Response
 
-from spiderling.base.follow import Follow
-from spiderling.base.opt_outs import Statement
+from spiderling.base.opt_outs import Follow, Statement
 
 if TYPE_CHECKING:  # Scrapy imports the spiders, and with them this, before it looks at the command line
     from spiderling.text import Page

@@ -21,8 +21,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
-from spiderling.base.digits import whole_number
 from spiderling.base.errors import SpiderlingError
+from spiderling.base.files import whole_number
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.engine.component import Component
@@ -40,8 +40,8 @@ from spiderling.engine.outcomes import (
     value_of,
 )
 from spiderling.engine.requests import fetch_of, look_of
-from spiderling.fetch.challenges import challenge_of
 from spiderling.fetch.errors import TransferCut
+from spiderling.fetch.responses import challenge_of
 from spiderling.frontier import Fetch
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.intake import is_sitemap

@@ -26,8 +26,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
 from spiderling.base.errors import SpiderlingError
-from spiderling.base.follow import Follow
-from spiderling.base.opt_outs import TRAINING, Policy, Signal, Statement, together
+from spiderling.base.opt_outs import TRAINING, Follow, Policy, Signal, Statement, together
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.rsl import UNKNOWN, RslFile

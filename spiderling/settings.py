@@ -4,9 +4,9 @@ Scrapy reads the three settings below the line before it loads add-ons, so a pro
 must copy them.
 """
 
-from spiderling.base import interrupts
+from spiderling.base.terminal import end_at_signal
 
-interrupts.end_at_once()  # of all that is ours, Scrapy's program reads this first
+end_at_signal()  # of all that is ours, Scrapy's program reads this first
 
 BOT_NAME = "spiderling"
 SPIDER_MODULES = ["spiderling.spiders"]

@@ -28,7 +28,7 @@ from scrapy.utils.test import get_crawler
 
 from spiderling.base import media_types
 from spiderling.base.addresses import AddressPolicy, HostMap
-from spiderling.base.clock import StageTimes
+from spiderling.base.machine import StageTimes
 from spiderling.base.options import Options
 from spiderling.engine import download_handler
 from spiderling.engine.download_handler import DownloadHandler

@@ -6,7 +6,7 @@ import json
 import time
 from types import SimpleNamespace
 
-from spiderling.base import clock
+from spiderling.base import machine
 
 YEARS_20_S = 20 * 365.25 * 86400.0
 
@@ -19,7 +19,7 @@ def shifted_by(seconds: float) -> dict[str, str]:
 class ShiftedClock:
     def __init__(self, crawler):
         shift_s = crawler.settings.getfloat("FAULT")
-        clock.time = SimpleNamespace(
+        machine.time = SimpleNamespace(
             time=lambda: time.time() + shift_s, monotonic=time.monotonic, clock_gettime=time.clock_gettime
         )
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spiderling.base.atomic_files import open_regular
 from spiderling.base.errors import BadInput
+from spiderling.base.files import open_regular
 from spiderling.base.option_values import parse_yield_profile
 from spiderling.base.options import Options
 from spiderling.crawl.budgets import Budgets

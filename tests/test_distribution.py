@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from sources import sinners
 
-from spiderling.base.extras import MODULES, missing
+from spiderling.base.machine import EXTRAS, missing
 from spiderling.text.compiled import choose
 from spiderling.text.steps import PYTHON
 from webs.web import FixedWeb
@@ -34,20 +34,20 @@ BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.
 
 def test_the_requirements_are_those_of_the_core_and_of_all_extras():
     listed = requirements_of(ROOT / "requirements.txt")
-    extras = {name: set(needs) for name, needs in PROJECT["optional-dependencies"].items() if name in MODULES}
+    extras = {name: set(needs) for name, needs in PROJECT["optional-dependencies"].items() if name in EXTRAS}
     assert listed == {*PROJECT["dependencies"], *set().union(*extras.values())}
     assert not set().union(*extras.values()) & set(PROJECT["dependencies"])
 
 
 def test_every_extra_is_known_to_the_code_and_part_of_all():
     extras = PROJECT["optional-dependencies"]
-    assert extras.keys() == {*MODULES, "all"}
-    assert extras["all"] == [f"{PROJECT['name']}[{','.join(sorted(MODULES))}]"]
+    assert extras.keys() == {*EXTRAS, "all"}
+    assert extras["all"] == [f"{PROJECT['name']}[{','.join(sorted(EXTRAS))}]"]
 
 
 def test_a_missing_extra_is_installed_by_a_requirement_of_its_own(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    for extra in MODULES:
+    for extra in EXTRAS:
         interpreter, *command, requirement = shlex.split(missing(extra).partition("; say: ")[2])
         assert (interpreter, command) == (sys.executable, ["-m", "pip", "install"])
         assert requirement in PROJECT["optional-dependencies"][extra]

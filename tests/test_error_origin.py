@@ -8,7 +8,7 @@ import pytest
 import scrapy
 
 import spiderling
-from spiderling.base.error_origin import is_made_here, is_ours
+from spiderling.base.errors import is_made_here, is_ours
 
 OURS = str(Path(spiderling.__file__).parent)
 SCRAPY = str(Path(scrapy.__file__).parent)

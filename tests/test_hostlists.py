@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spiderling.base.addresses import HostList, read_host_list
 from spiderling.base.errors import BadInput
-from spiderling.base.lists import HostList, read_host_list
 
 
 def listed(*lines: str) -> HostList:

@@ -25,8 +25,9 @@ FLOORS = (
     ("cluster",),
     ("engine", "live", "reporting"),
     ("middlewares", "pipelines", "extensions"),
-    ("spiders", "cli"),
-    ("seeding", "examining"),
+    ("spiders",),
+    ("cli",),
+    ("seeding",),
     ("commands",),
 )
 """Packages, and two modules beside them, from the lowest to the highest.

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from spiderling.base.progress import with_progress
+from spiderling.base.terminal import with_progress
 
 
 class Terminal(io.StringIO):
@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr("spiderling.base.progress.BAR_EVERY_S", 0.0)
+    monkeypatch.setattr("spiderling.base.terminal.BAR_EVERY_S", 0.0)
 
 
 def shown() -> list[str]:

@@ -23,7 +23,8 @@ import spiderling.fetch.resolver
 from spiderling.base.addresses import HostMap
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
-from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolution, Resolver
+from spiderling.fetch.errors import NameNotFound, NameServerFailure
+from spiderling.fetch.resolver import Resolution, Resolver
 
 A, CNAME, AAAA = 1, 5, 28
 NO_ERROR, SERVFAIL, NXDOMAIN, REFUSED = 0, 2, 3, 5

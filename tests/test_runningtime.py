@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from spiderling.base.clock import STOPPED_S, TICK_S, running_time
+from spiderling.base.machine import STOPPED_S, TICK_S, running_time
 
 
 @pytest.fixture
 def skip(monkeypatch):
     """Lets the time go on by so many seconds in which nothing runs."""
     skipped, read = [0.0], time.clock_gettime
-    monkeypatch.setattr("spiderling.base.clock.time.clock_gettime", lambda clock: read(clock) + sum(skipped))
+    monkeypatch.setattr("spiderling.base.machine.time.clock_gettime", lambda clock: read(clock) + sum(skipped))
     return skipped.append
 
 

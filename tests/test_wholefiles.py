@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import StorageError
+from spiderling.base.files import write_whole
 
 
 def test_a_file_is_replaced_also_behind_a_link(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from example_counts import PROFILE
 from forked import Forked
 from needs import needs
 
-from spiderling.base import clock
+from spiderling.base import machine
 from spiderling.base.errors import SpiderlingError
 from spiderling.text import TextOptions
 from spiderling.workers import worker as worker_module
@@ -155,7 +155,7 @@ async def test_time_in_which_the_whole_process_was_stopped_is_no_time_of_the_pag
     before, read, loop = pool.pids, time.clock_gettime, asyncio.get_running_loop()
     running = asyncio.ensure_future(outcomes(pool, ["sleep 0.5", "sleep 0.5"]))
     await asyncio.sleep(0.1)
-    monkeypatch.setattr(clock.time, "clock_gettime", lambda clock: read(clock) + 600)
+    monkeypatch.setattr(machine.time, "clock_gettime", lambda clock: read(clock) + 600)
     monkeypatch.setattr(loop, "time", lambda: time.monotonic() + 600)
     assert await running == ["sleep 0.5", "sleep 0.5"]
     assert pool.pids == before

@@ -27,8 +27,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.files import write_whole
 from webs.messages import Request, parse_head, render
 from webs.recorded import RecordedWeb
 from webs.synthetic import SyntheticWeb, read_words

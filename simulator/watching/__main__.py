@@ -12,8 +12,7 @@ from contextlib import closing
 from simulator.watching.comparison import BUDGETS, HEAD, POLICIES, Row, cells, compare
 from simulator.watching.webs import PLANS, plan_of
 from spiderling.base.errors import BadInput
-from spiderling.base.printing import markdown_table
-from spiderling.base.progress import Meter
+from spiderling.base.terminal import Meter, markdown_table
 
 
 def main(arguments: list[str]) -> int:

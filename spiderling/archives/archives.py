@@ -31,8 +31,8 @@ from spiderling.archives.sources import (
     UrlRaw,
     is_url,
 )
+from spiderling.base.addresses import DropList, read_list
 from spiderling.base.link_batch import NONE
-from spiderling.base.lists import DropList, read_list
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import MENTIONS, Reason

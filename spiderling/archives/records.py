@@ -28,10 +28,8 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.base.zstd import zstd
-from spiderling.fetch.challenges import challenge_of
-from spiderling.fetch.decoding import BodyDecoder, DecodedTooBig
-from spiderling.fetch.errors import NotHttp
-from spiderling.fetch.http1 import Chunked
+from spiderling.fetch.errors import DecodedTooBig, NotHttp
+from spiderling.fetch.responses import BodyDecoder, Chunked, challenge_of
 
 _TYPES = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit | WarcRecordType.conversion
 _STATUS = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})(?!\d)")

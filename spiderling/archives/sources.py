@@ -21,9 +21,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
-from spiderling.base.digits import whole_number
+from spiderling.base.addresses import numbered_entries
 from spiderling.base.errors import BadInput, SpiderlingError
-from spiderling.base.lists import numbered_entries
+from spiderling.base.files import whole_number
 from spiderling.base.options import Options
 
 _SUFFIXES = (".warc", ".warc.gz", ".warc.zst")

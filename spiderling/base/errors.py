@@ -1,4 +1,4 @@
-"""The errors that a user reads, as one small tree.
+"""The errors that a user reads, as one small tree, and where an error comes from.
 
 SpiderlingError        says what, where and what to do; shown without a traceback
   BadInput             an argument, option or file that cannot be used
@@ -10,6 +10,14 @@ SpiderlingError        says what, where and what to do; shown without a tracebac
   Stopped              a signal came while the crawl was being opened; that is no failure
   NetworkAway          nothing answers; the crawl stops with exit code 3 and keeps its URLs
 """
+
+from __future__ import annotations
+
+import os
+import traceback
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
 
 class SpiderlingError(Exception):
@@ -52,3 +60,40 @@ class Stopped(SpiderlingError):
 
 class NetworkAway(SpiderlingError):
     """For too long nothing has answered, or no name was found."""
+
+
+_PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
+
+
+@cache
+def _carriers() -> tuple[str, ...]:
+    """What the paths of files begin with that only hand a request or an item on to a component."""
+    specs = map(find_spec, ("scrapy", "twisted", "asyncio"))
+    libraries = [f"{Path(spec.origin).parent}{os.sep}" for spec in specs if spec and spec.origin]
+    return (*libraries, f"{_PACKAGE}engine/fast_scrapy.py")
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether *error* came from a component of Spiderling or a library that it called; False for the user's project."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        path = frame.f_code.co_filename
+        if not path.startswith(_carriers()):
+            return path.startswith(_PACKAGE)
+    return False
+
+
+def is_made_here(error: BaseException) -> bool:
+    """Whether code of Spiderling itself raised *error*, not a library that it called."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return bool(frames) and frames[-1][0].f_code.co_filename.startswith(_PACKAGE)
+
+
+def place_of(error: BaseException) -> str:
+    """File, line and function of the innermost frame of *error* in Spiderling, or of the innermost if none is."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if frame.filename.startswith(_PACKAGE)] or frames
+    if not ours:
+        return "an unknown place"
+    path = Path(ours[-1].filename)
+    name = path.relative_to(Path(_PACKAGE).parent) if path.is_relative_to(_PACKAGE) else path.name
+    return f"{name}:{ours[-1].lineno} in {ours[-1].name}"

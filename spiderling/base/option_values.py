@@ -5,6 +5,7 @@ Each function raises BadInput with one sentence: what is wrong, and what it must
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import re
 import shlex
@@ -12,10 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from spiderling.base import media_types, paragraph_kinds, rsl
+from spiderling.base import media_types, rsl
 from spiderling.base.errors import BadInput
 from spiderling.base.opt_outs import Policy
-from spiderling.base.page_address import parse_page
 from spiderling.base.urls import canonicalize, is_top_level_domain, top_level_domain
 
 if TYPE_CHECKING:
@@ -227,6 +227,103 @@ def _command(text: str) -> None:
         raise BadInput(f"{PREFIX}ALERT_COMMAND cannot be split into program and arguments: {error}.") from error
 
 
+_LISTENED = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<v4>[0-9.]+)):(?P<port>[0-9]{1,5})")
+_NAME = re.compile(r"[a-z0-9.-]{1,253}(?::[0-9]{1,5})?", re.IGNORECASE)
+_MOST_PATH_BYTES = 107
+"""Bytes of the longest path of a Unix socket on Linux (unix(7))."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageAddress:
+    """An address and a port, or the path of a Unix socket."""
+
+    host: str = ""
+    port: int = 0
+    """0: one that is free."""
+    path: str = ""
+    names: tuple[str, ...] = ()
+    """Further names by which browsers reach it, with a port or without."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches it: with further names it is reached through something else."""
+        return not self.names and (bool(self.path) or ipaddress.ip_address(self.host).is_loopback)
+
+    def hosts(self, port: int) -> frozenset[str]:
+        """The values of the header Host that are answered, when *port* is listened at.
+
+        Names that were given may come without it, from a proxy; ours may not, as another server may be at port 80.
+        """
+        names = {name.lower() for name in self.names}
+        if self.path:
+            return frozenset({"localhost", *names})
+        ours = {f"[{self.host}]" if ":" in self.host else self.host}
+        if ipaddress.ip_address(self.host).is_loopback:
+            ours.add("localhost")
+        return frozenset({*names, *(f"{name}:{port}" for name in names | ours), *(ours if port == 80 else ())})
+
+
+def parse_page(text: str) -> PageAddress | None:
+    """The address in the option *text*, None for an empty one; raises BadInput.
+
+    >>> parse_page("127.0.0.1:8580")
+    PageAddress(host='127.0.0.1', port=8580, path='', names=())
+    """
+    where, *names = (part.strip() for part in text.split(","))
+    if not where and not names:
+        return None
+    wrong = [name for name in names if not _NAME.fullmatch(name)]
+    if wrong:
+        raise BadInput(f"SPIDERLING_PAGE has {wrong[0]!r}; after the address write host names, as crawler.example.org.")
+    if where.startswith("unix:"):
+        path = where.removeprefix("unix:")
+        if not path or len(path.encode()) > _MOST_PATH_BYTES:
+            raise BadInput(f"SPIDERLING_PAGE is {text!r}; the path of a socket has 1 to {_MOST_PATH_BYTES} bytes.")
+        return PageAddress(path=path, names=tuple(names))
+    match = _LISTENED.fullmatch(where)
+    try:
+        address = ipaddress.ip_address(match["v6"] or match["v4"]) if match else None
+    except ValueError:
+        address = None
+    if match is None or address is None or int(match["port"]) > 65535:
+        raise BadInput(f"SPIDERLING_PAGE is {text!r}; write an address and a port, as 127.0.0.1:8580, or unix:/path.")
+    if address.is_unspecified and not names:
+        raise BadInput(
+            f"SPIDERLING_PAGE is {text!r}, which is every address of this machine: say by which names the page is "
+            f"reached, as {where},crawler.example.org."
+        )
+    return PageAddress(str(address), int(match["port"]), "", tuple(names))
+
+
+TEXT = "text"
+HEADING = "heading"
+COMMENT = "comment"
+"""By a reader, below the text of the page."""
+TEASER = "teaser"
+"""Of another page: "read also", a list of links."""
+CODE = "code"
+CELL = "cell"
+"""Of a table, without a sentence."""
+NOTICE = "notice"
+"""About the page and not of it: consent, JavaScript, the software of a forum."""
+KINDS = (TEXT, HEADING, COMMENT, TEASER, CODE, CELL, NOTICE)
+
+
+def parse_paragraph_kinds(text: str) -> frozenset[str]:
+    """The kinds in *text*, separated by commas; raises BadInput for an unknown one, and for none.
+
+    >>> sorted(parse_paragraph_kinds("text, Heading"))
+    ['heading', 'text']
+    """
+    kinds = frozenset(part.strip().lower() for part in text.split(",")) - {""}
+    unknown = sorted(kinds.difference(KINDS))
+    if unknown:
+        raise BadInput(f"SPIDERLING_PARAGRAPH_KINDS names {unknown[0]!r}; known are {', '.join(KINDS)}.")
+    if not kinds:
+        raise BadInput(f"SPIDERLING_PARAGRAPH_KINDS names no kind; write some of {', '.join(KINDS)}, with commas.")
+    return kinds
+
+
 def _country(text: str) -> None:
     code = text.upper()
     if text and code not in rsl.COUNTRIES:
@@ -239,7 +336,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "watch": parse_watch,
     "watch_requests": parse_watch_requests,
     "documents": media_types.parse,
-    "paragraph_kinds": paragraph_kinds.parse,
+    "paragraph_kinds": parse_paragraph_kinds,
     "optouts": lambda text: Policy.parse("research", text),
     "ports": parse_ports,
     "country": _country,

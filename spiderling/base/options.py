@@ -17,8 +17,8 @@ from spiderling.base.opt_outs import Policy
 from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
 from spiderling.base.option_values import option as _option
 from spiderling.base.owners import MAX_SHARDS
-from spiderling.base.printing import nearest
 from spiderling.base.rsl import Licensee
+from spiderling.base.terminal import nearest
 
 LEAST_FILTER_BYTES = 8_000_000
 """Least bytes of a near-duplicate filter: in fewer its layers could not grow."""

@@ -18,8 +18,17 @@ from urllib.parse import urlsplit
 
 from lxml import etree
 
-from spiderling.base.opt_outs import ANY, TRAINING, Purpose, Signal, Statement
-from spiderling.base.path_patterns import MAX_FILE_STARS, MAX_STARS, PathPattern, Patterns
+from spiderling.base.opt_outs import (
+    ANY,
+    MAX_FILE_STARS,
+    MAX_STARS,
+    TRAINING,
+    PathPattern,
+    Patterns,
+    Purpose,
+    Signal,
+    Statement,
+)
 
 NAMESPACE = "https://rslstandard.org/rsl"
 MEDIA_TYPE = "application/rsl+xml"

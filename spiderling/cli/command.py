@@ -23,12 +23,11 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings
 from scrapy.utils.python import global_object_name
 
-from spiderling.base import interrupts
 from spiderling.base.errors import BadInput, NetworkAway, SpiderlingError
+from spiderling.base.machine import refusal
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.base.printing import nearest, printable
-from spiderling.base.systems import refusal
+from spiderling.base.terminal import end_at_signal, nearest, printable, restore_signals
 from spiderling.engine.scheduler import INTERRUPTED, NO_NETWORK
 
 Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
@@ -147,7 +146,7 @@ class SpiderlingCommand(OwnCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         try:
-            interrupts.end_as_usual()
+            restore_signals()
             print_lines(self.work(args, opts))
         except (SpiderlingError, MemoryError) as error:
             code = NO_NETWORK if isinstance(error, NetworkAway) else self.error_code
@@ -155,7 +154,7 @@ class SpiderlingCommand(OwnCommand):
         except KeyboardInterrupt:
             self.fail(self.if_interrupted, INTERRUPTED)
         finally:
-            interrupts.end_at_once()
+            end_at_signal()
 
     def fail(self, sentence: str, code: int) -> None:
         """Say what went wrong; the command ends with *code*."""
@@ -220,7 +219,7 @@ class StockCommand(ScrapyCommand):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
-        interrupts.end_as_usual()  # a shell goes on after Ctrl-C
+        restore_signals()  # a shell goes on after Ctrl-C
         assert self.settings is not None
         addons = self.settings.getdict("ADDONS").items()
         others = {addon: order for addon, order in addons if global_object_name(load_object(addon)) != _ADDON}

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from redis.exceptions import RedisError
 
-from spiderling.base.printing import counted
+from spiderling.base.terminal import counted
 from spiderling.cluster.claims import (
     CLAIMED_KEY,
     LEASE_S,

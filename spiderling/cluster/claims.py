@@ -28,9 +28,9 @@ from urllib.parse import urlsplit
 from redis.exceptions import RedisError
 
 from spiderling import languages
-from spiderling.base.atomic_files import write_whole
-from spiderling.base.clock import elapsed_s
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
+from spiderling.base.files import write_whole
+from spiderling.base.machine import elapsed_s
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.owners import MAX_SHARDS, go_by_suffixes

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from spiderling.base.atomic_files import write_whole
+from spiderling.base.files import write_whole
 from spiderling.jobdir.control_file import TEMPLATE, ControlFile, read_control, stamp_of
 
 logger = logging.getLogger(__name__)

@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
-from spiderling.base.interrupts import NUMBERS
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import LEAST_FILTER_BYTES, MOST_WORKERS, Options
 from spiderling.base.owners import MAX_SHARDS
-from spiderling.base.printing import counted
+from spiderling.base.terminal import NUMBERS, counted
 from spiderling.frontier.hosts import HostState
 from spiderling.jobdir.directory import acquired
 from spiderling.jobdir.inspection import counts_under

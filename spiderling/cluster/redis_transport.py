@@ -31,8 +31,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
-from spiderling.base.clock import elapsed_s
 from spiderling.base.errors import BadInput
+from spiderling.base.machine import elapsed_s
 from spiderling.cluster.content import Kind, Seal
 from spiderling.cluster.exchange import Answer, Message, Outgoing, Round, TransportError
 

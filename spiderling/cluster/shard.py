@@ -14,8 +14,8 @@ from pathlib import Path
 
 from redis.exceptions import RedisError
 
-from spiderling.base.clock import elapsed_s
 from spiderling.base.errors import JobdirError
+from spiderling.base.machine import elapsed_s
 from spiderling.base.options import Options
 from spiderling.cluster.beat import Beats, Others, opened_edition
 from spiderling.cluster.claims import BEAT_S, CONTROL_KEY, LEASE_S, MAP_KEY, Claims, keep, read_key

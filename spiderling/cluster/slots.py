@@ -19,7 +19,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from spiderling.base.clock import elapsed_s
+from spiderling.base.machine import elapsed_s
 from spiderling.cluster.redis_transport import Finds, Script
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.intervals import LONGEST_S, Wanted

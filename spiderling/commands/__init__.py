@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from pkgutil import iter_modules
 
-from spiderling.base import interrupts
+from spiderling.base.terminal import end_at_signal
 
-interrupts.end_at_once()  # the commands take a second to import
+end_at_signal()  # the commands take a second to import
 
 from spiderling.cli.command import refuse_unknown
 

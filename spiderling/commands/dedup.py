@@ -12,7 +12,7 @@ from scrapy.exceptions import UsageError
 
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import parse_size
-from spiderling.base.progress import with_progress
+from spiderling.base.terminal import with_progress
 from spiderling.cli.command import SpiderlingCommand, option
 
 

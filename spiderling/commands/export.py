@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
+from spiderling.base.addresses import DropList, read_list
 from spiderling.base.errors import DamageError
-from spiderling.base.lists import DropList, read_list
 from spiderling.base.option_values import parse_size
-from spiderling.base.progress import with_progress
+from spiderling.base.terminal import with_progress
 from spiderling.cli.command import SpiderlingCommand, option
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
-from spiderling.base.clock import Clock
 from spiderling.base.errors import SpiderlingError
+from spiderling.base.machine import Clock
 from spiderling.base.option_values import PREFIX
 from spiderling.cli.command import SpiderlingCommand, option
 

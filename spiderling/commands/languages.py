@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from spiderling.base.printing import aligned_table
+from spiderling.base.terminal import aligned_table
 from spiderling.cli.command import SpiderlingCommand, none_has
 from spiderling.languages import GROUPS, LanguageInfo, available
 

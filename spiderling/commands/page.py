@@ -12,7 +12,7 @@ from spiderling.cli.command import SpiderlingCommand, named_values, option
 
 
 class Command(SpiderlingCommand):
-    """Thin shell around ``spiderling.examining``."""
+    """Thin shell around ``spiderling.cli.page``."""
 
     arguments = "URL|FILE|- -a lang=LANG"
     summary = "Show what the crawler sees of one page, and its verdict"
@@ -37,7 +37,7 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) != 1:
             raise UsageError("name one page: scrapy page FILE -a lang=cs")
-        from spiderling.examining.page import show
+        from spiderling.cli.page import show
 
         width = shutil.get_terminal_size((100, 24)).columns
         yield from show(args[0], named_values(opts.spargs), self.given_settings, width)

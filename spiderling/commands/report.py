@@ -10,9 +10,9 @@ from pathlib import Path
 
 from scrapy.exceptions import UsageError
 
-from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import JobdirError
-from spiderling.base.extras import require
+from spiderling.base.files import write_whole
+from spiderling.base.machine import require
 from spiderling.cli.command import SpiderlingCommand, option
 
 

@@ -12,15 +12,15 @@ from scrapy.exceptions import UsageError
 from spiderling import languages
 from spiderling.base.addresses import addresses_of
 from spiderling.base.errors import BadInput, SpiderlingError
-from spiderling.base.extras import require
+from spiderling.base.machine import require
 from spiderling.base.option_values import parse_tlds
 from spiderling.base.options import Options
 from spiderling.cli.command import SpiderlingCommand, named_values, option
 from spiderling.crawl.arguments import options_of
 from spiderling.languages import LanguageInfo
-from spiderling.seeding import commoncrawl, search, wikipedia
-from spiderling.seeding.output import SeedFile
-from spiderling.seeding.source import Source
+from spiderling.seeding import sources
+from spiderling.seeding.sources import Source
+from spiderling.seeding.spider import SeedFile
 from spiderling.spiders.spiderling import SpiderlingSpider
 
 _ACTIONS = ("wikipedia", "search", "commoncrawl", "sitemap", "check")
@@ -54,7 +54,7 @@ class Command(SpiderlingCommand):
         option("--seed", type=int, default=1, metavar="N", help="search: the same number draws the same queries"),
         option("--text", metavar="FILE", help="search: a text to take the words from instead of the model"),
         option(
-            "--collections", default=commoncrawl.COLLECTIONS, metavar="URL", help="commoncrawl: the list of its indexes"
+            "--collections", default=sources.COLLECTIONS, metavar="URL", help="commoncrawl: the list of its indexes"
         ),
         option(
             "--pages", type=int, default=10, metavar="N", help="commoncrawl: pages of the index a domain (default 10)"
@@ -98,29 +98,29 @@ def _source(
 ) -> Source:
     """What is to be asked."""
     if action == "sitemap":
-        from spiderling.seeding.sitemap import SitemapSource
+        from spiderling.seeding.sources import SitemapSource
 
         return SitemapSource(names)
     if action == "wikipedia":
-        return wikipedia.WikipediaSource(opts.api or f"https://{infos[0].code}.wikipedia.org/w/api.php")
+        return sources.WikipediaSource(opts.api or f"https://{infos[0].code}.wikipedia.org/w/api.php")
     if action == "commoncrawl":
-        return commoncrawl.CommonCrawlSource(_wanted(infos, options), max(1, opts.pages), opts.collections)
+        return sources.CommonCrawlSource(_wanted(infos, options), max(1, opts.pages), opts.collections)
     if not opts.endpoint:
         raise BadInput(
             "search needs --endpoint, the address of a SearXNG instance, such as http://localhost:8080/search"
         )
     if not 1 <= opts.size <= 10 or opts.queries < 1:
         raise BadInput("--size must be 1 to 10, --queries at least 1.")
-    counts = search.words_of(Path(opts.text)) if opts.text else infos[0].words()
-    engine = search.SearxNG(opts.endpoint, infos[0].code)
-    return search.SearchSource(engine, search.middle_words(counts), opts.queries, opts.size, opts.seed)
+    counts = sources.words_of(Path(opts.text)) if opts.text else infos[0].words()
+    engine = sources.SearxNG(opts.endpoint, infos[0].code)
+    return sources.SearchSource(engine, sources.middle_words(counts), opts.queries, opts.size, opts.seed)
 
 
-def _wanted(infos: list[LanguageInfo], options: Options) -> commoncrawl.Wanted:
+def _wanted(infos: list[LanguageInfo], options: Options) -> sources.Wanted:
     """The languages by ISO 639-3, and the domains that are given, else the national ones."""
     text = "national" if options.tlds == "all" else options.tlds
     tlds = parse_tlds(text, "TLDS", [tld for info in infos for tld in info.tlds]) or ()
-    return commoncrawl.Wanted([info.iso3 for info in infos], sorted(tlds))
+    return sources.Wanted([info.iso3 for info in infos], sorted(tlds))
 
 
 def _from_files(urls: Iterable[str], output: SeedFile, name: str) -> str:
@@ -137,6 +137,6 @@ def _urls_in(action: str, names: list[str], infos: list[LanguageInfo], options: 
     """The URLs in the files that are named."""
     for path in map(Path, names):
         if action == "wikipedia":
-            yield from wikipedia.dumped_links(path)
+            yield from sources.dumped_links(path)
         else:
-            yield from commoncrawl.indexed_hosts(path, _wanted(infos, options))
+            yield from sources.indexed_hosts(path, _wanted(infos, options))

@@ -34,8 +34,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spiderling.base.atomic_files import replacing, sync_directory
 from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.files import replacing, sync_directory
 from spiderling.base.options import Options
 from spiderling.base.zstd import zstd
 from spiderling.corpus.segments import SUFFIX, read_documents

@@ -23,8 +23,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from spiderling.base.atomic_files import sync_directory
 from spiderling.base.errors import BadInput, DamageError, StorageError
+from spiderling.base.files import sync_directory
 from spiderling.base.zstd import frame_packer, zstd
 from spiderling.frontier.storage.protocol import SegmentRow
 

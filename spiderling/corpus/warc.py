@@ -32,8 +32,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from spiderling import __version__
-from spiderling.base.atomic_files import write_whole
 from spiderling.base.errors import SpiderlingError, StorageError
+from spiderling.base.files import write_whole
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.zstd import frame_packer
 from spiderling.corpus.segments import SegmentKind, frames

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import PREFIX, parse_tlds, parse_watch
 from spiderling.base.options import Options
-from spiderling.base.printing import nearest
+from spiderling.base.terminal import nearest
 
 if TYPE_CHECKING:  # a crawl itself needs no Scrapy
     from scrapy import Spider

@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from spiderling.base.clock import Histogram
 from spiderling.base.errors import SpiderlingError, StorageError
+from spiderling.base.machine import Histogram
 from spiderling.base.outcome import Outcome
 from spiderling.corpus.segments import SegmentWriter
 from spiderling.frontier import Frontier

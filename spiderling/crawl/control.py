@@ -6,7 +6,7 @@ import ipaddress
 import logging
 from dataclasses import asdict
 
-from spiderling.base.printing import shown
+from spiderling.base.terminal import shown
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.crawl import Crawl
 from spiderling.jobdir.control_file import ControlFile, hosts_of, networks_of

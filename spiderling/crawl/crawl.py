@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 from spiderling import __version__, languages
 from spiderling.archives.sources import is_url
 from spiderling.base import media_types
-from spiderling.base.addresses import AddressPolicy, addresses_of
-from spiderling.base.clock import Clock, StageTimes
+from spiderling.base.addresses import AddressPolicy, addresses_of, read_host_list
 from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
-from spiderling.base.lists import read_host_list
+from spiderling.base.machine import Clock, StageTimes
 from spiderling.base.option_values import PREFIX, parse_ports, parse_traps, parse_yield_profile
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spiderling.base.errors import StorageError
-from spiderling.base.printing import counted
 from spiderling.base.reasons import Reason
+from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.core import AskedAgain
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, End, unpack_ends, unpack_keys

@@ -22,8 +22,7 @@ from itertools import chain
 from types import TracebackType
 from typing import NamedTuple
 
-from spiderling.base.error_origin import place_of
-from spiderling.base.errors import InternalError, SpiderlingError, StorageError
+from spiderling.base.errors import InternalError, SpiderlingError, StorageError, place_of
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.frontier import Frontier
 

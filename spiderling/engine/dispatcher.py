@@ -26,9 +26,8 @@ from twisted.python.failure import Failure
 
 from spiderling import signals
 from spiderling.base.addresses import HostMap
-from spiderling.base.clock import elapsed_s, running_time
-from spiderling.base.error_origin import is_ours
-from spiderling.base.machine import descriptor_limit
+from spiderling.base.errors import is_ours
+from spiderling.base.machine import descriptor_limit, elapsed_s, running_time
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
@@ -50,8 +49,8 @@ from spiderling.engine.outcomes import (
     redirected,
 )
 from spiderling.engine.requests import fetch_of
-from spiderling.fetch.errors import TransferCut
-from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolver
+from spiderling.fetch.errors import NameNotFound, NameServerFailure, TransferCut
+from spiderling.fetch.resolver import Resolver
 from spiderling.frontier import Fetch
 from spiderling.frontier.hosts import identity
 from spiderling.frontier.intake import is_sitemap

@@ -26,8 +26,7 @@ from twisted.python.failure import Failure
 
 from spiderling import signals as our_signals
 from spiderling.base.addresses import literal_address
-from spiderling.base.clock import running_time
-from spiderling.base.machine import descriptor_limit
+from spiderling.base.machine import descriptor_limit, running_time
 from spiderling.base.outcome import Exchange
 from spiderling.base.reasons import Reason
 from spiderling.corpus.warc import EXCHANGE
@@ -35,11 +34,27 @@ from spiderling.engine.component import dispatcher_of
 from spiderling.engine.dispatcher import Dispatcher
 from spiderling.engine.outcomes import ResponseHeads
 from spiderling.fetch import tls
-from spiderling.fetch.client import ConnectTarget, Place, Pool, RawRequest, RawResponse, UrlParts, send
-from spiderling.fetch.decoding import ACCEPT_ENCODING, BodyDecoder
-from spiderling.fetch.errors import AddressForbidden, BodyCut, NoDescriptor, ResponseRefused, TransferCut
-from spiderling.fetch.time_limits import TimeLimits, Transfer
-from spiderling.fetch.translation import is_of_the_connection, translated
+from spiderling.fetch.client import (
+    ConnectTarget,
+    Place,
+    Pool,
+    RawRequest,
+    RawResponse,
+    TimeLimits,
+    Transfer,
+    UrlParts,
+    send,
+)
+from spiderling.fetch.errors import (
+    AddressForbidden,
+    BodyCut,
+    NoDescriptor,
+    ResponseRefused,
+    TransferCut,
+    is_of_the_connection,
+    translated,
+)
+from spiderling.fetch.responses import ACCEPT_ENCODING, BodyDecoder
 
 _ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
 KEPT_S = 2.0

@@ -10,7 +10,7 @@ from scrapy.http import Response
 from scrapy.logformatter import LogFormatter, LogFormatterResult
 from twisted.python.failure import Failure
 
-from spiderling.base.error_origin import is_ours
+from spiderling.base.errors import is_ours
 
 _ENGINE, _SCRAPER = map(logging.getLogger, ("scrapy.core.engine", "scrapy.core.scraper"))
 

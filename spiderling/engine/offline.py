@@ -22,8 +22,8 @@ from spiderling.base.errors import NetworkAway
 from spiderling.base.option_values import PREFIX
 from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.crawl.crawl import Crawl
-from spiderling.fetch.errors import TooSlow, TransferCut
-from spiderling.fetch.resolver import NameNotFound, NameServerFailure, Resolution, Resolver
+from spiderling.fetch.errors import NameNotFound, NameServerFailure, TooSlow, TransferCut
+from spiderling.fetch.resolver import Resolution, Resolver
 from spiderling.frontier.hosts import Host
 from spiderling.frontier.reachability import LONGEST_PAUSE_S, Network, Trouble
 

@@ -22,12 +22,10 @@ from scrapy.exceptions import (
 from scrapy.http import Headers, Request, Response
 
 from spiderling.base import media_types
-from spiderling.base.error_origin import is_ours
-from spiderling.base.errors import StorageError
-from spiderling.base.follow import Follow
+from spiderling.base.errors import StorageError, is_ours
 from spiderling.base.link_batch import NONE as NO_LINKS
 from spiderling.base.link_batch import LinkBatch
-from spiderling.base.opt_outs import Signal, Statement
+from spiderling.base.opt_outs import Follow, Signal, Statement
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
@@ -36,7 +34,7 @@ from spiderling.corpus.duplicates import digest_key
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import ResponseRefused
-from spiderling.fetch.http1 import ResponseHead
+from spiderling.fetch.responses import ResponseHead
 from spiderling.frontier.watching.pages import MAX_ETAG_BYTES
 from spiderling.items import PageItem
 from spiderling.text import Page

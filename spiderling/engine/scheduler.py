@@ -30,8 +30,8 @@ from spiderling.base.errors import (
     Stopped,
     StorageError,
 )
-from spiderling.base.extras import require
-from spiderling.base.interrupts import NUMBERS, End
+from spiderling.base.machine import require
+from spiderling.base.terminal import NUMBERS, End
 from spiderling.crawl.arguments import JOB, directory_of, options_of, refuse_watch
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.extras import require
-from spiderling.base.progress import with_progress
+from spiderling.base.machine import require
+from spiderling.base.terminal import with_progress
 from spiderling.corpus.segments import Document, StoredDocument, parsed
 from spiderling.export.sources import Corpus
 from spiderling.text.prevertical import rendered, written

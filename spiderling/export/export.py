@@ -21,11 +21,11 @@ from typing import IO, NamedTuple
 import xxhash
 
 from spiderling import __version__
-from spiderling.base.atomic_files import PART, part_of, sync_directory, sync_file, write_whole
+from spiderling.base.addresses import DropList
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.extras import require
-from spiderling.base.lists import DropList
-from spiderling.base.progress import with_progress
+from spiderling.base.files import PART, part_of, sync_directory, sync_file, write_whole
+from spiderling.base.machine import require
+from spiderling.base.terminal import with_progress
 from spiderling.corpus.segments import StoredDocument, parsed
 from spiderling.export.formats import Registry, month_of, number, split_name, writer
 from spiderling.export.sources import Corpus, Selection

@@ -28,7 +28,7 @@ from scrapy.exporters import BaseItemExporter
 
 from spiderling import __version__
 from spiderling.base.errors import BadInput
-from spiderling.base.printing import hint
+from spiderling.base.terminal import hint
 from spiderling.base.zstd import frame_packer
 from spiderling.corpus.segments import Document, StoredDocument, parsed, unescape
 from spiderling.items import PageItem

@@ -22,11 +22,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import xxhash
 
-from spiderling.base.atomic_files import PART, sync_directory, write_whole
+from spiderling.base.addresses import DropList
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.lists import DropList
-from spiderling.base.printing import markdown_table
-from spiderling.base.progress import with_progress
+from spiderling.base.files import PART, sync_directory, write_whole
+from spiderling.base.terminal import markdown_table, with_progress
 from spiderling.corpus.segments import Source, stored_documents
 from spiderling.export.export import Plan, Summary, export
 from spiderling.export.formats import ending_of

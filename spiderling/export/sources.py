@@ -22,7 +22,7 @@ from typing import NamedTuple, TypedDict
 import xxhash
 
 from spiderling.base.errors import BadInput, DamageError, JobdirError, SpiderlingError
-from spiderling.base.printing import hint
+from spiderling.base.terminal import hint
 from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attributes_of, frames, stored_documents
 from spiderling.export.formats import number, split_name
 from spiderling.jobdir.card import Manifest, files_in, provenance, read_manifest

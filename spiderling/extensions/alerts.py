@@ -23,7 +23,7 @@ from scrapy.exceptions import NotConfigured
 
 from spiderling.base.errors import SpiderlingError, StorageError
 from spiderling.base.option_values import PREFIX
-from spiderling.base.printing import counted
+from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension, error_of
 from spiderling.live.summary import standing

@@ -14,7 +14,7 @@ from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 
-from spiderling.base.atomic_files import open_regular, replacing
+from spiderling.base.files import open_regular, replacing
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import registrable_domain
 from spiderling.crawl.crawl import Crawl

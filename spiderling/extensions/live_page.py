@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from spiderling.base.clock import Histogram
 from spiderling.base.errors import StorageError
-from spiderling.base.page_address import PageAddress, parse_page
+from spiderling.base.machine import Histogram
+from spiderling.base.option_values import PageAddress, parse_page
 from spiderling.engine.component import Extension
 from spiderling.extensions.progress import Bottleneck
 from spiderling.jobdir.directory import PAGE_TOKEN

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from scrapy.crawler import Crawler
 
 from spiderling.archives.sources import is_url
-from spiderling.base.printing import counted
+from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
 from spiderling.frontier.hosts import HostState

@@ -1,4 +1,4 @@
-"""How a download can fail: Scrapy's errors and ours, into which translation.py turns those of the client.
+"""How a download can fail: Scrapy's errors and ours, into which `translated` turns those of the client.
 
 Ours, never worth a retry:
 ResponseRefused       we do not want it: not text, too big, no language of ours ...
@@ -20,8 +20,21 @@ UnsupportedURLSchemeError, DownloadFailedError
 
 from __future__ import annotations
 
-from scrapy.exceptions import DownloadCancelledError, DownloadFailedError, DownloadTimeoutError
+import sqlite3
+from typing import Any
 
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    StopDownload,
+    UnsupportedURLSchemeError,
+)
+
+from spiderling.base.errors import StorageError, is_made_here
 from spiderling.base.reasons import Reason
 
 
@@ -88,5 +101,50 @@ class NotHttp(Exception):
     """What came is not HTTP/1, or too much of it is not body."""
 
 
+class DecodedTooBig(Exception):
+    """A layer of the body is larger than allowed once decoded, or too large for what was sent."""
+
+
+class NameNotFound(Exception):
+    """The name does not exist or has no address; asking again soon is useless."""
+
+
+class NameServerFailure(Exception):
+    """No usable answer (time-out, SERVFAIL, REFUSED); asking again may help."""
+
+
 class BodyCut(Exception):
     """The body ended before its framing said so."""
+
+
+_OURS = (DownloadCancelledError, StopDownload, TooSlow)
+_TRANSLATION: tuple[tuple[Any, type[Exception]], ...] = (
+    (NoDescriptor, TransferCut),
+    (TimeoutError, DownloadTimeoutError),
+    ((NameNotFound, NameServerFailure), CannotResolveHostError),
+    (NotHttp, BadHttp),
+    (BodyCut, ResponseDataLossError),
+    (BadRequest, UnsupportedURLSchemeError),
+    (NoTls, TlsFailed),
+    (NoConnection, DownloadConnectionRefusedError),
+)
+
+
+def translated(error: Exception, url: str) -> Exception:
+    """*error* as one of the errors that this module names.
+
+    Ours, and those that stop the crawl, stay as they are; the first row of _TRANSLATION that fits decides on others.
+    """
+    if isinstance(error, (*_OURS, MemoryError, sqlite3.Error, StorageError)):
+        return error
+    if isinstance(error, DecodedTooBig):
+        return ResponseRefused(Reason.TOO_BIG, f"{url} is too large once decoded, or too large for what was sent.")
+    is_bug = is_made_here(error) and not isinstance(error, (OSError, UnsupportedURLSchemeError))
+    unknown = HandlerFailed if is_bug else DownloadFailedError  # a library's error on a server's data is no bug of ours
+    kind = next((ours for theirs, ours in _TRANSLATION if isinstance(error, theirs)), unknown)
+    return kind(f"{url}: {type(error).__name__}: {error}")
+
+
+def is_of_the_connection(error: Exception) -> bool:
+    """Whether the translated *error* may come from the connection, which breaks while the process is stopped."""
+    return not isinstance(error, (DownloadCancelledError, StopDownload, UnsupportedURLSchemeError, HandlerFailed))

@@ -16,6 +16,7 @@ import pycares
 
 from spiderling.base.addresses import HostMap, literal_address, parse_endpoint
 from spiderling.base.options import Options
+from spiderling.fetch.errors import NameNotFound, NameServerFailure
 
 RESOLUTION_DELAY_S = 0.05
 """Seconds for which the answer for the other family is waited for (RFC 8305, section 3)."""
@@ -37,14 +38,6 @@ _SOCKETS_OF_THEIR_OWN = 32
 _NOT_IN_NAMES = frozenset(" \\/:@[]")  # a backslash would begin an escape in c-ares
 _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
 _ADDRESS = (pycares.ARecordData, pycares.AAAARecordData)
-
-
-class NameNotFound(Exception):
-    """The name does not exist or has no address; asking again soon is useless."""
-
-
-class NameServerFailure(Exception):
-    """No usable answer (time-out, SERVFAIL, REFUSED); asking again may help."""
 
 
 _Query = asyncio.Future[list[pycares.DNSRecord]]

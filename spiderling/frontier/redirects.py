@@ -14,7 +14,7 @@ import email.utils
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from spiderling.base.digits import whole_number
+from spiderling.base.files import whole_number
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize, serialize, url_key

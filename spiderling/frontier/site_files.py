@@ -16,9 +16,19 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from protego import Protego
 
-from spiderling.base.opt_outs import TRAINING, Signal, Statement, few, reservation, usage
+from spiderling.base.opt_outs import (
+    MAX_FILE_STARS,
+    TRAINING,
+    PathPattern,
+    Patterns,
+    Signal,
+    Statement,
+    few,
+    normal,
+    reservation,
+    usage,
+)
 from spiderling.base.options import Options
-from spiderling.base.path_patterns import MAX_FILE_STARS, PathPattern, Patterns, normal
 from spiderling.base.rsl import RslFile
 
 MAX_FILE_BYTES = 500 * 1024
@@ -68,7 +78,7 @@ class FileAnswer(NamedTuple):
     retry_after_s: float = 0.0
     """The pause that the server asks for; 0 if none."""
     challenge: str = ""
-    """The maker of the challenge that came in the place of the file (fetch/challenges.py); '' for none."""
+    """The maker of the challenge that came in the place of the file (fetch/responses.py); '' for none."""
     is_open: bool = False
     """Whether the connection is open for another request."""
 

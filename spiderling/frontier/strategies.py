@@ -22,8 +22,8 @@ import xxhash
 from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import batch_of
 from spiderling.base.option_values import parse_tlds
-from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
+from spiderling.base.terminal import hint
 from spiderling.frontier.hosts import LAST_RANK, SEED_RANK
 from spiderling.frontier.strategy import (
     DROPPED,

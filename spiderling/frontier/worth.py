@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.errors import BadInput
-from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
+from spiderling.base.terminal import hint
 from spiderling.base.url_features import BITS, OF_NAME, section_of, word_hash, words_of_name, words_of_path
 from spiderling.base.urls import name_of
 from spiderling.base.zstd import frame_packer, zstd

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from spiderling.base.errors import BadInput
-from spiderling.base.printing import aligned_table
 from spiderling.base.reasons import Reason
+from spiderling.base.terminal import aligned_table
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.strategies import Heidix, parse
 from spiderling.frontier.watching.pages import MAX_PARTS, Group, Standing, group_id

@@ -26,12 +26,11 @@ import yaml
 
 from spiderling import __version__
 from spiderling.archives.sources import META_KEY
-from spiderling.base.atomic_files import write_whole
-from spiderling.base.digits import whole_number
 from spiderling.base.errors import StorageError
+from spiderling.base.files import whole_number, write_whole
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.base.printing import markdown_table, printable
+from spiderling.base.terminal import markdown_table, printable
 from spiderling.jobdir.inspection import Inspection, counts_under
 from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.state_reader import noted

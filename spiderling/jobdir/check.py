@@ -19,8 +19,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from spiderling.base.errors import SpiderlingError, StorageError
-from spiderling.base.progress import Meter, with_progress
 from spiderling.base.reasons import Reason
+from spiderling.base.terminal import Meter, with_progress
 from spiderling.base.urls import HASH_BITS
 from spiderling.corpus.duplicates import digest_key
 from spiderling.corpus.links import read_links

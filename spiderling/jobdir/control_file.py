@@ -17,15 +17,13 @@ from typing import Any
 
 import yaml
 
-from spiderling.base.addresses import IPNetwork
-from spiderling.base.atomic_files import open_regular, write_whole
+from spiderling.base.addresses import HostList, IPNetwork
 from spiderling.base.errors import BadInput
-from spiderling.base.lists import HostList
+from spiderling.base.files import keys_of, nodes_of, open_regular, read_yaml, write_whole
 from spiderling.base.option_values import YIELD_PROFILES, bounds_of, checked, converted, parse_yield_profile
 from spiderling.base.options import Options
-from spiderling.base.printing import shown
 from spiderling.base.reasons import MENTIONS, Reason
-from spiderling.base.small_yaml import keys_of, nodes_of, read_yaml
+from spiderling.base.terminal import shown
 from spiderling.base.urls import canonicalize
 from spiderling.frontier.hosts import CLOSED_STATES
 

@@ -21,8 +21,8 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
-from spiderling.base.atomic_files import replacing, sync_directory
 from spiderling.base.errors import JobdirError, StorageError
+from spiderling.base.files import replacing, sync_directory
 from spiderling.frontier.storage.state_file import (
     delete_files,
     log_of,

@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import xxhash
 
 from spiderling import __version__, languages
-from spiderling.base.digits import whole_number
 from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.files import whole_number
 from spiderling.base.link_batch import Link
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options

@@ -18,11 +18,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spiderling.base.atomic_files import open_regular
 from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.files import open_regular
 from spiderling.base.option_values import parse_watch, parse_watch_requests
-from spiderling.base.printing import hint
 from spiderling.base.reasons import Reason
+from spiderling.base.terminal import hint
 from spiderling.corpus.segments import Document, documents, frame_at
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.storage.protocol import HistoryRow

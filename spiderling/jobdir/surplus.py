@@ -20,8 +20,8 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from spiderling.base.atomic_files import sync_directory
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
+from spiderling.base.files import sync_directory
 from spiderling.base.option_values import PREFIX
 from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost
 from spiderling.corpus.warc import ends_batch

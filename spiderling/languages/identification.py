@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
-from spiderling.base.progress import with_progress
+from spiderling.base.terminal import with_progress
 from spiderling.text import LanguageModels, TextOptions, process
 from spiderling.text.encoding.detect import decode
 from spiderling.text.language.guesses import Guesses

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spiderling.base.errors import BadInput
-from spiderling.base.small_yaml import read_yaml
+from spiderling.base.files import read_yaml
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import PREFIX, parse_tlds
 from spiderling.base.options import Options
-from spiderling.base.printing import nearest
+from spiderling.base.terminal import nearest
 from spiderling.languages import model_files
 from spiderling.languages.model_files import Seed
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spiderling.base.errors import BadInput
-from spiderling.base.printing import counted
+from spiderling.base.terminal import counted
 from spiderling.base.urls import canonicalize
 from spiderling.languages import LanguageInfo
 from spiderling.languages.model_files import Seed, seeds_in

@@ -17,7 +17,7 @@ from pathlib import Path
 from aiohttp import web
 
 from spiderling.base.errors import StorageError
-from spiderling.base.page_address import PageAddress
+from spiderling.base.option_values import PageAddress
 
 HEADER = "X-Spiderling"
 """Must be sent with every POST; its value does not matter."""

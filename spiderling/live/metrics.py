@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from spiderling.base.clock import BOUNDS_S, Histogram
+from spiderling.base.machine import BOUNDS_S, Histogram
 from spiderling.crawl.crawl import Crawl
 
 MOST_STATS = 200

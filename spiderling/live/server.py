@@ -26,10 +26,9 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.aiohttp import make_aiohttp_handler
 
-from spiderling.base.error_origin import place_of
-from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.errors import BadInput, SpiderlingError, place_of
 from spiderling.base.machine import is_reserved
-from spiderling.base.page_address import PageAddress
+from spiderling.base.option_values import PageAddress
 from spiderling.jobdir.as_text import of_host
 from spiderling.jobdir.control_file import change
 from spiderling.jobdir.directory import PAGE_TOKEN

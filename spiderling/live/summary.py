@@ -6,8 +6,8 @@ import math
 
 from spiderling.base.errors import StorageError
 from spiderling.base.option_values import parse_watch, parse_watch_requests
-from spiderling.base.printing import counted
 from spiderling.base.reasons import Reason
+from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.host_closing import threshold
 from spiderling.frontier.hosts import CLOSED_STATES, HostState

@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from spiderling.base.printing import counted
 from spiderling.base.reasons import Reason
+from spiderling.base.terminal import counted
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.reporting.material import Material

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spiderling.base.errors import StorageError
 from spiderling.base.options import Options
-from spiderling.base.progress import with_progress
+from spiderling.base.terminal import with_progress
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize
 from spiderling.corpus.links import read_links
 from spiderling.frontier.hosts import HostState

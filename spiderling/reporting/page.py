@@ -15,7 +15,7 @@ from importlib.resources import files
 from itertools import count
 from typing import TypeAlias
 
-from spiderling.base.printing import printable
+from spiderling.base.terminal import printable
 from spiderling.reporting.charts import Chart
 from spiderling.reporting.tables import Cell, Table
 from spiderling.reporting.tiles import Tile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from spiderling.base.progress import with_progress
+from spiderling.base.terminal import with_progress
 from spiderling.reporting import charts, tables
 from spiderling.reporting.advice import advice
 from spiderling.reporting.material import Material

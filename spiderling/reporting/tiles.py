@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spiderling.base.printing import counted
+from spiderling.base.terminal import counted
 from spiderling.frontier.hosts import HostState
 from spiderling.reporting.material import Material
 from spiderling.reporting.tables import duration, size

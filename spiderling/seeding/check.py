@@ -17,7 +17,7 @@ from scrapy import Request, signals
 from scrapy.settings import Settings
 
 from spiderling.base.errors import BadInput, SpiderlingError
-from spiderling.base.progress import Meter
+from spiderling.base.terminal import Meter
 from spiderling.base.urls import canonicalize
 from spiderling.cli.crawl_command import AskedSpider, run_spider
 from spiderling.crawl.crawl import Crawl

@@ -9,7 +9,7 @@ from scrapy import Spider
 from scrapy.http import Request, Response
 
 from spiderling.base.errors import BadInput
-from spiderling.base.printing import counted
+from spiderling.base.terminal import counted
 from spiderling.crawl.arguments import JOB, declared_arguments
 from spiderling.engine.component import crawl_of
 from spiderling.engine.meta_keys import DISTANCE

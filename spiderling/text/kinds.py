@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from spiderling.base.paragraph_kinds import CELL, CODE, COMMENT, HEADING, NOTICE, TEASER, TEXT
+from spiderling.base.option_values import CELL, CODE, COMMENT, HEADING, NOTICE, TEASER, TEXT
 from spiderling.text.html.blocks import Block
 from spiderling.text.html.zones import BITS, Inherited
 

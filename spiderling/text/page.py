@@ -18,10 +18,8 @@ import numpy as np
 
 from spiderling.base.link_batch import NONE as NO_LINKS
 from spiderling.base.link_batch import LinkBatch
-from spiderling.base.option_values import parse_watch
+from spiderling.base.option_values import COMMENT, HEADING, TEXT, parse_paragraph_kinds, parse_watch
 from spiderling.base.options import Options
-from spiderling.base.paragraph_kinds import COMMENT, HEADING, TEXT
-from spiderling.base.paragraph_kinds import parse as parse_kinds
 from spiderling.text.boilerplate.model import BlockModel, load
 from spiderling.text.boilerplate.rules import parse_rules
 from spiderling.text.html.blocks import named_tuples
@@ -39,7 +37,7 @@ class Paragraph(NamedTuple):
     cls: str
     """'good' (running text) or 'bad'."""
     kind: str
-    """What it is (base/paragraph_kinds.py) if it is good, else ''."""
+    """What it is (base/option_values.py) if it is good, else ''."""
     heading: bool
     language: str | None
     """Recognised language; None if the paragraph is not good or too short, or its language not sure."""
@@ -86,7 +84,7 @@ class TextOptions:
     """'bayes' (language/models.py) or 'cosine' (language/cosine.py)."""
     with_shingles: bool = False
     kinds: frozenset[str] = frozenset((TEXT, HEADING, COMMENT))
-    """Kinds of paragraphs (base/paragraph_kinds.py) that are kept."""
+    """Kinds of paragraphs (base/option_values.py) that are kept."""
     gathers_links: bool = True
     """Whether a page's links are wanted; its quality says all the same to how many other hosts it links."""
     shards: int = 1
@@ -107,7 +105,7 @@ class TextOptions:
             min_known_share=options.min_likeness(),
             language_method=options.language_method,
             with_shingles=options.knows_shingles(),
-            kinds=parse_kinds(options.paragraph_kinds),
+            kinds=parse_paragraph_kinds(options.paragraph_kinds),
             gathers_links=gathers_links,
             shards=options.shards,
             watches=parse_watch(options.watch) > 0,

@@ -14,7 +14,7 @@ from typing import Any
 import xxhash
 
 from spiderling.base.errors import BadInput
-from spiderling.base.progress import Meter
+from spiderling.base.terminal import Meter
 from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, LanguageInfo, available
 from spiderling.languages.model_data import save
 from spiderling.languages.model_files import DESCRIPTION

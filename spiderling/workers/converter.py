@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, NamedTuple, NoReturn
 
-from spiderling.base.extras import missing
+from spiderling.base.machine import missing
 from spiderling.text.documents.converters import CONVERTERS
 from spiderling.text.documents.document import Document, DocumentError
 from spiderling.text.documents.office import from_text

@@ -16,8 +16,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from spiderling.base.clock import running_time
 from spiderling.base.errors import SpiderlingError
+from spiderling.base.machine import running_time
 from spiderling.text import Page
 from spiderling.text.unpickling import read_page
 from spiderling.workers.process import ANSWER, PAGE, READY, TASK, WORN, DiedEarly, Task, WorkerConfig

@@ -131,7 +131,7 @@ def test_another_system_is_refused_with_the_container(program):
     ],
 )
 def test_an_extra_that_is_missing_is_named_before_the_work_begins(extra, arguments, tmp_path, monkeypatch):
-    monkeypatch.setenv("CONSTANTS", json.dumps({"spiderling.base.extras.MODULES": {extra: ("absent", "absent>=1,<2")}}))
+    monkeypatch.setenv("CONSTANTS", json.dumps({"spiderling.base.machine.EXTRAS": {extra: ("absent", "absent>=1,<2")}}))
     ended = scrapy(*(part.replace("OUT", f"{tmp_path}/out") for part in arguments))
     assert ended.code != 0 and not ended.out
     assert f"the package absent is not installed; say: {sys.executable} -m pip install 'absent>=1,<2'." in ended.log

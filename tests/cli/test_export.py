@@ -16,8 +16,8 @@ from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spiderling.base.addresses import DropList, read_list
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.lists import DropList, read_list
 from spiderling.base.zstd import zstd
 from spiderling.corpus.segments import Source, documents, stored_documents
 from spiderling.export.export import Plan, export

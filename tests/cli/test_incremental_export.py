@@ -18,8 +18,8 @@ from conftest import scrapy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spiderling.base.addresses import DropList
 from spiderling.base.errors import BadInput
-from spiderling.base.lists import DropList
 from spiderling.corpus.segments import SegmentWriter, Source, stored_documents
 from spiderling.export import increments
 from spiderling.export.export import Plan

@@ -80,7 +80,7 @@ def test_a_bar_says_how_far_a_command_is(corpus, tmp_path, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["export", "train"])
 def test_a_log_gets_whole_lines_and_a_pipe_nothing(corpus, tmp_path, name):
-    environment = {**os.environ, "CONSTANTS": json.dumps({"spiderling.base.progress.LOG_EVERY_S": 0})}
+    environment = {**os.environ, "CONSTANTS": json.dumps({"spiderling.base.terminal.LOG_EVERY_S": 0})}
     log = tmp_path / "log"
     with log.open("wb") as stream, open(os.devnull, "r+b") as nothing:
         words = words_of(name, tmp_path)

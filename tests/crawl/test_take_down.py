@@ -6,7 +6,7 @@ from collections import Counter
 
 from conftest import Crawl, page, serving
 
-from spiderling.base.lists import DropList
+from spiderling.base.addresses import DropList
 from spiderling.corpus.segments import stored_documents
 from spiderling.export.export import Plan, export
 from spiderling.export.sources import corpus_of

@@ -18,8 +18,8 @@ from scrapy import Request
 
 from spiderling.base.reasons import Reason
 from spiderling.base.zstd import zstd
-from spiderling.fetch.decoding import BodyDecoder, DecodedTooBig
-from spiderling.fetch.errors import ResponseRefused
+from spiderling.fetch.errors import DecodedTooBig, ResponseRefused
+from spiderling.fetch.responses import BodyDecoder
 
 WORDS = bytes(random.Random(1).choices(b"abcdefgh ", k=400_000))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spiderling.fetch.client import Wire
 from spiderling.fetch.errors import BadHttp, BodyCut, NotHttp
-from spiderling.fetch.http1 import ResponseHead
+from spiderling.fetch.responses import ResponseHead
 
 LENGTH = b"Content-Length: %d" % len(PAGE)
 LAST = b"0\r\n\r\n"

@@ -25,7 +25,7 @@ from scrapy.exceptions import (
     StopDownload,
 )
 
-from spiderling.base.clock import RunningTime
+from spiderling.base.machine import RunningTime
 from spiderling.fetch.client import ConnectTarget, RawRequest, UrlParts, Wire
 from spiderling.fetch.errors import BadRequest
 

@@ -11,9 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
 
-from spiderling.base.opt_outs import MINING, TRAINING, Signal
+from spiderling.base.opt_outs import MINING, TRAINING, PathPattern, Signal
 from spiderling.base.options import Options
-from spiderling.base.path_patterns import PathPattern
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier.known_files import EMPTY, packed

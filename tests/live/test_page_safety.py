@@ -12,7 +12,7 @@ from conftest import serving
 from watched import OUR_OWN, Watched, watching, web
 
 from spiderling.base.errors import BadInput
-from spiderling.base.page_address import parse_page
+from spiderling.base.option_values import parse_page
 from spiderling.live.access import Access, token_in
 
 POLICY = (

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from watched import OUR_OWN, Watched, watching, web
 
 from spiderling.base.machine import RESERVED
-from spiderling.base.page_address import parse_page
+from spiderling.base.option_values import parse_page
 from spiderling.live import server
 from spiderling.live.server import Server
 from webs.web import FixedWeb, WebResponse

@@ -88,7 +88,7 @@ def test_what_is_wrong_is_said_in_one_sentence(arguments: list[str], says: str) 
 def test_an_extra_that_is_missing_is_named_before_the_work_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    missing = {"spiderling.base.extras.MODULES": {"report": ("absent", "absent>=1,<2")}}
+    missing = {"spiderling.base.machine.MODULES": {"report": ("absent", "absent>=1,<2")}}
     monkeypatch.setenv("CONSTANTS", json.dumps(missing))
     ended = simulate("bfs", "--html", str(tmp_path / "page.html"))
     assert (ended.code, ended.out) == (1, "")

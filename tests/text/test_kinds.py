@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from spiderling.base.errors import BadInput
+from spiderling.base.option_values import KINDS, parse_paragraph_kinds
 from spiderling.base.options import Options
-from spiderling.base.paragraph_kinds import KINDS, parse
 from spiderling.corpus.segments import Document
 from spiderling.export.formats import record_of, schema
 from spiderling.languages import load
@@ -89,10 +89,12 @@ def test_a_page_without_a_wanted_kind_has_no_text():
 
 
 def test_the_option():
-    assert parse(Options().paragraph_kinds) == TextOptions(("en",)).kinds == {"text", "heading", "comment"}
+    assert (
+        parse_paragraph_kinds(Options().paragraph_kinds) == TextOptions(("en",)).kinds == {"text", "heading", "comment"}
+    )
     for given, message in ((" , ", "names no kind; write some of text, heading"), ("text,tables", "names 'tables'")):
         with pytest.raises(BadInput, match=message):
-            parse(given)
+            parse_paragraph_kinds(given)
 
 
 def test_the_kind_is_a_column_of_parquet():

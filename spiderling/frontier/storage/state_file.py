@@ -16,8 +16,8 @@ from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from spiderling.base.atomic_files import sync_directory, sync_file
 from spiderling.base.errors import JobdirError
+from spiderling.base.files import sync_directory, sync_file
 from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA_VERSION
 
 _HEADER = struct.Struct(">16s 12x I 28x I 4x I")

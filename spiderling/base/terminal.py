@@ -1,0 +1,274 @@
+"""What a person at a terminal reads and presses: safe text, tables, guesses at mistyped names, progress, signals.
+
+Before and after a command works, SIGINT and SIGTERM end it with one line and no traceback, for nothing is under way.
+A closed terminal (SIGHUP) is a SIGTERM; ``nohup`` has it ignored, and so it stays.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import signal
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+_LIKENESS = 0.6
+"""Share of letters in common, as difflib counts it, from which a name may have been meant (difflib's own default)."""
+_MOST_SHOWN = 60
+"""Characters of a value in a message (chosen)."""
+
+
+def printable(text: str) -> str:
+    """*text* with U+FFFD for each character that could command a terminal, or hide or turn what stands beside it.
+
+    Names, URLs and pages come from the web and may hold any.
+
+    >>> printable("a\\x1b[2Jb\\u202ec")
+    'a\ufffd[2Jb\ufffdc'
+    """
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def shown(value: object) -> str:
+    """*value* as it may stand in a message: in one line, and not too long.
+
+    >>> shown(["a\\n", 5]), len(shown("x" * 200)), shown(1 << 100_000)
+    ("['a\\\\n', 5]", 63, 'a number of more than 4,300 digits')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no longer ones
+        return "a number of more than 4,300 digits"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def counted(number: int, noun: str) -> str:
+    """*number* of things that *noun* names.
+
+    >>> counted(1, "seed"), counted(1000, "seed")
+    ('1 seed', '1,000 seeds')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """The lines of a table in Markdown.
+
+    >>> list(markdown_table(("a", "b"), [("1", "2")]))
+    ['| a | b |', '|---|---|', '| 1 | 2 |']
+    """
+    yield f"| {' | '.join(columns)} |"
+    yield "|---" * len(columns) + "|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def aligned_table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The lines of a table in columns named by the keys of *rows*; numbers stand to the right.
+
+    >>> list(aligned_table([{"host": "a.test", "pages": 1200}]))
+    ['  host    pages', '  a.test  1,200']
+    """
+    columns = list(rows[0]) if rows else []
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    widths = [max(len(column), *(len(row[at]) for row in cells)) for at, column in enumerate(columns)]
+    is_number = [isinstance(rows[0][column], (int, float)) for column in columns]
+    for row in (columns, *cells):
+        parts = (
+            part.rjust(width) if right else part.ljust(width)
+            for part, width, right in zip(row, widths, is_number, strict=True)
+        )
+        yield "  " + "  ".join(parts).rstrip()
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "" if value is None else str(value)
+
+
+def nearest(name: str, known: Iterable[str], most: int = 1, likeness: float = _LIKENESS) -> list[str]:
+    """At most *most* names of *known* that *name* may stand for, the likeliest first.
+
+    >>> nearest("lsvc", ["lswc", "bfs"])
+    ['lswc']
+    """
+    return difflib.get_close_matches(name, list(known), most, likeness)
+
+
+def hint(name: str, known: Iterable[str], likeness: float = _LIKENESS) -> str:
+    """The end of a message about an unknown *name*.
+
+    >>> hint("lsvc", ["lswc", "bfs"])
+    'did you mean lswc? known are lswc, bfs.'
+    """
+    near = nearest(name, known, likeness=likeness)
+    return "".join([*(f"did you mean {meant}? " for meant in near), f"known are {', '.join(known)}."])
+
+
+_T = TypeVar("_T")
+
+LOG_EVERY_S = 60.0
+"""Seconds between two lines in a log."""
+BAR_EVERY_S = 1.0
+"""Seconds between two states of a bar (chosen)."""
+
+
+class Meter:
+    """Counts how many *unit* of *total* (0: unknown) are done: a bar on a terminal, a line a minute in a log.
+
+    A log is a file, or the socket of the system's journal; a pipe gets nothing, since who reads it wants the output.
+    ``close`` takes the bar away.
+    """
+
+    def __init__(self, unit: str, total: int = 0, *, in_bytes: bool = False) -> None:
+        """*in_bytes*: the number is written in kB, MB and so on."""
+        self.done = 0
+        self._unit = unit
+        self._total = total
+        self._what = ""
+        self._bar: Any = None
+        self._is_log = _is_log()
+        self._begun = self._said = time.monotonic()
+        if sys.stderr.isatty():
+            from tqdm import tqdm  # takes longer to load than most commands run
+
+            self._bar = tqdm(
+                total=total or None,
+                unit="B" if in_bytes else f" {unit}",
+                unit_scale=in_bytes,
+                leave=False,
+                mininterval=BAR_EVERY_S,
+                smoothing=0,
+            )
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether anybody sees it."""
+        return self._is_log or self._bar is not None
+
+    def add(self, number: int = 1) -> None:
+        """Count *number* more as done."""
+        self.done += number
+        if self._bar is not None:
+            self._bar.update(number)
+            if self.done == self._total:
+                self._bar.refresh()  # it is taken away at once, and should have been seen whole
+        elif self._is_log and time.monotonic() - self._said >= LOG_EVERY_S:
+            self._said = time.monotonic()
+            print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {self._line()}", file=sys.stderr, flush=True)
+
+    def describe(self, what: str) -> None:
+        """Say *what* is being done, before the numbers."""
+        self._what = f"{what}: "
+        if self._bar is not None:
+            self._bar.set_description(what)
+
+    def step(self, what: str) -> None:
+        """Count one as done, and begin *what*."""
+        self.add()
+        self.describe(what)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def _line(self) -> str:
+        rate = self.done / max(self._said - self._begun, 1e-9)
+        of = f" of {self._total:,} ({self.done / self._total:.0%})" if self._total else ""
+        left_s = max(0, self._total - self.done) / max(rate, 1e-9)
+        left = f", some {left_s / 60:,.0f} min left" if self._total else ""
+        return f"{self._what}{self.done:,}{of} {self._unit}, {rate:,.1f}/s{left}"
+
+
+def with_progress(entries: Iterable[_T], unit: str, total: int = 0) -> Iterator[_T]:
+    """Yield *entries* and show how many *unit* came; *total* is their number, 0 if unknown."""
+    with closing(Meter(unit, total)) as meter:
+        if not meter.is_shown:
+            yield from entries
+            return
+        for entry in entries:
+            yield entry
+            meter.add()
+
+
+def _is_log() -> bool:
+    try:
+        mode = os.fstat(sys.stderr.fileno()).st_mode
+    except (OSError, ValueError, AttributeError):  # it is closed, or none of the system's
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_USUAL: dict[int, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
+_PROGRAMS = ("scrapy", "spiderling")
+
+
+class End:
+    """A signal's handler that ends the process with one line."""
+
+    def __init__(self, sentence: str, code: int | None = None) -> None:
+        """*code*: the exit code, by default 128 + the signal's number, as shells have it."""
+        self._sentence = sentence
+        self._code = code
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        with suppress(OSError):  # the terminal may be gone
+            os.write(2, f"{_program()}: {self._sentence}\n".encode())  # print may be what was interrupted
+        os._exit(128 + number if self._code is None else self._code)
+
+
+def end_at_signal(end: End = End("interrupted.")) -> None:  # noqa: B008 - it is never changed
+    """From now on a signal ends this process as *end* says, if it is a command line."""
+    if _program() in _PROGRAMS:
+        for number in filter(_is_free, _USUAL):
+            signal.signal(number, _terminate if number == signal.SIGHUP else end)
+
+
+def restore_signals() -> None:
+    """From now on SIGINT raises KeyboardInterrupt again; SIGTERM and SIGHUP end the process without a word."""
+    for number in filter(_is_free, _USUAL):
+        signal.signal(number, _USUAL[number])
+
+
+def ignore_signals() -> None:
+    """From now on no signal kills this command line, which has saved all: Python ends without its handlers.
+
+    What a closed terminal has not taken is given up.
+    """
+    if _program() in _PROGRAMS:
+        for number in _USUAL:
+            signal.signal(number, signal.SIG_IGN)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:  # else Python tries again at its end, and exits with 120
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """The shell and the kernel may both tell that the terminal is closed: that is no second signal."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.raise_signal(signal.SIGTERM)
+
+
+def _is_free(number: int) -> bool:
+    """Whether nobody else handles or ignores the signal; a job of a script in the background ignores SIGINT."""
+    handler = signal.getsignal(number)
+    return isinstance(handler, End) or handler in (_terminate, *_USUAL.values())
+
+
+def _program() -> str:
+    path = Path(sys.argv[0])
+    return path.parent.name if path.name == "__main__.py" else path.name

@@ -1,1 +1,0 @@
-"""What the chain sees of one page (``scrapy page``)."""

@@ -52,7 +52,7 @@ from spiderling.frontier.intervals import Wanted
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import FarHost, LinkingPage
-from spiderling.text.compiled import choose
+from spiderling.text.steps import choose
 
 SHARDS = 16
 PAGES_PER_S = 100

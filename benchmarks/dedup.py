@@ -39,8 +39,8 @@ from spiderling.export.deduplication import Deduplication, Rule
 from spiderling.export.sources import corpus_of
 from spiderling.languages import available, load
 from spiderling.text import TextOptions, process
+from spiderling.text.fingerprints import Shingles, shingles
 from spiderling.text.prevertical import rendered
-from spiderling.text.shingles import Shingles, shingles
 from webs.recorded import read_pages
 
 CODES = ("cs", "sk", "pl", "de", "en")

@@ -26,8 +26,7 @@ from spiderling.base.terminal import with_progress
 from spiderling.base.zstd import zstd
 from spiderling.languages import load
 from spiderling.text import LanguageModels, Page, TextOptions, process
-from spiderling.text.compiled import REQUIRED, choose
-from spiderling.text.steps import PYTHON, Steps
+from spiderling.text.steps import PYTHON, REQUIRED, Steps, choose
 
 MINIWEB = ROOT / "examples/miniweb/pages.tar.zst"
 FILES = ("pages/pages-dev.jsonl.zst", "wcxb-dev.jsonl.zst")

@@ -42,7 +42,7 @@ from spiderling.frontier import Frontier
 from spiderling.frontier.storage.sqlite import SqliteStore, StateWriter
 from spiderling.jobdir import directory, surplus
 from spiderling.text import Page
-from spiderling.text.shingles import Shingles
+from spiderling.text.fingerprints import Shingles
 from spiderling.workers.process import Task, WorkerConfig, text_process
 
 _TEMPLATES = 20

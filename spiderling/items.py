@@ -38,7 +38,7 @@ class PageItem:
     digests: tuple[int, ...] = ()
     """Digests of the page and its text; set by pipeline 400."""
     paragraphs: bytes = b""
-    """Digests of the page's paragraphs (text/paragraph_digests.py) if the crawl is watched; set by pipeline 400."""
+    """Digests of the page's paragraphs (text/fingerprints.py) if the crawl is watched; set by pipeline 400."""
     duplicate_bytes: int = 0
     """UTF-8 bytes of duplicate paragraphs, in a corpus that marks them; set by pipeline 400."""
     seen_share: float = 0.0

@@ -54,12 +54,11 @@ from spiderling.frontier.site_files import MAX_LICENCES
 from spiderling.frontier.watching.watch import Look
 from spiderling.items import PageItem
 from spiderling.text import Page, kept_language, measure_clean
+from spiderling.text.fingerprints import MAX_PARAGRAPHS, known_again, packed
 from spiderling.text.html.links import join
 from spiderling.text.optout import licences, page_statements
-from spiderling.text.paragraph_digests import MAX_PARAGRAPHS, known_again, packed
 from spiderling.text.prevertical import written
-from spiderling.text.quality import parse_quality
-from spiderling.text.spam import GOOGLE
+from spiderling.text.quality import GOOGLE, parse_quality
 from spiderling.workers.pool import Task, WorkerConfig, WorkerCrash, WorkerPool
 
 logger = logging.getLogger(__name__)
@@ -294,7 +293,7 @@ class DedupPipeline(PagePipeline):
     page that is fetched again after a kill is not its own duplicate.
 
     Of a page that is looked at again, its paragraphs are first compared with those of its last version, by digests that
-    are kept for each page apart (text/paragraph_digests.py).  Where it removes text, it sets ``item.language`` to that
+    are kept for each page apart (text/fingerprints.py).  Where it removes text, it sets ``item.language`` to that
     of the rest.
     """
 

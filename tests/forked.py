@@ -127,7 +127,7 @@ def _import_all() -> None:
         # Scrapy has some for packages that are not here, and some that it warns of
         with contextlib.suppress(ImportError, RuntimeError), warnings.catch_warnings(action="ignore"):
             importlib.import_module(name)
-    importlib.import_module("spiderling.text.compiled").choose()
+    importlib.import_module("spiderling.text.steps").choose()
     importlib.import_module("spiderling.base.urls").registrable_domain("a.cz")  # reads the list of suffixes
     assert "twisted.internet.reactor" not in sys.modules
 
@@ -195,7 +195,7 @@ def _become(request: dict[str, Any], import_path: Sequence[str]) -> None:
         setattr(module, name.rpartition(".")[2], value)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     if PROFILE == "few":
-        importlib.import_module("spiderling.workers.worker").start_process = ForkedWorker
+        importlib.import_module("spiderling.workers.pool").start_process = ForkedWorker
 
 
 class ForkedWorker:

@@ -92,8 +92,7 @@ def has_redis_with_tls() -> bool:
 
 
 def has_compiled_steps() -> bool:
-    from spiderling.text.compiled import choose
-    from spiderling.text.steps import PYTHON
+    from spiderling.text.steps import PYTHON, choose
 
     return choose().steps is not PYTHON
 

@@ -17,7 +17,7 @@ from spiderling.base.media_types import of_content
 from spiderling.base.options import Options
 from spiderling.base.zstd import zstd
 from spiderling.text import Page, clean_text
-from spiderling.text.documents.document import Document, DocumentError
+from spiderling.text.documents import Document, DocumentError
 from spiderling.text.html.blocks import Block
 from spiderling.workers import converter
 from spiderling.workers.converter import Limits, convert, usable

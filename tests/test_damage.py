@@ -28,10 +28,9 @@ from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.card import provenance
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
-from spiderling.languages.model_data import pack
 from spiderling.reporting.material import material_of
 from spiderling.reporting.report import report
-from spiderling.text.ngrams import NgramCounts
+from spiderling.text.ngrams import NgramCounts, packed
 from webs.web import FixedWeb
 
 LINKS = [f"/{number}" for number in range(30)]
@@ -321,7 +320,7 @@ def test_every_frame_that_is_written_has_a_checksum(made, tmp_path):
     seen.remember(Keys.of(np.arange(9, dtype=np.uint64)))
     ShingleState(tmp_path / "shingles", 1 << 20).write_layers(seen)
     frames += [path.read_bytes() for path in tmp_path.glob("shingles/*.zst")]
-    frames += [WarcKind("zstd", {}).begin("a.warc.zst"), packer("a.prevert.zst")(b"text"), pack(NgramCounts({}))]
+    frames += [WarcKind("zstd", {}).begin("a.warc.zst"), packer("a.prevert.zst")(b"text"), packed(NgramCounts({}))]
     assert len(frames) >= 8 and all(frame[4] & 4 for frame in frames)
 
 

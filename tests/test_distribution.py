@@ -23,8 +23,7 @@ from packaging.utils import canonicalize_name
 from sources import sinners
 
 from spiderling.base.machine import EXTRAS, missing
-from spiderling.text.compiled import choose
-from spiderling.text.steps import PYTHON
+from spiderling.text.steps import PYTHON, choose
 from webs.web import FixedWeb
 
 SIMULATOR = ROOT / "simulator"
@@ -167,7 +166,7 @@ def test_an_editable_checkout_is_used_from_any_directory_but_another_checkout(tm
     for directory in (tmp_path, source):
         for program in (["bin/spiderling"], ["bin/python", "-m", "scrapy"]):
             assert "  cs    Czech" in run(directory, home / program[0], *program[1:], "languages", "cz")
-    told = "from spiderling.text.compiled import choose; import spiderling; print(spiderling.__file__, choose().words)"
+    told = "from spiderling.text.steps import choose; import spiderling; print(spiderling.__file__, choose().words)"
     assert run(tmp_path, home / "bin/python", "-c", told) == f"{source}/spiderling/__init__.py {choose().words}\n"
     other = copied(tmp_path / "other")
     assert run(other, home / "bin/python", "-c", told).startswith(f"{other}/spiderling/__init__.py ")

@@ -17,12 +17,11 @@ from spiderling.languages import (
     available,
     find_languages,
     load,
-    model_files,
     only_as_group,
+    registry,
     to_recognise,
 )
-from spiderling.languages.model_data import save
-from spiderling.training.counting import sentences, train
+from spiderling.training import save, sentences, train
 
 ROOT = Path(__file__).parent.parent
 TEXT = "Tohle je první věta našeho textu.\nTohle je druhá věta, která je delší.\nA tohle je věta třetí a poslední."
@@ -195,8 +194,8 @@ def test_damaged_files_are_named(own, name, content):
 
 
 def test_only_the_models_named_by_code_are_read(own, monkeypatch):
-    read, description = [], model_files.read_description
-    monkeypatch.setattr(model_files, "read_description", lambda place: read.append(place.name) or description(place))
+    read, description = [], registry.read_description
+    monkeypatch.setattr(registry, "read_description", lambda place: read.append(place.name) or description(place))
     accepted = find_languages("cs,SK,cs")
     assert [found.code for found in accepted] == ["cs", "sk"]
     assert len(to_recognise(accepted)) > len(BIG_WEB_LANGUAGES)

@@ -26,7 +26,7 @@ from spiderling.base.owners import owner_of
 from spiderling.base.url_features import section_of, words_of_name, words_of_path
 from spiderling.base.urls import canonicalize, url_hash
 from spiderling.frontier.admission import Scope
-from spiderling.text.unpickling import read_page
+from spiderling.text.page import read_page
 
 HOSTS = st.sampled_from(["a.cz", "www.a.cz", "b.cz:8080", "[::1]", "[::1]:81", "1.2.3.4", "a.cz:443", "ž.cz", "x_", ""])
 PATHS = st.lists(st.sampled_from([*"aZ0./?&=;%#' \n", "žluť", "dir/", ".jpg", ".PDF", "//", "%2e"]), max_size=12)

@@ -32,7 +32,7 @@ from spiderling.corpus.duplicates import (
 )
 from spiderling.corpus.segments import SegmentWriter
 from spiderling.crawl.crawl import Crawl
-from spiderling.text.shingles import ODD, Shingles, shingles
+from spiderling.text.fingerprints import ODD, Shingles, shingles
 
 MEGABYTE = 1 << 20
 ROOM = 64 * MEGABYTE

@@ -25,8 +25,7 @@ from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.text import TextOptions, process
-from spiderling.text.page import Page
-from spiderling.text.unpickling import read_page, read_plain
+from spiderling.text.page import Page, read_page, read_plain
 from spiderling.workers.pool import Task, WorkerConfig, WorkerCrash, WorkerPool
 
 OPTIONS = TextOptions(("cs",), with_shingles=True)

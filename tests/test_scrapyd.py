@@ -22,7 +22,7 @@ from conftest import Crawl, page, serving
 from needs import needs
 from redis_server import RedisServer
 
-from spiderling.text.compiled import choose
+from spiderling.text.steps import choose
 from webs.web import FixedWeb
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,7 +14,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.zstd import zstd
 from spiderling.languages import available, find_languages, load
 from spiderling.text.boilerplate.model import load as load_weights
-from spiderling.training.language_model import Wanted, make_model
+from spiderling.training import Wanted, make_model
 
 ROOT = Path(__file__).parent.parent
 ROWS = [line.split("\t") for line in (ROOT / "tests/quality/sentences.tsv").read_text("utf-8").splitlines()]

@@ -23,10 +23,9 @@ from needs import needs
 from spiderling.base import machine
 from spiderling.base.errors import SpiderlingError
 from spiderling.text import TextOptions
-from spiderling.workers import worker as worker_module
-from spiderling.workers.pool import QUEUED_PER_WORKER, Task, WorkerConfig, WorkerCrash, WorkerPool
+from spiderling.workers import pool as pool_module
+from spiderling.workers.pool import QUEUED_PER_WORKER, Task, Worker, WorkerConfig, WorkerCrash, WorkerPool
 from spiderling.workers.process import ANSWER, READY, TASK
-from spiderling.workers.worker import Worker
 
 HERE = Path(__file__).parent
 OPTIONS = TextOptions(("cs",))
@@ -43,7 +42,7 @@ def start_forked(sock: socket.socket) -> Forked:
 @pytest.fixture
 def few_are_fresh(monkeypatch):
     if PROFILE == "few":
-        monkeypatch.setattr(worker_module, "start_process", start_forked)
+        monkeypatch.setattr(pool_module, "start_process", start_forked)
 
 
 forked = pytest.mark.usefixtures("few_are_fresh")
@@ -309,7 +308,7 @@ async def test_a_worker_that_is_ready_when_the_pool_is_stopped_is_no_error(monke
         ends.append(sock.dup())
         return subprocess.Popen(["sleep", "600"])
 
-    monkeypatch.setattr(worker_module, "start_process", silent)
+    monkeypatch.setattr(pool_module, "start_process", silent)
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
     pool = WorkerPool(1, FAKE, page_timeout_s=60)
     pool.start_in_background(errors.append)
@@ -352,7 +351,7 @@ async def test_a_worker_that_cannot_start_says_why(function, message):
 @forked
 async def test_a_worker_that_is_killed_while_it_starts_is_started_again(monkeypatch):
     """A person does it, or the kernel for want of memory; that says nothing of the model, and ends no crawl."""
-    started, popen = [], worker_module.start_process
+    started, popen = [], pool_module.start_process
 
     def killed_twice(sock):
         started.append(popen(sock))
@@ -360,7 +359,7 @@ async def test_a_worker_that_is_killed_while_it_starts_is_started_again(monkeypa
             started[-1].kill()
         return started[-1]
 
-    monkeypatch.setattr(worker_module, "start_process", killed_twice)
+    monkeypatch.setattr(pool_module, "start_process", killed_twice)
     pool = WorkerPool(1, FAKE, 10)
     await pool.start()
     assert await outcomes(pool, ["a"]) == ["a"]
@@ -389,7 +388,7 @@ async def test_under_a_limit_of_memory_a_worker_works_or_says_what_it_needs(monk
     def limited(command, **rest):
         return popen(["bash", "-c", f'ulimit -v {allowed_mb}000; exec "$@"', "bash", *command], **rest)
 
-    monkeypatch.setattr(worker_module.subprocess, "Popen", limited)
+    monkeypatch.setattr(pool_module.subprocess, "Popen", limited)
     pool = WorkerPool(1, FAKE, 10)
     if allowed_mb == 60:
         with pytest.raises(SpiderlingError, match=r"ulimit -v"):
@@ -418,8 +417,8 @@ async def test_pages_wait_for_workers_that_are_started_aside():
 @forked
 @pytest.mark.parametrize("after_s", [0, 0.05])
 async def test_a_pool_is_closed_while_it_starts(monkeypatch, after_s):
-    started, popen = [], worker_module.start_process
-    monkeypatch.setattr(worker_module, "start_process", lambda sock: started.append(popen(sock)) or started[-1])
+    started, popen = [], pool_module.start_process
+    monkeypatch.setattr(pool_module, "start_process", lambda sock: started.append(popen(sock)) or started[-1])
     pool = WorkerPool(2, FAKE, 10)
     pool.start_in_background(pytest.fail)
     await asyncio.sleep(after_s)
@@ -432,9 +431,9 @@ async def test_a_pool_is_closed_while_it_starts(monkeypatch, after_s):
 @pytest.mark.parametrize("turns", range(4))
 async def test_a_pool_that_is_closed_when_its_workers_have_just_become_ready_leaves_none(monkeypatch, turns):
     """They were ready, and the pool had not taken them yet: nobody ended them."""
-    started, popen = [], worker_module.start_process
+    started, popen = [], pool_module.start_process
     ready, start = [], Worker.start
-    monkeypatch.setattr(worker_module, "start_process", lambda sock: started.append(popen(sock)) or started[-1])
+    monkeypatch.setattr(pool_module, "start_process", lambda sock: started.append(popen(sock)) or started[-1])
 
     async def start_and_count(worker):
         await start(worker)

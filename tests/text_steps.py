@@ -10,8 +10,7 @@ import pytest
 from needs import needs
 
 from spiderling.text import process
-from spiderling.text.compiled import choose
-from spiderling.text.steps import PYTHON
+from spiderling.text.steps import PYTHON, choose
 
 CHOSEN = {"python": PYTHON, "compiled": choose().steps}
 COMPILED = pytest.param("compiled", marks=needs("compiled steps"))

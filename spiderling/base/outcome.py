@@ -67,11 +67,11 @@ class Outcome:
     relevant: bool = False
     """Whether `page_language` is an accepted one."""
     badness: float = 0.0
-    """Badness of the page (text/language/function_words.py)."""
+    """Badness of the page (text/quality.py)."""
     detail: str = ""
     """The cause in words: what was measured, or the error."""
     sketch: int = 0
-    """Sketch of the page (text/sketch.py); 0 when there is none."""
+    """Sketch of the page (text/fingerprints.py); 0 when there is none."""
     text_key: int = 0
     """64 bits of the digest of the clean text; 0 when there is none."""
     document: bytes | None = None

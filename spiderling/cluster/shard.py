@@ -27,7 +27,7 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage.protocol import Store
-from spiderling.text.compiled import choose
+from spiderling.text.steps import choose
 
 logger = logging.getLogger(__name__)
 

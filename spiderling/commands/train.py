@@ -58,7 +58,7 @@ class Command(SpiderlingCommand):
             raise UsageError(
                 "say where the model goes, as in --out my-models; a crawl takes it by -s SPIDERLING_MODELS=my-models"
             )
-        from spiderling.training.language_model import Wanted, make_model
+        from spiderling.training import Wanted, make_model
 
         wanted = Wanted(
             args[0].lower(),

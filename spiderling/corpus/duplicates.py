@@ -40,7 +40,7 @@ from spiderling.base.options import Options
 from spiderling.base.zstd import zstd
 from spiderling.corpus.segments import SUFFIX, read_documents
 from spiderling.frontier.storage.seen import SeenSet
-from spiderling.text.shingles import FORM, ODD, Shingles, shingles
+from spiderling.text.fingerprints import FORM, ODD, Shingles, shingles
 
 
 class DigestSet:

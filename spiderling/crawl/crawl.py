@@ -40,8 +40,8 @@ from spiderling.jobdir.state_reader import noted
 from spiderling.jobdir.surplus import undo
 from spiderling.languages.registry import spelled_out
 from spiderling.text.boilerplate.rules import parse_rules
-from spiderling.text.compiled import choose
 from spiderling.text.quality import parse_quality
+from spiderling.text.steps import choose
 from spiderling.workers.converter import usable
 from spiderling.workers.pool import WorkerPool
 

@@ -1,7 +1,7 @@
 """Removes near-duplicates from finished corpora by onion's rule: exactly, on one machine and in bounded memory.
 
 **The rule** (onion: Suchomel & Pomikálek 2012, section 3.2).  A unit, which is a paragraph or, by option, a document,
-is a duplicate if more than half of its shingles (word 7-tuples, text/shingles.py) stand in units before it that are
+is a duplicate if more than half of its shingles (word 7-tuples, text/fingerprints.py) stand in units before it that are
 kept.  Duplicates do not count as seen, so the first occurrence always stays and a second run finds nothing more.  As
 in corpus/duplicates.py, four things differ from onion's program: shingles do not cross paragraphs, the share is
 one of shingles and not of words, a paragraph is not compared with itself, and short rests between duplicates stay.
@@ -31,8 +31,8 @@ from spiderling.base.machine import require
 from spiderling.base.terminal import with_progress
 from spiderling.corpus.segments import Document, StoredDocument, parsed
 from spiderling.export.sources import Corpus
+from spiderling.text.fingerprints import FORM, WINDOW, shingles
 from spiderling.text.prevertical import rendered, written
-from spiderling.text.shingles import FORM, WINDOW, shingles
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -80,7 +80,7 @@ class Rule(NamedTuple):
     """What is a duplicate."""
 
     window: int = WINDOW
-    """Words of a shingle; in text without spaces, the characters that stand for them (text/shingles.py)."""
+    """Words of a shingle; in text without spaces, the characters that stand for them (text/fingerprints.py)."""
     threshold: float = 0.5
     """Share of seen shingles above which a unit is a duplicate."""
     unit: str = "paragraph"

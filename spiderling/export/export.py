@@ -30,8 +30,7 @@ from spiderling.corpus.segments import StoredDocument, parsed
 from spiderling.export.formats import Registry, month_of, number, split_name, writer
 from spiderling.export.sources import Corpus, Selection
 from spiderling.jobdir.card import Manifest, Tally, checksum, files_in, last_names, read_manifest, software, write_pair
-from spiderling.text.prevertical import rendered
-from spiderling.text.sentences import sentences
+from spiderling.text.prevertical import rendered, sentences
 
 _MAX_PART_BYTES = 100
 """Bytes of a part's name in a file's name (chosen: file systems allow 255 bytes for all)."""

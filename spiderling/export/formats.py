@@ -34,8 +34,7 @@ from spiderling.corpus.segments import Document, StoredDocument, parsed, unescap
 from spiderling.items import PageItem
 from spiderling.languages import available
 from spiderling.text import clean_text
-from spiderling.text.prevertical import escape, rendered, written
-from spiderling.text.tokens import tokens
+from spiderling.text.prevertical import escape, rendered, tokens, written
 
 FRAME_CHARS = 1_000_000
 """Characters of a frame (chosen)."""

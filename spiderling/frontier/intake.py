@@ -218,7 +218,7 @@ def is_feed(fetch: Fetch) -> bool:
 
 
 class Sitemaps:
-    """Accepts what robots.txt and sitemaps name, when ``SPIDERLING_SITEMAPS`` is on (text/sitemap.py reads them).
+    """Accepts what robots.txt and sitemaps name, when ``SPIDERLING_SITEMAPS`` is on (text/listing.py reads them).
 
     A sitemap is a URL in its host's queue with a payload of ours, so all that holds for pages holds for it: robots.txt,
     opt-outs, politeness, limits, retries, restarts, a full account of its bytes.  It ends as ``sitemap`` and does not

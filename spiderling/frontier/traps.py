@@ -7,8 +7,8 @@ Only fetched pages are evidence; nothing is probed.  Each page that has ended ma
   as many for a directory, or a parameter on any path).  A page is fruitless if it repeats another or says next to
   nothing; if its path has a date, also if it has no running text.  A page that says something new, in any language,
   outweighs two; a page that is kept, or links to something new outside, sets the count to 0.
-- *copies*: pages of one registrable domain with the same sketch (text/sketch.py).  Beyond ``copies`` they are soft
-  404s: not kept, and their links within the domain are not followed, so that relative links cannot grow for ever.
+- *copies*: pages of one registrable domain with the same sketch (text/fingerprints.py).  Beyond ``copies`` they are
+  soft 404s: not kept, and their links within the domain are not followed, so that relative links cannot grow for ever.
 - *subdomains*: if the first pages of ``subdomains`` hosts of a registrable domain in a row are copies, its names are
   made up (wildcard DNS), and no new one is admitted.
 - *mirrors*: if ``mirror`` pages of a host had the same clean text as pages of other hosts at the same paths, and hardly

@@ -11,7 +11,7 @@ from spiderling.base.options import Options
 from spiderling.base.terminal import with_progress
 from spiderling.text import LanguageModels, TextOptions, process
 from spiderling.text.encoding.detect import decode
-from spiderling.text.language.guesses import Guesses
+from spiderling.text.language import Guesses
 
 _BATCH_LINES = 200
 """Paragraphs that are judged at once; chosen: their n-grams stay in the processor's cache."""

@@ -1,32 +1,133 @@
 """Finds, names, groups and loads the languages that have a model.
 
-A model is a directory with the language's code as name and the files of model_files.py.
+A model is a directory with the language's code as name.
 It is searched in turn in: the directories of ``SPIDERLING_MODELS``, the package
 ``spiderling.models`` (an egg), ``models/`` beside the package (a checkout).  In each, a
-directory ``cc-by-sa`` holds the models whose texts have that licence.
+directory ``cc-by-sa`` holds the models whose texts have that licence.  Its files:
+
+    language.yaml   code, iso3, name, native, aliases, scripts, tlds, neighbours, encodings, origin and licence,
+                    spaced, known, unlisted, tokens, badness (word: mean, standard deviation, limit)
+    words.txt       word<TAB>count, most frequent first
+    contrast.txt    one word a line that a sister language lacks, made by people (not in every model; text/words.py);
+                    characters, where words are not written between spaces
+    ngrams.zst      counts of the character 1- to 4-grams, in which a space is a word boundary (text/ngrams.py)
+    seeds.txt       one URL a line; the comment above names its kind (see `Seed`)
+
+importlib.resources reads them, so a model may lie in a zip file.  The same model gives
+the same bytes.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spiderling.base.errors import BadInput
+from spiderling.base.files import read_yaml
 from spiderling.base.option_values import PREFIX, parse_tlds
 from spiderling.base.options import Options
 from spiderling.base.terminal import nearest
-from spiderling.languages import model_files
-from spiderling.languages.model_files import Seed
 
 if TYPE_CHECKING:  # a language is found by its name without the text chain, which takes half a second to import
     from importlib.abc import Traversable
 
     from spiderling.text import LanguageModel, LanguageModels
+    from spiderling.text.ngrams import NgramCounts
+
+DESCRIPTION = "language.yaml"
+WORDS = "words.txt"
+CONTRAST = "contrast.txt"
+NGRAMS = "ngrams.zst"
+SEEDS = "seeds.txt"
+TRUSTED = "trusted"
+
+
+class Seed(NamedTuple):
+    """A start page of a language."""
+
+    url: str
+    kind: str
+    """The section of the file that it stands in, such as news."""
+    trusted: bool
+    """Whether institutions edit such pages; the comment above then ends in '(trusted)'."""
+
+    @property
+    def heading(self) -> str:
+        """The comment that it stands under."""
+        return f"{self.kind} ({TRUSTED})".strip() if self.trusted else self.kind
+
+
+def read_description(directory: Traversable) -> dict[str, Any]:
+    """The values of language.yaml; raises BadInput."""
+    try:
+        given = read_yaml(directory.joinpath(DESCRIPTION).read_bytes())
+    except (BadInput, OSError) as error:
+        raise damaged(directory.name, DESCRIPTION, error) from None
+    if not isinstance(given, dict):
+        raise damaged(directory.name, DESCRIPTION, "it is no table")
+    return given
+
+
+def read_words(directory: Traversable) -> dict[str, int]:
+    """Word -> count; raises BadInput."""
+    fields = _text(directory, WORDS).replace("\n", "\t").split("\t")[:-1]
+    try:
+        return dict(zip(fields[::2], map(int, fields[1::2]), strict=True))
+    except ValueError:
+        raise damaged(directory.name, WORDS, "expected lines of a word, a tab and a number") from None
+
+
+def read_ngrams(directory: Traversable) -> NgramCounts:
+    """The n-gram counts; raises BadInput."""
+    from spiderling.text.ngrams import unpacked
+
+    try:
+        return unpacked(directory.joinpath(NGRAMS).read_bytes())
+    except (OSError, ValueError) as error:
+        raise damaged(directory.name, NGRAMS, error) from None
+
+
+def read_contrast(directory: Traversable) -> frozenset[str]:
+    """The words that a sister language lacks; empty when there is no such file.  Raises BadInput."""
+    if not directory.joinpath(CONTRAST).is_file():
+        return frozenset()
+    return frozenset(_text(directory, CONTRAST).split())
+
+
+def read_seeds(directory: Traversable) -> list[Seed]:
+    """The seeds; empty when there is no such file.  Raises BadInput."""
+    if not directory.joinpath(SEEDS).is_file():
+        return []
+    return [seed for _, seed in seeds_in(_text(directory, SEEDS).splitlines())]
+
+
+def seeds_in(lines: Iterable[str]) -> Iterator[tuple[int, Seed]]:
+    """(number of the line, seed) for each line with a URL; the seed's kind is the comment above it."""
+    kind = ""
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if line.startswith("#"):
+            kind = line.lstrip("# ")
+        elif line:
+            name = kind.removesuffix(f"({TRUSTED})")
+            yield number, Seed(line, name.strip(), name != kind)
+
+
+def damaged(code: str, name: str, reason: object) -> BadInput:
+    """The error of a model file that cannot be used."""
+    short = " ".join(str(reason).split())[:200]
+    return BadInput(f"{name} of the model of {code} cannot be read ({short}); train it again.")
+
+
+def _text(directory: Traversable, name: str) -> str:
+    try:
+        return str(directory.joinpath(name).read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, OSError) as error:
+        raise damaged(directory.name, name, error) from None
 
 
 BIG_WEB_LANGUAGES = ("en", "de", "fr", "es", "ru", "pt", "it", "pl", "ja", "zh", "tr", "nl", "ar", "fa", "vi", "id")
@@ -89,15 +190,14 @@ class LanguageInfo:
 
     def seeds(self) -> list[Seed]:
         """The model's seeds with their kinds."""
-        return model_files.read_seeds(self._place)
+        return read_seeds(self._place)
 
     def words(self) -> dict[str, int]:
         """Word -> count, the most frequent first."""
-        return model_files.read_words(self._place)
+        return read_words(self._place)
 
     def model(self) -> LanguageModel:
         """Read the model; raises BadInput when a file is missing or damaged."""
-        from spiderling.languages.model_data import read_ngrams
         from spiderling.text import LanguageModel
 
         words = self.words()
@@ -112,7 +212,7 @@ class LanguageInfo:
             known=self.known,
             unlisted=self.unlisted,
             tokens=self.tokens,
-            contrast=model_files.read_contrast(self._place),
+            contrast=read_contrast(self._place),
         )
 
     @property
@@ -217,13 +317,13 @@ def _directories(dirs: str) -> dict[str, Traversable]:
     found: dict[str, Traversable] = {}
     for root in _roots(dirs):
         for directory in sorted(root.iterdir(), key=lambda entry: entry.name):
-            if directory.joinpath(model_files.DESCRIPTION).is_file():
+            if directory.joinpath(DESCRIPTION).is_file():
                 found.setdefault(directory.name, directory)
     return found
 
 
 def _info(directory: Traversable) -> LanguageInfo:
-    given = model_files.read_description(directory)
+    given = read_description(directory)
     try:
         return LanguageInfo(
             code=directory.name,
@@ -240,7 +340,7 @@ def _info(directory: Traversable) -> LanguageInfo:
             directory=directory,
         )
     except (AttributeError, TypeError, ValueError) as error:
-        raise model_files.damaged(directory.name, model_files.DESCRIPTION, error) from None
+        raise damaged(directory.name, DESCRIPTION, error) from None
 
 
 def _expected(mean: float, sd: float, limit: float) -> tuple[float, float, float]:
@@ -291,7 +391,7 @@ def _stoplist(info: LanguageInfo, words: Mapping[str, int]) -> frozenset[str]:
     try:
         listed = files("justext").joinpath("stoplists").joinpath(f"{name}.txt").read_text(encoding="utf-8")
     except (OSError, ModuleNotFoundError):
-        from spiderling.text.language.function_words import stoplist_of
+        from spiderling.text.quality import stoplist_of
 
         return stoplist_of(words, info.tokens or sum(words.values()))
     return frozenset(word.lower() for word in listed.split())

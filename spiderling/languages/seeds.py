@@ -11,7 +11,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.terminal import counted
 from spiderling.base.urls import canonicalize
 from spiderling.languages import LanguageInfo
-from spiderling.languages.model_files import Seed, seeds_in
+from spiderling.languages.registry import Seed, seeds_in
 
 logger = logging.getLogger(__name__)
 

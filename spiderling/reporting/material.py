@@ -121,7 +121,7 @@ class Material:
     shards: list[ShardStatus] = field(default_factory=list)
     """Those that are told of; empty: the crawl has none."""
     text_steps: str = ""
-    """Which steps its text workers run (text/compiled.py)."""
+    """Which steps its text workers run (text/steps.py)."""
 
     def total(self, name: str) -> int:
         return self.counts.get(f"total/{name}", 0)

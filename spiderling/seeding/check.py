@@ -23,7 +23,7 @@ from spiderling.cli.crawl_command import AskedSpider, run_spider
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.outcomes import DropPage
 from spiderling.items import PageItem
-from spiderling.languages.model_files import Seed
+from spiderling.languages.registry import Seed
 from spiderling.languages.seeds import read_seeds
 from spiderling.spiders.spiderling import SpiderlingSpider
 

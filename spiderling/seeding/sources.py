@@ -22,7 +22,7 @@ from spiderling.base.options import Options
 from spiderling.base.terminal import Meter
 from spiderling.base.urls import CanonicalUrl, canonicalize, registrable_domain, top_level_domain
 from spiderling.frontier.site_files import RobotsTxt
-from spiderling.text.sitemap import MAX_BYTES, read_sitemap
+from spiderling.text.listing import MAX_SITEMAP_BYTES, read_sitemap
 
 Found: TypeAlias = "str | Request"
 """A URL that may be a seed, or a request that leads to more."""
@@ -113,7 +113,7 @@ class SitemapSource:
 
     def _read_sitemap(self, response: Response, depth: int) -> Iterator[Found]:
         own = canonicalize(response.url)
-        sitemap = read_sitemap(response.body, most=MAX_BYTES)  # all that it lists
+        sitemap = read_sitemap(response.body, most=MAX_SITEMAP_BYTES)  # all that it lists
         for address in sitemap.urls:
             target = _joined(response.url, address)
             if target is None or own is None or registrable_domain(target.host) != registrable_domain(own.host):

@@ -21,7 +21,7 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import crawl_of
 from spiderling.seeding.sources import Source
 from spiderling.spiders.spiderling import SpiderlingSpider
-from spiderling.text import sitemap
+from spiderling.text.listing import MAX_SITEMAP_BYTES
 
 _STATUSES = [400, 401, 403, 404, 410]
 """Error statuses whose answers go to the source; others are retried, or counted as failures."""
@@ -96,7 +96,7 @@ def collect(source: Source, output: SeedFile, settings: Settings, arguments: dic
     ours = {
         "JOBDIR": str(state),
         "ITEM_PIPELINES": {"spiderling.pipelines.CleanPipeline": None},
-        "SPIDERLING_MAX_BODY_BYTES": sitemap.MAX_BYTES,
+        "SPIDERLING_MAX_BODY_BYTES": MAX_SITEMAP_BYTES,
         "SPIDERLING_MAX_RATIO": 1000,
         "SPIDERLING_RETRIES": source.retries,
     }

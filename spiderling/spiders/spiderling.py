@@ -15,7 +15,7 @@ from spiderling.engine.component import crawl_of
 from spiderling.engine.meta_keys import DISTANCE
 from spiderling.items import PageItem
 from spiderling.languages import only_as_group
-from spiderling.languages.model_files import Seed
+from spiderling.languages.registry import Seed
 from spiderling.languages.seeds import MODEL_SEEDS, distances, few_hosts, model_seeds, read_seeds
 
 if TYPE_CHECKING:  # Scrapy imports all spiders before it looks at the command line, so they need little

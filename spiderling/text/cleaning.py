@@ -13,25 +13,21 @@ from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
 from spiderling.text.boilerplate.features import declared_by
 from spiderling.text.boilerplate.rules import BAD, GOOD
 from spiderling.text.declared import fill_head, language_of_tag
-from spiderling.text.documents.document import Document
+from spiderling.text.documents import Document
 from spiderling.text.embedded import LEAST_CHARS, SHORT_CHARS, embedded_text
-from spiderling.text.embedded.shell import is_shell
 from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import query_in
+from spiderling.text.fingerprints import digests_of, shingles, sketch
 from spiderling.text.html.blocks import MAX_LINKS, Parsed, RawLink, named_tuples
-from spiderling.text.html.feed_links import feeds_of
-from spiderling.text.html.links import join
+from spiderling.text.html.links import feeds_of, join
 from spiderling.text.html.metadata import Metadata
 from spiderling.text.html.zones import Tree
 from spiderling.text.judging import Judge
-from spiderling.text.language.models import LanguageModels
+from spiderling.text.language import LanguageModel, LanguageModels
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
-from spiderling.text.paragraph_digests import digests_of
-from spiderling.text.quality import words_in
-from spiderling.text.shingles import shingles
-from spiderling.text.sketch import sketch
-from spiderling.text.spam import with_spam_signs
+from spiderling.text.quality import Quality, TopWord, other_hosts, packed_share, translated, words_in
 from spiderling.text.steps import PYTHON, Steps
+from spiderling.text.withheld import is_shell
 
 
 def process(
@@ -126,6 +122,22 @@ def _drop_repeats(page: Page, start: int) -> None:
 
 def _good_chars(page: Page) -> int:
     return sum([len(paragraph.text) for paragraph in page.paragraphs if paragraph.cls == GOOD])
+
+
+def with_spam_signs(page: Page, text: str, html: str, url: str, model: LanguageModel, top_word: TopWord) -> Quality:
+    """The quality of *page* with the signs of spam filled in.
+
+    *text* is its clean text in the language of *model*, *html* the decoded page.  Links are counted per 1,000 bytes
+    of UTF-8 and not per word, so that Chinese does not look like a list of links; words only where spaces divide them.
+    *top_word* may be a faster `top_word_share`.
+    """
+    outlinks = other_hosts((link.url for link in page.links if link.text_block), url)
+    return page.quality._replace(
+        packed_share=packed_share(text),
+        top_word_share=top_word(text, model.stoplist) if model.spaced else 0.0,
+        outlinks=1000 * outlinks / max(1, page.clean_bytes),
+        translated=translated(html, url, page.alternates.get("x-default", ""), page.canonical),
+    )
 
 
 def measure_clean(page: Page) -> str:

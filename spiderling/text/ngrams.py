@@ -3,6 +3,7 @@ of a language with their counts."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections import Counter
@@ -12,6 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+
+from spiderling.base.zstd import frame_packer, unpack_frame, zstd
 
 MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.category(chr(code))[0] == "M")
 """Vowel signs, tones and accents: parts of words, though \\w does not match them.  Hindi without them is 'ह न द'."""
@@ -45,6 +48,13 @@ _ALPHABET = np.array([0, 1, 0, 2, 0, 0, 3, 0, 0, 1, 0, 0])
 """Alphabet of each stretch: 1 Latin, 2 Cyrillic, 3 Arabic, 0 any other or none."""
 _WRITTEN_SHARE = 0.15
 """Share of a text's n-grams from which on the language counts as written in their alphabet; chosen."""
+
+_LEVEL = 19
+"""Level of zstd; chosen: the highest that needs no large memory."""
+_MAX_BYTES = 100_000_000
+"""Unpacked bytes of n-grams that are read; chosen."""
+_COUNT_BYTES = 4
+"""Bytes of a count."""
 
 
 def normalise(text: str) -> str:
@@ -183,6 +193,12 @@ def _mixed(values: Hashes) -> Hashes:
     return mixed
 
 
+def joined_starts(parts: Sequence[Places]) -> Places:
+    """Where each text begins, and the last one ends, when *parts* stand one behind the other."""
+    ends = np.cumsum([0, *(part[-1] for part in parts)])
+    return np.concatenate([*(part[:-1] + end for part, end in zip(parts, ends, strict=False)), ends[-1:]])
+
+
 def crossing(starts: Places, size: int) -> Places:
     """Places of the n-grams that reach into the next text or beyond the last."""
     places: Places = np.maximum(starts[1:, None] - np.arange(1, size), 0).ravel()
@@ -308,3 +324,33 @@ def sum_of(first: NgramCounts, second: NgramCounts) -> NgramCounts:
     counts = Counter(first.as_dict())
     counts.update(second.as_dict())
     return NgramCounts.of(dict(sorted(counts.items(), key=lambda item: (len(item[0]), item[0]))))
+
+
+def packed(ngrams: NgramCounts) -> bytes:
+    """The n-grams as bytes: zstd of one line of JSON, size -> [number of n-grams, bytes of their text]; then for each
+    size the n-grams joined, in UTF-8, and their counts as four planes of bytes, the lowest first."""
+    head = {}
+    body = []
+    for size, (grams, numbers) in ngrams.sizes.items():
+        text = grams.astype("<u4").tobytes().decode("utf-32-le").encode()
+        head[str(size)] = [len(numbers), len(text)]
+        body += [text, numbers.astype("<u4").view(np.uint8).reshape(-1, _COUNT_BYTES).T.tobytes()]
+    return frame_packer(_LEVEL)(json.dumps(head).encode() + b"\n" + b"".join(body))
+
+
+def unpacked(data: bytes) -> NgramCounts:
+    """Read the bytes of `packed`; raises ValueError for anything else."""
+    try:
+        raw = unpack_frame(data, _MAX_BYTES)
+        head, _, body = raw.partition(b"\n")
+        sizes = {}
+        start = 0
+        for size, (number, length) in json.loads(head).items():
+            grams = codepoints(body[start : start + length].decode()).reshape(number, int(size))
+            planes = np.frombuffer(body, np.uint8, number * _COUNT_BYTES, start + length)
+            numbers = np.ascontiguousarray(planes.reshape(_COUNT_BYTES, number).T).view("<u4")[:, 0]
+            sizes[int(size)] = grams, numbers.astype(np.uint32)
+            start += length + _COUNT_BYTES * number
+    except (zstd.ZstdError, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"no n-gram counts: {error}") from None
+    return NgramCounts(sizes)

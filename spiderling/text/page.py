@@ -4,11 +4,15 @@ A worker process sends a Page to the event loop.  A page has hundreds of paragra
 links; a pickle of that many objects would cost the event loop more time than all else.
 So they travel as packed columns, which `Page` unpacks at first use.  Half of the pages
 are dropped before that.
+
+A worker parses hostile bytes with libraries in C.  A page that takes the worker over can send
+pickles that call anything.  So the unpicklers here know only the types that make up a Page.
 """
 
 from __future__ import annotations
 
 import copyreg
+import io
 import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
@@ -22,18 +26,53 @@ from spiderling.base.option_values import COMMENT, HEADING, TEXT, parse_paragrap
 from spiderling.base.options import Options
 from spiderling.text.boilerplate.model import BlockModel, load
 from spiderling.text.boilerplate.rules import parse_rules
+from spiderling.text.fingerprints import NO_SHINGLES, Shingles
 from spiderling.text.html.blocks import named_tuples
 from spiderling.text.prevertical import are_elements, details, elements
 from spiderling.text.quality import NO_QUALITY, Quality
-from spiderling.text.shingles import NO_SHINGLES, Shingles
-from spiderling.text.unpickling import read_plain
+
+_TYPES = frozenset(
+    (
+        ("spiderling.text.page", "Page"),
+        ("spiderling.base.link_batch", "received"),
+        ("spiderling.text.quality", "Quality"),
+    )
+)
+"""(module, name) of the types and functions that a Page is unpickled with."""
+_found: dict[tuple[str, str], Any] = {}
+"""Types already looked up; to unpickle a Page takes only ten times as long as a look-up."""
+
+
+class _PageReader(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        key = module, name
+        if key not in _found:
+            if key not in _TYPES:
+                raise pickle.UnpicklingError(f"{module}.{name} is no part of a page")
+            _found[key] = super().find_class(module, name)
+        return _found[key]
+
+
+class _PlainReader(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
+
+
+def read_page(data: bytes | memoryview) -> Any:
+    """Unpickle a Page or a plain value; raises what pickle raises for anything else."""
+    return _PageReader(io.BytesIO(data)).load()
+
+
+def read_plain(data: bytes) -> Any:
+    """Unpickle lists, tuples, strings and numbers; raises what pickle raises for anything else."""
+    return _PlainReader(io.BytesIO(data)).load()
 
 
 class Paragraph(NamedTuple):
     """One block of text, in the order of the page."""
 
     text: str
-    """In normal form (html/normal.py): no tags, single spaces, no control characters."""
+    """In normal form (text/html/blocks.py): no tags, single spaces, no control characters."""
     cls: str
     """'good' (running text) or 'bad'."""
     kind: str
@@ -81,7 +120,7 @@ class TextOptions:
     """Least known share of a text in its language; three quarters of it for a single paragraph.
     With the method 'cosine': least cosine of a document."""
     language_method: str = "bayes"
-    """'bayes' (language/models.py) or 'cosine' (language/cosine.py)."""
+    """'bayes' (text/language.py) or 'cosine' (text/language.py)."""
     with_shingles: bool = False
     kinds: frozenset[str] = frozenset((TEXT, HEADING, COMMENT))
     """Kinds of paragraphs (base/option_values.py) that are kept."""
@@ -149,7 +188,7 @@ class Page:
     language: str | None = None
     """The language with the largest share, else the nearest one."""
     known_share: float = 0.0
-    """Known share (language/models.py) of the good text in that language; 1 is as in held-out text.
+    """Known share (text/language.py) of the good text in that language; 1 is as in held-out text.
     With the method 'cosine': cosine of its trigrams with the language's."""
     candidates: tuple[str, ...] = ()
     """Languages that the page may be in, nearest first: all its long paragraphs together, else all its words."""
@@ -158,7 +197,7 @@ class Page:
     lswc_relevant: bool = False
     """Whether `lswc_language` is accepted."""
     badness: float = 0.0
-    """How far the language's function words fall short (language/function_words.py); 0 is best."""
+    """How far the language's function words fall short (text/quality.py); 0 is best."""
     quality: Quality = NO_QUALITY
     """Other signals of the good text (text/quality.py); NO_QUALITY if none of it is kept."""
     raw_digest: bytes = b""
@@ -166,7 +205,7 @@ class Page:
     text_digest: bytes = b""
     """xxh3_128 of the clean text."""
     sketch: int = 0
-    """Hash of the whole text without numbers and words of the URL (text/sketch.py)."""
+    """Hash of the whole text without numbers and words of the URL (text/fingerprints.py)."""
     clean_bytes: int = 0
     """UTF-8 bytes of the clean text: its paragraphs joined by line feeds."""
     clean_chars: int = 0
@@ -175,15 +214,15 @@ class Page:
     has_text: bool = False
     """Whether a paragraph is good and of a wanted kind, whatever its language."""
     text_source: str = ""
-    """Where in the page text was found that no element holds: a value of `embedded.scripts.SOURCES`, '' for nowhere."""
+    """Where in the page text was found that no element holds: a value of `embedded.SOURCES`, '' for nowhere."""
     needs_script: bool = False
     """Whether the page shows nothing until a script has filled it, and its JSON holds no text either."""
     feeds: tuple[str, ...] = ()
     """Addresses of the feeds that the page names; empty unless `TextOptions.watches`, as the following."""
     paragraph_digests: bytes = b""
-    """Digests of the kept paragraphs (text/paragraph_digests.py)."""
+    """Digests of the kept paragraphs (text/fingerprints.py)."""
     shingles: Shingles = NO_SHINGLES
-    """Shingles of the kept paragraphs (text/shingles.py); empty unless `TextOptions.with_shingles`."""
+    """Shingles of the kept paragraphs (text/fingerprints.py); empty unless `TextOptions.with_shingles`."""
 
     _packed: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
 

@@ -1,10 +1,21 @@
-"""Writes prevertical: ``<doc ...>`` and ``<p ...>`` elements, one tag or one paragraph a line."""
+"""Writes prevertical, ``<doc ...>`` and ``<p ...>`` elements, one tag or one paragraph a line; and divides paragraphs
+into sentences and tokens, for vertical files.
+
+Sentences and tokens go by one rule for all languages, by Unicode's classes and without a dictionary.  A token is a word
+with its marks, inner apostrophes and hyphens; a number with its separators; an address; a Chinese or Japanese
+character; or any other sign.  Thai, Lao, Khmer and Burmese are divided only at spaces, because their words need a
+dictionary.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import NamedTuple
+
+from spiderling.text.fingerprints import HAN_KANA
+from spiderling.text.ngrams import MARKS
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": " ", "\r": " ", "\t": " "}
@@ -53,3 +64,70 @@ def escape(text: str) -> str:
     if _UNUSUAL.search(text) is None:
         return text
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _NOT_XML.sub("", text))
+
+
+_END = re.compile(
+    r"""
+      [。！？।॥؟។]+["'»”“’‘)\]」』]*\s*                             # these always end a sentence
+    | (?P<stop>[.!?…]+)["'»”“’‘)\]]*\s+(?=["'«„“‘(\[¿¡]*(?P<next>\w))
+    """,
+    re.VERBOSE,
+)
+_SHORT = re.compile(r"(?:^|[^\w])(?:[^\W\d_]|\d{1,2})$")
+"""An initial or an ordinal number: the full stop behind it is part of it."""
+
+
+def sentences(paragraph: str) -> Iterator[str]:
+    """The sentences of *paragraph*, which lose nothing but the space between them.
+
+    A sentence ends at a stop before a space and anything but a small letter, unless the stop belongs to an initial or
+    to a number of one or two digits.
+
+    >>> list(sentences("It was J. Novák. He came on 5. May at 3.15 p.m. to us! Why?"))
+    ['It was J. Novák.', 'He came on 5. May at 3.15 p.m. to us!', 'Why?']
+    """
+    begin = 0
+    for match in _END.finditer(paragraph):
+        if match["stop"] == "." and _SHORT.search(paragraph, max(0, match.start() - 3), match.start()):
+            continue
+        if match["next"] is None or not match["next"].islower():
+            yield paragraph[begin : match.end()].strip()
+            begin = match.end()
+    if rest := paragraph[begin:].strip():
+        yield rest
+
+
+_JOINERS = "\u200c\u200d"
+_LETTER = rf"(?:(?!{HAN_KANA.pattern})[^\W\d_]|[{MARKS}{_JOINERS}])"
+_TOKEN = re.compile(
+    rf"""
+      (?:https?://|www\.)[^\s<>"]{{1,2000}}(?<![.,;:!?)\]'’»“”])   # an address, without the sentence's signs behind it
+    | [\w.+-]{{1,64}}@\w[\w-]{{0,63}}(?:\.\w[\w-]{{0,63}}){{1,8}}  # of mail
+    | \d+(?:[.,:]\d+)*
+    | {_LETTER}(?:{_LETTER}|\d|_)*(?:['’\-‐‑·](?={_LETTER})(?:{_LETTER}|\d|_)+)*
+    | {HAN_KANA.pattern}[{MARKS}]*
+    | (?P<sign>[^\w\s])(?P=sign)*                                  # ... and --- are one
+    | \S
+    """,
+    re.VERBOSE,
+)
+
+
+class Token(NamedTuple):
+    """A word or sign."""
+
+    text: str
+    glued: bool
+    """Whether no space stands before it."""
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """The tokens of *text*; each of its characters but white space is in one of them.
+
+    >>> [token.text for token in tokens("Don't (e.g. 3.14)...")]
+    ["Don't", '(', 'e', '.', 'g', '.', '3.14', ')', '...']
+    """
+    end = -1
+    for match in _TOKEN.finditer(text):
+        yield Token(match[0], match.start() == end)
+        end = match.end()

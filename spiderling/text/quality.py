@@ -1,24 +1,144 @@
-"""Signals of a document's quality besides badness: cheap counts over its good paragraphs.
+"""Signals of a document's quality: badness, cheap counts over its good paragraphs, signs of spam.
 
-They follow the heuristics by which large web corpora are filtered (Rae et al.,
-*Scaling Language Models*, 2021, appendix A; Raffel et al. 2020).  Lists and tables have
-no function words, and very long or very short sentences; spam repeats itself; code and
-price lists consist of digits and symbols.
+Badness (Schäfer, Barbaresi, Bildhauer, *The Good, the Bad, and the Hazy: Design Decisions in Web Corpus Construction*,
+WAC-8, 2013) says how much rarer the function words of a language are in a text than expected.  For each word w of the
+profile, m and s are the mean and standard deviation of log10 of its relative frequency in training documents.  For a
+text in which w has the relative frequency f it costs
+
+    min(LIMIT, max(0, (m - log10 f) / s))
+
+The sum of these costs is the text's badness: high for lists, menus and word salad, low
+for running text.  In the paper a missing word costs LIMIT, so every short text is bad;
+here it counts as half an occurrence, which costs the same in long texts.
+
+The counts follow the heuristics by which large web corpora are filtered (Rae et al., *Scaling Language Models*, 2021,
+appendix A; Raffel et al. 2020).  Lists and tables have no function words, and very long or very short sentences; spam
+repeats itself; code and price lists consist of digits and symbols.
+
+Suchomel & Pomikálek 2012 (3.2) use only the distance from the seeds against spam.  Spam packs well and repeats one
+word (Ntoulas et al. 2006, *Detecting Spam Web Pages through Content Analysis*), it links to many other hosts, and
+translation services leave their names in pages.  Of 2,333 good pages these signs refuse one.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spiderling.base.option_values import parse_preset
+from spiderling.base.zstd import frame_packer
 from spiderling.text.ngrams import code_points_of, codepoints
+from spiderling.text.ngrams import words as words_of
+
+LIMIT = 10.0
+"""Most that one word may cost (Schäfer et al. 2013)."""
+PROFILE_WORDS = 10
+"""Words of a profile (Schäfer et al. 2013)."""
+_MIN_SD = 0.15
+"""Least standard deviation, so that a word that hardly varies does not weigh too much; chosen."""
+_FUNCTION_WORD_CHARS = 4
+"""Most letters of a frequent word that is likely a function word; chosen."""
+_STOPWORD_SHARE = 0.55
+"""Share of a text's words that its stop words make up; chosen."""
+
+Expected = tuple[float, float, float]
+Profile = Mapping[str, Expected]
+"""word -> (mean, standard deviation) of log10 of its relative frequency, and the most it may cost."""
+
+
+class Listed(NamedTuple):
+    """The words of a text, as far as lists of its language know them."""
+
+    number: int
+    """Number of all words."""
+    stop_words: int
+    counts: Sequence[int]
+    """How often each word of the profile occurs."""
+
+
+ListWords = Callable[[str, Collection[str], Profile], Listed]
+"""Type of `listed`."""
+
+
+def listed(text: str, stoplist: Collection[str], profile: Profile) -> Listed:
+    """How many words *text* has, how many of them are in *stoplist*, and how often those of *profile* occur."""
+    words = words_of(text)
+    counts = Counter(words)
+    return Listed(len(words), sum(map(stoplist.__contains__, words)), [counts[word] for word in profile])
+
+
+def badness(found: Listed, profile: Profile) -> float:
+    """The badness of a text by what was *found* in it of *profile*: from 0 to the sum of the limits.
+
+    It is 0 for an empty profile, as languages without spaces have.
+    """
+    if not profile:
+        return 0.0
+    if not found.number:
+        return sum(limit for _, _, limit in profile.values())
+    each = zip(found.counts, profile.values(), strict=True)
+    return sum(_cost(count, found.number, *expected) for count, expected in each)
+
+
+def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, float, float]]:
+    """The profile from *documents*, lists of lower-case words: PROFILE_WORDS words that occur in the most documents.
+
+    Short words are preferred, because a frequent long word is likely the topic of the documents.
+    """
+    logs: dict[str, list[float]] = {}
+    for document in documents:
+        for word, count in Counter(document).items():
+            logs.setdefault(word, []).append(math.log10(count / len(document)))
+    least = sorted(map(len, logs.values()), reverse=True)[: 3 * PROFILE_WORDS]
+    common = [word for word in logs if len(logs[word]) >= min(least)]
+    first = sorted(common, key=lambda word: (-len(logs[word]), -sum(10.0**log for log in logs[word]), word))
+    first = first[: 3 * PROFILE_WORDS]
+    chosen = sorted(first, key=lambda word: len(word) > _FUNCTION_WORD_CHARS)[:PROFILE_WORDS]
+    return {word: _spread(logs[word]) for word in chosen}
+
+
+def merged(first: Profile, first_size: int, second: Profile, second_size: int) -> Profile:
+    """The profile of two texts together, whose sizes are in words.
+
+    Its words are those of the larger text; means and deviations are pooled.
+    """
+    if first_size < second_size:
+        first, first_size, second, second_size = second, second_size, first, first_size
+    share = second_size / max(1, first_size + second_size)
+    return {word: _pooled(values, second.get(word, values), share) for word, values in first.items()}
+
+
+def _pooled(one: Expected, two: Expected, share: float) -> Expected:
+    """The values of a word in two sets of documents together; *share* of the text is in the second."""
+    mean = (1 - share) * one[0] + share * two[0]
+    variance = (1 - share) * (one[1] ** 2 + (one[0] - mean) ** 2) + share * (two[1] ** 2 + (two[0] - mean) ** 2)
+    return round(mean, 3), round(math.sqrt(variance), 3), max(one[2], two[2])
+
+
+def _cost(count: int, words: int, mean: float, sd: float, limit: float) -> float:
+    return min(limit, max(0.0, (mean - math.log10(max(count, 0.5) / words)) / sd))
+
+
+def _spread(logs: Sequence[float]) -> tuple[float, float, float]:
+    mean = sum(logs) / len(logs)
+    sd = math.sqrt(sum((log - mean) ** 2 for log in logs) / len(logs))
+    return round(mean, 3), round(max(sd, _MIN_SD), 3), LIMIT
+
+
+def stoplist_of(words: Mapping[str, int], total: int) -> frozenset[str]:
+    """The most frequent of *words* (word -> count): _STOPWORD_SHARE of a text of *total* words."""
+    before = accumulate(words.values(), initial=0)
+    return frozenset(word for word, covered in zip(words, before, strict=False) if covered <= _STOPWORD_SHARE * total)
+
 
 END = 1
 """The character ends a sentence if a FOLLOWING comes after it."""
@@ -54,7 +174,7 @@ class Quality(NamedTuple):
     good_share: float
     """Characters in good paragraphs / in all paragraphs of the page."""
     packed_share: float = 1.0
-    """Packed / unpacked bytes of the clean text.  text/spam.py sets this field and those below."""
+    """Packed / unpacked bytes of the clean text.  text/quality.py sets this field and those below."""
     top_word_share: float = 0.0
     """The most frequent word that is no stop word / words."""
     outlinks: float = 0.0
@@ -94,7 +214,7 @@ class QualityLimits:
     text_chars: Range = Range(low=250)
     """Characters of clean text; chosen.  A page with less new text ends as near-duplicate."""
     badness: Range = Range(high=50.0)
-    """Badness (text/language/function_words.py); chosen by eye: of 100 pages at 40 to 50, mostly manuals and guides to
+    """Badness (text/quality.py); chosen by eye: of 100 pages at 40 to 50, mostly manuals and guides to
     products, 81 were good prose, of 37 above 50 about 14; the others were lists, tables, code and close languages."""
     stopword_share: Range = Range(low=0.05)
     """Share of stop words, if the language has a list; chosen."""
@@ -213,3 +333,61 @@ def kinds_of_characters() -> npt.NDArray[np.uint8]:
         table[list(map(ord, marks))] |= kind
     table[code_points_of(_DIGITS)] |= DIGIT
     return table
+
+
+GOOGLE = "google"
+"""Value of `translated` for Google Translate."""
+_PLUGINS = ("gtranslate", "weglot", "linguise", "conveythis", "transposh", "bablic")
+_SAVED = re.compile(r"<html\b[^>]{0,500}\btranslated-(?:ltr|rtl)\b|x-translated-by", re.IGNORECASE)
+_HEAD_CHARS = 4_000
+"""Characters of the page that are searched for the mark of Google Translate; chosen."""
+_PLUGIN_CHARS = 60_000
+"""Characters of the page that are searched for names of plugins; chosen."""
+TEXT_CHARS = 8_000
+"""Characters of the clean text that are looked at; chosen: longer texts pack and repeat alike."""
+_pack = frame_packer(level=1, has_checksum=False)
+
+
+TopWord = Callable[[str, Collection[str]], float]
+"""Type of `top_word_share`."""
+
+
+def packed_share(text: str) -> float:
+    """Packed / unpacked bytes of the first TEXT_CHARS characters; 1 for no text."""
+    data = text[:TEXT_CHARS].encode("utf-8", "replace")
+    return len(_pack(data)) / len(data) if data else 1.0
+
+
+def top_word_share(text: str, stoplist: Collection[str]) -> float:
+    """Share of the most frequent word that is no stop word, in the first TEXT_CHARS characters."""
+    words = text[:TEXT_CHARS].lower().split()
+    most = 0
+    for word, number in Counter(words).items():
+        if number > most and len(word) > 1 and word not in stoplist:
+            most = number
+    return most / max(1, len(words))
+
+
+def other_hosts(links: Iterable[str], url: str) -> int:
+    """Number of distinct URLs among *links* that are on other hosts than *url*."""
+    own = _host(url)
+    return len({link for link in links if _host(link) != own})
+
+
+def _host(url: str) -> str:
+    return url.split("/", 3)[2].removeprefix("www.") if url.count("/") > 1 else ""
+
+
+def translated(html: str, url: str, original: str, canonical: str | None) -> str:
+    """The machine translator of the page: GOOGLE if that is sure, the name of a plugin if it is likely, else ''.
+
+    It is likely if the page names the plugin, and another page than its own as the *original* (hreflang x-default).
+    """
+    head = html[:_HEAD_CHARS]
+    if _host(url).endswith(".translate.goog") or ("translated-" in head.lower() and _SAVED.search(head)):
+        return GOOGLE
+    original = original.rstrip("/")
+    if not original or original in (url.rstrip("/"), (canonical or "").rstrip("/")):
+        return ""
+    start = html[:_PLUGIN_CHARS]
+    return next((name for name in _PLUGINS if name in start), "")

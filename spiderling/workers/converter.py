@@ -1,7 +1,7 @@
 """Converts each document in a child process with limits on memory, processor time, files and time.
 
 The child is a fork of the text worker, where everything is loaded, so a start costs a few
-milliseconds.  It runs a function of text/documents/converters.py or becomes an external
+milliseconds.  It runs one of CONVERTERS or becomes an external
 program.  Its answer is read as JSON or plain text and never unpickled: a document that
 takes its parser over can lie about itself, and no more.
 """
@@ -22,9 +22,7 @@ from dataclasses import dataclass, replace
 from typing import IO, NamedTuple, NoReturn
 
 from spiderling.base.machine import missing
-from spiderling.text.documents.converters import CONVERTERS
-from spiderling.text.documents.document import Document, DocumentError
-from spiderling.text.documents.office import from_text
+from spiderling.text.documents import Document, DocumentError, from_docx, from_epub, from_odt, from_text
 from spiderling.text.html.blocks import Block
 
 
@@ -53,6 +51,21 @@ _MIN_CPU_S = 1
 """Least seconds of processor time that RLIMIT_CPU can express."""
 _MAX_FILES = 1024
 """A child closes the file descriptors from 3 to below this, the usual limit of a process."""
+
+
+def _from_pdf(body: bytes) -> Document:
+    from spiderling.text import pdf  # its library is large, and few crawls need it
+
+    return pdf.convert(body)
+
+
+CONVERTERS: Mapping[str, Callable[[bytes], Document]] = {
+    "pdf": _from_pdf,
+    "docx": from_docx,
+    "odt": from_odt,
+    "epub": from_epub,
+}
+"""Kind (base/media_types.py) -> function; each raises DocumentError and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +106,7 @@ def convert(kind: str, body: bytes, limits: Limits) -> Document | None:
     if kind not in CONVERTERS:
         return _by_programs(kind, body, limits)
     if kind == "pdf":
-        importlib.import_module("spiderling.text.documents.pdf")  # once here, not in each child
+        importlib.import_module("spiderling.text.pdf")  # once here, not in each child
     output = _run(limits, lambda: _answer(kind, body, limits))
     return None if output is None else _parsed(output)
 
@@ -168,7 +181,7 @@ def _child(act: Callable[[], None], writer: int) -> NoReturn:
 
 
 def _answer(kind: str, body: bytes, limits: Limits) -> None:
-    """In the child: convert by a function of text/documents/converters.py."""
+    """In the child: convert by one of CONVERTERS."""
     _restrict(limits, 0, os.open(os.devnull, os.O_RDONLY))
     data = memoryview(_packed(CONVERTERS[kind](body)))
     while data:

@@ -1,7 +1,7 @@
 """The inside of a text worker: a process that turns one page after another into a `Page`.
 
 It is started as ``python -m spiderling.workers.process FD``; FD is one end of a socket pair
-whose other end `spiderling.workers.worker` holds.  A frame to the worker is TASK (the lengths
+whose other end `spiderling.workers.pool` holds.  A frame to the worker is TASK (the lengths
 of two parts, and whether the body is a sitemap or feed) and the parts: charset, Refresh and address on a line each,
 and body; in the first frame, configuration and nothing.
 A frame from it is ANSWER (a length and a kind) and a pickled value.  The worker ends when its
@@ -35,8 +35,8 @@ from spiderling.base.owners import go_by_suffixes
 from spiderling.base.rsl import Licensee
 from spiderling.base.urls import suffix_file
 from spiderling.text import Page, TextOptions
-from spiderling.text.compiled import AUTO, choose
 from spiderling.text.listing import read_listing
+from spiderling.text.steps import AUTO, choose
 from spiderling.workers.converter import Limits, convert, limit_address_space, usable
 
 _CONVERSION_SHARE = 0.8

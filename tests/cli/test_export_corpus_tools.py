@@ -24,8 +24,7 @@ from spiderling.export.export import Plan
 from spiderling.export.export import export as write_export
 from spiderling.export.formats import TEI_HEAD, TEI_TAIL, tei
 from spiderling.export.sources import corpus_of
-from spiderling.text.prevertical import rendered, written
-from spiderling.text.sentences import sentences
+from spiderling.text.prevertical import rendered, sentences, written
 
 TEI = "{http://www.tei-c.org/ns/1.0}"
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"

@@ -25,8 +25,7 @@ from spiderling.export import export as exporting
 from spiderling.export.export import Plan, export
 from spiderling.export.formats import COLUMNS, FORMATS, ParquetWriter, TextWriter, format_of, schema, split_name
 from spiderling.export.sources import Selection, corpus_of, fetched
-from spiderling.text.prevertical import rendered, written
-from spiderling.text.tokens import tokens
+from spiderling.text.prevertical import rendered, tokens, written
 
 ROOT = Path(__file__).parents[2]
 GOOD = written({"class": "good", "lang": "cs"})

@@ -12,7 +12,7 @@ from test_control_file import no_files
 from spiderling.base.errors import BadInput
 from spiderling.jobdir.control_file import ControlFile
 from spiderling.jobdir.status import warnings_of
-from spiderling.languages.model_files import read_description
+from spiderling.languages.registry import read_description
 from webs.web import FixedWeb
 
 NAMES = ("calm.test", "loud.test", "late.test")

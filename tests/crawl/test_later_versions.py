@@ -15,7 +15,7 @@ from spiderling import pipelines
 from spiderling.base.options import Options
 from spiderling.corpus.segments import read_documents
 from spiderling.items import PageItem
-from spiderling.text import Page, Paragraph, paragraph_digests
+from spiderling.text import Page, Paragraph, fingerprints
 from webs.web import HTML, WebResponse, not_found
 
 HOST = "paper.test"
@@ -88,7 +88,7 @@ def test_a_later_version(tmp_path, keep):
 
 def test_paragraphs_that_are_not_compared_are_counted_and_said_once(monkeypatch, caplog):
     monkeypatch.setattr(pipelines, "MAX_PARAGRAPHS", 2)
-    monkeypatch.setattr(paragraph_digests, "MAX_PARAGRAPHS", 2)
+    monkeypatch.setattr(fingerprints, "MAX_PARAGRAPHS", 2)
     look = SimpleNamespace(page=SimpleNamespace(validators=SimpleNamespace(text_key=1)), paragraphs=b"")
     monkeypatch.setattr(pipelines, "look_of", lambda request: look)
     totals = Counter()
@@ -99,7 +99,7 @@ def test_paragraphs_that_are_not_compared_are_counted_and_said_once(monkeypatch,
     )  # fmt: skip
     for _ in range(2):
         page = Page("html", paragraphs=[Paragraph(text, "good", "text", False, "cs", True) for text in OLD[:3]])
-        page.paragraph_digests = paragraph_digests.digests_of(OLD[:3])
+        page.paragraph_digests = fingerprints.digests_of(OLD[:3])
         item = PageItem(SimpleNamespace(url=f"http://{HOST}/", request=None), page)
         pipeline.process_page(item, page)
         assert [paragraph.kept for paragraph in page.paragraphs] == [True, True, False]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from spiderling.text.boilerplate import rules
-from spiderling.text.html import parser, pieces, tags
+from spiderling.text.html import blocks, parser, zones
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 _KINDS = {
-    **{tag: tags.DEAD for tag, kind in tags.KINDS.items() if kind == tags.FIELD},
-    "title": tags.HEAD + tags.INLINE,
-    "desc": tags.INLINE,
+    **{tag: zones.DEAD for tag, kind in zones.TAG_KINDS.items() if kind == zones.FIELD},
+    "title": zones.HEAD + zones.INLINE,
+    "desc": zones.INLINE,
 }
 """What the package takes tags for, where it differs."""
 
 
 def parse(page: str) -> list[Block]:
     """The package's paragraphs, white space as in `parser.parse`."""
-    with mock.patch.dict(tags.KINDS, _KINDS):
+    with mock.patch.dict(zones.TAG_KINDS, _KINDS):
         return parser.parse(page, _Builder()).blocks
 
 
@@ -48,7 +48,7 @@ class _Builder(parser.Builder):
 
     @staticmethod
     def joined(text: str) -> str:
-        return "".join(piece for piece in text.split(pieces.EDGE) if piece == pieces.BREAK or not piece.isspace())
+        return "".join(piece for piece in text.split(blocks.EDGE) if piece == blocks.BREAK or not piece.isspace())
 
     def end(self, tag: str) -> None:
         super().end(tag)

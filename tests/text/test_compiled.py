@@ -22,15 +22,13 @@ from spiderling.base.options import Options
 from spiderling.crawl.crawl import Crawl
 from spiderling.languages import load
 from spiderling.text import TextOptions
-from spiderling.text.boilerplate import context, features
+from spiderling.text.boilerplate import features, model
 from spiderling.text.boilerplate.features import Declared
-from spiderling.text.compiled import AUTO, INTERFACE, NO, REQUIRED, choose
 from spiderling.text.html.blocks import Block, RawLink
 from spiderling.text.html.metadata import Metadata
 from spiderling.text.html.zones import Tree
-from spiderling.text.language.known import WordList
-from spiderling.text.language.words import TextWords
-from spiderling.text.steps import PYTHON
+from spiderling.text.steps import AUTO, INTERFACE, NO, PYTHON, REQUIRED, choose
+from spiderling.text.words import TextWords, WordList
 
 COMPILED = choose().steps
 MODELS = load(("cs", "en", "de"))
@@ -48,7 +46,7 @@ compiled = needs("compiled steps")
 
 def results_of_python() -> str:
     """A digest of what Python's steps give for some bundled pages, without what processors round differently."""
-    found: list[object] = [PYTHON._fields, features.NAMES, context.NAMES]
+    found: list[object] = [PYTHON._fields, features.NAMES, model.NAMES]
     for body in bundled_pages()[::STEP]:
         page = PYTHON.parse(body)
         links = PYTHON.resolve(page.links, URL, page.base)
@@ -170,7 +168,7 @@ def test_any_blocks_have_equal_features(rows, title, description, types, rng):
     chances = np.array([rng.choice((0.0, 1.0, rng.random())) for _ in blocks], np.float32)
     found = [steps.features(blocks, inherited, declared) for steps in (PYTHON, COMPILED)]
     around = [steps.context(found[0], chances, blocks, inherited) for steps in (PYTHON, COMPILED)]
-    for names, (ours, theirs) in ((features.NAMES, found), (context.NAMES, around)):
+    for names, (ours, theirs) in ((features.NAMES, found), (model.NAMES, around)):
         columns = zip(names, ours.T, theirs.T, strict=True)
         assert [name for name, one, other in columns if one.tobytes() != other.tobytes()] == []
 

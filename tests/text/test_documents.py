@@ -16,11 +16,10 @@ from spiderling.base.errors import BadInput
 from spiderling.base.media_types import FILE_TYPES, of_content, of_headers, of_path, parse
 from spiderling.languages import load
 from spiderling.text import TextOptions, clean_text, process_document
-from spiderling.text.documents import office as module
-from spiderling.text.documents.converters import CONVERTERS
-from spiderling.text.documents.document import Document, DocumentError
-from spiderling.text.documents.office import from_text
+from spiderling.text import documents as module
+from spiderling.text.documents import Document, DocumentError, from_text
 from spiderling.text.html.blocks import Block
+from spiderling.workers.converter import CONVERTERS
 
 MODELS = load(("cs", "en"))
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni."

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
-from spiderling.text.embedded import embedded_text
-from spiderling.text.embedded.prose import MAX_NODES, Shown, longest_prose
-from spiderling.text.embedded.scripts import scripts_with_text, values_in
-from spiderling.text.embedded.shell import is_shell
+from spiderling.text.embedded import MAX_NODES, Shown, embedded_text, longest_prose, scripts_with_text, values_in
+from spiderling.text.withheld import is_shell
 
 MODELS = load(("cs", "en"))
 FIRST = (

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import codec_of, encodings_for, query_in
-from spiderling.text.language.models import LanguageModels
-from spiderling.training.counting import sentences, train
+from spiderling.text.language import LanguageModels
+from spiderling.training import sentences, train
 
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy, když se vracel z daleké cesty domů. " * 4
 GREEK = "Η γρήγορη καφέ αλεπού πηδάει πάνω από τον τεμπέλη σκύλο και φεύγει. " * 4

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text import feed
-from spiderling.text.feed import MAX_ENTRIES, Entry, Feed, read_feed
+from spiderling.text import listing
+from spiderling.text.listing import MAX_ENTRIES, Feed, FeedEntry, read_feed
 
 ADDRESS = "http://a.test/news/feed.xml"
 RSS = """<?xml version="1.0" encoding="UTF-8"?>
@@ -44,25 +44,26 @@ JSON = {
     ("body", "expected"),
     [
         (RSS, [
-            Entry("http://a.test/1?a=1&b=2", "2024-10-02T15:00:00+02:00", ""),
-            Entry("http://a.test/2", "2024-10-01", ""),
-            Entry("http://a.test/3", "", ""),
+            FeedEntry("http://a.test/1?a=1&b=2", "2024-10-02T15:00:00+02:00", ""),
+            FeedEntry("http://a.test/2", "2024-10-01", ""),
+            FeedEntry("http://a.test/3", "", ""),
         ]),
         (ATOM, [
-            Entry("http://a.test/blog/one", "2024-10-02T15:00:00Z", "2024-10-03T10:00:00+02:00"),
-            Entry("http://a.test/two", "", ""),
+            FeedEntry("http://a.test/blog/one", "2024-10-02T15:00:00Z", "2024-10-03T10:00:00+02:00"),
+            FeedEntry("http://a.test/two", "", ""),
         ]),
-        (RDF, [Entry("http://a.test/1", "", "")]),
+        (RDF, [FeedEntry("http://a.test/1", "", "")]),
         (json.dumps(JSON), [
-            Entry("http://a.test/1", "2024-10-02T15:00:00Z", "2024-10-03T15:00:00Z"), Entry("http://b.test/2", "", "")
+            FeedEntry("http://a.test/1", "2024-10-02T15:00:00Z", "2024-10-03T15:00:00Z"),
+            FeedEntry("http://b.test/2", "", ""),
         ]),
-        ("\ufeff \n" + json.dumps(JSON | {"items": JSON["items"][4:]}), [Entry("http://b.test/2", "", "")]),
+        ("\ufeff \n" + json.dumps(JSON | {"items": JSON["items"][4:]}), [FeedEntry("http://b.test/2", "", "")]),
         ("<rss><channel><item><link>http://a.test/1</link>&nbsp;<br></item><item><link>http://a.test/2", [
-            Entry("http://a.test/1", "", ""), Entry("http://a.test/2", "", "")
+            FeedEntry("http://a.test/1", "", ""), FeedEntry("http://a.test/2", "", "")
         ]),
         ("<rss><item><link>javascript:alert(1)</link></item><item><link>http://[broken</link></item></rss>", []),
         ("<rss><item><link>http://a.test/1</link></item><item><link>http://a.test/1</link></item></rss>", [
-            Entry("http://a.test/1", "", "")
+            FeedEntry("http://a.test/1", "", "")
         ]),
         ("<html><body><item><link>http://a.test/1</link></item></body></html>", []),
         ('{"items": [{"url": "http://a.test/1"}]}', []),
@@ -72,7 +73,7 @@ JSON = {
         ("<", []),
     ],
 )  # fmt: skip
-def test_feeds(body: str, expected: list[Entry]) -> None:
+def test_feeds(body: str, expected: list[FeedEntry]) -> None:
     assert read_feed(body.encode(), ADDRESS) == Feed(expected)
 
 
@@ -86,7 +87,7 @@ def test_what_is_too_much_is_counted_and_left_out(monkeypatch: pytest.MonkeyPatc
     items = "".join(f"<item><link>http://a.test/{n}</link></item>" for n in range(MAX_ENTRIES + 7))
     found = read_feed(f"<rss>{items}</rss>".encode(), ADDRESS)
     assert len(found.entries) == MAX_ENTRIES and found.left_out == 7
-    monkeypatch.setattr(feed, "MAX_BYTES", 1000)
+    monkeypatch.setattr(listing, "MAX_FEED_BYTES", 1000)
     assert 0 < len(read_feed(f"<rss>{items}</rss>".encode(), ADDRESS).entries) < 30
 
 

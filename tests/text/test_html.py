@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.html.blocks import MAX_BLOCKS, MAX_LINKS
+from spiderling.text.html.blocks import MAX_BLOCKS, MAX_LINKS, normal_form
 from spiderling.text.html.links import resolve
-from spiderling.text.html.normal import normal_form
 from spiderling.text.html.parser import parse
 from spiderling.text.html.zones import BITS
 

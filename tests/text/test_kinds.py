@@ -12,7 +12,7 @@ from spiderling.export.formats import record_of, schema
 from spiderling.languages import load
 from spiderling.text import TextOptions, clean_text, process
 from spiderling.text.html.parser import parse as parse_html
-from spiderling.text.kinds import kinds
+from spiderling.text.judging import kinds
 
 TEXT = "When the cat came home it was already dark, and everybody was asleep but the dog. "
 CODE = "for (i = 0; i &lt; n; i++) { sum += a[i]; }"

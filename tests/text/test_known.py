@@ -9,9 +9,9 @@ import pytest
 
 from spiderling.languages import load
 from spiderling.text import LanguageModels
-from spiderling.text.language.guesses import Guesses
-from spiderling.text.language.known import NOT_MEASURED, is_alone_in_script
-from spiderling.training.counting import MAX_WORDS, extended, sentences, train
+from spiderling.text.language import Guesses
+from spiderling.text.words import NOT_MEASURED, is_alone_in_script
+from spiderling.training import MAX_WORDS, extended, sentences, train
 
 LEAST = 0.6
 # From the Universal Declaration of Human Rights (public domain).

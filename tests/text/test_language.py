@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.languages import load
-from spiderling.text.language.function_words import LIMIT, badness, build_profile, listed, stoplist_of
-from spiderling.text.language.models import LanguageModels
+from spiderling.text.language import LanguageModels
 from spiderling.text.ngrams import NgramCounts, count_ngrams, normalise, sum_of
-from spiderling.training.counting import DRAWN_WORDS, alphabet, drawn, held_out_check, sentences, train
+from spiderling.text.quality import LIMIT, badness, build_profile, listed, stoplist_of
+from spiderling.training import DRAWN_WORDS, alphabet, drawn, held_out_check, sentences, train
 
 CZECH = """Když se kočka vrátila domů, bylo už tma a všichni spali.
 Jen pes seděl u dveří a čekal na ni, protože měl hlad.

@@ -17,10 +17,9 @@ from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.languages import load
 from spiderling.text import TextOptions, process
-from spiderling.text.boilerplate.context import NAMES as CONTEXT_NAMES
-from spiderling.text.boilerplate.context import context
 from spiderling.text.boilerplate.features import NAMES, features
-from spiderling.text.boilerplate.model import BlockModel, bundled
+from spiderling.text.boilerplate.model import NAMES as CONTEXT_NAMES
+from spiderling.text.boilerplate.model import BlockModel, bundled, context
 from spiderling.text.boilerplate.model import load as load_weights
 from spiderling.text.boilerplate.rules import choose
 from spiderling.text.html.blocks import Block

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from spiderling.base.opt_outs import ANY, TRAINING, Signal, Statement
 from spiderling.base.rsl import Licensee
-from spiderling.text import feed
+from spiderling.text import listing
 from spiderling.text.declared import seconds_of
 from spiderling.text.listing import Listing, read_listing, unpacked
-from spiderling.text.unpickling import read_page
+from spiderling.text.page import read_page
 
 NOBODY = Licensee()
 ADDRESS = "http://a.test/news/feed"
@@ -113,7 +113,7 @@ def test_an_entry_may_hold_its_licence():
 
 
 def test_licences_beyond_the_limit_are_unknown_terms(monkeypatch):
-    monkeypatch.setattr(feed, "MAX_LICENCE_BYTES", 1000)
+    monkeypatch.setattr(listing, "MAX_LICENCE_BYTES", 1000)
     found = listed(licensed("".join(item(f"{number}", "") for number in range(9))))
     details = [said[0].detail for _, said in sorted(found.said.items())]
     assert len(details) == 9 and details == ["free"] * details.count("free") + ["unknown"] * details.count("unknown")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.html.normal import normal_form, normal_forms, rejoined
+from spiderling.text.html.blocks import normal_form, normal_forms, rejoined
 from spiderling.text.html.parser import parse
 
 # characters that the rules are about, so that they meet each other often

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text import paragraph_digests
-from spiderling.text.html.feed_links import feeds_of
-from spiderling.text.paragraph_digests import MAX_PARAGRAPHS, digests_of, known_again, packed
+from spiderling.text import fingerprints
+from spiderling.text.fingerprints import MAX_PARAGRAPHS, digests_of, known_again, packed
+from spiderling.text.html.links import feeds_of
 
 TEXTS = st.lists(st.text(max_size=6), max_size=30)
 
@@ -34,7 +34,7 @@ def test_a_million_paragraphs_are_bounded():
 def test_each_is_stored_once(monkeypatch):
     assert len(packed(digests_of(["a", "b", "a"]))) == 16
     assert packed(b"") == b"" and known([], ["a"]) == []
-    monkeypatch.setattr(paragraph_digests, "MAX_PARAGRAPHS", 1)
+    monkeypatch.setattr(fingerprints, "MAX_PARAGRAPHS", 1)
     assert len(digests_of("abc")) == 8
 
 

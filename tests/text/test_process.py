@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spiderling.base.options import Options
 from spiderling.languages import load
 from spiderling.text import Page, PageLink, Paragraph, TextOptions, clean_text, process
-from spiderling.text.unpickling import read_plain
+from spiderling.text.page import read_plain
 
 MODELS = load(("cs", "sk", "en", "de"))
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. " * 3

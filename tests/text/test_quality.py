@@ -14,7 +14,7 @@ from spiderling.engine.outcomes import DropPage
 from spiderling.languages import load
 from spiderling.pipelines import check_quality
 from spiderling.text import LanguageModels, Page, TextOptions, process
-from spiderling.text.html.normal import normal_form
+from spiderling.text.html.blocks import normal_form
 from spiderling.text.quality import NO_QUALITY, marks, quality, words_in
 
 MODELS = load(("cs", "en"))

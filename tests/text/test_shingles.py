@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.shingles import WINDOW, shingles
+from spiderling.text.fingerprints import WINDOW, shingles
 
 WORDS = ["jedna", "dva", "tři", "čtyři", "pět", "šest", "sedm", "osm", "devět", "deset"]
 CHINESE = "我们昨天晚上在学校旁边的那个小书店里买了三本关于历史的书"
@@ -91,6 +91,6 @@ def test_text_without_spaces_has_runs_of_characters(text, chars):
 
 
 def test_the_same_in_every_process():
-    code = f"from spiderling.text.shingles import shingles; print(shingles([{' '.join(WORDS)!r}]).hashes.tolist())"
+    code = f"from spiderling.text.fingerprints import shingles; print(shingles([{' '.join(WORDS)!r}]).hashes.tolist())"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == str(hashes(" ".join(WORDS)))

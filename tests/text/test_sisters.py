@@ -9,9 +9,8 @@ import pytest
 
 from spiderling.languages import load
 from spiderling.text import LanguageModels
-from spiderling.text.language.sisters import SISTERS
-from spiderling.text.language.words import TextWords, keys_of
 from spiderling.text.ngrams import normalised
+from spiderling.text.words import SISTERS, TextWords, keys_of
 
 
 def test_a_word_has_the_same_key_wherever_it_stands():

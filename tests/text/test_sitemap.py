@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from spiderling.text import sitemap
-from spiderling.text.sitemap import MAX_BYTES, MAX_URLS, read_sitemap
+from spiderling.text import listing
+from spiderling.text.listing import MAX_SITEMAP_BYTES, MAX_URLS, read_sitemap
 
 NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 URLS = ["http://a.test/1?a=1&b=<2>", "http://a.test/ž"]
@@ -96,12 +96,13 @@ def test_more_urls_than_the_protocol_allows_are_counted_and_left_out(made):
     found = read_sitemap(made([f"http://a.test/{n}" for n in range(MAX_URLS + 7)]).encode())
     assert len(found.urls) == MAX_URLS and found.left_out == 7
     assert (
-        len(read_sitemap(made([f"http://a.test/{n}" for n in range(MAX_URLS + 7)]).encode(), MAX_BYTES).urls) > MAX_URLS
+        len(read_sitemap(made([f"http://a.test/{n}" for n in range(MAX_URLS + 7)]).encode(), MAX_SITEMAP_BYTES).urls)
+        > MAX_URLS
     )
 
 
 def test_bomb_is_unpacked_no_further_than_the_limit(monkeypatch):
-    monkeypatch.setattr(sitemap, "MAX_BYTES", 1_000_000)
+    monkeypatch.setattr(listing, "MAX_SITEMAP_BYTES", 1_000_000)
     tail = xml(["http://a.test/behind"]).encode()
     for packed in (gzip.compress, bytes):
         assert read_sitemap(packed(b" " * (1_000_000 - len(tail)) + tail)).urls == ["http://a.test/behind"]
@@ -110,7 +111,7 @@ def test_bomb_is_unpacked_no_further_than_the_limit(monkeypatch):
 
 @pytest.mark.parametrize("mass", [b"<", b"&", b"<loc", b"&#1234567"])
 def test_a_file_with_masses_of_marks_is_read_as_far_as_they_are_few(monkeypatch, mass):
-    monkeypatch.setattr(sitemap, "MAX_MARKED", 1000)
+    monkeypatch.setattr(listing, "MAX_MARKED", 1000)
     body = b"<urlset><url><loc>http://a.test/1</loc></url><loc>" + mass * 100_000 + b"<loc>http://a.test/2</loc>"
     urls = read_sitemap(body).urls
     assert urls[0] == "http://a.test/1" and "http://a.test/2" not in urls

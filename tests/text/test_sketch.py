@@ -8,7 +8,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.sketch import MIN_CHARS, sketch
+from spiderling.text.fingerprints import MIN_CHARS, sketch
 
 TEXT = "Stránka, kterou hledáte, na tomto serveru není. Zkuste to znovu, nebo se vraťte na úvodní stránku webu."
 

@@ -12,7 +12,7 @@ from spiderling.engine.outcomes import DropPage
 from spiderling.languages import load
 from spiderling.pipelines import check_quality
 from spiderling.text import Page, TextOptions, process
-from spiderling.text.spam import packed_share, top_word_share
+from spiderling.text.quality import packed_share, top_word_share
 
 MODELS = load(("cs", "en"))
 TEXT = " ".join(SENTENCES)

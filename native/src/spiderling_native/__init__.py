@@ -1,6 +1,6 @@
 """The compiled twin of spiderling's text chain: the same results to the last bit, in less time.
 
-It imports nothing of spiderling, which hands in its tables and classes (spiderling/text/compiled.py).
+It imports nothing of spiderling, which hands in its tables and classes (spiderling/text/steps.py).
 """
 
 from spiderling_native._context import Context
@@ -31,6 +31,6 @@ __all__ = [
 ]
 __version__ = "0.1"
 INTERFACE = 1
-"""That of spiderling/text/compiled.py with which these steps run; raised together with it."""
+"""That of spiderling/text/steps.py with which these steps run; raised together with it."""
 
 self_test()

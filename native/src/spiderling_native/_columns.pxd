@@ -5,7 +5,7 @@ from libc.string cimport memcpy
 ctypedef float f32
 ctypedef double f64
 
-cdef enum:  # places of a block's own features, and of those of its page, in NAMES of features.py and context.py
+cdef enum:  # places of a block's own features, and of those of its page, in NAMES of features.py and model.py
     LOG_WORDS = 0, LOG_CHARS = 1, LINK_DENSITY = 2, NO_LINKS = 3, STOPS = 4, COMMAS = 5, ENDS_IN_STOP = 6
     HEADING = 7, DIGITS = 8, CAPITALS = 9, SYMBOLS = 10, COPYRIGHT = 11, PIECES = 12, TEXT_WORDS = 13, CODE = 14
     ENDS_IN_COLON = 15, ENDS_IN_DOTS = 16, BEGINS_SMALL = 17, REPEATED = 18, TAGS = 19, H1 = 23, NUMBER_OF_TAGS = 10

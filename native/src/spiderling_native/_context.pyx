@@ -1,4 +1,4 @@
-"""The compiled twin of text/boilerplate/context.py: the same columns, to the last bit.
+"""The compiled twin of text/boilerplate/model.py: the same columns, to the last bit.
 
 As in _features.pyx, numpy is asked for what it rounds in its own way.
 """

@@ -1,4 +1,4 @@
-"""The compiled twins of `scored` in text/language/scores.py and of `short_words` in text/language/known.py."""
+"""The compiled twins of `scored` in text/language.py and of `short_words` in text/words.py."""
 
 import numpy
 
@@ -116,7 +116,7 @@ cdef class Scored:
     ) noexcept nogil:
         """Add up the rows of the n-grams from *first* on that end before *last*; for others, the row of zeros.
 
-        The sum of a place's rows fits 16 bits, by MOST in scores.py.
+        The sum of a place's rows fits 16 bits, by MOST in language.py.
         """
         cdef int32_t[MAX_WIDTH] sums
         cdef int16_t* rows[ORDER]

@@ -27,7 +27,7 @@ from spiderling_native._text cimport (
 import numpy
 
 cdef enum:
-    # kinds of tags, as in tags.py
+    # kinds of tags, as in zones.py
     INLINE = 0, BOX = 1, BLOCK = 2, HEADING = 3, LINK = 4, INSIDE = 5, LINE_BREAK = 6, AREA = 7, THROUGH = 8
     DEAD = 9, FIELD = 10, HEAD = 11
     EDGE = 0x1c

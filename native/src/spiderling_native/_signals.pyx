@@ -1,5 +1,5 @@
 """The compiled twins of what is counted in texts: `marks` of text/quality.py, `listed` of
-text/language/function_words.py, `top_word_share` of text/spam.py and `long_words` of text/sketch.py.
+text/quality.py, `top_word_share` of text/quality.py and `long_words` of text/fingerprints.py.
 
 A text with a capital sigma, whose lower case depends on its place, or a dotted I, whose lower case has two characters,
 is left to Python.

@@ -34,7 +34,7 @@ cdef inline void* memory(array, Py_ssize_t size) except NULL:
 
 cdef enum:  # bits of a character
     SPACE = 1    # white space to str.split
-    ODD = 2      # a text with it may not be in normal form (text/html/normal.py)
+    ODD = 2      # a text with it may not be in normal form (text/html/blocks.py)
     WORD = 4     # \w
     LOWER = 8, UPPER = 16, ALPHA = 32
     BASIC = 0x10000  # characters of the basic plane

@@ -1,31 +1,266 @@
 """The learned boilerplate model: the probability that a block is running text.
 
 It is two small networks, each with a hidden layer of rectified units and one logistic
-output.  The first uses the features of features.py; the second those of context.py, among
-them the first one's probabilities (docs/text.md compares both).  They need neither stop
-words nor a language.  The bundled weights stand in ``model.json``; SPIDERLING_BOILERPLATE_MODEL
-may name another file.  ``models/block_model.py`` fits new weights.
+output.  The first uses the features of features.py.  Its probabilities (here: *chances*) are summed over the elements
+that enclose a block, over the blocks of the same shape (same tags and classes up to the root) and along the page.
+These sums tell the article from teasers, whose single blocks look like it; they are among the features of the second
+network (`context`).  This is stacked learning (Wolpert 1992); Readability sums its scores over the tree likewise.
+
+The networks need neither stop words nor a language; docs/text.md compares both.  The bundled weights stand in
+``model.json``; SPIDERLING_BOILERPLATE_MODEL may name another file.  ``models/block_model.py`` fits new weights.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from spiderling.base.errors import BadInput
-from spiderling.text.boilerplate import context as context_module
 from spiderling.text.boilerplate import features as features_module
-from spiderling.text.boilerplate.context import Context, context
-from spiderling.text.boilerplate.features import NOTHING_DECLARED, Array, Declared, Features, features
+from spiderling.text.boilerplate.features import (
+    NOTHING_DECLARED,
+    OWN,
+    PAGE,
+    Array,
+    Declared,
+    Features,
+    features,
+    shift,
+    window_sums,
+)
 from spiderling.text.html.blocks import Block
-from spiderling.text.html.zones import Inherited
+from spiderling.text.html.zones import Inherited, Ints
+
+Numbers = npt.NDArray[np.floating[Any]]
+Context = Callable[[Array, Array, Sequence[Block], Inherited], Array]
+"""Type of `context`."""
+
+_LEVELS = 5
+"""Number of enclosing elements with sums of their own, from the innermost outwards; chosen."""
+_OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)
+"""Neighbours whose chances are features, as distances in blocks; chosen."""
+_WINDOWS = (3, 10, 30)
+"""Blocks to either side over which chances are averaged; chosen."""
+_NEXT = (3, 10)
+"""Blocks behind, over which chances are averaged; chosen."""
+_MAX_DEPTH = 60
+"""Depth from which on all elements count as equally deep; chosen."""
+_LEAST = 1e-3
+"""Least distance of a chance from 0 and 1 in the logit; chosen."""
+_TINY = 1e-9
+"""Added to divisors that may be 0."""
+_BOXES = tuple(f"box {level}" for level in range(_LEVELS))
+_GROUPS = [*_BOXES, "same shape", "same shape and tag", "same shape around", "section"]
+"""Sets of blocks over which is summed: those inside each enclosing element, those with elements of the same shape (and
+tag, and around them), those from a heading up to the next."""
+_MEASURES = (
+    "log blocks",
+    "share of the text",
+    "link density",
+    "stops a word",
+    "log text a block",
+    "holds the title",
+    "holds the opening",
+)
+_CHANCES = ("chance a word", "chance a block", "share of the chances")
+
+NAMES = [
+    *PAGE,
+    *(f"{group}: {measure}" for group in _GROUPS for measure in _MEASURES + _CHANCES),
+    "common with the longest",
+    "levels below common",
+    "levels of the longest below common",
+    "depth",
+    "chance",
+    "logit",
+    *(f"{offset:+d}: chance" for offset in _OFFSETS),
+    *(f"within {width}: {name}" for width in _WINDOWS for name in _CHANCES[:2]),
+    *(f"next {width}: chance a block" for width in _NEXT),
+    "chances before",
+    "chances after",
+    "own share of the chances",
+    "page: chance a word",
+    "page: highest chance",
+    "page: chance a block",
+    "page: log chances",
+    "highest before",
+    "highest after",
+]
+"""Names of the columns of `context`; the fitted weights depend on them."""
+
+_COLUMN = {name: place for place, name in enumerate(OWN)}
+_TAGS = slice(_COLUMN["tag none"], _COLUMN["tag div"] + 1)
+_TITLE = PAGE.index("is the title")
+_OPENING = PAGE.index("is the opening")
+_GROUPED = len(PAGE)
+_NEAR = NAMES.index("common with the longest")
+_CHANCE = NAMES.index("chance")
+_PARTS = np.cumsum((2, len(_OFFSETS), 2 * len(_WINDOWS), len(_NEXT)))
+"""Where the parts of the columns from _CHANCE on begin: of the block, neighbours, both sides, behind, the page."""
+
+
+class _Mass(NamedTuple):
+    """Values that are summed over groups of blocks, as arrays by block."""
+
+    words: Numbers
+    text: Numbers
+    """Words outside links."""
+    stops: Numbers
+    chance: Numbers
+    """The first network's probability that the block is text."""
+    share: Numbers
+    """The block's share of the page's words."""
+    title: Numbers
+    """1 for the title."""
+    opening: Numbers
+    """1 for the opening (features.py): the posts of a forum have its shape, comments below an article have not."""
+
+    def table(self) -> Numbers:
+        """(measure, block): a row of ones, which count the blocks, the fields, and chance * share."""
+        ones = np.ones_like(self.words)
+        both = self.chance * self.share
+        return np.array(
+            (ones, self.words, self.text, self.stops, self.chance, self.share, both, self.title, self.opening)
+        )
+
+
+def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Inherited) -> Array:
+    """The features (block, NAMES).
+
+    *rows* are those of `features`, *chances* the first network's probabilities for them.
+    """
+    words = np.expm1(5 * rows[:, _COLUMN["log words"]])
+    text = words * (1 - rows[:, _COLUMN["link density"]])
+    stops = words * rows[:, _COLUMN["stops a word"]]
+    mass = _Mass(
+        words, text, stops, chances, words / max(_TINY, float(words.sum())), rows[:, _TITLE], rows[:, _OPENING]
+    )
+    inside = np.array([block.element for block in blocks], np.intp)
+    columns = np.empty((len(NAMES), len(blocks)), np.float32)
+    columns[:_GROUPED] = rows[:, :_GROUPED].T
+    _measure(_groups(mass.table(), inside, tree, rows), mass, columns[_GROUPED:_NEAR])
+    _nearness(inside, inside[text.argmax()], tree, columns[_NEAR:_CHANCE])
+    _chances(mass, columns[_CHANCE:])
+    seen: Array = columns.T
+    return seen
+
+
+def _groups(mass: Numbers, inside: Ints, tree: Inherited, rows: Array) -> Numbers:
+    """Sums of *mass* (measure, group, block) over the _GROUPS of each block.
+
+    *inside* holds the innermost element of each block.
+    """
+    around = np.empty((_LEVELS, len(inside)), np.intp)
+    around[0] = inside
+    for level in range(1, _LEVELS):
+        around[level] = tree.parents[around[level - 1]]
+    order = np.argsort(inside, kind="stable")
+    known = inside[order]
+    # elements are numbered by their start tags, so those of a subtree have consecutive numbers
+    first, last = np.searchsorted(known, (around, tree.ends[around]))
+    found = np.empty((len(mass), len(_GROUPS), len(order)), np.float32)
+    found[:, :_LEVELS] = _stretches(mass[:, order], first, last)
+    found[:, -1] = _sections(mass, rows[:, _COLUMN["heading"]] > 0)
+    outside = tree.shapes[tree.parents[inside]]
+    order = np.argsort(outside, kind="stable")
+    known = outside[order]
+    first = np.searchsorted(known, outside)
+    last = np.searchsorted(known, outside, "right")
+    found[:, -2] = _stretches(mass[:, order], first, last)
+    tags = rows[:, _TAGS].argmax(1) + 1
+    alike = tree.shapes[inside] * 16 + tags
+    order = np.argsort(alike, kind="stable")
+    known = alike[order]
+    shapes = alike & ~np.intp(15)
+    first, last = np.searchsorted(known, ((shapes, alike), (shapes + 16, alike + 1)))
+    found[:, _LEVELS : _LEVELS + 2] = _stretches(mass[:, order], first, last)
+    return found
+
+
+def _sections(mass: Numbers, headings: npt.NDArray[np.bool_]) -> Numbers:
+    """Sums over the blocks from a heading up to the next."""
+    begins = headings.copy()
+    begins[1:] &= ~headings[:-1]  # headings in a row begin one section
+    begins[0] = True
+    places = np.flatnonzero(begins)
+    return np.repeat(np.add.reduceat(mass, places, axis=1), np.diff(places, append=len(headings)), axis=1)
+
+
+def _stretches(mass: Numbers, first: Ints, last: Ints) -> Numbers:
+    """Sums over the blocks from index *first* up to, not including, *last*."""
+    sums = np.zeros((len(mass), mass.shape[1] + 1))
+    np.cumsum(mass, 1, out=sums[:, 1:])
+    found: Numbers = np.take(sums, last, 1) - np.take(sums, first, 1)
+    return found
+
+
+def _measure(groups: Numbers, mass: _Mass, out: Array) -> None:
+    """Fill in _MEASURES and _CHANCES of each group of blocks."""
+    measures = out.reshape(len(_GROUPS), len(_MEASURES + _CHANCES), -1).swapaxes(0, 1)
+    blocks, words, text, stops, chance, share, both, title, opening = groups
+    words = np.maximum(1, words)
+    measures[:] = (
+        np.log1p(blocks) / 5,
+        text / max(1.0, float(mass.text.sum())),
+        1 - text / words,
+        np.minimum(1, stops / words),
+        np.log1p(text / blocks) / 5,
+        title,
+        opening,
+        both / (share + _TINY),
+        chance / blocks,
+        both / (float((mass.chance * mass.share).sum()) + _TINY),
+    )
+
+
+def _nearness(inside: Ints, longest: int, tree: Inherited, out: Array) -> None:
+    """Fill in how far the ways from the root to each block and to *longest*, the longest block's element, agree."""
+    # an element's descendants follow it
+    above = np.flatnonzero(longest < tree.ends[: longest + 1])[:_MAX_DEPTH, None]
+    depth = np.minimum(tree.depths[inside], _MAX_DEPTH)
+    common = np.count_nonzero((above <= inside) & (inside < tree.ends[above]), axis=0)
+    out[:] = common / depth, (depth - common) / 8, (len(above) - common) / 8, depth / 20
+
+
+def _chances(mass: _Mass, out: Array) -> None:
+    """Fill in the chances of the block, its neighbours and the page."""
+    own, neighbours, around, behind, page = np.split(out, _PARTS)
+    chance = mass.chance
+    share = mass.share
+    both = chance * share
+    number = len(chance)
+    clipped = np.minimum(np.maximum(chance, _LEAST), 1 - _LEAST)
+    own[0] = chance
+    own[1] = np.log(clipped / (1 - clipped)) / 5
+    neighbours[:] = 0
+    shift(chance[None], _OFFSETS, neighbours)
+    windows, sizes = window_sums(np.array((both, share, chance)), _WINDOWS)
+    around[::2] = windows[:, 0] / (windows[:, 1] + _TINY)
+    around[1::2] = windows[:, 2] / sizes
+    sums = np.concatenate(([0.0], np.cumsum(chance, dtype=np.float64)))
+    for row, reach in zip(behind, _NEXT, strict=True):
+        last = np.minimum(number, np.arange(1, number + 1) + reach)
+        row[:] = (sums[last] - sums[1:]) / reach
+    total = float(both.sum()) + _TINY
+    high = float(both.max()) + _TINY
+    until = np.cumsum(both)
+    page[:3] = (until - both) / total, 1 - until / total, both / total
+    of_page = (total, chance.max(), chance.mean(), math.log1p(total * float(mass.words.sum())) / 10)
+    page[3:7] = np.array(of_page)[:, None]
+    highest_before, highest_after = page[7:]
+    highest_before[0] = highest_after[-1] = 0
+    highest_before[1:] = np.maximum.accumulate(both[:-1]) / high
+    highest_after[:-1] = np.maximum.accumulate(both[:0:-1])[::-1] / high
+
 
 _DIGITS = 3
 """Significant digits of a weight in a file; chosen."""
@@ -112,7 +347,7 @@ class BlockModel:
         parts = {
             "origin": json.dumps(self.origin),
             "first": self.first.to_json(features_module.NAMES),
-            "second": self.second.to_json(context_module.NAMES),
+            "second": self.second.to_json(NAMES),
         }
         return "{\n" + ",\n".join(f" {json.dumps(name)}: {value}" for name, value in parts.items()) + "\n}\n"
 
@@ -122,7 +357,7 @@ class BlockModel:
         try:
             values = json.loads(text)
             first = Network.from_values(values["first"], features_module.NAMES)
-            second = Network.from_values(values["second"], context_module.NAMES)
+            second = Network.from_values(values["second"], NAMES)
             return cls(first, second, values.get("origin", {}))
         except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from None

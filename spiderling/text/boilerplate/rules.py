@@ -14,8 +14,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from spiderling.base.option_values import parse_preset
-from spiderling.text.html.blocks import Block
-from spiderling.text.html.normal import normal_form
+from spiderling.text.html.blocks import Block, normal_form
 
 GOOD = "good"
 NEARGOOD = "neargood"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from spiderling.base import rsl
-from spiderling.text.html.normal import normal_form
+from spiderling.text.html.blocks import normal_form
 
 MAX_META_CHARS = 500
 """Characters of a value that are kept; chosen."""

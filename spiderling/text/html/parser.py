@@ -13,12 +13,23 @@ from collections.abc import Mapping
 
 from lxml import etree
 
-from spiderling.text.html.blocks import MAX_BLOCK_CHARS, MAX_BLOCKS, Block, Parsed, named_tuples
+from spiderling.text.html.blocks import (
+    APART,
+    BREAK,
+    EDGE,
+    MAX_BLOCK_CHARS,
+    MAX_BLOCKS,
+    NEXT_LINE,
+    RUBBISH,
+    Block,
+    Parsed,
+    joined,
+    named_tuples,
+    normal_forms,
+)
 from spiderling.text.html.links import LinkCollector
 from spiderling.text.html.metadata import Metadata
-from spiderling.text.html.normal import NEXT_LINE, normal_forms
-from spiderling.text.html.pieces import APART, BREAK, EDGE, RUBBISH, joined
-from spiderling.text.html.tags import (
+from spiderling.text.html.zones import (
     BOX,
     DEAD,
     FIELD,
@@ -26,12 +37,13 @@ from spiderling.text.html.tags import (
     HEADING,
     INLINE,
     INSIDE,
-    KINDS,
     LINE_BREAK,
     LINK,
+    TAG_KINDS,
     THROUGH,
+    ZONED,
+    Tree,
 )
-from spiderling.text.html.zones import ZONED, Tree
 
 _NEXT_LINE = NEXT_LINE.encode()
 
@@ -104,7 +116,7 @@ class Builder:
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Called by the parser for each start tag; frequent kinds of tags stand first."""
-        kind = KINDS.get(tag, INLINE)
+        kind = TAG_KINDS.get(tag, INLINE)
         if kind >= HEAD:
             self._head(tag, attributes)
             kind -= HEAD
@@ -161,7 +173,7 @@ class Builder:
 
     def end(self, tag: str) -> None:
         """Called by the parser for each end tag, written or implied."""
-        kind = KINDS.get(tag, INLINE)
+        kind = TAG_KINDS.get(tag, INLINE)
         if self._dead:
             self._end_dead()
         elif kind == INLINE:
@@ -196,7 +208,7 @@ class Builder:
         """
         if tag == "button" == self._dead[0]:
             for opened in self._dead:
-                kind = KINDS.get(opened, INLINE)
+                kind = TAG_KINDS.get(opened, INLINE)
                 self._open_headings += kind == HEADING
                 if BOX <= kind <= HEADING or opened in ZONED:
                     self._tree.stay()

@@ -18,10 +18,9 @@ from typing import NamedTuple
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from spiderling.text.documents.document import Document, DocumentError
-from spiderling.text.html.blocks import MAX_BLOCKS
+from spiderling.text.documents import Document, DocumentError
+from spiderling.text.html.blocks import MAX_BLOCKS, normal_form, rejoined
 from spiderling.text.html.metadata import MAX_META_CHARS
-from spiderling.text.html.normal import normal_form, rejoined
 
 MAX_PAGES = 3000
 """Pages that are read of one file; chosen."""

@@ -15,16 +15,37 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
 from lxml import etree
 
-from spiderling.text.documents.document import Document, DocumentError
-from spiderling.text.html.blocks import MAX_BLOCKS
+from spiderling.text.html.blocks import MAX_BLOCK_CHARS, MAX_BLOCKS, Block, normal_form
 from spiderling.text.html.metadata import MAX_LANGUAGE_CHARS, MAX_META_CHARS
-from spiderling.text.html.normal import normal_form
 from spiderling.text.html.parser import parse
+
+
+class DocumentError(Exception):
+    """The bytes are not a readable document of their kind."""
+
+
+@dataclass(slots=True)
+class Document:
+    """The text and metadata of a document."""
+
+    blocks: list[Block] = field(default_factory=list)
+    title: str = ""
+    meta: dict[str, str] = field(default_factory=dict)
+    """Keys as in <meta> of pages: author, dcterms.created, dcterms.modified, description, keywords."""
+    lang: str | None = None
+
+    def add_block(self, text: str, heading: bool = False) -> None:
+        """Append a block, unless it is empty or MAX_BLOCKS is reached."""
+        text = normal_form(text)[:MAX_BLOCK_CHARS].rstrip()
+        if text and len(self.blocks) < MAX_BLOCKS:
+            self.blocks.append(Block(text, heading, 0))
+
 
 MAX_INFLATED_BYTES = 100_000_000
 """Inflated bytes that are read of one archive; chosen."""

@@ -1,1 +1,0 @@
-"""Converts documents that are no HTML pages to blocks of text."""

@@ -1,0 +1,525 @@
+"""Recognises languages: naive Bayes over character n-grams, and a test whether a text is in no known language.
+
+A model holds the counts of the 1- to ORDER-grams of a plain text in one language.
+`LanguageModels` joins the models of all languages to be told apart into one table of
+log-probabilities of hashed n-grams, so one look-up scores all paragraphs of a page.
+Naive Bayes names the nearest of the known languages.  The *known share* tells whether
+the text is in that language at all: the share of its 4-grams (3- or 2-grams where a
+letter says more) that are usual in the language, divided by the share expected in text
+of the language; less where too many of its short words are not in the language's list
+(words.py).  So one threshold suits small and large models.  benchmarks/language.py
+compares this with the cosine of trigrams (`CosineGuesses`), as in the SpiderLing papers (Pomikálek & Suchomel 2011,
+Suchomel & Pomikálek 2012, Suchomel 2017): there a document is in the language with the largest cosine if that is at
+least 0.5; a single paragraph seldom reaches that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spiderling.text.encoding.labels import codecs_of
+from spiderling.text.encoding.spelling import Spelling
+from spiderling.text.ngrams import (
+    ORDER,
+    Array,
+    Hashes,
+    NgramCounts,
+    Places,
+    codepoints,
+    crossing,
+    hash_rows,
+    joined_starts,
+    normalise,
+    normalised,
+    windows,
+)
+from spiderling.text.quality import Profile
+from spiderling.text.words import (
+    NOT_MEASURED,
+    KnownWords,
+    ShortWords,
+    Sisters,
+    TextWords,
+    WordCounts,
+    WordList,
+    expected_share,
+    is_alone_in_script,
+    short_words,
+    sisters_among,
+)
+
+_USUAL_BITS = 18
+"""Binary logarithm of the number of hashes of usual n-grams; chosen."""
+_USUAL_SHARE = 0.8
+"""Share of a text's n-grams that the usual ones make up; chosen."""
+_SHARING = 8
+"""Languages that share a table, in which each has a bit."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsualNgrams:
+    """The usual n-grams of a language."""
+
+    size: int
+    """Their characters."""
+    expected: float
+    """Share of a text's n-grams that they make up."""
+    table: npt.NDArray[np.uint8]
+    """A byte for each hash."""
+    bit: np.uint8
+    """The bit that is set in the bytes of the usual ones."""
+
+    def share(self, grams: Hashes, starts: Places) -> Array:
+        """Share of usual n-grams in each text; *grams* are hashed, *starts* as from `normalised`."""
+        usual = self.table.take(grams & np.uint32(len(self.table) - 1)) & self.bit != 0
+        usual[crossing(starts, self.size)] = False
+        shares: Array = np.add.reduceat(usual, starts[:-1], dtype=np.float32)
+        shares /= np.maximum(1, numbers(starts, self.size))
+        return shares
+
+
+@dataclass(frozen=True, slots=True)
+class TextNgrams:
+    """The n-grams of some texts, to be compared with the usual ones of a language."""
+
+    grams: Mapping[int, Hashes]
+    """Size -> hash of the n-gram that begins at each character."""
+    starts: Places
+    """As from `normalised`."""
+    usual_in: Callable[[str], UsualNgrams]
+    """The usual n-grams of a language."""
+    _found: dict[str, Array] = field(default_factory=dict)
+
+    @classmethod
+    def joined(cls, parts: Sequence[TextNgrams]) -> TextNgrams:
+        """The n-grams of all texts of *parts*, of which there is at least one."""
+        grams = {size: np.concatenate([part.grams[size] for part in parts]) for size in parts[0].grams}
+        return cls(grams, joined_starts([part.starts for part in parts]), parts[0].usual_in)
+
+    def likeness(self, code: str) -> Array:
+        """Share of usual n-grams in each text, in units of the share expected in the language *code*."""
+        if code not in self._found:
+            usual = self.usual_in(code)
+            self._found[code] = usual.share(self.grams[usual.size], self.starts) / np.float32(usual.expected)
+        return self._found[code]
+
+
+def usual_ngrams(languages: Iterable[tuple[str, NgramCounts, int, float]]) -> dict[str, UsualNgrams]:
+    """Code -> usual n-grams, of languages: code, n-grams, their size that counts, the share expected in texts."""
+    of_size: dict[int, list[UsualNgrams]] = {}
+    found = {}
+    for code, ngrams, size, expected in languages:
+        same = of_size.setdefault(size, [])
+        place = len(same) % _SHARING
+        table = same[-1].table if place else np.zeros(1 << _USUAL_BITS, np.uint8)
+        mine = UsualNgrams(size, expected, table, np.uint8(1 << place))
+        if size in ngrams.sizes:
+            weights = ngrams.weights()[size]
+            usual = ngrams.sizes[size][0][weights >= _least_usual(weights)]
+            table[hash_rows(usual, size) & np.uint32(len(table) - 1)] |= mine.bit
+        same.append(mine)
+        found[code] = mine
+    return found
+
+
+def numbers(starts: Places, size: int) -> Array:
+    """Number of n-grams of *size* in each text; *starts* as from `normalised`."""
+    found: Array = np.maximum(0, starts[1:] - starts[:-1] - (size - 1)).astype(np.float32)
+    return found
+
+
+def _least_usual(weights: Array) -> float:
+    """The least weight of a usual n-gram: those make up _USUAL_SHARE of a text.
+
+    Rarer n-grams (names, foreign words) tell little, and a longer training text has more of them.  By counts instead of
+    weights, all n-grams in the rarer of two alphabets would be rare.
+    """
+    falling = np.sort(weights)[::-1]
+    mass = np.cumsum(falling, dtype=np.float64)
+    return float(falling[np.searchsorted(mass, _USUAL_SHARE * mass[-1])]) if len(mass) else 0.0
+
+
+LOG_UNITS = 512
+"""Units of the table for one nat of log-probability; the table holds 16-bit integers."""
+MOST = (1 << 15) // ORDER - 1
+"""Largest number in the table, so that a sum over ORDER sizes of n-grams does not overflow 16 bits."""
+
+
+class Scored(NamedTuple):
+    """Some texts as letters, with their n-grams and scores."""
+
+    chars: Hashes
+    starts: Places
+    written: Hashes
+    """As from `normalised`."""
+    grams: Mapping[int, Hashes]
+    """Size -> hash of the n-gram that begins at each character."""
+    scores: Array
+    """Sum of log-probabilities (text, column of the table)."""
+
+
+Score = Callable[[Sequence[str], npt.NDArray[np.int16]], Scored]
+"""Type of `scored`."""
+
+
+def scored(texts: Sequence[str], logs: npt.NDArray[np.int16]) -> Scored:
+    """The *texts*, at least one, with their scores by *logs*: (hash, column), and a last row of zeros."""
+    chars, starts, written = normalised(texts)
+    grams = windows(chars, ORDER)
+    return Scored(chars, starts, written, grams, _scores(grams, starts, logs))
+
+
+def nothing(number: int, columns: int) -> Scored:
+    """*number* texts without letters, or without *columns*."""
+    empty = np.zeros(0, np.uint32)
+    starts = np.zeros(number + 1, np.intp)
+    return Scored(empty, starts, empty, windows(empty, ORDER), np.zeros((number, columns), np.float32))
+
+
+def _scores(grams: Mapping[int, Hashes], starts: Places, logs: npt.NDArray[np.int16]) -> Array:
+    last = len(logs) - 1
+    width = logs.shape[1]
+    rows = logs.view(f"V{2 * width}")[:, 0]  # each row as one value, which is copied as a whole
+    total = np.zeros((starts[-1], width), np.int16)
+    for size, hashes in grams.items():
+        places = (hashes & np.uint32(last - 1)).astype(np.intp)
+        places[crossing(starts, size)] = last
+        total += rows.take(places, mode="clip").view(np.int16).reshape(total.shape)
+    sums = np.add.reduceat(total, starts[:-1], axis=0, dtype=np.int32)
+    return (sums / np.float32(LOG_UNITS)).astype(np.float32)
+
+
+MIN_CHARS = 40
+"""4-grams that a text with a sure language has at least; chosen."""
+_MIN_MARGIN = 6.0
+"""Natural logarithm of the odds against the second language at which the first is sure; chosen."""
+_ALL = slice(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """Guesses at the languages of some texts, as arrays."""
+
+    codes: tuple[str, ...]
+    scores: Array
+    """Log-probability (text, language), less its mean over the languages."""
+    sizes: Array
+    """Number of 4-grams (text)."""
+    ngrams: TextNgrams
+    words: KnownWords
+
+    def nearest(self, rows: list[int] | slice = _ALL) -> str | None:
+        """The nearest language of the texts *rows*, taken as one; None without letters."""
+        if not self.codes or not self.sizes[rows].sum():
+            return None
+        return self.codes[int(self.scores[rows].sum(0).argmax())]
+
+    def known_share(self, code: str, rows: list[int] | slice = _ALL) -> float:
+        """Known share of the texts *rows*, taken as one, in the language *code*; at most 1."""
+        sizes = self.sizes[rows]
+        share = float((self.ngrams.likeness(code)[rows] * sizes).sum() / max(1.0, sizes.sum()))
+        return min(1.0, share) * self.words.likeness(code, rows)
+
+    def sure(self) -> list[str | None]:
+        """The nearest language of each text; None when it is too short, or too near to a second language."""
+        if not self.codes:
+            return [None] * len(self.sizes)
+        best = self.scores.argmax(1)
+        enough = self.sizes >= MIN_CHARS
+        if len(self.codes) > 1:
+            second, first = np.partition(self.scores, -2, axis=1)[:, -2:].T
+            enough &= (first - second) / ORDER >= _MIN_MARGIN  # overlapping n-grams count each letter ORDER times
+        return [self.codes[i] if yes else None for i, yes in zip(best.tolist(), enough.tolist(), strict=True)]
+
+    def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
+        """The known share of each of the texts *rows* in its language, which *codes* names."""
+        shares = np.empty(len(rows), np.float32)
+        for code in set(codes):
+            places = [place for place, each in enumerate(codes) if each == code]
+            shares[places] = self.ngrams.likeness(code)[[rows[place] for place in places]]
+        return list((np.minimum(1, shares) * self.words.likenesses(codes, rows)).tolist())
+
+    def candidates(self, min_share: float) -> tuple[str, ...]:
+        """The languages that the texts, taken as one, may be in, nearest first.
+
+        Empty for too little text, or when the known share in the nearest language is below *min_share*.
+        """
+        nearest = self.nearest()
+        if nearest is None or self.sizes.sum() < MIN_CHARS or self.known_share(nearest) < min_share:
+            return ()
+        totals = self.scores.sum(0)
+        order = np.argsort(-totals, kind="stable").tolist()
+        return tuple(self.codes[i] for i in order if totals[order[0]] - totals[i] < _MIN_MARGIN * ORDER)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Guesses]) -> Guesses:
+        """The guesses at all texts of *parts*, of which there is at least one."""
+        scores = np.concatenate([part.scores for part in parts])
+        sizes = np.concatenate([part.sizes for part in parts])
+        ngrams = TextNgrams.joined([part.ngrams for part in parts])
+        return cls(parts[0].codes, scores, sizes, ngrams, KnownWords.joined([part.words for part in parts]))
+
+    def leaning(self, code: str | None, weight: float) -> Guesses:
+        """These guesses with *weight*, a natural logarithm of odds, in favour of *code* in each text."""
+        if code not in self.codes:
+            return self
+        scores = self.scores.copy()
+        scores[:, self.codes.index(code)] += weight * ORDER * (self.sizes > 0)
+        return replace(self, scores=scores)
+
+
+_VECTOR_BITS = 16
+"""Binary logarithm of a vector's length; chosen."""
+_MASK = np.uint32((1 << _VECTOR_BITS) - 1)
+_SIZE = 3
+_TIE = 1.05
+"""A language is a candidate, too, if its cosine times this factor reaches the best cosine, as in TextCat."""
+
+
+@dataclass(frozen=True, slots=True)
+class CosineGuesses:
+    """Guesses at the languages of some texts, with the methods of `spiderling.text.language.Guesses`."""
+
+    codes: tuple[str, ...]
+    vectors: Array
+    """(trigram, language), of unit length for each language."""
+    texts: Sequence[Hashes]
+    """The hashed trigrams of each text."""
+    min_chars: int
+
+    def _cosines(self, rows: Sequence[int] | None) -> Array:
+        """The cosine between the texts *rows*, taken as one, and each language; None: all texts."""
+        trigrams = self.texts if rows is None else [self.texts[row] for row in rows]
+        counts = np.bincount(np.concatenate([np.zeros(0, np.uint32), *trigrams]), minlength=1 << _VECTOR_BITS)
+        norm = max(1.0, float(np.linalg.norm(counts)))
+        used = np.flatnonzero(counts)
+        unit = counts[used].astype(np.float32) / np.float32(norm)
+        return (unit @ self.vectors[used]).astype(np.float32, copy=False)
+
+    def nearest(self, rows: Sequence[int] | None = None) -> str | None:
+        """The language with the largest cosine; None without letters."""
+        cosines = self._cosines(rows)
+        return self.codes[int(cosines.argmax())] if len(cosines) and cosines.max() > 0 else None
+
+    def known_share(self, code: str, rows: Sequence[int] | None = None) -> float:
+        """The cosine between the texts *rows*, taken as one, and the language *code*."""
+        return min(1.0, float(self._cosines(rows)[self.codes.index(code)]))
+
+    def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
+        """The cosine between each of the texts *rows* and its language, which *codes* names."""
+        return [self.known_share(code, [row]) for code, row in zip(codes, rows, strict=True)]
+
+    def candidates(self, min_share: float) -> tuple[str, ...]:
+        """The languages that the texts together may be in, nearest first; none when no cosine reaches *min_share*."""
+        cosines = self._cosines(None)
+        order = np.argsort(-cosines, kind="stable").tolist()
+        least = max(min_share, float(cosines[order[0]]) / _TIE) if order else 0.0
+        return tuple(self.codes[index] for index in order if cosines[index] >= least)
+
+    def sure(self) -> list[str | None]:
+        """The nearest language of each text; None when it is too short."""
+        long = [len(trigrams) >= self.min_chars for trigrams in self.texts]
+        return [self.nearest([row]) if enough else None for row, enough in enumerate(long)]
+
+    def leaning(self, code: str | None, weight: float) -> CosineGuesses:
+        """These guesses unchanged: the papers' rule takes no other evidence."""
+        return self
+
+
+def vectors(languages: Sequence[NgramCounts]) -> Array:
+    """Unit vectors (trigram, language) of the trigram counts of *languages*."""
+    table = np.zeros((1 << _VECTOR_BITS, len(languages)), np.float32)
+    for column, ngrams in enumerate(languages):
+        if _SIZE in ngrams.sizes:
+            grams, numbers = ngrams.sizes[_SIZE]
+            np.add.at(table[:, column], hash_rows(grams, _SIZE) & _MASK, numbers.astype(np.float32))
+    table /= np.maximum(np.linalg.norm(table, axis=0), 1)
+    return table
+
+
+def trigrams(text: str) -> Hashes:
+    """Hashed trigrams of a text."""
+    hashes: Hashes = windows(codepoints(normalise(text)), _SIZE)[_SIZE][: 1 - _SIZE] & _MASK
+    return hashes
+
+
+MAX_CHARS = 600
+"""Characters of a text that are read; chosen: more do not change the answer."""
+_TABLE_BITS = 17
+"""Binary logarithm of the number of hashes with log-probabilities; chosen, as are the constants below."""
+_SMOOTHING = 0.3
+"""Count that every hash has at least (additive smoothing)."""
+_SCALE = 500_000
+"""Sum to which the counts of each model are scaled, so that smoothing weighs the same in all."""
+_BLOCK = 4096
+"""Hashes whose logarithms are taken at once: they fit into a processor's cache."""
+_LANES = 8
+"""16-bit integers that every processor adds at once; with 16 the table is larger and no faster."""
+_SYLLABLES = 150
+"""Letters above which a language writes syllables."""
+_IDEOGRAPHS = 500
+"""Letters above which a language writes ideographs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageModel:
+    """The model of one language, counted in text by people who write it."""
+
+    code: str
+    ngrams: NgramCounts
+    words: Mapping[str, int]
+    profile: Profile
+    stoplist: frozenset[str] = frozenset()
+    spaced: bool = True
+    """Whether words are written between spaces."""
+    encodings: tuple[str, ...] = ()
+    known: float = 1.0
+    """Share of usual n-grams in held-out text of the language."""
+    unlisted: float = NOT_MEASURED
+    """Share of words that `words` lacks among the short words of held-out text."""
+    tokens: int = 0
+    """Number of words in the text, those not in `words` included."""
+    contrast: frozenset[str] = frozenset()
+    """Words, or characters where words are not spaced, that a sister language lacks (words.py)."""
+
+    @property
+    def known_size(self) -> int:
+        """Characters of the n-grams of the known share: fewer where a letter says more."""
+        letters = self.ngrams.letters
+        return 2 if letters > _IDEOGRAPHS else 3 if letters > _SYLLABLES or not self.spaced else ORDER
+
+    @property
+    def expected_share(self) -> float:
+        """Share of usual n-grams in text of the language."""
+        return expected_share(self.code, self.known, self.ngrams, self.known_size)
+
+
+@dataclass(frozen=True)
+class LanguageModels:
+    """The models of the languages that are told apart."""
+
+    models: tuple[LanguageModel, ...]
+
+    @cached_property
+    def codes(self) -> tuple[str, ...]:
+        """The languages' codes, in the order of `models`."""
+        return tuple(model.code for model in self.models)
+
+    def __getitem__(self, code: str) -> LanguageModel:
+        return self.models[self.codes.index(code)]
+
+    def encodings(self, codes: Sequence[str]) -> tuple[str, ...]:
+        """Labels of the legacy encodings of the languages *codes*, each once."""
+        return tuple(dict.fromkeys(name for code in codes for name in self[code].encodings))
+
+    @cached_property
+    def spelling(self) -> Spelling | None:
+        """The spelling of the languages, which tells a page's encoding; None without languages."""
+        known = [(model.ngrams, codecs_of(model.encodings)) for model in self.models if len(model.ngrams)]
+        return Spelling(known) if known else None
+
+    @cached_property
+    def _vectors(self) -> Array:
+        return vectors([model.ngrams for model in self.models])
+
+    def warm_up(self) -> None:
+        """Build the tables before the first text comes."""
+        self.identify(["a"])
+
+    @cached_property
+    def _logs(self) -> npt.NDArray[np.int16]:
+        """Centred log-probabilities (hash, language) in units of 1 / LOG_UNITS nat; the last row is zero.
+
+        Zero columns fill each row up to a multiple of _LANES.  16 bits are looked up twice as fast as 32.
+        """
+        logs = np.empty((len(self.models), 1 << _TABLE_BITS), np.float32)
+        for row, model in zip(logs, self.models, strict=True):
+            row[:] = _SMOOTHING
+            weights = model.ngrams.weights()
+            scale = _SCALE / max(1, model.ngrams.total)
+            for size, (grams, _) in model.ngrams.sizes.items():
+                hashes = hash_rows(grams, size) & np.uint32(len(row) - 1)
+                row += np.bincount(hashes, weights[size] * scale, len(row))
+        centred = np.zeros((logs.shape[1] + 1, -(-len(logs) // _LANES) * _LANES), np.int16)
+        for start in range(0, logs.shape[1], _BLOCK):  # the table is far larger than any cache
+            block = np.log(logs[:, start : start + _BLOCK])  # all languages have the same sum
+            rounded = np.rint((block - block.mean(0)) * LOG_UNITS).clip(-MOST, MOST)
+            centred[start : start + _BLOCK, : len(logs)] = rounded.T
+        return centred
+
+    @cached_property
+    def _usual(self) -> dict[str, UsualNgrams]:
+        """The usual n-grams of each language."""
+        return usual_ngrams((each.code, each.ngrams, each.known_size, each.expected_share) for each in self.models)
+
+    def usual_share(self, code: str, texts: Sequence[str]) -> float:
+        """Share of n-grams that are usual in the language *code* among those of the *texts*, taken as one."""
+        guesses = self.identify(texts)
+        hits = guesses.ngrams.likeness(code) * guesses.sizes
+        return float(self._usual[code].expected * hits.sum() / max(1.0, guesses.sizes.sum()))
+
+    @cached_property
+    def _word_lists(self) -> dict[str, WordList | None]:
+        return {}
+
+    def _word_list(self, code: str) -> WordList | None:
+        if code not in self._word_lists:
+            model = self[code]
+            alone = not model.spaced or is_alone_in_script(model.ngrams)
+            self._word_lists[code] = None if alone else WordList.of(code, model.words, model.unlisted)
+        return self._word_lists[code]
+
+    @cached_property
+    def _sisters(self) -> tuple[tuple[Sisters, ...], Places]:
+        """The families of sisters, and the family of each language, by its index; -1: none."""
+        spaced = {
+            model.code: WordCounts(model.words, model.tokens, model.contrast)
+            for model in self.models
+            if model.spaced and model.words
+        }
+        unspaced = {model.code: WordCounts({}, 0, model.contrast) for model in self.models if not model.spaced}
+        families = sisters_among(self.codes, spaced, unspaced)
+        family_of = np.full(len(self.models), -1)
+        for index, family in enumerate(families):
+            family_of[family.columns] = index
+        return families, family_of
+
+    def _tell_sisters(self, scores: Array, words: TextWords) -> None:
+        """Add to *scores* what *words* say where the nearest language has sisters."""
+        families, family_of = self._sisters
+        found = family_of[scores.argmax(1)]
+        sizes = words.starts[1:] - words.starts[:-1]
+        for index in set(found.tolist()) - {-1}:
+            family = families[index]
+            rows = np.flatnonzero(found == index)
+            rows = rows[family.in_doubt(scores[rows[:, None], family.columns] / ORDER, sizes[rows])]
+            if len(rows):
+                texts, keys = words.keys_in(rows) if family.spaced else words.characters_in(rows)
+                scores[rows[:, None], family.columns] += ORDER * family.evidence(texts, keys, len(sizes))[rows]
+
+    def compare(self, texts: Sequence[str]) -> CosineGuesses:
+        """Guess by the cosine of trigrams, from the first MAX_CHARS characters of each text."""
+        return CosineGuesses(self.codes, self._vectors, [trigrams(text[:MAX_CHARS]) for text in texts], MIN_CHARS)
+
+    def identify(self, texts: Sequence[str], score: Score = scored, count: ShortWords = short_words) -> Guesses:
+        """Guess by naive Bayes, from the first MAX_CHARS characters of each text, all in one pass.
+
+        *score* and *count* may be the compiled ones (text/steps.py).
+        """
+        if texts and self.models:
+            found = score([text[:MAX_CHARS] for text in texts], self._logs)
+        else:
+            found = nothing(len(texts), len(self.models))
+        words = TextWords(found.chars, found.starts, found.written)
+        scores = found.scores[:, : len(self.models)]
+        if scores.size:
+            self._tell_sisters(scores, words)
+        ngrams = TextNgrams(found.grams, found.starts, self._usual.__getitem__)
+        known = KnownWords(words, self._word_list, count)
+        return Guesses(self.codes, scores, numbers(found.starts, ORDER), ngrams, known)

@@ -1,1 +1,0 @@
-"""Finds the language of a text."""

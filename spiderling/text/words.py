@@ -1,0 +1,420 @@
+"""What the words of a text tell about its language, as 64-bit hashes that are looked up all at once.
+
+Sisters share most n-grams, so that a few topics weigh more than *ikke* against *ikkje*.  If the nearest language of a
+text is one of several sisters, each of the text's words adds to these its log-probability, less the mean over them.
+The probabilities are those of the models' word lists.  A word of a model's contrast list, which people made of words
+that not all sisters use, says more.  Chinese and Cantonese, without spaces, have only lists of characters.
+
+By n-grams alone, Scots is English: relatives share most of them, but fewer of the short words, most of which are
+function words.  A text of the language has few short words that the model's list lacks.  If a text has more of them
+than expected, its known share falls in proportion.  Words with a capital letter do not count: most unlisted ones are
+names and titles, and a relative's function words are seldom capitalised.
+
+What is expected depends on the script.  A language that is alone in its script is mistaken for no other, but its words
+are often long, and each text has others.  Chinese characters count as such a script, since only Chinese languages and
+Japanese have them.  Where most writers leave out the tone marks, words count without them, and
+few n-grams suffice.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spiderling.text.ngrams import Array, Hashes, NgramCounts, Places, are_capital, codepoints, joined_starts
+
+Keys = npt.NDArray[np.uint64]
+_BASE = 0x9E3779B97F4A7C15
+_SPACE = 32
+_TONE_MARKS = dict.fromkeys(map(ord, "\u0300\u0301\u0302\u0304\u030c"))
+_TONED = 0x1F00
+"""Code point behind the letters that may have tone marks (Unicode, Latin Extended Additional)."""
+
+
+class Words(NamedTuple):
+    """The words of some texts."""
+
+    texts: Places
+    """The text of each word."""
+    first: Hashes
+    """Its first letter, as it is written."""
+    lengths: Places
+    """Its number of letters."""
+    keys: Keys
+
+
+@dataclass(frozen=True, slots=True)
+class TextWords:
+    """Some texts, and their words when these are asked for."""
+
+    chars: Hashes
+    starts: Places
+    written: Hashes
+    """As from `normalised`."""
+    _split: dict[bool, Words] = field(default_factory=dict)
+
+    @classmethod
+    def joined(cls, parts: Sequence[TextWords]) -> TextWords:
+        """All texts of *parts*, of which there is at least one."""
+        chars, written = (np.concatenate([getattr(part, name) for part in parts]) for name in ("chars", "written"))
+        return cls(chars, joined_starts([part.starts for part in parts]), written)
+
+    def split(self, without_tones: bool = False) -> Words:
+        """The words."""
+        if without_tones not in self._split:
+            chars, starts, written = self.chars, self.starts, self.written
+            if without_tones:
+                chars, kept = _toneless(chars)
+                starts, written = np.concatenate(([0], np.cumsum(kept)))[starts], written[kept]
+            begins, lengths, keys = _words(chars)
+            texts = np.searchsorted(starts, begins, "right") - 1
+            self._split[without_tones] = Words(texts, written[begins], lengths, keys)
+        return self._split[without_tones]
+
+    def keys_in(self, rows: Places) -> tuple[Places, Keys]:
+        """Of each word in the texts *rows* its text and its key."""
+        words = self.split()
+        mine = self._are(rows)[words.texts]
+        return words.texts[mine], words.keys[mine]
+
+    def characters_in(self, rows: Places) -> tuple[Places, Keys]:
+        """Of each character in the texts *rows* its text and its code point."""
+        sizes = np.diff(self.starts)
+        texts = np.repeat(np.arange(len(sizes)), sizes)
+        mine = self._are(rows)[texts]
+        return texts[mine], self.chars[mine].astype(np.uint64)
+
+    def _are(self, rows: Places) -> npt.NDArray[np.bool_]:
+        found = np.zeros(len(self.starts) - 1, np.bool_)
+        found[rows] = True
+        return found
+
+
+def keys_of(words: Iterable[str], without_tones: bool = False) -> Keys:
+    """The keys of *words*, none of which is empty."""
+    chars = codepoints(f" {' '.join(words)} ")
+    return _words(_toneless(chars)[0] if without_tones else chars)[2]
+
+
+def _words(chars: Hashes) -> tuple[Places, Places, Keys]:
+    """Where each word between spaces begins, its length, and its key: a polynomial of its code points."""
+    powers, inverses = _powers(1 << len(chars).bit_length())
+    sums = np.zeros(len(chars) + 1, np.uint64)
+    np.cumsum(chars * powers[: len(chars)], out=sums[1:])
+    spaces = np.flatnonzero(chars == _SPACE)
+    lengths = np.diff(spaces) - 1
+    long = np.flatnonzero(lengths)
+    starts, lengths = spaces[long] + 1, lengths[long]
+    keys: Keys = (sums[starts + lengths] - sums[starts]) * inverses[starts]
+    return starts, lengths, keys
+
+
+@lru_cache(maxsize=2)
+def _powers(number: int) -> tuple[Keys, Keys]:
+    """The first powers of the polynomial's base and of its inverse."""
+    inverse = pow(_BASE, -1, 1 << 64)
+    powers, inverses = (np.cumprod(np.full(number, factor, np.uint64), dtype=np.uint64) for factor in (_BASE, inverse))
+    return powers, inverses
+
+
+def _toneless(chars: Hashes) -> tuple[Hashes, npt.NDArray[np.bool_]]:
+    """The code points *chars* without tone marks, and which of the old ones were kept."""
+    table = _letters_without_tones()
+    letters = np.where(chars < len(table), table.take(chars, mode="clip"), chars)
+    kept = letters != 0
+    return letters[kept].astype(np.uint32), kept
+
+
+@lru_cache(maxsize=1)
+def _letters_without_tones() -> Hashes:
+    """For each code point that may have tone marks the letter without them; 0 for a mark itself."""
+    found = np.arange(_TONED, dtype=np.uint32)
+    for code in range(0xC0, _TONED):
+        bare = unicodedata.normalize("NFC", unicodedata.normalize("NFD", chr(code)).translate(_TONE_MARKS))
+        if len(bare) <= 1:
+            found[code] = ord(bare) if bare else 0
+    return found
+
+
+SISTERS = (
+    ("da", "nb", "nn", "sv"),
+    ("hr", "bs", "sr"),
+    ("id", "ms"),
+    ("xh", "zu", "ss", "nr"),
+    ("st", "nso", "tn"),
+    ("af", "nl"),
+    ("hi", "mr", "ne"),
+    ("cs", "sk"),
+    ("gl", "pt", "es"),
+    ("tr", "az", "crh"),
+    ("zh", "yue"),
+)
+"""Languages that are taken for each other; chosen from the errors on held-out text."""
+_SMOOTHING = 4.0
+"""Added to each count; chosen on held-out text and the Universal Declaration, as are the two below."""
+_MORE_TOKENS = 1000
+"""Added to the number of words of a text, so that a small list does not weigh too much."""
+_MAX_NATS = 4.0
+"""Most nats that a word says for or against a language."""
+_CONTRAST = 6.0
+"""Nats by which a word of a contrast list tells the sisters that have it from the others; chosen as above."""
+_CHARACTER_CONTRAST = 20.0
+"""The same for a character: standard Chinese has none of those in which Cantonese is written."""
+_DOUBT_NATS = 6.0
+"""Nats between the two nearest sisters, for a text without letters, from which on words are not asked; words overruled
+6 at most in the paragraphs of the Universal Declaration.  Characters are always asked."""
+_DOUBT_OF_CHARACTER = 0.1
+"""Nats that each character of the text adds to these."""
+_PRIORS = {"hi": 1.5, "nl": 1.0, "id": 1.0, "sv": 1.0, "zu": 0.5, "bs": -0.5, "crh": -1.0}
+"""Nats in favour of a sister; fitted on words and paragraphs of the Universal Declaration, so that no sister's model
+gains what another loses."""
+_BEHIND_LATIN = "\u0370"
+"""First letter that is not Latin."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordCounts:
+    """The word list of a language's model."""
+
+    words: Mapping[str, int]
+    tokens: int
+    """Words of the text, those not in the list included."""
+    contrast: frozenset[str] = frozenset()
+    """Words that a sister lacks."""
+
+    def logs(self, vocabulary: Sequence[str]) -> Array:
+        """Log-probability of each word, in a text written in its alphabet."""
+        listed = sum(count for word, count in self.words.items() if word < _BEHIND_LATIN)
+        latin = self.tokens * listed / max(1, sum(self.words.values()))
+        counts = np.array([self.words.get(word, 0) for word in vocabulary], np.float32)
+        sizes = np.where([word < _BEHIND_LATIN for word in vocabulary], latin, self.tokens - latin)
+        logs: Array = np.log((counts + _SMOOTHING) / (sizes + _MORE_TOKENS)).astype(np.float32)
+        return logs
+
+
+@dataclass(frozen=True, slots=True)
+class Sisters:
+    """Some sisters that are told apart."""
+
+    columns: Places
+    """Their places among all languages."""
+    keys: Keys
+    """The words of all, as sorted keys; where words are not written between spaces, their characters."""
+    weights: Array
+    """(word, sister): log-probability less its mean; a last row of zeros stands for all other words."""
+    priors: Array
+    """Nats in favour of each sister."""
+    spaced: bool
+    """Whether words are written between spaces; else their characters are looked up."""
+
+    @classmethod
+    def of(cls, columns: Sequence[int], counts: Sequence[WordCounts], priors: Sequence[float], spaced: bool) -> Sisters:
+        """The sisters in these *columns* with these word lists."""
+        vocabulary = sorted({word for each in counts for word in (*each.words, *each.contrast)})
+        logs = np.stack([each.logs(vocabulary) for each in counts], axis=1)
+        weights = (logs - logs.mean(1, keepdims=True)).clip(-_MAX_NATS, _MAX_NATS)
+        has = np.array([[word in each.contrast for each in counts] for word in vocabulary], np.float32)
+        listed = has.any(1)
+        contrast = _CONTRAST if spaced else _CHARACTER_CONTRAST
+        weights[listed] = contrast * (has - has.mean(1, keepdims=True))[listed]
+        keys = keys_of(vocabulary) if spaced else np.array(list(map(ord, vocabulary)), np.uint64)
+        order = np.argsort(keys)
+        rows = np.concatenate([weights[order], np.zeros((1, len(counts)), np.float32)])
+        return cls(
+            np.array(columns, np.intp), keys[order], rows.astype(np.float32), np.array(priors, np.float32), spaced
+        )
+
+    def in_doubt(self, scores: Array, sizes: Places) -> npt.NDArray[np.bool_]:
+        """In which texts words may change the nearest sister; *scores*: nats (text, sister), *sizes*: characters."""
+        bounds = scores.max(1) - (_DOUBT_NATS + _DOUBT_OF_CHARACTER * sizes)
+        doubt: npt.NDArray[np.bool_] = ((scores > bounds[:, None]).sum(1) > 1) | (not self.spaced)
+        return doubt
+
+    def evidence(self, texts: Places, keys: Keys, number: int) -> Array:
+        """What words say of *number* texts (text, sister): each word is in one of *texts* and has one of *keys*."""
+        rows = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
+        rows[self.keys[rows] != keys] = len(self.keys)
+        width = len(self.columns)
+        places = texts[:, None] * width + np.arange(width)
+        sums = np.bincount(places.ravel(), self.weights.take(rows, 0).ravel(), number * width)
+        return (sums.reshape(number, width) + self.priors).astype(np.float32)
+
+
+def sisters_among(
+    codes: Sequence[str], spaced: Mapping[str, WordCounts], unspaced: Mapping[str, WordCounts]
+) -> tuple[Sisters, ...]:
+    """The sisters among the languages *codes* that are told apart, by lists (code -> list) of words, and of characters
+    where words are not *spaced*."""
+    found = []
+    for family in SISTERS:
+        for counts, is_spaced in ((spaced, True), (unspaced, False)):
+            loaded = [code for code in family if code in counts]
+            if len(loaded) > 1 and any(counts[code].words or counts[code].contrast for code in loaded):
+                columns = [codes.index(code) for code in loaded]
+                priors = [_PRIORS.get(code, 0.0) for code in loaded]
+                found.append(Sisters.of(columns, [counts[code] for code in loaded], priors, is_spaced))
+    return tuple(found)
+
+
+NOT_MEASURED = 1.0
+"""Share of unlisted words of a model whose word list tells nothing."""
+_SHORT_SHARE = 0.7
+"""Share of a text that its short words make up; chosen on texts of half of the languages without a model, as are the
+constants below."""
+_ELSEWHERE = 0.8
+"""Usual n-grams in texts of other sources, as a share of those in held-out text of the model's sources."""
+_ALONE = 0.57
+"""The same for a language that is alone in its script."""
+_FEW_NGRAMS = 13_000
+"""A model with fewer n-grams knows fewer of those in other texts, in proportion to this power of its number:"""
+_FEW_EXPONENT = 0.15
+_UNLISTED_ELSEWHERE = 1.25
+"""Unlisted short words in texts of other sources, in units of those in held-out text of the model's sources."""
+_TERMS = 0.16
+"""Share of short words that are terms and names without capitals, which no list holds (benchmarks/results.md)."""
+_EXPECTED_WORDS = 10
+"""Words as expected that are added to each text, so that a few words alone do not decide."""
+_ALONE_IN_SCRIPT = np.array(
+    [
+        (0x0370, 0x0400),  # Greek
+        (0x0530, 0x0590),  # Armenian
+        (0x0590, 0x0600),  # Hebrew
+        (0x0780, 0x07C0),  # Thaana
+        (0x0A00, 0x0E00),  # Gurmukhi, Gujarati, Odia, Tamil, Telugu, Kannada, Malayalam, Sinhala
+        (0x0E00, 0x0F00),  # Thai, Lao
+        (0x1000, 0x10A0),  # Burmese
+        (0x10A0, 0x1100),  # Georgian
+        (0x1780, 0x1800),  # Khmer
+        (0x3040, 0x3100),  # kana
+        (0x4E00, 0xA000),  # Chinese characters
+        (0xAC00, 0xD7B0),  # Hangul
+    ]
+)
+"""First code points of scripts in which nearly all text is in one language, and of what follows (Unicode,
+Blocks.txt)."""
+_WITHOUT_TONES = frozenset({"yo"})
+"""Languages whose tone marks most writers leave out."""
+_WITH_TONES = 0.15
+"""Usual n-grams in text of these languages with all tone marks, in the unit of _ELSEWHERE."""
+_SPACE = 32
+_Numbers = Any
+"""A number, or an array of them."""
+
+
+def expected_share(code: str, known: float, ngrams: NgramCounts, size: int) -> float:
+    """Share of the usual n-grams of *size* that text of the language has; *known*: that in held-out text."""
+    if code in _WITHOUT_TONES:
+        return known * _WITH_TONES
+    if is_alone_in_script(ngrams):
+        return known * _ALONE
+    number = len(ngrams.sizes[size][1]) if size in ngrams.sizes else 0
+    return float(known * _ELSEWHERE * min(1.0, number / _FEW_NGRAMS) ** _FEW_EXPONENT)
+
+
+def is_alone_in_script(ngrams: NgramCounts) -> bool:
+    """Whether most letters are of a script in which nearly all text is in one language."""
+    if 1 not in ngrams.sizes:
+        return False
+    letters, counts = ngrams.sizes[1]
+    weights = counts * (letters[:, 0] != _SPACE)
+    inside = np.searchsorted(_ALONE_IN_SCRIPT[:, 0], letters[:, 0], "right") - 1
+    alone = letters[:, 0] < _ALONE_IN_SCRIPT[inside, 1]
+    alone &= inside >= 0
+    return bool(2 * weights[alone].sum(dtype=np.uint64) > weights.sum(dtype=np.uint64))
+
+
+def short_chars(words: Mapping[str, int]) -> int:
+    """Letters of the longest short words, by a list: word -> count."""
+    mass = np.cumsum(np.bincount(list(map(len, words)), list(words.values())))
+    return int(np.searchsorted(mass, _SHORT_SHARE * mass[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class WordList:
+    """The words of a language, as far as they tell whether a text is in it."""
+
+    keys: Keys
+    """Sorted."""
+    max_chars: int
+    """Letters of the longest short words."""
+    unlisted: float
+    """Share of unlisted ones expected among the short words of a text."""
+    without_tones: bool
+
+    @classmethod
+    def of(cls, code: str, words: Mapping[str, int], unlisted: float) -> WordList | None:
+        """None when the *words* tell nothing; *unlisted*: share of unlisted short words in held-out text."""
+        if not words or unlisted >= NOT_MEASURED:
+            return None
+        without_tones = code in _WITHOUT_TONES
+        keys = keys_of(words, without_tones)
+        expected = min(1.0, _UNLISTED_ELSEWHERE * unlisted + _TERMS)
+        return cls(np.sort(keys), short_chars(words), expected, without_tones)
+
+
+ShortWords = Callable[[TextWords, WordList], tuple[Places, Places]]
+"""Type of `short_words`."""
+
+
+def short_words(words: TextWords, listed: WordList) -> tuple[Places, Places]:
+    """Number of the unlisted short words in small letters, and of all of these, in each text."""
+    found = words.split(listed.without_tones)
+    short = (found.lengths <= listed.max_chars) & ~are_capital(found.first)
+    texts, keys = found.texts[short], found.keys[short]
+    places = np.searchsorted(listed.keys, keys).clip(max=len(listed.keys) - 1)
+    unlisted = texts[listed.keys[places] != keys]
+    size = len(words.starts) - 1
+    return np.bincount(unlisted, minlength=size), np.bincount(texts, minlength=size)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownWords:
+    """Which words of some texts are in the word lists of languages."""
+
+    words: TextWords
+    list_of: Callable[[str], WordList | None]
+    """The word list of a language."""
+    count: ShortWords
+    """`short_words`, perhaps compiled (text/steps.py)."""
+    _counted: dict[str, tuple[Places, Places]] = field(default_factory=dict)
+
+    @classmethod
+    def joined(cls, parts: Sequence[KnownWords]) -> KnownWords:
+        """The words of all texts of *parts*, of which there is at least one."""
+        return cls(TextWords.joined([part.words for part in parts]), parts[0].list_of, parts[0].count)
+
+    def likeness(self, code: str, rows: Sequence[int] | slice) -> float:
+        """How many short words the texts *rows*, taken as one, have as expected in the language *code*: 0 to 1."""
+        words = self.list_of(code)
+        if words is None:
+            return 1.0
+        unlisted, number = self._counts(code, words)
+        return float(_likeness(words.unlisted, unlisted[rows].sum(), number[rows].sum()))
+
+    def likenesses(self, codes: Sequence[str], rows: Sequence[int]) -> Array:
+        """The same for each of the texts *rows* and its language, which *codes* names."""
+        found = np.ones(len(rows), np.float32)
+        for code, words in ((code, self.list_of(code)) for code in set(codes)):
+            if words is not None:
+                places = [place for place, each in enumerate(codes) if each == code]
+                mine = [rows[place] for place in places]
+                unlisted, number = self._counts(code, words)
+                found[places] = _likeness(words.unlisted, unlisted[mine], number[mine])
+        return found
+
+    def _counts(self, code: str, listed: WordList) -> tuple[Places, Places]:
+        """`short_words` of each text, which are counted once."""
+        if code not in self._counted:
+            self._counted[code] = self.count(self.words, listed)
+        return self._counted[code]
+
+
+def _likeness(expected: _Numbers, unlisted: _Numbers, number: _Numbers) -> _Numbers:
+    found = (unlisted + _EXPECTED_WORDS * expected) / (number + _EXPECTED_WORDS)
+    return expected / np.maximum(found, expected)

@@ -1,1 +1,0 @@
-"""Makes models of languages from texts."""

@@ -132,7 +132,7 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
     assert "pdf documents are left out: the package pypdfium2 is not installed" in log
     assert "2 documents in cs.jsonl" in run(tmp_path, program, "export", "crawls/cs", "-o", "cs.jsonl")
     refused = run(tmp_path, program, "export", "crawls/cs", "-o", "cs.parquet", code=1)
-    assert "python -m pip install 'pyarrow>=17'" in refused
+    assert "python -m pip install 'duckdb>=1.1'" in refused
     for command, answer in {
         "crawl archive -a lang=cs -a warc=crawls/cs/warc": "corpus     crawls/cs-archive/",
         "inspect crawls/cs --check": "The crawl is whole.",

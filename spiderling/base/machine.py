@@ -107,7 +107,7 @@ EXTRAS = {
     "commoncrawl": ("duckdb", "duckdb>=1.1"),
     "dedup": ("duckdb", "duckdb>=1.1"),
     "documents": ("pypdfium2", "pypdfium2>=5"),
-    "parquet": ("pyarrow", "pyarrow>=17"),
+    "parquet": ("duckdb", "duckdb>=1.1"),
     "report": ("vl_convert", "vl-convert-python>=1.9"),
 }
 """Extra of the distribution, as pyproject.toml has it -> (the module that it brings, the requirement for it)."""

@@ -236,8 +236,6 @@ class Shuffle:
 
 MAX_WAITING_CHARS = 64_000_000
 """Characters that wait to be written to all open files together (chosen)."""
-MAX_OPEN = 256
-"""Parquet files at once; each stays open until it is complete (chosen)."""
 
 
 class Written(NamedTuple):
@@ -266,6 +264,11 @@ class _Shard:
             with suppress(OSError):
                 self.temporary.unlink(missing_ok=True)
             raise
+
+    @property
+    def size(self) -> float:
+        """Bytes of the complete file, if nothing is added."""
+        return self.writer.growth * self.temporary.stat().st_size
 
 
 def _is_free(directory: Path) -> bool:
@@ -311,7 +314,7 @@ class Parts:
         shard = self._open.get(name) or self._begin(name)
         shard.writer.add(document)
         shard.entries += 1
-        if shard.writer.waiting == 0 and 0 < self._plan.shard_bytes <= shard.temporary.stat().st_size:
+        if shard.writer.waiting == 0 and 0 < self._plan.shard_bytes <= shard.size:
             self._close(name)
         if len(self._open) > 1 and sum(one.writer.waiting for one in self._open.values()) > MAX_WAITING_CHARS:
             for one in self._open.values():
@@ -321,11 +324,6 @@ class Parts:
     def _begin(self, name: str) -> _Shard:
         """Open the next file of the part *name*."""
         plan = self._plan
-        if plan.format_name == "parquet" and len(self._open) >= MAX_OPEN:
-            raise BadInput(
-                f"the split makes more than {MAX_OPEN} files, too many for Parquet; take another format, or "
-                "select a part of the corpus with --where."
-            )
         self._numbers[name] += 1
         path = plan.data_file(name, self._numbers[name])
         self._open[name] = _Shard(path, name, plan, self._registries[name])

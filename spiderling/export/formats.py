@@ -9,11 +9,14 @@ the file), so a file need not stay open.
 
 from __future__ import annotations
 
+import glob
 import gzip
 import json
 import logging
 import math
 import re
+import shutil
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from datetime import UTC, datetime
@@ -28,6 +31,7 @@ from scrapy.exporters import BaseItemExporter
 
 from spiderling import __version__
 from spiderling.base.errors import BadInput
+from spiderling.base.files import part_of
 from spiderling.base.terminal import hint
 from spiderling.base.zstd import frame_packer
 from spiderling.corpus.segments import Document, StoredDocument, parsed, unescape
@@ -38,8 +42,10 @@ from spiderling.text.prevertical import escape, rendered, tokens, written
 
 FRAME_CHARS = 1_000_000
 """Characters of a frame (chosen)."""
-ROW_GROUP_CHARS = 16_000_000
-"""Characters of a row group of Parquet (chosen)."""
+_ROW_GROUP_DOCUMENTS = 6_144
+"""Documents of a row group of Parquet, a multiple of DuckDB's 2,048 (chosen: some 20 MB of text)."""
+_JSON_BYTES = 1 << 24
+"""Bytes of the longest line that DuckDB reads by default."""
 _PACKED = (".zst", ".gz")
 
 
@@ -63,6 +69,16 @@ COLUMNS = {
 }
 """Name -> type.  ``text`` holds the paragraphs, one a line, ``other`` what pipelines of a user add, as JSON."""
 
+_SQL_TYPES = {
+    "string": "VARCHAR",
+    "text": "VARCHAR",
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "time": "VARCHAR",
+    "shares": "STRUCT(lang VARCHAR, share DOUBLE)[]",
+    "paragraphs": "STRUCT(text VARCHAR, class VARCHAR, kind VARCHAR, heading BOOLEAN, lang VARCHAR, dup BOOLEAN)[]",
+}
+"""Type of a column -> that of DuckDB in which it is read."""
 _MONTH = re.compile(r"\d{4}-\d\d(?!\d)")
 _INT = re.compile(r"-?\d{1,18}")
 
@@ -86,25 +102,6 @@ def record_of(document: Document) -> dict[str, Any]:
         for text, detail in zip(document.paragraphs, document.details, strict=True)
     ]
     return record
-
-
-def schema() -> Any:
-    """The pyarrow.Schema of COLUMNS."""
-    import pyarrow as pa
-
-    text = pa.string()
-    flag = pa.bool_()
-    paragraph = [("text", text), ("class", text), ("kind", text), ("heading", flag), ("lang", text), ("dup", flag)]
-    types = {
-        "string": text,
-        "text": pa.large_string(),  # more than 2 GB of it may stand in a row group
-        "int": pa.int64(),
-        "float": pa.float64(),
-        "time": pa.timestamp("ms", "UTC"),  # Parquet has no seconds
-        "shares": pa.list_(pa.struct([("lang", text), ("share", pa.float64())])),
-        "paragraphs": pa.list_(pa.struct(paragraph)),
-    }
-    return pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
 
 
 def number(value: str) -> float | None:
@@ -431,7 +428,7 @@ class Registry:
 
 def writer(
     path: Path, name: str, format_name: str, unit: str = "documents", registry: Registry | None = None
-) -> TextWriter | ParquetWriter:
+) -> TextWriter:
     """A writer to the new file *path*, which will be renamed to *name*; raises OSError and, for *name*, BadInput.
 
     *unit*: what each of its documents is; *registry* collects what stands in a vertical file.
@@ -447,6 +444,9 @@ def writer(
 
 class TextWriter:
     """Writes a text format; the file is open only during a write."""
+
+    growth = 1.0
+    """Bytes of the complete file for each that is written before ``close`` (measured)."""
 
     def __init__(
         self, path: Path, name: str, encode: Callable[[StoredDocument], str], head: str = "", tail: str = ""
@@ -494,38 +494,45 @@ class VerticalWriter(TextWriter):
         return text
 
 
-class ParquetWriter:
-    """Writes Apache Parquet with `schema`, packed by zstd, in row groups of ROW_GROUP_CHARS."""
+class ParquetWriter(TextWriter):
+    """Writes Apache Parquet, packed by zstd; until ``close`` the documents stand in the file as lines of JSON."""
 
-    def __init__(self, file: IO[bytes] | Path) -> None:
-        """*file*: a path, or an open file, which stays open."""
-        from pyarrow import parquet  # large, and most runs do not need it
+    growth = 1.5
 
-        self._schema = schema()
-        self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
-        self._records: list[dict[str, Any]] = []
-        self.waiting = 0
-        """Characters of text that were added and are not in the file yet."""
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "", self._noted)
+        self._pack = frame_packer(level=1)
+        self._longest = _JSON_BYTES
+        """Bytes of the longest document, at least those for which DuckDB is ready."""
 
-    def add(self, document: StoredDocument) -> None:
-        record = record_of(parsed(document))
-        self._records.append(record)
-        self.waiting += len(record["text"])
-        if self.waiting >= ROW_GROUP_CHARS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what waits."""
-        import pyarrow as pa
-
-        if self._records:
-            self._writer.write_table(pa.Table.from_pylist(self._records, self._schema))
-        self._records = []
-        self.waiting = 0
+    def _noted(self, document: StoredDocument) -> str:
+        line = _jsonl(document)
+        self._longest = max(self._longest, len(line.encode()))
+        return line
 
     def close(self) -> None:
-        self.flush()
-        self._writer.close()
+        import duckdb  # large, and most runs do not need it
+
+        super().close()
+        types = {name: _SQL_TYPES[kind] for name, kind in COLUMNS.items()}
+        columns = part_of(self._path)
+        try:
+            with duckdb.connect(config={"threads": 1}) as connection:
+                connection.execute("SET TimeZone = 'UTC'")
+                lines = connection.read_json(
+                    glob.escape(str(self._path)),
+                    columns=types,
+                    format="newline_delimited",
+                    compression="zstd",
+                    maximum_object_size=self._longest,
+                )
+                rows = lines.project("* REPLACE (TRY_CAST(crawl_date AS TIMESTAMPTZ) AS crawl_date)")
+                rows.write_parquet(str(columns), compression="zstd", row_group_size=_ROW_GROUP_DOCUMENTS)
+            columns.replace(self._path)
+        except duckdb.Error as error:
+            raise OSError(str(error).partition("\n")[0]) from error
+        finally:
+            columns.unlink(missing_ok=True)
 
 
 # -- Scrapy's FEEDS
@@ -606,7 +613,9 @@ class ParquetExporter(PrevertExporter):
 
     def start_exporting(self) -> None:
         """Leave a file with content as it is, because Parquet cannot be appended to."""
-        self._writer = None if self.file.tell() else ParquetWriter(self.file)
+        self._work = tempfile.TemporaryDirectory()
+        self._path = Path(self._work.name, "feed")
+        self._writer = None if self.file.tell() else ParquetWriter(self._path)
         if self._writer is None:
             logger.error(
                 "The Parquet feed is not written: its file exists, and Parquet cannot be appended to. Add "
@@ -618,5 +627,8 @@ class ParquetExporter(PrevertExporter):
             self._writer.add(StoredDocument({}, self._document(item)))
 
     def finish_exporting(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        with self._work:
+            if self._writer is not None:
+                self._writer.close()
+                with self._path.open("rb") as file:
+                    shutil.copyfileobj(file, self.file)

@@ -3,7 +3,7 @@
 The state of an earlier version becomes one of this version, whole or not at all: the rows are copied into a new file
 with their checksums, so that damage is still noticed, and one transaction there makes the new schema.  When that file
 is synced and its crawl was found usable, one renaming puts it in the place of the old one.  The old one stays beside
-it, under a name such as ``frontier.sqlite.schema-9``, with the content of its write-ahead log.  After a kill at any
+it, under a name such as ``frontier.sqlite.schema-1``, with the content of its write-ahead log.  After a kill at any
 moment the file with the state's name is either the old one or the new one, and the next start goes on with that.
 """
 

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     import sqlite3
 
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 1
 MIGRATIONS: dict[int, str] = {}
-"""Schema -> the SQL that makes the next one of it; of the schemas before the first release none can be migrated."""
+"""Schema -> the SQL that makes the next one of it."""
 APPLICATION_ID = 0x59D37
 """The application id in SQLite's header of our files; the command `file` shows it."""
 

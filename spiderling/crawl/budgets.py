@@ -59,11 +59,12 @@ class Budgets:
         *totals* are those of the ledger.
         """
         pages = totals.get("pages", 0) + _PRIOR_PAGES
-        for total, a_page in _A_PAGE_GIVES.items():
-            limit = self.limits.get(total, math.inf)
-            so_far = totals.get(total, 0)
-            if so_far + in_work * (so_far + a_page * _PRIOR_PAGES) / pages >= limit:
-                return False
+        for total, limit in self.limits.items():
+            if total in _A_PAGE_GIVES:
+                so_far = totals.get(total, 0)
+                given = so_far + _A_PAGE_GIVES[total] * _PRIOR_PAGES
+                if so_far + in_work * given / pages >= limit:
+                    return False
         return True
 
     def _limits(self) -> dict[str, float]:

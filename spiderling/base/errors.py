@@ -23,6 +23,9 @@ from pathlib import Path
 class SpiderlingError(Exception):
     """Base class: ``str(error)`` is the whole message that the user reads."""
 
+    finish_reason = "bad-input"
+    """Scrapy's finish reason of a crawl that the error has stopped."""
+
 
 class BadInput(SpiderlingError):
     """An argument, an option or a file given by the user cannot be used."""
@@ -35,6 +38,8 @@ class JobdirError(SpiderlingError):
 class StorageError(SpiderlingError):
     """The store or a corpus segment could not be written or read."""
 
+    finish_reason = "storage-failed"
+
 
 class DamageError(StorageError):
     """A part of the state, the corpus or other output is not as it was written."""
@@ -43,13 +48,19 @@ class DamageError(StorageError):
 class InternalError(SpiderlingError):
     """An error of Spiderling's own from which the crawl cannot go on; what was acknowledged is safe."""
 
+    finish_reason = "internal-error"
+
 
 class NoFreeShard(SpiderlingError):
     """All shards of the crawl are at work, or live elsewhere."""
 
+    finish_reason = "no-free-shard"
+
 
 class Stopped(SpiderlingError):
     """A signal came while the crawl was being opened."""
+
+    finish_reason = "shutdown"
 
     def __str__(self) -> str:
         return (
@@ -60,6 +71,8 @@ class Stopped(SpiderlingError):
 
 class NetworkAway(SpiderlingError):
     """For too long nothing has answered, or no name was found."""
+
+    finish_reason = "offline"
 
 
 _PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"

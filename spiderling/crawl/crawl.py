@@ -17,9 +17,9 @@ from spiderling import __version__, languages
 from spiderling.archives.sources import is_url
 from spiderling.base import media_types
 from spiderling.base.addresses import AddressPolicy, addresses_of, read_host_list
-from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
+from spiderling.base.errors import JobdirError, SpiderlingError
 from spiderling.base.machine import Clock, StageTimes
-from spiderling.base.option_values import PREFIX, parse_ports, parse_traps, parse_yield_profile
+from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
@@ -39,8 +39,6 @@ from spiderling.jobdir.directory import Agreement, Jobdir
 from spiderling.jobdir.state_reader import noted
 from spiderling.jobdir.surplus import undo
 from spiderling.languages.registry import spelled_out
-from spiderling.text.boilerplate.rules import parse_rules
-from spiderling.text.quality import parse_quality
 from spiderling.text.steps import choose
 from spiderling.workers.converter import usable
 from spiderling.workers.pool import WorkerPool
@@ -56,14 +54,6 @@ _BATCH_URLS = 200
 """URLs that the frontier takes in one turn of the event loop, in some milliseconds.  Chosen."""
 _UNCHANGEABLE = ("lang", "yield_unit", "dedup", "shards")
 """Options that a resumed crawl must not change: they have judged what is kept already, or whose hosts it asks."""
-_PARSERS: dict[str, Callable[[str], object]] = {
-    "quality": parse_quality,
-    "traps": parse_traps,
-    "justext_preset": parse_rules,
-    "ports": parse_ports,
-    "yield_profile": parse_yield_profile,
-}
-"""Options that can be written in several ways -> what reads them."""
 
 
 class Crawl:
@@ -365,7 +355,7 @@ def compare_options(options: Options, meta: Mapping[str, str], directory: Path, 
     lines = []
     for name, value in options.on_record().items():
         old = former.get(name, value)
-        if old == value or _means_the_same(name, old, value):
+        if old == value:
             continue
         if name in _UNCHANGEABLE:
             raise JobdirError(
@@ -374,14 +364,3 @@ def compare_options(options: Options, meta: Mapping[str, str], directory: Path, 
             )
         lines.append(f"{PREFIX}{name.upper()}: {old!r} -> {value!r}")
     return lines
-
-
-def _means_the_same(name: str, old: object, value: str) -> bool:
-    """Whether two texts of an option say the same in other words."""
-    parse = _PARSERS.get(name)
-    if parse is None or not isinstance(old, str):
-        return False
-    try:
-        return parse(old) == parse(value)
-    except BadInput:  # another version took the old one
-        return False

@@ -21,15 +21,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
-from spiderling.base.errors import (
-    BadInput,
-    InternalError,
-    NetworkAway,
-    NoFreeShard,
-    SpiderlingError,
-    Stopped,
-    StorageError,
-)
+from spiderling.base.errors import BadInput, NetworkAway, NoFreeShard, SpiderlingError, Stopped
 from spiderling.base.machine import require
 from spiderling.base.terminal import NUMBERS, End
 from spiderling.crawl.arguments import JOB, directory_of, options_of, refuse_watch
@@ -49,7 +41,7 @@ NO_NETWORK = 3
 FAILED_STAT = "spiderling/failed"
 """Stat of a crawl that could not begin, go on or be saved; its value is the finish reason.  The command exits with 1,
 or with NO_NETWORK if it is OFFLINE."""
-OFFLINE = "offline"
+OFFLINE = NetworkAway.finish_reason
 """Finish reason of a crawl that has no network."""
 NOT_OPENED = End("stopped before the crawl was opened; nothing is lost, and the same command begins it or goes on.", 0)
 _AT_ONCE = End("stopped at once by a second signal; nothing is lost, and the same command goes on.", 0)
@@ -227,7 +219,7 @@ class Scheduler(BaseScheduler):
         engine = self._crawler.engine
         if engine.spider is None:
             return
-        reason = close_reason(self.error or error)
+        reason = (self.error or error).finish_reason
         if self.dispatcher is not None:
             self.dispatcher.close_spider(reason)
         else:  # while the crawl is being opened
@@ -239,18 +231,5 @@ class Scheduler(BaseScheduler):
             if isinstance(error, (NoFreeShard, Stopped)):
                 logger.info("%s", error)
                 return
-            self._crawler.stats.set_value(FAILED_STAT, close_reason(error))
+            self._crawler.stats.set_value(FAILED_STAT, error.finish_reason)
             logger.error("The crawl stops: %s", error)
-
-
-def close_reason(error: SpiderlingError) -> str:
-    """The finish reason of a crawl that *error* has stopped, and the value of FAILED_STAT."""
-    if isinstance(error, InternalError):
-        return "internal-error"
-    if isinstance(error, NoFreeShard):
-        return "no-free-shard"
-    if isinstance(error, Stopped):
-        return "shutdown"
-    if isinstance(error, NetworkAway):
-        return OFFLINE
-    return "storage-failed" if isinstance(error, StorageError) else "bad-input"

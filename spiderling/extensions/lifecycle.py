@@ -20,7 +20,7 @@ from spiderling.base.urls import registrable_domain
 from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.ended_urls import plan, take_up
 from spiderling.engine.component import Component, Extension, error_of
-from spiderling.engine.scheduler import FAILED_STAT, close_reason
+from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.frontier.watching.watch import SWEEPS_A_DAY
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Lifecycle(Extension):
         """Close the spider of a crawl that could not be opened, or has failed before its first request."""
         error = error_of(self._crawler)
         if error is not None:
-            raise CloseSpider(close_reason(error))
+            raise CloseSpider(error.finish_reason)
 
     def opened(self) -> None:
         if error_of(self._crawler) is not None:

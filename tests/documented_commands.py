@@ -293,12 +293,10 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy train LANG text.txt --out DIR": TRAINED_AGAIN,
     "scrapy train rm rm.txt --name Romansh --neighbours it,fr,de --out my-models": TRAINED_AGAIN,
     "scrapy train rm rm-web.txt --add --out my-models": TRAINED,
-    "scrapy train CODE text.txt --add --out my-models": TRAINED_AGAIN,
     "scrapy train hsb wikipedia.txt news.txt --name 'Upper Sorbian' --neighbours cs,pl,de --out my-models": TRAINED,
     "python -m models.block_model PAGES.jsonl --out my.json": Run(says="12 pages of 12 hosts"),
     # strategies
     "python -m simulator": SIMULATED,
-    "python -m simulator --help": Run(says="python -m simulator [STRATEGY"),
     "python -m simulator bfs spiderling": SIMULATED,
     "python -m simulator lswc:s=1,t=1 lswc:s=3,t=5 hard soft --web thai --seeds 5 --html lswc.html": SIMULATED._replace(
         slow=True

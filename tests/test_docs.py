@@ -64,9 +64,9 @@ OPTIONS_HEAD = """\
 # Options
 
 Set in your project's settings, or on the command line with `-s NAME=value`. An unknown name, a wrong type or a value
-out of bounds is refused before anything is fetched. Changed options take effect when a crawl is resumed and are
-logged; only `SPIDERLING_LANG`, `SPIDERLING_YIELD_UNIT`, `SPIDERLING_DEDUP` and `SPIDERLING_SHARDS` are fixed once it
-has begun. Large numbers may be written as `500k`, `2.5M` or `1e6`, bytes as `10GB` or `512MiB` too.
+out of bounds is refused. Changed options take effect when a crawl is resumed; only `SPIDERLING_LANG`,
+`SPIDERLING_YIELD_UNIT`, `SPIDERLING_DEDUP` and `SPIDERLING_SHARDS` are fixed once it has begun. Large numbers may be
+written as `500k`, `2.5M` or `1e6`, bytes as `10GB` or `512MiB`. In brackets: default, unit, bounds.
 
 This page is generated from spiderling/base/options.py by `python -m tests.test_docs`.
 """
@@ -82,34 +82,30 @@ This page is generated from spiderling/base/reasons.py by `python -m tests.test_
 
 
 def options_page() -> str:
-    """docs/options.md: a table for each group, which is a comment in the dataclass."""
+    """docs/options.md: a list for each group, which is a comment in the dataclass."""
     specs = {spec.name: spec for spec in fields(Options)}
     lines = [OPTIONS_HEAD]
     for group, name in re.findall(r"^    (?:# (.+)|(\w+): .*_option\()", inspect.getsource(Options), re.MULTILINE):
         if group:
-            lines += [
-                f"\n## {group[0].upper()}{group[1:]}\n",
-                "| option | unit | default | bounds | |",
-                "|---|---|---|---|---|",
-            ]
+            lines.append(f"\n## {group[0].upper()}{group[1:]}\n")
         else:
-            lines.append(_row(specs.pop(name)))
+            lines.append(_entry(specs.pop(name)))
     assert not specs, f"in no group: {', '.join(specs)}"
-    lines.append("\n## Signals\n\n" + inspect.cleandoc(signals.__doc__ or "").replace("``", "`"))
     return "\n".join(lines) + "\n"
 
 
-def _row(spec) -> str:
+def _entry(spec) -> str:
     default = f"`{spec.default}`" if spec.default != "" else "empty"
-    return f"| `{PREFIX}{spec.name.upper()}` | {unit(spec)} | {default} | {bounds(spec)} | {spec.metadata['help']} |"
+    said = "; ".join(filter(None, (f"{default} {unit(spec)}".strip(), bounds(spec))))
+    return f"- `{PREFIX}{spec.name.upper()}` ({said}): {spec.metadata['help']}"
 
 
 def reasons_page() -> str:
     """docs/reasons.md: ends and mentions, in the order of the enum."""
     lines = [REASONS_HEAD]
     for title, wanted in (("Ends", False), ("Refused mentions", True)):
-        lines += [f"\n## {title}\n", "| reason | |", "|---|---|"]
-        lines += [f"| `{reason.value}` | {reason.help} |" for reason in Reason if (reason in MENTIONS) is wanted]
+        lines.append(f"\n## {title}\n")
+        lines += [f"- `{reason.value}`: {reason.help}" for reason in Reason if (reason in MENTIONS) is wanted]
     return "\n".join(lines) + "\n"
 
 
@@ -129,7 +125,7 @@ KINDS = {"str": "string", "int": "integer", "float": "number", "dict": "object",
 
 
 def status_page() -> str:
-    """docs/status.md: a table for each class that is part of the status."""
+    """docs/status.md: a list for each class that is part of the status."""
     lines = [STATUS_HEAD]
     for made in STATUS:
         source = ast.parse(inspect.getsource(made)).body[0].body
@@ -138,11 +134,11 @@ def status_page() -> str:
             for entry, following in pairwise([*source, ast.Pass()])
             if isinstance(entry, ast.AnnAssign)
         }
-        lines += [f"\n## {made.__name__}\n", f"{inspect.getdoc(made)}\n", "| field | kind | |", "|---|---|---|"]
+        lines += [f"\n## {made.__name__}\n", f"{inspect.getdoc(made)}\n"]
         for spec in fields(made):
             text = " ".join((texts[spec.name] or "").replace("``", "`").split())
             kind = re.sub(r"\w+", lambda word: KINDS.get(word[0], word[0]), spec.type.replace(" |", " or"))
-            lines.append(f"| `{spec.name}` | {kind} | {text} |")
+            lines.append(f"- `{spec.name}` ({kind}){text and ': ' + text}")
     return "\n".join(lines) + "\n"
 
 
@@ -171,7 +167,7 @@ def test_results_are_few_complete_and_repeatable():
 def test_every_option_and_reason_is_in_its_page():
     options, reasons = options_page(), reasons_page()
     assert [spec.name for spec in fields(Options) if f"`{PREFIX}{spec.name.upper()}`" not in options] == []
-    assert [reason for reason in Reason if f"| `{reason.value}` |" not in reasons] == []
+    assert [reason for reason in Reason if f"- `{reason.value}`: " not in reasons] == []
 
 
 # -- what is written by hand

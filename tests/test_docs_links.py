@@ -11,7 +11,7 @@ from tests.sources import sinners
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "benchmarks/*.md", "models/*.md", "models/cc-by-sa/*.md", "examples/*/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "models/*.md", "models/cc-by-sa/*.md", "examples/*/*.md")
     for path in ROOT.glob(pattern)
 )
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -244,7 +244,6 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "zstd -dc *.links.zst | jq -r .url": Run(instead=("*", "crawls/cs/links/*"), says="http://www.example.cz/"),
     # use what came out
     "scrapy export JOBDIR -o cs.jsonl": EXPORTED,
-    "scrapy export JOBDIR -o cs.parquet": EXPORTED,
     "scrapy export JOBDIR -o OUT --salvage": EXPORTED,
     "scrapy export crawls/demo -o cs.txt --where lang=cs": EXPORTED,
     "scrapy export crawls/demo -o cs.vert --where lang=cs": EXPORTED,
@@ -290,7 +289,6 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy identify FILE": Run(says="Czech"),
     "scrapy identify page.html -s SPIDERLING_MODELS=my-models": Run(says="Czech"),
     "scrapy train LANG text.txt --out my-models": TRAINED,
-    "scrapy train LANG text.txt --out DIR": TRAINED_AGAIN,
     "scrapy train rm rm.txt --name Romansh --neighbours it,fr,de --out my-models": TRAINED_AGAIN,
     "scrapy train rm rm-web.txt --add --out my-models": TRAINED,
     "scrapy train hsb wikipedia.txt news.txt --name 'Upper Sorbian' --neighbours cs,pl,de --out my-models": TRAINED,

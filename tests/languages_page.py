@@ -8,6 +8,7 @@ from pathlib import Path
 from spiderling.languages import GROUPS, LanguageInfo, available
 
 MEASURED = Path(__file__).parents[1] / "benchmarks" / "language.tsv"
+SMALL_BYTES = 50_000
 HEAD = """\
 # Languages
 
@@ -51,14 +52,12 @@ an existing model; `--encodings` names legacy encodings. Models in the directori
 the bundled ones. [low-resource.md](low-resource.md) goes on from here.
 
 ## Bundled
-Per cent of documents/sentences that are recognised with all models loaded: *news* is NTREX-128, *web* the test data of
-[lingua-py](https://github.com/pemistahl/lingua-py); no training text is from there. Of groups the first figure counts
-them as one language, in brackets each by itself. *kB* is the size of the training text; with less than 50 a model is a
-beginning. `scrapy languages` also shows native names and seeds; [models/README.md](../models/README.md) has the sources
-and licences; `make models` builds all again.
+Per cent of documents/sentences that are recognised with all models loaded, of news (NTREX-128) and of the web (test
+data of [lingua-py](https://github.com/pemistahl/lingua-py)); no training text is from there. Of groups the first
+figure counts them as one language, in brackets each by itself. A star marks a model of less than 50 kB of text, which
+is a beginning. `scrapy languages` shows sizes, native names and seeds; [models/README.md](../models/README.md) has
+the sources and licences; `make models` builds all again.
 
-| code | language | kB | news | web |
-|---|---|---|---|---|
 """
 
 
@@ -80,9 +79,9 @@ def _name(info: LanguageInfo) -> str:
 
 
 def _row(info: LanguageInfo, measured: Sequence[str]) -> str:
-    kb = int(info.origin["bytes"]) // 1000
+    star = "*" if int(info.origin["bytes"]) < SMALL_BYTES else ""
     news, web = ("-" if set(pair) == {"-"} else "/".join(pair) for pair in (measured[:2], measured[2:4]))
-    return f"| `{info.code}` | {info.name} | {kb:,} | {news} | {web} |\n"
+    return f"- `{info.code}` {info.name}{star}: {news}, {web}\n"
 
 
 def _measured() -> dict[str, list[str]]:

@@ -36,7 +36,7 @@ SETTINGS = (
     (LANGUAGES, TextOptions(LANGUAGES, with_shingles=True)),
     (("cs", "en"), TextOptions(("cs",), "justext", preset="permissive")),
     (("en", "de", "ru"), TextOptions(("ru", "de"), block_threshold=0.2, with_shingles=True)),
-    (("en", "pl"), TextOptions(("pl",), "justext-stock", language_method="cosine", min_known_share=0.3)),
+    (("en", "pl"), TextOptions(("pl",), "justext-stock", min_known_share=0.3)),
 )
 """Languages told apart, and options."""
 _WARM = 2000

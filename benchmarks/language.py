@@ -44,6 +44,8 @@ from benchmarks.common import ROOT, result, table
 from spiderling.base.options import Options
 from spiderling.base.zstd import zstd
 from spiderling.languages import GROUPS, available, find_languages, load, to_recognise
+from spiderling.text.language import MAX_CHARS
+from spiderling.text.ngrams import Array, Hashes, codepoints, hash_rows, normalise, windows
 
 SENTENCES = ROOT / "tests" / "quality" / "sentences.tsv"
 SAVED = Path(__file__).with_suffix(".tsv")
@@ -242,11 +244,20 @@ def ours() -> Guess:
 
 
 def cosine() -> Guess:
+    """The method of the SpiderLing papers, with the trigrams of our models in vectors of 2**16 hashes."""
     models = load(available())
+    length = 1 << 16
+
+    def vector(hashes: Hashes, counts: Array | None = None) -> Array:
+        found = np.bincount(hashes % length, counts, length)
+        return found / max(1.0, float(np.linalg.norm(found)))
+
+    grams = [model.ngrams.sizes[3] for model in models.models]
+    languages = np.stack([vector(hash_rows(letters, 3), counts) for letters, counts in grams])
 
     def guess(batch: Sequence[str]) -> list[str]:
-        guesses = models.compare(batch)
-        return [guesses.nearest([row]) or "" for row in range(len(batch))]
+        texts = [windows(codepoints(normalise(text[:MAX_CHARS])), 3)[3][:-2] for text in batch]
+        return [models.codes[int((languages @ vector(text)).argmax())] for text in texts]
 
     return guess
 

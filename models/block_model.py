@@ -47,7 +47,7 @@ def make_block_model(paths: Sequence[Path], out: Path) -> str:
         "held_out_f1": {group: round(value, 3) for group, value in scores.items()},
         "date": date.today().isoformat(),
     }
-    text = replace(boilerplate_fit.fit(every), origin=origin).to_json()
+    text = boilerplate_fit.written(replace(boilerplate_fit.fit(every), origin=origin))
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -10,6 +10,7 @@ The second network learns from the first one's probabilities for hosts that this
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -20,6 +21,8 @@ import numpy.typing as npt
 
 from models.marked_pages import MarkedPage, f1, labels, score, words_of
 from spiderling.base.terminal import with_progress
+from spiderling.text.boilerplate import features as features_module
+from spiderling.text.boilerplate import model as model_module
 from spiderling.text.boilerplate.features import Array, declared_by, features
 from spiderling.text.boilerplate.model import BlockModel, Network, context, logistic
 from spiderling.text.boilerplate.rules import GOOD, classify, length_scale, rules_for
@@ -29,6 +32,8 @@ from spiderling.text.html.zones import Inherited
 
 Places = npt.NDArray[np.intp]
 
+_DIGITS = 3
+"""Significant digits of a weight in a file; chosen."""
 UNITS = 48
 """Hidden units of a network; chosen, as are all constants below but for the last three."""
 FOLDS = 5
@@ -269,3 +274,22 @@ def _gradients(parts: Sequence[Array], rows: Array, mask: Array, truth: Array, w
         units.T @ wrong + _DECAY * output,
         wrong.sum(keepdims=True),
     ]
+
+
+def written(model: BlockModel) -> str:
+    """The weights as JSON, one line for each feature, readable by `BlockModel.from_json`."""
+    networks = {"first": (model.first, features_module.NAMES), "second": (model.second, model_module.NAMES)}
+    parts = {"origin": json.dumps(model.origin)} | {name: _written(*of) for name, of in networks.items()}
+    return "{\n" + ",\n".join(f" {json.dumps(name)}: {value}" for name, value in parts.items()) + "\n}\n"
+
+
+def _written(network: Network, names: Sequence[str]) -> str:
+    rows = ",\n".join(f"   {json.dumps(name)}: {_listed(row)}" for name, row in zip(names, network.hidden, strict=True))
+    return (
+        f'{{\n  "hidden": {{\n{rows}\n  }},\n  "hidden_bias": {_listed(network.hidden_bias)},\n'
+        f'  "output": {_listed(network.output)},\n  "output_bias": {network.output_bias:.{_DIGITS}g}\n }}'
+    )
+
+
+def _listed(numbers: Array) -> str:
+    return "[" + ", ".join(f"{number:.{_DIGITS}g}" for number in numbers.tolist()) + "]"

@@ -246,7 +246,11 @@ class LanguagePipeline(PagePipeline):
 def check_language(page: Page, accepted: Collection[str], options: Options) -> None:
     """Raise DropPage(WRONG_LANGUAGE) for a page whose text is not in an *accepted* language (codes)."""
     share = sum([page.languages.get(code, 0.0) for code in accepted])
-    if page.language not in accepted or share < options.min_language_share or page.known_share < options.min_likeness():
+    if (
+        page.language not in accepted
+        or share < options.min_language_share
+        or page.known_share < options.min_known_share
+    ):
         raise DropPage(Reason.WRONG_LANGUAGE, f"{page.language} (known share {page.known_share:.2f})")
 
 

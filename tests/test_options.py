@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from spiderling.base.option_values import (
 )
 from spiderling.base.options import Options
 from spiderling.crawl.crawl import compare_options
-from spiderling.text.boilerplate.rules import PRESETS, parse_rules
 from spiderling.text.quality import QualityLimits, Range, parse_quality
 
 SPECS = {spec.name: spec for spec in fields(Options)}
@@ -195,26 +194,6 @@ def test_any_value_is_read_or_refused_in_one_sentence(name: str, value: Any) -> 
     except BadInput as error:
         message = str(error)
     assert not message or (message.startswith(PREFIX + name.upper()) and message.endswith("."))
-
-
-@pytest.mark.parametrize(
-    ("text", "preset", "own"),
-    [
-        ("strict", "strict", {}),
-        ("length_low=40", "balanced", {"length_low": 40}),
-        ("strict, max_link_density=.4,length_high=90", "strict", {"max_link_density": 0.4, "length_high": 90}),
-    ],
-)
-def test_presets_of_justext(text: str, preset: str, own: dict[str, Any]) -> None:
-    assert parse_rules(text) == replace(PRESETS[preset], **own)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "lax", "strict,length=1", "length_low=x", "max_link_density=2", ",", "length_low=-1"]
-)
-def test_unknown_presets_of_justext(text: str) -> None:
-    with pytest.raises(BadInput, match=r"^SPIDERLING_JUSTEXT_PRESET is .*\.$"):
-        parse_rules(text)
 
 
 @pytest.mark.parametrize("ports", ["http", "80;443", "0", "65536", "80,", "", "²", "1" * 5000])

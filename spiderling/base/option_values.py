@@ -57,7 +57,7 @@ TRAPS = {"standard": TrapLimits(), "off": TrapLimits(0, 0, 0, 0)}
 def parse_preset(
     option: str, text: str, presets: Mapping[str, _Preset], default: str, read: Callable[[_Preset, str, str], Any]
 ) -> _Preset:
-    """The preset that *text* names, with the values that follow it, as in ``balanced,length_low=40``.
+    """The preset that *text* names, with the values that follow it, as in ``standard,text_chars=500..``.
 
     *default* is the preset if *text* names none.  ``read(preset, name, value)`` returns the value of the field *name*,
     or raises ValueError, which becomes BadInput.

@@ -24,8 +24,6 @@ LEAST_FILTER_BYTES = 8_000_000
 """Least bytes of a near-duplicate filter: in fewer its layers could not grow."""
 MOST_WORKERS = 256
 """Chosen: far more text workers than one main process can keep busy."""
-_MIN_COSINE = 0.5
-"""Least cosine of a document in a known language, by the method cosine (Pomikálek & Suchomel 2011)."""
 
 _SECRET = ("alert_command", "cluster")
 """Options whose values may hold a password."""
@@ -311,9 +309,8 @@ class Options:
     )
     justext_preset: str = _option(
         "balanced",
-        "How strict jusText is: strict (the package's values), balanced, permissive, or values of your own, "
-        "'balanced,length_low=40,length_high=100,stopwords_low=0.2,stopwords_high=0.25,max_link_density=0.4,"
-        "max_heading_distance=200'.",
+        "How strict jusText is: strict has the package's values.",
+        choices=("strict", "balanced", "permissive"),
     )
     paragraph_kinds: str = _option(
         "text,heading,comment",
@@ -328,11 +325,6 @@ class Options:
         "text: below this it is another, unknown one.",
         low=0,
         high=1,
-    )
-    language_method: str = _option(
-        "bayes",
-        "How languages are told apart: naive Bayes with n-grams, or the papers' cosine of trigrams.",
-        choices=("bayes", "cosine"),
     )
     quality: str = _option(
         "standard",
@@ -449,10 +441,6 @@ class Options:
         """Number of text workers, for a crawl of the web or of archives."""
         cores = usable_cores()
         return self.workers or (cores if from_archives else max(1, cores - 1))
-
-    def min_likeness(self) -> float:
-        """Least known share of a text; by the method cosine, least cosine."""
-        return _MIN_COSINE if self.language_method == "cosine" else self.min_known_share
 
     def knows_shingles(self) -> bool:
         """Whether near-duplicates are looked for."""

@@ -37,7 +37,7 @@ _ARGUMENTS = {
     "watch": "WATCH",
 }
 """Argument of the spider -> the option that it stands for."""
-_PARSED = ("strategy", "estimators", "justext_preset", "quality")
+_PARSED = ("strategy", "estimators", "quality")
 """Options that only the parts which use them understand.  Those take half a second to import."""
 _DEFAULTS = Options()
 
@@ -78,12 +78,10 @@ def _checked(values: Mapping[str, Any]) -> Options:
         return options
     from spiderling.frontier.strategies import parse as parse_strategy
     from spiderling.frontier.worth import parse_weights
-    from spiderling.text.boilerplate.rules import parse_rules
     from spiderling.text.quality import parse_quality
 
     parse_strategy(options.strategy)
     parse_weights(options.estimators)
-    parse_rules(options.justext_preset)
     parse_quality(options.quality)
     return options
 

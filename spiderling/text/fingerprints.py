@@ -196,7 +196,6 @@ SHORT_WORDS = 12
 
 
 LongWords = Callable[[Iterable[str], "set[str]"], str]
-"""Type of `long_words`."""
 
 
 def long_words(texts: Iterable[str], own: set[str]) -> str:

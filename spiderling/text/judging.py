@@ -16,7 +16,7 @@ from spiderling.text.boilerplate.rules import GOOD, Rules, choose, classify, len
 from spiderling.text.declared import WEIGHT, declared_language, lswc_among
 from spiderling.text.html.blocks import Block, named_tuples
 from spiderling.text.html.zones import BITS, Inherited
-from spiderling.text.language import MIN_CHARS, CosineGuesses, Guesses, LanguageModels
+from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels
 from spiderling.text.page import Page, Paragraph, TextOptions
 from spiderling.text.quality import badness, quality
 from spiderling.text.steps import PYTHON, Steps
@@ -189,12 +189,8 @@ class Judge:
         self._row = {index: row for row, index in enumerate(long)}
         self._sure = {index: code for index, code in zip(long, self._guesses.sure(), strict=True) if code}
 
-    def _guessed(self, texts: Sequence[str]) -> Guesses | CosineGuesses:
-        guesses = (
-            self._models.compare(texts)
-            if self._options.language_method == "cosine"
-            else self._models.identify(texts, self._steps.score, self._steps.short_words)
-        )
+    def _guessed(self, texts: Sequence[str]) -> Guesses:
+        guesses = self._models.identify(texts, self._steps.score, self._steps.short_words)
         return guesses.leaning(declared_language(self._page), WEIGHT)
 
     def _candidates(self, blocks: Sequence[Block]) -> tuple[str, ...]:
@@ -212,13 +208,12 @@ class Judge:
         Its known share must be large enough, and so must that of all blocks in the language together.
         """
         least = self._options.min_known_share
-        lenience = 0.0 if self._options.language_method == "cosine" else _PARAGRAPH_LENIENCE
         sure = [index for index in good if index in self._sure]
         codes = [self._sure[index] for index in sure]
         shares = self._guesses.known_shares(codes, [self._row[index] for index in sure])
         groups: dict[str, list[int]] = {}
         for index, code, share in zip(sure, codes, shares, strict=True):
-            if share >= least * lenience:
+            if share >= least * _PARAGRAPH_LENIENCE:
                 groups.setdefault(code, []).append(index)
         self._language = {
             index: code for code, group in groups.items() if self._known_share(code, group) >= least for index in group

@@ -7,10 +7,7 @@ Naive Bayes names the nearest of the known languages.  The *known share* tells w
 the text is in that language at all: the share of its 4-grams (3- or 2-grams where a
 letter says more) that are usual in the language, divided by the share expected in text
 of the language; less where too many of its short words are not in the language's list
-(words.py).  So one threshold suits small and large models.  benchmarks/language.py
-compares this with the cosine of trigrams (`CosineGuesses`), as in the SpiderLing papers (Pomikálek & Suchomel 2011,
-Suchomel & Pomikálek 2012, Suchomel 2017): there a document is in the language with the largest cosine if that is at
-least 0.5; a single paragraph seldom reaches that.
+(words.py).  So one threshold suits small and large models.
 """
 
 from __future__ import annotations
@@ -31,11 +28,9 @@ from spiderling.text.ngrams import (
     Hashes,
     NgramCounts,
     Places,
-    codepoints,
     crossing,
     hash_rows,
     joined_starts,
-    normalise,
     normalised,
     windows,
 )
@@ -165,7 +160,6 @@ class Scored(NamedTuple):
 
 
 Score = Callable[[Sequence[str], npt.NDArray[np.int16]], Scored]
-"""Type of `scored`."""
 
 
 def scored(texts: Sequence[str], logs: npt.NDArray[np.int16]) -> Scored:
@@ -274,81 +268,6 @@ class Guesses:
         return replace(self, scores=scores)
 
 
-_VECTOR_BITS = 16
-"""Binary logarithm of a vector's length; chosen."""
-_MASK = np.uint32((1 << _VECTOR_BITS) - 1)
-_SIZE = 3
-_TIE = 1.05
-"""A language is a candidate, too, if its cosine times this factor reaches the best cosine, as in TextCat."""
-
-
-@dataclass(frozen=True, slots=True)
-class CosineGuesses:
-    """Guesses at the languages of some texts, with the methods of `spiderling.text.language.Guesses`."""
-
-    codes: tuple[str, ...]
-    vectors: Array
-    """(trigram, language), of unit length for each language."""
-    texts: Sequence[Hashes]
-    """The hashed trigrams of each text."""
-    min_chars: int
-
-    def _cosines(self, rows: Sequence[int] | None) -> Array:
-        """The cosine between the texts *rows*, taken as one, and each language; None: all texts."""
-        trigrams = self.texts if rows is None else [self.texts[row] for row in rows]
-        counts = np.bincount(np.concatenate([np.zeros(0, np.uint32), *trigrams]), minlength=1 << _VECTOR_BITS)
-        norm = max(1.0, float(np.linalg.norm(counts)))
-        used = np.flatnonzero(counts)
-        unit = counts[used].astype(np.float32) / np.float32(norm)
-        return (unit @ self.vectors[used]).astype(np.float32, copy=False)
-
-    def nearest(self, rows: Sequence[int] | None = None) -> str | None:
-        """The language with the largest cosine; None without letters."""
-        cosines = self._cosines(rows)
-        return self.codes[int(cosines.argmax())] if len(cosines) and cosines.max() > 0 else None
-
-    def known_share(self, code: str, rows: Sequence[int] | None = None) -> float:
-        """The cosine between the texts *rows*, taken as one, and the language *code*."""
-        return min(1.0, float(self._cosines(rows)[self.codes.index(code)]))
-
-    def known_shares(self, codes: Sequence[str], rows: Sequence[int]) -> list[float]:
-        """The cosine between each of the texts *rows* and its language, which *codes* names."""
-        return [self.known_share(code, [row]) for code, row in zip(codes, rows, strict=True)]
-
-    def candidates(self, min_share: float) -> tuple[str, ...]:
-        """The languages that the texts together may be in, nearest first; none when no cosine reaches *min_share*."""
-        cosines = self._cosines(None)
-        order = np.argsort(-cosines, kind="stable").tolist()
-        least = max(min_share, float(cosines[order[0]]) / _TIE) if order else 0.0
-        return tuple(self.codes[index] for index in order if cosines[index] >= least)
-
-    def sure(self) -> list[str | None]:
-        """The nearest language of each text; None when it is too short."""
-        long = [len(trigrams) >= self.min_chars for trigrams in self.texts]
-        return [self.nearest([row]) if enough else None for row, enough in enumerate(long)]
-
-    def leaning(self, code: str | None, weight: float) -> CosineGuesses:
-        """These guesses unchanged: the papers' rule takes no other evidence."""
-        return self
-
-
-def vectors(languages: Sequence[NgramCounts]) -> Array:
-    """Unit vectors (trigram, language) of the trigram counts of *languages*."""
-    table = np.zeros((1 << _VECTOR_BITS, len(languages)), np.float32)
-    for column, ngrams in enumerate(languages):
-        if _SIZE in ngrams.sizes:
-            grams, numbers = ngrams.sizes[_SIZE]
-            np.add.at(table[:, column], hash_rows(grams, _SIZE) & _MASK, numbers.astype(np.float32))
-    table /= np.maximum(np.linalg.norm(table, axis=0), 1)
-    return table
-
-
-def trigrams(text: str) -> Hashes:
-    """Hashed trigrams of a text."""
-    hashes: Hashes = windows(codepoints(normalise(text)), _SIZE)[_SIZE][: 1 - _SIZE] & _MASK
-    return hashes
-
-
 MAX_CHARS = 600
 """Characters of a text that are read; chosen: more do not change the answer."""
 _TABLE_BITS = 17
@@ -424,10 +343,6 @@ class LanguageModels:
         known = [(model.ngrams, codecs_of(model.encodings)) for model in self.models if len(model.ngrams)]
         return Spelling(known) if known else None
 
-    @cached_property
-    def _vectors(self) -> Array:
-        return vectors([model.ngrams for model in self.models])
-
     def warm_up(self) -> None:
         """Build the tables before the first text comes."""
         self.identify(["a"])
@@ -502,10 +417,6 @@ class LanguageModels:
             if len(rows):
                 texts, keys = words.keys_in(rows) if family.spaced else words.characters_in(rows)
                 scores[rows[:, None], family.columns] += ORDER * family.evidence(texts, keys, len(sizes))[rows]
-
-    def compare(self, texts: Sequence[str]) -> CosineGuesses:
-        """Guess by the cosine of trigrams, from the first MAX_CHARS characters of each text."""
-        return CosineGuesses(self.codes, self._vectors, [trigrams(text[:MAX_CHARS]) for text in texts], MIN_CHARS)
 
     def identify(self, texts: Sequence[str], score: Score = scored, count: ShortWords = short_words) -> Guesses:
         """Guess by naive Bayes, from the first MAX_CHARS characters of each text, all in one pass.

@@ -25,7 +25,6 @@ from spiderling.base.link_batch import LinkBatch
 from spiderling.base.option_values import COMMENT, HEADING, TEXT, parse_paragraph_kinds, parse_watch
 from spiderling.base.options import Options
 from spiderling.text.boilerplate.model import BlockModel, load
-from spiderling.text.boilerplate.rules import parse_rules
 from spiderling.text.fingerprints import NO_SHINGLES, Shingles
 from spiderling.text.html.blocks import named_tuples
 from spiderling.text.prevertical import are_elements, details, elements
@@ -115,12 +114,9 @@ class TextOptions:
     block_threshold: float = 0.5
     """Probability from which a block is good in the learned mode."""
     preset: str = "balanced"
-    """Rules for the other modes (`parse_rules` in boilerplate/rules.py)."""
+    """Rules for the other modes (PRESETS of boilerplate/rules.py)."""
     min_known_share: float = 0.6
-    """Least known share of a text in its language; three quarters of it for a single paragraph.
-    With the method 'cosine': least cosine of a document."""
-    language_method: str = "bayes"
-    """'bayes' (text/language.py) or 'cosine' (text/language.py)."""
+    """Least known share of a text in its language; three quarters of it for a single paragraph."""
     with_shingles: bool = False
     kinds: frozenset[str] = frozenset((TEXT, HEADING, COMMENT))
     """Kinds of paragraphs (base/option_values.py) that are kept."""
@@ -133,16 +129,14 @@ class TextOptions:
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str], gathers_links: bool = True) -> TextOptions:
-        """The text options of a crawl; raises BadInput for a damaged model or unknown rules."""
-        parse_rules(options.justext_preset)
+        """The text options of a crawl; raises BadInput for a damaged model."""
         return cls(
             accepted=tuple(accepted),
             boilerplate=options.boilerplate,
             block_model=load(options.boilerplate_model) if options.boilerplate == "learned" else None,
             block_threshold=options.boilerplate_threshold,
             preset=options.justext_preset,
-            min_known_share=options.min_likeness(),
-            language_method=options.language_method,
+            min_known_share=options.min_known_share,
             with_shingles=options.knows_shingles(),
             kinds=parse_paragraph_kinds(options.paragraph_kinds),
             gathers_links=gathers_links,
@@ -188,8 +182,7 @@ class Page:
     language: str | None = None
     """The language with the largest share, else the nearest one."""
     known_share: float = 0.0
-    """Known share (text/language.py) of the good text in that language; 1 is as in held-out text.
-    With the method 'cosine': cosine of its trigrams with the language's."""
+    """Known share (text/language.py) of the good text in that language; 1 is as in held-out text."""
     candidates: tuple[str, ...] = ()
     """Languages that the page may be in, nearest first: all its long paragraphs together, else all its words."""
     lswc_language: str = ""

@@ -66,7 +66,6 @@ class Listed(NamedTuple):
 
 
 ListWords = Callable[[str, Collection[str], Profile], Listed]
-"""Type of `listed`."""
 
 
 def listed(text: str, stoplist: Collection[str], profile: Profile) -> Listed:
@@ -278,7 +277,6 @@ def _is_of_shares(found: Range) -> bool:
 
 
 Marks = Callable[[Sequence[str]], tuple[int, int, int, int]]
-"""Type of `marks`."""
 
 
 def quality(paragraphs: Sequence[str], stopword_share: float, page_chars: int, count: Marks | None = None) -> Quality:
@@ -349,7 +347,6 @@ _pack = frame_packer(level=1, has_checksum=False)
 
 
 TopWord = Callable[[str, Collection[str]], float]
-"""Type of `top_word_share`."""
 
 
 def packed_share(text: str) -> float:

@@ -13,7 +13,7 @@ import xxhash
 from spiderling.base import link_batch, url_features, urls
 from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import Derive, Gather, columns_of, derived
-from spiderling.text import fingerprints, language, ngrams, quality
+from spiderling.text import fingerprints, language, ngrams, quality, words
 from spiderling.text.boilerplate import features as features_module
 from spiderling.text.boilerplate import model
 from spiderling.text.boilerplate.features import Features, features
@@ -78,7 +78,7 @@ PYTHON = Steps(
 
 AUTO, NO, REQUIRED = "auto", "no", "required"
 """Values of SPIDERLING_COMPILED."""
-INTERFACE = 1
+INTERFACE = 2
 """Version of what the steps give and of the tables that they are given.  Whoever changes either raises this number and
 that of the compiled steps (native/src/spiderling_native/__init__.py), which are not used where the two differ."""
 _BUILD = "`make native` builds it"
@@ -121,113 +121,19 @@ def _compiled() -> Choice:
 
 
 def _steps(native: Any) -> Steps:
-    """The steps of the module *native*."""
-    derive = _derived(native.Derived)
+    """The steps of the module *native*, which reads tables and classes from our modules."""
+    derive = native.Derived(link_batch, urls, xxhash.xxh3_64_intdigest)
     return Steps(
-        parse=_parser(native.Parser),
-        features=_features(native.Features),
-        context=native.Context(names=model.NAMES),
+        parse=native.Parser(parser, blocks, metadata, zones),
+        features=native.Features(features_module),
+        context=native.Context(model),
         derived=derive,
-        resolve=native.Resolved(starts_of=links.starts_of, join=links.join),
-        gather=_gather(native.Gathered, derive),
-        score=_score(native.Scored),
-        short_words=native.ShortWords(python=short_words, lower_letters=ngrams.letters_in_lower_case),
-        listed=native.Listed(python=listed, kind=quality.Listed, lower_letters=ngrams.letters_in_lower_case),
-        marks=_marks(native.Marks),
-        top_word=native.TopWord(python=top_word_share, max_chars=quality.TEXT_CHARS),
-        long_words=native.LongWords(python=long_words, short_line=fingerprints.SHORT_WORDS),
-    )
-
-
-def _parser(kind: Callable[..., Parse]) -> Parse:
-    """The twin of `parser.parse`."""
-    return kind(
-        python=parser.parse,
-        kinds=zones.TAG_KINDS,
-        without_name=zones.WITHOUT_NAME,
-        class_zone=zones.class_zone,
-        name_zone=zones.name_zone,
-        hides=zones.hides,
-        hidden=zones.BITS["hidden"],
-        inherited=zones.Inherited,
-        block=blocks.Block,
-        link=blocks.RawLink,
-        parsed=blocks.Parsed,
-        metadata=metadata.Metadata,
-        meta_names=metadata.META_NAMES,
-        normal_forms=blocks.normal_forms,
-        rubbish=blocks.RUBBISH,
-        next_line=blocks.NEXT_LINE,
-        max_blocks=blocks.MAX_BLOCKS,
-        max_block_chars=blocks.MAX_BLOCK_CHARS,
-        max_links=blocks.MAX_LINKS,
-        max_anchor_chars=blocks.MAX_ANCHOR_CHARS,
-        max_elements=zones.MAX_ELEMENTS,
-        max_depth=zones.MAX_DEPTH,
-    )
-
-
-def _features(kind: Callable[..., Features]) -> Features:
-    """The twin of `features`."""
-    return kind(
-        names=features_module.NAMES,
-        classes=features_module.classes().tobytes(),
-        tag_columns=features_module.TAG_COLUMNS,
-        last_tag=features_module.LAST_TAG,
-        dividers=features_module.DIVIDERS,
-        said=features_module.SAID,
-        nothing=features_module.NOTHING_DECLARED,
-        opening=features_module.opening_of,
-    )
-
-
-def _derived(kind: Callable[..., link_batch.Derive]) -> link_batch.Derive:
-    """The twin of `link_batch.derived`."""
-    return kind(
-        digest=xxhash.xxh3_64_intdigest,
-        url_hash=urls.url_hash,
-        form_of=link_batch.form_of,
-        hash_bits=urls.HASH_BITS,
-        forms=link_batch.FORMS,
-        repetitive=link_batch.REPETITIVE,
-        words=link_batch.WORDS,
-    )
-
-
-def _gather(kind: Callable[..., link_batch.Gather], derive: link_batch.Derive) -> link_batch.Gather:
-    """The twin of `link_batch.columns_of`."""
-    return kind(
-        derived=derive,
-        kind=link_batch.LinkBatch,
-        canonicalize=urls.canonicalize,
-        clean_query=urls.clean_query,
-        prefix_of=urls.prefix_of,
-        words_of_name=url_features.words_of_name,
-        prefixes=urls.PREFIXES,
-        max_host=link_batch.MAX_HOST,
-        flags=(link_batch.TEXT_BLOCK, link_batch.NOFOLLOW),
-    )
-
-
-def _score(kind: Callable[..., Score]) -> Score:
-    """The twin of `scored`."""
-    return kind(
-        python=scored,
-        kind=language.Scored,
-        lower_letters=ngrams.letters_in_lower_case,
-        look_alikes=ngrams.LOOK_ALIKES.tolist(),
-        order=ngrams.ORDER,
-        log_units=language.LOG_UNITS,
-    )
-
-
-def _marks(kind: Callable[..., quality.Marks]) -> quality.Marks:
-    """The twin of `quality.marks`."""
-    return kind(
-        kinds=quality.kinds_of_characters().tobytes(),
-        end=quality.END,
-        following=quality.FOLLOWING,
-        full_stop=quality.FULL_STOP,
-        digit=quality.DIGIT,
-        symbol=quality.SYMBOL,
+        resolve=native.Resolved(links),
+        gather=native.Gathered(derive, link_batch, urls, url_features),
+        score=native.Scored(language, ngrams),
+        short_words=native.ShortWords(words, ngrams),
+        listed=native.Listed(quality, ngrams),
+        marks=native.Marks(quality),
+        top_word=native.TopWord(quality),
+        long_words=native.LongWords(fingerprints),
     )

@@ -359,7 +359,6 @@ class WordList:
 
 
 ShortWords = Callable[[TextWords, WordList], tuple[Places, Places]]
-"""Type of `short_words`."""
 
 
 def short_words(words: TextWords, listed: WordList) -> tuple[Places, Places]:

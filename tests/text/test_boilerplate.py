@@ -125,7 +125,6 @@ def test_lengths_of_scripts():
     assert [(one.length_low, one.length_high) for one in rules.values()] == [
         (24, 70), (32, 90), (70, 200), (77, 220), (80, 230), (88, 250),
     ]  # fmt: skip
-    assert rules_for("length_low=100", length_scale(ARTICLE["zh"])).length_low == 35
     assert [length_scale(text) for text in ("Příliš žluťoučký", "한국어 문장", "", "ABC 人")] == [None] * 4
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models import boilerplate_fit
+from models.boilerplate_fit import written
 from models.marked_pages import MarkedPage, f1, labels, score
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
@@ -169,7 +170,7 @@ def test_training_learns_and_repeats():
     found = boilerplate_fit.held_out(every)
     scores = boilerplate_fit.table(every, lambda place, _: [bool(one > 0.4) for one in found[place]])
     assert scores["g"] > 0.95
-    assert boilerplate_fit.fit(every).to_json() == boilerplate_fit.fit(every).to_json()
+    assert written(boilerplate_fit.fit(every)) == written(boilerplate_fit.fit(every))
 
 
 def test_hosts_are_never_on_both_sides():
@@ -196,7 +197,7 @@ def test_labels_and_scores():
 
 def test_weights_survive_a_file(tmp_path):
     path = tmp_path / "weights.json"
-    path.write_text(bundled().to_json())
+    path.write_text(written(bundled()))
     parsed = parse(PAGE)
     page = parsed.blocks, parsed.tree
     options = TextOptions.from_options(Options(boilerplate_model=str(path)), ["cs"])
@@ -208,7 +209,7 @@ def test_weights_survive_a_file(tmp_path):
 
 def test_weights_that_no_sum_keeps_are_zero():
     """Units that the fit has given up have weights near 1e-43; with them some processors took 7 ms more a page."""
-    values = json.loads(bundled().to_json())
+    values = json.loads(written(bundled()))
     first = next(iter(values["second"]["hidden"].values()))
     first[0], first[1] = 2e-43, -1e-21
     found = BlockModel.from_json(json.dumps(values)).second.hidden
@@ -219,7 +220,7 @@ def test_weights_that_no_sum_keeps_are_zero():
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b'{"first": {"hidden": {"a": [1]}}}', "short", "nan"])
 def test_damaged_weights(tmp_path, content):
     path = tmp_path / "weights.json"
-    values = json.loads(bundled().to_json())
+    values = json.loads(written(bundled()))
     if content == "short":
         values["second"]["output"].pop()
     elif content == "nan":

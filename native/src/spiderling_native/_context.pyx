@@ -320,8 +320,8 @@ cdef class _Page:
 cdef class Context:
     """`context`, when it is called."""
 
-    def __init__(self, *, names):
-        if len(names) != FEATURES:
+    def __init__(self, model):
+        if len(model.NAMES) != FEATURES:
             raise ValueError("other features than those that were compiled")
 
     def __call__(self, rows, chances, blocks, tree):

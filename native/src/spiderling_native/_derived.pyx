@@ -117,13 +117,13 @@ cdef bint is_repetitive(const uint8_t* path, Py_ssize_t size) noexcept nogil:
 cdef class Derived:
     """`derived`, when it is called."""
 
-    def __init__(self, *, digest, url_hash, form_of, hash_bits, forms, repetitive, words):
-        if words != WORDS or max(map(len, forms)) > MAX_SUFFIX:
+    def __init__(self, link_batch, urls, digest):
+        if link_batch.WORDS != WORDS or max(map(len, link_batch.FORMS)) > MAX_SUFFIX:
             raise ValueError("other links than those that were compiled")
-        self.digest, self.url_hash, self.form_of = digest, url_hash, form_of
-        self.mask = (<uint64_t> 1 << <int> hash_bits) - 1
-        self.forms = {suffix.encode("ascii"): form for suffix, form in forms.items()}
-        self.repetitive = repetitive
+        self.digest, self.url_hash, self.form_of = digest, urls.url_hash, link_batch.form_of
+        self.mask = (<uint64_t> 1 << <int> urls.HASH_BITS) - 1
+        self.forms = {suffix.encode("ascii"): form for suffix, form in link_batch.FORMS.items()}
+        self.repetitive = link_batch.REPETITIVE
 
     def __call__(self, urls, paths, lines, of_names):
         cdef list every = list(lines), each = list(urls), names = list(of_names)

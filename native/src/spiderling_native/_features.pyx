@@ -52,10 +52,11 @@ cdef class Features:
     cdef list said
     cdef object nothing, opening
 
-    def __init__(self, *, names, bytes classes, tag_columns, last_tag, dividers, said, nothing, opening):
-        if len(names) != FEATURES or len(classes) != PLANE or len(said) != OPENING - SAID:
+    def __init__(self, features):
+        cdef bytes classes = features.classes().tobytes()
+        if len(features.NAMES) != FEATURES or len(classes) != PLANE or len(features.SAID) != OPENING - SAID:
             raise ValueError("other features than those that were compiled")
-        for column in (*tag_columns.values(), last_tag):
+        for column in (*features.TAG_COLUMNS.values(), features.LAST_TAG):
             if not TAGS <= column < ZONES:
                 raise ValueError("other tags than those that were compiled")
         memcpy(self.classes, <const char*> classes, PLANE)
@@ -66,9 +67,9 @@ cdef class Features:
         self.fields[OTHER] = 0
         for kind in range(1, CLASSES):
             self.fields[kind] = <uint64_t> 1 << (FIELD_BITS * (<int> kind - 1))
-        self.tag_columns, self.last_tag = dict(tag_columns), last_tag
-        self.dividers, self.said, self.nothing = dividers, [tuple(one) for one in said.values()], nothing
-        self.opening = opening
+        self.tag_columns, self.last_tag = dict(features.TAG_COLUMNS), features.LAST_TAG
+        self.dividers, self.said = features.DIVIDERS, [tuple(one) for one in features.SAID.values()]
+        self.nothing, self.opening = features.NOTHING_DECLARED, features.opening_of
 
     def __call__(self, blocks, inherited, declared=None):
         cdef list rows = rows_of(blocks)

@@ -25,14 +25,13 @@ cdef class Gathered:
     cdef Py_ssize_t max_host
     cdef uint8_t text_block, nofollow
 
-    def __init__(
-        self, *, derived, kind, canonicalize, clean_query, prefix_of, words_of_name, prefixes, max_host, flags
-    ):
-        if prefixes != ("http://", "https://", "http://www.", "https://www."):
+    def __init__(self, derived, link_batch, urls, url_features):
+        if urls.PREFIXES != ("http://", "https://", "http://www.", "https://www."):
             raise ValueError("other prefixes than those that were compiled")
-        self.derived, self.kind, self.canonicalize, self.clean_query = derived, kind, canonicalize, clean_query
-        self.prefix_of, self.words_of_name, self.max_host = prefix_of, words_of_name, max_host
-        self.text_block, self.nofollow = flags
+        self.derived, self.kind = derived, link_batch.LinkBatch
+        self.canonicalize, self.clean_query, self.prefix_of = urls.canonicalize, urls.clean_query, urls.prefix_of
+        self.words_of_name, self.max_host = url_features.words_of_name, link_batch.MAX_HOST
+        self.text_block, self.nofollow = link_batch.TEXT_BLOCK, link_batch.NOFOLLOW
 
     def __call__(self, links):
         cdef list each = list(links), others = []

@@ -39,10 +39,12 @@ cdef class Scored:
     cdef uint32_t[BEHIND_LATIN] look_alikes
     cdef double units
 
-    def __init__(self, *, python, kind, lower_letters, look_alikes, order, log_units):
-        if len(look_alikes) != BEHIND_LATIN or order != ORDER:
+    def __init__(self, language, ngrams):
+        look_alikes = ngrams.LOOK_ALIKES.tolist()
+        if len(look_alikes) != BEHIND_LATIN or ngrams.ORDER != ORDER:
             raise ValueError("other n-grams than those that were compiled")
-        self.python, self.kind, self.lower_letters, self.units = python, kind, lower_letters, log_units
+        self.python, self.kind, self.units = language.scored, language.Scored, language.LOG_UNITS
+        self.lower_letters = ngrams.letters_in_lower_case
         for place in range(BEHIND_LATIN):
             self.look_alikes[<int> place] = look_alikes[place]
 
@@ -169,8 +171,8 @@ cdef class ShortWords:
 
     cdef object python, lower_letters
 
-    def __init__(self, *, python, lower_letters):
-        self.python, self.lower_letters = python, lower_letters
+    def __init__(self, words, ngrams):
+        self.python, self.lower_letters = words.short_words, ngrams.letters_in_lower_case
 
     def __call__(self, words, listed):
         if listed.without_tones:

@@ -83,10 +83,11 @@ cdef class Memo:
 cdef class Names:
     """What is known of tags, and of names as far as they were met; arguments are those of `Parser`."""
 
-    def __init__(self, kinds, without_name, class_zone, name_zone, hides, hidden):
-        self.class_zone, self.name_zone, self.hiding, self.hidden = class_zone, name_zone, hides, hidden
+    def __init__(self, zones):
+        self.class_zone, self.name_zone, self.hiding = zones.class_zone, zones.name_zone, zones.hides
+        self.hidden = zones.BITS["hidden"]
         self.memo = Memo()
-        self._add_tags(kinds, without_name)
+        self._add_tags(zones.TAG_KINDS, zones.WITHOUT_NAME)
 
     def _add_tags(self, dict kinds, dict without_name):
         cdef uint32_t place

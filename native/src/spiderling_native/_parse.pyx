@@ -117,19 +117,15 @@ cdef class Parser:
     cdef int max_blocks, max_links, max_elements, max_depth
     cdef Py_ssize_t max_block_chars, max_anchor_chars
 
-    def __init__(
-        self, *, python, kinds, without_name, class_zone, name_zone, hides, hidden, inherited, block, link, parsed,
-        metadata, meta_names, normal_forms, rubbish, next_line, max_blocks, max_block_chars, max_links,
-        max_anchor_chars, max_elements, max_depth,
-    ):
-        self.names = Names(kinds, without_name, class_zone, name_zone, hides, hidden)
-        self.python, self.inherited = python, inherited
-        self.block, self.link, self.parsed, self.metadata = block, link, parsed, metadata
-        self.meta_names = meta_names
-        self.normal_forms, self.rubbish, self.next_line = normal_forms, rubbish, next_line.encode()
-        self.max_blocks, self.max_block_chars = max_blocks, max_block_chars
-        self.max_links, self.max_anchor_chars = max_links, max_anchor_chars
-        self.max_elements, self.max_depth = max_elements, max_depth
+    def __init__(self, parser, blocks, metadata, zones):
+        self.names = Names(zones)
+        self.python, self.inherited = parser.parse, zones.Inherited
+        self.block, self.link, self.parsed = blocks.Block, blocks.RawLink, blocks.Parsed
+        self.metadata, self.meta_names = metadata.Metadata, metadata.META_NAMES
+        self.normal_forms, self.rubbish, self.next_line = blocks.normal_forms, blocks.RUBBISH, blocks.NEXT_LINE.encode()
+        self.max_blocks, self.max_block_chars = blocks.MAX_BLOCKS, blocks.MAX_BLOCK_CHARS
+        self.max_links, self.max_anchor_chars = blocks.MAX_LINKS, blocks.MAX_ANCHOR_CHARS
+        self.max_elements, self.max_depth = zones.MAX_ELEMENTS, zones.MAX_DEPTH
 
     def __call__(self, html):
         """Paragraphs, links and metadata of a page, bytes in UTF-8; never raises, in time linear in its length."""

@@ -48,11 +48,12 @@ cdef class Marks:
     cdef bytes kinds
     cdef uint8_t end, following, full_stop, digit, symbol
 
-    def __init__(self, *, kinds, end, following, full_stop, digit, symbol):
+    def __init__(self, quality):
+        cdef bytes kinds = quality.kinds_of_characters().tobytes()
         if len(kinds) != CODES:
             raise ValueError("other characters than those that were compiled")
-        self.kinds, self.end, self.following, self.full_stop = kinds, end, following, full_stop
-        self.digit, self.symbol = digit, symbol
+        self.kinds, self.end, self.following = kinds, quality.END, quality.FOLLOWING
+        self.full_stop, self.digit, self.symbol = quality.FULL_STOP, quality.DIGIT, quality.SYMBOL
 
     def __call__(self, paragraphs):
         cdef Py_ssize_t sentences = 0, digits = 0, symbols = 0, gaps = 0, chars = 0, ends, dots, at, size
@@ -155,8 +156,9 @@ cdef class Listed:
     cdef object python, kind, lower_letters
     cdef dict tables
 
-    def __init__(self, *, python, kind, lower_letters):
-        self.python, self.kind, self.lower_letters, self.tables = python, kind, lower_letters, {}
+    def __init__(self, quality, ngrams):
+        self.python, self.kind, self.lower_letters = quality.listed, quality.Listed, ngrams.letters_in_lower_case
+        self.tables = {}
 
     cdef Table table_of(self, stoplist, profile):
         cdef tuple key = (id(stoplist), id(profile))
@@ -216,10 +218,10 @@ cdef class TopWord:
     cdef Word[MAX_WORDS] words
     cdef uint16_t[SLOTS] slots  # 1 + place in `words`; 0: free
 
-    def __init__(self, *, python, max_chars):
-        if max_chars != MAX_CHARS:
+    def __init__(self, quality):
+        if quality.TEXT_CHARS != MAX_CHARS:
             raise ValueError("another text than was compiled")
-        self.python = python
+        self.python = quality.top_word_share
 
     def __call__(self, text, stoplist):
         cdef Py_ssize_t size = min(len(<str?> text), MAX_CHARS), at, begin = 0, place
@@ -277,10 +279,10 @@ cdef class LongWords:
     cdef object python
     cdef uint32_t[BASIC] letters  # what `letter_of` says
 
-    def __init__(self, *, python, short_line):
-        if short_line != SHORT_LINE:
+    def __init__(self, fingerprints):
+        if fingerprints.SHORT_WORDS != SHORT_LINE:
             raise ValueError("other lines than those that were compiled")
-        self.python = python
+        self.python = fingerprints.long_words
         for code in range(BASIC):
             self.letters[<int> code] = letter_of(code)
 

@@ -160,8 +160,8 @@ cdef class Resolved:
 
     cdef object starts_of, join
 
-    def __init__(self, *, starts_of, join):
-        self.starts_of, self.join = starts_of, join
+    def __init__(self, links):
+        self.starts_of, self.join = links.starts_of, links.join
 
     def __call__(self, links, page_url, base):
         cdef dict found = {}

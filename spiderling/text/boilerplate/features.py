@@ -150,7 +150,6 @@ class Declared(NamedTuple):
 
 NOTHING_DECLARED = Declared()
 Features = Callable[[Sequence[Block], Inherited, Declared], Array]
-"""Type of `features`."""
 
 
 def declared_by(page: Parsed) -> Declared:

@@ -42,7 +42,6 @@ from spiderling.text.html.zones import Inherited, Ints
 
 Numbers = npt.NDArray[np.floating[Any]]
 Context = Callable[[Array, Array, Sequence[Block], Inherited], Array]
-"""Type of `context`."""
 
 _LEVELS = 5
 """Number of enclosing elements with sums of their own, from the innermost outwards; chosen."""
@@ -262,8 +261,6 @@ def _chances(mass: _Mass, out: Array) -> None:
     highest_after[:-1] = np.maximum.accumulate(both[:0:-1])[::-1] / high
 
 
-_DIGITS = 3
-"""Significant digits of a weight in a file; chosen."""
 _MAX_SCORE = 30.0
 """Largest absolute score, so that exp does not overflow; chosen."""
 _LEAST_WEIGHT = 1e-20
@@ -287,19 +284,9 @@ class Network:
         units = np.maximum(0, rows @ self.hidden + self.hidden_bias)
         return logistic(units @ self.output + np.float32(self.output_bias))
 
-    def to_json(self, names: Sequence[str]) -> str:
-        """The weights as JSON, one line for each feature."""
-        rows = ",\n".join(
-            f"   {json.dumps(name)}: {_listed(row)}" for name, row in zip(names, self.hidden, strict=True)
-        )
-        return (
-            f'{{\n  "hidden": {{\n{rows}\n  }},\n  "hidden_bias": {_listed(self.hidden_bias)},\n'
-            f'  "output": {_listed(self.output)},\n  "output_bias": {self.output_bias:.{_DIGITS}g}\n }}'
-        )
-
     @classmethod
     def from_values(cls, values: dict[str, Any], names: Sequence[str]) -> Network:
-        """Read the values of `to_json`; raises ValueError when they do not fit the features *names*."""
+        """Read a network of the file; raises ValueError when its *values* do not fit the features *names*."""
         hidden = np.array([values["hidden"].pop(name) for name in names], np.float32)
         hidden[np.abs(hidden) < _LEAST_WEIGHT] = 0
         bias, output = (np.array(values[name], np.float32) for name in ("hidden_bias", "output"))
@@ -342,18 +329,9 @@ class BlockModel:
         """The probability of each of *blocks*, whose features are *rows*."""
         return self.second(context(rows, self.first(rows), blocks, tree))
 
-    def to_json(self) -> str:
-        """The weights, readable by `from_json`."""
-        parts = {
-            "origin": json.dumps(self.origin),
-            "first": self.first.to_json(features_module.NAMES),
-            "second": self.second.to_json(NAMES),
-        }
-        return "{\n" + ",\n".join(f" {json.dumps(name)}: {value}" for name, value in parts.items()) + "\n}\n"
-
     @classmethod
     def from_json(cls, text: str | bytes) -> BlockModel:
-        """Read what `to_json` wrote; raises ValueError when *text* holds no weights for these features."""
+        """Read weights (models/boilerplate_fit.py); raises ValueError when they do not fit these features."""
         try:
             values = json.loads(text)
             first = Network.from_values(values["first"], features_module.NAMES)
@@ -388,7 +366,3 @@ def load(path: str) -> BlockModel:
 def bundled() -> BlockModel:
     """The model that comes with the package; its card is in docs/text.md."""
     return BlockModel.from_json(files("spiderling.text.boilerplate").joinpath("model.json").read_bytes())
-
-
-def _listed(numbers: Array) -> str:
-    return "[" + ", ".join(f"{number:.{_DIGITS}g}" for number in numbers.tolist()) + "]"

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 
-from spiderling.base.option_values import parse_preset
 from spiderling.text.html.blocks import Block, normal_form
 
 GOOD = "good"
@@ -55,40 +54,18 @@ PRESETS = {
     "balanced": Rules(55, 140, 0.20, 0.25, 0.35),
     "permissive": Rules(40, 90, 0.10, 0.15, 0.5),
 }
-_MAX_LENGTH = 100_000
-"""Largest length, in characters, that a user may set; chosen."""
 _SENTENCE_CHARS = 35
 """Characters of a short sentence, in English; chosen."""
 
 
-def parse_rules(text: str) -> Rules:
-    """The rules that *text* names: a preset, values, or both, as in ``balanced,length_low=40``.
-
-    Other values are those of the preset, by default 'balanced'.  Raises BadInput.
-    """
-    return parse_preset("JUSTEXT_PRESET", text, PRESETS, "balanced", _read_rule)
-
-
-def _read_rule(_: Rules, name: str, value: str) -> float:
-    """The value of a field of Rules; raises ValueError for one out of bounds."""
-    is_share = isinstance(getattr(Rules(), name), float)
-    try:
-        number = float(value) if is_share else int(value)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= (1 if is_share else _MAX_LENGTH):
-        raise ValueError(f"{name} must be {'a share between 0 and 1' if is_share else 'a length in characters'}")
-    return number
-
-
 @lru_cache(maxsize=64)
 def rules_for(preset: str, scale: float | None, stopwords: bool = True) -> Rules:
-    """The rules that *preset* names (`parse_rules`), adapted to one page.
+    """The rules that *preset* names, adapted to one page.
 
     For an unspaced script *scale* (`length_scale`) multiplies the lengths.  With a scale, or without *stopwords* (the
     language has no list), the rules about stop words are off.
     """
-    rules = parse_rules(preset)
+    rules = PRESETS[preset]
     if scale is not None:
         rules = replace(
             rules,

@@ -137,7 +137,6 @@ class LinkCollector:
 
 
 Resolve = Callable[[list[RawLink], str, "str | None"], list[tuple[RawLink, str]]]
-"""Type of `resolve`."""
 
 
 def resolve(links: list[RawLink], page_url: str, base: str | None) -> list[tuple[RawLink, str]]:

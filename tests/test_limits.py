@@ -6,8 +6,6 @@ import importlib
 import re
 from pathlib import Path
 
-import pytest
-
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
@@ -25,24 +23,23 @@ def test_there_are_rows_of_four_cells() -> None:
     assert {len(row) for row in ROWS} == {4}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:40])
-def test_a_row_tells_the_default_of_its_option(row: list[str]) -> None:
-    for name in re.findall(PREFIX + r"[A-Z_]+", row[1]):
-        assert str(getattr(Options(), name.removeprefix(PREFIX).lower()) or "empty") == row[2]
+def test_rows_tell_the_defaults_of_their_options() -> None:
+    told = {name: row[2] for row in ROWS for name in re.findall(PREFIX + r"[A-Z_]+", row[1])}
+    defaults = {name: str(getattr(Options(), name.removeprefix(PREFIX).lower()) or "empty") for name in told}
+    assert told == defaults
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if " in [" in row[1]], ids=lambda row: row[0][:40])
-def test_a_row_tells_the_value_of_its_constant(row: list[str]) -> None:
-    found = re.search(r"`([A-Z_]+)` in \[[\w/]+\.py\]\(\.\./([\w/]+)\.py\)", row[1])
-    assert found is not None
-    assert str(getattr(importlib.import_module(found[2].replace("/", ".")), found[1])) == row[2]
+def test_rows_tell_the_values_of_their_constants() -> None:
+    named = [(re.search(r"`([A-Z_]+)` in \[[\w/]+\.py\]\(\.\./([\w/]+)\.py\)", row[1]), row[2]) for row in ROWS]
+    told = {(found[2].replace("/", "."), found[1]): value for found, value in named if found}
+    assert len(told) == sum(" in [" in row[1] for row in ROWS)
+    assert told == {key: str(getattr(importlib.import_module(key[0]), key[1])) for key in told}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:40])
-def test_a_row_names_reasons(row: list[str]) -> None:
-    named = re.findall(r"(?<![\w-])[a-z]+(?:-[a-z]+)+|dns|tls|timeout|trap|connection|undecodable", row[3])
-    for key in named:
-        assert Reason.of(key)
+def test_rows_name_reasons() -> None:
+    pattern = r"(?<![\w-])[a-z]+(?:-[a-z]+)+|dns|tls|timeout|trap|connection|undecodable"
+    named = {key for row in ROWS for key in re.findall(pattern, row[3])}
+    assert named - {reason.value for reason in Reason} == set()
 
 
 def test_every_reason_that_a_server_can_cause_has_a_row() -> None:

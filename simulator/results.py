@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,9 +14,8 @@ from simulator.generated import RECIPES
 from simulator.measures import Sample, Truth, coverage, word_coverage
 from spiderling.base.files import write_whole
 from spiderling.base.terminal import markdown_table
-from spiderling.reporting.charts import Chart, Spec
-from spiderling.reporting.page import page
-from spiderling.reporting.tables import Cell, Table
+from spiderling.jobdir.as_text import Table
+from spiderling.reporting.page import html_table, part
 
 _MEASURES = "web", "strategy", "pages", "hours", "pages/s", "harvest", "coverage", "of words", "yield rate"
 _HEAD = (*_MEASURES, "words/MB at 25 %", *(f"{100 * share:.0f} %" for share in SHARES[1:]), "retired")
@@ -25,9 +25,6 @@ _CSV_HEAD = (
 )  # fmt: skip
 _MOST_POINTS = 60
 """Points of a curve at the most (chosen)."""
-_SHAPES = (
-    "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left", "stroke",
-)  # fmt: skip
 
 
 def row(summary: Summary) -> tuple[str, ...]:
@@ -96,67 +93,97 @@ MEASURES = (
 _BY_HOURS = ("words/MB", "share of words", "pages/s", "hosts retired")
 
 
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>Strategies compared</title>
+<style>{style}</style></head><body><h1>Strategies compared</h1><p class="note">{terms}</p>{sections}</body></html>
+"""
+_STYLE = """
+th, td { padding-inline: .25rem; font-size: .78rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
+.chart svg { height: auto; }
+.chart polyline { fill: none; stroke-width: 1.8; }
+.chart ul { display: flex; flex-wrap: wrap; gap: .2rem 1rem; list-style: none; padding: 0; margin: .2rem 0; }
+.chart li svg { display: inline-block; width: 2rem; height: .8rem; vertical-align: middle; margin-right: .3rem; }
+"""
+_COLOURS = ("#0072b2", "#b8500a", "#00785a", "#a8407a", "#8a7400", "#5b3fb5", "#c62828", "#5b6670")
+"""Told apart by the three kinds of colour blindness too, after Okabe & Ito; dashes say the same again."""
+_DASHES = ("", "6 3", "2 3", "9 3 2 3")
+_SIZE = 640, 240
+"""Units of a chart, which the window scales."""
+_LEFT, _BOTTOM = 60, 20
+"""Room for the labels of its axes."""
+
+
 def comparison_page(runs: Sequence[Run], terms: str) -> str:
     """The HTML; curves are those of each strategy's first seed, tables give means over the seeds."""
-    sections: list[tuple[str, Sequence[Table | Chart | list[str]]]] = []
+    sections = []
     for web in dict.fromkeys(run.task.web for run in runs):
         own = [run for run in runs if run.task.web == web]
         shown = list({run.task.strategy: run for run in reversed(own)}.values())[::-1]
-        by_pages = [_chart(measure, shown, "pages") for measure in MEASURES]
-        by_hours = [_chart(measure, shown, "hours") for measure in MEASURES if measure.title in _BY_HOURS]
-        sections.append((web, [_table(summaries(own)), *by_pages, *by_hours]))
-    return page("Strategies compared", terms, sections)
+        charts = [_chart(measure, shown, "pages") for measure in MEASURES]
+        charts += [_chart(measure, shown, "hours") for measure in MEASURES if measure.title in _BY_HOURS]
+        table = html_table(_table(summaries(own)))
+        sections.append(f'<h2>{html.escape(web)}</h2>{table}<div class="charts">{"".join(charts)}</div>')
+    return _PAGE.format(style=part("page.css") + _STYLE, terms=html.escape(terms), sections="".join(sections))
 
 
 def _table(means: Sequence[Summary]) -> Table:
-    measures = (
-        "strategy", "seeds", "pages", "hours", "pages/s", "harvest rate", "coverage", "share of words", "yield rate",
-    )  # fmt: skip
-    rates = [f"words/MB at {share:.0%}" for share in SHARES]
-    rows: list[tuple[Cell, ...]] = [
-        (
-            mean.strategy,
-            mean.seeds,
-            round(mean.pages),
-            mean.hours,
-            mean.pages_per_s,
-            mean.harvest_rate,
-            mean.coverage,
-            mean.word_coverage,
-            mean.yield_rate,
-            *mean.words_per_mb,
-            round(mean.retired),
-        )
-        for mean in means
-    ]
     note = "An empty cell: not every crawl kept so many of the web's words."
-    return Table("Means over the seeds", (*measures, *rates, "hosts retired"), rows, note)
+    return Table("Means over the seeds", [_measures(mean) for mean in means], note)
 
 
-def _chart(measure: Measure, runs: Sequence[Run], axis: str) -> Chart:
-    values = [
-        {"at": getattr(at, axis), "value": round(measure.value(at, run.truth), 6), "strategy": run.task.strategy}
-        for run in runs
-        for at in run.samples[:: max(1, len(run.samples) // _MOST_POINTS)]
-    ]
-    names = [run.task.strategy for run in runs]
-    legend = {"title": None, "orient": "top"}
-    strategy = {"field": "strategy", "type": "nominal", "scale": {"domain": names}, "legend": legend}
-    shapes = {"domain": names, "range": [_SHAPES[number % len(_SHAPES)] for number in range(len(names))]}
-    spec: Spec = {
-        "data": {"values": values},
-        "height": 260,
-        "mark": {"type": "line", "point": {"size": 30}, "strokeWidth": 2},
-        "encoding": {
-            "x": {"field": "at", "type": "quantitative", "title": axis if axis == "pages" else "simulated hours"},
-            "y": {"field": "value", "type": "quantitative", "title": measure.title},
-            "color": strategy,
-            "shape": {**strategy, "scale": shapes},
-            "tooltip": [
-                {"field": "strategy"},
-                {"field": "at", "title": axis},
-                {"field": "value", "title": measure.title},
-            ],
+def _measures(mean: Summary) -> dict[str, str | float]:
+    return {
+        "strategy": mean.strategy,
+        "seeds": mean.seeds,
+        "pages": round(mean.pages),
+        "hours": round(mean.hours, 2),
+        "pages/s": round(mean.pages_per_s, 2),
+        "harvest_rate": round(mean.harvest_rate, 4),
+        "coverage": round(mean.coverage, 4),
+        "share_of_words": round(mean.word_coverage, 4),
+        "yield_rate": round(mean.yield_rate, 4),
+        **{
+            f"words/MB_at_{share:.0%}": "" if value is None else round(value)
+            for share, value in zip(SHARES, mean.words_per_mb, strict=True)
         },
+        "hosts_retired": round(mean.retired),
     }
-    return Chart(f"{measure.title[:1].upper()}{measure.title[1:]} by {axis}", spec, measure.note)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
+    return samples[:: max(1, len(samples) // _MOST_POINTS)]
+
+
+def _chart(measure: Measure, runs: Sequence[Run], axis: str) -> str:
+    """A curve for each of *runs*; the table says the same of their ends."""
+    curves = [[(getattr(at, axis), measure.value(at, run.truth)) for at in _thinned(run.samples)] for run in runs]
+    right = max((x for curve in curves for x, _ in curve), default=1) or 1
+    top = max((y for curve in curves for _, y in curve), default=1) or 1
+    width, height = _SIZE
+    lines, names = [], []
+    for number, (run, curve) in enumerate(zip(runs, curves, strict=True)):
+        kind = f'stroke="{_COLOURS[number % len(_COLOURS)]}" stroke-dasharray="{_DASHES[number % len(_DASHES)]}"'
+        places = " ".join(
+            f"{_LEFT + (width - _LEFT) * x / right:.1f},{(height - _BOTTOM) * (1 - y / top):.1f}" for x, y in curve
+        )
+        lines.append(f'<polyline {kind} points="{places}"/>')
+        key = f'<svg viewBox="0 0 32 12" aria-hidden="true"><polyline {kind} points="0,6 32,6"/></svg>'
+        names.append(f"<li>{key}{html.escape(run.task.strategy)}</li>")
+    title = f"{measure.title[:1].upper()}{measure.title[1:]} by {axis if axis == 'pages' else 'simulated hours'}"
+    base = height - _BOTTOM
+    return (
+        f'<figure class="chart"><figcaption><strong>{title}</strong> <span>{measure.note}</span></figcaption>'
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}">'
+        f'<line class="grid" x1="{_LEFT}" x2="{width}" y1="{base}" y2="{base}"/>'
+        f'<text x="{_LEFT - 5}" y="12" text-anchor="end">{_short(top)}</text>'
+        f'<text x="{_LEFT - 5}" y="{base}" text-anchor="end">0</text>'
+        f'<text x="{width}" y="{height - 4}" text-anchor="end">{_short(right)}</text>{"".join(lines)}</svg>'
+        f"<ul>{''.join(names)}</ul></figure>"
+    )

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spiderling.base.errors import BadInput
-from spiderling.base.machine import require
 from spiderling.base.options import Options
 from spiderling.base.terminal import Meter
 from spiderling.cli.command import SpiderlingCommand, named_values, option, program
@@ -139,9 +138,7 @@ def _outputs(opts: argparse.Namespace) -> Sequence[tuple[Path, Callable[[Path, S
     from simulator.results import write_csv, write_page
 
     found = [(Path(name), write) for name, write in ((opts.csv, write_csv), (opts.html, write_page)) if name]
-    for path, write in found:
-        if write is write_page:
-            require("report")
+    for path, _ in found:
         if not path.absolute().parent.is_dir():
             raise BadInput(f"cannot write {path}: there is no directory {path.parent}; name another file.")
     return found

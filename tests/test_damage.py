@@ -28,8 +28,8 @@ from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.card import provenance
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
-from spiderling.reporting.material import material_of
-from spiderling.reporting.report import report
+from spiderling.jobdir.status import status_of
+from spiderling.reporting.page import saved
 from spiderling.text.ngrams import NgramCounts, packed
 from webs.web import FixedWeb
 
@@ -107,10 +107,10 @@ def checked(crawl: Inspection) -> list[str]:
 
 READERS = {
     "check": checked,
-    "overview": lambda crawl: list(overview(crawl)),
+    "overview": lambda crawl: list(overview(status_of(crawl))),
     "host": lambda crawl: list(of_host(crawl, "a.test", urls=True)),
     "url": lambda crawl: [list(of_url(crawl, f"http://a.test{path}")) for path in ("/", "/0", "/5")],
-    "report": lambda crawl: report(material_of(crawl)),
+    "report": saved,
     "export": provenance,
 }
 
@@ -160,7 +160,7 @@ def options(made):
         ("UPDATE ended SET ends = ?", b"(\xb5/\xfd\0\0\0", "check"),
         ("UPDATE ended SET ends = ?", "a text", "report"),
         ("UPDATE ended SET keys = ?", b"\0\0\0", "host"),
-        ("UPDATE found SET pages = ?", b"\0" * 8, "report"),
+        ("UPDATE found SET pages = ?", b"\0" * 8, "url"),
         ("UPDATE host SET state = ?", "asleep", "host"),
         ("UPDATE host SET kept_bytes = ?", "many", "host"),
         ("UPDATE host SET waiting = ?", -5, "overview"),

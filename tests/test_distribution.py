@@ -116,7 +116,7 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
     run(tmp_path, *install, simulator_wheel(tmp_path))
     packages = next(home.glob("lib/python*/site-packages"))
     assert (packages / "spiderling/py.typed").is_file()
-    assert {path.name for path in packages.glob("spiderling/live/page.*")} == {"page.css", "page.html", "page.js"}
+    assert {path.suffix for path in packages.glob("spiderling/reporting/page.*")} == {".py", ".css", ".html", ".js"}
     link(packages, PROJECT["dependencies"])
 
     program = home / "bin/spiderling"
@@ -181,7 +181,7 @@ def test_make_setup_forgets_which_commands_an_older_version_had(tmp_path):
     stale.write_text("[scrapy.commands]\ngone = spiderling.commands.gone:Command\n")
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv/created").touch()
-    for extras, installed in {"cluster,report": ".[cluster,report]", "": "."}.items():
+    for extras, installed in {"cluster,documents": ".[cluster,documents]", "": "."}.items():
         made = run(tmp_path, "make", f".venv/with-{extras}", f"EXTRAS={extras}", "PIP=@echo")
         assert made.startswith(f"--editable {installed}\n")
     assert not stale.parent.exists()

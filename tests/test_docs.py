@@ -34,15 +34,18 @@ from spiderling.jobdir.status_schema import (
     Budget,
     Curves,
     Ends,
+    Files,
     HostRow,
     Language,
     Line,
     Looks,
     Rates,
+    Refusing,
     ShardStatus,
     Status,
     Text,
     Urls,
+    Yield,
 )
 from spiderling.pipelines import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
@@ -118,7 +121,10 @@ elsewhere. `version` is raised when a field goes or changes its meaning; new fie
 
 This page is generated from spiderling/jobdir/status_schema.py by `python -m tests.test_docs`.
 """
-STATUS = (Status, Urls, Rates, Budget, Ends, Language, Looks, Text, Line, HostRow, Curves, ShardStatus)
+STATUS = (
+    Status, Urls, Rates, Budget, Ends, Language, Looks, Text, Line, HostRow, Yield, Refusing, Files, Curves,
+    ShardStatus,
+)  # fmt: skip
 """The classes of the status, the whole first."""
 KINDS = {"str": "string", "int": "integer", "float": "number", "dict": "object", "list": "array", "None": "null"}
 """The names of types in JSON."""

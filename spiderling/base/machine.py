@@ -108,7 +108,6 @@ EXTRAS = {
     "dedup": ("duckdb", "duckdb>=1.1"),
     "documents": ("pypdfium2", "pypdfium2>=5"),
     "parquet": ("duckdb", "duckdb>=1.1"),
-    "report": ("vl_convert", "vl-convert-python>=1.9"),
 }
 """Extra of the distribution, as pyproject.toml has it -> (the module that it brings, the requirement for it)."""
 

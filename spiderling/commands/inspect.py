@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
@@ -14,9 +13,6 @@ from spiderling.base.errors import SpiderlingError
 from spiderling.base.machine import Clock
 from spiderling.base.option_values import PREFIX
 from spiderling.cli.command import SpiderlingCommand, option
-
-if TYPE_CHECKING:
-    from spiderling.jobdir.shards import AnyCrawl
 
 _USAGE = "say scrapy inspect JOBDIR, or that with host NAME, with url URL, or with gone behind it"
 
@@ -53,6 +49,7 @@ class Command(SpiderlingCommand):
         # what reads a crawl takes half a second to import, and Scrapy imports the commands to list them
         from spiderling.jobdir.as_text import no_longer_there, of_host, of_url, overview
         from spiderling.jobdir.shards import opened
+        from spiderling.jobdir.status import status_of
 
         directory = Path(args[0])
         if opts.rebuild:
@@ -61,21 +58,15 @@ class Command(SpiderlingCommand):
             yield from self._check(directory)
         else:
             with closing(opened(directory)) as crawl:
-                if opts.json:
-                    yield self._json(crawl)
-                elif len(args) == 1:
-                    yield from overview(crawl)
+                if len(args) == 1:
+                    status = status_of(crawl)
+                    yield from [status.to_json()] if opts.json else overview(status)
                 elif args[1] == "gone":
                     yield from no_longer_there(crawl)
                 elif args[1] == "host":
                     yield from of_host(crawl, args[2], opts.urls)
                 else:
                     yield from of_url(crawl, args[2])
-
-    def _json(self, crawl: AnyCrawl) -> str:
-        from spiderling.jobdir.status import status_of
-
-        return status_of(crawl).to_json()
 
     def _rebuild(self, directory: Path) -> Iterator[str]:
         from spiderling.jobdir.rebuild import rebuild

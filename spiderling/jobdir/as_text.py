@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from spiderling.base.errors import BadInput
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import aligned_table
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
-from spiderling.frontier.strategies import Heidix, parse
 from spiderling.frontier.watching.pages import MAX_PARTS, Group, Standing, group_id
-from spiderling.jobdir.inspection import Ended, Found, Inspection, Story, counts_under
+from spiderling.jobdir.inspection import Ended, Found, Inspection, Story
 from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.state_reader import noted
-from spiderling.jobdir.status import looks_of, told
+from spiderling.jobdir.status_schema import HostRow, Looks, Refusing, ShardStatus, Status, Yield
 
 
 def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
@@ -146,142 +146,147 @@ def _line(name: str, value: object) -> str:
     return f"{name:<11} {value}"
 
 
-_Rows: TypeAlias = "list[dict[str, Any]]"
-
 _BEST_HOSTS = 10
 """Hosts that are named; chosen."""
 _LAST_EVENTS = 5
 """Events that are named; chosen."""
-_YIELDS = """
-SELECT distance, count(*) AS hosts, sum(pages) AS pages, sum(documents) AS documents, sum(words) AS words,
-    sum(downloaded_bytes) AS down, sum(kept_bytes) AS kept FROM host GROUP BY distance
-"""
-_TRAIL_SIZE = """
-SELECT 'ends' AS what, coalesce(sum(length(keys)) / 8, 0) AS urls,
-    coalesce(sum(length(keys) + length(ends)), 0) AS bytes FROM ended
-UNION ALL SELECT 'found on', coalesce(sum(length(keys)) / 8, 0),
-    coalesce(sum(length(keys) + length(pages)), 0) FROM found
-"""
+_MOST_NAMED = 25
+"""Rows of a table whose length depends on the crawl (chosen)."""
 
 
-def overview(crawl: AnyCrawl) -> Iterator[str]:
+class Table(NamedTuple):
+    """A table of a status, for a terminal or a page; its columns are the keys of each row."""
+
+    title: str
+    rows: list[dict[str, Any]]
+    note: str = ""
+
+
+def overview(status: Status) -> Iterator[str]:
     """Who crawls, what was found and kept, how URLs ended, which hosts gave most."""
-    counts = crawl.counts
-    yield from lines_of(
-        {
-            "directory": crawl.directory,
-            "crawling": crawl.holder or "no process",
-            "language": crawl.options.lang,
-            "text steps": noted(crawl.meta, "text_steps", ""),
-            "discovered": f"{counts.get('discovered', 0):,} URLs, {counts.get('waiting', 0):,} wait",
-            "archives": f"{crawl.archives_unread:,} not read to their end" if crawl.archives_unread else "",
-            "note": crawl.note,
-        }
-    )
+    yield from lines_of(facts_of(status))
     yield ""
-    for title, rows in (
-        ("Shards", _shards(crawl)),
-        ("How URLs ended", _ends(counts)),
-        ("What waits", _waiting(crawl)),
-        ("Looks at known pages", _looks(crawl)),
-        ("Yield by distance from the seeds", _yields(crawl)),
-        (f"The {_BEST_HOSTS} hosts that gave most", _best_hosts(crawl)),
-        ("Segments", _segments(crawl)),
-        ("What is kept of each URL", _trail_size(crawl)),
-        ("Last events", _last_events(crawl)),
-    ):
-        if rows:
-            yield from (title, *aligned_table(rows), "")
-    strategy = parse(crawl.options.strategy)
-    if isinstance(strategy, Heidix):
-        rows = [{"sign": name, "weight": weight} for name, weight in strategy.weights(crawl.options).items()]
-        yield from ("How much each sign of a good link counts, in log-odds; 0: off", *aligned_table(rows), "")
+    for table in tables_of(status):
+        yield from (table.title, *aligned_table(table.rows), "")
 
 
-def _shards(crawl: AnyCrawl) -> _Rows:
-    return [
-        {
-            "shard": part.directory.name,
-            "crawling": part.holder or "no process",
-            "pages": part.counts["total/pages"],
-            "documents": part.counts["total/documents"],
-            "words": part.counts["total/words"],
-            "urls_wait": part.counts["waiting"],
-            "messages_wait": ", ".join(f"{box.messages:,} for {box.shard}" for box in part.outboxes()) or "none",
-        }
-        for part in crawl.parts
-        if part.shard is not None
-    ]
+def facts_of(status: Status) -> dict[str, str]:
+    """Name -> value of what is no table; empty values are of no interest."""
+    return {
+        "directory": status.directory,
+        "crawling": status.process or "no process",
+        "language": status.lang,
+        "text steps": status.text_steps,
+        "discovered": f"{status.urls.discovered:,} URLs, {status.urls.waiting:,} wait",
+        "archives": f"{status.archives_unread:,} not read to their end" if status.archives_unread else "",
+        "note": status.note,
+    }
 
 
-def _ends(counts: Counter[str]) -> _Rows:
-    found = max(counts["discovered"], 1)
-    ends = counts_under("end", counts).most_common()
-    return [{"reason": reason, "urls": urls, "share": round(urls / found, 4)} for reason, urls in ends]
-
-
-def _waiting(crawl: AnyCrawl) -> _Rows:
-    """By state of the host: the longest queue is that of one shard."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in crawl.rows_of_hosts("SELECT * FROM waiting"):
-        same = found.setdefault(row["state"], {**row, "hosts": 0, "urls": 0})
-        same["hosts"] += row["hosts"]
-        same["urls"] += row["urls"]
-        same["most"] = max(same["most"], row["most"])
-        same["first_due"] = min(filter(None, (same["first_due"], row["first_due"])), default=None)
-    return sorted(found.values(), key=lambda row: -row["urls"])
-
-
-def _looks(crawl: AnyCrawl) -> _Rows:
-    looks = looks_of(crawl)
-    return [{"what": name, "is": value} for name, value in told(looks)] if looks else []
-
-
-def _yields(crawl: AnyCrawl) -> _Rows:
-    sums: dict[int, Counter[str]] = {}
-    for row in crawl.rows_of_hosts(_YIELDS):
-        for at in (-1, row.pop("distance")):  # all hosts stand before those at distance 0
-            sums.setdefault(at, Counter()).update(row)
-    return [
-        {
-            "hosts_at": "all" if at < 0 else f"distance {at}",
-            **{name: found[name] for name in ("hosts", "pages", "documents", "words")},
-            "down_mb": round(found["down"] / 1e6, 3),
-            "kept_mb": round(found["kept"] / 1e6, 3),
-            "yield_rate": round(found["kept"] / max(found["down"], 1), 4),
-            "yield_ratio": round(found["documents"] / max(found["pages"], 1), 4),
-        }
-        for at, found in sorted(sums.items())
-    ]
-
-
-def _best_hosts(crawl: AnyCrawl) -> _Rows:
-    rows = crawl.rows_of_hosts(f"SELECT * FROM hosts LIMIT {_BEST_HOSTS}")  # noqa: S608 - a constant
-    return sorted(rows, key=lambda row: -row["kept_mb"])[:_BEST_HOSTS]
-
-
-def _segments(crawl: AnyCrawl) -> _Rows:
-    """With the directory of their shard, since the names are the same in each."""
-    query = "SELECT kind, name, round(length_bytes / 1e6, 3) AS mb, entries FROM file ORDER BY kind, name"
-    return [
-        {**row, "name": str((part.directory / row["name"]).relative_to(crawl.directory))}
-        for part in crawl.parts
-        for row in part.rows(query)
-    ]
-
-
-def _trail_size(crawl: AnyCrawl) -> _Rows:
-    found: dict[str, Counter[str]] = {}
-    for row in crawl.rows(_TRAIL_SIZE):
-        found.setdefault(row.pop("what"), Counter()).update(row)
-    return [{"what": what, **sums} for what, sums in found.items()]
-
-
-def _last_events(crawl: AnyCrawl) -> _Rows:
-    rows = crawl.rows(
-        f"SELECT datetime(time, 'unixepoch') AS time, what FROM event ORDER BY rowid DESC LIMIT {_LAST_EVENTS}"  # noqa: S608 - a constant
+def tables_of(status: Status) -> Iterator[Table]:
+    """The tables of *status* that have rows."""
+    found = max(status.urls.discovered, 1)
+    looks = _looks(status.looks) if status.looks else {}
+    tables = (
+        Table("Shards", [*map(_shard_row, status.shards)]),
+        Table(
+            "How URLs ended",
+            [
+                {"reason": end.reason, "urls": end.urls, "share": round(end.urls / found, 4), "that_is": end.help}
+                for end in status.ends
+            ],
+        ),
+        Table(
+            "Links not followed",
+            [{"reason": end.reason, "links": end.urls, "that_is": end.help} for end in status.mentions],
+        ),
+        Table("Hosts by state", [{"state": state, "hosts": number} for state, number in status.hosts.items()]),
+        Table("Looks at known pages", [{"what": name, "is": value} for name, value in looks.items()]),
+        Table("Languages", [asdict(language) for language in status.languages]),
+        Table("Yield by distance from the seeds", [*map(_yield_row, status.by_distance or ())]),
+        Table("Words by top-level domain", [*map(_yield_row, (status.by_tld or ())[:_MOST_NAMED])]),
+        hosts_table(f"The {_BEST_HOSTS} hosts that gave most", status.best_hosts or []),
+        _refusing(status.refusing or []),
+        Table(
+            "What sites say of the use of their texts",
+            [{"for_the_front_page": said, "origins": number} for said, number in (status.statements or {}).items()],
+        ),
+        Table("Output", [asdict(files) for files in status.files or ()]),
+        Table("Last events", [{"time": _time(line.time), "what": line.what} for line in status.events[:_LAST_EVENTS]]),
     )
-    return sorted(rows, key=lambda row: row["time"] or "", reverse=True)[:_LAST_EVENTS]
+    return (table for table in tables if table.rows)
+
+
+def _shard_row(shard: ShardStatus) -> dict[str, Any]:
+    return {
+        "shard": Path(shard.directory).name,
+        "is": shard.phase,
+        **{name: shard.totals[name] for name in ("pages", "documents", "words")},
+        "urls_wait": shard.urls.waiting,
+        "messages_wait": ", ".join(f"{number:,} for {other}" for other, number in shard.messages.items()) or "none",
+    }
+
+
+def _yield_row(group: Yield) -> dict[str, Any]:
+    return {
+        "hosts_at": group.group,
+        **{name: getattr(group, name) for name in ("hosts", "pages", "documents", "words")},
+        "down_mb": round(group.downloaded_bytes / 1e6, 3),
+        "kept_mb": round(group.kept_bytes / 1e6, 3),
+        "yield_rate": group.yield_rate,
+    }
+
+
+def hosts_table(title: str, hosts: Iterable[HostRow]) -> Table:
+    """What is known of each of *hosts*."""
+    return Table(
+        title,
+        [
+            {
+                "name": host.name,
+                "state": host.state,
+                **{name: getattr(host, name) for name in ("distance", "pages", "documents", "words")},
+                "down_mb": round(host.downloaded_bytes / 1e6, 3),
+                "kept_mb": round(host.kept_bytes / 1e6, 3),
+                "yield_rate": host.yield_rate,
+                "waiting": host.waiting,
+                "parked": host.parked,
+            }
+            for host in hosts
+        ],
+    )
+
+
+def _refusing(hosts: Sequence[Refusing]) -> Table:
+    return Table(
+        f"Hosts that refuse: {len(hosts):,}",
+        [
+            {
+                "host": said.host,
+                "asked_for": said.file,
+                "answer": said.answer,
+                "on": _time(said.since),
+                "robots.txt_is_tried_again": _time(said.again),
+            }
+            for said in hosts
+        ],
+        "They shut this crawl out (docs/opt-outs.md). If you think that they would allow it, write to them: say who "
+        "you are, what the corpus is for, and the User-Agent that they would have to let in.",
+    )
+
+
+def _looks(looks: Looks) -> dict[str, str]:
+    return {
+        "watched": f"{looks.watched:,} pages, hubs, sitemaps and feeds",
+        "looks": f"{looks.looks:,} in {looks.days:,} days, {looks.per_day:,.1f} a day",
+        "budget": f"{looks.today:,} of {looks.budget:,.1f} looks of this day are made",
+        "next look": "none" if looks.due is None else _time(looks.due),
+        "unchanged (304)": f"{looks.unchanged:,}",
+        "with something new": f"{looks.new:,}: {looks.words:,} words, {looks.links:,} links",
+        "useless": f"{looks.useless:.1%} found nothing new",
+        "gone": f"{looks.gone:,}",
+        "opted out": f"{looks.opted_out:,}",
+    }
 
 
 _WORDS = {Standing.GONE: "gone", Standing.OPTED_OUT: "opted-out"}

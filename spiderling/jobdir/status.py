@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
@@ -23,6 +23,7 @@ from spiderling.base.files import open_regular
 from spiderling.base.option_values import parse_watch, parse_watch_requests
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import hint
+from spiderling.base.urls import canonicalize, top_level_domain
 from spiderling.corpus.segments import Document, documents, frame_at
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.storage.protocol import HistoryRow
@@ -35,17 +36,20 @@ from spiderling.jobdir.status_schema import (
     Budget,
     Curves,
     Ends,
+    Files,
     HostList,
     HostRow,
     Language,
     Line,
     Looks,
     Rates,
+    Refusing,
     Running,
     ShardStatus,
     Status,
     Text,
     Urls,
+    Yield,
 )
 
 LATELY_S = 300
@@ -62,6 +66,11 @@ _MOST_TEXTS = 10
 """Newest texts that are told (chosen: reading them is half of the work of a status)."""
 _BATCHES = 20
 """Last batches of ends in which kept texts are looked for (chosen)."""
+_MOST_DOMAINS = 50
+"""Top-level domains that are told (chosen)."""
+_SUMMED = ("pages", "documents", "words", "downloaded_bytes", "kept_bytes")
+_LAST_LABEL = "replace(name, rtrim(name, replace(name, '.', '')), '')"
+"""The part of a host's name behind its last dot, in SQL."""
 _BEGINNING = 240
 """Characters of a text that are told (chosen)."""
 _LOG_BYTES = 256_000
@@ -109,10 +118,12 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
         phase=_phase(running, bool(crawl.holder), _left(crawl, shards, looks)),
         lang=crawl.options.lang,
         strategy=crawl.options.strategy,
+        text_steps=noted(crawl.meta, "text_steps", ""),
         made=time.time() if now is None else now,
         created=float(noted(crawl.meta, "created", 0.0)),
         totals=_told(totals),
         urls=_urls(counts, running.in_transit if running else 0),
+        archives_unread=crawl.archives_unread,
         hosts=dict(hosts.most_common()),
         hosts_at_work=sum(number for state, number in hosts.items() if state not in _AT_REST),
         lately=lately,
@@ -130,12 +141,23 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
         newest=newest_of(crawl),
         warnings=_newest_lines(line for part in crawl.parts for line in warnings_of(part.directory / "crawl.log")),
         events=events_of(crawl),
-        best_hosts=hosts_of(crawl, most=10).hosts if whole else None,
-        statements=dict(statements_of(crawl)) if whole else None,
-        curves=curves_of(crawl) if whole else None,
         note=crawl.note,
         shards=shards,
+        **(_at_length(crawl) if whole else {}),
     )
+
+
+def _at_length(crawl: AnyCrawl) -> dict[str, Any]:
+    """What takes long in a large crawl."""
+    return {
+        "best_hosts": hosts_of(crawl, most=10).hosts,
+        "by_distance": _by_distance(crawl),
+        "by_tld": _by_tld(crawl),
+        "refusing": _refusing(crawl),
+        "files": _files(crawl),
+        "statements": dict(statements_of(crawl)),
+        "curves": curves_of(crawl),
+    }
 
 
 def _left(crawl: AnyCrawl, shards: Iterable[ShardStatus], looks: Looks | None) -> int:
@@ -271,6 +293,55 @@ def _newest_lines(lines: Iterable[Line]) -> list[Line]:
     return sorted(lines, key=lambda line: line.time, reverse=True)[:_MOST_LINES]
 
 
+def _by_distance(crawl: AnyCrawl) -> list[Yield]:
+    """All hosts, then those at each distance."""
+    found = _sums_by(crawl, "distance")
+    groups = [("all", sum(found.values(), start=Counter())), *((f"distance {at}", found[at]) for at in sorted(found))]
+    return [_yield(*group) for group in groups]
+
+
+def _by_tld(crawl: AnyCrawl) -> list[Yield]:
+    found: dict[str, Counter[str]] = {}
+    for label, sums in _sums_by(crawl, _LAST_LABEL).items():
+        found.setdefault(top_level_domain(str(label)), Counter()).update(sums)
+    order = sorted(found, key=lambda name: (-found[name]["words"], name))
+    return [_yield(name, found[name]) for name in order[:_MOST_DOMAINS]]
+
+
+def _sums_by(crawl: AnyCrawl, group: str) -> dict[Any, Counter[str]]:
+    """Value of the expression *group* -> the sums over its hosts, which SQLite adds up."""
+    sums: dict[Any, Counter[str]] = {}
+    columns = ", ".join(f"sum({column}) AS {column}" for column in _SUMMED)
+    for row in crawl.rows_of_hosts(f"SELECT {group} AS at, count(*) AS hosts, {columns} FROM host GROUP BY 1"):
+        sums.setdefault(row.pop("at"), Counter()).update(row)
+    return sums
+
+
+def _yield(group: str, sums: Counter[str]) -> Yield:
+    rate = round(sums["kept_bytes"] / max(sums["downloaded_bytes"], 1), 4)
+    return Yield(group, sums["hosts"], **{column: sums[column] for column in _SUMMED}, yield_rate=rate)
+
+
+def _refusing(crawl: AnyCrawl) -> list[Refusing]:
+    query = "SELECT name, expires FROM host JOIN robots ON origin = name WHERE state = 'refused'"
+    until = {row["name"]: row["expires"] for row in crawl.rows(query)}
+    found = {}
+    for row in crawl.rows("SELECT origin, file, answer, last FROM consent WHERE says LIKE 'refuses%' ORDER BY last"):
+        target = canonicalize(row["origin"])
+        if target is not None and target.host in until:
+            found[target.host] = Refusing(target.host, row["file"], row["answer"], row["last"], until[target.host])
+    return [found[name] for name in sorted(found)]
+
+
+def _files(crawl: AnyCrawl) -> list[Files]:
+    segments = {kind: crawl.segments(kind) for kind in ("corpus", "links", "warc")}
+    return [
+        Files(kind, len(found), sum(each.entries for each in found), sum(each.length for each in found))
+        for kind, found in segments.items()
+        if found
+    ]
+
+
 def statements_of(crawl: AnyCrawl) -> Counter[str]:
     """Statement on the use of texts -> origins that make it, those of most origins first."""
     said = "SELECT says, count(DISTINCT origin) AS origins FROM consent WHERE says <> '' GROUP BY says"
@@ -352,22 +423,6 @@ def _part(crawl: Inspection, now: float) -> _Part | None:
     due_days = max(due_days, number + 1) if has_words else due_days
     due = max(now, began + due_days * options.watch_day_s) if due_days < length_days else None
     return _Part(began, number + 1, watched, a_day, today, due)
-
-
-def told(looks: Looks) -> list[tuple[str, str]]:
-    """What a person is told of *looks*: name and value."""
-    due = "none" if looks.due is None else f"{datetime.fromtimestamp(looks.due, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return [
-        ("watched", f"{looks.watched:,} pages, hubs, sitemaps and feeds"),
-        ("looks", f"{looks.looks:,} in {looks.days:,} days, {looks.per_day:,.1f} a day"),
-        ("budget", f"{looks.today:,} of {looks.budget:,.1f} looks of this day are made"),
-        ("next look", due),
-        ("unchanged (304)", f"{looks.unchanged:,}"),
-        ("with something new", f"{looks.new:,}: {looks.words:,} words, {looks.links:,} links"),
-        ("useless", f"{looks.useless:.1%} found nothing new"),
-        ("gone", f"{looks.gone:,}"),
-        ("opted out", f"{looks.opted_out:,}"),
-    ]
 
 
 PAGE = 100

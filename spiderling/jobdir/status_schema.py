@@ -206,6 +206,45 @@ class HostList:
 
 
 @dataclass(frozen=True, slots=True)
+class Yield:
+    """What a group of hosts cost and gave."""
+
+    group: str
+    hosts: int
+    pages: int
+    documents: int
+    words: int
+    downloaded_bytes: int
+    kept_bytes: int
+    yield_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Refusing:
+    """A host that refuses the crawl now, and its last answer that did."""
+
+    host: str
+    file: str
+    """Path of a file of the site; ``/``: pages of it."""
+    answer: str
+    since: float
+    again: float
+    """When its robots.txt is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The acknowledged output of one kind."""
+
+    kind: str
+    """corpus, links or warc"""
+    files: int
+    entries: int
+    """Documents, lines or records."""
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """One moment of a crawl.  Times are seconds since 1970, UTC."""
 
@@ -223,6 +262,8 @@ class Status:
     """SPIDERLING_LANG"""
     strategy: str
     """SPIDERLING_STRATEGY"""
+    text_steps: str
+    """Which steps the text workers run: compiled ones or Python."""
     made: float
     """When this was made."""
     created: float
@@ -231,6 +272,8 @@ class Status:
     """Over all sessions: requests, pages, documents, words, wire_bytes, downloaded_bytes, kept_bytes, time_s (running
     time) and others."""
     urls: Urls
+    archives_unread: int
+    """Archives that are not read to their end."""
     hosts: dict[str, int]
     """State -> hosts."""
     hosts_at_work: int
@@ -264,17 +307,25 @@ class Status:
     """Of crawl.log, newest first."""
     events: list[Line]
     """What a person did or should know, newest first."""
-    best_hosts: list[HostRow] | None
-    """Those that gave most words; null in the stream of the live page."""
-    statements: dict[str, int] | None
-    """What sites say of the use of their texts -> origins; null in the stream of the live page."""
-    curves: Curves | None
-    """null in the stream of the live page."""
     note: str
     """Which shards are not told of; empty: this is the whole crawl."""
     shards: list[ShardStatus]
     """Those that are told of, by number; empty: the crawl has none. All totals are the sums over them, but ``time_s``:
     the crawl ran while any of them ran. Budgets are the sums of theirs, but that of time."""
+    best_hosts: list[HostRow] | None = None
+    """Those that gave most words; null in the stream of the live page."""
+    by_distance: list[Yield] | None = None
+    """All hosts, then those at each distance from the seeds; null in the stream of the live page."""
+    by_tld: list[Yield] | None = None
+    """By top-level domain, those with most words first; null in the stream of the live page."""
+    refusing: list[Refusing] | None = None
+    """null in the stream of the live page."""
+    files: list[Files] | None = None
+    """null in the stream of the live page."""
+    statements: dict[str, int] | None = None
+    """What sites say of the use of their texts -> origins; null in the stream of the live page."""
+    curves: Curves | None = None
+    """null in the stream of the live page."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))

@@ -18,7 +18,6 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +35,7 @@ from spiderling.jobdir.shards import AnyCrawl, opened
 from spiderling.jobdir.status import hosts_of, status_of
 from spiderling.jobdir.status_schema import Running
 from spiderling.live.access import HEADERS, Access, token_in
+from spiderling.reporting.page import part
 
 MOST_CONNECTIONS = 64
 """Connections at the same time (chosen: a browser opens up to six)."""
@@ -264,7 +264,7 @@ class Server:
         app = web.Application(middlewares=[self._guard], client_max_size=_MOST_BODY_BYTES)
         app.on_response_prepare.append(_add_headers)
         for path, (name, kind) in _FILES.items():
-            app.router.add_get(path, functools.partial(_file, files(__package__).joinpath(name).read_bytes(), kind))
+            app.router.add_get(path, functools.partial(_file, part(name).encode(), kind))
         app.router.add_get("/status.json", self._status_json)
         app.router.add_get("/hosts.json", self._hosts_json)
         app.router.add_get("/host.json", self._host_json)

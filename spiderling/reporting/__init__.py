@@ -1,10 +1,7 @@
-"""``scrapy report``: a crawl's state as one HTML page.
+"""The status of a crawl as a page: served while it runs (live/), or saved as one file (`scrapy report`).
 
-material.py    what is read of the state, once
-link_graph.py  what links/ tells of pages and the links between them
-tables.py      tables of it, by the papers' measures
-advice.py      what to do next, in plain words
-charts.py      curves and points, as Vega-Lite
-report.py      the page of ``scrapy report``
-page.py        any such tables and charts as one page that needs no network
+page.py              the page, with page.html, page.css, page.js
+advice.py            what to do next, in plain words
+yields.py            what hosts cost and gave, and what other thresholds would have meant
+about.py             the page for site owners at a crawler's contact address
 """

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
+from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import counted
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
-from spiderling.frontier.storage.protocol import HistoryRow
-from spiderling.reporting.material import Material
-from spiderling.reporting.tables import duration, profiles, size, used_profile
+from spiderling.jobdir.status import rates
+from spiderling.jobdir.status_schema import Curves, Rates, Status
+from spiderling.reporting.yields import Hosts, profiles, used_profile
 
 _RECENT = 0.1
 """Share of the downloaded bytes that counts as the end of the crawl (chosen)."""
@@ -27,27 +27,23 @@ _TOO_MUCH_LOST = 0.03
 """Share of the text that it may have lost at most (chosen)."""
 
 _BOUNDS = {
-    "politeness": "It {is|was} bound by politeness: hosts {wait|waited} for their turn while machine and line "
-    "{have|had} room. More hosts at a time help (more seeds, SPIDERLING_ACTIVE_HOSTS), a faster machine does not.",
-    "thrift": "It {is|was} bound by its own choice: most hosts {give|gave} little text beside the others and "
-    "{are|were} asked seldom. Less thrift (-a strategy=spiderling:thrift=0.3, if it was 1) fetches more pages, for "
-    "fewer words a byte; more hosts that give text (scrapy seeds) fetch more of both.",
-    "main process": "It {is|was} bound by the processor: the main process {uses|used} one core wholly. A faster core "
-    "helps, or two crawls that share no host (-a tlds=), joined by scrapy dedup.",
-    "text workers": "It {is|was} bound by the processor: pages {wait|waited} for text workers. More cores help, or "
-    "SPIDERLING_WORKERS if some {are|were} idle.",
-    "connections": "It {is|was} bound by the number of connections: raise CONCURRENT_REQUESTS if memory allows.",
-    "DNS": "It {is|was} bound by name resolution: give faster resolvers (SPIDERLING_NAMESERVERS), or raise "
-    "SPIDERLING_DNS_CONCURRENCY.",
-    "hosts": "It {is|was} short of hosts: too few {have|had} URLs waiting. Give more seeds (scrapy seeds), widen "
-    "SPIDERLING_TLDS, or let the best retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
-    "watch": "Most of the time no look {is|was} due. A larger SPIDERLING_WATCH_REQUESTS makes more looks a day.",
-    "network": "The network {is|was} away: look at the line and the name servers.",
-    "reading the archives": "It {is|was} bound by the reading of archives: a faster disk or line helps, or more files "
-    "at once (SPIDERLING_ARCHIVE_FILES).",
+    "politeness": "hosts wait for their turn while machine and line have room. More hosts at a time help (more seeds, "
+    "SPIDERLING_ACTIVE_HOSTS), a faster machine does not.",
+    "thrift": "most hosts give little text beside the others and are asked seldom. Less thrift (-a "
+    "strategy=spiderling:thrift=0.3, if it was 1) fetches more pages, for fewer words a byte; more hosts that give "
+    "text (scrapy seeds) fetch more of both.",
+    "main process": "it uses one core wholly. A faster core helps, or two crawls that share no host (-a tlds=), joined "
+    "by scrapy dedup.",
+    "text workers": "pages wait for them. More cores help, or SPIDERLING_WORKERS if some are idle.",
+    "connections": "raise CONCURRENT_REQUESTS if memory allows.",
+    "DNS": "give faster resolvers (SPIDERLING_NAMESERVERS), or raise SPIDERLING_DNS_CONCURRENCY.",
+    "hosts": "too few have URLs waiting. Give more seeds (scrapy seeds), widen SPIDERLING_TLDS, or let the best "
+    "retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
+    "watch": "most of the time no look is due. A larger SPIDERLING_WATCH_REQUESTS makes more looks a day.",
+    "network": "it was away. Look at the line and the name servers.",
+    "reading the archives": "a faster disk or line helps, or more files at once (SPIDERLING_ARCHIVE_FILES).",
 }
-"""Bottleneck as progress lines name it (extensions/progress.py) -> advice; {while it runs|when it is finished}."""
-_TENSES = re.compile(r"\{(\w+)\|(\w+)\}")
+"""Bottleneck as progress lines name it (extensions/progress.py) -> what it means and what helps."""
 _CAUSES = {
     Reason.WRONG_LANGUAGE: "pages in other languages: seeds nearer to the language, SPIDERLING_TLDS, or a smaller "
     "SPIDERLING_MAX_DISTANCE spare them",
@@ -58,7 +54,7 @@ _CAUSES = {
     Reason.BAD_QUALITY: "pages with too little or poor text: look at some with 'scrapy inspect JOBDIR url URL' before "
     "the thresholds of quality are made milder",
     Reason.HTTP_ERROR: "error answers: many may come from old seeds or from hosts that shut crawlers out",
-    Reason.HOST_REFUSED: "URLs of hosts that refuse this crawl: the list under 'Left alone' says what they answered",
+    Reason.HOST_REFUSED: "URLs of hosts that refuse this crawl: the table of them says what they answered",
     Reason.CHALLENGED: "challenges in the place of pages: services at the edge of sites shut crawlers out; none is "
     "solved here, but the owners of the sites can let you in",
     Reason.TIMEOUT: "requests without an answer in time: is the line overloaded?",
@@ -72,30 +68,34 @@ _CAUSES = {
 }
 
 
-def advice(material: Material) -> list[str]:
-    """Sentences, the weightiest first."""
-    if not material.total("pages"):
+def advice(status: Status, hosts: Hosts, options: Options) -> list[str]:
+    """Sentences, the weightiest first; *status* with its curves."""
+    if not status.totals["pages"]:
         return ["No page has been fetched yet; the reasons below say why, if URLs have ended."]
-    parts = (_going_on, _shards, _bound, _threshold, _spent_on)
-    return [sentence for part in parts for sentence in part(material)]
+    return [
+        *_going_on(status),
+        *_shards(status),
+        *_bound(status),
+        *_threshold(status, hosts, options),
+        *_spent_on(status),
+        *_parked(status, hosts),
+    ]
 
 
-def marginal(history: list[HistoryRow]) -> tuple[HistoryRow, HistoryRow] | None:
-    """The rows between which about the last tenth of the bytes came; None when there is too little to tell."""
-    if len(history) < 2:
+def recent(curves: Curves) -> Rates | None:
+    """The rates while about the last tenth of the bytes came; None when there is too little to tell."""
+    whole = curves.whole
+    down = whole["downloaded_bytes"]
+    first = next((at for at in range(len(down) - 2, -1, -1) if down[at] <= down[-1] * (1 - _RECENT)), None)
+    if first is None or down[-1] == down[first]:
         return None
-    last = history[-1]
-    since = last.downloaded_bytes * (1 - _RECENT)
-    first = next((row for row in reversed(history[:-1]) if row.downloaded_bytes <= since), None)
-    return (first, last) if first is not None and last.downloaded_bytes > first.downloaded_bytes else None
+    return rates(*({name: int(column[at]) for name, column in whole.items()} for at in (-1, first)))
 
 
-def _going_on(material: Material) -> Iterator[str]:
-    ends = marginal(material.history)
-    mean = material.yield_rate
-    waiting = material.waiting
-    if material.archives_unread:
-        yield f"Archives that are not read to their end: {material.archives_unread:,}. The same command reads on."
+def _going_on(status: Status) -> Iterator[str]:
+    waiting = status.urls.waiting + status.urls.in_transit
+    if status.archives_unread:
+        yield f"Archives that are not read to their end: {status.archives_unread:,}. The same command reads on."
         return
     if not waiting:
         yield (
@@ -104,60 +104,57 @@ def _going_on(material: Material) -> Iterator[str]:
             "spares; 'reopen' in control.yaml reopens single hosts."
         )
         return
-    if ends is None:
+    now = recent(status.curves) if status.curves else None
+    if now is None:
         wait = f"{counted(waiting, 'URL')} {'waits' if waiting == 1 else 'wait'}"
         yield f"{wait}; it is too early to say how the yield goes."
         return
-    first, last = ends
-    down = last.downloaded_bytes - first.downloaded_bytes
-    seconds = max(1, last.time_s - first.time_s)
-    rate = (last.kept_bytes - first.kept_bytes) / down
-    words = (last.words - first.words) * 3600 / seconds
+    mean = status.overall.yield_rate
     news = (
-        f"the last {size(down)} gave {rate:.4f} of their bytes as text (in all: {mean:.4f}), {words:,.0f} words an hour"
+        f"the last {size(now.downloaded_bytes_per_s * now.seconds)} gave {now.yield_rate:.4f} of their bytes as text "
+        f"(in all: {mean:.4f}), {now.words_per_hour:,.0f} words an hour"
     )
-    left = duration(waiting * seconds / max(1, last.pages - first.pages))
-    rest = "the URL that waits takes" if waiting == 1 else f"the {waiting:,} URLs that wait take"
-    if rate < _POOR * mean:
+    if now.yield_rate < _POOR * mean:
         yield (
             f"Consider to stop: {news}. The rich hosts are used up; new seeds bring more than what waits. "
             "SPIDERLING_MARGINAL_BYTES and _YIELD stop a crawl at such a point."
         )
-    elif rate < _FAIR * mean:
-        yield f"The yield sinks: {news}. At this pace {rest} {left}."
-    else:
-        yield f"Let it go on: {news}. At this pace {rest} {left}."
+        return
+    verdict = "The yield sinks" if now.yield_rate < _FAIR * mean else "Let it go on"
+    rest = "the URL that waits takes" if waiting == 1 else f"the {waiting:,} URLs that wait take"
+    yield f"{verdict}: {news}. At this pace {rest} {duration(waiting / max(now.pages_per_s, 1e-3))}."
 
 
-def _shards(material: Material) -> Iterator[str]:
-    if material.note:
-        yield f"This is not all: {material.note}."
+def _shards(status: Status) -> Iterator[str]:
+    if status.note:
+        yield f"This is not all: {status.note}."
     waiting = Counter[str]()
-    for shard in material.shards:
+    for shard in status.shards:
         waiting.update(shard.messages)
-    if waiting and not material.holder:
+    if waiting and not status.process:
         named = ", ".join(sorted(waiting, key=int))
         messages = counted(waiting.total(), "message")
         yield f"{messages} with links still {'waits' if waiting.total() == 1 else 'wait'} for shard {named}: start it."
-    if len(material.shards) > 1:
+    if len(status.shards) > 1:
         yield (
             "Each shard has left out what it had kept before, but knows nothing of the texts of the others: "
-            f"`scrapy dedup {material.directory} -o corpus.prevert.zst` takes out what several have."
+            f"`scrapy dedup {status.directory} -o corpus.prevert.zst` takes out what several have."
         )
 
 
-def _bound(material: Material) -> Iterator[str]:
-    samples = material.counted("total/bound")
-    if samples:
-        name, number = samples.most_common(1)[0]
-        bound = _TENSES.sub(r"\1" if material.waiting else r"\2", _BOUNDS.get(name, f"It {{is|was}} bound by {name}."))
-        yield f"{bound} (So in {number:,} of {counted(samples.total(), 'progress line')}.)"
+def _bound(status: Status) -> Iterator[str]:
+    lines = sum(status.bottlenecks.values())
+    if lines:
+        name = max(status.bottlenecks, key=status.bottlenecks.__getitem__)
+        number = status.bottlenecks[name]
+        why = f": {_BOUNDS[name]}" if name in _BOUNDS else "."
+        yield f"In {number:,} of {counted(lines, 'progress line')} the bottleneck was {name}{why}"
 
 
-def _threshold(material: Material) -> Iterator[str]:
-    table = profiles(material)
-    used = next(profile for profile in table if profile.name == used_profile(material))
-    needs = "" if used.name == material.options.yield_profile else ", with a strategy that retires hosts,"
+def _threshold(status: Status, hosts: Hosts, options: Options) -> Iterator[str]:
+    table = profiles(hosts, options)
+    used = next(profile for profile in table if profile.name == used_profile(options))
+    needs = "" if used.name == options.yield_profile else ", with a strategy that retires hosts,"
     for profile in table:
         spared = profile.spared_share - used.spared_share
         lost = profile.lost_share - used.lost_share
@@ -168,7 +165,7 @@ def _threshold(material: Material) -> Iterator[str]:
             )
             return
     for profile in reversed(table):
-        gain = profile.more_bytes / max(1, material.total("kept_bytes"))
+        gain = profile.more_bytes / max(1, status.totals["kept_bytes"])
         if profile.factor < used.factor and gain > _NOTABLE:
             yield (
                 f"Go on with -s SPIDERLING_YIELD_PROFILE={profile.name}, a milder one: the crawl then reopens by "
@@ -178,20 +175,51 @@ def _threshold(material: Material) -> Iterator[str]:
             return
 
 
-def _spent_on(material: Material) -> Iterator[str]:
-    ends = material.counted("end")
+def _spent_on(status: Status) -> Iterator[str]:
+    ends = Counter({end.reason: end.urls for end in status.ends})
     tried = max(1, ends.total() - sum(ends[reason.value] for reason in CLOSED_STATES.values()))
     for reason, cause in _CAUSES.items():
         share = ends[reason.value] / tried
         if share > _NOTABLE:
             yield f"{share:.0%} of the URLs that were tried were {cause}."
-    if ends[Reason.HOST_FULL.value]:
-        full = counted(ends[Reason.HOST_FULL.value], "URL")
-        yield f"{full} came to a host whose queue was full: SPIDERLING_MAX_HOST_QUEUE."
-    retired = material.hosts.in_state(HostState.RETIRED)
+    if full := ends[Reason.HOST_FULL.value]:
+        yield f"{counted(full, 'URL')} came to a host whose queue was full: SPIDERLING_MAX_HOST_QUEUE."
+
+
+def _parked(status: Status, hosts: Hosts) -> Iterator[str]:
+    """None of the parked URLs of a mirror is told, since its original has the same pages."""
+    retired = status.hosts.get(HostState.RETIRED.value, 0)
     if retired:
-        parked = int((material.hosts.left - material.hosts.waiting).sum())
+        parked = int(hosts.parked[~hosts.in_state(HostState.MIRROR)].sum())
         yield (
             f"{counted(retired, 'host')} {'was' if retired == 1 else 'were'} retired; {counted(parked, 'URL')} "
             f"{'is' if parked == 1 else 'are'} parked with hosts left alone."
         )
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(7384), duration(200_000)
+    ('2 h 3 min', '2 d 7 h')
+    >>> duration(104), duration(0)
+    ('1 min 44 s', '0 s')
+    """
+    days = int(seconds // 86400)
+    hours = int(seconds // 3600 % 24)
+    minutes = int(seconds // 60 % 60)
+    parts = [
+        f"{number} {unit}"
+        for number, unit in ((days, "d"), (hours, "h"), (minutes, "min"), (int(seconds % 60), "s"))
+        if number
+    ]
+    return " ".join(parts[:2]) or "0 s"
+
+
+def size(number: float) -> str:
+    """
+    >>> size(19_270_000)
+    '19.3 MB'
+    """
+    units = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"))
+    unit, name = next((pair for pair in units if number >= pair[0]), (1e3, "kB"))
+    return f"{number / unit:,.1f} {name}"

@@ -1,141 +1,162 @@
-"""Tables and charts as one HTML file that needs no network.
+"""The page of a crawl, from its status: served while the crawl runs, or saved as one file with its data inside.
 
-The page holds all that it needs; its Content-Security-Policy makes the browser refuse anything else.  Vega-Lite draws
-the charts; its script comes with vl-convert-python.  What they show also stands in tables, which work without scripts,
-are reached by a keyboard and a screen reader, and are sorted by a click or a key on a heading.
+The saved page needs no network: its Content-Security-Policy makes the browser refuse anything but its own script.
+What that script draws, curves too, stands in tables for browsers that run none.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import json
-from collections.abc import Iterator, Sequence
-from functools import cache
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from importlib.resources import files
-from itertools import count
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any
 
 from spiderling.base.terminal import printable
-from spiderling.reporting.charts import Chart
-from spiderling.reporting.tables import Cell, Table
-from spiderling.reporting.tiles import Tile
+from spiderling.jobdir.as_text import Table, facts_of, hosts_table, tables_of
+from spiderling.jobdir.shards import AnyCrawl, opened
+from spiderling.jobdir.status import hosts_of, status_of
+from spiderling.jobdir.status_schema import Curves, HostRow, Status
+from spiderling.reporting.advice import advice
+from spiderling.reporting.yields import hosts_by_column, profile_table, threshold_table
 
-Block: TypeAlias = "Table | Chart | list[str]"
-
-_HALF_COLUMNS = 7
-"""Columns of a table up to which it fits into half of a wide window (chosen)."""
-_NARROW_COLUMNS = 3
-"""Columns up to which it fits into a window of 400 pixels; there each row of another becomes a card (chosen)."""
-_LONG_WORD = 24
-"""Characters of a word from which it may be broken to fit a table into the window (chosen)."""
-_POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
-"""unsafe-eval, because Vega compiles the expressions of our specs; these hold no data of a crawl."""
-
-
-def page(title: str, subtitle: str, sections: Sequence[tuple[str, Sequence[Block]]], tiles: Sequence[Tile] = ()) -> str:
-    """The page: *sections* are (heading, blocks), a block is a table, a chart or a list of sentences."""
-    ids = map("c{}".format, count(1))
-    parts: list[str] = []
-    for number, (heading, blocks) in enumerate(sections):
-        head = f'<section id="s{number}"><h2>{_text(heading)}</h2><div class="blocks">'
-        parts += [head, *(_block(block, ids) for block in blocks), "</div></section>"]
-    has_charts = any(isinstance(block, Chart) for _, blocks in sections for block in blocks)
-    links = "".join(f'<a href="#s{number}">{_text(heading)}</a>' for number, (heading, _) in enumerate(sections))
-    script = f"<script>{_own('sort.js')}</script>" + (_drawing() if has_charts else "")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_text(title)}</title><style>{_own('page.css')}</style></head>\n<body><header><h1>{_text(title)}</h1>"
-        f'<p class="note">{_text(subtitle)}</p>{_tiles(tiles)}<nav aria-label="Sections">{links}</nav></header>\n<main>'
-        + "\n".join(parts)
-        + f"</main>{script}</body></html>\n"
-    )
+MOST_HOSTS = 1000
+"""Hosts that a saved page names for what they gave, and for what they cost (chosen: they are half a megabyte)."""
+_MOST_ROWS = 25
+"""Rows of a table that stands for a curve or a list (chosen)."""
+_NARROW_COLUMNS = 4
+"""Columns of a table up to which it fits into a window of 400 pixels (chosen)."""
+_LONG = 24
+"""Characters of a text from which it may be broken to fit a table into the window (chosen)."""
+_DRAWN = (
+    "How URLs ended",
+    "Links not followed",
+    "Hosts by state",
+    "Looks at known pages",
+    "Languages",
+    "What sites say of the use of their texts",
+    "Last events",
+)
+"""Tables of a status that the script draws."""
+_LIVE = re.compile(r"<!--live-->.*?<!--/live-->", re.DOTALL)
+"""What only the page of a running crawl has."""
+_LOADED = re.compile(r"<!--loaded-->.*?<!--/loaded-->", re.DOTALL)
+"""Where the page names the files that it loads."""
+_POLICY = "default-src 'none'; script-src '{}'; style-src 'unsafe-inline'; img-src data:"
 
 
-def _block(block: Block, ids: Iterator[str]) -> str:
-    """*block* as HTML, over the whole width if it needs that; *ids* names charts."""
-    if isinstance(block, Table):
-        is_wide, inside = len(block.columns) > _HALF_COLUMNS, _table(block)
-    elif isinstance(block, Chart):
-        is_wide, inside = "datasets" in block.spec, _figure(block, next(ids))
-    else:
-        is_wide, inside = True, "<ul>" + "".join(f"<li>{_text(line)}</li>" for line in block) + "</ul>"
-    return f'<div class="block{" wide" * is_wide}">{inside}</div>'
-
-
-def _tiles(tiles: Sequence[Tile]) -> str:
-    parts = (
-        f"<div><dt>{_text(tile.name)}</dt><dd><b>{_text(tile.value)}</b> <span>{_text(tile.note)}</span></dd></div>"
-        for tile in tiles
-    )
-    return f'<dl class="tiles" aria-label="At a glance">{"".join(parts)}</dl>' if tiles else ""
-
-
-def _own(name: str) -> str:
+def part(name: str) -> str:
+    """page.html, page.css or page.js, as they are served."""
     return files(__package__).joinpath(name).read_text("utf-8")
 
 
-@cache
-def _drawing() -> str:
-    """The script that draws charts; it takes a second to make."""
-    import vl_convert  # heavy, and only needed here
-
-    return f'<script type="module">{vl_convert.javascript_bundle(_own("page.js"))}</script>'
+def report(directory: Path) -> str:
+    """The saved page of the crawl in *directory*; raises SpiderlingError."""
+    with closing(opened(directory)) as crawl:
+        return saved(crawl)
 
 
-def _figure(chart: Chart, name: str) -> str:
-    spec = json.dumps(chart.spec, separators=(",", ":")).replace("<", "\\u003c")
-    label = html.escape(f"{chart.title}. {chart.note}", quote=True)
-    return (
-        f'<h3>{_text(chart.title)}</h3><p class="note">{_text(chart.note)}</p>'
-        f'<figure data-chart="{name}" data-label="{label}" style="margin:0">'
-        f'<div class="chart" role="img" tabindex="0" aria-label="{label}"></div></figure>'
-        f'<script type="application/json" id="{name}">{spec}</script>'
+def saved(crawl: AnyCrawl) -> str:
+    """The page of *crawl* as one file."""
+    status = status_of(crawl)
+    by_column = hosts_by_column(crawl)
+    orders = ("words", "downloaded_bytes")
+    named = {host.name: host for order in orders for host in hosts_of(crawl, order=order, most=MOST_HOSTS).hosts}
+    tables = [
+        *tables_of(replace(status, best_hosts=None)),  # they are on the page already
+        profile_table(by_column, crawl.options),
+        threshold_table(by_column),
+    ]
+    return page_of(status, [*named.values()], advice(status, by_column, crawl.options), tables)
+
+
+def page_of(status: Status, hosts: Sequence[HostRow], sentences: Iterable[str], tables: Iterable[Table]) -> str:
+    """The HTML: *status* and *hosts* as data for the script, *sentences* and *tables* as they are."""
+    shown: list[Table] = []
+    drawn: list[Table] = [_growth(status.curves), hosts_table("Hosts", hosts[:_MOST_ROWS])] if status.curves else []
+    for table in tables:
+        (drawn if table.title in _DRAWN else shown).append(table)
+    facts = [{"what": name, "is": value} for name, value in facts_of(status).items() if value]
+    without_script = "".join(map(html_table, [Table("The crawl", facts), *drawn]))
+    data = json.dumps({"status": asdict(status), "hosts": [asdict(host) for host in hosts]}, separators=(",", ":"))
+    script = part("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = _POLICY.format(f"sha256-{digest}")
+    head = (
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{part("page.css")}</style>'
+        "<noscript><style>.drawn { display: none; }</style></noscript>"
     )
+    body = {
+        '<span id="lang"></span>': f'<span id="lang">{_text(status.lang)}</span>',
+        ">loading<": f">{status.phase}<",
+        "<!--advice-->": (
+            '<section aria-labelledby="advice-head"><h2 id="advice-head">What to do next</h2><ul>'
+            + "".join(f"<li>{_text(sentence)}</li>" for sentence in sentences)
+            + "</ul></section>"
+        ),
+        "<!--tables-->": f"<noscript>{without_script}</noscript>" + "".join(map(html_table, shown)),
+        "<!--data-->": (
+            f'<script type="application/json" id="saved">{data.replace("<", chr(92) + "u003c")}</script>'
+            f"<script>{script}</script>"
+        ),
+    }
+    page = _LOADED.sub(lambda _: head, _LIVE.sub("", part("page.html")))
+    for mark, content in body.items():
+        page = page.replace(mark, content, 1)
+    return page
 
 
-def _table(table: Table) -> str:
+def _growth(curves: Curves) -> Table:
+    """The last rows of the curves."""
+    columns = curves.whole
+    number = len(columns["time"])
+    rows = [
+        {
+            "time": datetime.fromtimestamp(at["time"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+            **{name: int(at[name]) for name in ("pages", "documents", "words")},
+            "down_MB": round(at["downloaded_bytes"] / 1e6, 2),
+            "kept_MB": round(at["kept_bytes"] / 1e6, 2),
+            "yield_rate": round(at["kept_bytes"] / max(1, at["downloaded_bytes"]), 4),
+            **{name: int(at[name]) for name in ("waiting", "at_work")},
+        }
+        for place in range(number - 1, -1, -(-(-number // _MOST_ROWS) or 1))
+        for at in [{name: column[place] for name, column in columns.items()}]
+    ]
+    return Table("Growth", rows)
+
+
+def html_table(table: Table) -> str:
+    """The table as HTML; in a narrow window each row of a wide one becomes a block, with the names of its columns."""
     if not table.rows:
-        return f'<h3>{_text(table.title)}</h3><p class="note">None.</p>'
-    numeric = [any(isinstance(row[at], (int, float)) for row in table.rows) for at in range(len(table.columns))]
-    bar = table.columns.index(table.bar) if table.bar else -1
-    total = sum(float(row[bar] or 0) for row in table.rows) if table.bar else 0.0
-    width = len(table.columns)
-    kind = "" if width <= _NARROW_COLUMNS else ' class="cards"' if width <= _HALF_COLUMNS + 2 else ' class="cards many"'
-    labels = [f' data-label="{html.escape(name, quote=True)}"' if kind else "" for name in table.columns]
-    head = "".join(
-        f'<th scope="col"{" class=n" * n}>{_text(c)}</th>' for c, n in zip(table.columns, numeric, strict=True)
-    )
-    body = "\n".join(
-        "<tr>"
-        + "".join(_cell(value, numeric[at], total if at == bar else 0.0, labels[at]) for at, value in enumerate(row))
-        + "</tr>"
+        return ""
+    columns = {name: isinstance(value, (int, float)) for name, value in table.rows[0].items()}
+    head = "".join(_cell("th", name.replace("_", " "), right, ' scope="col"') for name, right in columns.items())
+    labels = {name: f' data-label="{html.escape(name.replace("_", " "))}"' for name in columns}
+    labels[next(iter(columns))] = ""
+    body = "".join(
+        f"<tr>{''.join(_cell('td', row[name], right, labels[name]) for name, right in columns.items())}</tr>"
         for row in table.rows
     )
     note = f'<p class="note">{_text(table.note)}</p>' if table.note else ""
+    label = f'aria-label="{html.escape(table.title, quote=True)}"'
+    kind = "cards" if len(columns) > _NARROW_COLUMNS else ""
     return (
-        f'<h3>{_text(table.title)}</h3>{note}<div class="scroll" role="region" tabindex="0" '
-        f'aria-label="{html.escape(table.title, quote=True)}"><table{kind}>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<section><h2>{_text(table.title)}</h2>{note}<div class="scroll" role="region" tabindex="0" {label}>'
+        f'<table {label} class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></section>'
     )
 
 
-def _cell(value: Cell, numeric: bool, total: float, label: str) -> str:
-    if total and isinstance(value, (int, float)):
-        return f'<td class="n bar"{label} style="--w:{100 * value / total:.1f}%">{number(value)}</td>'
-    text = _text(value) if isinstance(value, str) else "" if value is None else number(value)
-    breaks = isinstance(value, str) and max(map(len, value.split()), default=0) > _LONG_WORD
-    return f"<td{' class=n' * numeric or ' class=long' * breaks}{label}>{text}</td>"
-
-
-def number(value: float) -> str:
-    """
-    >>> number(1234567), number(1234.6), number(12.346), number(0.01284), number(0.0)
-    ('1,234,567', '1,235', '12.35', '0.0128', '0')
-    """
-    digits = 0 if isinstance(value, int) or not value or abs(value) >= 100 else 2 if abs(value) >= 1 else 4
-    return f"{value:,.{digits}f}"
+def _cell(tag: str, value: Any, right: bool, more: str) -> str:
+    text = f"{value:,}" if isinstance(value, (int, float)) else str(value)
+    kind = ' class="n"' if right else ' class="long"' if len(text) > _LONG else ""
+    return f"<{tag}{kind}{more}>{_text(text)}</{tag}>"
 
 
 def _text(text: str) -> str:

@@ -126,7 +126,6 @@ def test_another_system_is_refused_with_the_container(program):
         ("parquet", ["export", "tests/jobdirs/killed", "-o", "OUT.parquet"]),
         ("parquet", ["crawl", "-a", "lang=cs", "-s", 'FEEDS={"OUT.parquet": {"format": "parquet"}}']),
         ("dedup", ["dedup", "tests/jobdirs/killed", "-o", "OUT.prevert"]),
-        ("report", ["report", "tests/jobdirs/killed", "-o", "OUT.html"]),
         ("commoncrawl", ["seeds", "commoncrawl", "OUT.parquet", "-a", "lang=cs", "-o", "OUT.txt"]),
     ],
 )

@@ -15,8 +15,8 @@ from spiderling.frontier.storage.protocol import Changes, HostRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.as_text import overview
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.status import hosts_of
-from spiderling.reporting.material import material_of
+from spiderling.jobdir.status import hosts_of, status_of
+from spiderling.reporting.yields import hosts_by_column
 from webs.web import FixedWeb
 
 SITES = {
@@ -76,8 +76,10 @@ def test_a_split_and_a_condition_and_the_attribute_go_by_it(crawl, tmp_path):
 
 def test_report_and_inspect_say_it(crawl):
     with closing(Inspection(crawl.directory)) as opened:
-        hosts = material_of(opened).hosts
-        assert dict(zip(hosts.names, map(str, hosts.distance.tolist()), strict=True)) == LAST
+        assert {host.name: str(host.distance) for host in hosts_of(opened).hosts} == LAST
+        assert {group.group: group.hosts for group in status_of(opened).by_distance} == {
+            "all": 4, "distance 0": 1, "distance 1": 2, "distance 2": 1,
+        }  # fmt: skip
     assert "distance    2" in scrapy("inspect", str(crawl.directory), "host", "d.test").out
 
 
@@ -96,14 +98,13 @@ def test_readers_know_distances_and_lengths_that_are_newer_than_the_rows_of_the_
     store = SqliteStore(tmp_path / "state/frontier.sqlite")
     rows = [HostRow(n, f"h{n}.cz", "ready", 9, documents=1, kept_bytes=n) for n in range(1, 21)]
     store.commit(Changes(hosts=rows, meta={"options": "{}"}))
-    store.commit(Changes(host_updates=[(7, 0, 2, 20)]))
+    store.commit(Changes(host_updates=[(7, 5, 2, 20)]))
     with closing(Inspection(tmp_path)) as opened:
         assert opened.rows("SELECT waiting, distance FROM main.host WHERE id = 20") == [{"waiting": 0, "distance": 9}]
         assert opened.distances() == {f"h{n}.cz": 9 for n in range(1, 20)} | {"h20.cz": 2}
         assert hosts_of(opened, "h20").hosts[0].distance == 2
         assert hosts_of(opened, "h20").hosts[0].waiting == 7
-        text = "\n".join(overview(opened))
+        text = "\n".join(overview(status_of(opened)))
         assert "distance 2" in text and "distance 9" in text
-        found = material_of(opened).hosts
-        assert (found.distance[19], found.waiting[19]) == (2, 7)
+        assert hosts_by_column(opened).parked.tolist() == [0] * 19 + [5]
     store.close()

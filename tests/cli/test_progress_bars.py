@@ -57,7 +57,7 @@ COMMANDS = {
     "identify": (["identify", "c.prevert", "--among", "cs,sk"], ["x 200 paragraphs"]),
     "dedup": (["dedup", "c.prevert", "-o", "new.prevert"], [" documents read", " ranges of hashes", "50/50 ["]),
     "simulator": (["bfs", "--pages", "500", "--jobs", "1"], ["1 of 1 crawls: ", " pages"]),
-    "report": (["report", str(JOBDIR), "-o", "r.html"], [" hosts", " parts of the page"]),
+    "report": (["report", str(JOBDIR), "-o", "r.html"], [" hosts"]),
     "check": (["inspect", str(JOBDIR), "--check"], [" rows of the table host", " documents of the corpus"]),
     "train": (["train", "xx", "text", "--out", "models", "--neighbours", "cs,sk"], ["counting: ", "done: ", " steps"]),
 }

@@ -7,8 +7,8 @@ from conftest import Crawl, page, serving
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 from spiderling.jobdir.inspection import Inspection
-from spiderling.reporting.material import material_of
-from spiderling.reporting.report import report
+from spiderling.jobdir.status import status_of
+from spiderling.reporting.page import saved
 from webs.challenges import CHALLENGES
 from webs.web import FixedWeb, WebResponse
 
@@ -115,7 +115,7 @@ def test_requests_stay_the_same_and_no_cookie_of_a_challenge_is_seen_where_cooki
 def test_ledger_and_report_say_who_refuses_and_why(crawled) -> None:
     inspection = Inspection(crawled[0].directory)
     try:
-        material = material_of(inspection)
+        refusing, written = status_of(inspection).refusing, saved(inspection)
         rows = inspection.rows("SELECT * FROM consents")
     finally:
         inspection.close()
@@ -125,14 +125,13 @@ def test_ledger_and_report_say_who_refuses_and_why(crawled) -> None:
     assert said["files.test", "/.well-known/tdmrep.json"] == ("200 challenge of imperva", "")
     assert said["files.test", "/ai.txt"] == ("200 challenge of f5", "")
     assert said["five.test", "/"] == ("403", "refuses 5 pages in a row")
-    told = {refusal.host: (refusal.file, refusal.answer) for refusal in material.refusals}
+    told = {refusal.host: (refusal.file, refusal.answer) for refusal in refusing}
     assert told == {
         "edge.test": ("/robots.txt", "403"),
         "five.test": ("/", "403"),
         "wall.test": ("/robots.txt", "200 challenge of anubis"),
     }
-    assert all(86_000 < refusal.again - refusal.since <= 86_401 for refusal in material.refusals)
-    written = report(material)
+    assert all(86_000 < refusal.again - refusal.since <= 86_401 for refusal in refusing)
     assert "Hosts that refuse: 3" in written
     assert "200 challenge of anubis" in written
 

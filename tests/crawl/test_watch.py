@@ -17,8 +17,7 @@ from spiderling.jobdir.as_text import no_longer_there, overview
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import status_of
-from spiderling.reporting.material import material_of
-from spiderling.reporting.report import report
+from spiderling.reporting.page import saved
 from webs.web import HTML, WebResponse, not_found, plain
 
 HOST = "news.test"
@@ -169,7 +168,7 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
         assert list(problems(inspection)) == []
         status = status_of(inspection)
         looks = status.looks
-        shown = "\n".join(overview(inspection)), report(material_of(inspection))
+        shown = "\n".join(overview(status)), saved(inspection)
         listed = {tuple(line.split("\t")[1:]) for line in no_longer_there(inspection)}
     assert listed == {(why, f"http://{HOST}/{name}") for name, why in TO_BE_TAKEN_OUT.items()}
     state = crawl.state()

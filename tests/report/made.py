@@ -1,33 +1,39 @@
-"""A Material from a few hosts, without a crawl."""
+"""The status and the hosts of a crawl that never was, from a few figures."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections import Counter
+
 import numpy as np
 
-from spiderling.base.options import Options
-from spiderling.frontier.storage.protocol import HistoryRow
-from spiderling.reporting.material import Hosts, Material
+from spiderling.jobdir.status import CURVES, rates
+from spiderling.jobdir.status_schema import Curves, Ends, Status, Urls
+from spiderling.reporting.yields import Hosts
+
+MB = 1_000_000
 
 
 def hosts_of(*rows: tuple) -> Hosts:
-    """(name, state, pages, downloaded, kept, parked) each."""
-    names, states, *columns = zip(*rows, strict=True)
-    pages, down, kept, parked = (np.array(column, np.int64) for column in columns)
-    zeros = np.zeros(len(names), np.int64)
-    return Hosts(list(names), np.array(states), zeros, pages, pages, kept, down, kept, parked, zeros)
+    """(state, pages, downloaded, kept, parked) each."""
+    states, *columns = zip(*rows, strict=True) if rows else [()] * 5
+    return Hosts(np.array(states, str), *(np.array(column, np.int64) for column in columns))
 
 
-def material(hosts: Hosts | None = None, history: tuple = (), counts: dict | None = None, **options) -> Material:
-    """*history*: (running seconds, pages, words, downloaded, kept) each."""
-    hosts = hosts or Hosts()
-    rows = [
-        HistoryRow(t, t, t, pages, pages, words, down, kept, 0, 0, 1, 1, 0) for t, pages, words, down, kept in history
-    ]
-    last = rows[-1] if rows else None
-    totals = {
-        "total/pages": last.pages if last else int(hosts.pages.sum()),
-        "total/downloaded_bytes": last.downloaded_bytes if last else int(hosts.downloaded_bytes.sum()),
-        "total/kept_bytes": last.kept_bytes if last else int(hosts.kept_bytes.sum()),
-    }
-    chosen = Options(lang="cs", **options)
-    return Material("crawls/cs", "", chosen, "0.1.0", 2e9, 1.9e9, totals | (counts or {}), hosts, rows, [], [], [], [])
+def status_of(hosts: Hosts, history: tuple = (), waiting: int = 0, ends: dict | None = None, **more) -> Status:
+    """*history*: (running seconds, pages, words, downloaded, kept) each; *more*: other fields."""
+    names = ("time_s", "pages", "words", "downloaded_bytes", "kept_bytes")
+    rows = [dict(zip(names, row, strict=True)) for row in history]
+    columns = {name: [row.get(name, row["time_s"]) for row in rows] for name in CURVES}
+    last = rows[-1] if rows else {
+        name: int(getattr(hosts, name).sum()) for name in ("pages", "downloaded_bytes", "kept_bytes")
+    }  # fmt: skip
+    totals = Counter(last)
+    empty = {"str": "", "int": 0, "float": 0.0, "bool": False, "dict": {}, "list": []}
+    fields = {field.name: empty.get(field.type.partition("[")[0]) for field in dataclasses.fields(Status)}
+    fields |= {
+        "lang": "cs", "phase": "finished", "totals": totals, "overall": rates(totals, {}), "lately": rates({}, {}),
+        "urls": Urls(waiting, 0, waiting, 0), "curves": Curves(columns, columns),
+        "hosts": Counter(hosts.states.tolist()), "ends": [Ends(key, urls, "") for key, urls in (ends or {}).items()],
+    }  # fmt: skip
+    return Status(**fields | more)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import signal
 import subprocess
@@ -47,9 +46,9 @@ def test_strategies_side_by_side(tmp_path: Path) -> None:
     assert [line[1] for line in lines[2:]] == ["bfs", "perfect"]
     assert "±" in lines[2][9]
     text = page.read_text()
-    assert text.count('type="application/json"') == 11
-    assert "Words/MB by hours" in text
-    assert "src=" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert text.count('<figure class="chart">') == 11
+    assert "Words/MB by simulated hours" in text
+    assert "src=" not in text and "<script" not in text
     with curves.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["strategy"], row["seed"]) for row in rows} == {(s, n) for s in ("bfs", "perfect") for n in "12"}
@@ -82,17 +81,6 @@ def test_what_is_wrong_is_said_in_one_sentence(arguments: list[str], says: str) 
     assert ended.code == 1
     assert says in ended.log
     assert "Traceback" not in ended.log
-
-
-@pytest.mark.slow
-def test_an_extra_that_is_missing_is_named_before_the_work_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
-    missing = {"spiderling.base.machine.MODULES": {"report": ("absent", "absent>=1,<2")}}
-    monkeypatch.setenv("CONSTANTS", json.dumps(missing))
-    ended = simulate("bfs", "--html", str(tmp_path / "page.html"))
-    assert (ended.code, ended.out) == (1, "")
-    assert f"the package absent is not installed; say: {sys.executable} -m pip install 'absent>=1,<2'." in ended.log
 
 
 @pytest.mark.slow

@@ -29,24 +29,15 @@ from spiderling.text.ngrams import ORDER, NgramCounts, count_ngrams, normalise, 
 from spiderling.text.quality import build_profile, merged, stoplist_of
 from spiderling.text.words import NOT_MEASURED, short_chars
 
-MAX_NGRAMS = 40_000
-"""N-grams of a model for each alphabet; chosen."""
-MAX_WORDS = 5_000
-"""Words of a model's word list; chosen."""
-MAX_CHARS = 500_000
-"""Characters of text that a model is made from; chosen: more change nothing."""
-DRAWN_WORDS = 80_000
-"""Words of the text that `train` makes from a frequency list; chosen."""
-_LINE_WORDS = 10
-"""Words of a line of that text; chosen."""
-_DOCUMENT_WORDS = 500
-"""Words of a stretch of text that counts as one document of the profile; chosen: a short article."""
-_HELD_OUT = 10
-"""One of this many lines is held out; chosen."""
-_MIN_HELD_OUT_WORDS = 30
-"""Held-out short words by which a share is measured; chosen."""
-_GOLDEN = 0.6180339887
-"""Fraction of the golden ratio, whose multiples are spread evenly between 0 and 1."""
+MAX_NGRAMS = 40_000  # n-grams of a model for each alphabet; chosen
+MAX_WORDS = 5_000  # words of a model's word list; chosen
+MAX_CHARS = 500_000  # characters of text that a model is made from; chosen: more change nothing
+DRAWN_WORDS = 80_000  # words of the text that `train` makes from a frequency list; chosen
+_LINE_WORDS = 10  # words of a line of that text; chosen
+_DOCUMENT_WORDS = 500  # words of a stretch of text that counts as one document of the profile; chosen: a short article
+_HELD_OUT = 10  # one of this many lines is held out; chosen
+_MIN_HELD_OUT_WORDS = 30  # held-out short words by which a share is measured; chosen
+_GOLDEN = 0.6180339887  # fraction of the golden ratio, whose multiples are spread evenly between 0 and 1
 
 
 def sentences(texts: Iterable[str]) -> list[str]:
@@ -162,8 +153,7 @@ class Check(NamedTuple):
 
     tried: int
     right: int
-    taken_for: dict[str, int]
-    """Wrong language -> number of lines."""
+    taken_for: dict[str, int]  # wrong language -> number of lines
 
 
 def held_out_check(code: str, lines: Sequence[str], rivals: Iterable[LanguageModel]) -> Check:
@@ -210,26 +200,17 @@ def _documents(texts: Sequence[str]) -> list[list[str]]:
     return documents[:-1] or documents
 
 
-MIN_BYTES = 5_000
-"""Bytes of text that a model needs at least; chosen, as are the constants below without a source."""
-GOOD_BYTES = 50_000
-"""Bytes of text below which the report warns (SpiderLing's manual)."""
-_MIN_LINES = 20
-"""Different lines that a model needs at least."""
-_FREQUENT_WORDS = 250
-"""Words of a model's word list, at least (Suchomel 2017, 2.1)."""
-_SAMPLE_LINES = 1000
-"""Lines that are searched for text in other languages."""
+MIN_BYTES = 5_000  # bytes of text that a model needs at least; chosen, as are the constants below without a source
+GOOD_BYTES = 50_000  # bytes of text below which the report warns (SpiderLing's manual)
+_MIN_LINES = 20  # different lines that a model needs at least
+_FREQUENT_WORDS = 250  # words of a model's word list, at least (Suchomel 2017, 2.1)
+_SAMPLE_LINES = 1000  # lines that are searched for text in other languages
 _LEGACY = ("windows-1250", "windows-1251", "windows-1252", "windows-1254", "windows-1256", "windows-1257", "gb18030")
 """Encodings to guess from for a text that is not UTF-8, in a language without a model."""
-_OWN_SHARE = 0.7
-"""Least known share of a line that counts as in another language."""
-_FOREIGN_SHARE = 0.05
-"""Share of such lines at which the report warns."""
-_TWIN_SHARE = 0.8
-"""Share of such lines at which the two languages can hardly be told apart."""
-_TOLD_APART = 0.9
-"""Share of recognised held-out lines below which the report warns."""
+_OWN_SHARE = 0.7  # least known share of a line that counts as in another language
+_FOREIGN_SHARE = 0.05  # share of such lines at which the report warns
+_TWIN_SHARE = 0.8  # share of such lines at which the two languages can hardly be told apart
+_TOLD_APART = 0.9  # share of recognised held-out lines below which the report warns
 _MARKUP = re.compile(r"</?(?:html|head|body|div|p|br|span|a|li|td|script|style|h[1-6])\b[^<>]*>", re.I)
 
 
@@ -239,18 +220,13 @@ class Wanted:
 
     code: str
     paths: Sequence[Path]
-    out: Path
-    """Directory in which the model's directory is made."""
+    out: Path  # directory in which the model's directory is made
     neighbours: Sequence[str] = ()
     name: str = ""
-    encodings: Sequence[str] = ()
-    """Labels of legacy encodings; empty: those that can encode the alphabet."""
-    add: bool = False
-    """Add the text to the existing model: that in `out`, else the one that a crawl would take."""
-    force: bool = False
-    """Replace the model in `out`, and train in spite of foreign text."""
-    dirs: str = ""
-    """The option SPIDERLING_MODELS."""
+    encodings: Sequence[str] = ()  # labels of legacy encodings; empty: those that can encode the alphabet
+    add: bool = False  # add the text to the existing model: that in `out`, else the one that a crawl would take
+    force: bool = False  # replace the model in `out`, and train in spite of foreign text
+    dirs: str = ""  # the option SPIDERLING_MODELS
 
 
 def make_model(wanted: Wanted) -> str:

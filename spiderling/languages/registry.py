@@ -51,10 +51,8 @@ class Seed(NamedTuple):
     """A start page of a language."""
 
     url: str
-    kind: str
-    """The section of the file that it stands in, such as news."""
-    trusted: bool
-    """Whether institutions edit such pages; the comment above then ends in '(trusted)'."""
+    kind: str  # the section of the file that it stands in, such as news
+    trusted: bool  # whether institutions edit such pages; the comment above then ends in '(trusted)'
 
     @property
     def heading(self) -> str:
@@ -154,8 +152,7 @@ _GROUP_NAMES = {
     "norwegian": "nor",
 }
 """Other name, in lower case -> code of a group."""
-_NEAR = 3
-"""Most languages that the message about an unknown one proposes; chosen."""
+_NEAR = 3  # most languages that the message about an unknown one proposes; chosen
 _SHARED_LICENCE = "cc-by-sa"
 _LISTS = ("aliases", "scripts", "tlds", "neighbours", "encodings")
 
@@ -164,26 +161,19 @@ _LISTS = ("aliases", "scripts", "tlds", "neighbours", "encodings")
 class LanguageInfo:
     """The description of a language's model, without the model itself."""
 
-    code: str
-    """ISO 639-1 where there is one, else ISO 639-3."""
+    code: str  # ISO 639-1 where there is one, else ISO 639-3
     name: str
     iso3: str = ""
     native: str = ""
-    aliases: tuple[str, ...] = ()
-    """Further names and codes."""
-    scripts: tuple[str, ...] = ()
-    """Codes of ISO 15924."""
-    tlds: tuple[str, ...] = ()
-    """National top-level domains, in Unicode; first that of its main country."""
-    neighbours: tuple[str, ...] = ()
-    """Codes of languages with which it is easily confused."""
+    aliases: tuple[str, ...] = ()  # further names and codes
+    scripts: tuple[str, ...] = ()  # codes of ISO 15924
+    tlds: tuple[str, ...] = ()  # national top-level domains, in Unicode; first that of its main country
+    neighbours: tuple[str, ...] = ()  # codes of languages with which it is easily confused
     encodings: tuple[str, ...] = ()
     spaced: bool = True
     known: float = 1.0
-    unlisted: float = 1.0
-    """See LanguageModel."""
-    tokens: int = 0
-    """See LanguageModel."""
+    unlisted: float = 1.0  # see LanguageModel
+    tokens: int = 0  # see LanguageModel
     profile: Mapping[str, tuple[float, float, float]] = field(default_factory=dict, repr=False)
     origin: Mapping[str, Any] = field(default_factory=dict, repr=False)
     directory: Traversable | None = field(default=None, repr=False, compare=False)

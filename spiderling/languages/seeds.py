@@ -15,14 +15,11 @@ from spiderling.languages.registry import Seed, seeds_in
 
 logger = logging.getLogger(__name__)
 
-MODEL_SEEDS = "the language models"
-"""Where seeds are from if the user names none."""
-FEW_HOSTS = 100
-"""Seed hosts below which `few_hosts` warns; chosen."""
+MODEL_SEEDS = "the language models"  # where seeds are from if the user names none
+FEW_HOSTS = 100  # seed hosts below which `few_hosts` warns; chosen
 _WIKIS = {"nb": "no", "be-tarask": "be_x_old", "yue": "zh_yue"}
 """Language -> name of its Wikipedia's database, where it differs from the code."""
-_MAX_REPORTED_LINES = 20
-"""Bad lines of a file that are reported one by one; chosen."""
+_MAX_REPORTED_LINES = 20  # bad lines of a file that are reported one by one; chosen
 _OTHER_SCHEME = re.compile(r"[^/:]+:(?!\d+(?:/|$)|//)")
 """``mailto:`` and the like, but not the port of ``example.org:8080``."""
 

@@ -47,10 +47,8 @@ class Document:
             self.blocks.append(Block(text, heading, 0))
 
 
-MAX_INFLATED_BYTES = 100_000_000
-"""Inflated bytes that are read of one archive; chosen."""
-MAX_CHAPTERS = 2000
-"""Chapters that are read of one book; chosen."""
+MAX_INFLATED_BYTES = 100_000_000  # inflated bytes that are read of one archive; chosen
+MAX_CHAPTERS = 2000  # chapters that are read of one book; chosen
 _PIECE_BYTES = 1 << 16
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
 """What zipfile raises for archives that are damaged, encrypted, or packed in an unknown way."""

@@ -23,18 +23,14 @@ SOURCES = ("json-ld", "next", "nuxt", "apollo", "state")
 """Where text may come from: schema.org, the states of Next.js, Nuxt and Apollo, of anything else."""
 _JSON_LD, _NEXT, _NUXT, _APOLLO, _STATE = SOURCES
 
-MAX_SCRIPTS = 300
-"""Scripts of a page that are looked at; chosen."""
+MAX_SCRIPTS = 300  # scripts of a page that are looked at; chosen
 MAX_CHARS = 2_000_000
 """Characters of scripts that are read, and again of failed attempts; chosen: the state of a large page has 1 MB."""
-_MAX_STATES = 50
-"""Assignments of a script that are tried; chosen."""
-_MAX_HEAD = 500
-"""Bytes of a script's attributes that are looked at; chosen."""
+_MAX_STATES = 50  # assignments of a script that are tried; chosen
+_MAX_HEAD = 500  # bytes of a script's attributes that are looked at; chosen
 _MIN_BYTES = 250
 """Bytes of a script that may hold a text, but for pieces of the state of Next.js; chosen, as the least of a text."""
-_IN_JSON_LD = (b'"articleBody"', b'"reviewBody"', b'"text"')
-"""JSON-LD with a whole text holds one of these."""
+_IN_JSON_LD = (b'"articleBody"', b'"reviewBody"', b'"text"')  # JSON-LD with a whole text holds one of these
 _IN_CODE = (b"__NUXT__", b"__next_f")
 _NAMES_IN_CODE = (b"STATE", b"State", b"DATA", b"Data", b"Props")
 _SIGNS = (b"=", b" =", b"__=", b"__ =", b'"]', b"']", b'__"]', b"__']")
@@ -53,8 +49,7 @@ _PUSHED = re.compile(r"__next_f\.push\(\s{0,9}\[\s{0,9}1\s{0,9},\s{0,9}(?=\")")
 """Next.js sends its state in pieces, strings that belong together."""
 _ROW = re.compile(r"[0-9a-f]{1,8}:(?:T([0-9a-f]{1,8}),|[A-Z]{0,2})")
 """The head of a row of that state: before JSON, or before text with ``T`` and its length."""
-_MAX_ROWS = 5000
-"""Rows of that state; chosen."""
+_MAX_ROWS = 5000  # rows of that state; chosen
 _BODY = re.compile(r'"articleBody"\s{0,99}:\s{0,99}(?=")')
 _STRING = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)(?:"|\\?\Z)', re.DOTALL)
 _NO_JSON = re.compile(rf"({_STRING.pattern})|\b(?:undefined|NaN|void 0)\b|new Date\(|\)", re.DOTALL)
@@ -66,8 +61,7 @@ _HEX = re.compile(r"\\x([0-9A-Fa-f]{2})")
 class Script(NamedTuple):
     """A script that may hold text."""
 
-    source: str
-    """Of SOURCES; '' for code, where the names of variables tell it."""
+    source: str  # of SOURCES; '' for code, where the names of variables tell it
     content: bytes
 
 
@@ -276,34 +270,22 @@ def _unquoted(literal: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-MAX_NODES = 200_000
-"""Nodes of a value that are looked at; chosen: the state of a large page has some 10,000."""
+MAX_NODES = 200_000  # nodes of a value that are looked at; chosen: the state of a large page has some 10,000
 _MAX_STRINGS = 4_000_000
 """Characters of strings of a value that are looked at; chosen: a hostile one may hold a string many times."""
-_MAX_KEY = 100
-"""Characters of a key, and keys of a teaser, that are looked at; chosen."""
-_MAX_CHARS = 400_000
-"""Characters of HTML that are taken; chosen, a novel."""
-_MIN_PROSE = 80
-"""Characters from which a string may be prose by itself; chosen, about a sentence."""
-_UNSPACED_FACTOR = 3
-"""How many times fewer they are in a script without spaces; chosen, as in boilerplate/rules.py."""
-_MIN_SPACES = 0.08
-"""White space / characters of prose in scripts with spaces; chosen: words of 12 letters."""
-_MIN_LETTERS = 0.6
-"""Letters / characters of prose; chosen: Hindi, whose vowel signs are none, has .65."""
-_MAX_MARKS = 0.06
-"""Signs of code / characters of prose; chosen."""
+_MAX_KEY = 100  # characters of a key, and keys of a teaser, that are looked at; chosen
+_MAX_CHARS = 400_000  # characters of HTML that are taken; chosen, a novel
+_MIN_PROSE = 80  # characters from which a string may be prose by itself; chosen, about a sentence
+_UNSPACED_FACTOR = 3  # how many times fewer they are in a script without spaces; chosen, as in boilerplate/rules.py
+_MIN_SPACES = 0.08  # white space / characters of prose in scripts with spaces; chosen: words of 12 letters
+_MIN_LETTERS = 0.6  # letters / characters of prose; chosen: Hindi, whose vowel signs are none, has .65
+_MAX_MARKS = 0.06  # signs of code / characters of prose; chosen
 _LARGEST_OF_OBJECT = 0.5
 """Share of an object's prose that one of its members holds at least, if it is looked at alone; chosen."""
-_LARGEST_OF_LIST = 0.9
-"""The same of a list: its members are alike, and one long paragraph is not all; chosen."""
-_LONG_PROSE = 200
-"""Characters of a paragraph that teasers seldom have; chosen."""
-_LONG_SHARE = 0.25
-"""Share of the prose that stands in such strings, if it is text; chosen."""
-_KEY_SHARE = 0.1
-"""Share of the prose that stands under a key, if its strings are taken; chosen."""
+_LARGEST_OF_LIST = 0.9  # the same of a list: its members are alike, and one long paragraph is not all; chosen
+_LONG_PROSE = 200  # characters of a paragraph that teasers seldom have; chosen
+_LONG_SHARE = 0.25  # share of the prose that stands in such strings, if it is text; chosen
+_KEY_SHARE = 0.1  # share of the prose that stands under a key, if its strings are taken; chosen
 _JSON_LD_KEYS = frozenset(("articleBody", "reviewBody", "text"))
 """Properties of schema.org that hold whole texts: of an article, a review, a post or an answer."""
 _OTHER_KEYS = re.compile(
@@ -322,26 +304,22 @@ _GOES_ON = ",.;:)!?%»”’…"
 _ENDS = ".!?:…。！？।"
 _WINDOW = 16
 """Letters by which a text is found again among what the page shows; chosen."""
-_MAX_SHOWN = 300_000
-"""Characters of what the page shows that are looked at; chosen."""
+_MAX_SHOWN = 300_000  # characters of what the page shows that are looked at; chosen
 
 
 class Prose(NamedTuple):
     """Prose in HTML."""
 
     html: str
-    chars: int
-    """Its characters without tags."""
+    chars: int  # its characters without tags
 
 
 class _Leaf(NamedTuple):
     """A string of a value, or the pieces of a paragraph."""
 
     text: str
-    key: str
-    """The nearest key above it, '' in lists alone."""
-    chars: int
-    """Its characters, without tags; 0 if it is no prose."""
+    key: str  # the nearest key above it, '' in lists alone
+    chars: int  # its characters, without tags; 0 if it is no prose
 
     @property
     def is_long(self) -> bool:
@@ -525,8 +503,7 @@ def _goes_on(before: str, text: str) -> bool:
 
 SHORT_CHARS = 1000
 """Characters of good text below which a page's JSON is looked at; chosen: a teaser has fewer, an article more."""
-LEAST_CHARS = 250
-"""Characters of prose that are text; chosen, the least of a document (text/quality.py)."""
+LEAST_CHARS = 250  # characters of prose that are text; chosen, the least of a document (text/quality.py)
 _MIN_FACTOR = 2.0
 """How many times as long as the good text outside of scripts it must be; chosen: else it is the same text."""
 _BEGIN = b'<div class="article-body">'
@@ -536,10 +513,8 @@ _END = b"</div>"
 class EmbeddedText(NamedTuple):
     """The text in a page's JSON."""
 
-    html: bytes
-    """UTF-8, one <div>."""
-    source: str
-    """Where it was: a value of SOURCES."""
+    html: bytes  # UTF-8, one <div>
+    source: str  # where it was: a value of SOURCES
 
 
 def embedded_text(html: bytes, blocks: Sequence[Block], good_chars: int) -> EmbeddedText | None:

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from spiderling.text.ngrams import code_points_of, codepoints
 
-WINDOW = 7
-"""Words of a shingle (Suchomel & Pomikálek 2012)."""
+WINDOW = 7  # words of a shingle (Suchomel & Pomikálek 2012)
 FORM = 2
 """Number of the way in which shingles are hashed, and kept by corpus/duplicates.py; raised when it changes, so
 that no state mixes two of them."""
@@ -64,10 +63,8 @@ class Shingles(NamedTuple):
     """The shingles of several paragraphs, in their order."""
 
     hashes: NDArray[np.uint64]
-    counts: NDArray[np.uint32]
-    """Number of shingles of each paragraph; 0 for one without a word."""
-    repeats: bool = True
-    """Whether a shingle may occur more than once."""
+    counts: NDArray[np.uint32]  # number of shingles of each paragraph; 0 for one without a word
+    repeats: bool = True  # whether a shingle may occur more than once
 
 
 NO_SHINGLES = Shingles(np.zeros(0, np.uint64), np.zeros(0, np.uint32))
@@ -187,12 +184,10 @@ def _kinds() -> NDArray[np.uint8]:
     return kinds
 
 
-MIN_CHARS = 40
-"""Letters in long words that a page needs to have a sketch; chosen."""
+MIN_CHARS = 40  # letters in long words that a page needs to have a sketch; chosen
 _WORD = re.compile(r"[^\W\d_]{4,}")
 """A long word.  Shorter ones are left out, because those of an address occur in any text."""
-SHORT_WORDS = 12
-"""Most long words of a line that may be a heading or note with the page's address in it; chosen."""
+SHORT_WORDS = 12  # most long words of a line that may be a heading or note with the page's address in it; chosen
 
 
 LongWords = Callable[[Iterable[str], "set[str]"], str]

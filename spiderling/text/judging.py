@@ -25,22 +25,15 @@ _CODE_CHARS = b"{}[]<>=;_\\|#$&*+~^`"
 _CODE_SHARE = 0.03
 """Least share of these characters, and of parentheses, in what the page's markup calls code; chosen.  Plain text stands
 in <pre>, too."""
-_SIGNATURE_CHARS = 300
-"""Most characters of a signature; chosen."""
-_SURE_CODE_SHARE = 0.12
-"""The same where the markup says nothing, parentheses not counted; chosen."""
-_LEAST_CODE_CHARS = 20
-"""Characters below which only the markup tells code; chosen."""
+_SIGNATURE_CHARS = 300  # most characters of a signature; chosen
+_SURE_CODE_SHARE = 0.12  # the same where the markup says nothing, parentheses not counted; chosen
+_LEAST_CODE_CHARS = 20  # characters below which only the markup tells code; chosen
 _SIGNATURE = re.compile(r"(?:[\w.<>\[\],?&@*]+ )*[\w.:]+\((?:[^()]*[ ,.\[][^()]*)?\)", re.ASCII)
 """A function's name and arguments, with types before it; no "word(s)" and no "name (of something)"."""
-_CELL_CHARS = 50
-"""Most characters of a cell without a sentence; chosen."""
-_NOTICE_CHARS = 600
-"""Most characters of a notice; chosen."""
-_PART = 0.3
-"""Most of a page's text that its teasers or notices may make up; chosen."""
-_LINKED = 0.8
-"""Share of characters inside links from which a paragraph leads to other pages; chosen."""
+_CELL_CHARS = 50  # most characters of a cell without a sentence; chosen
+_NOTICE_CHARS = 600  # most characters of a notice; chosen
+_PART = 0.3  # most of a page's text that its teasers or notices may make up; chosen
+_LINKED = 0.8  # share of characters inside links from which a paragraph leads to other pages; chosen
 _STOPS = ".!?…。！？।॥؟۔።։:"
 _NOTICE = re.compile(
     r"\b(?:enable|activate|turn on|allow|require|aktivier|activ|habilit|włącz|zapn|povol|включ)\w*\b.{0,40}java ?script"
@@ -117,14 +110,10 @@ def _is_notice(text: str, zone: int) -> bool:
     return any(word in text for word in _NOTICE_WORDS) and _NOTICE.search(text) is not None
 
 
-_SAMPLE_BLOCKS = 12
-"""Longest blocks of a page, by which the stop words and lengths of jusText's rules are set; chosen."""
-_SAMPLE_CHARS = 1000
-"""Characters of each of these blocks that are read; chosen."""
-_GLANCE_CHARS = 3000
-"""Characters of a page without text by which its language is guessed; chosen."""
-_MAX_LINK_SHARE = 0.5
-"""Share of a block's characters inside links up to which it may be text; chosen."""
+_SAMPLE_BLOCKS = 12  # longest blocks of a page, by which the stop words and lengths of jusText's rules are set; chosen
+_SAMPLE_CHARS = 1000  # characters of each of these blocks that are read; chosen
+_GLANCE_CHARS = 3000  # characters of a page without text by which its language is guessed; chosen
+_MAX_LINK_SHARE = 0.5  # share of a block's characters inside links up to which it may be text; chosen
 _PARAGRAPH_LENIENCE = 0.75
 """Factor of the least known share for a single paragraph, because paragraphs vary more than documents; chosen."""
 

@@ -49,26 +49,19 @@ from spiderling.text.words import (
     sisters_among,
 )
 
-_USUAL_BITS = 18
-"""Binary logarithm of the number of hashes of usual n-grams; chosen."""
-_USUAL_SHARE = 0.8
-"""Share of a text's n-grams that the usual ones make up; chosen."""
-_SHARING = 8
-"""Languages that share a table, in which each has a bit."""
+_USUAL_BITS = 18  # binary logarithm of the number of hashes of usual n-grams; chosen
+_USUAL_SHARE = 0.8  # share of a text's n-grams that the usual ones make up; chosen
+_SHARING = 8  # languages that share a table, in which each has a bit
 
 
 @dataclass(frozen=True, slots=True)
 class UsualNgrams:
     """The usual n-grams of a language."""
 
-    size: int
-    """Their characters."""
-    expected: float
-    """Share of a text's n-grams that they make up."""
-    table: npt.NDArray[np.uint8]
-    """A byte for each hash."""
-    bit: np.uint8
-    """The bit that is set in the bytes of the usual ones."""
+    size: int  # their characters
+    expected: float  # share of a text's n-grams that they make up
+    table: npt.NDArray[np.uint8]  # a byte for each hash
+    bit: np.uint8  # the bit that is set in the bytes of the usual ones
 
     def share(self, grams: Hashes, starts: Places) -> Array:
         """Share of usual n-grams in each text; *grams* are hashed, *starts* as from `normalised`."""
@@ -83,12 +76,9 @@ class UsualNgrams:
 class TextNgrams:
     """The n-grams of some texts, to be compared with the usual ones of a language."""
 
-    grams: Mapping[int, Hashes]
-    """Size -> hash of the n-gram that begins at each character."""
-    starts: Places
-    """As from `normalised`."""
-    usual_in: Callable[[str], UsualNgrams]
-    """The usual n-grams of a language."""
+    grams: Mapping[int, Hashes]  # size -> hash of the n-gram that begins at each character
+    starts: Places  # as from `normalised`
+    usual_in: Callable[[str], UsualNgrams]  # the usual n-grams of a language
     _found: dict[str, Array] = field(default_factory=dict)
 
     @classmethod
@@ -140,8 +130,7 @@ def _least_usual(weights: Array) -> float:
     return float(falling[np.searchsorted(mass, _USUAL_SHARE * mass[-1])]) if len(mass) else 0.0
 
 
-LOG_UNITS = 512
-"""Units of the table for one nat of log-probability; the table holds 16-bit integers."""
+LOG_UNITS = 512  # units of the table for one nat of log-probability; the table holds 16-bit integers
 MOST = (1 << 15) // ORDER - 1
 """Largest number in the table, so that a sum over ORDER sizes of n-grams does not overflow 16 bits."""
 
@@ -153,10 +142,8 @@ class Scored(NamedTuple):
     starts: Places
     written: Hashes
     """As from `normalised`."""
-    grams: Mapping[int, Hashes]
-    """Size -> hash of the n-gram that begins at each character."""
-    scores: Array
-    """Sum of log-probabilities (text, column of the table)."""
+    grams: Mapping[int, Hashes]  # size -> hash of the n-gram that begins at each character
+    scores: Array  # sum of log-probabilities (text, column of the table)
 
 
 Score = Callable[[Sequence[str], npt.NDArray[np.int16]], Scored]
@@ -189,10 +176,8 @@ def _scores(grams: Mapping[int, Hashes], starts: Places, logs: npt.NDArray[np.in
     return (sums / np.float32(LOG_UNITS)).astype(np.float32)
 
 
-MIN_CHARS = 40
-"""4-grams that a text with a sure language has at least; chosen."""
-_MIN_MARGIN = 6.0
-"""Natural logarithm of the odds against the second language at which the first is sure; chosen."""
+MIN_CHARS = 40  # 4-grams that a text with a sure language has at least; chosen
+_MIN_MARGIN = 6.0  # natural logarithm of the odds against the second language at which the first is sure; chosen
 _ALL = slice(None)
 
 
@@ -201,10 +186,8 @@ class Guesses:
     """Guesses at the languages of some texts, as arrays."""
 
     codes: tuple[str, ...]
-    scores: Array
-    """Log-probability (text, language), less its mean over the languages."""
-    sizes: Array
-    """Number of 4-grams (text)."""
+    scores: Array  # log-probability (text, language), less its mean over the languages
+    sizes: Array  # number of 4-grams (text)
     ngrams: TextNgrams
     words: KnownWords
 
@@ -268,22 +251,14 @@ class Guesses:
         return replace(self, scores=scores)
 
 
-MAX_CHARS = 600
-"""Characters of a text that are read; chosen: more do not change the answer."""
-_TABLE_BITS = 17
-"""Binary logarithm of the number of hashes with log-probabilities; chosen, as are the constants below."""
-_SMOOTHING = 0.3
-"""Count that every hash has at least (additive smoothing)."""
-_SCALE = 500_000
-"""Sum to which the counts of each model are scaled, so that smoothing weighs the same in all."""
-_BLOCK = 4096
-"""Hashes whose logarithms are taken at once: they fit into a processor's cache."""
-_LANES = 8
-"""16-bit integers that every processor adds at once; with 16 the table is larger and no faster."""
-_SYLLABLES = 150
-"""Letters above which a language writes syllables."""
-_IDEOGRAPHS = 500
-"""Letters above which a language writes ideographs."""
+MAX_CHARS = 600  # characters of a text that are read; chosen: more do not change the answer
+_TABLE_BITS = 17  # binary logarithm of the number of hashes with log-probabilities; chosen, as are the constants below
+_SMOOTHING = 0.3  # count that every hash has at least (additive smoothing)
+_SCALE = 500_000  # sum to which the counts of each model are scaled, so that smoothing weighs the same in all
+_BLOCK = 4096  # hashes whose logarithms are taken at once: they fit into a processor's cache
+_LANES = 8  # 16-bit integers that every processor adds at once; with 16 the table is larger and no faster
+_SYLLABLES = 150  # letters above which a language writes syllables
+_IDEOGRAPHS = 500  # letters above which a language writes ideographs
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,15 +270,11 @@ class LanguageModel:
     words: Mapping[str, int]
     profile: Profile
     stoplist: frozenset[str] = frozenset()
-    spaced: bool = True
-    """Whether words are written between spaces."""
+    spaced: bool = True  # whether words are written between spaces
     encodings: tuple[str, ...] = ()
-    known: float = 1.0
-    """Share of usual n-grams in held-out text of the language."""
-    unlisted: float = NOT_MEASURED
-    """Share of words that `words` lacks among the short words of held-out text."""
-    tokens: int = 0
-    """Number of words in the text, those not in `words` included."""
+    known: float = 1.0  # share of usual n-grams in held-out text of the language
+    unlisted: float = NOT_MEASURED  # share of words that `words` lacks among the short words of held-out text
+    tokens: int = 0  # number of words in the text, those not in `words` included
     contrast: frozenset[str] = frozenset()
     """Words, or characters where words are not spaced, that a sister language lacks (words.py)."""
 

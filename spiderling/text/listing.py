@@ -35,17 +35,13 @@ from spiderling.text.embedded import decoded
 from spiderling.text.encoding.labels import codec_of
 from spiderling.text.html.links import join
 
-MAX_URLS = 50_000
-"""URLs that are read of one sitemap (the protocol's limit)."""
-MAX_SITEMAP_BYTES = 50 * 1024 * 1024
-"""Bytes that are read of one unpacked sitemap (the protocol's limit)."""
-_MARKS_PER_URL = 6
-"""Elements and comments, or lines, that are looked at for each URL; chosen: an entry has up to four."""
+MAX_URLS = 50_000  # URLs that are read of one sitemap (the protocol's limit)
+MAX_SITEMAP_BYTES = 50 * 1024 * 1024  # bytes that are read of one unpacked sitemap (the protocol's limit)
+_MARKS_PER_URL = 6  # elements and comments, or lines, that are looked at for each URL; chosen: an entry has up to four
 MAX_MARKED = MAX_SITEMAP_BYTES // 16
 """How many ``<`` and ``http``, and half as many ``&``, are read of one sitemap: they cost up to .05 us, an ``&`` .2 us.
 Chosen: 65 in each entry of the largest file that the protocol allows."""
-_MAX_DATE_CHARS = 40
-"""Characters of a date that are read; chosen: the longest of the protocol has 35."""
+_MAX_DATE_CHARS = 40  # characters of a date that are read; chosen: the longest of the protocol has 35
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 16
 _ROOT_BYTES = 1 << 16
@@ -58,8 +54,7 @@ _URL = re.compile(rb"(http(?<![^\n\r]http)s?://\S{1,8192})([\t ]{0,9}(?:[\n\r]|\
 """A URL at the beginning of a line; the second group is there if the line ends with it."""
 _COMMENT = rb"!(?=--)(?:.*?-->|.*)"
 """A comment behind its first character; one without an end takes the rest of the file."""
-_TAG_END = rb"(?:>|\s[^<>]{0,200}>)"
-"""What stands behind the name in a start tag."""
+_TAG_END = rb"(?:>|\s[^<>]{0,200}>)"  # what stands behind the name in a start tag
 _VALUE = _TAG_END + rb"\s*(<!\[CDATA\[)?([^<]{0,8192})"
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9a-fA-F]{1,6}));")
 _CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
@@ -69,12 +64,9 @@ class Sitemap(NamedTuple):
     """The URLs of a sitemap in their order, entities expanded."""
 
     urls: list[str]
-    dates: list[str]
-    """For each URL when it was last changed, as the file has it; "" if it does not say so."""
-    is_index: bool = False
-    """Whether the URLs lead to other sitemaps."""
-    left_out: int = 0
-    """Number of URLs beyond MAX_URLS."""
+    dates: list[str]  # for each URL when it was last changed, as the file has it; "" if it does not say so
+    is_index: bool = False  # whether the URLs lead to other sitemaps
+    left_out: int = 0  # number of URLs beyond MAX_URLS
 
 
 def read_sitemap(body: bytes, most: int = MAX_URLS) -> Sitemap:
@@ -187,10 +179,8 @@ def _character(entity: re.Match[str]) -> str:
 
 MAX_FEED_BYTES = 8 * 1024 * 1024
 """Bytes that are read of a feed, in less than a second (chosen; feeds with whole articles have some hundred kB)."""
-MAX_ENTRIES = 1000
-"""Entries that are read of a feed (chosen: 98 % of 23,681 feeds have at most 50, Vogels 2004)."""
-_MAX_URL = 8192
-"""Characters of an address."""
+MAX_ENTRIES = 1000  # entries that are read of a feed (chosen: 98 % of 23,681 feeds have at most 50, Vogels 2004)
+_MAX_URL = 8192  # characters of an address
 _PUBLISHED = {"pubdate", "published", "date", "issued"}
 _MODIFIED = {"updated", "modified"}
 """Names of elements that date an entry, in small letters, in RSS, its module Dublin Core, Atom 1.0 and 0.3."""
@@ -198,8 +188,7 @@ _MODIFIED = {"updated", "modified"}
 _RSL = "{" + rsl.NAMESPACE + "}"
 MAX_LICENCE_BYTES = 500 * 1024
 """Bytes of the licences in a feed that are read: as many as of a licence file (frontier/site_files.py)."""
-_UNREAD = b"<"
-"""Stands for a licence beyond that limit: terms that cannot be read."""
+_UNREAD = b"<"  # stands for a licence beyond that limit: terms that cannot be read
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 """Read at the root and at an entry: to add up those of all elements above takes quadratic time."""
 
@@ -207,21 +196,17 @@ _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 class FeedEntry(NamedTuple):
     """A page that a feed lists."""
 
-    url: str
-    """Absolute."""
-    published: str
-    """As YYYY-MM-DD, with THH:MM[:SS][zone] if a time is given; '' without a date."""
+    url: str  # absolute
+    published: str  # as YYYY-MM-DD, with THH:MM[:SS][zone] if a time is given; '' without a date
     modified: str
-    licence: bytes = b""
-    """An RSL file with what the entry says of its use; empty: nothing."""
+    licence: bytes = b""  # an RSL file with what the entry says of its use; empty: nothing
 
 
 class Feed(NamedTuple):
     """The entries of a feed in their order, each address once."""
 
     entries: list[FeedEntry]
-    left_out: int = 0
-    """Number of entries beyond the limit."""
+    left_out: int = 0  # number of entries beyond the limit
 
 
 def read_feed(body: bytes, address: str, most: int = MAX_ENTRIES) -> Feed:
@@ -331,8 +316,7 @@ Packed: TypeAlias = "tuple[str, bytes, bool, int, dict[int, _Said]]"
 the number of the entry."""
 
 
-_HEAD_BYTES = 4096
-"""Bytes in which a feed's first element must begin; chosen: comments of its maker come before it."""
+_HEAD_BYTES = 4096  # bytes in which a feed's first element must begin; chosen: comments of its maker come before it
 _IS_FEED = re.compile(rb"<(?:\w+:)?(?:rss|feed|rdf)[\s>]|^(?:\xef\xbb\xbf)?\s*\{", re.IGNORECASE)
 
 
@@ -340,10 +324,8 @@ class Listing(NamedTuple):
     """The entries of a sitemap or feed, in their order."""
 
     entries: list[Entry]
-    is_index: bool = False
-    """Whether the addresses are those of other sitemaps."""
-    left_out: int = 0
-    """Number of entries beyond the limits of a file."""
+    is_index: bool = False  # whether the addresses are those of other sitemaps
+    left_out: int = 0  # number of entries beyond the limits of a file
     said: Mapping[int, list[Statement]] = {}
     """Number of an entry, from 0 on -> what its licence says to us, if it has one."""
 

@@ -27,20 +27,16 @@ ORDER = 4
 _SPACE = np.uint32(ord(" "))
 _BASIS = np.uint32(0x9E3779B1)
 """What a hash begins with."""
-_BEHIND_LATIN = 0x370
-"""First code point behind the Latin letters, but for some of Vietnamese (Unicode, Blocks.txt)."""
-_CYRILLIC = 0x400, 0x530
-"""First code point of Cyrillic, and of what follows (Unicode, Blocks.txt)."""
+_BEHIND_LATIN = 0x370  # first code point behind the Latin letters, but for some of Vietnamese (Unicode, Blocks.txt)
+_CYRILLIC = 0x400, 0x530  # first code point of Cyrillic, and of what follows (Unicode, Blocks.txt)
 LOOK_ALIKES = np.arange(_BEHIND_LATIN, dtype=np.uint32)
 """For each Latin letter the Cyrillic one that looks alike, if there is one (Unicode, confusables.txt)."""
 LOOK_ALIKES[list(b"aceijopsxy")] = list(map(ord, "асеіјорѕху"))
 _AE = ord("æ")
 _CYRILLIC_AE = 0x4D5
 """The Latin letter that many Ossetian texts have for the Cyrillic one, which counts as the same."""
-_FIRST_WIDE = 0x2E80
-"""First code point of ideographs, kana and syllables."""
-_WIDE_WEIGHT = 3
-"""Latin letters that one of these stands for; chosen, near `_SCRIPTS` in boilerplate/rules.py."""
+_FIRST_WIDE = 0x2E80  # first code point of ideographs, kana and syllables
+_WIDE_WEIGHT = 3  # latin letters that one of these stands for; chosen, near `_SCRIPTS` in boilerplate/rules.py
 _ASCII_LETTERS = bytes(code if chr(code).isalpha() else 32 for code in range(128)).lower() + bytes(128)
 _FIRST_OF_BLOCK = np.array([0, 0x41, 0x370, 0x400, 0x530, 0x590, 0x600, 0x700, 0x900, 0x1E00, 0x1F00, 0x2C00])
 """First code point of each stretch of code points in one alphabet (Unicode, Blocks.txt)."""
@@ -49,12 +45,9 @@ _ALPHABET = np.array([0, 1, 0, 2, 0, 0, 3, 0, 0, 1, 0, 0])
 _WRITTEN_SHARE = 0.15
 """Share of a text's n-grams from which on the language counts as written in their alphabet; chosen."""
 
-_LEVEL = 19
-"""Level of zstd; chosen: the highest that needs no large memory."""
-_MAX_BYTES = 100_000_000
-"""Unpacked bytes of n-grams that are read; chosen."""
-_COUNT_BYTES = 4
-"""Bytes of a count."""
+_LEVEL = 19  # level of zstd; chosen: the highest that needs no large memory
+_MAX_BYTES = 100_000_000  # unpacked bytes of n-grams that are read; chosen
+_COUNT_BYTES = 4  # bytes of a count
 
 
 def normalise(text: str) -> str:
@@ -209,8 +202,7 @@ def crossing(starts: Places, size: int) -> Places:
 class NgramCounts:
     """The n-grams of a language's text with their counts."""
 
-    sizes: Mapping[int, tuple[Hashes, Hashes]]
-    """Size -> code points (n-gram, size), and counts (n-gram)."""
+    sizes: Mapping[int, tuple[Hashes, Hashes]]  # size -> code points (n-gram, size), and counts (n-gram)
 
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> NgramCounts:

@@ -18,8 +18,7 @@ from spiderling.base.opt_outs import ANY, NOTHING, TRAINING, Signal, Statement, 
 from spiderling.base.options import Options
 from spiderling.text.html.metadata import RSL_END, RSL_INLINE, RSL_LINKS
 
-MAX_HEADER_CHARS = 2000
-"""Characters of a header value that are read; chosen."""
+MAX_HEADER_CHARS = 2000  # characters of a header value that are read; chosen
 _EXPIRY = re.compile(r"unavailable_after\s*:\s*((?:[a-z]{3,9}\s*,)?[^,]*)", re.IGNORECASE)
 _LINK = re.compile(r"<(?P<address>[^<>]*)>(?P<rest>[^<]*)")
 _REL = re.compile(r"""\brel\s*=\s*(?:"[^"]*\blicense\b|'[^']*\blicense\b|license\b)""", re.IGNORECASE)

@@ -70,17 +70,13 @@ def read_plain(data: bytes) -> Any:
 class Paragraph(NamedTuple):
     """One block of text, in the order of the page."""
 
-    text: str
-    """In normal form (text/html/blocks.py): no tags, single spaces, no control characters."""
-    cls: str
-    """'good' (running text) or 'bad'."""
-    kind: str
-    """What it is (base/option_values.py) if it is good, else ''."""
+    text: str  # in normal form (text/html/blocks.py): no tags, single spaces, no control characters
+    cls: str  # 'good' (running text) or 'bad'
+    kind: str  # what it is (base/option_values.py) if it is good, else ''
     heading: bool
     language: str | None
     """Recognised language; None if the paragraph is not good or too short, or its language not sure."""
-    kept: bool
-    """Whether it belongs to the clean text of the page."""
+    kept: bool  # whether it belongs to the clean text of the page
     duplicate: bool = False
     """Whether most of it was kept before.  The crawl sets it, because ``text/`` knows only one page."""
 
@@ -88,33 +84,25 @@ class Paragraph(NamedTuple):
 class PageLink(NamedTuple):
     """One link of a page."""
 
-    url: str
-    """Absolute http(s) URL without fragment, as the WHATWG URL standard resolves it."""
-    anchor: str
-    """Text of the link, at most 200 characters."""
+    url: str  # absolute http(s) URL without fragment, as the WHATWG URL standard resolves it
+    anchor: str  # text of the link, at most 200 characters
     rel_nofollow: bool
-    block: int
-    """Index of the paragraph that encloses it, -1 when there is none."""
+    block: int  # index of the paragraph that encloses it, -1 when there is none
     text_score: float
     """Probability that the paragraph is running text; 1 or 0 by jusText's classes, 0 without a paragraph."""
-    text_block: bool
-    """Whether that paragraph is good and of a wanted kind."""
+    text_block: bool  # whether that paragraph is good and of a wanted kind
 
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
     """The options by which pages are judged, one value for a whole crawl."""
 
-    accepted: tuple[str, ...]
-    """Codes of the languages whose text is kept."""
+    accepted: tuple[str, ...]  # codes of the languages whose text is kept
     boilerplate: str = "learned"
     """'learned' (a fitted model), 'justext' (the paper's rules) or 'justext-stock' (the justext package)."""
-    block_model: BlockModel | None = None
-    """For the learned mode; None: the bundled one."""
-    block_threshold: float = 0.5
-    """Probability from which a block is good in the learned mode."""
-    preset: str = "balanced"
-    """Rules for the other modes (PRESETS of boilerplate/rules.py)."""
+    block_model: BlockModel | None = None  # for the learned mode; None: the bundled one
+    block_threshold: float = 0.5  # probability from which a block is good in the learned mode
+    preset: str = "balanced"  # rules for the other modes (PRESETS of boilerplate/rules.py)
     min_known_share: float = 0.6
     """Least known share of a text in its language; three quarters of it for a single paragraph."""
     with_shingles: bool = False
@@ -122,10 +110,8 @@ class TextOptions:
     """Kinds of paragraphs (base/option_values.py) that are kept."""
     gathers_links: bool = True
     """Whether a page's links are wanted; its quality says all the same to how many other hosts it links."""
-    shards: int = 1
-    """Shards of the crawl; if there are several, the owners of linked hosts are looked up."""
-    watches: bool = False
-    """Whether pages are looked at again: then feeds and digests of paragraphs are wanted."""
+    shards: int = 1  # shards of the crawl; if there are several, the owners of linked hosts are looked up
+    watches: bool = False  # whether pages are looked at again: then feeds and digests of paragraphs are wanted
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str], gathers_links: bool = True) -> TextOptions:
@@ -149,25 +135,21 @@ class TextOptions:
 class Page:
     """What one page holds and what was found out about it."""
 
-    file_type: str = "html"
-    """'html', or the kind of document (base/media_types.py) that was converted."""
+    file_type: str = "html"  # 'html', or the kind of document (base/media_types.py) that was converted
     encoding_declared: str | None = None
     """Encoding that the HTTP header names, else the page; Python's name of it if Python knows it."""
     encoding_detected: str | None = None
     """The codec that decoded the bytes; None if none could, and then there are no paragraphs.
     Empty for a document that is not HTML."""
-    utf8_bytes: int = 0
-    """Bytes of the body in UTF-8; of an undecodable body as received."""
+    utf8_bytes: int = 0  # bytes of the body in UTF-8; of an undecodable body as received
     title: str = ""
     meta: dict[str, str] = field(default_factory=dict)
     """Name in lower case -> content of the <meta> that html/metadata.py keeps (description, robots, dates ...)."""
-    canonical: str | None = None
-    """Absolute URL that the page names as its own (rel=canonical)."""
+    canonical: str | None = None  # absolute URL that the page names as its own (rel=canonical)
     html_lang: str | None = None
     licence: str | None = None
     """URL or text that the page marks as its licence, else its first link to a known free licence."""
-    published: str = ""
-    """Date of publication that the page states, in ISO 8601, perhaps with time; '' for none."""
+    published: str = ""  # date of publication that the page states, in ISO 8601, perhaps with time; '' for none
     modified: str = ""
     alternates: dict[str, str] = field(default_factory=dict)
     """hreflang in lower case -> absolute URL of the page in that language."""
@@ -175,45 +157,33 @@ class Page:
     links: list[PageLink] = field(default_factory=list)
     batch: LinkBatch = NO_LINKS
     """The same links in the form that the frontier accepts."""
-    links_cut: int = 0
-    """Number of links left out, beyond MAX_LINKS."""
+    links_cut: int = 0  # number of links left out, beyond MAX_LINKS
     languages: dict[str, float] = field(default_factory=dict)
     """Language -> share of the good text's characters, largest first; the rest is in no known language."""
-    language: str | None = None
-    """The language with the largest share, else the nearest one."""
+    language: str | None = None  # the language with the largest share, else the nearest one
     known_share: float = 0.0
     """Known share (text/language.py) of the good text in that language; 1 is as in held-out text."""
     candidates: tuple[str, ...] = ()
     """Languages that the page may be in, nearest first: all its long paragraphs together, else all its words."""
     lswc_language: str = ""
     """Language by the rule of Somboonviwat et al. 2006 (text/declared.py), '' for unknown; strategies use it."""
-    lswc_relevant: bool = False
-    """Whether `lswc_language` is accepted."""
-    badness: float = 0.0
-    """How far the language's function words fall short (text/quality.py); 0 is best."""
-    quality: Quality = NO_QUALITY
-    """Other signals of the good text (text/quality.py); NO_QUALITY if none of it is kept."""
-    raw_digest: bytes = b""
-    """xxh3_128 of the body as received."""
-    text_digest: bytes = b""
-    """xxh3_128 of the clean text."""
-    sketch: int = 0
-    """Hash of the whole text without numbers and words of the URL (text/fingerprints.py)."""
-    clean_bytes: int = 0
-    """UTF-8 bytes of the clean text: its paragraphs joined by line feeds."""
+    lswc_relevant: bool = False  # whether `lswc_language` is accepted
+    badness: float = 0.0  # how far the language's function words fall short (text/quality.py); 0 is best
+    quality: Quality = NO_QUALITY  # other signals of the good text (text/quality.py); NO_QUALITY if none of it is kept
+    raw_digest: bytes = b""  # xxh3_128 of the body as received
+    text_digest: bytes = b""  # xxh3_128 of the clean text
+    sketch: int = 0  # hash of the whole text without numbers and words of the URL (text/fingerprints.py)
+    clean_bytes: int = 0  # UTF-8 bytes of the clean text: its paragraphs joined by line feeds
     clean_chars: int = 0
-    words: int = 0
-    """White-space separated words of the clean text."""
-    has_text: bool = False
-    """Whether a paragraph is good and of a wanted kind, whatever its language."""
+    words: int = 0  # white-space separated words of the clean text
+    has_text: bool = False  # whether a paragraph is good and of a wanted kind, whatever its language
     text_source: str = ""
     """Where in the page text was found that no element holds: a value of `embedded.SOURCES`, '' for nowhere."""
     needs_script: bool = False
     """Whether the page shows nothing until a script has filled it, and its JSON holds no text either."""
     feeds: tuple[str, ...] = ()
     """Addresses of the feeds that the page names; empty unless `TextOptions.watches`, as the following."""
-    paragraph_digests: bytes = b""
-    """Digests of the kept paragraphs (text/fingerprints.py)."""
+    paragraph_digests: bytes = b""  # digests of the kept paragraphs (text/fingerprints.py)
     shingles: Shingles = NO_SHINGLES
     """Shingles of the kept paragraphs (text/fingerprints.py); empty unless `TextOptions.with_shingles`."""
 

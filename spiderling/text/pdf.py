@@ -22,29 +22,20 @@ from spiderling.text.documents import Document, DocumentError
 from spiderling.text.html.blocks import MAX_BLOCKS, normal_form, rejoined
 from spiderling.text.html.metadata import MAX_META_CHARS
 
-MAX_PAGES = 3000
-"""Pages that are read of one file; chosen."""
-MAX_PAGE_CHARS = 200_000
-"""Characters that are read of one page; chosen."""
-_HYPHEN = "\ufffe"
-"""PDFium's character for a hyphen together with the end of its line."""
+MAX_PAGES = 3000  # pages that are read of one file; chosen
+MAX_PAGE_CHARS = 200_000  # characters that are read of one page; chosen
+_HYPHEN = "\ufffe"  # PDFium's character for a hyphen together with the end of its line
 _LINE = re.compile(rf"[^\r\n{_HYPHEN}]+{_HYPHEN}?")
 _SENTENCE_END = re.compile(r"[.!?:;\u3002\uff01\uff1f\u061f\u06d4\u0964\u1362\"'\u201c\u201d\u00bb)\]]\s*$")
 _NUMBERS = re.compile(r"\d+")
 _WIDE_GAP = 1.4
 """Least gap between paragraphs, in medians of the distance between lines; chosen, as are the constants below."""
-_OTHER_SIZE = 0.08
-"""Difference of letter size at which a paragraph begins, as a share of the larger size."""
-_INDENTATION = 0.9
-"""Indentation at which a paragraph begins, in letter sizes."""
-_SHORT_LINE = 0.85
-"""Length below which a line is short, as a share of the width of the page's text."""
-_LARGE = 1.15
-"""Letter size above which a paragraph is a heading, in usual letter sizes."""
-_MAX_HEADING_CHARS = 200
-"""Characters of a heading at most."""
-_MIN_RUNNING_PAGES = 3
-"""Least pages on which a running head or foot stands."""
+_OTHER_SIZE = 0.08  # difference of letter size at which a paragraph begins, as a share of the larger size
+_INDENTATION = 0.9  # indentation at which a paragraph begins, in letter sizes
+_SHORT_LINE = 0.85  # length below which a line is short, as a share of the width of the page's text
+_LARGE = 1.15  # letter size above which a paragraph is a heading, in usual letter sizes
+_MAX_HEADING_CHARS = 200  # characters of a heading at most
+_MIN_RUNNING_PAGES = 3  # least pages on which a running head or foot stands
 _DATE = re.compile(r"D?:?(\d{4})(\d\d)?(\d\d)?")
 
 

@@ -117,8 +117,7 @@ class Token(NamedTuple):
     """A word or sign."""
 
     text: str
-    glued: bool
-    """Whether no space stands before it."""
+    glued: bool  # whether no space stands before it
 
 
 def tokens(text: str) -> Iterator[Token]:

@@ -39,16 +39,11 @@ from spiderling.base.zstd import frame_packer
 from spiderling.text.ngrams import code_points_of, codepoints
 from spiderling.text.ngrams import words as words_of
 
-LIMIT = 10.0
-"""Most that one word may cost (Schäfer et al. 2013)."""
-PROFILE_WORDS = 10
-"""Words of a profile (Schäfer et al. 2013)."""
-_MIN_SD = 0.15
-"""Least standard deviation, so that a word that hardly varies does not weigh too much; chosen."""
-_FUNCTION_WORD_CHARS = 4
-"""Most letters of a frequent word that is likely a function word; chosen."""
-_STOPWORD_SHARE = 0.55
-"""Share of a text's words that its stop words make up; chosen."""
+LIMIT = 10.0  # most that one word may cost (Schäfer et al. 2013).
+PROFILE_WORDS = 10  # words of a profile (Schäfer et al. 2013).
+_MIN_SD = 0.15  # least standard deviation, so that a word that hardly varies does not weigh too much; chosen
+_FUNCTION_WORD_CHARS = 4  # most letters of a frequent word that is likely a function word; chosen
+_STOPWORD_SHARE = 0.55  # share of a text's words that its stop words make up; chosen
 
 Expected = tuple[float, float, float]
 Profile = Mapping[str, Expected]
@@ -58,11 +53,9 @@ Profile = Mapping[str, Expected]
 class Listed(NamedTuple):
     """The words of a text, as far as lists of its language know them."""
 
-    number: int
-    """Number of all words."""
+    number: int  # number of all words
     stop_words: int
-    counts: Sequence[int]
-    """How often each word of the profile occurs."""
+    counts: Sequence[int]  # how often each word of the profile occurs
 
 
 ListWords = Callable[[str, Collection[str], Profile], Listed]
@@ -139,8 +132,7 @@ def stoplist_of(words: Mapping[str, int], total: int) -> frozenset[str]:
     return frozenset(word for word, covered in zip(words, before, strict=False) if covered <= _STOPWORD_SHARE * total)
 
 
-END = 1
-"""The character ends a sentence if a FOLLOWING comes after it."""
+END = 1  # the character ends a sentence if a FOLLOWING comes after it
 FOLLOWING = 2
 FULL_STOP = 4
 """The character always ends a sentence."""
@@ -160,26 +152,17 @@ _RATES = ("sentence_words", "outlinks")
 class Quality(NamedTuple):
     """The signals of one page; shares are 0 .. 1."""
 
-    stopword_share: float
-    """Words on the language's stop list / words; 1 when there is no stop list."""
-    sentence_words: float
-    """Mean length of a sentence in white-space separated words."""
-    repeated_share: float
-    """Characters in paragraphs that repeat an earlier one of the document / characters."""
-    digit_share: float
-    """Digits / characters."""
-    symbol_share: float
-    """Symbols that are rare in running text / characters."""
-    good_share: float
-    """Characters in good paragraphs / in all paragraphs of the page."""
+    stopword_share: float  # words on the language's stop list / words; 1 when there is no stop list
+    sentence_words: float  # mean length of a sentence in white-space separated words
+    repeated_share: float  # characters in paragraphs that repeat an earlier one of the document / characters
+    digit_share: float  # digits / characters
+    symbol_share: float  # symbols that are rare in running text / characters
+    good_share: float  # characters in good paragraphs / in all paragraphs of the page
     packed_share: float = 1.0
     """Packed / unpacked bytes of the clean text.  text/quality.py sets this field and those below."""
-    top_word_share: float = 0.0
-    """The most frequent word that is no stop word / words."""
-    outlinks: float = 0.0
-    """Addresses on other hosts that running text links to, per 1,000 bytes of text."""
-    translated: str = ""
-    """Name of the machine translator, as `spam.translated` finds it; '' for none."""
+    top_word_share: float = 0.0  # the most frequent word that is no stop word / words
+    outlinks: float = 0.0  # addresses on other hosts that running text links to, per 1,000 bytes of text
+    translated: str = ""  # name of the machine translator, as `spam.translated` finds it; '' for none
 
     def attributes(self) -> dict[str, str]:
         """The signals as attributes of a document."""
@@ -189,8 +172,7 @@ class Quality(NamedTuple):
         }
 
 
-NO_QUALITY = Quality(1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-"""The signals of a page without text."""
+NO_QUALITY = Quality(1.0, 0.0, 0.0, 0.0, 0.0, 0.0)  # the signals of a page without text
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,18 +197,12 @@ class QualityLimits:
     badness: Range = Range(high=50.0)
     """Badness (text/quality.py); chosen by eye: of 100 pages at 40 to 50, mostly manuals and guides to
     products, 81 were good prose, of 37 above 50 about 14; the others were lists, tables, code and close languages."""
-    stopword_share: Range = Range(low=0.05)
-    """Share of stop words, if the language has a list; chosen."""
-    sentence_words: Range = Range(high=200.0)
-    """Mean words of a sentence; chosen."""
-    repeated_share: Range = Range(high=0.6)
-    """Share of the text in repeated paragraphs; chosen."""
-    digit_share: Range = Range(high=0.25)
-    """Share of digits; chosen."""
-    symbol_share: Range = Range(high=0.15)
-    """Share of symbols; chosen."""
-    good_share: Range = Range()
-    """Share of the page's text in good paragraphs; no limit."""
+    stopword_share: Range = Range(low=0.05)  # share of stop words, if the language has a list; chosen
+    sentence_words: Range = Range(high=200.0)  # mean words of a sentence; chosen
+    repeated_share: Range = Range(high=0.6)  # share of the text in repeated paragraphs; chosen
+    digit_share: Range = Range(high=0.25)  # share of digits; chosen
+    symbol_share: Range = Range(high=0.15)  # share of symbols; chosen
+    good_share: Range = Range()  # share of the page's text in good paragraphs; no limit
     packed_share: Range = Range(low=0.1)
     """Packed / unpacked bytes, low for repetitions; of 531 good pages the least has .21."""
     top_word_share: Range = Range(high=0.2)
@@ -333,16 +309,13 @@ def kinds_of_characters() -> npt.NDArray[np.uint8]:
     return table
 
 
-GOOGLE = "google"
-"""Value of `translated` for Google Translate."""
+GOOGLE = "google"  # value of `translated` for Google Translate
 _PLUGINS = ("gtranslate", "weglot", "linguise", "conveythis", "transposh", "bablic")
 _SAVED = re.compile(r"<html\b[^>]{0,500}\btranslated-(?:ltr|rtl)\b|x-translated-by", re.IGNORECASE)
 _HEAD_CHARS = 4_000
 """Characters of the page that are searched for the mark of Google Translate; chosen."""
-_PLUGIN_CHARS = 60_000
-"""Characters of the page that are searched for names of plugins; chosen."""
-TEXT_CHARS = 8_000
-"""Characters of the clean text that are looked at; chosen: longer texts pack and repeat alike."""
+_PLUGIN_CHARS = 60_000  # characters of the page that are searched for names of plugins; chosen
+TEXT_CHARS = 8_000  # characters of the clean text that are looked at; chosen: longer texts pack and repeat alike
 _pack = frame_packer(level=1, has_checksum=False)
 
 

@@ -33,30 +33,20 @@ Parse = Callable[[str | bytes], Parsed]
 class Steps(NamedTuple):
     """What `process` calls; spiderling-native has the same functions compiled, with equal results."""
 
-    parse: Parse
-    """A page's markup into blocks, links and what its head says."""
-    features: Features
-    """What the boilerplate model's first network takes: a row of numbers for each block."""
+    parse: Parse  # a page's markup into blocks, links and what its head says
+    features: Features  # what the boilerplate model's first network takes: a row of numbers for each block
     context: Context
     """What its second network takes: the same, and what the first one said of neighbours and enclosing elements."""
-    derived: Derive
-    """Hashes, sections, words, forms and depths of the URLs of links that another shard has sent."""
-    resolve: Resolve
-    """The absolute URLs of a page's links."""
-    gather: Gather
-    """Links as the columns that the frontier takes."""
-    score: Score
-    """Texts as n-grams, with the score of each in each language."""
+    derived: Derive  # hashes, sections, words, forms and depths of the URLs of links that another shard has sent
+    resolve: Resolve  # the absolute URLs of a page's links
+    gather: Gather  # links as the columns that the frontier takes
+    score: Score  # texts as n-grams, with the score of each in each language
     short_words: ShortWords
     """How many short words of each text a language does not list, by which it is told from relatives."""
-    listed: ListWords
-    """Stop words and function words of the good text."""
-    marks: Marks
-    """Sentences, digits and symbols of the good text."""
-    top_word: TopWord
-    """Share of the most frequent word that is no stop word."""
-    long_words: LongWords
-    """The words of a page by which its sketch tells it from others."""
+    listed: ListWords  # stop words and function words of the good text
+    marks: Marks  # sentences, digits and symbols of the good text
+    top_word: TopWord  # share of the most frequent word that is no stop word
+    long_words: LongWords  # the words of a page by which its sketch tells it from others
 
 
 PYTHON = Steps(
@@ -76,8 +66,7 @@ PYTHON = Steps(
 """The specification of what the compiled functions do."""
 
 
-AUTO, NO, REQUIRED = "auto", "no", "required"
-"""Values of SPIDERLING_COMPILED."""
+AUTO, NO, REQUIRED = "auto", "no", "required"  # values of SPIDERLING_COMPILED
 INTERFACE = 2
 """Version of what the steps give and of the tables that they are given.  Whoever changes either raises this number and
 that of the compiled steps (native/src/spiderling_native/__init__.py), which are not used where the two differ."""
@@ -88,8 +77,7 @@ class Choice(NamedTuple):
     """Which steps run, and why."""
 
     steps: Steps
-    words: str
-    """For a person: "compiled (spiderling-native 0.1)", or "Python" and the reason."""
+    words: str  # for a person: "compiled (spiderling-native 0.1)", or "Python" and the reason
 
 
 def choose(option: str = AUTO) -> Choice:

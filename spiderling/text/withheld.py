@@ -15,8 +15,7 @@ from spiderling.text.html.blocks import Block
 _PROPERTY = b"isaccessibleforfree"
 _NEAR = 300
 """Bytes around the property that are looked at; chosen."""
-_MAX_MARKS = 1000
-"""Occurrences of the property that are looked at; a page with more counts as not free.  Chosen."""
+_MAX_MARKS = 1000  # occurrences of the property that are looked at; a page with more counts as not free.  Chosen.
 _NOT_FREE = re.compile(
     rb"""isaccessibleforfree\\{0,9}["']?\s{0,99}:\s{0,99}                    # "isAccessibleForFree":
     (?:[\[\{]\s{0,99}){0,3}                                                # a list or an object around the value
@@ -30,14 +29,10 @@ _SAYS_FALSE = re.compile(rb"\b(?:false|no|0)\b")
 _TIER = re.compile(rb"content_tier[^<>]{0,99}\b(?:locked|metered)\b|\b(?:locked|metered)\b[^<>]{0,99}content_tier")
 _NOTICE_BLOCKS = 40
 """Blocks behind the last long one that are looked at for a notice; chosen: menus and footers may follow it."""
-_LONG_CHARS = 200
-"""Characters of a block of running text; chosen."""
-_MAX_NOTICE = 500
-"""Characters of a notice; chosen."""
-_BRIEF = 200
-"""Characters of a notice that need not say what it is for, and of a line of one in several lines; chosen."""
-_BELOW = 2
-"""Blocks below a heading that belong to its notice; chosen."""
+_LONG_CHARS = 200  # characters of a block of running text; chosen
+_MAX_NOTICE = 500  # characters of a notice; chosen
+_BRIEF = 200  # characters of a notice that need not say what it is for, and of a line of one in several lines; chosen
+_BELOW = 2  # blocks below a heading that belong to its notice; chosen
 _SUBSCRIBE = re.compile(
     r"""subscri|suscri|suscr[ií]b|abonn|abb?ona|\babo\b|prenumer|předpl|predpl|subskry|assina|iscri|sottoscri|\bmember
     |log\ ?in|sign\ ?in|sign\ ?up|regist|trial|premium|paywall|unlock|freischalt|anmeld|connecte[rz]|vásárol|előfizet
@@ -108,10 +103,8 @@ def _heads_notice(blocks: Sequence[Block], place: int) -> bool:
     return any(len(block.text) <= _BRIEF and _SUBSCRIBE.search(block.text) for block in below)
 
 
-_MAX_CHARS = 500
-"""Characters that a shell shows: a title, a menu, a notice; chosen."""
-_MAX_BLOCK = 100
-"""Characters of a block that is no notice; chosen: running text is longer."""
+_MAX_CHARS = 500  # characters that a shell shows: a title, a menu, a notice; chosen
+_MAX_BLOCK = 100  # characters of a block that is no notice; chosen: running text is longer
 _MOUNT = re.compile(
     rb"""(?:<(?:div|main|section|span|body)\b[^<>]{0,200}\bid\s{0,9}=\s{0,9}["']?
     (?:root|app|__next|__nuxt|___gatsby|q-app|svelte|react-?\w{0,9}|app-\w{1,9}|\w{1,20}-(?:root|app)|\w{1,20}root)

@@ -40,12 +40,9 @@ _TONED = 0x1F00
 class Words(NamedTuple):
     """The words of some texts."""
 
-    texts: Places
-    """The text of each word."""
-    first: Hashes
-    """Its first letter, as it is written."""
-    lengths: Places
-    """Its number of letters."""
+    texts: Places  # the text of each word
+    first: Hashes  # its first letter, as it is written
+    lengths: Places  # its number of letters
     keys: Keys
 
 
@@ -156,26 +153,20 @@ SISTERS = (
     ("zh", "yue"),
 )
 """Languages that are taken for each other; chosen from the errors on held-out text."""
-_SMOOTHING = 4.0
-"""Added to each count; chosen on held-out text and the Universal Declaration, as are the two below."""
-_MORE_TOKENS = 1000
-"""Added to the number of words of a text, so that a small list does not weigh too much."""
-_MAX_NATS = 4.0
-"""Most nats that a word says for or against a language."""
+_SMOOTHING = 4.0  # added to each count; chosen on held-out text and the Universal Declaration, as are the two below
+_MORE_TOKENS = 1000  # added to the number of words of a text, so that a small list does not weigh too much
+_MAX_NATS = 4.0  # most nats that a word says for or against a language
 _CONTRAST = 6.0
 """Nats by which a word of a contrast list tells the sisters that have it from the others; chosen as above."""
-_CHARACTER_CONTRAST = 20.0
-"""The same for a character: standard Chinese has none of those in which Cantonese is written."""
+_CHARACTER_CONTRAST = 20.0  # the same for a character: standard Chinese has none of those in which Cantonese is written
 _DOUBT_NATS = 6.0
 """Nats between the two nearest sisters, for a text without letters, from which on words are not asked; words overruled
 6 at most in the paragraphs of the Universal Declaration.  Characters are always asked."""
-_DOUBT_OF_CHARACTER = 0.1
-"""Nats that each character of the text adds to these."""
+_DOUBT_OF_CHARACTER = 0.1  # nats that each character of the text adds to these
 _PRIORS = {"hi": 1.5, "nl": 1.0, "id": 1.0, "sv": 1.0, "zu": 0.5, "bs": -0.5, "crh": -1.0}
 """Nats in favour of a sister; fitted on words and paragraphs of the Universal Declaration, so that no sister's model
 gains what another loses."""
-_BEHIND_LATIN = "\u0370"
-"""First letter that is not Latin."""
+_BEHIND_LATIN = "\u0370"  # first letter that is not Latin
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +174,8 @@ class WordCounts:
     """The word list of a language's model."""
 
     words: Mapping[str, int]
-    tokens: int
-    """Words of the text, those not in the list included."""
-    contrast: frozenset[str] = frozenset()
-    """Words that a sister lacks."""
+    tokens: int  # words of the text, those not in the list included
+    contrast: frozenset[str] = frozenset()  # words that a sister lacks
 
     def logs(self, vocabulary: Sequence[str]) -> Array:
         """Log-probability of each word, in a text written in its alphabet."""
@@ -202,16 +191,11 @@ class WordCounts:
 class Sisters:
     """Some sisters that are told apart."""
 
-    columns: Places
-    """Their places among all languages."""
-    keys: Keys
-    """The words of all, as sorted keys; where words are not written between spaces, their characters."""
-    weights: Array
-    """(word, sister): log-probability less its mean; a last row of zeros stands for all other words."""
-    priors: Array
-    """Nats in favour of each sister."""
-    spaced: bool
-    """Whether words are written between spaces; else their characters are looked up."""
+    columns: Places  # their places among all languages
+    keys: Keys  # the words of all, as sorted keys; where words are not written between spaces, their characters
+    weights: Array  # (word, sister): log-probability less its mean; a last row of zeros stands for all other words
+    priors: Array  # nats in favour of each sister
+    spaced: bool  # whether words are written between spaces; else their characters are looked up
 
     @classmethod
     def of(cls, columns: Sequence[int], counts: Sequence[WordCounts], priors: Sequence[float], spaced: bool) -> Sisters:
@@ -262,15 +246,12 @@ def sisters_among(
     return tuple(found)
 
 
-NOT_MEASURED = 1.0
-"""Share of unlisted words of a model whose word list tells nothing."""
+NOT_MEASURED = 1.0  # share of unlisted words of a model whose word list tells nothing
 _SHORT_SHARE = 0.7
 """Share of a text that its short words make up; chosen on texts of half of the languages without a model, as are the
 constants below."""
-_ELSEWHERE = 0.8
-"""Usual n-grams in texts of other sources, as a share of those in held-out text of the model's sources."""
-_ALONE = 0.57
-"""The same for a language that is alone in its script."""
+_ELSEWHERE = 0.8  # usual n-grams in texts of other sources, as a share of those in held-out text of the model's sources
+_ALONE = 0.57  # the same for a language that is alone in its script
 _FEW_NGRAMS = 13_000
 """A model with fewer n-grams knows fewer of those in other texts, in proportion to this power of its number:"""
 _FEW_EXPONENT = 0.15
@@ -278,8 +259,7 @@ _UNLISTED_ELSEWHERE = 1.25
 """Unlisted short words in texts of other sources, in units of those in held-out text of the model's sources."""
 _TERMS = 0.16
 """Share of short words that are terms and names without capitals, which no list holds (benchmarks/results.md)."""
-_EXPECTED_WORDS = 10
-"""Words as expected that are added to each text, so that a few words alone do not decide."""
+_EXPECTED_WORDS = 10  # words as expected that are added to each text, so that a few words alone do not decide
 _ALONE_IN_SCRIPT = np.array(
     [
         (0x0370, 0x0400),  # Greek
@@ -298,10 +278,8 @@ _ALONE_IN_SCRIPT = np.array(
 )
 """First code points of scripts in which nearly all text is in one language, and of what follows (Unicode,
 Blocks.txt)."""
-_WITHOUT_TONES = frozenset({"yo"})
-"""Languages whose tone marks most writers leave out."""
-_WITH_TONES = 0.15
-"""Usual n-grams in text of these languages with all tone marks, in the unit of _ELSEWHERE."""
+_WITHOUT_TONES = frozenset({"yo"})  # languages whose tone marks most writers leave out
+_WITH_TONES = 0.15  # usual n-grams in text of these languages with all tone marks, in the unit of _ELSEWHERE
 _SPACE = 32
 _Numbers = Any
 """A number, or an array of them."""
@@ -339,12 +317,9 @@ def short_chars(words: Mapping[str, int]) -> int:
 class WordList:
     """The words of a language, as far as they tell whether a text is in it."""
 
-    keys: Keys
-    """Sorted."""
-    max_chars: int
-    """Letters of the longest short words."""
-    unlisted: float
-    """Share of unlisted ones expected among the short words of a text."""
+    keys: Keys  # sorted
+    max_chars: int  # letters of the longest short words
+    unlisted: float  # share of unlisted ones expected among the short words of a text
     without_tones: bool
 
     @classmethod
@@ -377,10 +352,8 @@ class KnownWords:
     """Which words of some texts are in the word lists of languages."""
 
     words: TextWords
-    list_of: Callable[[str], WordList | None]
-    """The word list of a language."""
-    count: ShortWords
-    """`short_words`, perhaps compiled (text/steps.py)."""
+    list_of: Callable[[str], WordList | None]  # the word list of a language
+    count: ShortWords  # `short_words`, perhaps compiled (text/steps.py)
     _counted: dict[str, tuple[Places, Places]] = field(default_factory=dict)
 
     @classmethod

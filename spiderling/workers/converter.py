@@ -43,14 +43,10 @@ PROGRAMS: Mapping[str, Sequence[Program]] = {
     "ps": (_GS,),
 }
 """Kind -> programs, the preferred first: antiword leaves field codes out, catdoc reads files that antiword cannot."""
-MAX_OUTPUT_BYTES = 50_000_000
-"""Bytes that a child may write to its output; chosen."""
-_PROGRAM_FILE_BYTES = 50_000_000
-"""Bytes that an external program may write to a file; chosen."""
-_MIN_CPU_S = 1
-"""Least seconds of processor time that RLIMIT_CPU can express."""
-_MAX_FILES = 1024
-"""A child closes the file descriptors from 3 to below this, the usual limit of a process."""
+MAX_OUTPUT_BYTES = 50_000_000  # bytes that a child may write to its output; chosen
+_PROGRAM_FILE_BYTES = 50_000_000  # bytes that an external program may write to a file; chosen
+_MIN_CPU_S = 1  # least seconds of processor time that RLIMIT_CPU can express
+_MAX_FILES = 1024  # a child closes the file descriptors from 3 to below this, the usual limit of a process
 
 
 def _from_pdf(body: bytes) -> Document:
@@ -74,8 +70,7 @@ class Limits:
 
     wall_s: float = 16.0
     cpu_s: float = 10.0
-    memory_bytes: int = 1_000_000_000
-    """Address space above that of the process it is forked from."""
+    memory_bytes: int = 1_000_000_000  # address space above that of the process it is forked from
     input_bytes: int = 20_000_000
 
 

@@ -34,8 +34,7 @@ from spiderling.workers.process import ANSWER, PAGE, READY, TASK, WORN, DiedEarl
 
 _START_TIMEOUT_S = 60.0
 """Seconds in which a worker must have loaded its models; chosen: loading takes about a second on an idle machine."""
-_BUFFER_BYTES = 1 << 18
-"""Bytes of a worker's answers that are read at once; chosen: more than the answer to most pages."""
+_BUFFER_BYTES = 1 << 18  # bytes of a worker's answers that are read at once; chosen: more than the answer to most pages
 
 
 class WorkerCrash(SpiderlingError):
@@ -48,8 +47,7 @@ class Job:
 
     task: Task
     future: asyncio.Future[Page]
-    retried: bool = False
-    """Whether a worker was killed while it worked on this page."""
+    retried: bool = False  # whether a worker was killed while it worked on this page
 
 
 class Owner(Protocol):
@@ -250,8 +248,7 @@ QUEUED_PER_WORKER = 3
 """Pages that a worker may hold, the one in work among them; chosen: it never waits for the event loop."""
 _MAX_FAILED_STARTS = 3
 """Failed starts in a row after which waiting pages fail; also the tries of `WorkerPool.start`; chosen."""
-_MAX_PAUSE_S = 60.0
-"""Longest pause, in seconds, between two attempts to start a worker; chosen."""
+_MAX_PAUSE_S = 60.0  # longest pause, in seconds, between two attempts to start a worker; chosen
 
 
 class WorkerPool:

@@ -41,8 +41,7 @@ from spiderling.workers.converter import Limits, convert, limit_address_space, u
 
 _CONVERSION_SHARE = 0.8
 """Share of SPIDERLING_PAGE_TIMEOUT_S for converting a document; the rest is for judging its text; chosen."""
-CPU_SHARE = 0.5
-"""Share of SPIDERLING_PAGE_TIMEOUT_S that a page may spend on the processor; chosen."""
+CPU_SHARE = 0.5  # share of SPIDERLING_PAGE_TIMEOUT_S that a page may spend on the processor; chosen
 _COLLECTED_PAGES = 50
 """Pages between two collections of garbage; chosen: at Python's own pace they take a fifth of the time."""
 TASK = struct.Struct("!IIB")
@@ -70,8 +69,7 @@ class Task(NamedTuple):
     body: bytes
     url: str
     http_charset: str | None = None
-    refresh: str = ""
-    """The header Refresh, by which a server says what <meta http-equiv=refresh> says."""
+    refresh: str = ""  # the header Refresh, by which a server says what <meta http-equiv=refresh> says
     is_listing: bool = False
     """Whether the body is a sitemap or feed; then the answer is what `listing.read_listing` returns."""
 
@@ -81,30 +79,20 @@ class WorkerConfig:
     """What a worker needs to know; sent to it pickled."""
 
     options: TextOptions
-    recognise: tuple[str, ...]
-    """Codes of all languages to be told apart, the accepted ones among them."""
-    models: str = ""
-    """The option SPIDERLING_MODELS."""
-    memory_bytes: int = 2_000_000_000
-    """Bytes of address space of one worker."""
-    page_cpu_s: float = 10.0
-    """Seconds of processor time that one page may use."""
-    max_pages: int = 10_000
-    """Pages after which a worker asks to be replaced."""
-    max_growth_bytes: int = 500_000_000
-    """Bytes by which its resident memory may grow before it asks for that too."""
+    recognise: tuple[str, ...]  # codes of all languages to be told apart, the accepted ones among them
+    models: str = ""  # the option SPIDERLING_MODELS
+    memory_bytes: int = 2_000_000_000  # bytes of address space of one worker
+    page_cpu_s: float = 10.0  # seconds of processor time that one page may use
+    max_pages: int = 10_000  # pages after which a worker asks to be replaced
+    max_growth_bytes: int = 500_000_000  # bytes by which its resident memory may grow before it asks for that too
     documents: tuple[str, ...] = ()
     """Kinds of documents (base/media_types.py) that are converted; any other body counts as HTML."""
-    document_bytes: int = 20_000_000
-    """Bytes of a document above which it gives no text."""
-    document_wall_s: float = 16.0
-    """Seconds in which a document must be converted."""
+    document_bytes: int = 20_000_000  # bytes of a document above which it gives no text
+    document_wall_s: float = 16.0  # seconds in which a document must be converted
     licensee: Licensee = field(default_factory=Licensee)
     """Who would use the pages that a feed lists, for their licences."""
-    compiled: str = AUTO
-    """The option SPIDERLING_COMPILED."""
-    suffix_file: Path | None = None
-    """Holds the list of public suffixes; None: the one bundled with tldextract."""
+    compiled: str = AUTO  # the option SPIDERLING_COMPILED
+    suffix_file: Path | None = None  # holds the list of public suffixes; None: the one bundled with tldextract
     process: str = "spiderling.workers.process:text_process"
     """module:function; called with this value, it returns the function that makes a Page of a Task."""
 

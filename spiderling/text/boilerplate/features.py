@@ -37,10 +37,8 @@ _TAGS = ("", "p", "li", "td", "h1", "h2", "h3", "pre", "dd", "div")
 _ENDS = frozenset(_STOPS)
 _DOTS = ("...", "…", "»", "›", ">", "→")
 """Ends of a text that goes on elsewhere."""
-DIVIDERS = re.compile(r" [-|–—·:»«/] ")
-"""Stand between the title of a page and the name of its site."""
-_DECLARED_CHARS = 60
-"""Characters of a title or description that are looked for; chosen."""
+DIVIDERS = re.compile(r" [-|–—·:»«/] ")  # stand between the title of a page and the name of its site
+_DECLARED_CHARS = 60  # characters of a title or description that are looked for; chosen
 _TYPES = re.compile(r'"@type"\s*:\s*\[?\s*"(\w+)')
 SAID = {
     "article": ("article", "blogposting"),
@@ -50,18 +48,13 @@ SAID = {
     "site": ("website", "webpage"),
 }
 """Kind of page -> parts of types by which a page says that it is one; chosen."""
-_MAX_LINKS = 0.3
-"""Link density from which a block does not open a text; chosen."""
-_LEAST_DECLARED = 8
-"""Characters of a text below which it is not looked for; chosen."""
-_LADDER = (3, 6, 12, 25, 50, 100)
-"""Numbers of words; for each a feature says whether the block has as many; chosen."""
+_MAX_LINKS = 0.3  # link density from which a block does not open a text; chosen
+_LEAST_DECLARED = 8  # characters of a text below which it is not looked for; chosen
+_LADDER = (3, 6, 12, 25, 50, 100)  # numbers of words; for each a feature says whether the block has as many; chosen
 _LINK_LADDER = (0.05, 0.3, 0.7)
 """Shares of characters inside links; for each a feature says whether the block has more; chosen."""
-_OFFSETS = (-3, -2, -1, 1, 2, 3)
-"""Neighbours whose own features a block has too, as distances in blocks; chosen."""
-_WINDOWS = (3, 10, 30)
-"""Blocks to either side over which features are averaged; chosen."""
+_OFFSETS = (-3, -2, -1, 1, 2, 3)  # neighbours whose own features a block has too, as distances in blocks; chosen
+_WINDOWS = (3, 10, 30)  # blocks to either side over which features are averaged; chosen
 
 OWN = [
     "log words",
@@ -95,8 +88,7 @@ _BITS = np.arange(len(_ENDINGS))[:, None]
 _H1 = _COLUMN["tag h1"]
 _NEAR = _COLUMN["tag none"]
 """Number of own features that a block's neighbours show: without tags and zones, which they mostly share."""
-_MARKED = slice(_COLUMN["code"], len(OWN))
-"""Own features whose means over the page are features too."""
+_MARKED = slice(_COLUMN["code"], len(OWN))  # own features whose means over the page are features too
 _ZONES = slice(len(OWN) - len(KINDS), len(OWN))
 _PLACES = np.arange(len(KINDS))[:, None]
 _ALIKE = {"th": "td", "dt": "dd", "h4": "h3", "h5": "h3", "h6": "h3"}
@@ -144,8 +136,7 @@ class Declared(NamedTuple):
 
     title: str = ""
     description: str = ""
-    types: str = ""
-    """Its og:type and the types in its JSON-LD."""
+    types: str = ""  # its og:type and the types in its JSON-LD
 
 
 NOTHING_DECLARED = Declared()

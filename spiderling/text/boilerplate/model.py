@@ -43,20 +43,13 @@ from spiderling.text.html.zones import Inherited, Ints
 Numbers = npt.NDArray[np.floating[Any]]
 Context = Callable[[Array, Array, Sequence[Block], Inherited], Array]
 
-_LEVELS = 5
-"""Number of enclosing elements with sums of their own, from the innermost outwards; chosen."""
-_OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)
-"""Neighbours whose chances are features, as distances in blocks; chosen."""
-_WINDOWS = (3, 10, 30)
-"""Blocks to either side over which chances are averaged; chosen."""
-_NEXT = (3, 10)
-"""Blocks behind, over which chances are averaged; chosen."""
-_MAX_DEPTH = 60
-"""Depth from which on all elements count as equally deep; chosen."""
-_LEAST = 1e-3
-"""Least distance of a chance from 0 and 1 in the logit; chosen."""
-_TINY = 1e-9
-"""Added to divisors that may be 0."""
+_LEVELS = 5  # number of enclosing elements with sums of their own, from the innermost outwards; chosen
+_OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)  # neighbours whose chances are features, as distances in blocks; chosen
+_WINDOWS = (3, 10, 30)  # blocks to either side over which chances are averaged; chosen
+_NEXT = (3, 10)  # blocks behind, over which chances are averaged; chosen
+_MAX_DEPTH = 60  # depth from which on all elements count as equally deep; chosen
+_LEAST = 1e-3  # least distance of a chance from 0 and 1 in the logit; chosen
+_TINY = 1e-9  # added to divisors that may be 0
 _BOXES = tuple(f"box {level}" for level in range(_LEVELS))
 _GROUPS = [*_BOXES, "same shape", "same shape and tag", "same shape around", "section"]
 """Sets of blocks over which is summed: those inside each enclosing element, those with elements of the same shape (and
@@ -111,15 +104,11 @@ class _Mass(NamedTuple):
     """Values that are summed over groups of blocks, as arrays by block."""
 
     words: Numbers
-    text: Numbers
-    """Words outside links."""
+    text: Numbers  # words outside links
     stops: Numbers
-    chance: Numbers
-    """The first network's probability that the block is text."""
-    share: Numbers
-    """The block's share of the page's words."""
-    title: Numbers
-    """1 for the title."""
+    chance: Numbers  # the first network's probability that the block is text
+    share: Numbers  # the block's share of the page's words
+    title: Numbers  # 1 for the title
     opening: Numbers
     """1 for the opening (features.py): the posts of a forum have its shape, comments below an article have not."""
 
@@ -261,8 +250,7 @@ def _chances(mass: _Mass, out: Array) -> None:
     highest_after[:-1] = np.maximum.accumulate(both[:0:-1])[::-1] / high
 
 
-_MAX_SCORE = 30.0
-"""Largest absolute score, so that exp does not overflow; chosen."""
+_MAX_SCORE = 30.0  # largest absolute score, so that exp does not overflow; chosen
 _LEAST_WEIGHT = 1e-20
 """Smaller absolute weights are read as zero.  They are lost in any sum of 32-bit numbers, but products below 1e-38 take
 some processors a hundred times as long; chosen with room for features of 1e-18."""
@@ -272,11 +260,9 @@ some processors a hundred times as long; chosen with room for features of 1e-18.
 class Network:
     """Weights of one network."""
 
-    hidden: Array
-    """(feature, unit)"""
+    hidden: Array  # (feature, unit)
     hidden_bias: Array
-    output: Array
-    """(unit)"""
+    output: Array  # (unit)
     output_bias: float
 
     def __call__(self, rows: Array) -> Array:

@@ -30,8 +30,7 @@ _SCALES = {
 _KANA = "\u3040-\u30ff"
 _JAPANESE_SCALE = 0.45
 """The same for Japanese, which mixes Chinese characters with kana; measured likewise."""
-_KANA_SHARE = 0.1
-"""Share of kana among the letters of unspaced scripts above which a text is Japanese; chosen."""
+_KANA_SHARE = 0.1  # share of kana among the letters of unspaced scripts above which a text is Japanese; chosen
 _UNSPACED = re.compile(f"[{''.join(_SCALES)}{_KANA}]")
 _SCRIPTS = {re.compile(f"[{letters}]"): scale for letters, scale in _SCALES.items()}
 _KANA_LETTERS = re.compile(f"[{_KANA}]")

@@ -29,10 +29,8 @@ from spiderling.text.encoding.spelling import Fit, Spelling
 LACKING = frozenset({"euc_jp", "iso2022_jp"})
 """Codecs that lack the characters that NEC and IBM added to JIS X 0208, such as ①, ㈱ and №.  Browsers know them in all
 Japanese encodings (WHATWG Encoding Standard, index jis0208), Python in Shift_JIS (cp932) alone."""
-ADDED = "spiderling-jis-added"
-"""Name of the error handler that decodes them, and raises for any other error."""
-_CELLS = range(0x21, 0x7F)
-"""Numbers of rows, and of cells in a row, of JIS X 0208."""
+ADDED = "spiderling-jis-added"  # name of the error handler that decodes them, and raises for any other error
+_CELLS = range(0x21, 0x7F)  # numbers of rows, and of cells in a row, of JIS X 0208
 
 
 def _added(error: UnicodeError) -> tuple[str, int]:
@@ -54,23 +52,16 @@ codecs.register_error(ADDED, _added)
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _HEAD_BYTES = 4096
 """Bytes of a page that are searched for its label; chosen; the HTML standard asks for 1024."""
-_DETECT_BYTES = 50_000
-"""Bytes that chardet looks at; chosen."""
-_MAX_BAD_SHARE = 0.005
-"""Share of a text's characters that may be damaged; chosen."""
-_TO_KANJI = b"\x1b$"
-"""Escape sequence of ISO-2022-JP, which pages in other encodings do not hold."""
+_DETECT_BYTES = 50_000  # bytes that chardet looks at; chosen
+_MAX_BAD_SHARE = 0.005  # share of a text's characters that may be damaged; chosen
+_TO_KANJI = b"\x1b$"  # escape sequence of ISO-2022-JP, which pages in other encodings do not hold
 _OVERRULING_GAIN = 0.1
 """Nats for each character by which a known language must explain a text better than an unknown one with the label.
 Measured: text of a known language gains .3 to 4; what is read in the wrong encoding loses .2 and more."""
-_LEAST_GAIN = -0.3
-"""The same for a page without a label: one of a known language gains -.2 and more; chosen."""
-_POOR_GAIN = -1.0
-"""The same where chardet finds nothing either; chosen."""
-_MARGIN = 8.0
-"""Natural logarithm of the odds by which an encoding must fit better than the label it overrules; chosen."""
-_NO_MATCH = 0.1
-"""Confidence that chardet gives an encoding without any evidence for it."""
+_LEAST_GAIN = -0.3  # the same for a page without a label: one of a known language gains -.2 and more; chosen
+_POOR_GAIN = -1.0  # the same where chardet finds nothing either; chosen
+_MARGIN = 8.0  # natural logarithm of the odds by which an encoding must fit better than the label it overrules; chosen
+_NO_MATCH = 0.1  # confidence that chardet gives an encoding without any evidence for it
 _META = re.compile(rb"""<(?:meta|\?xml)[^>]{0,500}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.I)
 _ASCII = bytes(range(0x80))
 _CONTROLS = bytes(code for code in range(0x20) if code not in b"\t\n\r\f\x1b")
@@ -82,8 +73,7 @@ _NOT_LEADING = bytes(range(0xC2))
 class Decoded(NamedTuple):
     """Text of a page, the codec that its labels name, and the codec that decoded it."""
 
-    text: str | None
-    """None when no encoding fits."""
+    text: str | None  # None when no encoding fits
     declared: str | None
     detected: str | None
 

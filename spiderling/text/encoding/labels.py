@@ -81,8 +81,7 @@ _FAMILIES = (
     ("iso-8859-10",),
 )
 """Legacy encodings, in each row the most usual first.  A language uses the first row that can encode its alphabet."""
-_MOST = 0.9
-"""Share of an alphabet that an encoding must have where none has all of it; chosen."""
+_MOST = 0.9  # share of an alphabet that an encoding must have where none has all of it; chosen
 _ASIAN = (
     (re.compile("[\u3040-\u30ff]"), ("shift_jis", "euc-jp", "iso-2022-jp")),
     (re.compile("[\uac00-\ud7a3]"), ("euc-kr",)),

@@ -34,8 +34,7 @@ from spiderling.text.ngrams import Array, Hashes, NgramCounts, Places, codepoint
 
 Kinds = npt.NDArray[np.uint8]
 
-UNSEEN = math.log(1e-7)
-"""log P of a letter that the language does not have; chosen, as are all below."""
+UNSEEN = math.log(1e-7)  # log P of a letter that the language does not have; chosen, as are all below
 _SPACE, _ASCII_LOWER, _ASCII_UPPER, _LATIN_LOWER, _LATIN_UPPER, _LOWER, _UPPER, _CASELESS, _EAST_ASIAN = range(9)
 _USUAL, _NUMBER, _SELDOM, _ODD, _NEVER = range(9, 14)
 _KINDS = 14
@@ -60,10 +59,8 @@ _LETTERS = {
 }
 """-log P of a letter in a language of which nothing is known: alphabets have some thirty letters, of which the
 accented ones are seldom."""
-_CAPITAL_INSIDE = math.log(1 / 1000)
-"""log P of a capital behind a small letter, one of them not ASCII."""
-_NUMBER_INSIDE = math.log(1 / 200)
-"""log P of a fraction or a raised digit beside a letter."""
+_CAPITAL_INSIDE = math.log(1 / 1000)  # log P of a capital behind a small letter, one of them not ASCII
+_NUMBER_INSIDE = math.log(1 / 200)  # log P of a fraction or a raised digit beside a letter
 _TWO_SCRIPTS = math.log(1 / 1000)
 """log P of letters of two scripts side by side, in a language of which nothing is known."""
 _USUAL_SIGNS = re.compile("[\xa0¡¿«»–—‘’“”„‚‹›…•·§©®°€£¢№\u200c-\u200f\u3000-\u303f\uff00-\uffef]")
@@ -162,41 +159,28 @@ def _pair_tables() -> tuple[Array, Array]:
     return signs.ravel(), letters.ravel()
 
 
-SAMPLE_BYTES = 4000
-"""Bytes of the sample: different words with non-ASCII bytes; chosen."""
-_SEARCHED_BYTES = 1_000_000
-"""Bytes of a page that are searched for these words; chosen."""
-_SEARCHED_PLACES = 16_000
-"""Non-ASCII bytes whose words are looked at: most words occur a few times; chosen."""
-_BITS = 18
-"""Binary logarithm of the number of hashes in a table; chosen."""
-_ORDER = 3
-"""Characters of the longest n-grams: trigrams, as in chared."""
-_TRUST = 0.8
-"""Weight of the longer n-gram in the interpolation; chosen."""
-_UNITS = 1000
-"""Units of a nat in the tables, whose 16 bits take half of the time of floats."""
+SAMPLE_BYTES = 4000  # bytes of the sample: different words with non-ASCII bytes; chosen
+_SEARCHED_BYTES = 1_000_000  # bytes of a page that are searched for these words; chosen
+_SEARCHED_PLACES = 16_000  # Non-ASCII bytes whose words are looked at: most words occur a few times; chosen
+_BITS = 18  # binary logarithm of the number of hashes in a table; chosen
+_ORDER = 3  # characters of the longest n-grams: trigrams, as in chared
+_TRUST = 0.8  # weight of the longer n-gram in the interpolation; chosen
+_UNITS = 1000  # units of a nat in the tables, whose 16 bits take half of the time of floats
 _LEAST = int(UNSEEN * _UNITS)
 _SELDOM_COST = math.log(1e-7)
 """log P added for an encoding that the language does not name; chosen, as are all below."""
 _FOREIGN_BYTE_COST = -1.0
 """log P added for each non-ASCII byte if the encoding is not even a relative of one that the language names."""
-_ELSEWHERE_COST = -5.0
-"""log P added for an encoding of none of the accepted languages."""
-_ACCENT_LOG = -4.0
-"""log P of an accent that is a character of its own, as a single letter."""
-_READINGS = 4
-"""Most readings that trigrams compare."""
-_BEHIND = 3.0
-"""Nats for each non-ASCII byte by which single letters may make a reading worse than the best."""
-_DENSE = 0.25
-"""Least share of non-ASCII bytes that another one follows, where characters have several bytes."""
+_ELSEWHERE_COST = -5.0  # log P added for an encoding of none of the accepted languages
+_ACCENT_LOG = -4.0  # log P of an accent that is a character of its own, as a single letter
+_READINGS = 4  # most readings that trigrams compare
+_BEHIND = 3.0  # nats for each non-ASCII byte by which single letters may make a reading worse than the best
+_DENSE = 0.25  # least share of non-ASCII bytes that another one follows, where characters have several bytes
 _SWITCH_LOG = -1.0
 """log P of an ASCII word in another language than the page's: such words are in pages of all languages."""
 _TWO_SCRIPTS_LOG = -5.0
 """log P of a letter of another alphabet behind an ASCII letter, while only single letters are looked at."""
-_ASCII_LOG = -3.0
-"""log P of an ASCII letter as a single letter, in a word of any language."""
+_ASCII_LOG = -3.0  # log P of an ASCII letter as a single letter, in a word of any language
 _SEPARATORS = bytes(32 if byte < 0x40 and not chr(byte).isdigit() else byte for byte in range(256))
 _ASCII = bytes(range(0x80))
 _EDGE = np.array([ord(" ")], np.uint32)
@@ -214,12 +198,10 @@ Logs = npt.NDArray[np.int16]
 class Fit(NamedTuple):
     """How well a sample fits one encoding."""
 
-    score: float
-    """log P of the sample in the language that it fits best."""
+    score: float  # log P of the sample in the language that it fits best
     unknown: float
     """log P of the sample, if its words that are not in ASCII are in a language of which nothing is known."""
-    size: int
-    """Letters of these words."""
+    size: int  # letters of these words
 
 
 def telling_words(body: bytes) -> bytes:

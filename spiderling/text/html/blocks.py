@@ -110,12 +110,9 @@ def _whole(match: re.Match[str]) -> str:
     return "" if match[1].islower() or match[0][0] == "\u00ad" else match[0][0]
 
 
-EDGE = "\x1c"
-"""Stands between two pieces.  It counts as white space; a page can give it only as &#28; (see RUBBISH)."""
-APART = (EDGE, " ", EDGE)
-"""Stands between two pieces that are never one word."""
-BREAK = "\x1d"
-"""Stands for a <br>; white space like EDGE."""
+EDGE = "\x1c"  # stands between two pieces.  It counts as white space; a page can give it only as &#28; (see RUBBISH).
+APART = (EDGE, " ", EDGE)  # stands between two pieces that are never one word
+BREAK = "\x1d"  # stands for a <br>; white space like EDGE
 RUBBISH = bytes(code for code in range(32) if code not in (9, 10, 12, 13)) + b"\x7f"
 """Control characters, without white space, which are deleted from a page before it is parsed."""
 
@@ -140,14 +137,10 @@ def _apart(match: re.Match[str]) -> str:
     return " " if text[start - 1].islower() and text[end].isupper() and text[end + 1].isalpha() else ""
 
 
-MAX_BLOCKS = 20_000
-"""Blocks of a page that are read; chosen: no page that people write has as many."""
-MAX_BLOCK_CHARS = 100_000
-"""Characters of a block that are read; chosen, as long as a short novel."""
-MAX_LINKS = 5000
-"""Links of a page that are read; chosen."""
-MAX_ANCHOR_CHARS = 200
-"""Characters of an anchor that are kept; chosen."""
+MAX_BLOCKS = 20_000  # blocks of a page that are read; chosen: no page that people write has as many
+MAX_BLOCK_CHARS = 100_000  # characters of a block that are read; chosen, as long as a short novel
+MAX_LINKS = 5000  # links of a page that are read; chosen
+MAX_ANCHOR_CHARS = 200  # characters of an anchor that are kept; chosen
 
 
 class Block(NamedTuple):
@@ -155,14 +148,10 @@ class Block(NamedTuple):
 
     text: str
     heading: bool
-    link_chars: int
-    """Characters of the text that stand inside links."""
-    tag: str = ""
-    """The tag that began it; empty when it began at the end of another block."""
-    pieces: int = 0
-    """Number of its pieces: stretches of text between two tags."""
-    element: int = 0
-    """Number of the innermost element around it in the page's tree."""
+    link_chars: int  # characters of the text that stand inside links
+    tag: str = ""  # the tag that began it; empty when it began at the end of another block
+    pieces: int = 0  # number of its pieces: stretches of text between two tags
+    element: int = 0  # number of the innermost element around it in the page's tree
 
 
 class RawLink(NamedTuple):
@@ -171,10 +160,8 @@ class RawLink(NamedTuple):
     href: str
     rel: str
     anchor: str
-    block: int
-    """Number of the block it stands in, -1 for none."""
-    language: str = ""
-    """Its hreflang, else its lang; not checked."""
+    block: int  # number of the block it stands in, -1 for none
+    language: str = ""  # its hreflang, else its lang; not checked
 
 
 class Parsed(NamedTuple):
@@ -184,18 +171,13 @@ class Parsed(NamedTuple):
     links: list[RawLink]
     title: str
     meta: dict[str, str]
-    rels: dict[str, str]
-    """rel (canonical or license) -> href of the first <link> or <a> with it."""
+    rels: dict[str, str]  # rel (canonical or license) -> href of the first <link> or <a> with it
     base: str | None
     html_lang: str | None
-    alternates: dict[str, str]
-    """hreflang -> href of the first <link rel=alternate> with it."""
-    data: str
-    """Text of the JSON-LD scripts, at most MAX_DATA_CHARS."""
-    links_cut: int
-    """Number of links left out, beyond MAX_LINKS."""
-    tree: Inherited
-    """The elements around the blocks."""
+    alternates: dict[str, str]  # hreflang -> href of the first <link rel=alternate> with it
+    data: str  # text of the JSON-LD scripts, at most MAX_DATA_CHARS
+    links_cut: int  # number of links left out, beyond MAX_LINKS
+    tree: Inherited  # the elements around the blocks
 
 
 _Row = TypeVar("_Row", bound=tuple[Any, ...])

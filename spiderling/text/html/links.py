@@ -19,14 +19,12 @@ from spiderling.text.encoding.labels import query_in
 from spiderling.text.html.blocks import EDGE, MAX_ANCHOR_CHARS, MAX_LINKS, RawLink, named_tuples, normal_forms
 from spiderling.text.html.metadata import Metadata
 
-_OUTSIDE = -1
-"""The block of a link that stands in none."""
+_OUTSIDE = -1  # the block of a link that stands in none
 _ANCHOR = RawLink._fields.index("anchor")
 _BLOCK = RawLink._fields.index("block")
 _NAME = r"(?!xn--)[a-z0-9-]+(?:[.](?!xn--)[a-z0-9-]+)*[.](?!xn--)[a-z]+"
 """A host name that is neither an IPv4 address nor punycode."""
-_CHARS = r"[\w.~!$&'()*+,;=:@%-]*"
-"""Characters that the standard does not change."""
+_CHARS = r"[\w.~!$&'()*+,;=:@%-]*"  # characters that the standard does not change
 _PATH = rf"(?:(?![.]|%2){_CHARS}/)*(?![.]|%2){_CHARS}(?:\?[\w.~!$&()*+,;:=@%/?-]*)?"
 """Path and query; no segment begins with a dot or %2e, because the standard may remove such segments."""
 _PLAIN = re.compile(rf"(?:https?://{_NAME}(?=/)|(?=/(?!/))|(?P<relative>(?=\w[\w.-]*(?:[/?]|$)))){_PATH}", re.ASCII)
@@ -178,12 +176,10 @@ def join(base: str, href: str) -> str | None:
         return None
 
 
-MAX_FEEDS = 8
-"""Feeds of a page that are named (chosen: most name one or two, for articles and for comments)."""
+MAX_FEEDS = 8  # feeds of a page that are named (chosen: most name one or two, for articles and for comments)
 _HEAD_BYTES = 1 << 18
 """Bytes in which these elements stand (chosen: heads with long styles and scripts have some 100 kB)."""
-_MAX_LINKS = 1000
-"""Elements that are looked at (chosen)."""
+_MAX_LINKS = 1000  # elements that are looked at (chosen)
 _TYPES = (b"application/rss+xml", b"application/atom+xml", b"application/feed+json")
 _LINK = re.compile(rb"<link\b([^<>]{0,4000})>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)

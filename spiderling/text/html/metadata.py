@@ -11,25 +11,17 @@ from collections.abc import Mapping
 from spiderling.base import rsl
 from spiderling.text.html.blocks import normal_form
 
-MAX_META_CHARS = 500
-"""Characters of a value that are kept; chosen."""
+MAX_META_CHARS = 500  # characters of a value that are kept; chosen
 MAX_LANGUAGE_CHARS = 35
 """Characters of a language tag that are kept: what RFC 5646, section 4.4.1 asks a buffer to hold."""
-MAX_DATA_CHARS = 50_000
-"""Characters of the JSON-LD, and of the licences by RSL, that are kept; chosen."""
-_MAX_METAS = 60
-"""Names in `Metadata.meta` up to which robots directives are added; chosen."""
-_MAX_AGENT_CHARS = 40
-"""Characters of a robot's name that are kept; chosen."""
-_MAX_REFRESH_CHARS = 2000
-"""Characters of a refresh that are searched for its address; chosen."""
-MAX_ALTERNATES = 300
-"""Versions in other languages that are kept; chosen: Wikipedia has about 300 languages."""
+MAX_DATA_CHARS = 50_000  # characters of the JSON-LD, and of the licences by RSL, that are kept; chosen
+_MAX_METAS = 60  # names in `Metadata.meta` up to which robots directives are added; chosen
+_MAX_AGENT_CHARS = 40  # characters of a robot's name that are kept; chosen
+_MAX_REFRESH_CHARS = 2000  # characters of a refresh that are searched for its address; chosen
+MAX_ALTERNATES = 300  # versions in other languages that are kept; chosen: Wikipedia has about 300 languages
 
-RSL_LINKS = "rsl"
-"""Key of `Metadata.meta`: addresses of licences by RSL, as written."""
-RSL_INLINE = "rsl:inline"
-"""Key of `Metadata.meta`: licences by RSL that stand in the page, with RSL_END behind each."""
+RSL_LINKS = "rsl"  # key of `Metadata.meta`: addresses of licences by RSL, as written
+RSL_INLINE = "rsl:inline"  # key of `Metadata.meta`: licences by RSL that stand in the page, with RSL_END behind each
 RSL_END = "\x1e"
 _MAX_RSL_CHARS = 8000
 """Characters of these addresses; chosen: more than MAX_LICENCES of them (frontier/site_files.py)."""

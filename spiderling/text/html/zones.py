@@ -40,8 +40,7 @@ KINDS = {
 }
 """Purpose -> pattern of names, in the order of the bits, on which the fitted weights depend."""
 
-_MAX_NAME_CHARS = 200
-"""Characters of a class or id that are looked at; chosen."""
+_MAX_NAME_CHARS = 200  # characters of a class or id that are looked at; chosen
 _TAGS = {
     "nav": "navigation",
     "footer": "footer",
@@ -66,14 +65,10 @@ ZONED = frozenset((*_TAGS, *_BOXES.split()))
 
 Names of inline tags tell little and would cost a look-up each; names of html and body describe the whole page.
 """
-MAX_ELEMENTS = 100_000
-"""Elements of a page that stand in the tree; chosen."""
-MAX_DEPTH = 250
-"""Depth of the tree; chosen."""
-_FACTOR = 1_000_003
-"""Multiplier of the hash that makes a shape; chosen, a prime."""
-_SHAPE_MASK = (1 << 48) - 1
-"""Bits of a shape."""
+MAX_ELEMENTS = 100_000  # elements of a page that stand in the tree; chosen
+MAX_DEPTH = 250  # depth of the tree; chosen
+_FACTOR = 1_000_003  # multiplier of the hash that makes a shape; chosen, a prime
+_SHAPE_MASK = (1 << 48) - 1  # bits of a shape
 _DIGITS = re.compile(r"\d+")
 
 
@@ -81,13 +76,11 @@ class Inherited(NamedTuple):
     """The tree of a whole page, as arrays by the elements' numbers."""
 
     parents: Ints
-    ends: Ints
-    """For each element the number after its last descendant."""
+    ends: Ints  # for each element the number after its last descendant
     depths: Ints
     shapes: Ints
     """Hash of the tags and classes from the root to the element, without digits: equal for elements that look alike."""
-    zones: Ints
-    """Zone of each element, with the bits of all elements around it."""
+    zones: Ints  # zone of each element, with the bits of all elements around it
 
 
 class Tree:
@@ -180,16 +173,12 @@ def name_zone(name: str) -> int:
     return zone
 
 
-WITHOUT_NAME = {tag: _named(tag, {}) for tag in ZONED}
-"""Tag -> zone and shape of an element without names."""
+WITHOUT_NAME = {tag: _named(tag, {}) for tag in ZONED}  # tag -> zone and shape of an element without names
 
 
-INLINE = 0
-"""Its text belongs to the text around it."""
-BOX = 1
-"""It ends a block and may hold blocks, so it stands in the page's tree."""
-BLOCK = 2
-"""It ends a block."""
+INLINE = 0  # its text belongs to the text around it
+BOX = 1  # it ends a block and may hold blocks, so it stands in the page's tree
+BLOCK = 2  # it ends a block
 HEADING = 3
 LINK = 4
 INSIDE = 5
@@ -197,14 +186,10 @@ INSIDE = 5
 LINE_BREAK = 6
 AREA = 7
 """A link without text."""
-THROUGH = 8
-"""The tag is ignored; its content counts."""
-DEAD = 9
-"""It is ignored with all its content: no running text."""
-FIELD = 10
-"""It is ignored likewise, and is seen between the texts around it."""
-HEAD = 11
-"""Added to one of the kinds above for tags that say something about the page."""
+THROUGH = 8  # the tag is ignored; its content counts
+DEAD = 9  # it is ignored with all its content: no running text
+FIELD = 10  # it is ignored likewise, and is seen between the texts around it
+HEAD = 11  # added to one of the kinds above for tags that say something about the page
 _BLOCKS = """
 body blockquote caption center col colgroup dd div dl dt fieldset legend optgroup option p pre table td tfoot th thead
 tr ul li

@@ -15,7 +15,7 @@ from spiderling.base.link_batch import Link, LinkBatch, batch_of
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import canonicalize, canonicalize_again
+from spiderling.base.urls import CanonicalUrl, canonicalize, canonicalize_again
 from spiderling.frontier.admission import Admission, Mention
 from spiderling.frontier.core import AskedAgain, Core, Elsewhere, Fetch, Report
 from spiderling.frontier.host_closing import HostClosing
@@ -287,7 +287,7 @@ class Frontier:
         if request is None or request is not host.asking:
             return
         if answer.has_file and request.asker is None:
-            self.robots.files.reader.read(request.origin, request.file, answer.body)  # first, since it may raise
+            self.robots.files.read(request.origin, request.file, answer.body)  # first, since it may raise
         host.asking = None
         ledger = self.url_states.ledger
         self.url_states.hosts.count_bytes(host, 0, len(answer.body), 0)
@@ -310,7 +310,7 @@ class Frontier:
     def file_answered(self, request: RobotsRequest, answer: FileAnswer, now: float) -> None:
         """Note the answer to a *request* that another shard was given."""
         if answer.has_file:
-            self.robots.files.reader.read(request.origin, request.file, answer.body)
+            self.robots.files.read(request.origin, request.file, answer.body)
         self._note_file(request, answer, now)
 
     def _note_file(self, request: RobotsRequest, answer: FileAnswer, now: float) -> None:
@@ -335,20 +335,19 @@ class Frontier:
         host = url.host if url else self.url_states.hosts.get(target.host) if target else None
         ledger = self.url_states.ledger
         ledger.count_outcome(outcome)
-        if host is None:
+        if host is None or target is None:
             return Report(None)
-        if target is not None and (outcome.status or outcome.wire_bytes):
-            self.reachability.host_answered(target.origin, host.last_start, now)
-        self._account(host, outcome, now)
+        self.url_states.hosts.count_bytes(host, outcome.is_judged, outcome.body_bytes, outcome.kept_bytes)
+        self._note_answer(host, target, outcome, now)
+        self.schedule.count_yield(host, outcome.kept_bytes, outcome.body_bytes, now)
         end = self._end_or_wait(url, outcome, now) if url else None
         visit = None
-        if url is not None and end is not None and target is not None and not url.payload:
+        if url is not None and end is not None and not url.payload:
             visit = self._admission.traps.visit(host, target.path, outcome)
-        if target is not None and self.host_closing.refusals.page_answered(host, target, outcome, now):
+        if self.host_closing.refusals.page_answered(host, target, outcome, now):
             self.host_closing.refuse(host, now)
-        self._note_paragraphs(outcome)
         linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, ledger.totals["pages"])
-        if end is not None and target is not None:
+        if end is not None:
             self.strategy.learn(linking, target, outcome)
         self._intake.put(linking, links, now, outcome.url_id or 0, visit)
         if visit is not None and (mirror := self._admission.traps.leave(visit)) is not None:
@@ -364,12 +363,7 @@ class Frontier:
         host = look.host
         ledger = self.url_states.ledger
         ledger.count_look(outcome)
-        host.documents += outcome.reason is Reason.KEPT
-        host.words += outcome.words
-        self.url_states.hosts.changed.add(host)
-        if outcome.status or outcome.wire_bytes:
-            self.reachability.host_answered(look.target.origin, host.last_start, now)
-        self.schedule.intervals.note_status(host, outcome.status)
+        self._note_answer(host, look.target, outcome, now)
         if outcome.may_pass:
             self.host_closing.back_off(host, outcome, now)
         else:
@@ -385,21 +379,20 @@ class Frontier:
             linking = linking._replace(reason=Reason.KEPT)
         self._intake.put(linking, batch_of(outcome.links), now, look.key, None)
         look.found += ledger.discovered - known
-        self._note_paragraphs(outcome)
         self.watch.over(look, outcome, now)
         self.schedule.release(host, now)
         return Report(None)
 
-    def _note_paragraphs(self, outcome: Outcome) -> None:
-        if outcome.paragraphs and outcome.url_id is not None:
-            self.watch.paragraphs.put(outcome.url_id, outcome.paragraphs)
-
-    def _account(self, host: Host, outcome: Outcome, now: float) -> None:
-        self.url_states.hosts.count_bytes(host, outcome.is_judged, outcome.body_bytes, outcome.kept_bytes)
+    def _note_answer(self, host: Host, target: CanonicalUrl, outcome: Outcome, now: float) -> None:
+        """Take in what the answer says of its host, and keep the paragraphs of the page."""
         host.documents += outcome.reason is Reason.KEPT
         host.words += outcome.words
+        self.url_states.hosts.changed.add(host)
+        if outcome.status or outcome.wire_bytes:
+            self.reachability.host_answered(target.origin, host.last_start, now)
         self.schedule.intervals.note_status(host, outcome.status)
-        self.schedule.count_yield(host, outcome.kept_bytes, outcome.body_bytes, now)
+        if outcome.paragraphs and outcome.url_id is not None:
+            self.watch.paragraphs.put(outcome.url_id, outcome.paragraphs)
 
     def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
         """End *url* and return its Reason; None if it waits for another attempt."""

@@ -123,13 +123,6 @@ class HostClosing(Part):
         what = f"{host.name} refuses: {number} URLs are parked, its robots.txt is tried again after {days:.0f} days"
         self._url_states.note_event(now, what)
 
-    def _try_refused(self, now: float) -> None:
-        """Reopen the hosts that refused whose pause is over."""
-        while self._refused and self._refused[0][0] <= now:
-            host = self._url_states.hosts.by_id(heapq.heappop(self._refused)[1])
-            if host.state is HostState.REFUSED:
-                self.reopen_host(host, now, is_pinned=host.pinned)
-
     def vet(self, host: Host) -> None:
         """Close *host*, which is to get a place, if it was blocked or its unit retired meanwhile."""
         state = self._admission.verdict(host)
@@ -179,7 +172,8 @@ class HostClosing(Part):
         Other retired ones are noted for a second chance.  *meta* has the options of the last run.
         """
         last = json.loads(meta.get("options", "{}")).get("yield_profile", "off")
-        is_milder = self._is_milder_than(parse_yield_profile(str(last)))
+        former = parse_yield_profile(str(last))
+        is_milder = former is not None and (self._own_factor is None or self._own_factor < former)
         hosts = self._url_states.hosts
         spent: list[int] = []
         spared: list[int] = []
@@ -212,17 +206,16 @@ class HostClosing(Part):
         for host in goes_on:
             self._schedule.wake(host.id, now)
 
-    def _is_milder_than(self, factor: float | None) -> bool:
-        """Whether the options retire hosts later than *factor* did; None retires none."""
-        return factor is not None and (self._own_factor is None or self._own_factor < factor)
-
     def relax(self, now: float) -> None:
         """While too few hosts are at work, reopen retired ones: fewest steps first, then best yield rate.
 
         Their accounts stay as they are, and the URL log keeps the ends of their URLs.  Hosts that refused are tried
         again when their pause is over, however many are at work.
         """
-        self._try_refused(now)
+        while self._refused and self._refused[0][0] <= now:
+            refused = self._url_states.hosts.by_id(heapq.heappop(self._refused)[1])
+            if refused.state is HostState.REFUSED:
+                self.reopen_host(refused, now, is_pinned=refused.pinned)
         if not any(self._second_chances):
             return
         wanted = self._floor - self._url_states.host_states.at_work()
@@ -309,7 +302,9 @@ class Refusals:
         if outcome.status not in REFUSING and outcome.reason is not Reason.CHALLENGED:
             if outcome.is_judged and (self._paths or self._retried):
                 self._paths.pop(host.id, None)
-                self._forgive(host)
+                if host.id in self._retried:  # it has given a page again: its next refusal begins with a short pause
+                    self._retried.discard(host.id)
+                    self._robots.files.records.put(host.name, RobotsRecord(RobotsStatus.NO_RULES, 0.0, 0.0))
             return False
         paths = self._paths.setdefault(host.id, set())
         self._paths.move_to_end(host.id)
@@ -342,9 +337,3 @@ class Refusals:
         self._retried.add(host.id)
         for origin in origins_of(host.name):
             self._robots.expire(origin, now)
-
-    def _forgive(self, host: Host) -> None:
-        """*host* has given a page again: its next refusal begins with the shortest pause."""
-        if host.id in self._retried:
-            self._retried.discard(host.id)
-            self._robots.files.records.put(host.name, RobotsRecord(RobotsStatus.NO_RULES, 0.0, 0.0))

@@ -179,9 +179,6 @@ class HostStates:
         distances = self.distances
         return [host_id for host_id in host_ids if distances[host_id] > distance]
 
-    def set_distance(self, host_id: int, distance: int) -> None:
-        self.distances[host_id] = min(distance, _MAX_DISTANCE)
-
     def hosts_by_state(self) -> dict[HostState, int]:
         """How many hosts are in each state."""
         return {state: number for state, number in zip(_STATES, self._tally, strict=True) if number}
@@ -428,7 +425,7 @@ class HostGraph:
             source, distance = ways.popleft()
             if distance >= states.distances[source]:
                 continue
-            states.set_distance(source, distance)
+            states.distances[source] = min(distance, _MAX_DISTANCE)
             lowered.append(source)
             edges = self._from(source)
             for hops, put in ((0, ways.appendleft), (1, ways.append)):

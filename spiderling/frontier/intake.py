@@ -209,12 +209,8 @@ _PAYLOAD = re.compile(rb"sitemap (\d) (\d+)")
 
 def is_sitemap(fetch: Fetch) -> bool:
     """Whether *fetch* is for a sitemap or a feed that Sitemaps put into the queue."""
-    return fetch.payload is not None and (is_feed(fetch) or _PAYLOAD.fullmatch(fetch.payload) is not None)
-
-
-def is_feed(fetch: Fetch) -> bool:
-    """Whether *fetch* is for a feed."""
-    return fetch.payload == FEED
+    payload = fetch.payload
+    return payload is not None and (payload == FEED or _PAYLOAD.fullmatch(payload) is not None)
 
 
 class Sitemaps:

@@ -206,12 +206,6 @@ class Wanted(NamedTuple):
     """It may not be earlier."""
 
 
-class _Held(NamedTuple):
-    address: str
-    opens: float
-    closes: float
-
-
 class Slots:
     """The slots of the requests of one shard, at most one for each host; times are the caller's."""
 
@@ -221,13 +215,14 @@ class Slots:
         self._wanted: list[Wanted] = []
         self._asked: dict[int, str] = {}
         """Host -> address of its next request, for which a slot is wanted."""
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, tuple[str, float, float]] = {}
+        """Host -> (address, begin, end) of its slot."""
 
     def opens(self, host_id: int, address: str, due: float, now: float) -> float:
         """When the next request to the host may start at *address*, *due* at the earliest; inf: not known yet."""
-        held = self._held.get(host_id)
-        if held is not None and held.address == address and max(due, now) <= held.closes:
-            return max(due, held.opens)
+        held_at, opens, closes = self._held.get(host_id, ("", 0.0, 0.0))
+        if held_at == address and max(due, now) <= closes:
+            return max(due, opens)
         if due > now + AHEAD_S:
             return due
         if self._asked.get(host_id) != address:
@@ -246,7 +241,7 @@ class Slots:
         """The request for which a slot was *wanted* may start from *opens* to *closes*, in the shard's own time."""
         if self._asked.get(wanted.host_id) == wanted.address:
             del self._asked[wanted.host_id]
-            self._held[wanted.host_id] = _Held(wanted.address, opens, closes)
+            self._held[wanted.host_id] = wanted.address, opens, closes
 
     def drop(self, host_id: int) -> None:
         """The request to the host is over, or was not made."""

@@ -193,50 +193,6 @@ class Reading(NamedTuple):
     """The opt-outs that the file has for the front page."""
 
 
-class Reader:
-    """Keeps the last answer, and rules that were parsed ahead."""
-
-    def __init__(self, options: Options, failed_on: Callable[[Exception, str], None]) -> None:
-        self._options = options
-        self._failed_on = failed_on
-        self._ahead: tuple[SiteFile, bytes, Rules] | None = None
-        self.last: Reading | None = None
-        """The last answer, until it is noted."""
-
-    def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
-        """Take *rules*, parsed in a thread from *body*, the next answer."""
-        self._ahead = file, body, rules
-
-    def read(self, origin: str, file: SiteFile, body: bytes) -> Reading:
-        """Parse *body*, an answer; a second call for it need not parse it again.
-
-        It calls all that is called for a new file, so that a parser of ours fails here if at all.
-        """
-        body = body[:MAX_FILE_BYTES]
-        if self.last is not None and self.last[:3] == (origin, file, body):
-            return self.last
-        try:
-            rules = self.parse(file, body)
-            says = [str(said) for said in rules.statements(origin + "/", "/")]
-            if isinstance(rules, RobotsTxt):
-                if not rules.allows(origin + "/"):
-                    says.insert(0, "disallow")
-                says += [f"license:{address[:300]}" for address in rules.licences]
-                rules.crawl_delay_s()
-                rules.sitemaps()
-            self.last = Reading(origin, file, body, rules, " ".join(says))
-        except Exception as error:
-            self._failed_on(error, origin + file.value)
-            self.last = Reading(origin, file, body, None)
-        return self.last
-
-    def parse(self, file: SiteFile, body: bytes) -> Rules:
-        """The rules in *body*."""
-        ahead = self._ahead
-        self._ahead = None
-        return ahead[2] if ahead is not None and ahead[:2] == (file, body) else parsed(file, body, self._options)
-
-
 def packed(body: bytes) -> bytes:
     """*body* as records keep it.  Buffers have its size: to clear zlib's usual ones takes ten times longer."""
     if not body:
@@ -270,7 +226,11 @@ class KnownFiles:
         """*lookup* returns a record of the store.  *failed_on* is called with a parser's error and a URL."""
         self._options = options
         self.records = RobotsRecords(lookup)
-        self.reader = Reader(options, failed_on)
+        self._failed_on = failed_on
+        self._ahead: tuple[SiteFile, bytes, Rules] | None = None
+        """Rules that were parsed ahead, with their file."""
+        self.last_read: Reading | None = None
+        """The last answer, until it is noted."""
         self.ledger: list[ConsentRow] = []
         """Answers that the store does not know yet."""
         self.asked = ("", SiteFile.ROBOTS)
@@ -279,6 +239,38 @@ class KnownFiles:
         An error of a parser does not say which file it failed on: it is this one.
         """
         self._parsed: Recent[_Parsed] = Recent(MAX_PARSED, MAX_PARSED_BYTES)
+
+    def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
+        """Take *rules*, parsed in a thread from *body*, the next answer."""
+        self._ahead = file, body, rules
+
+    def read(self, origin: str, file: SiteFile, body: bytes) -> Reading:
+        """Parse *body*, an answer; a second call for it need not parse it again.
+
+        It calls all that is called for a new file, so that a parser of ours fails here if at all.
+        """
+        body = body[:MAX_FILE_BYTES]
+        if self.last_read is not None and self.last_read[:3] == (origin, file, body):
+            return self.last_read
+        try:
+            rules = self._parse(file, body)
+            says = [str(said) for said in rules.statements(origin + "/", "/")]
+            if isinstance(rules, RobotsTxt):
+                if not rules.allows(origin + "/"):
+                    says.insert(0, "disallow")
+                says += [f"license:{address[:300]}" for address in rules.licences]
+                rules.crawl_delay_s()
+                rules.sitemaps()
+            self.last_read = Reading(origin, file, body, rules, " ".join(says))
+        except Exception as error:
+            self._failed_on(error, origin + file.value)
+            self.last_read = Reading(origin, file, body, None)
+        return self.last_read
+
+    def _parse(self, file: SiteFile, body: bytes) -> Rules:
+        ahead = self._ahead
+        self._ahead = None
+        return ahead[2] if ahead is not None and ahead[:2] == (file, body) else parsed(file, body, self._options)
 
     def find(self, origin: str, file: SiteFile) -> RobotsRecord | None:
         """What is known of *file*; for a licence *origin* is its address."""
@@ -324,7 +316,7 @@ class KnownFiles:
         if record.body in (b"", EMPTY):
             return None, 0
         body = zlib.decompress(record.body)
-        return self.reader.parse(file, body), len(body)
+        return self._parse(file, body), len(body)
 
     def _keep(self, origin: str, parsed: _Parsed) -> None:
         self._parsed.put(origin, parsed, sum(size for _, size in parsed.files.values()))
@@ -351,7 +343,7 @@ class KnownFiles:
             parsed = parsed or _Parsed()
             parsed.files[file] = (read.rules, len(read.body))
             self._keep(origin, parsed)
-            self.reader.last = None
+            self.last_read = None
         place = (origin, file.value)
         if file is SiteFile.LICENCE and (target := canonicalize_again(origin)):
             place = (target.origin, target.path)

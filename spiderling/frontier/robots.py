@@ -234,7 +234,7 @@ class Robots:
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
         """Take *rules*, parsed in a thread from *body*, the next answer: a large file takes .1 s and more."""
-        self.files.reader.parsed_ahead(file, body, rules)
+        self.files.parsed_ahead(file, body, rules)
 
     def note_answer(self, origin: str, answer: FileAnswer, now: float, file: SiteFile = SiteFile.ROBOTS) -> None:
         """Note the final *answer* (redirects followed) to a request for *file*; a licence has its address as origin."""
@@ -247,7 +247,7 @@ class Robots:
             told = f"{status} challenge of {answer.challenge}" if answer.challenge else str(status)
             self.files.note(origin, file, record, told, now, says="refuses" if is_refusal else "")
         elif answer.has_file:
-            read = self.files.reader.read(origin, file, answer.body)
+            read = self.files.read(origin, file, answer.body)
             if read.rules is None:
                 self.note_failure(origin, now, file, FAILED_READING, answer.retry_after_s)
                 return

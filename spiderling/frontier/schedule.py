@@ -23,7 +23,7 @@ from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.queues import Queues
 from spiderling.frontier.strategy import Draw, Strategy
 from spiderling.frontier.throttle import Throttle
-from spiderling.frontier.workbench import LONG_S, NO_ADDRESS, Backlog, FairBacklog, Group, Workbench
+from spiderling.frontier.workbench import LONG_S, NO_ADDRESS, FairBacklog, Group, Workbench
 
 DEAD_FOR_S = 3600.0
 """Seconds for which a name that does not resolve is not asked for again; chosen."""
@@ -191,10 +191,8 @@ class Schedule:
         self._places = Places(
             options.active_hosts, options.max_share, lambda: self.intervals.host_s / max(self.intervals.ip_s, 0.001)
         )
-        self._backlog = FairBacklog(
-            lambda: Backlog(hosts.states.preferred.__getitem__, ranks.__getitem__, draw),
-            self._places.is_full,
-        )
+        of_host = hosts.states.preferred.__getitem__, ranks.__getitem__
+        self._backlog = FairBacklog(self._places.is_full, *of_host, draw)
         self.names = Names(options, allows)
         self.workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
         self.intervals = Intervals(options, self.workbench)

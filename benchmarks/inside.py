@@ -40,7 +40,7 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import crawl_of
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage.sqlite import SqliteStore, StateWriter
-from spiderling.jobdir import directory, surplus
+from spiderling.jobdir import directory
 from spiderling.text import Page
 from spiderling.text.fingerprints import Shingles
 from spiderling.workers.process import Task, WorkerConfig, text_process
@@ -353,7 +353,7 @@ def _trimmed() -> int:
 
 BEFORE: dict[str, tuple[Any, str]] = {
     "load": (SqliteStore, "load"),
-    "recover": (surplus, "recorded_segments"),
+    "recover": (directory, "recorded_segments"),
     "restore": (Frontier, "restore"),
     "fsync": (os, "fsync"),
     "commit": (SqliteStore, "commit"),

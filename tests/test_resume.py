@@ -43,9 +43,8 @@ from spiderling.frontier import Frontier
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.check import problems
-from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.directory import Jobdir, judged
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.surplus import judged
 from webs.web import FixedWeb, WebResponse
 
 PAGES = 14

@@ -1,7 +1,7 @@
 """Segments: append-only files of independent frames, whose names and lengths the store records.
 
 A crawl may write several kinds: ``corpus/``, ``links/``, ``warc/``.  A kind has a directory, a suffix and a way to turn
-a batch of entries into frames.  A segment is valid up to its recorded length.  Before it is opened, jobdir/surplus.py
+a batch of entries into frames.  A segment is valid up to its recorded length.  Before it is opened, jobdir/directory.py
 decides about bytes behind that length, and about segments that the store does not name.  A batch is a whole number of
 frames, so a segment can be read up to any recorded length (``zstd -dc`` reads the whole of one in zstd).
 

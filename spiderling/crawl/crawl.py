@@ -35,9 +35,8 @@ from spiderling.frontier.core import Elsewhere
 from spiderling.frontier.storage.protocol import SegmentRow, State, Store
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
-from spiderling.jobdir.directory import Agreement, Jobdir
+from spiderling.jobdir.directory import Agreement, Jobdir, undo
 from spiderling.jobdir.state_reader import noted
-from spiderling.jobdir.surplus import undo
 from spiderling.languages.registry import spelled_out
 from spiderling.text.steps import choose
 from spiderling.workers.converter import usable

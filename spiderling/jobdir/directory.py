@@ -1,5 +1,13 @@
 """The directory that holds a crawl: its layout, its lock, which directories are refused, and upgrades of its state.
 
+Surplus is bytes in ``corpus/``, ``links/`` and ``warc/`` that the state does not know; it is cut, refused or set aside.
+A kill leaves the bytes of one checkpoint that was written and not committed; only these are cut away.  A power cut may
+leave them, and the commit of them, in parts; then they go to ``aside/``.  More may have been acknowledged: the state is
+an older one, lost its write-ahead log, or is gone.  Then the crawl does not begin, or moves the surplus to ``aside/``
+if it was told to.  A file stays as it is if no crawl would give it its name.  It also stays if it holds nothing that a
+crawl writes, unless this crawl would write to its name next.  All is judged before the state is opened, since SQLite
+then makes the log anew and later removes it.  Files are changed when the state was read and found usable.
+
 The state of an earlier version becomes one of this version, whole or not at all: the rows are copied into a new file
 with their checksums, so that damage is still noticed, and one transaction there makes the new schema.  When that file
 is synced and its crawl was found usable, one renaming puts it in the place of the old one.  The old one stays beside
@@ -15,14 +23,19 @@ import os
 import shutil
 import socket
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
-from spiderling.base.errors import JobdirError, StorageError
+from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.base.files import replacing, sync_directory
+from spiderling.base.option_values import PREFIX
+from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost
+from spiderling.corpus.warc import ends_batch
+from spiderling.frontier.storage.protocol import SegmentRow
 from spiderling.frontier.storage.state_file import (
     delete_files,
     log_of,
@@ -31,10 +44,259 @@ from spiderling.frontier.storage.state_file import (
     readable,
     usable_version,
     version_of,
+    what_to_do,
 )
-from spiderling.frontier.storage.tables import MIGRATIONS, SCHEMA_VERSION
+from spiderling.frontier.storage.tables import MIGRATIONS, SCHEMA_VERSION, whole_rows
 from spiderling.jobdir.shards import parts_in
-from spiderling.jobdir.surplus import judged, refuse_without_state
+from spiderling.jobdir.state_reader import SoundConnection, damaged_log, has_torn_commit
+
+ASIDE = "aside"
+"""Directory beside the segments of a kind, for what was set aside."""
+KINDS = {"corpus": (".prevert.zst",), "links": (".links.zst",), "warc": (".warc.gz", ".warc.zst")}
+"""Directory of each kind of segments -> how their names end."""
+_PIECE_BYTES = 1 << 20
+_END_OF_DOCUMENT = b"</doc>\n"
+
+
+class Surplus(NamedTuple):
+    """Bytes of one file of which the state knows nothing."""
+
+    path: Path
+    start: int
+    """Bytes of the file that the state knows, before the surplus; 0: it does not know the file."""
+    whole: int
+    """Byte of the file at which the last whole frame ends."""
+    size: int
+    documents: int
+    """Whole documents in the surplus."""
+    is_one_batch: bool
+    """Whether it is what one checkpoint wrote, or a part of that."""
+    is_damaged: bool = False
+    """Whether it holds bytes that no kill leaves: of a batch that was not synced before a power cut, or not ours."""
+
+    @property
+    def number(self) -> int:
+        """The number in the file's name."""
+        return number_of(self.path.name) or 0
+
+    @property
+    def has_text(self) -> bool:
+        """Whether it holds whole frames of a crawl's output."""
+        return self.documents > 0 if self.path.parent.name == "corpus" else self.whole > self.start
+
+
+def judged(directory: Path, database: Path, prefix: str, moves: bool) -> Callable[[], list[str]]:
+    """Judge the surplus; returns a function that removes it and returns what was set aside, in words.
+
+    *prefix*: what the names of segments begin with where the state names none; *moves*: surplus may be set aside.
+    Raises JobdirError for a state that is gone, and for surplus that may have been acknowledged and is not to be
+    moved; StorageError for a segment that lost text.  The function raises JobdirError.
+    """
+    has_log = log_of(database).exists()
+    known = recorded_segments(database)
+    if known is None:
+        refuse_without_state(directory, database)
+        is_begun = any(database.parent.glob(f"{database.name}*"))
+        return lambda: [f"{database}, which an earlier start had not finished, was made anew"] if is_begun else []
+    for row in known:
+        refuse_lost(directory / row.kind / row.name, row.length_bytes)
+    found = list(beyond(directory, known, prefix))
+    damage = damaged_log(database) if found else ""
+    is_last = has_log and not damage and is_unfinished(found, known)
+    is_cut = is_last and not moves and not has_torn_commit(database) and not any(s.is_damaged for s in found)
+    if found and not is_last and not moves:
+        raise JobdirError(
+            f"{directory} holds {_said(found)} that its state does not know: "
+            f"{damage or _why(found, known, database)}. Nothing was changed. Make a state of all that "
+            f"is there with `scrapy inspect {directory} --rebuild`, put back the newest copy of {database.parent}, or "
+            f"go on with -s {PREFIX}SURPLUS=aside: that moves this text to {ASIDE}/, and its pages are fetched again."
+        )
+    return partial(_settle, found, is_cut)
+
+
+def _settle(found: Sequence[Surplus], is_cut: bool) -> list[str]:
+    try:
+        for surplus in found:
+            (_cut if is_cut else set_aside)(surplus)
+    except OSError as error:
+        raise JobdirError(f"{error.filename} cannot be moved or cut back: {error.strerror}.") from error
+    return [f"{_said(found)}, which the state did not know, went to {ASIDE}/"] if found and not is_cut else []
+
+
+def recorded_segments(database: Path) -> list[SegmentRow] | None:
+    """The segments that the state at *database* records; None if the file is missing or is no state.
+
+    Nothing is written.  Each row is compared with its checksum, since what segments hold beyond the recorded lengths
+    may be cut off.  Raises JobdirError if the file is damaged.
+    """
+    if version_of(database) is None:
+        return None
+    with closing(SoundConnection(database, is_locked=True)) as connection:
+        try:
+            return list(map(SegmentRow._make, whole_rows(connection, "file")))
+        except ValueError as error:
+            raise JobdirError(f"{database} is damaged: {error}; {what_to_do(database)}.") from error
+
+
+def undo(directory: Path, database: Path, prefix: str) -> None:
+    """Cut off what this process wrote and could not commit, when its state is closed: the log is gone then."""
+    with suppress(SpiderlingError, OSError):
+        known = recorded_segments(database)
+        found = [] if known is None else list(beyond(directory, known, prefix))
+        if known is not None and is_unfinished(found, known) and not any(surplus.is_damaged for surplus in found):
+            for surplus in found:
+                _cut(surplus)
+
+
+def beyond(directory: Path, known: Sequence[SegmentRow], prefix: str | None) -> Iterator[Surplus]:
+    """The surplus of the output in *directory* over the *known* segments, without files that no crawl wrote.
+
+    *prefix*: of segments' names where none is known; None: any.
+    """
+    lengths = {(row.kind, row.name): row.length_bytes for row in known}
+    prefixes: set[str | None] = {row.name.rpartition("-")[0] for row in known} or {prefix}
+    for kind, suffixes in KINDS.items():
+        found = []
+        for path in sorted((directory / kind).glob("*")):
+            if path.name.endswith(suffixes) and path.is_file():
+                start = lengths.get((kind, path.name), 0)
+                size = path.stat().st_size
+                if size > start and (start or any(number_of(path.name, p) is not None for p in prefixes)):
+                    found.append(_measured(path, start, size))
+        following = max([_last(known)[kind], *(s.number for s in found if s.has_text)]) + 1
+        yield from (s for s in found if s.start or s.has_text or s.number == following)
+
+
+def is_unfinished(found: Sequence[Surplus], known: Sequence[SegmentRow]) -> bool:
+    """Whether *found* is at most what one checkpoint wrote: a batch a kind, behind its last segment or as the next."""
+    last = _last(known)
+    kinds = [surplus.path.parent.name for surplus in found]
+    return len(kinds) == len(set(kinds)) and all(
+        surplus.is_one_batch and surplus.number == last[kind] + (surplus.start == 0)
+        for kind, surplus in zip(kinds, found, strict=True)
+    )
+
+
+def _last(known: Sequence[SegmentRow]) -> dict[str, int]:
+    """The number of the last known segment of each kind; 0: none."""
+    last = dict.fromkeys(KINDS, 0)
+    for row in known:
+        last[row.kind] = max(last[row.kind], number_of(row.name) or 0)
+    return last
+
+
+def set_aside(surplus: Surplus) -> None:
+    """Move *surplus* to files of its own; no file is overwritten.  Raises OSError.
+
+    One gets the whole frames and can be read to its end; another one gets the torn or damaged rest.
+    """
+    path, start, whole, size = surplus[:4]
+    directory = path.parent / ASIDE
+    directory.mkdir(exist_ok=True)
+    stem = path.name.partition(".")[0]
+    suffix = "." + path.name.partition(".")[2]
+    name = f"{stem}-from-{start}" if start else stem
+    if whole < size:
+        _copy(path, whole, size, _free(directory, name, f"{suffix}.torn"))
+    if start:
+        if start < whole:
+            _copy(path, start, whole, _free(directory, name, suffix))
+        os.truncate(path, start)
+    elif whole:
+        moved = _free(directory, name, suffix)
+        path.rename(moved)
+        os.truncate(moved, whole)
+    else:
+        path.unlink()  # its bytes stand in the copy
+    sync_directory(directory)
+    sync_directory(path.parent)
+
+
+def refuse_without_state(directory: Path, database: Path) -> None:
+    """Raise JobdirError if *directory* holds output of a crawl, whose state *database* is gone."""
+    found = list(beyond(directory, [], None))
+    if found:
+        lost = "holds no crawl" if database.exists() else "is missing"
+        raise JobdirError(
+            f"{directory} holds {_said(found)}, but their state is gone: {database} {lost}. Nothing was changed. Make "
+            f"the state anew with `scrapy inspect {directory} --rebuild`, put back the newest copy of "
+            f"{database.parent}, or begin another crawl with -s JOBDIR=... and -a seen={directory}/corpus, which keeps "
+            "none of that text twice."
+        )
+
+
+def _why(found: Sequence[Surplus], known: Sequence[SegmentRow], database: Path) -> str:
+    """Why the state, if its log is not damaged, may not know the surplus *found*."""
+    last = _last(known)
+    log = log_of(database)
+    beyond_next = [s for s in found if not s.start and s.number > last[s.path.parent.name] + 1]
+    if len(beyond_next) == len(found):
+        name = f"{found[0].path.name.rpartition('-')[0]}-{last[found[0].path.parent.name] + 1:05d}"
+        return (
+            f"the next file that the crawl writes is {name}, so somebody put this one there (then take it away), or "
+            f"the state {database} is older than this text"
+        )
+    lost = ""
+    if not log.exists():
+        lost = f", or lost its log {log.name}"
+    elif not log.stat().st_size:
+        lost = f", or its log {log.name} was emptied"
+    return f"the state {database} is older than this text{lost}"
+
+
+def _said(found: Sequence[Surplus]) -> str:
+    """How much *found* is and where, in words."""
+    size, documents = (sum(getattr(s, name) for s in found) for name in ("size", "documents"))
+    size -= sum(surplus.start for surplus in found)
+    first = "/".join(found[0].path.parts[-2:])
+    where = first if len(found) == 1 else f"{first} and {len(found) - 1} more file{'s' * (len(found) > 2)}"
+    return f"{size:,} bytes with {documents:,} whole documents in {where}"
+
+
+def _measured(path: Path, start: int, size: int) -> Surplus:
+    """The surplus of a file from byte *start* on; raises OSError, and StorageError if the disk fails."""
+    whole = start
+    documents = 0
+    is_ended = False
+    is_one_batch = True
+    is_damaged = False
+    is_corpus = path.parent.name == "corpus"
+    is_archive = path.parent.name == "warc"
+    try:
+        for frame in frames(path, size, start):
+            is_one_batch = is_one_batch and not is_ended
+            is_ended = ends_batch(frame.data) if is_archive else True
+            documents += frame.data.count(_END_OF_DOCUMENT) if is_corpus else 0
+            whole = frame.offset + frame.length
+    except StorageError as error:
+        is_one_batch = is_one_batch and not is_ended
+        is_damaged = not isinstance(error, Torn)
+    return Surplus(path, start, whole, size, documents, is_one_batch, is_damaged)
+
+
+def _cut(surplus: Surplus) -> None:
+    if surplus.start:
+        os.truncate(surplus.path, surplus.start)
+    else:
+        surplus.path.unlink()
+
+
+def _free(directory: Path, name: str, suffix: str) -> Path:
+    paths = (directory / f"{name}{f'-{number}' if number > 1 else ''}{suffix}" for number in count(1))
+    return next(path for path in paths if not path.exists())
+
+
+def _copy(source: Path, start: int, end: int, target: Path) -> None:
+    """Bytes *start* to *end* of *source*, durably."""
+    with source.open("rb") as file, target.open("xb") as copy:
+        file.seek(start)
+        left = end - start
+        while left and (piece := file.read(min(left, _PIECE_BYTES))):
+            copy.write(piece)
+            left -= len(piece)
+        copy.flush()
+        os.fsync(copy.fileno())
+
 
 _GROWTH = 1.25
 """Factor by which a migration makes a state larger, at most (chosen)."""
@@ -187,7 +449,7 @@ class Jobdir:
             ) from error
 
     def judge(self, prefix: str, moves: bool) -> Agreement:
-        """Find out whether output and state can be made to agree (surplus.py).
+        """Find out whether output and state can be made to agree.
 
         Nothing is changed before `Agreement.settle`, but that a state of an earlier version gets a new file beside it.
         Raises JobdirError if they must not be made to agree, StorageError if the state cannot be upgraded or text was

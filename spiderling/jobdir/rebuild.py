@@ -39,10 +39,9 @@ from spiderling.frontier.strategy import LinkingPage
 from spiderling.frontier.watching.pages import with_outcomes
 from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.check import problems
-from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.directory import Jobdir, Surplus, beyond, recorded_segments, set_aside
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.state_reader import damaged_log
-from spiderling.jobdir.surplus import Surplus, beyond, recorded_segments, set_aside
 from spiderling.languages.registry import spelled_out
 
 _Item = TypeVar("_Item")

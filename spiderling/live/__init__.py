@@ -1,7 +1,6 @@
 """How a running crawl tells of itself; the live page is imported with its option alone.
 
-access.py         who may see and do what: token, cookie, Host, Origin, headers
-server.py         which path gives what, connections, and the status as server-sent events
+server.py         which path gives what to whom, connections, and the status as server-sent events
 metrics.py        /metrics for Prometheus
 summary.py        start and progress in words, and the summary at the end
 page.html, page.css, page.js

@@ -24,8 +24,7 @@ from spiderling.jobdir.as_text import Table, facts_of, hosts_table, tables_of
 from spiderling.jobdir.shards import AnyCrawl, opened
 from spiderling.jobdir.status import hosts_of, status_of
 from spiderling.jobdir.status_schema import Curves, HostRow, Status
-from spiderling.reporting.advice import advice
-from spiderling.reporting.yields import hosts_by_column, profile_table, threshold_table
+from spiderling.reporting.advice import advice, hosts_by_column, profile_table, threshold_table
 
 MOST_HOSTS = 1000
 """Hosts that a saved page names for what they gave, and for what they cost (chosen: they are half a megabyte)."""

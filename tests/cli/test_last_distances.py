@@ -16,7 +16,7 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.as_text import overview
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import hosts_of, status_of
-from spiderling.reporting.yields import hosts_by_column
+from spiderling.reporting.advice import hosts_by_column
 from webs.web import FixedWeb
 
 SITES = {

@@ -26,8 +26,8 @@ from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.shards import AnyCrawl, history_of, opened, parts_in
 from spiderling.jobdir.status import hosts_of, newest_of, status_of
 from spiderling.jobdir.status_schema import Status
+from spiderling.reporting.advice import hosts_by_column
 from spiderling.reporting.page import saved
-from spiderling.reporting.yields import hosts_by_column
 from webs.web import FixedWeb
 
 pytestmark = needs("redis")

@@ -13,7 +13,7 @@ from watched import OUR_OWN, Watched, watching, web
 
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import parse_page
-from spiderling.live.access import Access, token_in
+from spiderling.live.server import Access, token_in
 
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src data:; frame-ancestors 'none'"

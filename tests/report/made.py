@@ -9,7 +9,7 @@ import numpy as np
 
 from spiderling.jobdir.status import CURVES, rates
 from spiderling.jobdir.status_schema import Curves, Ends, Status, Urls
-from spiderling.reporting.yields import Hosts
+from spiderling.reporting.advice import Hosts
 
 MB = 1_000_000
 

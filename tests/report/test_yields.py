@@ -8,7 +8,7 @@ from made import MB, hosts_of
 from spiderling.base.options import Options
 from spiderling.frontier.host_closing import RetirementRule
 from spiderling.frontier.hosts import YieldAccount
-from spiderling.reporting.yields import profile_table, profiles, retired_by, threshold_table
+from spiderling.reporting.advice import profile_table, profiles, retired_by, threshold_table
 
 HOSTS = hosts_of(
     ("ready", 100, 10 * MB, 5 * MB, 0),

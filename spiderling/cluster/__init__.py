@@ -1,9 +1,7 @@
 """A crawl of several shards: processes that each own a part of the hosts, on one machine or many.
 
-A shard is one process with one directory and one state.  It writes what it finds of other shards' hosts as messages
-into its own state, in the transaction that records the page.  Copies of the messages go through Redis, which may lose
-everything at any time.  The receiver records a message's effects and its number in one transaction, and only then says
-so; only then does the sender forget the message.  So nothing is lost, and nothing is taken twice.
+A shard is one process with one directory and one state.  It sends links to other shards' hosts through Redis, which may
+lose everything at any time; `Exchange` says how each arrives exactly once all the same.
 
     exchange.py         one shard's side of the protocol: what it sends, what it has taken, what it may forget
     content.py          links and mentions for other shards: gathered, packed, sealed
@@ -12,7 +10,7 @@ so; only then does the sender forget the message.  So nothing is lost, and nothi
     claims.py           which shard a process is, and whether it may join the crawl
     totals.py           what all shards have done together, and when the crawl is over
     crawl_control.py    control.yaml of the crawl: one text for all shards
-    beat.py             what a shard says each second, what it reads then, and what it makes of that
+    heartbeat.py        what a shard publishes each second, what it reads then, and what it makes of that
     shard.py            this process as one shard: from its claim to the end
     redis_transport.py  what stands in Redis, and how messages go through it
     launcher.py         all shards on this machine, started and ended together, with a Redis of their own

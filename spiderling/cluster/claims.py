@@ -36,9 +36,9 @@ from spiderling.base.options import Options
 from spiderling.base.owners import MAX_SHARDS, go_by_suffixes
 from spiderling.base.urls import CANONICAL_VERSION, bundled_suffix_list, suffix_list, suffix_list_digest
 from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Kind, Place, Refused, Seal
-from spiderling.cluster.redis_transport import Finds, Keys, connected, may_pass, mend, place_of
+from spiderling.cluster.redis_transport import Keys, StrangeValues, connected, may_pass, mend, place_of
 from spiderling.cluster.slots import BEGIN
-from spiderling.cluster.totals import Said
+from spiderling.cluster.totals import ShardTotals
 from spiderling.frontier.storage.tables import SCHEMA_VERSION
 from spiderling.jobdir.directory import is_in_use
 from spiderling.jobdir.state_reader import SoundConnection
@@ -233,7 +233,7 @@ class Claim(NamedTuple):
     """Of the shard."""
     known: dict[str, str]
     """Number -> place of each shard that is known to be claimed."""
-    totals: Said
+    totals: ShardTotals
     """What the state of the shard knows of what each has done."""
     control_here: str | None
     """Number and text of control.yaml, as the state knows them; None: it knows none."""
@@ -255,7 +255,7 @@ class Claims:
         self._place = f"{socket.gethostname()}:{directory.absolute()}"
         self._redis = connected(options.cluster, blocks=True)
         self._server = place_of(self._redis)
-        self.finds = Finds(self._server)
+        self.strange = StrangeValues(self._server)
         self._key = b""
 
     def claim(self, key: bytes = b"") -> Claim:
@@ -296,12 +296,12 @@ class Claims:
         found = self._agreed(key, mine, list(maps.values()))
         keys = Keys(key, found.crawl_id)
         seal = self._seal_of(found)
-        for thrown in mend(self._redis, keys.kinds(0, 1) | {keys.lease(n): "string" for n in range(mine.shards)}):
-            self.finds.tell(thrown.decode())
+        for thrown in mend(self._redis, keys.types(0, 1) | {keys.of("lease", n): "string" for n in range(mine.shards)}):
+            self.strange.report(thrown.decode())
         known = {number: place for directory in here.values() for number, place in self._claimed_in(directory).items()}
         claimed = self._claimed(keys, seal)
         for number in known.keys() - claimed.keys():
-            self._redis.hsetnx(keys.claimed, number, sealed_claim(seal, number, known[number]))
+            self._redis.hsetnx(keys.of("claimed"), number, sealed_claim(seal, number, known[number]))
         token = secrets.token_hex(TOKEN_CHARS // 2).encode()
         end = time.monotonic() + LEASE_S + BEAT_S  # until then, the lease of a killed shard has run out
         while (shard := self._leased(keys, seal, token, mine.shards, ours := self._ours(keys, seal, here))) is None:
@@ -311,7 +311,7 @@ class Claims:
                     "has its directory elsewhere. There is nothing to do for this process."
                 )
             time.sleep(BEAT_S / 2)
-        self._redis.delete(keys.over)
+        self._redis.delete(keys.of("over"))
         known[str(shard)] = self._place
         directory = self._directory / name_of(shard)
         return Claim(
@@ -325,7 +325,7 @@ class Claims:
             known,
             self._totals_in(directory),
             _meta(directory, CONTROL_KEY),
-            self._redis.get(keys.control),
+            self._redis.get(keys.of("control")),
         )
 
     def _here(self, shards: int) -> dict[int, Path]:
@@ -342,12 +342,12 @@ class Claims:
         is_known = any(one is not None for one in kept)
         end = time.monotonic() + (0 if is_known else LOOK_S)
         for thrown in mend(self._redis, {key: "string"}):
-            self.finds.tell(thrown.decode())
+            self.strange.report(thrown.decode())
         while (data := self._redis.get(key)) is None and time.monotonic() < end:
             time.sleep(BEAT_S / 4)
         if data is None:
             if self._redis.set(key, sealed_map(mine, self._seal_of(mine)), nx=True) and not is_known:
-                self._redis.eval(BEGIN, 1, Keys(key, mine.crawl_id).slots)
+                self._redis.eval(BEGIN, 1, Keys(key, mine.crawl_id).of("slots"))
                 self._tell_others(mine.lang)
             data = self._redis.get(key) or sealed_map(mine, self._seal_of(mine))
         found = self._opened_map(data, mine if is_known else None, key)
@@ -372,7 +372,7 @@ class Claims:
         except BadInput:
             if kept is None:
                 raise
-            self.finds.tell(key)
+            self.strange.report(key)
             self._redis.set(key, sealed_map(kept, self._seal_of(kept)))
             return kept
         return found
@@ -382,10 +382,10 @@ class Claims:
 
     def _claimed(self, keys: Keys, seal: Seal) -> dict[str, str]:
         """Number -> place of each shard that is claimed; what nobody of the crawl wrote there is thrown away."""
-        claimed, strange = opened_claims(seal, self._redis.hgetall(keys.claimed))
-        self.finds.tell_refused(seal)
+        claimed, strange = opened_claims(seal, self._redis.hgetall(keys.of("claimed")))
+        self.strange.report_refused(seal)
         if strange:
-            self._redis.hdel(keys.claimed, *strange)
+            self._redis.hdel(keys.of("claimed"), *strange)
         return claimed
 
     def _tell_others(self, codes: str) -> None:
@@ -412,7 +412,7 @@ class Claims:
             if _WITHOUT_END < self._redis.pttl(key) <= LEASE_S * 1000:
                 return True
         seal.refused.add(place)
-        self.finds.tell_refused(seal)
+        self.strange.report_refused(seal)
         self._redis.delete(key)
         return False
 
@@ -422,14 +422,14 @@ class Claims:
             # Redis may have lost the lease of a shard that is at work here. The lock is not tried while there is a
             # lease: its holder may be about to lock the directory, and would find it locked.
             place = Place(Kind.STATUS, shard)
-            if self._is_leased(keys.lease(shard), place, seal) or is_in_use(self._directory / name_of(shard)):
+            if self._is_leased(keys.of("lease", shard), place, seal) or is_in_use(self._directory / name_of(shard)):
                 continue
             self.held_until = elapsed_s() + LEASE_S
-            if not self._redis.set(keys.lease(shard), seal.sealed(place, token), nx=True, px=int(LEASE_S * 1000)):
+            if not self._redis.set(keys.of("lease", shard), seal.sealed(place, token), nx=True, px=int(LEASE_S * 1000)):
                 continue
             claim = sealed_claim(seal, shard, self._place)
-            if shard in ours or self._redis.hsetnx(keys.claimed, shard, claim):
-                self._redis.hset(keys.claimed, shard, claim)  # its directory may have been moved
+            if shard in ours or self._redis.hsetnx(keys.of("claimed"), shard, claim):
+                self._redis.hset(keys.of("claimed"), shard, claim)  # its directory may have been moved
                 return shard
             self._free(keys, shard, token)
         return None
@@ -447,7 +447,7 @@ class Claims:
             self._thread.join()
 
     def _keep(self, claim: Claim) -> None:
-        lease = claim.keys.lease(claim.shard)
+        lease = claim.keys.of("lease", claim.shard)
         said = claim.seal.sealed(Place(Kind.STATUS, claim.shard), claim.token)
         while not self._over.wait(BEAT_S):
             until = elapsed_s() + LEASE_S
@@ -460,12 +460,12 @@ class Claims:
         self.end_keeping()
         with suppress(RedisError):
             if not _database(claim.directory).exists():
-                self._redis.hdel(claim.keys.claimed, claim.shard)
+                self._redis.hdel(claim.keys.of("claimed"), claim.shard)
             self._free(claim.keys, claim.shard, claim.token)
         self._redis.close()
 
     def _free(self, keys: Keys, shard: int, token: bytes) -> None:
-        self._redis.eval(_FREE, 1, keys.lease(shard), token)
+        self._redis.eval(_FREE, 1, keys.of("lease", shard), token)
 
     @staticmethod
     def _map_in(directory: Path) -> ShardMap | None:
@@ -477,7 +477,7 @@ class Claims:
         return dict(json.loads(_meta(directory, CLAIMED_KEY) or "{}"))
 
     @staticmethod
-    def _totals_in(directory: Path) -> Said:
+    def _totals_in(directory: Path) -> ShardTotals:
         kept = json.loads(_meta(directory, TOTALS_KEY) or "{}")
         return {int(shard): Counter(totals) for shard, totals in kept.items()}
 

@@ -9,6 +9,7 @@ says which edition was last seen there by any shard of the machine: another text
 from __future__ import annotations
 
 import fcntl
+import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from spiderling.base.files import write_whole
+from spiderling.cluster.content import Kind, Place, Refused, Seal
 from spiderling.jobdir.control_file import TEMPLATE, ControlFile, read_control, stamp_of
 
 logger = logging.getLogger(__name__)
@@ -33,6 +35,7 @@ class Edition(NamedTuple):
     text: str
 
 
+_PLACE = Place(Kind.CONTROL, 0)
 FIRST = Edition(0, TEMPLATE)
 """What holds until somebody has written anything."""
 
@@ -45,8 +48,8 @@ class CrawlControl:
         self.newest = newest
         self.keep: Callable[[Edition], None] = lambda edition: None
         """Called with each new edition, for the state."""
-        self.to_tell: Edition | None = None
-        """What Redis has to be told: it was looked at, and had an older one."""
+        self.to_publish: Edition | None = None
+        """What Redis has to get: it was looked at, and had an older one."""
         self._is_new = False
         """Whether it was written here, and nobody knows of it."""
         self.path = directory / NAME
@@ -54,7 +57,7 @@ class CrawlControl:
         self._stamp: tuple[object, ...] = ()
         self._given: Edition | None = None
 
-    def hear(self, edition: Edition | None) -> None:
+    def merge(self, edition: Edition | None) -> None:
         """Take what stands in Redis; None: nothing that can be believed."""
         if edition == self.newest:
             self._is_new = False
@@ -68,7 +71,7 @@ class CrawlControl:
                     self.newest.text,
                 )
             self._take(Edition(edition.number + 1, self.newest.text) if is_later else edition)
-        self.to_tell = None if edition == self.newest else self.newest
+        self.to_publish = None if edition == self.newest else self.newest
 
     def changed_text(self) -> str | None:
         """The text that holds, if that is another one than was last returned.
@@ -122,7 +125,7 @@ class CrawlControl:
 
     def _take(self, edition: Edition) -> None:
         self.newest = edition
-        self.to_tell = None
+        self.to_publish = None
         self.keep(edition)
 
 
@@ -143,3 +146,17 @@ def _replace(file: IO[str], text: str) -> None:
     file.truncate()
     file.write(text)
     file.flush()
+
+
+def sealed_edition(seal: Seal, edition: Edition) -> bytes:
+    """*edition* as it stands in Redis."""
+    return seal.sealed(_PLACE, json.dumps(edition).encode())
+
+
+def opened_edition(seal: Seal, data: bytes | None) -> Edition | None:
+    """The edition in *data*; None if it holds none that can be believed."""
+    with suppress(Refused, ValueError, TypeError):
+        if data is not None:
+            number, text = json.loads(seal.opened(_PLACE, data))
+            return Edition(int(number), str(text))
+    return None

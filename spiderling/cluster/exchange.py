@@ -1,10 +1,4 @@
-"""One shard's side of the protocol: what it gives to others, what it takes from them, and what it says of that.
-
-A message counts as taken when it is the next one of its sender.  Its number becomes durable in one transaction with
-what it changed; only then the receipt says so.  The receipt holds, for each other shard, the number up to which its
-messages are taken, and the number up to which messages to it were forgotten.  Each number only ever grows, so it does
-no harm that a receipt is old, or is lost.  If the others know of more than this shard does, its directory was put back
-from a backup, and it must not go on.
+"""One shard's side of the protocol by which the shards of a crawl exchange links: each is taken exactly once.
 
 The caller asks the transport for one `Round` after the other, hands its answer to ``take_answer``, and each message of
 it to ``deliver``, with as much time between two as it likes.
@@ -16,7 +10,7 @@ import struct
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from spiderling.base.errors import JobdirError
 from spiderling.base.link_batch import Derive, LinkBatch
@@ -78,21 +72,6 @@ class TransportError(Exception):
     """The transport is away or refuses; what was asked may have been done, in part or not at all."""
 
 
-class Transport(Protocol):
-    """Carries messages between shards: one round trip at a time; tests/contract/test_transport.py tests each kind.
-
-    For each pair of shards there is a stream, which its sender alone writes: it adds messages in the order of their
-    numbers, and takes out what was acknowledged.  For each shard there is a receipt, which it alone replaces.  A
-    transport may lose all of this at any time, and may be late with it.
-    """
-
-    async def exchange(self, asked: Round) -> Answer:
-        """Do what is *asked*, and return what there is for this shard; raises TransportError."""
-
-    async def close(self) -> None:
-        """End the connection."""
-
-
 FULL_LINKS = 400
 """Links at which a message is sent.  With 200, each costs a tenth more processor time and bytes (cluster.py)."""
 FULL_BYTES = 1 << 20
@@ -124,15 +103,15 @@ class _Growing:
         return self.links >= FULL_LINKS or self.size >= FULL_BYTES or now - self.since >= MAX_AGE_S
 
 
-class Lane:
-    """The messages from this shard to one other: written into the outbox, sent, and forgotten when acknowledged.
+class Outbox:
+    """The messages from this shard to one other: written into the state, sent, and forgotten when acknowledged.
 
-    A message grows in the outbox, by a section with each checkpoint, until it is full or old; only then is it sent.  So
+    A message grows, by a section with each checkpoint, until it is full or old; only then is it sent.  So
     links are durable together with their page, and yet messages are large.  After a kill the message that was growing
     is sent as it is.
 
-    The stream to the other shard is written by this lane alone.  It holds the messages after the acknowledged one, up
-    to the end of the window.  So its length tells whether anything was lost: then it is made anew.  Nothing is ever
+    The stream to the other shard is written by this shard alone.  It holds the messages after the acknowledged one, up
+    to the end of the window.  So its length tells whether anything was lost: then it is made again.  Nothing is ever
     sent because time has passed, so a shard that is away has no more than the window waiting in the transport.
 
     Into the store: ``add`` for each section, then ``drain`` and ``forget`` for what a batch of changes writes and
@@ -275,7 +254,27 @@ _MARK = struct.Struct("!IQQ")
 
 
 class Exchange:
-    """The other shards, as this one's frontier and the transport see them."""
+    """The other shards, as this one's frontier and the transport see them.
+
+    **Exactly once.**  What is written when, by whom, and what is acknowledged when:
+
+    1. *The sender's checkpoint.*  Links that a page has to hosts of another shard become durable in the transaction
+       that records the page: as a section of the newest message in the outbox to that shard.  Messages have the
+       numbers 1, 2, 3 ...; when one is full or old, it grows no more.
+    2. *The sender's round.*  Copies of messages that grow no more go into the transport's stream for the receiver,
+       which the sender alone writes.  The transport may lose, repeat, reorder or delay all that it has; a stream of
+       another length than it should have is made again from the outbox.
+    3. *The receiver's round.*  It takes a message only if it is the next one of its sender, and has that sender's code
+       of authenticity.  Everything else it leaves in the stream, or has emptied.
+    4. *The receiver's checkpoint.*  What the message changed and its number become durable in one transaction.
+    5. *The receiver's next round.*  Only then its receipt, which it alone replaces, has that number.
+    6. *The sender's next checkpoint.*  Only when it has read the receipt it deletes the message from the outbox, and
+       only then its own receipt says that the message is forgotten.
+
+    A kill before 4 loses nothing, since the sender still has the message; after 4 the message is not the next one any
+    more, so it is not taken twice.  Each number only ever grows, so it does no harm that a receipt is old, or lost.  If
+    a receipt knows of more than this shard does, its directory was put back from a backup, and it must not go on.
+    """
 
     def __init__(
         self, me: int, shards: int, seal: Seal, store: Store, first_file: int = 0, derive: Derive | None = None
@@ -291,8 +290,8 @@ class Exchange:
         self._gathering = Gathering(me, shards)
         self.files = SiteFiles(me, self._gathering.owner, seal, first_file)
         """Site files that other shards fetch for this one, or this one for them."""
-        self._lanes = {shard: Lane(shard, 0, None) for shard in range(shards) if shard != me}
-        self._taken = dict.fromkeys(self._lanes, (EPOCH, 0))
+        self._outboxes = {shard: Outbox(shard, 0, None) for shard in range(shards) if shard != me}
+        self._taken = dict.fromkeys(self._outboxes, (EPOCH, 0))
         """Sender -> epoch and number of the last message that was taken."""
         self._durable = dict(self._taken)
         self._receipts: dict[int, bytes] = {}
@@ -331,21 +330,21 @@ class Exchange:
     @property
     def has_changes(self) -> bool:
         """Whether ``drain`` would add anything."""
-        is_due = any(lane.has_changes(self._now) for lane in self._lanes.values())
+        is_due = any(outbox.has_changes(self._now) for outbox in self._outboxes.values())
         return bool(self._gathering) or is_due or self._taken != self._durable
 
     def drain(self, changes: Changes, now: float) -> Changes:
         """*changes* with the messages that are new, longer or forgotten, and the numbers of those that were taken."""
-        former = {shard: lane.newest for shard, lane in self._lanes.items()}
+        former = {shard: outbox.newest for shard, outbox in self._outboxes.items()}
         for shard, section, links in self._gathering.sections():
-            self._lanes[shard].add(section, links)
+            self._outboxes[shard].add(section, links)
             self.counts["links sent"] += links
-        rows = [row for lane in self._lanes.values() for row in lane.drain(now)]
-        forgotten = {shard: number for shard, lane in self._lanes.items() if (number := lane.forget()) is not None}
+        rows = [row for outbox in self._outboxes.values() for row in outbox.drain(now)]
+        forgotten = {shard: last for shard, outbox in self._outboxes.items() if (last := outbox.forget()) is not None}
         peers = [
-            PeerRow(shard, lane.newest, *self._taken[shard])
-            for shard, lane in self._lanes.items()
-            if lane.newest != former[shard] or self._taken[shard] != self._durable[shard]
+            PeerRow(shard, outbox.newest, *self._taken[shard])
+            for shard, outbox in self._outboxes.items()
+            if outbox.newest != former[shard] or self._taken[shard] != self._durable[shard]
         ]
         self._written = dict(self._taken)
         return replace(changes, outbox=rows, acknowledged=forgotten, peers=peers)
@@ -353,13 +352,13 @@ class Exchange:
     def committed(self) -> None:
         """The store has what ``drain`` returned last: it may be sent, and said to be taken."""
         self._durable.update(self._written)
-        for lane in self._lanes.values():
-            lane.committed()
+        for outbox in self._outboxes.values():
+            outbox.committed()
 
     def restore(self, state: State) -> None:
         """Take up what was committed."""
         for row in state.peers:
-            self._lanes[row.shard] = Lane(row.shard, row.sent, state.outboxes.get(row.shard))
+            self._outboxes[row.shard] = Outbox(row.shard, row.sent, state.outboxes.get(row.shard))
             self._taken[row.shard] = self._durable[row.shard] = (row.epoch, row.received)
 
     # -- for the transport
@@ -367,7 +366,7 @@ class Exchange:
     def ask(self, now: float) -> Round:
         """What to ask of the transport now; what then fails, or is half done, a later round finds out and repeats."""
         self._now = now
-        outgoing = {shard: lane.outgoing(self._store, self._sealed) for shard, lane in self._lanes.items()}
+        outgoing = {shard: outbox.outgoing(self._store, self._sealed) for shard, outbox in self._outboxes.items()}
         spoilt = frozenset(self._spoilt)
         self._spoilt.clear()
         return Round(EPOCH, self._receipt(), outgoing, dict(self._taken), spoilt)
@@ -378,7 +377,7 @@ class Exchange:
         Raises JobdirError if another shard knows more of this one than it does itself.
         """
         for shard, length in answer.lengths.items():
-            self._lanes[shard].note_length(length)
+            self._outboxes[shard].note_length(length)
         for shard, receipt in answer.receipts.items():
             if receipt != self._receipts.get(shard):  # else it says nothing new
                 self._take_receipt(shard, receipt)
@@ -426,11 +425,9 @@ class Exchange:
         return self._seal.sealed(Place(Kind.MESSAGE, self.me, row.shard, EPOCH, row.number), row.message)
 
     def _receipt(self) -> bytes:
-        none = (0, 0)
-        marks = (
-            _MARK.pack(*self._durable.get(shard, none), self._lanes[shard].acknowledged if shard in self._lanes else 0)
-            for shard in range(self.shards)
-        )
+        marks = [bytes(_MARK.size)] * self.shards
+        for shard, outbox in self._outboxes.items():
+            marks[shard] = _MARK.pack(*self._durable[shard], outbox.acknowledged)
         return self._seal.sealed(Place(Kind.RECEIPT, self.me), b"".join(marks))
 
     def _take_receipt(self, shard: int, receipt: bytes) -> None:
@@ -439,30 +436,30 @@ class Exchange:
         except Refused:
             self.counts["receipts refused"] += 1
             return
-        lane = self._lanes.get(shard)
-        if lane is None or len(marks) != self.shards * _MARK.size:
+        outbox = self._outboxes.get(shard)
+        if outbox is None or len(marks) != self.shards * _MARK.size:
             self.counts["receipts refused"] += 1
             return
         epoch, received, forgotten = _MARK.unpack_from(marks, self.me * _MARK.size)
-        if (epoch == EPOCH and received > lane.newest) or forgotten > self._durable[shard][1]:
+        if (epoch == EPOCH and received > outbox.newest) or forgotten > self._durable[shard][1]:
             raise JobdirError(
                 f"the directory of shard {self.me} is older than what shard {shard} knows of it: was it put back from "
                 "a backup? What came since then is lost to it, and it cannot go on. Put its newest state back; "
                 "or begin all shards anew."
             )
         if epoch == EPOCH:
-            lane.acknowledge(received)
+            outbox.acknowledge(received)
         self._receipts[shard] = receipt
 
     # -- for people
 
     def waiting(self) -> dict[int, int]:
         """Shard -> messages to it that it has not committed."""
-        return {shard: number for shard, lane in self._lanes.items() if (number := lane.waiting())}
+        return {shard: number for shard, outbox in self._outboxes.items() if (number := outbox.waiting())}
 
     def sent(self) -> list[int]:
         """For each shard, the number of the newest message to it."""
-        return [self._lanes[shard].newest if shard in self._lanes else 0 for shard in range(self.shards)]
+        return [self._outboxes[shard].newest if shard in self._outboxes else 0 for shard in range(self.shards)]
 
     def taken(self) -> list[int]:
         """For each shard, the number of the last message of it whose effects are durable."""

@@ -361,7 +361,7 @@ _PAUSED = "was paused; the same command goes on with it."
 _HAS_FAILED = "has not ended well, as is told above; the same command goes on with it."
 
 
-class Telling:
+class Report:
     """What is told of the crawl in *directory*, whose shards other processes run."""
 
     def __init__(self, directory: Path) -> None:
@@ -486,7 +486,7 @@ class _Launcher:
     def __init__(self, plan: Plan, redis: OwnRedis) -> None:
         self._plan = plan
         self._redis = redis
-        self._telling = Telling(plan.directory)
+        self._telling = Report(plan.directory)
         self._repeater = Repeater()
         self._running: set[ShardProcess] = set()
         self._signals = 0

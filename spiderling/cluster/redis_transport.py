@@ -38,8 +38,8 @@ from spiderling.cluster.exchange import Answer, Message, Outgoing, Round, Transp
 
 logger = logging.getLogger(__name__)
 
-_TOLD_S = 600.0
-"""Seconds in which the same find is told once (chosen)."""
+_REPORTED_S = 600.0
+"""Seconds in which the same is reported once (chosen)."""
 _MEND = """local thrown = {}
 for at, key in ipairs(KEYS) do
   local kind = redis.call('TYPE', key).ok
@@ -88,85 +88,52 @@ class Keys(NamedTuple):
     map: str
     crawl_id: str
 
-    @property
-    def claimed(self) -> str:
-        return f"spiderling:{self.crawl_id}:claimed"
+    def of(self, *parts: str | int) -> str:
+        """The key that ends with *parts*."""
+        return ":".join(["spiderling", self.crawl_id, *map(str, parts)])
 
-    @property
-    def totals(self) -> str:
-        return f"spiderling:{self.crawl_id}:totals"
-
-    @property
-    def control(self) -> str:
-        return f"spiderling:{self.crawl_id}:control"
-
-    @property
-    def slots(self) -> str:
-        return f"spiderling:{self.crawl_id}:slots"
-
-    @property
-    def over(self) -> str:
-        return f"spiderling:{self.crawl_id}:over"
-
-    def files(self, shard: int) -> str:
-        """The files that *shard* wants."""
-        return f"spiderling:{self.crawl_id}:files:{shard}"
-
-    def file(self, shard: int, number: int) -> str:
-        """The file that *shard* wants by that *number*."""
-        return f"spiderling:{self.crawl_id}:file:{shard}:{number}"
-
-    def lease(self, shard: int) -> str:
-        """The lease of *shard*."""
-        return f"spiderling:{self.crawl_id}:lease:{shard}"
-
-    def receipt(self, shard: int) -> str:
-        """The receipt of *shard*."""
-        return f"spiderling:{self.crawl_id}:{shard}"
-
-    def stream(self, sender: int, receiver: int) -> str:
-        """The messages of one shard to another."""
-        return f"spiderling:{self.crawl_id}:{sender}:{receiver}"
-
-    def kinds(self, me: int, shards: int) -> dict[str, str]:
+    def types(self, me: int, shards: int) -> dict[str, str]:
         """Each key that shard *me* of so many uses -> its type in Redis; but for single files, which are strings."""
-        hashes = dict.fromkeys((self.claimed, self.totals), "hash")
-        strings = [self.map, self.control, self.over]
-        streams = []
-        for shard in range(shards):
-            strings += [self.lease(shard), self.files(shard), self.receipt(shard)]
-            streams += [self.stream(me, shard), self.stream(shard, me)] if shard != me else []
-        return {self.slots: "zset", **hashes, **dict.fromkeys(strings, "string"), **dict.fromkeys(streams, "stream")}
+        others = [shard for shard in range(shards) if shard != me]
+        strings = [self.map, self.of("control"), self.of("over")]
+        strings += [self.of(*name, shard) for name in (("lease",), ("files",), ()) for shard in range(shards)]
+        streams = [self.of(*pair) for other in others for pair in ((me, other), (other, me))]
+        return {
+            self.of("slots"): "zset",
+            **dict.fromkeys((self.of("claimed"), self.of("totals")), "hash"),
+            **dict.fromkeys(strings, "string"),
+            **dict.fromkeys(streams, "stream"),
+        }
 
 
-class Finds:
-    """Tells what a Redis held that no shard of this crawl can have written."""
+class StrangeValues:
+    """Reports what a Redis held that no shard of this crawl can have written."""
 
     def __init__(self, server: str) -> None:
         """*server*: its address, as people may see it."""
         self._server = server
-        self._told: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
 
-    def tell(self, what: str) -> None:
-        """It stood in the place of *what*, and counts as lost; told once in a while."""
+    def report(self, what: str) -> None:
+        """It stood in the place of *what*, and counts as lost; reported once in a while."""
         now = elapsed_s()
-        if now - self._told.get(what, -math.inf) >= _TOLD_S:
-            self._told[what] = now
+        if now - self._reported.get(what, -math.inf) >= _REPORTED_S:
+            self._reported[what] = now
             logger.warning(
                 "Redis at %s held something else in the place of %s: it is thrown away, and nothing is lost by that. "
                 "Who else writes to that Redis?", self._server, what
             )  # fmt: skip
 
-    def tell_refused(self, seal: Seal) -> None:
-        """Tell what *seal* has refused since the last call."""
+    def report_refused(self, seal: Seal) -> None:
+        """Report what *seal* has refused since the last call."""
         for place in seal.refused:
-            self.tell(_NAMES[place.kind].format(place))
+            self.report(_NAMES[place.kind].format(place))
         seal.refused.clear()
 
 
-def mend(redis: Any, kinds: dict[str, str]) -> Any:
-    """Throw away each of the keys in *kinds* that has another type there; returns what eval of *redis* does: names."""
-    return redis.eval(_MEND, len(kinds), *kinds, *kinds.values())
+def mend(redis: Any, types: dict[str, str]) -> Any:
+    """Throw away each of the keys in *types* that has another type there; returns what eval of *redis* does: names."""
+    return redis.eval(_MEND, len(types), *types, *types.values())
 
 
 TIMEOUT_S = 5.0

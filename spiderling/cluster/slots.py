@@ -20,7 +20,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from spiderling.base.machine import elapsed_s
-from spiderling.cluster.redis_transport import Finds, Script
+from spiderling.cluster.redis_transport import Script, StrangeValues
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.intervals import LONGEST_S, Wanted
 
@@ -163,18 +163,18 @@ class Reservations:
         return self._clock.window(at / _US, (at + self._window_us) / _US - GUARD_S, now)
 
 
-class SlotOffice:
+class SlotRequests:
     """Asks for the slots of one shard while its crawl runs; ``run`` lasts as long."""
 
     refused = ""
     """Why Redis did not answer last; '': it did."""
 
-    def __init__(self, crawl: Crawl, redis: Any, key: str, finds: Finds) -> None:
+    def __init__(self, crawl: Crawl, redis: Any, key: str, strange: StrangeValues) -> None:
         """*key* names the slots in *redis*, a client."""
         self._crawl = crawl
         self._script = Script(redis, RESERVE)
         self._key = key
-        self._finds = finds
+        self._strange = strange
         self._granted_at = elapsed_s()
         self._is_wanted = asyncio.Event()
         self._slots = crawl.frontier.reserve_starts(self._is_wanted.set)
@@ -230,7 +230,7 @@ class SlotOffice:
         received = elapsed_s()
         ahead = crawl.now() - received
         if answer.split()[1] != b"0":
-            self._finds.tell("the slots of addresses")
+            self._strange.report("the slots of addresses")
         self._wanted = []
         for one, slot in zip(wanted, self._reservations.granted(answer, wanted, sent, received), strict=True):
             if slot is None:

@@ -18,24 +18,24 @@ SUMMED = ("words", "documents", "pages", "downloaded_bytes", "kept_bytes")
 TIME = "time_s"
 """The crawl runs while any shard runs: each counts on from the longest time that it knows of."""
 
-Said = dict[int, Counter[str]]
+ShardTotals = dict[int, Counter[str]]
 """Shard -> its totals; its time is that of the crawl."""
 
 
 class Totals:
     """The totals of one crawl, as shard *me* knows them."""
 
-    def __init__(self, me: int, own: Mapping[str, int], known: Said) -> None:
+    def __init__(self, me: int, own: Mapping[str, int], known: ShardTotals) -> None:
         """*own*: the totals of this shard, which may grow; *known*: the former `known`."""
-        self.known: Said = {**known, me: Counter(known.get(me, {}))}
-        """What is known of each shard; what was said of this one is behind `said`."""
+        self.known: ShardTotals = {**known, me: Counter(known.get(me, {}))}
+        """What is known of each shard; what was published of this one is behind `to_publish`."""
         self._me = me
         self._own = own
         self._counted_s = own.get(TIME, 0)
         self._crawl_s = max(self._counted_s, *(totals[TIME] for totals in self.known.values()))
-        self._missing: Said = {}
+        self._missing: ShardTotals = {}
 
-    def hear(self, found: Said, living: Container[int]) -> None:
+    def merge(self, found: ShardTotals, living: Container[int]) -> None:
         """Take what was *found* of all shards, of which those *living* run now."""
         for shard, totals in found.items():
             if shard != self._me:
@@ -50,8 +50,8 @@ class Totals:
             if shard != self._me and shard not in living and totals != found.get(shard)
         }
 
-    def said(self) -> Said:
-        """What to say: the totals of this shard, and those of others that do not run and of whom less was found."""
+    def to_publish(self) -> ShardTotals:
+        """What to publish: the totals of this shard, and those of others that do not run and of whom less was found."""
         own = self._own
         mine = Counter({name: own.get(name, 0) for name in SUMMED})
         mine[TIME] = self._crawl_s + own.get(TIME, 0) - self._counted_s
@@ -97,7 +97,7 @@ class Status:
         return cls(**json.loads(data))
 
 
-class Ending:
+class Termination:
     """One shard's looks at all: the crawl is over when all that live are idle, and each message between them is taken.
 
     A status is some moments old when it is read, so one look proves nothing: a shard may have been given work since.  A
@@ -112,7 +112,7 @@ class Ending:
         self._looks = 0
         self._quiet_since: float | None = None
 
-    def look(self, living: Mapping[int, Status], now: float) -> bool:
+    def is_reached(self, living: Mapping[int, Status], now: float) -> bool:
         """Take the statuses of all that live; returns whether the crawl is over for them."""
         if not living or not _is_quiet(living):
             self._looks = 0

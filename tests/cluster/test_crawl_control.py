@@ -38,9 +38,9 @@ class Redis:
 
     def beat(self, shard: CrawlControl) -> None:
         shard.changed_text()
-        if shard.to_tell is not None:
-            self.edition = shard.to_tell
-        shard.hear(self.edition)
+        if shard.to_publish is not None:
+            self.edition = shard.to_publish
+        shard.merge(self.edition)
 
     def beats(self, *machines: Machine) -> None:
         for _ in range(5):
@@ -87,7 +87,7 @@ def test_a_change_of_the_live_page_is_not_overwritten_by_a_shard_that_looks(tmp_
     here = Machine(tmp_path)
     one, other = here.shards
     with one.alone():
-        other.hear(Edition(1, PAUSE))
+        other.merge(Edition(1, PAUSE))
         assert other.changed_text() == PAUSE and not here.file.exists(), "the file is left alone"
     other.changed_text()
     assert here.file.read_text() == PAUSE, "until the change is done"
@@ -118,7 +118,7 @@ def test_what_cannot_be_read_is_told_where_it_was_written_and_changes_nothing(tm
     there.file.write_text(PAUSE)
     redis.beats(there)
     redis_text = redis.edition
-    here.shards[0].hear(redis_text)
+    here.shards[0].merge(redis_text)
     with pytest.raises(BadInput):
         here.shards[0].changed_text()
     assert here.shards[0].changed_text() == PAUSE, "what holds elsewhere holds here too"

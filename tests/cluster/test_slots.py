@@ -132,7 +132,7 @@ class Shard:
         self.intervals.released(host)
         self.web.later(0.0, self.look, life, host, not goes_on)
 
-    # -- what SlotOffice does
+    # -- what SlotRequests does
 
     def tick(self, life: int) -> None:
         if life != self.life:

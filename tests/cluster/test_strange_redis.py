@@ -133,16 +133,16 @@ def test_every_key_may_hold_anything_while_shards_run(tmp_path: Path) -> None:
         running[0].until(lambda: len(server.log_entries) > 4)
         client = Redis.from_url(store.url)
         keys = keys_in(client)
-        kinds = keys.kinds(0, SHARDS) | keys.kinds(1, SHARDS)
-        known = re.compile("|".join([*map(re.escape, kinds), re.escape(keys.file(0, 0))[:-3] + r"\d+:\d+"]))
-        assert all(known.fullmatch(name) for name in store.names()), "a key that keys.py does not list"
+        kinds = keys.types(0, SHARDS) | keys.types(1, SHARDS)
+        known = re.compile("|".join([*map(re.escape, kinds), re.escape(keys.of("file", 0, 0))[:-3] + r"\d+:\d+"]))
+        assert all(known.fullmatch(name) for name in store.names()), "a key that Keys does not list"
         times = swept(client, keys, kinds, running)
         assert min(times.values()) > 5
         ended = [one.wait() for one in running]
         assert [(one.code, one.lines("ERROR")) for one in ended] == [(0, []), (0, [])], ended
         said = "".join(one.output for one in ended)
         assert "Traceback" not in said
-        assert {keys.slots, keys.claimed, keys.map} <= {*re.findall(r"in the place of (\S+): it is", said)}
+        assert {keys.of("slots"), keys.of("claimed"), keys.map} <= {*re.findall(r"in the place of (\S+): it is", said)}
         for what in (
             "the lease of shard",
             "the receipt of shard",
@@ -176,7 +176,7 @@ def test_a_shard_that_begins_finds_its_way_through_anything(tmp_path: Path) -> N
         client = Redis.from_url(store.url)
         keys = Keys("spiderling:cs:cs:map", crawl_id_of(tmp_path / "cs"))
         for pages, write in enumerate((*TYPES.values(), lambda client, key: client.set(key, "9e18")), 2):
-            for key in keys.kinds(0, 1):
+            for key in keys.types(0, 1):
                 client.delete(key)
                 write(client, key)
             ended = crawl.run(SEED, MAX_PAGES=5 * pages)

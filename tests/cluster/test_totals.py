@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from spiderling.cluster.totals import SUMMED, TIME, Said, Totals
+from spiderling.cluster.totals import SUMMED, TIME, ShardTotals, Totals
 
 SHARDS = 3
 
@@ -21,26 +21,26 @@ def of(pages: int, time_s: int = 0) -> Counter[str]:
 def test_what_others_have_done_is_added() -> None:
     own = of(5, 10)
     totals = Totals(0, own, {})
-    totals.hear({0: of(4), 1: of(7, 10), 2: of(1)}, living={0, 1, 2})
+    totals.merge({0: of(4), 1: of(7, 10), 2: of(1)}, living={0, 1, 2})
     assert totals.elsewhere()["pages"] == 8
     own["pages"] += 1
-    assert totals.said() == {0: of(6, 10)}, "that of others is theirs to say"
+    assert totals.to_publish() == {0: of(6, 10)}, "that of others is theirs to say"
 
 
 def test_a_shard_that_does_not_run_counts_as_it_was_last_known() -> None:
     totals = Totals(0, of(0), {2: of(3)})
-    totals.hear({1: of(7)}, living={1})
-    totals.hear({}, living=set())
+    totals.merge({1: of(7)}, living={1})
+    totals.merge({}, living=set())
     assert totals.elsewhere()["pages"] == 10
-    said = totals.said()
-    assert (said[1], said[2]) == (of(7), of(3)), "what Redis has lost is put back"
-    totals.hear({1: of(6), 2: of(3)}, living=set())
-    assert totals.elsewhere()["pages"] == 10 and set(totals.said()) == {0, 1}, "by somebody who knew less"
+    published = totals.to_publish()
+    assert (published[1], published[2]) == (of(7), of(3)), "what Redis has lost is put back"
+    totals.merge({1: of(6), 2: of(3)}, living=set())
+    assert totals.elsewhere()["pages"] == 10 and set(totals.to_publish()) == {0, 1}, "by somebody who knew less"
 
 
 def test_the_word_of_a_shard_that_runs_holds_though_it_is_less() -> None:
     totals = Totals(0, of(0), {1: of(7)})
-    totals.hear({1: of(5)}, living={1})
+    totals.merge({1: of(5)}, living={1})
     assert totals.elsewhere()["pages"] == 5, "it was killed, and its state had kept less"
 
 
@@ -52,15 +52,15 @@ def test_the_crawl_runs_while_any_shard_runs() -> None:
     for _ in range(10):
         one[TIME] += 1
         late[TIME] += 1
-        first.hear(second.said(), {0, 1})
-        second.hear(first.said(), {0, 1})
+        first.merge(second.to_publish(), {0, 1})
+        second.merge(first.to_publish(), {0, 1})
     assert (one + first.elsewhere())[TIME] == (late + second.elsewhere())[TIME] == 110
     late[TIME] += 5  # alone
-    second.hear({}, {1})
+    second.merge({}, {1})
     assert (late + second.elsewhere())[TIME] == 115
     again = Totals(1, late, second.known)
     assert (late + again.elsewhere())[TIME] == 110, "what was not kept is forgotten"
-    assert second.said()[1][TIME] == 115
+    assert second.to_publish()[1][TIME] == 115
     assert (late + Totals(1, late, second.known).elsewhere())[TIME] == 115
 
 
@@ -69,9 +69,9 @@ class Crawl(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.redis: Said = {}
+        self.redis: ShardTotals = {}
         self.own = [of(0) for _ in range(SHARDS)]
-        self.known: list[Said] = [{} for _ in range(SHARDS)]
+        self.known: list[ShardTotals] = [{} for _ in range(SHARDS)]
         self.running: dict[int, Totals] = {}
 
     @rule(shard=st.integers(0, SHARDS - 1))
@@ -85,14 +85,14 @@ class Crawl(RuleBasedStateMachine):
             self.own[shard].update({"pages": pages, TIME: 1})
 
     def beat(self, shard: int) -> None:
-        self.redis.update(self.running[shard].said())
-        self.running[shard].hear(dict(self.redis), self.running)
+        self.redis.update(self.running[shard].to_publish())
+        self.running[shard].merge(dict(self.redis), self.running)
         self.known[shard] = self.running[shard].known
 
     @rule(shard=st.integers(0, SHARDS - 1))
     def end(self, shard: int) -> None:
         if shard in self.running:
-            self.redis.update(self.running[shard].said())
+            self.redis.update(self.running[shard].to_publish())
             self.known[shard] = self.running.pop(shard).known
 
     @rule()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from memory_transport import MemoryTransport, Streams
@@ -10,11 +11,11 @@ from needs import needs
 from redis_server import RedisServer
 
 from spiderling.base.errors import BadInput
-from spiderling.cluster.exchange import Answer, Outgoing, Round, Transport, TransportError
+from spiderling.cluster.exchange import Answer, Outgoing, Round, TransportError
 
 CRAWL = bytes(range(16))
 NOTHING = Outgoing(1, [])
-Made = Callable[[int], Transport]
+Made = Callable[[int], Any]
 
 
 class Setup:
@@ -23,7 +24,7 @@ class Setup:
     def __init__(self, make: Made, lose: Callable[[], object]) -> None:
         self._make = make
         self.lose = lose
-        self._shards: dict[int, Transport] = {}
+        self._shards: dict[int, Any] = {}
 
     async def round(
         self, me: int, to: dict[int, Outgoing] | None = None, after: dict[int, int] | None = None

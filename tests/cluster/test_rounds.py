@@ -19,7 +19,7 @@ from spiderling.base.reasons import Reason
 from spiderling.cluster import shard as running_shard
 from spiderling.cluster.content import Seal
 from spiderling.cluster.exchange import MAX_AGE_S, Exchange
-from spiderling.cluster.shard import PostOffice
+from spiderling.cluster.shard import Rounds
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.frontier import Frontier
 from spiderling.frontier.strategy import FarHost, LinkingPage
@@ -29,48 +29,49 @@ DEADLINE_S = 60
 
 
 class Shard:
-    """One of two shards with its post office; a checkpoint is made by hand."""
+    """One of two shards, as its rounds see a crawl; a checkpoint is made by hand."""
 
     def __init__(self, me: int, streams: Streams, store: ModelStore | None = None) -> None:
         self.store = store or ModelStore()
         self.exchange = Exchange(me, 2, Seal(bytes(16), b"k"), self.store)
         self.frontier = Frontier(Options(), store=self.store, elsewhere=self.exchange)
-        self.now = 1000.0
+        self.time = 1000.0
         if store is not None:
-            self.frontier.restore(store.load(), self.now)
+            self.frontier.restore(store.load(), self.time)
         self.failed: list[SpiderlingError] = []
+        self.fail = self.failed.append
         self.errors = InternalErrors(self.failed.append)
         self.woken = 0
-        self.is_full = False
-        self.office = PostOffice(
-            self.exchange, MemoryTransport(streams, me), self.frontier, self.errors, lambda: self.now,
-            self.failed.append, self.wake, lambda: not self.is_full,
-        )  # fmt: skip
+        self.is_disk_full = False
+        self.rounds = Rounds(self.exchange, MemoryTransport(streams, me), self, self.wake)
+
+    def now(self) -> float:
+        return self.time
 
     def wake(self) -> None:
         self.woken += 1
 
     def find(self, *paths: str) -> None:
         links = gathered(Link(f"http://{THEIRS[0]}/{path}") for path in paths)
-        self.frontier.put_links(LinkingPage(FarHost(0), Reason.KEPT), links, self.now)
+        self.frontier.put_links(LinkingPage(FarHost(0), Reason.KEPT), links, self.time)
 
     def checkpoint(self) -> None:
         for _ in range(2):
-            self.store.commit(self.frontier.drain(self.now))
+            self.store.commit(self.frontier.drain(self.time))
             self.frontier.committed()
-            self.now += MAX_AGE_S
+            self.time += MAX_AGE_S
 
 
 @asynccontextmanager
 async def running(*shards: Shard) -> AsyncIterator[None]:
-    tasks = [asyncio.ensure_future(shard.office.run()) for shard in shards]
+    tasks = [asyncio.ensure_future(shard.rounds.run()) for shard in shards]
     yield
     for task in tasks:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
     for shard in shards:
-        await shard.office.close()
+        await shard.rounds.close()
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -105,7 +106,7 @@ async def test_a_transport_that_is_away_pauses_and_says_so_once(caplog: pytest.L
     streams.is_away = True
     with caplog.at_level(logging.WARNING):
         async with running(one, other):
-            await until(lambda: one.office.away_since is not None)
+            await until(lambda: one.rounds.away_since is not None)
             one.find("a")
             one.checkpoint()
             await asyncio.sleep(0.05)
@@ -114,20 +115,20 @@ async def test_a_transport_that_is_away_pauses_and_says_so_once(caplog: pytest.L
             woken = one.woken
             streams.is_away = False
             await until(lambda: other.frontier.ledger.discovered == 1)
-            assert one.office.away_since is None and one.woken > woken
+            assert one.rounds.away_since is None and one.woken > woken
     assert sum("goes on after" in line for line in caplog.messages) == 2
 
 
 async def test_a_shard_whose_disk_is_full_takes_nothing_and_what_waits_comes_afterwards() -> None:
     streams = Streams()
     one, other = Shard(0, streams), Shard(1, streams)
-    other.is_full = True
+    other.is_disk_full = True
     async with running(one, other):
         one.find("a", "b")
         one.checkpoint()
         await asyncio.sleep(0.05)
         assert other.frontier.ledger.discovered == 0 and one.exchange.waiting() == {1: 1}
-        other.is_full = False
+        other.is_disk_full = False
         await until(lambda: other.frontier.ledger.discovered == 2)
     assert other.exchange.counts["messages out of order"] == 0
 

@@ -18,11 +18,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from redis.exceptions import RedisError
@@ -36,6 +36,7 @@ from spiderling.base.options import Options
 from spiderling.base.owners import MAX_SHARDS, go_by_suffixes
 from spiderling.base.urls import CANONICAL_VERSION, bundled_suffix_list, suffix_list, suffix_list_digest
 from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Kind, Place, Refused, Seal
+from spiderling.cluster.crawl_control import FIRST, Edition, opened_edition
 from spiderling.cluster.redis_transport import Keys, StrangeValues, connected, may_pass, mend, place_of
 from spiderling.cluster.slots import BEGIN
 from spiderling.cluster.totals import ShardTotals
@@ -235,10 +236,8 @@ class Claim(NamedTuple):
     """Number -> place of each shard that is known to be claimed."""
     totals: ShardTotals
     """What the state of the shard knows of what each has done."""
-    control_here: str | None
-    """Number and text of control.yaml, as the state knows them; None: it knows none."""
-    control_there: bytes | None
-    """The same in Redis, sealed."""
+    control: Edition
+    """The newest text of control.yaml that the state or Redis knows."""
 
 
 class Claims:
@@ -289,7 +288,7 @@ class Claims:
         accepted = languages.find_languages(self._options.lang, self._options.models)
         codes = "+".join(info.code for info in accepted)
         here = self._here(self._options.shards)
-        maps = {directory: self._map_in(directory) for directory in here.values()}
+        maps = {directory: _map_in(directory) for directory in here.values()}
         take_up({directory: None if one is None else one.suffixes for directory, one in maps.items()})
         mine = ShardMap(self._options.shards, codes, self._options.dedup)
         key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
@@ -298,7 +297,9 @@ class Claims:
         seal = self._seal_of(found)
         for thrown in mend(self._redis, keys.types(0, 1) | {keys.of("lease", n): "string" for n in range(mine.shards)}):
             self.strange.report(thrown.decode())
-        known = {number: place for directory in here.values() for number, place in self._claimed_in(directory).items()}
+        known: dict[str, str] = {}
+        for directory in here.values():
+            known |= _meta(directory, CLAIMED_KEY) or {}
         claimed = self._claimed(keys, seal)
         for number in known.keys() - claimed.keys():
             self._redis.hsetnx(keys.of("claimed"), number, sealed_claim(seal, number, known[number]))
@@ -314,6 +315,7 @@ class Claims:
         self._redis.delete(keys.of("over"))
         known[str(shard)] = self._place
         directory = self._directory / name_of(shard)
+        kept = _meta(directory, CONTROL_KEY) or FIRST
         return Claim(
             shard,
             found,
@@ -323,9 +325,8 @@ class Claims:
             self._place,
             directory,
             known,
-            self._totals_in(directory),
-            _meta(directory, CONTROL_KEY),
-            self._redis.get(keys.of("control")),
+            {int(shard): Counter(totals) for shard, totals in (_meta(directory, TOTALS_KEY) or {}).items()},
+            max(Edition(*kept), opened_edition(seal, self._redis.get(keys.of("control"))) or FIRST),
         )
 
     def _here(self, shards: int) -> dict[int, Path]:
@@ -467,20 +468,6 @@ class Claims:
     def _free(self, keys: Keys, shard: int, token: bytes) -> None:
         self._redis.eval(_FREE, 1, keys.of("lease", shard), token)
 
-    @staticmethod
-    def _map_in(directory: Path) -> ShardMap | None:
-        text = _meta(directory, MAP_KEY)
-        return None if text is None else ShardMap.from_json(text)
-
-    @staticmethod
-    def _claimed_in(directory: Path) -> dict[str, str]:
-        return dict(json.loads(_meta(directory, CLAIMED_KEY) or "{}"))
-
-    @staticmethod
-    def _totals_in(directory: Path) -> ShardTotals:
-        kept = json.loads(_meta(directory, TOTALS_KEY) or "{}")
-        return {int(shard): Counter(totals) for shard, totals in kept.items()}
-
 
 def sealed_map(map_: ShardMap, seal: Seal) -> bytes:
     """*map_* as it stands in Redis."""
@@ -514,13 +501,14 @@ def _database(directory: Path) -> Path:
     return directory / "state" / "frontier.sqlite"
 
 
-def _meta(directory: Path, key: str) -> str | None:
+def _map_in(directory: Path) -> ShardMap | None:
+    kept = _meta(directory, MAP_KEY)
+    return None if kept is None else ShardMap.from_json(json.dumps(kept))
+
+
+def _meta(directory: Path, key: str) -> Any:
     """A value of the state in *directory*; None if it is not there, or the state cannot be read, as the crawl says."""
-    with suppress(JobdirError):
-        connection = SoundConnection(_database(directory))
-        try:
-            row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        finally:
-            connection.close()
-        return None if row is None else str(row[0])
+    with suppress(JobdirError), closing(SoundConnection(_database(directory))) as connection:
+        row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else json.loads(row[0])
     return None

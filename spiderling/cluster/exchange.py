@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from spiderling.base.errors import JobdirError
@@ -84,23 +84,18 @@ WINDOW_BYTES = 1 << 20
 """Bytes that wait in the transport, but for a single longer message (chosen: 16 shards fill 240 MB at worst)."""
 
 
+@dataclass
 class _Growing:
     """A message that more is added to."""
 
-    def __init__(self, number: int, since: float) -> None:
-        self.number = number
-        self.since = since
-        self.links = 0
-        self.size = 0
-        self.sections: list[bytes] = []
-
-    def add(self, section: bytes, links: int) -> None:
-        self.sections.append(section)
-        self.links += links
-        self.size += len(section)
+    number: int
+    since: float
+    links: int = 0
+    sections: list[bytes] = field(default_factory=list)
 
     def is_full(self, now: float) -> bool:
-        return self.links >= FULL_LINKS or self.size >= FULL_BYTES or now - self.since >= MAX_AGE_S
+        size = sum(map(len, self.sections))
+        return self.links >= FULL_LINKS or size >= FULL_BYTES or now - self.since >= MAX_AGE_S
 
 
 class Outbox:
@@ -160,7 +155,8 @@ class Outbox:
             if self._growing is None:
                 self.newest += 1
                 self._growing = _Growing(self.newest, now)
-            self._growing.add(section, links)
+            self._growing.sections.append(section)
+            self._growing.links += links
             if self._growing.is_full(now):
                 rows.append(self._ended(self._growing))
         if self._growing is not None and self._growing.is_full(now):
@@ -236,12 +232,6 @@ class Outbox:
             if row.number > self._durable or not self._has_room(row):
                 return
             self._window.append(row)
-
-    # -- for people
-
-    def waiting(self) -> int:
-        """Number of messages that are not acknowledged."""
-        return self.newest - self.acknowledged
 
 
 SENT_BARE = "requests sent without callback"
@@ -455,7 +445,9 @@ class Exchange:
 
     def waiting(self) -> dict[int, int]:
         """Shard -> messages to it that it has not committed."""
-        return {shard: number for shard, outbox in self._outboxes.items() if (number := outbox.waiting())}
+        return {
+            shard: number for shard, outbox in self._outboxes.items() if (number := outbox.newest - outbox.acknowledged)
+        }
 
     def sent(self) -> list[int]:
         """For each shard, the number of the newest message to it."""

@@ -356,9 +356,6 @@ class ShardProcess:
 
 
 _CORPUS = "shard-*/corpus/*.prevert.zst"
-_FINISHED = "is finished."
-_PAUSED = "was paused; the same command goes on with it."
-_HAS_FAILED = "has not ended well, as is told above; the same command goes on with it."
 
 
 class Report:
@@ -387,11 +384,9 @@ class Report:
 
     def summary(self, code: int) -> str:
         """How the crawl ended, and what it has, as a table; empty if nothing was begun.  *code*: its exit code."""
-        try:
-            with closing(opened(self._directory)) as crawl:
-                return self._table(crawl, code)
-        except SpiderlingError:
-            return ""
+        with suppress(SpiderlingError), closing(opened(self._directory)) as crawl:
+            return self._table(crawl, code)
+        return ""
 
     def _table(self, crawl: AnyCrawl, code: int) -> str:
         place = self._directory
@@ -401,44 +396,34 @@ class Report:
         hosts = sum((part.hosts_by_state for part in crawl.parts), start=Counter[str]())
         messages = sum(box.messages for part in crawl.parts for box in part.outboxes())
         languages = counts_under("language", counts)
+        parts = [(part.directory.name.removeprefix("shard-"), part.counts["total/pages"]) for part in crawl.parts]
+        shards = [f"{number} {pages:,} pages" for number, pages in parts]
         rows = [
             ("pages", f"{totals['pages']:,}"),
             ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),
             ("kept", f"{totals['kept_bytes'] / 1e6:,.2f} MB"),
-            ("yield rate", f"{_yield_rate(totals):.4f}"),
+            ("yield rate", f"{totals['kept_bytes'] / max(totals['downloaded_bytes'], 1):.4f}"),
             ("words", f"{totals['words']:,}"),
             ("documents", ", ".join(f"{code} {number:,}" for code, number in languages.most_common()) or "0"),
             ("hosts", f"{hosts.total():,}, {hosts[HostState.RETIRED.value]:,} of them retired"),
             ("ends", ", ".join(f"{end} {number:,}" for end, number in ends.most_common())),
             ("balance", f"{counts['discovered']:,} discovered = {ends.total():,} ends + {counts['waiting']:,} waiting"),
             ("messages", f"{messages:,} between shards wait" if messages else ""),
-            ("shards", ", ".join(f"{_short(part.directory)} {_pages(part.counts):,} pages" for part in crawl.parts)),
+            ("shards", ", ".join(shards)),
             ("corpus", str(place / _CORPUS) if any(place.glob(_CORPUS)) else ""),
             ("all", commands_for(place)),
         ]
-        left = counts["waiting"] + messages
-        how = _HAS_FAILED if code else _PAUSED if left else _FINISHED
+        how = "was paused; the same command goes on with it." if counts["waiting"] + messages else "is finished."
+        if code:
+            how = "has not ended well, as is told above; the same command goes on with it."
         table = "\n".join(f"  {name:<11}{value}" for name, value in rows if value)
         note = f" ({crawl.note})" if crawl.note else ""
         return f"The crawl of all shards in {place.resolve()} {how}{note}\n{table}"
 
 
-def _yield_rate(totals: Counter[str]) -> float:
-    return totals["kept_bytes"] / max(totals["downloaded_bytes"], 1)
-
-
-def _pages(counts: Counter[str]) -> int:
-    return counts["total/pages"]
-
-
-def _short(directory: Path) -> str:
-    return directory.name.removeprefix("shard-")
-
-
 _PASSED_ON = (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL)
 """What the shards get at the first signal that ends the crawl, the second, and each later one.  They finish what is
 under way at the first, not at the second."""
-_FAILED = 1
 _WAITS_S = 10.0
 """Seconds between two lines until the first document, as of one process (extensions/progress.py)."""
 
@@ -486,7 +471,7 @@ class _Launcher:
     def __init__(self, plan: Plan, redis: OwnRedis) -> None:
         self._plan = plan
         self._redis = redis
-        self._telling = Report(plan.directory)
+        self._words = Report(plan.directory)
         self._repeater = Repeater()
         self._running: set[ShardProcess] = set()
         self._signals = 0
@@ -507,8 +492,8 @@ class _Launcher:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
             await self._redis.close()
-        code = _FAILED if self._has_failed else code
-        if summary := self._telling.summary(code):
+        code = 1 if self._has_failed else code
+        if summary := self._words.summary(code):
             logger.info("%s", summary)
         return code
 
@@ -566,7 +551,7 @@ class _Launcher:
 
     async def _report(self) -> None:
         while True:
-            every_s = self._plan.progress_s if self._telling.has_documents else min(_WAITS_S, self._plan.progress_s)
+            every_s = self._plan.progress_s if self._words.has_documents else min(_WAITS_S, self._plan.progress_s)
             await asyncio.sleep(every_s)
-            if line := self._telling.progress(every_s, len(self._running)):
+            if line := self._words.progress(every_s, len(self._running)):
                 logger.info("%s", line)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import json
 import logging
 import secrets
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from spiderling.base.errors import JobdirError
 from spiderling.base.machine import elapsed_s
 from spiderling.base.options import Options
 from spiderling.cluster.claims import BEAT_S, CONTROL_KEY, LEASE_S, MAP_KEY, Claims, keep, read_key
-from spiderling.cluster.crawl_control import FIRST, CrawlControl, Edition, opened_edition
+from spiderling.cluster.crawl_control import CrawlControl
 from spiderling.cluster.exchange import Exchange, TransportError
 from spiderling.cluster.heartbeat import Heartbeat
 from spiderling.cluster.redis_transport import RedisTransport
@@ -129,9 +128,7 @@ class Shard:
         """Those of its crawl: what it says to have taken, its sender forgets for good."""
         self._seal = self._claim.seal
         self._held_until = 0.0
-        here = Edition(*json.loads(self._claim.control_here or json.dumps(FIRST)))
-        there = opened_edition(self._seal, self._claim.control_there) or FIRST
-        self.control = CrawlControl(directory, max(here, there))
+        self.control = CrawlControl(directory, self._claim.control)
         """control.yaml of the crawl."""
 
     def elsewhere(self, store: Store) -> Exchange:

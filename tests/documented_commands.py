@@ -96,7 +96,7 @@ ALL_SHARDS = Elsewhere("tests/cluster/test_all_shards.py", 'crawl.start(SHARDS="
 SHARD_JOBS = Elsewhere("tests/test_scrapyd.py", 'ask("schedule.json", {**job, "jobid": jobid})')
 READ_BACK = Elsewhere("tests/cli/test_export_corpus_tools.py", "test_the_example_reads_what_was_written")
 LOOKS_AGAIN = Elsewhere("tests/crawl/test_watch.py", '"WATCH": "on"')
-SHARDS_KEY = Elsewhere("tests/cluster/test_key_file.py", "key.chmod(mode)")
+SHARDS_KEY = Elsewhere("tests/cluster/test_joining.py", "key.chmod(mode)")
 ACTIVATED = NotRun("it alters the shell; the tests run the programs of the environment that they are in")
 FRAGMENT = NotRun("a part of a command, or a pattern of one")
 INSTALLS = NotRun("it installs packages from the network")

@@ -27,7 +27,7 @@ from spiderling.base import media_types
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize
-from spiderling.base.zstd import zstd
+from spiderling.base.zstd import unpack_frame, zstd
 from spiderling.fetch.errors import DecodedTooBig, NotHttp
 from spiderling.fetch.responses import BodyDecoder, Chunked, challenge_of
 
@@ -421,7 +421,7 @@ class Members:
         content = self._skip_frame()
         try:
             if content.startswith(_ZSTD):
-                content = zstd.ZstdDecompressor().decompress(content, _MAX_DICTIONARY_BYTES)
+                content = unpack_frame(content, _MAX_DICTIONARY_BYTES)
             dictionary: zstd.ZstdDict = zstd.ZstdDict(content)
             zstd.ZstdDecompressor(dictionary)
         except _BROKEN:

@@ -190,12 +190,16 @@ def _lines(document: StoredDocument) -> Iterator[str]:
     if words.isascii() and words.isdigit():
         yield f'<extent><measure unit="words" quantity="{words}">{words} words</measure></extent>'
     yield f"<publicationStmt><publisher>{escape(attributes.get('host') or 'unknown')}</publisher>"
-    yield f"<idno>{escape(attributes.get('id', ''))}</idno>{_availability(attributes)}</publicationStmt>"
+    licence = attributes.get("licence", "")
+    availability = f"<licence{_target(licence)}>{escape(licence)}</licence>" if licence else ""
+    availability = availability and f"<availability>{availability}</availability>"
+    yield f"<idno>{escape(attributes.get('id', ''))}</idno>{availability}</publicationStmt>"
     notes = [(name, value) for name, value in attributes.items() if name not in _PLACED and value]
     if notes:
         written = "".join(f'<note type="{name}">{escape(value)}</note>' for name, value in notes)
         yield f"<notesStmt>{written}</notesStmt>"
-    yield f"<sourceDesc><bibl>{title}{_dates(attributes)}{_reference(url)}</bibl></sourceDesc></fileDesc>"
+    reference = f"<ref{_target(url)}>{escape(url)}</ref>" if url else ""
+    yield f"<sourceDesc><bibl>{title}{_dates(attributes)}{reference}</bibl></sourceDesc></fileDesc>"
     languages = _languages(attributes)
     if languages:
         yield f"<profileDesc><langUsage>{languages}</langUsage></profileDesc>"
@@ -208,15 +212,6 @@ def _lines(document: StoredDocument) -> Iterator[str]:
     if not paragraphs:
         yield "<p/>"
     yield "</body></text></TEI>"
-
-
-def _availability(attributes: Mapping[str, str]) -> str:
-    licence = attributes.get("licence", "")
-    return f"<availability><licence{_target(licence)}>{escape(licence)}</licence></availability>" if licence else ""
-
-
-def _reference(url: str) -> str:
-    return f"<ref{_target(url)}>{escape(url)}</ref>" if url else ""
 
 
 def _dates(attributes: Mapping[str, str]) -> str:
@@ -270,13 +265,13 @@ def _jsonl(document: StoredDocument) -> str:
     return json.dumps(record | {"crawl_date": time and f"{time:%Y-%m-%dT%H:%M:%SZ}"}, ensure_ascii=False) + "\n"
 
 
-def _text(document: StoredDocument) -> str:
-    return "".join(f"{paragraph}\n" for paragraph in parsed(document).paragraphs) + "\n"
-
-
 def _sentence(document: StoredDocument) -> str:
     """Only the text: a shuffled sentence is a line."""
     return "".join(f"{paragraph}\n" for paragraph in parsed(document).paragraphs)
+
+
+def _text(document: StoredDocument) -> str:
+    return _sentence(document) + "\n"
 
 
 def _vertical(document: StoredDocument) -> str:
@@ -390,11 +385,13 @@ class Registry:
         """Structure -> its attributes, in the order in which they came."""
         self._languages: Counter[str] = Counter()
 
-    def see(self, attributes: Mapping[str, str], text: str) -> None:
-        """Note the structures in *text*, a document with *attributes* as it stands in the file."""
-        self._languages[attributes.get("lang", "")] += 1
+    def noted(self, document: StoredDocument) -> str:
+        """*document* as it stands in a vertical file, whose structures are noted."""
+        text = _vertical(document)
+        self._languages[document.attributes.get("lang", "")] += 1
         for tag in dict.fromkeys(_TAG.findall(text)):
             self._structures[tag.partition(" ")[0]] |= dict.fromkeys(_NAME.findall(tag))
+        return text
 
     def text(self, name: str, files: Sequence[str]) -> str:
         """The registry file of the corpus *name*, whose vertical *files* follow one another."""
@@ -436,7 +433,7 @@ def writer(
     if checked(name, format_name) == "parquet":
         return ParquetWriter(path)
     if format_name == "vertical":
-        return VerticalWriter(path, name, registry or Registry())
+        return TextWriter(path, name, (registry or Registry()).noted)
     if format_name == "tei":
         return TextWriter(path, name, tei, TEI_HEAD, TEI_TAIL)
     return TextWriter(path, name, _sentence if (format_name, unit) == ("text", "sentences") else ENCODERS[format_name])
@@ -479,19 +476,6 @@ class TextWriter:
     def close(self) -> None:
         self._texts += [self._tail] if self._tail else []
         self.flush()
-
-
-class VerticalWriter(TextWriter):
-    """Writes a vertical file, and notes in *registry* what it declares."""
-
-    def __init__(self, path: Path, name: str, registry: Registry) -> None:
-        super().__init__(path, name, self._noted)
-        self._registry = registry
-
-    def _noted(self, document: StoredDocument) -> str:
-        text = _vertical(document)
-        self._registry.see(document.attributes, text)
-        return text
 
 
 class ParquetWriter(TextWriter):

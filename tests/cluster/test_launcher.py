@@ -1,0 +1,243 @@
+"""All shards on one machine: what each takes of it, how each is read, and the Redis of their own."""
+
+from __future__ import annotations
+
+import logging
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from needs import needs
+
+import spiderling.extensions.live_page
+from spiderling.base.errors import BadInput
+from spiderling.base.options import LEAST_FILTER_BYTES, MOST_WORKERS, Options
+from spiderling.cluster import launcher
+from spiderling.cluster.claims import is_own_socket
+from spiderling.cluster.launcher import (
+    DEATHS_S,
+    MOST_DEATHS,
+    MOST_PATH_BYTES,
+    Machine,
+    OwnRedis,
+    Repeater,
+    ShardProcess,
+    Share,
+    divided,
+    given_among,
+    may_start_again,
+    shards_for,
+    told,
+    worst,
+)
+from spiderling.cluster.redis_transport import connected
+
+MACHINES = st.builds(Machine, st.integers(1, 512), st.integers(10**9, 10**13))
+SHARDS = st.integers(1, 64)
+
+
+@given(MACHINES)
+def test_shards_and_workers_are_as_many_as_the_cores(machine: Machine) -> None:
+    """But a machine of one core has a main process and a worker, as every crawl has."""
+    shards = shards_for(machine.cores)
+    shares = divided(Options(), (), shards, machine)
+    assert len(shares) == shards
+    assert sum(share.workers + 1 for share in shares) == max(2, machine.cores)
+    assert max(share.workers for share in shares) - min(share.workers for share in shares) <= 1
+    assert shards == 1 or min(share.workers for share in shares) >= 2
+    assert "more than cores" not in told(shares, machine) or machine.cores == 1
+
+
+@given(MACHINES, SHARDS)
+def test_the_sum_of_the_defaults_is_what_one_crawl_takes(machine: Machine, shards: int) -> None:
+    shares = divided(Options(), (), shards, machine)
+    defaults = Options()
+    assert all(share.workers >= 1 for share in shares)
+    assert sum(share.workers for share in shares) == min(max(shards, machine.cores - shards), MOST_WORKERS * shards)
+    assert sum(share.dedup_bytes for share in shares) <= max(machine.memory_bytes // 4, shards * LEAST_FILTER_BYTES)
+    for name in ("max_exact_keys", "dns_concurrency", "ramp_up_per_s"):
+        whole = getattr(defaults, name)
+        assert whole - shards <= sum(getattr(share, name) for share in shares) <= max(whole, shards)
+    Options.from_settings(shares[0].settings())  # each is within its bounds
+
+
+@given(MACHINES, SHARDS, st.integers(1, 256))
+def test_workers_that_were_given_hold_or_are_refused(machine: Machine, shards: int, workers: int) -> None:
+    options = Options(workers=workers)
+    try:
+        shares = divided(options, {"workers"}, shards, machine)
+    except BadInput:
+        assert workers > 1 and shards * (workers + 1) > machine.cores
+    else:
+        assert workers == 1 or shards * (workers + 1) <= machine.cores
+        assert {share.workers for share in shares} == {workers}
+
+
+@pytest.mark.parametrize(("name", "fits", "excess"), [("dedup_bytes", 10**9, 10**9 + 1), ("max_exact_keys", 83, 10**8)])
+def test_memory_that_was_given_fits_all_together(name: str, fits: int, excess: int) -> None:
+    machine = Machine(8, 4 * 10**9)
+    assert getattr(divided(Options(**{name: fits}), {name}, 4, machine)[3], name) == fits
+    most = 4 * 10**9 // 4 // (1 if name == "dedup_bytes" else 12)
+    with pytest.raises(BadInput, match=rf"for each of 4 shards: together .* Give at most {most}, or none\."):
+        divided(Options(**{name: excess}), {name}, 4, machine)
+
+
+def test_an_option_of_zero_is_not_given() -> None:
+    settings = {"SPIDERLING_WORKERS": "0", "SPIDERLING_DEDUP_BYTES": None, "SPIDERLING_DNS_CONCURRENCY": 7}
+    assert given_among(settings) == {"dns_concurrency"}
+    share = divided(Options(dns_concurrency=7), {"dns_concurrency"}, 3, Machine(9, 10**10))[0]
+    assert share.settings()["SPIDERLING_DNS_CONCURRENCY"] == "7" and share.workers == 2
+
+
+def test_what_is_told() -> None:
+    shares = divided(Options(), (), 5, Machine(16, 64 * 10**9))
+    assert told(shares, Machine(16, 0)) == (
+        "5 shards on 16 cores; each has 2 or 3 text workers, 3,200 MB to know near-duplicates by, 40,000,000 exact "
+        "keys, 100 DNS queries at once"
+    )
+    crowd = divided(Options(), (), 4, Machine(2, 64 * 10**9))
+    assert "4 shards on 2 cores (8 main processes and text workers, more than cores); each has 1 text worker," in told(
+        crowd, Machine(2, 0)
+    )
+
+
+@given(st.lists(st.sampled_from([0, 1, 2, 3, -9, -15]), max_size=5))
+def test_the_worst_exit_code(codes: list[int]) -> None:
+    code = worst(codes)
+    assert code == (0 if not any(codes) else 3 if set(codes) <= {0, 3} else 1)
+
+
+@given(st.lists(st.floats(0, 10 * DEATHS_S), min_size=1, max_size=20).map(sorted))
+def test_a_process_is_started_again_a_few_times_an_hour(deaths: list[float]) -> None:
+    now = deaths[-1]
+    lately = [death for death in deaths if now - death < DEATHS_S]
+    assert may_start_again(deaths, now) == (len(lately) <= MOST_DEATHS)
+
+
+def test_a_share_is_made_of_options() -> None:
+    assert set(Share._fields) <= {*Options.__dataclass_fields__}
+
+
+# -- what a shard says is told once more by the process that has started it, as far as a person must read it
+
+
+NAMED = "INFO spiderling.cluster.shard: This is shard 7 of 8, at Redis /s"
+
+
+def logged(caplog: pytest.LogCaptureFixture, *lines: str, repeater: Repeater | None = None) -> list[tuple[int, str]]:
+    caplog.clear()
+    caplog.set_level(logging.DEBUG)
+    shard = ShardProcess(None, repeater or Repeater())  # type: ignore[arg-type]
+    for line in lines:
+        shard.take(line)
+    return [(record.levelno, record.getMessage()) for record in caplog.records]
+
+
+def test_warnings_and_errors_are_told_with_the_number_of_their_shard(caplog):
+    assert logged(
+        caplog,
+        "WARNING a.b: early",
+        NAMED,
+        "  a table",
+        "INFO a: no",
+        "WARNING a.b: w",
+        "ERROR a: e: f",
+        "Traceback:",
+        "  x",
+    ) == [
+        (logging.WARNING, "a shard: early"),
+        (logging.WARNING, "shard 7: w"),
+        (logging.ERROR, "shard 7: e: f"),
+        (logging.ERROR, "shard 7: Traceback:"),
+        (logging.ERROR, "shard 7:   x"),
+    ]
+
+
+def test_the_place_of_the_live_page_is_logged(caplog):
+    assert logged(caplog, "INFO spiderling.extensions.live_page: The live page: http://127.0.0.1:8580/") == [
+        (logging.INFO, "a shard: The live page: http://127.0.0.1:8580/")
+    ]
+    assert spiderling.extensions.live_page.logger.name == "spiderling.extensions.live_page"
+
+
+def test_what_something_else_writes_is_told_too(caplog):
+    assert logged(caplog, "INFO a: summary", "  pages 3", "Fatal Python error: Segmentation fault", "") == [
+        (logging.WARNING, "a shard: Fatal Python error: Segmentation fault")
+    ]
+
+
+def test_what_several_shards_say_at_once_is_told_once(caplog, monkeypatch):
+    repeater = Repeater()
+    one = ("ERROR a: full disk", "Traceback", "INFO a: x")
+    assert len(logged(caplog, *one, repeater=repeater)) == 2
+    assert logged(caplog, *one, repeater=repeater) == []
+    later = launcher.time.monotonic() + launcher.SAME_S
+    monkeypatch.setattr(launcher.time, "monotonic", lambda: later)
+    assert len(logged(caplog, *one, repeater=repeater)) == 2, "it happens again"
+
+
+async def test_a_process_is_read_to_its_end(caplog):
+    """Also a line without an end, one that is no UTF-8, and one that is longer than a buffer."""
+    text = r"import os; os.write(2, b'ERROR a: ' + b'x' * 200_000 + b'\nWARNING a: \xff\nERROR a: last'); os._exit(3)"
+    shard = await ShardProcess.started([sys.executable, "-c", text], Repeater())
+    assert await shard.ended() == 3
+    said = [record.getMessage() for record in caplog.records]
+    assert said[0].startswith("a shard: xxx") and said[-2:] == ["a shard: \ufffd", "a shard: last"]
+    assert sum(line.count("x") for line in said) == 200_000
+
+
+async def test_a_process_that_is_killed_tells_by_which_signal():
+    shard = await ShardProcess.started([sys.executable, "-c", "import time; time.sleep(100)"], Repeater())
+    shard.process.kill()
+    assert await shard.ended() == -9
+
+
+# -- a Redis that a crawl starts for itself: private, at a path that fits, gone with it
+
+
+@needs("redis")
+@pytest.mark.parametrize("name", ["cs", "d" * 200, "a b#c%41?d"])
+async def test_it_answers_at_a_socket_of_ours_wherever_the_crawl_is(tmp_path: Path, name: str) -> None:
+    directory = tmp_path / name
+    directory.mkdir(mode=0o700)
+    redis = OwnRedis(directory)
+    try:
+        await redis.start()
+        assert is_own_socket(redis.url), "so it needs no key"
+        socket = Path(redis.url.removeprefix("unix://"))
+        assert len(bytes(socket)) <= MOST_PATH_BYTES and (socket.parent == directory) == (name == "cs")
+        assert stat.S_IMODE(socket.stat().st_mode) == stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+        client = connected(redis.url, blocks=True)
+        settings = client.config_get("save") | client.config_get("appendonly")  # Redis 6 takes one name at a time
+        assert settings == {"save": "", "appendonly": "no"}
+        client.set("a", 1)
+        redis.process.kill()
+        await redis.process.wait()
+        await redis.start()
+        assert client.get("a") is None, "the socket that was left is no hindrance"
+        client.close()
+    finally:
+        await redis.close()
+    assert redis.process.returncode is not None
+    assert [path.name for path in directory.iterdir()] == ["log"]
+    assert socket.parent == directory or not socket.parent.exists()
+
+
+async def test_a_server_that_does_not_start_is_told(tmp_path: Path, monkeypatch) -> None:
+    program = tmp_path / "redis-server"
+    program.write_text("#!/bin/sh\necho no memory today\nexit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    redis = OwnRedis(tmp_path)
+    with pytest.raises(BadInput, match=r"redis-server does not start \(no memory today\); .*/log has more\."):
+        await redis.start()
+    await redis.close()
+
+
+def test_without_a_server_it_says_what_to_install(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BadInput, match=r"there is no redis-server on PATH, .*: apt install redis-server\), or give "):
+        OwnRedis(tmp_path)

@@ -231,7 +231,6 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy report crawls/cs": Run(says="report.html", slow=True),
     "scrapy inspect JOBDIR gone": Run(says=""),
     "scrapy inspect JOBDIR url": FRAGMENT,
-    "scrapy inspect JOBDIR host NAME": Run(instead=("NAME", "www.example.cz")),
     "scrapy inspect JOBDIR url URL": Run(says="kept"),
     "scrapy inspect JOBDIR --json": Run(says='"version":1'),
     "scrapy inspect JOBDIR --check": Run(says="The crawl is whole."),

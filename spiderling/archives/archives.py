@@ -42,16 +42,12 @@ from spiderling.frontier.intake import ArchivePages
 
 logger = logging.getLogger(__name__)
 
-_PAGES_PER_WORKER = 6
-"""Pages in work for each text worker (chosen, so that no worker waits)."""
-_MOST_BYTES = 64_000_000
-"""Most bytes of all pages in work together (chosen)."""
+_PAGES_PER_WORKER = 6  # pages in work for each text worker (chosen, so that no worker waits)
+_MOST_BYTES = 64_000_000  # most bytes of all pages in work together; chosen
 _MOST_SPREAD = 10_000
 """Most records of an archive behind the first that is not done (chosen: each checkpoint names the done ones)."""
-_MOST_TOLD = 3
-"""Damages of one archive that are logged one by one (chosen)."""
-_MOST_NAMED = 5
-"""Archives that a progress line names (chosen)."""
+_MOST_TOLD = 3  # damages of one archive that are logged one by one; chosen
+_MOST_NAMED = 5  # archives that a progress line names; chosen
 
 
 class _Work(NamedTuple):
@@ -66,18 +62,12 @@ class CrawlSide(NamedTuple):
     """What the archives need of their crawl."""
 
     pages: ArchivePages
-    documents: frozenset[str]
-    """Kinds of documents that can be converted."""
-    allows: Callable[[str], bool]
-    """Whether an IP address may be connected to."""
-    meta: Mapping[str, str]
-    """Key -> value that earlier checkpoints stored."""
-    note: Callable[[str, object], None]
-    """Stores a key and a value with the next checkpoint."""
-    finish: Callable[[Outcome], object]
-    """Reports the outcome of a page that goes through no pipeline."""
-    has_room: Callable[[int], bool]
-    """Whether the budgets leave room for another page beside a number of those in work."""
+    documents: frozenset[str]  # kinds of documents that can be converted
+    allows: Callable[[str], bool]  # whether an IP address may be connected to
+    meta: Mapping[str, str]  # key -> value that earlier checkpoints stored
+    note: Callable[[str, object], None]  # stores a key and a value with the next checkpoint
+    finish: Callable[[Outcome], object]  # reports the outcome of a page that goes through no pipeline
+    has_room: Callable[[int], bool]  # whether the budgets leave room for another page beside a number of those in work
     now: Callable[[], float]
 
 
@@ -100,10 +90,8 @@ class Archives:
         self._most_pages = options.text_workers(from_archives=True) * _PAGES_PER_WORKER
         self._in_work: dict[int, _Work] = {}
         self._freed = asyncio.Event()
-        self.bytes_read = 0
-        """Bytes of all archives that were read since the start."""
-        self.errors: dict[str, str] = {}
-        """Archive -> why it could not be read to its end."""
+        self.bytes_read = 0  # bytes of all archives that were read since the start
+        self.errors: dict[str, str] = {}  # archive -> why it could not be read to its end
         self._note_unread()
 
     # -- progress
@@ -267,13 +255,10 @@ def _is_done(place: Place) -> bool:
     return is_url(place.source) or (os.path.exists(place.source) and os.path.getsize(place.source) == place.size)
 
 
-_BATCH_RECORDS = 32
-"""Records after which a batch is handed over (chosen)."""
-_BATCH_BYTES = 1 << 20
-"""Bytes of bodies after which a batch is handed over (chosen)."""
+_BATCH_RECORDS = 32  # records after which a batch is handed over; chosen
+_BATCH_BYTES = 1 << 20  # bytes of bodies after which a batch is handed over; chosen
 _AGAIN = "The same command tries it again."
-_BATCHES_PER_THREAD = 2
-"""Batches that each thread may be ahead of the event loop (chosen)."""
+_BATCHES_PER_THREAD = 2  # batches that each thread may be ahead of the event loop; chosen
 
 
 class Batch(NamedTuple):
@@ -281,12 +266,9 @@ class Batch(NamedTuple):
 
     source: str
     records: list[Record]
-    bytes_read: int
-    """Bytes of the archive that were read since its last batch."""
-    size: int | None = None
-    """Bytes of the whole archive, 0 if unknown; None unless it is read to its end."""
-    error: str = ""
-    """Why the archive cannot be read on; then it has no further batch."""
+    bytes_read: int  # bytes of the archive that were read since its last batch
+    size: int | None = None  # bytes of the whole archive, 0 if unknown; None unless it is read to its end
+    error: str = ""  # why the archive cannot be read on; then it has no further batch
 
 
 class Readers:

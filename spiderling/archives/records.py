@@ -34,10 +34,8 @@ from spiderling.fetch.responses import BodyDecoder, Chunked, challenge_of
 _TYPES = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit | WarcRecordType.conversion
 _STATUS = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})(?!\d)")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
-_MAX_HEAD_BYTES = 1 << 17
-"""Bytes of a response's headers (chosen)."""
-_MOST_TRIES = 1000
-"""False beginnings of records in a row after which a member is given up (chosen)."""
+_MAX_HEAD_BYTES = 1 << 17  # bytes of a response's headers; chosen
+_MOST_TRIES = 1000  # false beginnings of records in a row after which a member is given up; chosen
 
 
 @dataclass(slots=True)
@@ -46,20 +44,15 @@ class Record:
 
     position: Position
     url: str = ""
-    reason: Reason | None = None
-    """Why it is no page; None if it is a page or a robots.txt."""
+    reason: Reason | None = None  # why it is no page; None if it is a page or a robots.txt
     status: int = 0
     headers: Headers = field(default_factory=Headers)
     body: bytes = b""
-    length: int = 0
-    """Bytes of the body in the archive, still encoded."""
-    captured: float | None = None
-    """WARC-Date, as seconds since 1970."""
-    address: IPv4Address | IPv6Address | None = None
-    """WARC-IP-Address"""
+    length: int = 0  # bytes of the body in the archive, still encoded
+    captured: float | None = None  # WARC-Date, as seconds since 1970
+    address: IPv4Address | IPv6Address | None = None  # WARC-IP-Address
     is_robots: bool = False
-    is_cut: bool = False
-    """Whether it states more bytes than there are."""
+    is_cut: bool = False  # whether it states more bytes than there are
 
 
 class Refused(Exception):
@@ -234,21 +227,17 @@ def _seconds(date: str) -> float | None:
         return None
 
 
-_PIECE_BYTES = 1 << 14
-"""Compressed bytes that are read at a time (chosen)."""
-_MOST_BYTES = 1 << 20
-"""Decompressed bytes that ``read`` returns at most (chosen)."""
+_PIECE_BYTES = 1 << 14  # compressed bytes that are read at a time; chosen
+_MOST_BYTES = 1 << 20  # decompressed bytes that ``read`` returns at most; chosen
 _TAIL_BYTES = 1 << 18
 """Returned bytes that are kept, to find the next record behind a damaged one (chosen: the parser reads less ahead)."""
 _GZIP = b"\x1f\x8b\x08"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"
 _DICTIONARY = b"\x5d" + _SKIPPABLE
-_MAX_DICTIONARY_BYTES = 100_000_000
-"""Bytes above which a skippable frame is taken for no dictionary (chosen)."""
+_MAX_DICTIONARY_BYTES = 100_000_000  # bytes above which a skippable frame is taken for no dictionary; chosen
 _MARK = b"WARC/"
-_ARC = b"filedesc://"
-"""The first URL of an ARC file, that of the file itself (the format's specification of 1996)."""
+_ARC = b"filedesc://"  # the first URL of an ARC file, that of the file itself (the format's specification of 1996)
 _PROBE_BYTES = {_GZIP: 4096, _ZSTD: 140_000}
 """Compressed bytes that are enough for a member's first decompressed ones; zstd needs a whole block."""
 _MAGIC = re.compile(b"|".join(map(re.escape, _PROBE_BYTES)))
@@ -311,10 +300,8 @@ class Members:
     def __init__(self, raw: Raw, start: Position) -> None:
         """Begin with the member at ``start.member``."""
         self._raw = raw
-        self._ready = b""
-        """Compressed bytes that were read and not yet taken."""
-        self.offset = 0
-        """Place in the archive of the next byte to take."""
+        self._ready = b""  # compressed bytes that were read and not yet taken
+        self.offset = 0  # place in the archive of the next byte to take
         self._dictionary = self._read_dictionary()
         if start.member > self.offset:
             self._seek(start.member)
@@ -437,12 +424,10 @@ class Member:
         self._members = members
         self._codec = codec
         self._is_plain = isinstance(codec, _Plain)
-        self.offset = 0 if self._is_plain else members.offset
-        """Place in the archive at which it begins."""
+        self.offset = 0 if self._is_plain else members.offset  # place in the archive at which it begins
         self.ending = Ending.OPEN
         self._ready = b""
-        self._tail = b""
-        """The last bytes that ``read`` returned, at most _TAIL_BYTES."""
+        self._tail = b""  # the last bytes that ``read`` returned, at most _TAIL_BYTES
         self._given = start if self._is_plain else 0
         while self._given < start and self.read(start - self._given):
             pass

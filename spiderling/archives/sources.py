@@ -29,10 +29,8 @@ from spiderling.base.options import Options
 _SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 _LISTS = (".txt", ".paths")
 _EXAMPLE = "give files, globs, directories or URLs with commas, such as -a warc='CC-MAIN-*.warc.gz'"
-_SKIPPED_BYTES = 1 << 20
-"""Bytes that are read at a time to skip them (chosen)."""
-_MAY_PASS = {408, 425, 429, 500, 502, 503, 504}
-"""HTTP statuses after which another attempt may succeed (chosen)."""
+_SKIPPED_BYTES = 1 << 20  # bytes that are read at a time to skip them; chosen
+_MAY_PASS = {408, 425, 429, 500, 502, 503, 504}  # HTTP statuses after which another attempt may succeed; chosen
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
@@ -98,8 +96,7 @@ class FileRaw(io.FileIO):
         """Raises ArchiveUnread."""
         try:
             super().__init__(path)
-            self.size: int | None = os.path.getsize(path)
-            """Bytes of the whole, if that is known."""
+            self.size: int | None = os.path.getsize(path)  # bytes of the whole, if that is known
         except OSError as error:
             raise self._unread(path, error) from error
         self.bytes_read = 0
@@ -126,8 +123,7 @@ class UrlRaw:
 
     def __init__(self, url: str, options: Options, allows: Callable[[str], bool]) -> None:
         """*allows*: which IP addresses may be connected to."""
-        self.size: int | None = None
-        """Bytes of the whole, if that is known."""
+        self.size: int | None = None  # bytes of the whole, if that is known
         self.bytes_read = 0
         self._url = url
         self._options = options
@@ -230,23 +226,18 @@ def _skip(answer: Any, number: int) -> None:
 Raw: TypeAlias = FileRaw | UrlRaw
 
 
-META_KEY = "archive:"
-"""Prefix of an archive's key in the store's table ``meta``; the archive's name follows."""
-UNREAD_KEY = "archives_unread"
-"""Key in that table of the number of archives that are not read to their end."""
+META_KEY = "archive:"  # prefix of an archive's key in the store's table ``meta``; the archive's name follows
+UNREAD_KEY = "archives_unread"  # key in that table of the number of archives that are not read to their end
 
 
 class Position(NamedTuple):
     """Where a record begins."""
 
-    member: int
-    """Byte of the archive at which its compressed member begins; 0 in a plain archive."""
-    inner: int = 0
-    """Byte of the decompressed member at which it begins."""
+    member: int  # byte of the archive at which its compressed member begins; 0 in a plain archive
+    inner: int = 0  # byte of the decompressed member at which it begins
 
 
-BEGIN = Position(-1)
-"""A position before every record."""
+BEGIN = Position(-1)  # a position before every record
 
 
 class Place:
@@ -259,17 +250,14 @@ class Place:
     def __init__(self, saved: Mapping[str, Any] = MappingProxyType({}), source: str = "") -> None:
         """Go on in the archive *source* from *saved*, a value that the method ``saved`` returned."""
         self.source = source
-        self.last = Position(*saved.get("last", BEGIN))
-        """The record up to which all are done."""
+        self.last = Position(*saved.get("last", BEGIN))  # the record up to which all are done
         self._done = {Position(*position) for position in saved.get("done", ())}
         self._open: OrderedDict[Position, bool] = OrderedDict()
         """Record behind ``last`` -> whether it is done, in the order of the archive."""
         self.size: int | None = saved.get("size")
         """Bytes of the archive when it was read to its end (0: unknown); None before that."""
-        self.records: int = saved.get("records", 0)
-        """Number of records that are done."""
-        self.damaged: int = saved.get("damaged", 0)
-        """Number of damaged parts."""
+        self.records: int = saved.get("records", 0)  # number of records that are done
+        self.damaged: int = saved.get("damaged", 0)  # number of damaged parts
 
     def begin_record(self, position: Position) -> bool:
         """Begin the record at *position*; returns False if it was done before."""

@@ -54,10 +54,8 @@ class ShardMap:
     """
 
     shards: int
-    lang: str
-    """Codes of the accepted languages."""
-    dedup: str
-    """The option SPIDERLING_DEDUP."""
+    lang: str  # codes of the accepted languages
+    dedup: str  # the option SPIDERLING_DEDUP
     crawl_id: str = field(default_factory=lambda: secrets.token_hex(CRAWL_ID_BYTES))
     """Tells the crawl from all others; hexadecimal."""
     wire: int = VERSION
@@ -142,8 +140,7 @@ def keep(directory: Path) -> None:
         write_whole(path, suffix_list().decode())
 
 
-MIN_KEY_BYTES = 16
-"""The shortest key; chosen: 128 bits, as many as the code of a message has."""
+MIN_KEY_BYTES = 16  # the shortest key; chosen: 128 bits, as many as the code of a message has
 _OPTION = f"{PREFIX}CLUSTER_KEY_FILE"
 _MAKE = "head -c 32 /dev/urandom > cluster.key; chmod 600 cluster.key"
 
@@ -189,27 +186,18 @@ def is_own_socket(url: str) -> bool:
     return found is not None and stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid()
 
 
-BEAT_S = 1.0
-"""Seconds between two renewals of a lease (chosen: one round trip)."""
-LEASE_S = 10.0
-"""Seconds after which a lease runs out that is not renewed; chosen: some beats may be late."""
-LOOK_S = 3 * BEAT_S
-"""Seconds for which a process looks for others before it begins a new crawl."""
+BEAT_S = 1.0  # seconds between two renewals of a lease; chosen: one round trip
+LEASE_S = 10.0  # seconds after which a lease runs out that is not renewed; chosen: some beats may be late
+LOOK_S = 3 * BEAT_S  # seconds for which a process looks for others before it begins a new crawl
 PATIENCE_S = 30.0
 """Seconds for which a process that begins waits for a Redis that is away (chosen: it may be starting too)."""
-MAP_KEY = "shard_map"
-"""Key of the map in the table ``meta`` of a state."""
-TOTALS_KEY = "shards_totals"
-"""Key, in the same table, of what each shard is known to have done."""
-CONTROL_KEY = "shards_control"
-"""Key, in the same table, of number and text of control.yaml."""
-CLAIMED_KEY = "shards_claimed"
-"""Key, in the same table, of the numbers that are known to be claimed, and where."""
+MAP_KEY = "shard_map"  # key of the map in the table ``meta`` of a state
+TOTALS_KEY = "shards_totals"  # key, in the same table, of what each shard is known to have done
+CONTROL_KEY = "shards_control"  # key, in the same table, of number and text of control.yaml
+CLAIMED_KEY = "shards_claimed"  # key, in the same table, of the numbers that are known to be claimed, and where
 TOKEN_CHARS = 32
-_MOST_DIGITS = 5
-"""Digits of the largest number of a shard."""
-_WITHOUT_END = -1
-"""What Redis says of a key that does not run out (PTTL)."""
+_MOST_DIGITS = 5  # digits of the largest number of a shard
+_WITHOUT_END = -1  # what Redis says of a key that does not run out (PTTL)
 RENEW = """local held = redis.call('GET', KEYS[1])
 if held and not string.find(held, ARGV[1], 1, true) and held ~= ARGV[4] then return held end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])"""
@@ -226,18 +214,12 @@ class Claim(NamedTuple):
     map: ShardMap
     keys: Keys
     seal: Seal
-    token: bytes
-    """Tells this process from all others; it stands in its lease."""
-    place: str
-    """Machine and JOBDIR."""
-    directory: Path
-    """Of the shard."""
-    known: dict[str, str]
-    """Number -> place of each shard that is known to be claimed."""
-    totals: ShardTotals
-    """What the state of the shard knows of what each has done."""
-    control: Edition
-    """The newest text of control.yaml that the state or Redis knows."""
+    token: bytes  # tells this process from all others; it stands in its lease
+    place: str  # machine and JOBDIR
+    directory: Path  # of the shard
+    known: dict[str, str]  # number -> place of each shard that is known to be claimed
+    totals: ShardTotals  # what the state of the shard knows of what each has done
+    control: Edition  # the newest text of control.yaml that the state or Redis knows
 
 
 class Claims:
@@ -245,8 +227,7 @@ class Claims:
 
     def __init__(self, options: Options, directory: Path) -> None:
         """*directory*: JOBDIR; raises BadInput."""
-        self.held_until = 0.0
-        """Until when the lease was last known to be ours, by `elapsed_s`."""
+        self.held_until = 0.0  # until when the lease was last known to be ours, by `elapsed_s`
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._options = options

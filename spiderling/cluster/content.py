@@ -36,13 +36,10 @@ from spiderling.frontier.hosts import LAST_RANK, SEED_RANK
 from spiderling.frontier.storage.seen import KeyTable
 from spiderling.frontier.strategy import FarHost, LinkingPage
 
-VERSION = 1
-"""Version of the wire; shards of different versions never work together."""
+VERSION = 1  # version of the wire; shards of different versions never work together
 CRAWL_ID_BYTES = 16
-CODE_BYTES = 16
-"""Chosen: 128 bits, which nobody guesses."""
-_MAX_KEY_BYTES = 64
-"""The longest key of BLAKE2b."""
+CODE_BYTES = 16  # chosen: 128 bits, which nobody guesses
+_MAX_KEY_BYTES = 64  # the longest key of BLAKE2b
 _PLACE = struct.Struct("!BB16sHHIQ")
 
 
@@ -52,20 +49,13 @@ class Kind(IntEnum):
     MESSAGE = 1
     RECEIPT = 2
     STATUS = 3
-    END = 4
-    """That the crawl is over, whoever says it."""
-    FILES = 5
-    """The site files that a shard wants of others."""
-    FILE = 6
-    """One of them."""
-    TOTALS = 7
-    """What a shard has done, whoever says it."""
-    CONTROL = 8
-    """The text of control.yaml."""
-    CLAIM = 9
-    """Machine and JOBDIR of a shard, whoever says it."""
-    MAP = 10
-    """The shard map, whoever says it."""
+    END = 4  # that the crawl is over, whoever says it
+    FILES = 5  # the site files that a shard wants of others
+    FILE = 6  # one of them
+    TOTALS = 7  # what a shard has done, whoever says it
+    CONTROL = 8  # the text of control.yaml
+    CLAIM = 9  # machine and JOBDIR of a shard, whoever says it
+    MAP = 10  # the shard map, whoever says it
 
 
 class Place(NamedTuple):
@@ -74,8 +64,7 @@ class Place(NamedTuple):
     kind: Kind
     sender: int
     receiver: int = 0
-    epoch: int = 1
-    """How often the sender's shard was taken over, from 1 on; always 1 so far."""
+    epoch: int = 1  # how often the sender's shard was taken over, from 1 on; always 1 so far
     number: int = 0
 
 
@@ -124,10 +113,8 @@ class Seal:
 
 MAX_PLAIN_BYTES = 16 << 20
 """The longest message before compression.  `Gathering` stays far below it."""
-_LEVEL = 1
-"""Level of zstd; chosen: level 3 saves a twentieth of the bytes."""
-_pack = frame_packer(_LEVEL, has_checksum=False)
-"""The event loop alone uses it."""
+_LEVEL = 1  # level of zstd; chosen: level 3 saves a twentieth of the bytes
+_pack = frame_packer(_LEVEL, has_checksum=False)  # the event loop alone uses it
 _MAX_DISTANCE = 0xFFFF
 _MAX_HOSTS = 0xFFFF
 _LENGTHS = struct.Struct("!II")
@@ -178,10 +165,8 @@ def packed(sections: Iterable[bytes]) -> bytes:
 class _Section(NamedTuple):
     """A section as it was read."""
 
-    pages: list[tuple[tuple[Any, ...], int]]
-    """What is said of each page, and its number of links."""
-    links: LinkBatch
-    """Without the columns that follow from the URLs."""
+    pages: list[tuple[tuple[Any, ...], int]]  # what is said of each page, and its number of links
+    links: LinkBatch  # without the columns that follow from the URLs
     mentions: list[Mention]
 
 
@@ -307,16 +292,11 @@ def _check_ranked(distance: int, rank: int) -> None:
         raise ValueError("a distance or a rank that is none")
 
 
-MAX_SECTION_LINKS = 1000
-"""Links of one section: with the longest URLs they stay far below MAX_PLAIN_BYTES."""
-MAX_URL_BYTES = 8192
-"""Longer paths are left out, since no setting of SPIDERLING_MAX_URL_CHARS takes them."""
-_REMEMBERED = 1_000_000
-"""Links that are known as sent, at most (chosen: 12 MB)."""
-_KNOWN_HOSTS = 200_000
-"""Hosts whose distance is remembered, at most (chosen: 20 MB)."""
-_TAIL_BITS = 24
-"""Bits of a host name's hash below the 40 of a URL's hash, in a key of the links that were sent."""
+MAX_SECTION_LINKS = 1000  # links of one section: with the longest URLs they stay far below MAX_PLAIN_BYTES
+MAX_URL_BYTES = 8192  # longer paths are left out, since no setting of SPIDERLING_MAX_URL_CHARS takes them
+_REMEMBERED = 1_000_000  # links that are known as sent, at most; chosen: 12 MB
+_KNOWN_HOSTS = 200_000  # hosts whose distance is remembered, at most; chosen: 20 MB
+_TAIL_BITS = 24  # bits of a host name's hash below the 40 of a URL's hash, in a key of the links that were sent
 _TAIL_MASK = (1 << _TAIL_BITS) - 1
 _KEY_MASK = (1 << 64) - 1
 
@@ -434,14 +414,11 @@ class _Columns(NamedTuple):
     """Links to be sent, by the shards that they go to; of each shard, in the order of their pages."""
 
     owners: NDArray[np.uint16]
-    of_page: Places
-    """Place of each link's page among the pages that are alike."""
-    of_host: Places
-    """Place of each link's host in ``names``."""
+    of_page: Places  # place of each link's page among the pages that are alike
+    of_host: Places  # place of each link's host in ``names``
     names: list[str]
     paths: list[bytes]
-    cues: list[bytes]
-    """Prefixes, flags, scores, anchors."""
+    cues: list[bytes]  # prefixes, flags, scores, anchors
 
 
 def _columns(found: dict[LinkingPage, list[_Found]]) -> _Columns:

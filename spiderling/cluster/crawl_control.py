@@ -36,8 +36,7 @@ class Edition(NamedTuple):
 
 
 _PLACE = Place(Kind.CONTROL, 0)
-FIRST = Edition(0, TEMPLATE)
-"""What holds until somebody has written anything."""
+FIRST = Edition(0, TEMPLATE)  # what holds until somebody has written anything
 
 
 class CrawlControl:
@@ -46,12 +45,9 @@ class CrawlControl:
     def __init__(self, directory: Path, newest: Edition) -> None:
         """*directory*: that of the crawl; *newest*: what is known from state and Redis."""
         self.newest = newest
-        self.keep: Callable[[Edition], None] = lambda edition: None
-        """Called with each new edition, for the state."""
-        self.to_publish: Edition | None = None
-        """What Redis has to get: it was looked at, and had an older one."""
-        self._is_new = False
-        """Whether it was written here, and nobody knows of it."""
+        self.keep: Callable[[Edition], None] = lambda edition: None  # called with each new edition, for the state
+        self.to_publish: Edition | None = None  # what Redis has to get: it was looked at, and had an older one
+        self._is_new = False  # whether it was written here, and nobody knows of it
         self.path = directory / NAME
         self._seen = directory / SEEN
         self._stamp: tuple[object, ...] = ()

@@ -28,12 +28,9 @@ from spiderling.frontier.strategy import LinkingPage
 class Outgoing(NamedTuple):
     """What becomes of the stream to one shard."""
 
-    first: int
-    """Messages with lower numbers are taken out."""
-    entries: list[tuple[int, bytes]]
-    """Numbers and messages to be added."""
-    anew: bool = False
-    """Whether the stream is emptied before."""
+    first: int  # messages with lower numbers are taken out
+    entries: list[tuple[int, bytes]]  # numbers and messages to be added
+    anew: bool = False  # whether the stream is emptied before
 
 
 class Message(NamedTuple):
@@ -50,10 +47,8 @@ class Round(NamedTuple):
 
     epoch: int
     receipt: bytes
-    to: dict[int, Outgoing]
-    """By the number of the receiver."""
-    after: dict[int, tuple[int, int]]
-    """For each other shard, epoch and number of the last message that is known of it."""
+    to: dict[int, Outgoing]  # by the number of the receiver
+    after: dict[int, tuple[int, int]]  # for each other shard, epoch and number of the last message that is known of it
     spoilt: frozenset[int] = frozenset()
     """Those whose stream holds another message than their next; it is emptied, and they fill it anew."""
 
@@ -61,10 +56,8 @@ class Round(NamedTuple):
 class Answer(NamedTuple):
     """What a shard gets."""
 
-    receipts: dict[int, bytes]
-    """By the shard that gave it; those that there are."""
-    lengths: dict[int, int]
-    """Receiver -> number of entries in the stream to it; -1: an entry could not be added."""
+    receipts: dict[int, bytes]  # by the shard that gave it; those that there are
+    lengths: dict[int, int]  # receiver -> number of entries in the stream to it; -1: an entry could not be added
     messages: list[Message]
 
 
@@ -74,12 +67,9 @@ class TransportError(Exception):
 
 FULL_LINKS = 400
 """Links at which a message is sent.  With 200, each costs a tenth more processor time and bytes (cluster.py)."""
-FULL_BYTES = 1 << 20
-"""Bytes, before compression, at which a message is sent (chosen)."""
-MAX_AGE_S = 5.0
-"""Seconds after which a message is sent as it is (chosen: a host is not asked more often)."""
-WINDOW_MESSAGES = 64
-"""Messages that wait in the transport, at most (chosen)."""
+FULL_BYTES = 1 << 20  # bytes, before compression, at which a message is sent; chosen
+MAX_AGE_S = 5.0  # seconds after which a message is sent as it is; chosen: a host is not asked more often
+WINDOW_MESSAGES = 64  # messages that wait in the transport, at most; chosen
 WINDOW_BYTES = 1 << 20
 """Bytes that wait in the transport, but for a single longer message (chosen: 16 shards fill 240 MB at worst)."""
 
@@ -117,25 +107,19 @@ class Outbox:
     def __init__(self, shard: int, sent: int, waiting: OutboxSummary | None) -> None:
         """*sent*: number of the newest message; *waiting*: those in the store."""
         self.shard = shard
-        self.newest = sent
-        """Number of the newest message, which may still be growing."""
+        self.newest = sent  # number of the newest message, which may still be growing
         self.acknowledged = waiting.first - 1 if waiting is not None else sent
         """Number up to which the other shard has committed what it took."""
-        self._durable = sent
-        """Number up to which messages are in the store and grow no more."""
+        self._durable = sent  # number up to which messages are in the store and grow no more
         self._forgotten = self.acknowledged
         """Number up to which messages have left the store, or do so with the next batch."""
-        self._added = self.acknowledged
-        """Number up to which messages were added to the stream."""
-        self._expected = 0
-        """Entries in the stream when the last round is over."""
-        self._is_doubtful = True
-        """Whether the stream may hold anything else than the messages up to there."""
+        self._added = self.acknowledged  # number up to which messages were added to the stream
+        self._expected = 0  # entries in the stream when the last round is over
+        self._is_doubtful = True  # whether the stream may hold anything else than the messages up to there
         self._window: deque[OutboxRow] = deque()
         self._growing: _Growing | None = None
         self._found: list[tuple[bytes, int]] = []
-        self._written: list[OutboxRow] = []
-        """Messages of the batch in work that grow no more."""
+        self._written: list[OutboxRow] = []  # messages of the batch in work that grow no more
 
     # -- into the outbox
 
@@ -235,10 +219,8 @@ class Outbox:
 
 
 SENT_BARE = "requests sent without callback"
-_BARE = bytes(16)
-"""A payload that no process knows (engine/requests.py)."""
-EPOCH = 1
-"""The epoch of all shards: none was ever taken over by another machine."""
+_BARE = bytes(16)  # a payload that no process knows (engine/requests.py)
+EPOCH = 1  # the epoch of all shards: none was ever taken over by another machine
 _MARK = struct.Struct("!IQQ")
 """Of one other shard: epoch and number of the last message from it, number of the last forgotten message to it."""
 
@@ -272,8 +254,7 @@ class Exchange:
         """*first_file*: as in `SiteFiles`; *derive* may be a faster `derived` of link_batch.py."""
         self.me = me
         self.shards = shards
-        self.counts: Counter[str] = Counter()
-        """Messages and links, by what became of them."""
+        self.counts: Counter[str] = Counter()  # messages and links, by what became of them
         self._seal = seal
         self._store = store
         self._derive = derive
@@ -284,12 +265,9 @@ class Exchange:
         self._taken = dict.fromkeys(self._outboxes, (EPOCH, 0))
         """Sender -> epoch and number of the last message that was taken."""
         self._durable = dict(self._taken)
-        self._receipts: dict[int, bytes] = {}
-        """Sender -> the last receipt of it that was read."""
-        self._spoilt: set[int] = set()
-        """Senders in whose streams another message was found than their next."""
-        self._written: dict[int, tuple[int, int]] = {}
-        """Those of the batch in work."""
+        self._receipts: dict[int, bytes] = {}  # sender -> the last receipt of it that was read
+        self._spoilt: set[int] = set()  # senders in whose streams another message was found than their next
+        self._written: dict[int, tuple[int, int]] = {}  # those of the batch in work
         self._now = 0.0
 
     # -- for the frontier (`Elsewhere`)

@@ -38,10 +38,8 @@ from spiderling.frontier.site_files import FileAnswer
 
 logger = logging.getLogger(__name__)
 
-_FILE_S = 60.0
-"""Seconds for which a site file for another shard is in Redis (chosen: it is read within two seconds)."""
-_OVER_S = 60.0
-"""Seconds for which the end is published in Redis; chosen: by then each shard has looked many times."""
+_FILE_S = 60.0  # seconds for which a site file for another shard is in Redis; chosen: it is read within two seconds
+_OVER_S = 60.0  # seconds for which the end is published in Redis; chosen: by then each shard has looked many times
 _END = Place(Kind.END, 0)
 _KEPT_S = 10.0
 """Seconds between two times that the state takes the others' totals.  Chosen: if Redis then loses everything, a budget
@@ -63,10 +61,8 @@ class Heartbeat:
     ) -> None:
         """*is_idle*: whether this shard has nothing to do; *wake* lets its crawl look again for what is due."""
         self.redis: Any = connected(crawl.options.cluster)
-        self.missing: list[int] = []
-        """The shards without which the crawl has ended."""
-        self._claimed = claim.known
-        """Number -> place of each shard that is known to be claimed."""
+        self.missing: list[int] = []  # the shards without which the crawl has ended
+        self._claimed = claim.known  # number -> place of each shard that is known to be claimed
         self._crawl = crawl
         self._exchange = exchange
         self._claim = claim
@@ -81,10 +77,8 @@ class Heartbeat:
         self._termination = Termination(claim.map.shards)
         self._counted: Counter[str] = Counter()
         self._number = 0
-        self._strange_lease = b""
-        """What was found in the place of this shard's lease, and may be replaced."""
-        self._has_listed = False
-        """Whether a list of site files is in Redis."""
+        self._strange_lease = b""  # what was found in the place of this shard's lease, and may be replaced
+        self._has_listed = False  # whether a list of site files is in Redis
         crawl.others_work = True
         crawl.done_elsewhere = self._totals.elsewhere()
         crawl.checkpoint.set_meta(CLAIMED_KEY, claim.known)

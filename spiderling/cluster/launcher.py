@@ -34,12 +34,9 @@ from spiderling.jobdir.shards import AnyCrawl, commands_for, opened, parts_in, p
 CORES_A_SHARD = 3
 """Chosen: a page takes 3 ms of the main process and 4 to 5 ms of a text worker (docs/performance.md), so two workers
 keep one main process busy."""
-KEY_BYTES = 12
-"""Memory of a URL in an exact seen set, at most (the option max_exact_keys)."""
-MOST_DEATHS = 3
-"""Times that a process is started again within DEATHS_S (chosen: a cause that lasts shows by then)."""
-DEATHS_S = 3600.0
-"""Seconds; chosen: a crawl of weeks may lose a process now and then."""
+KEY_BYTES = 12  # memory of a URL in an exact seen set, at most (the option max_exact_keys)
+MOST_DEATHS = 3  # times that a process is started again within DEATHS_S; chosen: a cause that lasts shows by then
+DEATHS_S = 3600.0  # seconds; chosen: a crawl of weeks may lose a process now and then
 
 
 class Machine(NamedTuple):
@@ -148,8 +145,7 @@ def given_among(settings: Mapping[str, object]) -> set[str]:
     return {name for name, value in names.items() if value is not None and str(value).strip() not in ("", "0")}
 
 
-_PR_SET_PDEATHSIG = 1
-"""prctl(2): the signal that a process gets when the thread that has started it ends."""
+_PR_SET_PDEATHSIG = 1  # prctl(2): the signal that a process gets when the thread that has started it ends
 _NOT_BEGUN = 127
 _libc = ctypes.CDLL(None)
 
@@ -188,13 +184,10 @@ def how_ended(code: int) -> str:
 
 
 SERVER = "redis-server"
-MOST_PATH_BYTES = 107
-"""Bytes of the longest path of a Unix socket on Linux (unix(7))."""
-PATIENCE_S = 30.0
-"""Seconds in which it must answer (chosen: it takes .02 s on an idle machine)."""
+MOST_PATH_BYTES = 107  # bytes of the longest path of a Unix socket on Linux (unix(7))
+PATIENCE_S = 30.0  # seconds in which it must answer; chosen: it takes .02 s on an idle machine
 _LOOK_S = 0.02
-_PLAIN = re.compile(r"[\w./~+=,@-]+")
-"""A path that means the same in an address."""
+_PLAIN = re.compile(r"[\w./~+=,@-]+")  # a path that means the same in an address
 _SHORT = "/tmp"  # noqa: S108 - a directory of our own is made in it
 
 
@@ -266,18 +259,14 @@ class OwnRedis:
 
 logger = logging.getLogger(__name__)
 
-FORMAT = "%(levelname)s %(name)s: %(message)s"
-"""LOG_FORMAT of a shard."""
+FORMAT = "%(levelname)s %(name)s: %(message)s"  # LOG_FORMAT of a shard
 _RECORD = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) ([\w.]+): (.*)")
-_NAMED = re.compile(r"This is shard (\d+) of \d+, at Redis ")
-"""What cluster/shard.py logs when its crawl is open."""
+_NAMED = re.compile(r"This is shard (\d+) of \d+, at Redis ")  # what cluster/shard.py logs when its crawl is open
 _LIVE_PAGE = "spiderling.extensions.live_page"
 """The logger that says where the live page is, which the user wants to know."""
 _READ_BYTES = 1 << 16
-_LINE_CHARS = 1 << 16
-"""Characters of the longest line that is told whole (chosen: far more than a person reads)."""
-SAME_S = 10.0
-"""Seconds in which several shards say the same for one reason (chosen: more than one round of each)."""
+_LINE_CHARS = 1 << 16  # characters of the longest line that is told whole; chosen: far more than a person reads
+SAME_S = 10.0  # seconds in which several shards say the same for one reason; chosen: more than one round of each
 
 
 class Repeater:
@@ -306,11 +295,9 @@ class ShardProcess:
 
     def __init__(self, process: Process, repeater: Repeater) -> None:
         self.process = process
-        self.name = "a shard"
-        """Its number, when it has said it."""
+        self.name = "a shard"  # its number, when it has said it
         self._repeater = repeater
-        self._level = logging.INFO
-        """Of the record whose lines are read; NOTSET if another shard has said it."""
+        self._level = logging.INFO  # of the record whose lines are read; NOTSET if another shard has said it
 
     @classmethod
     async def started(cls, command: Sequence[str], repeater: Repeater) -> ShardProcess:
@@ -364,8 +351,7 @@ class Report:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._pages: int | None = None
-        self.has_documents = False
-        """Whether any shard had a document when the last line was made."""
+        self.has_documents = False  # whether any shard had a document when the last line was made
 
     def progress(self, seconds: float, running: int) -> str:
         """The progress line, *seconds* after the last one; empty while there is nothing to tell."""
@@ -424,21 +410,16 @@ class Report:
 _PASSED_ON = (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL)
 """What the shards get at the first signal that ends the crawl, the second, and each later one.  They finish what is
 under way at the first, not at the second."""
-_WAITS_S = 10.0
-"""Seconds between two lines until the first document, as of one process (extensions/progress.py)."""
+_WAITS_S = 10.0  # seconds between two lines until the first document, as of one process (extensions/progress.py)
 
 
 class Plan(NamedTuple):
     """What is to be started."""
 
-    command: Sequence[str]
-    """Of one shard, but for the settings below."""
-    directory: Path
-    """JOBDIR."""
-    settings: Sequence[Mapping[str, str]]
-    """Of each shard."""
-    words: str
-    """What is begun, in a sentence."""
+    command: Sequence[str]  # of one shard, but for the settings below
+    directory: Path  # JOBDIR
+    settings: Sequence[Mapping[str, str]]  # of each shard
+    words: str  # what is begun, in a sentence
     progress_s: float
 
 

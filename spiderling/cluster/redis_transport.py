@@ -38,8 +38,7 @@ from spiderling.cluster.exchange import Answer, Message, Outgoing, Round, Transp
 
 logger = logging.getLogger(__name__)
 
-_REPORTED_S = 600.0
-"""Seconds in which the same is reported once (chosen)."""
+_REPORTED_S = 600.0  # seconds in which the same is reported once; chosen
 _MEND = """local thrown = {}
 for at, key in ipairs(KEYS) do
   local kind = redis.call('TYPE', key).ok
@@ -136,8 +135,7 @@ def mend(redis: Any, types: dict[str, str]) -> Any:
     return redis.eval(_MEND, len(types), *types, *types.values())
 
 
-TIMEOUT_S = 5.0
-"""Seconds in which Redis must answer (chosen: a round takes it a millisecond)."""
+TIMEOUT_S = 5.0  # seconds in which Redis must answer; chosen: a round takes it a millisecond
 
 _MAY_PASS = ("OOM", "OUTOFMEMORY", "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MISCONF", "TRYAGAIN")
 """In what a Redis answers that is there and takes nothing for now: full, a replica, loading ..."""

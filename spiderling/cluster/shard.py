@@ -33,8 +33,7 @@ ROUND_S = 0.5
 27 us and this process 360 us."""
 
 
-_NUMBER_BITS = 52
-"""Of a number that no other process begins with (chosen: each language reads such a number exactly)."""
+_NUMBER_BITS = 52  # of a number that no other process begins with; chosen: each language reads such a number exactly
 
 
 class Rounds:
@@ -107,14 +106,11 @@ class Rounds:
 class Shard:
     """``begin`` follows when the crawl is open, ``close`` in any case."""
 
-    _refused = ""
-    """Why Redis did not do what it was asked for at the last beat; '': it did."""
+    _refused = ""  # why Redis did not do what it was asked for at the last beat; '': it did
     _is_told = False
-    has_begun = False
-    """Whether the spider's own seeds are in."""
+    has_begun = False  # whether the spider's own seeds are in
     _task: asyncio.Task[None] | None = None
-    _heartbeat: Heartbeat | None = None
-    """None until the crawl is open."""
+    _heartbeat: Heartbeat | None = None  # none until the crawl is open
 
     def __init__(self, options: Options, directory: Path) -> None:
         """Claim a shard of the crawl in JOBDIR *directory*; raises NoFreeShard, BadInput or JobdirError."""
@@ -128,8 +124,7 @@ class Shard:
         """Those of its crawl: what it says to have taken, its sender forgets for good."""
         self._seal = self._claim.seal
         self._held_until = 0.0
-        self.control = CrawlControl(directory, self._claim.control)
-        """control.yaml of the crawl."""
+        self.control = CrawlControl(directory, self._claim.control)  # control.yaml of the crawl
 
     def elsewhere(self, store: Store) -> Exchange:
         """The other shards, for the frontier whose state is in *store*."""

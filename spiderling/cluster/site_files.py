@@ -18,8 +18,7 @@ from spiderling.cluster.content import Kind, Place, Refused, Seal
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
 
-MOST_ASKED = 16
-"""Files that a shard asks for at a time (chosen: an answer has up to 500 kB)."""
+MOST_ASKED = 16  # files that a shard asks for at a time; chosen: an answer has up to 500 kB
 PATIENCE_S = 60.0
 """Seconds for which a shard waits for one that does not run (chosen); then the file counts as not to be had."""
 
@@ -35,15 +34,13 @@ class SiteFiles:
 
     def __init__(self, me: int, owner: Callable[[str], int], seal: Seal, first: int) -> None:
         """*first*: the number of the first request; no earlier process of this shard had one from there on."""
-        self.counts: Counter[str] = Counter()
-        """Files, by what became of them."""
+        self.counts: Counter[str] = Counter()  # files, by what became of them
         self._me = me
         self._owner = owner
         self._seal = seal
         self._next = first
         self._asked: dict[int, _Asked] = {}
-        self._owner_seen: dict[int, float] = {}
-        """Owner -> when it was last seen to live, or first asked."""
+        self._owner_seen: dict[int, float] = {}  # owner -> when it was last seen to live, or first asked
         self._served: dict[tuple[int, int], FileAnswer | None] = {}
         """Shard and number of a request of another -> its answer, once it is there."""
 

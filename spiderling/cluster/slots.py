@@ -32,21 +32,17 @@ GUARD_S = 0.01
 HORIZON_S = 5.0
 """Seconds ahead of which no slot is given away, and for which a Redis that lost them gives none.  Chosen: at 10 starts
 a second and address, some thirty shards may wait for one."""
-TICK_S = 0.05
-"""Seconds between two calls (chosen: 15 slots a call at 300 requests a second)."""
-_PAUSE_S = 1.0
-"""Seconds until a call is repeated that Redis did not answer (chosen)."""
+TICK_S = 0.05  # seconds between two calls; chosen: 15 slots a call at 300 requests a second
+_PAUSE_S = 1.0  # seconds until a call is repeated that Redis did not answer; chosen
 _DRIFT = 0.001
 """Seconds by which two clocks may come apart in one second; twice what clocks are slewed by (adjtimex, 500 ppm)."""
 _US = 1_000_000
 _LEAST_KEPT = 1_000
 """Addresses up to which none is forgotten (chosen: 100 kB); beyond, they may double, so a slot costs no search."""
-MOST_INTERVAL_S = 3600.0
-"""The longest interval of an address (base/options.py)."""
+MOST_INTERVAL_S = 3600.0  # the longest interval of an address (base/options.py)
 PATIENCE_S = 15.0
 """Seconds without a slot after which that is what limits the crawl; chosen: more than the horizon and a slot take."""
-_KEPT_MS = 3_600_000
-"""Milliseconds for which Redis keeps the slots of a crawl that asks for none."""
+_KEPT_MS = 3_600_000  # milliseconds for which Redis keeps the slots of a crawl that asks for none
 
 BEGIN = f"""local t = redis.call('TIME')
 redis.call('ZADD', KEYS[1], 'NX', string.format('%.0f', t[1] * {_US} + t[2]), '')
@@ -166,8 +162,7 @@ class Reservations:
 class SlotRequests:
     """Asks for the slots of one shard while its crawl runs; ``run`` lasts as long."""
 
-    refused = ""
-    """Why Redis did not answer last; '': it did."""
+    refused = ""  # why Redis did not answer last; '': it did
 
     def __init__(self, crawl: Crawl, redis: Any, key: str, strange: StrangeValues) -> None:
         """*key* names the slots in *redis*, a client."""

@@ -13,13 +13,10 @@ from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass
 
-SUMMED = ("words", "documents", "pages", "downloaded_bytes", "kept_bytes")
-"""Totals that add up over the shards."""
-TIME = "time_s"
-"""The crawl runs while any shard runs: each counts on from the longest time that it knows of."""
+SUMMED = ("words", "documents", "pages", "downloaded_bytes", "kept_bytes")  # totals that add up over the shards
+TIME = "time_s"  # the crawl runs while any shard runs: each counts on from the longest time that it knows of
 
-ShardTotals = dict[int, Counter[str]]
-"""Shard -> its totals; its time is that of the crawl."""
+ShardTotals = dict[int, Counter[str]]  # shard -> its totals; its time is that of the crawl
 
 
 class Totals:
@@ -68,24 +65,18 @@ class Totals:
         return others
 
 
-LOOKS = 3
-"""Looks that must find the same; chosen: two would do, were every status whole."""
-WAIT_MISSING_S = 60.0
-"""Seconds for which idle shards wait for one that does not run; chosen: time enough to start it."""
+LOOKS = 3  # looks that must find the same; chosen: two would do, were every status whole
+WAIT_MISSING_S = 60.0  # seconds for which idle shards wait for one that does not run; chosen: time enough to start it
 
 
 @dataclass(frozen=True)
 class Status:
     """What a shard says of itself."""
 
-    beat: int
-    """Grows with each status."""
-    is_idle: bool
-    """Whether nothing waits in it and nothing is in transit."""
-    sent: list[int]
-    """For each shard, the number of the newest message to it."""
-    taken: list[int]
-    """For each shard, the number of the last message of it that was taken."""
+    beat: int  # grows with each status
+    is_idle: bool  # whether nothing waits in it and nothing is in transit
+    sent: list[int]  # for each shard, the number of the newest message to it
+    taken: list[int]  # for each shard, the number of the last message of it that was taken
 
     def to_bytes(self) -> bytes:
         """The status as it stands in Redis."""

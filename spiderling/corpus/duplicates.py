@@ -81,29 +81,21 @@ def digest_key(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-MAX_SEEN_SHARE = 0.5
-"""Share of a paragraph's shingles above which it is a duplicate (Pomikálek 2011: onion's default)."""
-FIRST_BYTES = 1 << 23
-"""Size of the first layer where there is room (chosen)."""
+MAX_SEEN_SHARE = 0.5  # share of a paragraph's shingles above which it is a duplicate (Pomikálek 2011: onion's default)
+FIRST_BYTES = 1 << 23  # size of the first layer where there is room; chosen
 FULL_BYTES_PER_SHINGLE = 1.7
 """Bytes per shingle of a full layer, which takes one new shingle in 330 for seen (chosen by benchmarks/dedup.py)."""
-BYTES_PER_SHINGLE = FULL_BYTES_PER_SHINGLE / log(2)
-"""Bytes per shingle of all layers: their last part is not full yet."""
-_LARGEST_SHARE = 4
-"""``max_bytes`` / the largest layer, so that not much is forgotten at once (chosen)."""
-_MIN_SAMPLED = 8
-"""Paragraphs with fewer shingles are not sampled, because the sample could miss them all (chosen)."""
-_SAMPLE_MASK = np.uint64(6)
-"""A shingle is in the sample if these two bits of its hash are zero: one in four (chosen)."""
+BYTES_PER_SHINGLE = FULL_BYTES_PER_SHINGLE / log(2)  # bytes per shingle of all layers: their last part is not full yet
+_LARGEST_SHARE = 4  # ``max_bytes`` / the largest layer, so that not much is forgotten at once; chosen
+_MIN_SAMPLED = 8  # paragraphs with fewer shingles are not sampled, because the sample could miss them all; chosen
+_SAMPLE_MASK = np.uint64(6)  # a shingle is in the sample if these two bits of its hash are zero: one in four; chosen
 _MIX = np.uint64(0xD1342543DE82EF95)
 _OTHER = np.uint64(0xAEF17502108EF2D9)
 """Odd constants of multiplicative hashing: for the bits in a layer, and for the second hash of a shingle."""
-LINE_WORDS = 8
-"""Words of a line of the cache."""
+LINE_WORDS = 8  # words of a line of the cache
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
-_PARTS = 256
-"""Straight parts of the curve in `_place`."""
+_PARTS = 256  # straight parts of the curve in `_place`
 _CURVE = ((2.0 ** (np.arange(_PARTS + 1) / _PARTS) - 1) * (1 << 32)).astype(np.uint64)
 _RISE = np.diff(_CURVE)
 _MOST_ROUNDS = 50
@@ -117,13 +109,10 @@ Owners = NDArray[np.int64]
 class Keys(NamedTuple):
     """What a layer of any size has to know of some hashes."""
 
-    place: Hashes
-    """Place in a layer of 2**32 words."""
-    apart: Hashes
-    """The two words of a line differ in these bits of their places."""
+    place: Hashes  # place in a layer of 2**32 words
+    apart: Hashes  # the two words of a line differ in these bits of their places
     first: Hashes
-    second: Hashes
-    """Up to three bits in each of two words."""
+    second: Hashes  # up to three bits in each of two words
 
     @classmethod
     def of(cls, hashes: Hashes) -> Keys:
@@ -165,15 +154,11 @@ class Layer:
     """One layer of the filter."""
 
     words: Hashes
-    begin: int = 0
-    """Number of shingles of the whole filter, forgotten ones included, at which the layer was begun."""
-    at_once: bool = True
-    """Whether it was opened as a whole."""
-    shingles: int = 0
-    """Number of shingles that it was given."""
+    begin: int = 0  # number of shingles of the whole filter, forgotten ones included, at which the layer was begun
+    at_once: bool = True  # whether it was opened as a whole
+    shingles: int = 0  # number of shingles that it was given
     documents: int = 0
-    number: int = 0
-    """Place among all layers of the filter, forgotten ones included."""
+    number: int = 0  # place among all layers of the filter, forgotten ones included
 
     def open_share(self, shingles: int) -> float:
         """The part that is open when the filter has had so many *shingles*."""
@@ -212,10 +197,8 @@ class ShingleFilter:
 
     max_bytes: int
     layers: list[Layer] = field(default_factory=list)
-    forgotten: int = 0
-    """Number of documents whose shingles were forgotten."""
-    shingles: int = 0
-    """Number of shingles that were remembered, forgotten ones included."""
+    forgotten: int = 0  # number of documents whose shingles were forgotten
+    shingles: int = 0  # number of shingles that were remembered, forgotten ones included
 
     @property
     def documents(self) -> int:
@@ -287,10 +270,8 @@ def _zeros(size: int) -> Hashes:
 class Document(NamedTuple):
     """The shingles of a document as the filter knows them."""
 
-    keys: Keys
-    """Of each shingle, then once more of those of short paragraphs."""
-    is_short: Flags
-    """For each shingle, whether it is a whole paragraph of fewer words than others."""
+    keys: Keys  # of each shingle, then once more of those of short paragraphs
+    is_short: Flags  # for each shingle, whether it is a whole paragraph of fewer words than others
 
     @classmethod
     def of(cls, hashes: Hashes) -> Document:
@@ -372,8 +353,7 @@ logger = logging.getLogger(__name__)
 _INDEX = "index.json"
 _CHUNK_WORDS = 1 << 16
 """Words of a layer that are copied and then written (512 kB; chosen), because bits are set meanwhile."""
-_LEVEL = 1
-"""Level of zstd (chosen: the fastest)."""
+_LEVEL = 1  # level of zstd; chosen: the fastest
 
 
 class NearDuplicateFilter:
@@ -385,11 +365,9 @@ class NearDuplicateFilter:
         *lengths*: bytes of each segment of the *corpus*.  Raises BadInput or StorageError.
         """
         self._files = ShingleState(directory, options.filter_bytes())
-        self._is_being_written = asyncio.Lock()
-        """Two snapshots at a time would write the same files."""
+        self._is_being_written = asyncio.Lock()  # two snapshots at a time would write the same files
         self._is_last_written = False
-        self.near: NearDuplicates | None = None
-        """None when the crawl does not look for near-duplicates."""
+        self.near: NearDuplicates | None = None  # none when the crawl does not look for near-duplicates
         if not options.knows_shingles():
             return
         seen = self._files.load_filter(corpus, lengths)
@@ -436,8 +414,7 @@ class ShingleState:
     def __init__(self, directory: Path, max_bytes: int) -> None:
         self._directory = directory
         self._max_bytes = max_bytes
-        self.loaded: list[str] = []
-        """Paths of the earlier corpora whose text the filter holds."""
+        self.loaded: list[str] = []  # paths of the earlier corpora whose text the filter holds
 
     def load_filter(self, corpus: Path, lengths: Mapping[str, int]) -> ShingleFilter:
         """The filter of the *corpus* (segment -> length: *lengths*), from all its text if no snapshot can be read."""

@@ -46,8 +46,7 @@ class LinkLine(NamedTuple):
     relevant: bool = False
     badness: float = 0.0
     page_language: str = ""
-    sketch: int | None = None
-    """None if it was not recorded."""
+    sketch: int | None = None  # none if it was not recorded
     text_key: int = 0
     said: Sequence[int] = ()
 

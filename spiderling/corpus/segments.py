@@ -29,10 +29,8 @@ from spiderling.base.zstd import frame_packer, zstd
 from spiderling.frontier.storage.protocol import SegmentRow
 
 SUFFIX = ".prevert.zst"
-_LEVEL = 3
-"""Level of zstd (chosen: its default)."""
-_PIECE_BYTES = 65536
-"""Bytes that are read at a time (chosen)."""
+_LEVEL = 3  # level of zstd; chosen: its default
+_PIECE_BYTES = 65536  # bytes that are read at a time; chosen
 _NAME = re.compile(r"([^/]+)-(\d{5,})(?:\.prevert\.zst|\.links\.zst|\.warc\.gz|\.warc\.zst)")
 
 
@@ -40,8 +38,7 @@ class SegmentKind:
     """One kind of segments; this class packs each batch into one zstd frame.  Only the writer's thread uses it."""
 
     def __init__(self, name: str, suffix: str) -> None:
-        self.name = name
-        """Name of the kind, and of its directory under JOBDIR."""
+        self.name = name  # name of the kind, and of its directory under JOBDIR
         self.suffix = suffix
         self._pack = frame_packer(_LEVEL)
 
@@ -94,8 +91,7 @@ class SegmentWriter:
         is_open = bool(rows) and rows[-1].name.endswith(self.kind.suffix)
         self._current = rows[-1] if is_open else None
         self._file: IO[bytes] | None = None
-        self.frame_offset = 0
-        """Byte of the current segment at which the last batch begins."""
+        self.frame_offset = 0  # byte of the current segment at which the last batch begins
 
     def lengths(self) -> dict[str, int]:
         """Segment -> bytes that were acknowledged."""
@@ -172,8 +168,7 @@ class Frame(NamedTuple):
 
     data: bytes
     offset: int
-    length: int
-    """Compressed bytes, from byte *offset* of the file on."""
+    length: int  # compressed bytes, from byte *offset* of the file on
 
 
 class Torn(DamageError):
@@ -238,8 +233,7 @@ class Document(NamedTuple):
 
     attributes: dict[str, str]
     paragraphs: list[str]
-    details: list[dict[str, str]]
-    """The attributes of each paragraph."""
+    details: list[dict[str, str]]  # the attributes of each paragraph
 
 
 def documents(lines: Iterable[str]) -> Iterator[Document]:
@@ -275,12 +269,9 @@ class Source(NamedTuple):
     """A file of prevertical, plain, .gz or .zst."""
 
     path: Path
-    length: int | None = None
-    """Acknowledged bytes, which alone are read; None: all."""
-    entries: int | None = None
-    """Documents in it, as the state of its crawl says; None if unknown."""
-    start: int = 0
-    """Byte of a segment, where a frame begins, from which on it is read."""
+    length: int | None = None  # acknowledged bytes, which alone are read; None: all
+    entries: int | None = None  # documents in it, as the state of its crawl says; None if unknown
+    start: int = 0  # byte of a segment, where a frame begins, from which on it is read
 
 
 class StoredDocument(NamedTuple):

@@ -38,20 +38,14 @@ from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.zstd import frame_packer
 from spiderling.corpus.segments import SegmentKind, frames
 
-EXCHANGE = "spiderling_exchange"
-"""Key of a Request's meta under which the download handler stores the Exchange."""
-_GZIP_LEVEL = 6
-"""Level of zlib (chosen: its default)."""
-_ZSTD_LEVEL = 3
-"""Level of zstd (chosen: its default)."""
-_SMALL = 4096
-"""Bytes below which `_gzip` packs a record with less memory (chosen)."""
-_REMEMBERED = 100_000
-"""Most recent payloads to which a revisit record may refer; they take about 30 MB (chosen)."""
+EXCHANGE = "spiderling_exchange"  # key of a Request's meta under which the download handler stores the Exchange
+_GZIP_LEVEL = 6  # level of zlib; chosen: its default
+_ZSTD_LEVEL = 3  # level of zstd; chosen: its default
+_SMALL = 4096  # bytes below which `_gzip` packs a record with less memory; chosen
+_REMEMBERED = 100_000  # most recent payloads to which a revisit record may refer; they take about 30 MB; chosen
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _CONFORMS = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
-_LAST_OF_BATCH = {"batch": "ends here"}
-"""Field of the last metadata record of a batch, which marks the batch's end."""
+_LAST_OF_BATCH = {"batch": "ends here"}  # field of the last metadata record of a batch, which marks the batch's end
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -210,13 +204,10 @@ _SLASHES = re.compile("//+")
 class Record(NamedTuple):
     """One WARC record."""
 
-    headers: dict[str, str]
-    """Name in lower case -> value."""
+    headers: dict[str, str]  # name in lower case -> value
     block: bytes
-    offset: int
-    """Byte of the file at which its member or frame begins."""
-    length: int
-    """Bytes of the member or frame."""
+    offset: int  # byte of the file at which its member or frame begins
+    length: int  # bytes of the member or frame
 
     @property
     def is_capture(self) -> bool:

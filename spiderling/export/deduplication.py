@@ -37,16 +37,11 @@ from spiderling.text.prevertical import rendered, written
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-MIN_MEMORY_BYTES = 1_000_000_000
-"""Least memory of a run (chosen)."""
-_OWN_BYTES = 600_000_000
-"""Memory of Python, its libraries and one chunk; DuckDB gets the rest (chosen)."""
-CHUNK_SHINGLES = 4_000_000
-"""Shingles of a chunk, which is one transaction (chosen)."""
-BYTES_PER_SHINGLE = 100
-"""Memory that DuckDB needs for each shingle of a range of hashes (chosen)."""
-RANGE_ROWS = 4_000_000
-"""Rows of ``shared`` that are judged at once (chosen)."""
+MIN_MEMORY_BYTES = 1_000_000_000  # least memory of a run; chosen
+_OWN_BYTES = 600_000_000  # memory of Python, its libraries and one chunk; DuckDB gets the rest; chosen
+CHUNK_SHINGLES = 4_000_000  # shingles of a chunk, which is one transaction; chosen
+BYTES_PER_SHINGLE = 100  # memory that DuckDB needs for each shingle of a range of hashes; chosen
+RANGE_ROWS = 4_000_000  # rows of ``shared`` that are judged at once; chosen
 _HASHES = 1 << 64
 
 _TABLES = """
@@ -81,12 +76,9 @@ class Rule(NamedTuple):
 
     window: int = WINDOW
     """Words of a shingle; in text without spaces, the characters that stand for them (text/fingerprints.py)."""
-    threshold: float = 0.5
-    """Share of seen shingles above which a unit is a duplicate."""
-    unit: str = "paragraph"
-    """What is judged as a whole: 'paragraph' or 'document'."""
-    mark: bool = False
-    """Whether duplicates stay, their paragraphs marked with ``dup="1"``."""
+    threshold: float = 0.5  # share of seen shingles above which a unit is a duplicate
+    unit: str = "paragraph"  # what is judged as a whole: 'paragraph' or 'document'
+    mark: bool = False  # whether duplicates stay, their paragraphs marked with ``dup="1"``
 
 
 class Totals(NamedTuple):

@@ -32,8 +32,7 @@ from spiderling.export.sources import Corpus, Selection
 from spiderling.jobdir.card import Manifest, Tally, checksum, files_in, last_names, read_manifest, software, write_pair
 from spiderling.text.prevertical import rendered, sentences
 
-_MAX_PART_BYTES = 100
-"""Bytes of a part's name in a file's name (chosen: file systems allow 255 bytes for all)."""
+_MAX_PART_BYTES = 100  # bytes of a part's name in a file's name; chosen: file systems allow 255 bytes for all
 
 
 def _quality(attributes: Mapping[str, str]) -> str:
@@ -73,21 +72,15 @@ class Plan:
     out: Path
     """The file; with splits, its name is the pattern of the files' names.  The directory of a dataset."""
     format_name: str
-    splits: tuple[str, ...] = ()
-    """Keys of SPLITS, the first one outermost."""
-    shard_bytes: int = 0
-    """Bytes from which on another file follows; 0: no limit."""
+    splits: tuple[str, ...] = ()  # keys of SPLITS, the first one outermost
+    shard_bytes: int = 0  # bytes from which on another file follows; 0: no limit
     selection: Selection = field(default_factory=Selection)
-    drop: DropList = field(default_factory=DropList)
-    """Hosts and URLs whose documents are left out."""
-    lists: Mapping[str, int] = field(default_factory=dict)
-    """File with entries of `drop` -> number of its entries."""
-    is_dataset: bool = False
-    """Whether `out` is a directory in the form that ``datasets.load_dataset`` reads."""
+    drop: DropList = field(default_factory=DropList)  # hosts and URLs whose documents are left out
+    lists: Mapping[str, int] = field(default_factory=dict)  # file with entries of `drop` -> number of its entries
+    is_dataset: bool = False  # whether `out` is a directory in the form that ``datasets.load_dataset`` reads
     shuffle: str = ""
     """"sentences": they are written instead of documents, in random order by the seed of the selection."""
-    is_forced: bool = False
-    """Whether what an earlier export wrote under these names is replaced."""
+    is_forced: bool = False  # whether what an earlier export wrote under these names is replaced
 
     def __post_init__(self) -> None:
         """Raises BadInput for a plan that cannot be carried out."""
@@ -173,10 +166,8 @@ def _safe(name: str) -> str:
     return name
 
 
-KEPT = ("lang", "tld")
-"""Attributes of a document that its sentences keep: they lead to no page."""
-_BUCKETS = 256
-"""Files on disk; one of them at a time is in memory (chosen: 400 MB of 100 GB)."""
+KEPT = ("lang", "tld")  # attributes of a document that its sentences keep: they lead to no page
+_BUCKETS = 256  # files on disk; one of them at a time is in memory; chosen: 400 MB of 100 GB
 
 
 class Shuffle:
@@ -234,16 +225,14 @@ class Shuffle:
             path.unlink()
 
 
-MAX_WAITING_CHARS = 64_000_000
-"""Characters that wait to be written to all open files together (chosen)."""
+MAX_WAITING_CHARS = 64_000_000  # characters that wait to be written to all open files together; chosen
 
 
 class Written(NamedTuple):
     """A complete file."""
 
     name: str
-    entries: int
-    """Documents or, if they were shuffled, sentences."""
+    entries: int  # documents or, if they were shuffled, sentences
     bytes: int
 
 
@@ -286,8 +275,7 @@ class Parts:
         self._plan = plan
         self._open: dict[str, _Shard] = {}
         self._complete: list[_Shard] = []
-        self._numbers: Counter[str] = Counter()
-        """Part -> number of its files."""
+        self._numbers: Counter[str] = Counter()  # part -> number of its files
         self._registries: defaultdict[str, Registry] = defaultdict(Registry)
         self._former = plan.former_files()
         if plan.is_dataset:
@@ -375,13 +363,10 @@ class Summary(NamedTuple):
 
     kept: int
     dropped: int
-    idle: list[str]
-    """Entries of the lists that no document matched."""
+    idle: list[str]  # entries of the lists that no document matched
     files: list[Written]
-    directory: Path
-    """Where they are."""
-    unit: str
-    """What their entries are: "documents" or "sentences"."""
+    directory: Path  # where they are
+    unit: str  # what their entries are: "documents" or "sentences"
 
 
 def export(

@@ -40,12 +40,10 @@ from spiderling.languages import available
 from spiderling.text import clean_text
 from spiderling.text.prevertical import escape, rendered, tokens, written
 
-FRAME_CHARS = 1_000_000
-"""Characters of a frame (chosen)."""
+FRAME_CHARS = 1_000_000  # characters of a frame; chosen
 _ROW_GROUP_DOCUMENTS = 6_144
 """Documents of a row group of Parquet, a multiple of DuckDB's 2,048 (chosen: some 20 MB of text)."""
-_JSON_BYTES = 1 << 24
-"""Bytes of the longest line that DuckDB reads by default."""
+_JSON_BYTES = 1 << 24  # bytes of the longest line that DuckDB reads by default
 _PACKED = (".zst", ".gz")
 
 
@@ -368,8 +366,7 @@ ATTRIBUTE "lc" {
 \tTYPE "index"
 \tTRANSQUERY "yes"
 }"""
-_GLUE = ['\tDISPLAYTAG "0"', '\tDISPLAYBEGIN "_EMPTY_"']
-"""Between the tokens beside a ``<g/>`` no space is shown."""
+_GLUE = ['\tDISPLAYTAG "0"', '\tDISPLAYBEGIN "_EMPTY_"']  # between the tokens beside a ``<g/>`` no space is shown
 
 
 class Registry:
@@ -442,8 +439,7 @@ def writer(
 class TextWriter:
     """Writes a text format; the file is open only during a write."""
 
-    growth = 1.0
-    """Bytes of the complete file for each that is written before ``close`` (measured)."""
+    growth = 1.0  # bytes of the complete file for each that is written before ``close`` (measured)
 
     def __init__(
         self, path: Path, name: str, encode: Callable[[StoredDocument], str], head: str = "", tail: str = ""
@@ -454,8 +450,7 @@ class TextWriter:
         self._pack = packer(name)
         self._texts = [head] if head else []
         self._tail = tail
-        self.waiting = 0
-        """Characters that were added and are not in the file yet."""
+        self.waiting = 0  # characters that were added and are not in the file yet
         path.write_bytes(b"")
 
     def add(self, document: StoredDocument) -> None:
@@ -486,8 +481,7 @@ class ParquetWriter(TextWriter):
     def __init__(self, path: Path) -> None:
         super().__init__(path, "", self._noted)
         self._pack = frame_packer(level=1)
-        self._longest = _JSON_BYTES
-        """Bytes of the longest document, at least those for which DuckDB is ready."""
+        self._longest = _JSON_BYTES  # bytes of the longest document, at least those for which DuckDB is ready
 
     def _noted(self, document: StoredDocument) -> str:
         line = _jsonl(document)
@@ -521,8 +515,7 @@ class ParquetWriter(TextWriter):
 
 # -- Scrapy's FEEDS
 
-TEXT = "text"
-"""Name of the field with the text (chosen)."""
+TEXT = "text"  # name of the field with the text; chosen
 
 logger = logging.getLogger(__name__)
 

@@ -56,14 +56,10 @@ _Row: TypeAlias = "tuple[str, str, str, str, str]"
 class Added(NamedTuple):
     """The result of an incremental export."""
 
-    part: str
-    """Name of the new part, "" if there is nothing new."""
-    summary: Summary | None
-    """Of the new part; None if no segment has grown."""
-    last: str
-    """Name and time of the last part before, "" if there was none."""
-    to_remove: int
-    """Documents of earlier parts that the lists name."""
+    part: str  # name of the new part, "" if there is nothing new
+    summary: Summary | None  # of the new part; None if no segment has grown
+    last: str  # name and time of the last part before, "" if there was none
+    to_remove: int  # documents of earlier parts that the lists name
 
 
 def add_part(corpus: Corpus, plan: Plan) -> Added:

@@ -30,8 +30,7 @@ from spiderling.jobdir.inspection import Segment
 from spiderling.jobdir.shards import AnyCrawl, opened, parts_in
 from spiderling.jobdir.state_reader import noted
 
-_MAGIC = b"\x28\xb5\x2f\xfd"
-"""RFC 8878, 3.1.1: the first bytes of a zstd frame."""
+_MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, 3.1.1: the first bytes of a zstd frame
 _SEGMENT = re.compile(r".*-\d{5,}" + re.escape(SUFFIX))
 _TAG = r'(?: [\w:.-]+="[^"<>\n]*")*>\n'
 _DOCUMENT = re.compile(rf"<doc{_TAG}(?:<p{_TAG}[^<>\n]*\n</p>\n)*</doc>\n")
@@ -43,10 +42,8 @@ class Corpus(NamedTuple):
     """The files of a corpus, and what is known about it."""
 
     sources: list[Source]
-    purposes: list[str]
-    """Purposes of the collection, as far as known (base/opt_outs.py)."""
-    crawls: Sequence[Manifest] = ()
-    """The provenance of the crawls among the sources (jobdir/card.py)."""
+    purposes: list[str]  # purposes of the collection, as far as known (base/opt_outs.py)
+    crawls: Sequence[Manifest] = ()  # the provenance of the crawls among the sources (jobdir/card.py)
     troubles: Sequence[str] = ()
     """Errors of crawls whose state cannot be read, and which shards of a crawl are not here."""
     distances: Mapping[Path, Mapping[str, int]] = MappingProxyType({})
@@ -161,10 +158,8 @@ class Loss(TypedDict):
 
     file: str
     bytes: int
-    frames: int
-    """Number of frames that seem to begin in these bytes."""
-    documents: int | None
-    """Number by the state, else estimated from the whole frames; None without either."""
+    frames: int  # number of frames that seem to begin in these bytes
+    documents: int | None  # number by the state, else estimated from the whole frames; None without either
 
 
 class Salvage:
@@ -200,10 +195,8 @@ class _Part(NamedTuple):
 
     offset: int
     length: int
-    documents: Sequence[StoredDocument] = ()
-    """Those of a whole frame, at least one; else empty."""
-    frames: int = 0
-    """Number of frames that seem to begin in other bytes; 0 for a whole frame."""
+    documents: Sequence[StoredDocument] = ()  # those of a whole frame, at least one; else empty
+    frames: int = 0  # number of frames that seem to begin in other bytes; 0 for a whole frame
 
 
 def _parts(path: Path) -> Iterator[_Part]:
@@ -277,10 +270,8 @@ _COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": ope
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d))?)?)?)?")
 _AGE = re.compile(r"(\d{1,6})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_MOST_VALUES = 1000
-"""Values of an attribute that are counted for a warning (chosen: bounds the memory)."""
-_MOST_NAMED = 5
-"""Values that a warning names (chosen)."""
+_MOST_VALUES = 1000  # values of an attribute that are counted for a warning; chosen: bounds the memory
+_MOST_NAMED = 5  # values that a warning names; chosen
 SCARCE_WORDS = 100_000_000
 """Words of a corpus below which its language is scarce (chosen: those of Suchomel 2017 have 3 to 80 million)."""
 _WORTH_A_WARNING = 0.02
@@ -334,14 +325,10 @@ class Condition:
         self.text = text
         self.attribute, self._sign, self._value = match.groups()
         self._number = number(self._value)
-        self.is_met_without = self._sign == "!="
-        """Whether a document without the attribute meets it."""
-        self.is_met = False
-        """Whether any document that has the attribute met it."""
-        self.others: Counter[str] = Counter()
-        """Values of the attribute in documents before the first that met it."""
-        self.names: dict[str, None] = {}
-        """Attributes of documents, until one has the attribute."""
+        self.is_met_without = self._sign == "!="  # whether a document without the attribute meets it
+        self.is_met = False  # whether any document that has the attribute met it
+        self.others: Counter[str] = Counter()  # values of the attribute in documents before the first that met it
+        self.names: dict[str, None] = {}  # attributes of documents, until one has the attribute
 
     def holds(self, attributes: Mapping[str, str]) -> bool:
         value = attributes.get(self.attribute)
@@ -383,8 +370,7 @@ class Selection:
             self.conditions.append(self._distance)
         self._share = share
         self.seed = seed
-        self.left_out: Counter[str] = Counter()
-        """Condition, or "sample" -> number of documents that it left out."""
+        self.left_out: Counter[str] = Counter()  # condition, or "sample" -> number of documents that it left out
         self._words: Counter[tuple[str, bool]] = Counter()
 
     def takes(self, attributes: Mapping[str, str]) -> bool:

@@ -26,17 +26,12 @@ class Mention:
     """A URL that was found, and how."""
 
     target: CanonicalUrl
-    distance: int
-    """Host hops from the seeds."""
+    distance: int  # host hops from the seeds
     rank: int
-    page: int = 0
-    """The key of the page that it was found on, or 0."""
-    payload: bytes | None = None
-    """A serialised request of a subclass, or the mark of a sitemap (intake.py)."""
-    salt: bytes = b""
-    """Distinguishes requests for one URL."""
-    redirects: int = 0
-    """Number of redirects that led to it."""
+    page: int = 0  # the key of the page that it was found on, or 0
+    payload: bytes | None = None  # a serialised request of a subclass, or the mark of a sitemap (intake.py)
+    salt: bytes = b""  # distinguishes requests for one URL
+    redirects: int = 0  # number of redirects that led to it
 
 
 class Admission:
@@ -50,10 +45,8 @@ class Admission:
         self._of_usual_ports = self._by_port(80), self._by_port(443)
         self._max_distance = options.max_distance
         self._follow = options.follow
-        self.is_blocked: Callable[[str], bool] = lambda name: False
-        """Whether the user blocked a host of this name."""
-        self.is_wanted: Callable[[str], bool] = lambda name: True
-        """Whether URLs of a host of this name may be accepted."""
+        self.is_blocked: Callable[[str], bool] = lambda name: False  # whether the user blocked a host of this name
+        self.is_wanted: Callable[[str], bool] = lambda name: True  # whether URLs of a host of this name may be accepted
 
     def accept(self, mention: Mention) -> int | Reason:
         """The id of the host in whose queue the URL now waits; or the Reason why it was refused or ended at once."""
@@ -180,8 +173,7 @@ class Admission:
         return Reason.TOO_FAR if refusal is None and is_too_far else refusal
 
 
-MAX_PATH_DEPTH = 30
-"""Segments of a path beyond which a URL is a trap; chosen."""
+MAX_PATH_DEPTH = 30  # segments of a path beyond which a URL is a trap; chosen
 
 
 class Scope:

@@ -33,8 +33,7 @@ class Core:
     robots: Robots
     schedule: Schedule
     watch: Watch
-    elsewhere: Elsewhere | None = None
-    """The other shards of the crawl, if there are any."""
+    elsewhere: Elsewhere | None = None  # the other shards of the crawl, if there are any
 
     def is_elsewhere(self, host: str) -> bool:
         """Whether another shard owns the host record's name *host*."""
@@ -71,23 +70,17 @@ class Fetch(NamedTuple):
 
     id: int
     url: str
-    address: str
-    """The one address to connect to; it is allowed, and its interval has begun."""
+    address: str  # the one address to connect to; it is allowed, and its interval has begun
     host: Host
     payload: bytes | None = None
     robots: RobotsRequest | None = None
-    name: str = ""
-    """The host name in ``url``."""
-    look: Look | None = None
-    """What is known of a page that is looked at again."""
-    cookies: bytes = b""
-    """The value of the header Cookie; empty: none is sent."""
-    keeps_open: bool = False
-    """Whether another file of the origin may be asked for next, over the same connection."""
+    name: str = ""  # the host name in ``url``
+    look: Look | None = None  # what is known of a page that is looked at again
+    cookies: bytes = b""  # the value of the header Cookie; empty: none is sent
+    keeps_open: bool = False  # whether another file of the origin may be asked for next, over the same connection
     goes_on: bool = False
     """Whether a visit goes on by it: over the same connection, before the interval of its host is over."""
-    before_files: bool = False
-    """Whether it is a page that comes before tdmrep.json and ai.txt of its site are known."""
+    before_files: bool = False  # whether it is a page that comes before tdmrep.json and ai.txt of its site are known
     is_reserved: bool = False
     """Whether it is a page that has come already, and whose use its site refuses: it may not be fetched again."""
 
@@ -95,8 +88,7 @@ class Fetch(NamedTuple):
 class Report(NamedTuple):
     """What became of a reported URL."""
 
-    end: Reason | None
-    """None: it waits for another attempt, or had ended before."""
+    end: Reason | None  # None: it waits for another attempt, or had ended before
     retired: tuple[Host, ...] = ()
 
 
@@ -104,8 +96,7 @@ class AskedAgain(NamedTuple):
     """How many URLs that had ended wait again, and how many do not."""
 
     waiting: int = 0
-    closed: int = 0
-    """URLs of closed hosts and full queues, which have ended once more."""
+    closed: int = 0  # URLs of closed hosts and full queues, which have ended once more
 
 
 class Elsewhere(Protocol):

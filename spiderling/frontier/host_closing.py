@@ -24,8 +24,7 @@ _MILDER = (1.0, 0.4, 0.16, 0.064, 0.0)
 """Factor on the threshold of a host that was reopened so many times (chosen: the first one leads from the profile
 normal to permissive).  With the last one no host is retired: when there is nothing better, each host that gave text is
 read to its end."""
-MAX_STEPS = len(_MILDER) - 1
-"""Steps by which the threshold of a reopened host is milder, at most."""
+MAX_STEPS = len(_MILDER) - 1  # steps by which the threshold of a reopened host is milder, at most
 _FAILURES_PER_RETRY = 3
 """A host's queue is purged after more than this x (retries + 1) failed requests in a row (chosen)."""
 
@@ -290,10 +289,8 @@ class Refusals:
 
     def __init__(self, robots: Robots) -> None:
         self._robots = robots
-        self._paths: OrderedDict[int, set[str]] = OrderedDict()
-        """Host id -> paths of its refusing answers in a row."""
-        self._retried: set[int] = set()
-        """Hosts that were reopened and have given no page since."""
+        self._paths: OrderedDict[int, set[str]] = OrderedDict()  # host id -> paths of its refusing answers in a row
+        self._retried: set[int] = set()  # hosts that were reopened and have given no page since
 
     def page_answered(self, host: Host, target: CanonicalUrl, outcome: Outcome, now: float) -> bool:
         """Count the answer to a page's request; returns whether *host* refuses from now on."""

@@ -21,16 +21,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-SEED_RANK = 0
-"""The rank of seeds."""
-REQUEST_RANK = 1
-"""The rank of requests that a subclass of the spider makes."""
-SITEMAP_RANK = 6
-"""The rank of sitemaps and of their URLs: they come after the links of pages with text and of hubs."""
-LAST_RANK = 9
-"""The rank of the URLs that are fetched last."""
-RANKS = LAST_RANK + 1
-"""Number of ranks."""
+SEED_RANK = 0  # the rank of seeds
+REQUEST_RANK = 1  # the rank of requests that a subclass of the spider makes
+SITEMAP_RANK = 6  # the rank of sitemaps and of their URLs: they come after the links of pages with text and of hubs
+LAST_RANK = 9  # the rank of the URLs that are fetched last
+RANKS = LAST_RANK + 1  # number of ranks
 STEP = 1.7
 """Yield rate that a rank promises / that of the next worse one (chosen: ten ranks reach over two powers of ten)."""
 
@@ -39,12 +34,9 @@ STEP = 1.7
 class YieldAccount:
     """What was downloaded from and kept of one host (or one registrable domain)."""
 
-    pages: int = 0
-    """Judged responses: final status, not robots.txt, redirects or 304."""
-    downloaded_bytes: int = 0
-    """Bytes of response bodies, as UTF-8."""
-    kept_bytes: int = 0
-    """Bytes of new clean text, as UTF-8."""
+    pages: int = 0  # judged responses: final status, not robots.txt, redirects or 304
+    downloaded_bytes: int = 0  # bytes of response bodies, as UTF-8
+    kept_bytes: int = 0  # bytes of new clean text, as UTF-8
 
     def count_bytes(self, pages: int, downloaded_bytes: int, kept_bytes: int) -> None:
         self.pages += pages
@@ -93,8 +85,7 @@ _CODES_AT_REST = {name: _CODES[state] if state in CLOSED_STATES else _AT_REST fo
 """Name of a host's state in the store -> the code it has after a restart: hosts that are not closed are at rest."""
 _CLOSED_CODES = frozenset(_CODES[state] for state in CLOSED_STATES)
 _AT_WORK = [_CODES[state] for state in HostState if state not in {*CLOSED_STATES, HostState.EXHAUSTED}]
-_MAX_DISTANCE = 65535
-"""The largest number of two bytes; hosts farther away count as this far."""
+_MAX_DISTANCE = 65535  # the largest number of two bytes; hosts farther away count as this far
 
 
 class HostStates:
@@ -103,16 +94,12 @@ class HostStates:
     def __init__(self) -> None:
         self.codes = array("B", [_CODES[HostState.EXHAUSTED]])  # no host has the id 0
         """The state of each host; only `set_state`, `set_ready` and restarts change it."""
-        self.distances = array("H", [0])
-        """Host hops from the seeds to each host; only `HostGraph.lower` changes them."""
+        self.distances = array("H", [0])  # host hops from the seeds to each host; only `HostGraph.lower` changes them
         self.queued = array("I", [0])
         """URLs in each host's queue, parked ones included; only storage/queues.py changes it."""
-        self.ranks = bytearray(1)
-        """Rank of each host, 0 (best) to 9, as the strategy's ``host_rank`` computed it last."""
-        self.heads = bytearray(1)
-        """Rank of each host's best URL when `ranks` was computed; 255: unknown."""
-        self.preferred = bytearray(1)
-        """Whether each host is under a preferred top-level domain."""
+        self.ranks = bytearray(1)  # rank of each host, 0 (best) to 9, as the strategy's ``host_rank`` computed it last
+        self.heads = bytearray(1)  # rank of each host's best URL when `ranks` was computed; 255: unknown
+        self.preferred = bytearray(1)  # whether each host is under a preferred top-level domain
         self.last_starts = array("d", [-math.inf])
         """When the last request of this process to each host started, if it has left memory since; else -inf."""
         self.looks: dict[int, deque[int]] = {}
@@ -193,33 +180,25 @@ class QueuedUrl:
     """A discovered URL that has not ended, with its host; in a queue it is one line (storage/queues.py)."""
 
     key: int
-    url: str
-    """The canonical URL, or a server's own spelling of it."""
+    url: str  # the canonical URL, or a server's own spelling of it
     host: Host
     rank: int
     target: CanonicalUrl
-    tries: int = 0
-    """Attempts that failed."""
-    redirects: int = 0
-    """Redirects that led to it."""
-    payload: bytes | None = None
-    """A serialised request of a subclass, or the mark of a sitemap; None for a plain page."""
+    tries: int = 0  # attempts that failed
+    redirects: int = 0  # redirects that led to it
+    payload: bytes | None = None  # a serialised request of a subclass, or the mark of a sitemap; None for a plain page
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsRequest:
     """A request for a file of a site, such as robots.txt, on behalf of an origin."""
 
-    origin: str
-    """For a licence its own address, as it is named."""
-    url: str
-    """Where it is fetched; after a redirect it may be of another origin."""
-    name: str
-    """The host name in ``url``."""
+    origin: str  # for a licence its own address, as it is named
+    url: str  # where it is fetched; after a redirect it may be of another origin
+    name: str  # the host name in ``url``
     redirects: int = 0
     file: SiteFile = SiteFile.ROBOTS
-    asker: tuple[int, int] | None = None
-    """The shard of the crawl that wants it, and its number there; None: this one."""
+    asker: tuple[int, int] | None = None  # the shard of the crawl that wants it, and its number there; None: this one
 
     @property
     def is_at_home(self) -> bool:
@@ -246,8 +225,7 @@ class Host:
     name: str
     states: HostStates = field(repr=False)
     """The columns of all hosts, which hold its state, distance and length of the queue."""
-    domain: int = 0
-    """16 bits of the hash of its registrable domain (workbench.py)."""
+    domain: int = 0  # 16 bits of the hash of its registrable domain (workbench.py)
 
     # HostTable.count_bytes
     account: YieldAccount = field(default_factory=YieldAccount)
@@ -258,33 +236,26 @@ class Host:
     words: int = 0
 
     # Schedule and Intervals set it; all others call ``postpone``.
-    due: float = 0.0
-    """The earliest time at which its next request may start."""
+    due: float = 0.0  # the earliest time at which its next request may start
 
     # ``postpone``
-    quiet_until: float = 0.0
-    """The same, but for its interval."""
+    quiet_until: float = 0.0  # the same, but for its interval
 
     # frontier/next_fetch.py
     crawl_delay_s: float = 0.0
 
     # Frontier, HostClosing and UrlStates
-    failures: int = 0
-    """Failed requests in a row."""
+    failures: int = 0  # failed requests in a row
 
     # intervals.py
-    slowdown: float = 1.0
-    """Factor on the host's interval while it says that it is busy."""
+    slowdown: float = 1.0  # factor on the host's interval while it says that it is busy
 
     # Schedule
-    address: str = ""
-    """The address of the last request."""
-    needs_file: bool = False
-    """Whether it is to be asked for a file of the site next."""
+    address: str = ""  # the address of the last request
+    needs_file: bool = False  # whether it is to be asked for a file of the site next
 
     # UrlStates.reopen_queue
-    pinned: bool = False
-    """Reopened by the user: not retired again."""
+    pinned: bool = False  # reopened by the user: not retired again
 
     # host_closing.py
     second_chances: int = 0
@@ -295,40 +266,33 @@ class Host:
     """When its last request started.  After a restart it is not known, and an interval is waited for."""
 
     # Schedule, Probes and ArchivePages
-    in_transit: int = 0
-    """Requests that were handed out and are not over, of pages or files of the site: 0 or 1."""
+    in_transit: int = 0  # requests that were handed out and are not over, of pages or files of the site: 0 or 1
 
     # UrlStates, and intake.py for pages of archives
-    fetching: QueuedUrl | None = None
-    """The URL in transit."""
+    fetching: QueuedUrl | None = None  # the URL in transit
 
     # RobotsRequests adds and drops; Frontier and NextFetch take one out or put it back.
     robots_requests: deque[RobotsRequest] = field(default_factory=deque)
     """Files of the site to be fetched before its URLs."""
 
     # Frontier
-    asking: RobotsRequest | None = None
-    """The file of the site in transit."""
+    asking: RobotsRequest | None = None  # the file of the site in transit
 
     # Workbench, its lanes and Throttle
     version: int = 0
     """Changes whenever the host enters or leaves workbench or throttle: entries of another version are out of date."""
 
     # Schedule
-    active: bool = False
-    """Whether it has a place on the workbench."""
-    turns: int = 0
-    """Requests since it got its place."""
+    active: bool = False  # whether it has a place on the workbench
+    turns: int = 0  # requests since it got its place
 
     # throttle.py
-    throttle_class: int | None = None
-    """The class in which it is counted while it has a place."""
+    throttle_class: int | None = None  # the class in which it is counted while it has a place
     entered_class: int | None = None
     """The class in which it was when its first page was read; None: it was read before it came into memory."""
 
     # schedule.py
-    place: str = ""
-    """The address under which its place is counted."""
+    place: str = ""  # the address under which its place is counted
 
     def postpone(self, until: float) -> None:
         """Its next request starts at the time *until* or later, whatever its interval is by then."""
@@ -377,16 +341,12 @@ class HostColumns(NamedTuple):
     names: list[str]
     states: list[str]
     distances: list[int]
-    queued: list[int]
-    """URLs in the queue, waiting or parked."""
-    dues: list[float]
-    """When the host is due, intervals aside; rounded to 15 digits."""
+    queued: list[int]  # URLs in the queue, waiting or parked
+    dues: list[float]  # when the host is due, intervals aside; rounded to 15 digits
 
 
-_TARGET_SHIFT = 1
-"""The lowest bit of an edge is its length: 1 hop for a link, 0 for a redirect."""
-_SOURCE_SHIFT = 25
-"""An edge is source id << 25 | target id << 1 | length."""
+_TARGET_SHIFT = 1  # the lowest bit of an edge is its length: 1 hop for a link, 0 for a redirect
+_SOURCE_SHIFT = 25  # an edge is source id << 25 | target id << 1 | length
 
 
 class HostGraph:
@@ -402,8 +362,7 @@ class HostGraph:
 
     def __init__(self, states: HostStates) -> None:
         self._states = states
-        self._runs: list[NDArray[np.int64]] = []
-        """All edges but the newest."""
+        self._runs: list[NDArray[np.int64]] = []  # all edges but the newest
         self._newest: defaultdict[int, set[int]] = defaultdict(set)
         """Source -> edges since the last ``drain``; some may be known."""
 

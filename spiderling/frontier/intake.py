@@ -26,8 +26,7 @@ from spiderling.frontier.traps import Visit
 
 _PREFIX_CHARS = [len(prefix) for prefix in PREFIXES]
 Places = NDArray[np.int64]
-Entry = tuple[int, bytes, int]
-"""(rank, line, index in the batch) of a URL that comes into a queue."""
+Entry = tuple[int, bytes, int]  # (rank, line, index in the batch) of a URL that comes into a queue
 
 
 class Intake(Part):
@@ -193,16 +192,12 @@ class Intake(Part):
         return links.only(places, others)
 
 
-MAX_FILES = 50
-"""Sitemaps that are fetched for one robots.txt; chosen."""
-MAX_DEPTH = 2
-"""Levels of indexes that are followed: an index may name an index, which names sitemaps (chosen)."""
-FEED = b"feed"
-"""The payload of a feed."""
+MAX_FILES = 50  # sitemaps that are fetched for one robots.txt; chosen
+MAX_DEPTH = 2  # levels of indexes that are followed: an index may name an index, which names sitemaps (chosen)
+FEED = b"feed"  # the payload of a feed
 _FEED_SALT = b"feed"
 """Tells a feed apart from the page at its address: many pages link to their feed too, and it may have ended as such."""
-MAX_FEEDS = 4
-"""Feeds that are taken from one page; chosen: most pages name one or two, for texts and for comments."""
+MAX_FEEDS = 4  # feeds that are taken from one page; chosen: most pages name one or two, for texts and for comments
 _PAYLOAD = re.compile(rb"sitemap (\d) (\d+)")
 """The payload: levels of indexes that may follow, and sitemaps that this one may name."""
 

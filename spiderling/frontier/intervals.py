@@ -30,14 +30,10 @@ from spiderling.frontier.hosts import Host
 from spiderling.frontier.workbench import Workbench
 
 BUSY_STATUSES = frozenset({429, 503})
-_SLOWER = 2.0
-"""Factor on a host's interval for each answer that says that it is busy; chosen: as TCP backs off."""
-_FASTER = 0.9
-"""The same for every other answer; chosen."""
-_MAX_SLOWDOWN = 1024.0
-"""Largest product of these factors: ten busy answers in a row; chosen."""
-LONGEST_S = 2.0
-"""Seconds for which a slot is open at most (chosen: Redis may be a slow network away)."""
+_SLOWER = 2.0  # factor on a host's interval for each answer that says that it is busy; chosen: as TCP backs off
+_FASTER = 0.9  # the same for every other answer; chosen
+_MAX_SLOWDOWN = 1024.0  # largest product of these factors: ten busy answers in a row; chosen
+LONGEST_S = 2.0  # seconds for which a slot is open at most (chosen: Redis may be a slow network away)
 AHEAD_S = 5.0
 """Seconds ahead of which no slot is wanted; chosen: none is given away further ahead, and an interval may change."""
 SLOT_PAUSE_S = 0.02
@@ -48,21 +44,17 @@ is open (0.04 s, cluster/slots.py), else each new one could be over when it look
 class Intervals:
     """The intervals of one crawl, which may be changed while it runs, and when each begins to count."""
 
-    slots: Slots | None = None
-    """The starts that are reserved, if the crawl has other shards."""
+    slots: Slots | None = None  # the starts that are reserved, if the crawl has other shards
 
     def __init__(self, options: Options, workbench: Workbench) -> None:
-        self.host_s = options.host_interval_s
-        """Seconds between the starts of two requests to one host, at least."""
-        self.ip_s = options.ip_interval_s
-        """Seconds between the starts of two requests to one address."""
+        self.host_s = options.host_interval_s  # seconds between the starts of two requests to one host, at least
+        self.ip_s = options.ip_interval_s  # seconds between the starts of two requests to one address
         self._workbench = workbench
         self._delay_factor = options.delay_factor
         self._max_slowdown_s = options.max_slowdown_s
         self._longest_pause_s = max(options.max_snooze_s, options.max_slowdown_s)
         self._restored_at = -math.inf
-        self._known_at = -math.inf
-        """When the process started, if it knew hosts then."""
+        self._known_at = -math.inf  # when the process started, if it knew hosts then
 
     def of(self, host: Host) -> float:
         """Seconds between the starts of two requests to *host*."""
@@ -202,8 +194,7 @@ class Wanted(NamedTuple):
 
     host_id: int
     address: str
-    after: float
-    """It may not be earlier."""
+    after: float  # it may not be earlier
 
 
 class Slots:
@@ -213,10 +204,8 @@ class Slots:
         """*wake* is called when a slot is wanted."""
         self._wake = wake
         self._wanted: list[Wanted] = []
-        self._asked: dict[int, str] = {}
-        """Host -> address of its next request, for which a slot is wanted."""
-        self._held: dict[int, tuple[str, float, float]] = {}
-        """Host -> (address, begin, end) of its slot."""
+        self._asked: dict[int, str] = {}  # host -> address of its next request, for which a slot is wanted
+        self._held: dict[int, tuple[str, float, float]] = {}  # host -> (address, begin, end) of its slot
 
     def opens(self, host_id: int, address: str, due: float, now: float) -> float:
         """When the next request to the host may start at *address*, *due* at the earliest; inf: not known yet."""

@@ -20,18 +20,14 @@ from spiderling.base.urls import canonicalize_again
 from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
 from spiderling.frontier.storage.protocol import ConsentRow, RobotsRow, Store
 
-MAX_RECORDS = 20_000
-"""Records kept in memory, some 300 bytes each beside their files.  Chosen."""
-MAX_RECORD_BYTES = 32_000_000
-"""Bytes of their compressed files, of which one may have up to 500 kB (chosen)."""
+MAX_RECORDS = 20_000  # records kept in memory, some 300 bytes each beside their files; chosen
+MAX_RECORD_BYTES = 32_000_000  # bytes of their compressed files, of which one may have up to 500 kB (chosen)
 MAX_PARSED = 8192
 """Origins and licences whose files are in the cache, some 600 bytes each beside the parsed files (chosen)."""
 MAX_PARSED_BYTES = 8_000_000
 """Bytes of these files as fetched (chosen).  Parsed, a file of one rule a line takes 12 to 20 times that (measured)."""
-EMPTY = zlib.compress(b"")
-"""The body of a record of a file without rules."""
-_LEAST_WINDOW = 9
-"""The smallest window of zlib, in bits of its bytes."""
+EMPTY = zlib.compress(b"")  # the body of a record of a file without rules
+_LEAST_WINDOW = 9  # the smallest window of zlib, in bits of its bytes
 
 Value = TypeVar("Value")
 
@@ -41,14 +37,11 @@ class RobotsStatus(Enum):
 
     NO_RULES = "no rules"
     RULES = "rules"
-    STALE = "stale"
-    """A newer file cannot be had; the last one counts."""
-    FAILED = "failed"
-    """It is asked for again after a pause."""
+    STALE = "stale"  # a newer file cannot be had; the last one counts
+    FAILED = "failed"  # it is asked for again after a pause
     REFUSED = "refused"
     """The site refuses us (host_closing.py).  The record of a host's name says until when, and how often it did."""
-    UNREACHABLE = "unreachable"
-    """The retries failed too, and no copy counts."""
+    UNREACHABLE = "unreachable"  # the retries failed too, and no copy counts
 
 
 @dataclass(slots=True)
@@ -56,12 +49,10 @@ class RobotsRecord:
     """What was learned of one file of an origin; a row of the store's table ``robots``."""
 
     status: RobotsStatus
-    fetched: float
-    """When ``body`` was fetched; without one, when it was asked for."""
+    fetched: float  # when ``body`` was fetched; without one, when it was asked for
     expires: float
     failures: int = 0
-    body: bytes = b""
-    """zlib-compressed text of the rules; empty if no answer ever came or counts."""
+    body: bytes = b""  # zlib-compressed text of the rules; empty if no answer ever came or counts
 
 
 class RobotsRecords:
@@ -71,10 +62,8 @@ class RobotsRecords:
         """*lookup* gives a record that the store has."""
         self._lookup = lookup
         self.in_memory: dict[str, RobotsRecord] = {}
-        self._bytes = 0
-        """Upper bound on the bytes of their bodies."""
-        self._is_whole = True
-        """Whether the store has only records that are in memory."""
+        self._bytes = 0  # upper bound on the bytes of their bodies
+        self._is_whole = True  # whether the store has only records that are in memory
         self._unknown: set[str] = set()
         """Keys that the store does not have either; kept, since pages of archives ask for them again and again."""
         self.changed: set[str] = set()
@@ -154,8 +143,7 @@ class Recent(Generic[Value]):
         self._most = most
         self._most_weight = most_weight
         self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
-        self.weight = 0
-        """The weight of all values together."""
+        self.weight = 0  # the weight of all values together
 
     def __len__(self) -> int:
         return len(self._values)
@@ -189,8 +177,7 @@ class Reading(NamedTuple):
     file: SiteFile
     body: bytes
     rules: Rules | None
-    says: str = ""
-    """The opt-outs that the file has for the front page."""
+    says: str = ""  # the opt-outs that the file has for the front page
 
 
 def packed(body: bytes) -> bytes:
@@ -210,8 +197,7 @@ class _Parsed:
     def __init__(self) -> None:
         self.files: dict[SiteFile, tuple[Rules | None, int]] = {}
         """File -> its rules, None if it has none, and its bytes."""
-        self.since = self.until = 0.0
-        """The time for which all files of the origin are known to be current."""
+        self.since = self.until = 0.0  # the time for which all files of the origin are known to be current
 
 
 class KnownFiles:
@@ -227,12 +213,9 @@ class KnownFiles:
         self._options = options
         self.records = RobotsRecords(lookup)
         self._failed_on = failed_on
-        self._ahead: tuple[SiteFile, bytes, Rules] | None = None
-        """Rules that were parsed ahead, with their file."""
-        self.last_read: Reading | None = None
-        """The last answer, until it is noted."""
-        self.ledger: list[ConsentRow] = []
-        """Answers that the store does not know yet."""
+        self._ahead: tuple[SiteFile, bytes, Rules] | None = None  # rules that were parsed ahead, with their file
+        self.last_read: Reading | None = None  # the last answer, until it is noted
+        self.ledger: list[ConsentRow] = []  # answers that the store does not know yet
         self.asked = ("", SiteFile.ROBOTS)
         """The origin (or address of a licence) and the file whose rules were asked for last.
 

@@ -15,10 +15,8 @@ from spiderling.frontier.schedule import NameStatus
 from spiderling.frontier.site_files import FileAnswer, SiteFile
 from spiderling.frontier.watching.watch import Look
 
-_MAX_ENDS_PER_STEP = 100
-"""URLs of one host that may end unfetched in one call (chosen: the event loop goes on)."""
-_STEP_PAUSE_S = 0.01
-"""Seconds until the host's turn after such a call; chosen."""
+_MAX_ENDS_PER_STEP = 100  # URLs of one host that may end unfetched in one call (chosen: the event loop goes on)
+_STEP_PAUSE_S = 0.01  # seconds until the host's turn after such a call; chosen
 
 
 class NextFetch(Part):
@@ -32,8 +30,7 @@ class NextFetch(Part):
         """URLs and files of sites (by `identity`) on which the crawl has failed: they end when their turn comes."""
         self.answered: set[int] = set()
         """Ids of pages that were fetched and wait for files of sites, while whoever fetched them holds the answers."""
-        self.examined: QueuedUrl | RobotsRequest | None = None
-        """The URL or site file that was examined last."""
+        self.examined: QueuedUrl | RobotsRequest | None = None  # the URL or site file that was examined last
 
     def of_host(self, host: Host, address: str, now: float) -> Fetch | None:
         """The host's next Fetch from *address*; without one the host is put where it has to wait."""
@@ -131,8 +128,7 @@ class RobotsRequests(Part):
     def __init__(self, core: Core, sitemaps: Sitemaps) -> None:
         super().__init__(core)
         self._sitemaps = sitemaps
-        self._awaited: dict[str, Host] = {}
-        """Origin that was asked for a file -> the host that waits for the answer."""
+        self._awaited: dict[str, Host] = {}  # origin that was asked for a file -> the host that waits for the answer
         self._wanting: dict[str, set[Host]] = {}
         """Address of a licence that was asked for -> the hosts that wait for it."""
 

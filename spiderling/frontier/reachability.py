@@ -32,12 +32,9 @@ MOST_HOSTS = 20
 a usual list of seeds, and more than the hosts of one operator that go down together."""
 DOUBT_S = 10.0
 """Seconds after the first failure when it is doubted however few hosts fail; chosen: two intervals of a host."""
-FIRST_PAUSE_S = 1.0
-"""Seconds between the first two probes; the pause doubles after each.  Chosen."""
-LONGEST_PAUSE_S = 60.0
-"""The most seconds between two probes; chosen: the default of SPIDERLING_RETRY_DELAY_S."""
-_REMEMBERED = 8
-"""The most origins, the most names and the most failing hosts that may be probed (chosen)."""
+FIRST_PAUSE_S = 1.0  # seconds between the first two probes; the pause doubles after each; chosen
+LONGEST_PAUSE_S = 60.0  # the most seconds between two probes; chosen: the default of SPIDERLING_RETRY_DELAY_S
+_REMEMBERED = 8  # the most origins, the most names and the most failing hosts that may be probed (chosen)
 
 _META = "reachable"
 
@@ -55,11 +52,9 @@ class Network(Enum):
     """What is known of the network."""
 
     THERE = "there"
-    DOUBTED = "doubted"
-    """Hosts fail, and one that answered before is to be probed."""
+    DOUBTED = "doubted"  # hosts fail, and one that answered before is to be probed
     AWAY = "away"
-    UNKNOWN_NAMES = "unknown names"
-    """Nothing ever answered, and none of the names exists."""
+    UNKNOWN_NAMES = "unknown names"  # nothing ever answered, and none of the names exists
 
 
 class _Failure(NamedTuple):
@@ -75,14 +70,12 @@ class Reachability:
     def __init__(self) -> None:
         self.network = Network.THERE
         self.away_since = 0.0
-        self.origins: list[str] = []
-        """Origins that answered lately, the last one at the end."""
+        self.origins: list[str] = []  # origins that answered lately, the last one at the end
         self.names: list[str] = []
         """Names for which a name server had an answer lately that proves something, the last one at the end."""
         self.has_told = False
         """Whether a held failure was decided, or a name turned out not to exist, since the last probe began."""
-        self.has_answered = False
-        """Whether any host has answered in this crawl."""
+        self.has_answered = False  # whether any host has answered in this crawl
         self._has_found = False
         """Whether a host has answered, or a name has an address, since the start and since the network was away."""
         self._held: list[_Failure] = []

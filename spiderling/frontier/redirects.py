@@ -26,27 +26,22 @@ MAX_REDIRECTS = 5
 """Redirects in a row that are followed, from a page or a robots.txt (RFC 9309, 2.3.1.2, wants five at least)."""
 MAX_CHAINS = 10_000
 """Chains whose cookies are kept; those of the oldest are forgotten.  Chosen: as many URLs may be between two hops."""
-MAX_COOKIES = 20
-"""Cookies of one chain, and Set-Cookie headers of one answer that are read; chosen."""
-MAX_COOKIE_BYTES = 4096
-"""Most bytes of a cookie's name and value (RFC 6265bis, 5.6)."""
+MAX_COOKIES = 20  # cookies of one chain, and Set-Cookie headers of one answer that are read; chosen
+MAX_COOKIE_BYTES = 4096  # most bytes of a cookie's name and value (RFC 6265bis, 5.6)
 
 
 class Cookie(NamedTuple):
     """A cookie, by name and path."""
 
     value: bytes
-    is_secure: bool
-    """Whether it goes only over https."""
+    is_secure: bool  # whether it goes only over https
 
 
 class Chain(NamedTuple):
     """Redirects that led from one URL of a host name to the next."""
 
-    cookies: dict[tuple[bytes, str], Cookie]
-    """(name, path) -> cookie."""
-    passed: tuple[str, ...]
-    """Canonical URLs, as often as they were asked for."""
+    cookies: dict[tuple[bytes, str], Cookie]  # (name, path) -> cookie
+    passed: tuple[str, ...]  # canonical URLs, as often as they were asked for
 
     def header(self, target: CanonicalUrl) -> bytes:
         """What a request for *target* sends as Cookie, b"" for nothing; longer paths first."""

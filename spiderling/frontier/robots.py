@@ -50,12 +50,9 @@ Found = TypeVar("Found")
 class RobotsVerdict(Enum):
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
-    OPTED_OUT = "opted out"
-    """The URL may be fetched, but not used for the crawl's purpose."""
-    MISSING = "missing"
-    """A file of the origin is not known, or not fresh: fetch it first."""
-    PAUSED = "paused"
-    """The robots.txt could not be fetched; try again at ``RobotsRecord.expires``."""
+    OPTED_OUT = "opted out"  # the URL may be fetched, but not used for the crawl's purpose
+    MISSING = "missing"  # a file of the origin is not known, or not fresh: fetch it first
+    PAUSED = "paused"  # the robots.txt could not be fetched; try again at ``RobotsRecord.expires``
     UNREACHABLE = "unreachable"
 
 
@@ -333,14 +330,12 @@ class Robots:
         return not isinstance(rules, RobotsTxt) or rules.allows(url)
 
 
-MAX_ADDRESS_CHARS = 2000
-"""Characters of the address of a licence; a longer one counts as none (chosen)."""
+MAX_ADDRESS_CHARS = 2000  # characters of the address of a licence; a longer one counts as none (chosen)
 GRACE_S = 3600.0
 """Seconds for which a stale licence counts for the page that names it; it may grow stale while the page is fetched
 (chosen)."""
 
-MAX_WAITING = 10_000
-"""Pages that wait for their licences, of which that is remembered (chosen)."""
+MAX_WAITING = 10_000  # pages that wait for their licences, of which that is remembered (chosen)
 
 
 class Licences:
@@ -353,8 +348,7 @@ class Licences:
         self._files = files
         self._named: dict[str, set[str]] = {}
         """Origin -> addresses that its pages name, to be fetched before further pages."""
-        self._waiting: set[str] = set()
-        """Pages that are to be fetched again behind their licences."""
+        self._waiting: set[str] = set()  # pages that are to be fetched again behind their licences
 
     def of(self, origin: str) -> list[str]:
         """The addresses that the robots.txt of *origin* names; '' for one that is no address."""

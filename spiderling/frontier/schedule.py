@@ -25,17 +25,14 @@ from spiderling.frontier.strategy import Draw, Strategy
 from spiderling.frontier.throttle import Throttle
 from spiderling.frontier.workbench import LONG_S, NO_ADDRESS, FairBacklog, Group, Workbench
 
-DEAD_FOR_S = 3600.0
-"""Seconds for which a name that does not resolve is not asked for again; chosen."""
-_MAX_NAMES = 50_000
-"""Names that are kept; of more, the older half goes unless a host waits for it.  Chosen."""
+DEAD_FOR_S = 3600.0  # seconds for which a name that does not resolve is not asked for again; chosen
+_MAX_NAMES = 50_000  # names that are kept; of more, the older half goes unless a host waits for it; chosen
 
 
 class NameStatus(Enum):
     FRESH = "fresh"
     UNKNOWN = "unknown"
-    PAUSED = "paused"
-    """The name servers failed; ask again at ``expires``."""
+    PAUSED = "paused"  # the name servers failed; ask again at ``expires``
     DEAD = "dead"
     FORBIDDEN = "forbidden"
 
@@ -46,12 +43,10 @@ class Name:
 
     status: NameStatus = NameStatus.UNKNOWN
     address: str = ""
-    fallback: str = ""
-    """An address of the other family, for when no connection can be made to the first."""
+    fallback: str = ""  # an address of the other family, for when no connection can be made to the first
     expires: float = 0.0
     failures: int = 0
-    hosts: set[Host] = field(default_factory=set)
-    """Hosts that wait for the answer."""
+    hosts: set[Host] = field(default_factory=set)  # hosts that wait for the answer
 
 
 class Names:
@@ -147,13 +142,10 @@ def _release(known: Name) -> set[Host]:
 
 _LEAST = 8
 """Places that any group may hold, however few there are (chosen: a tenth of ten would be one host an address)."""
-TURNS = 16
-"""Requests after which a host gives its place to one in the backlog (chosen)."""
-_LOOKS_PER_STEP = 16
-"""Hosts of the backlog that are looked at in one call, so that none takes long.  Chosen."""
+TURNS = 16  # requests after which a host gives its place to one in the backlog (chosen)
+_LOOKS_PER_STEP = 16  # hosts of the backlog that are looked at in one call, so that none takes long; chosen
 _NOTHING = YieldAccount()
-_PLACE = "a place (SPIDERLING_ACTIVE_HOSTS)"
-"""What a host in the backlog waits for."""
+_PLACE = "a place (SPIDERLING_ACTIVE_HOSTS)"  # what a host in the backlog waits for
 
 
 def _awaited(host: Host, now: float) -> str:
@@ -452,8 +444,7 @@ class Places:
         """
         self._most = max(_LEAST, share * number)
         self._usable = usable
-        self.held: Counter[Group] = Counter()
-        """Places by group."""
+        self.held: Counter[Group] = Counter()  # places by group
 
     def acquire(self, host: Host) -> None:
         """*host* gets a place, under the address that it had last."""

@@ -31,14 +31,10 @@ from spiderling.base.opt_outs import (
 from spiderling.base.options import Options
 from spiderling.base.rsl import RslFile
 
-MAX_FILE_BYTES = 500 * 1024
-"""Bytes of a file that are read: the smallest limit that RFC 9309, 2.5, allows."""
-MAX_RATE_S = 10**9
-"""The most seconds that a Request-rate may state; a larger number counts as this (chosen)."""
-MAX_RULES = 1000
-"""Rules of a tdmrep.json, and usage lines of a robots.txt, that are read.  Chosen."""
-MAX_LICENCES = 8
-"""License lines of a robots.txt, and licences of a page, that are read; chosen: most name one."""
+MAX_FILE_BYTES = 500 * 1024  # bytes of a file that are read: the smallest limit that RFC 9309, 2.5, allows
+MAX_RATE_S = 10**9  # the most seconds that a Request-rate may state; a larger number counts as this (chosen)
+MAX_RULES = 1000  # rules of a tdmrep.json, and usage lines of a robots.txt, that are read; chosen
+MAX_LICENCES = 8  # license lines of a robots.txt, and licences of a page, that are read; chosen: most name one
 _AGENT_LINE = re.compile(
     r"^[^\S\n]*user(?:[- ]?agent[^\S\n]*:|(?:-|[^\S\n]+)?agent[^\S\n]+(?![^:#\n]*:(?:\s|#|$)))([^#\n]*)",
     re.IGNORECASE | re.MULTILINE,
@@ -63,24 +59,19 @@ class SiteFile(Enum):
     ROBOTS = "/robots.txt"
     TDMREP = "/.well-known/tdmrep.json"
     AI_TXT = "/ai.txt"
-    LICENCE = "licence"
-    """A licence file by RSL; the address of one stands for its origin."""
+    LICENCE = "licence"  # a licence file by RSL; the address of one stands for its origin
 
 
 class FileAnswer(NamedTuple):
     """What came of a request for such a file."""
 
-    status: int = 0
-    """0: no answer came."""
+    status: int = 0  # 0: no answer came
     body: bytes = b""
-    location: str | None = None
-    """The target of a redirect."""
-    retry_after_s: float = 0.0
-    """The pause that the server asks for; 0 if none."""
+    location: str | None = None  # the target of a redirect
+    retry_after_s: float = 0.0  # the pause that the server asks for; 0 if none
     challenge: str = ""
     """The maker of the challenge that came in the place of the file (fetch/responses.py); '' for none."""
-    is_open: bool = False
-    """Whether the connection is open for another request."""
+    is_open: bool = False  # whether the connection is open for another request
 
     @property
     def has_file(self) -> bool:

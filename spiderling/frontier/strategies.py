@@ -48,10 +48,8 @@ if TYPE_CHECKING:
 
 _RELEVANT = "relevant servers:"
 """Keys in the store's ``meta``, with the number of a block behind it, of the relevant servers of `Lswc`."""
-_BLOCK = 1024
-"""Hosts of a block (chosen: some 300 digits, of which few are written with a batch)."""
-_HIGHEST = 10**12
-"""What a parameter may be at most if it has no bound of its own; chosen: more pages than any crawl."""
+_BLOCK = 1024  # hosts of a block (chosen: some 300 digits, of which few are written with a batch)
+_HIGHEST = 10**12  # what a parameter may be at most if it has no bound of its own; chosen: more pages than any crawl
 
 
 def _parameter(default: float, *, least: int | None = None, most: float | None = None) -> Any:
@@ -228,10 +226,8 @@ class Lswc(_ByHead):
     2 to others.  Links at distance d have the rank d + 2; on an English page that was found on a relevant one, d + 1.
     """
 
-    s: int = 1
-    """Downloads after which a server that gave no relevant page is retired."""
-    t: int = _parameter(1, most=LAST_RANK - 2)
-    """The longest distance that is not dropped."""
+    s: int = 1  # downloads after which a server that gave no relevant page is retired
+    t: int = _parameter(1, most=LAST_RANK - 2)  # the longest distance that is not dropped
 
     def ranker(self, page: LinkingPage) -> Ranker:
         name = page.host.name
@@ -250,8 +246,7 @@ class Lswc(_ByHead):
     def begin(self, crawl: CrawlView, options: Options) -> None:
         self._relevant: defaultdict[int, int] = defaultdict(int)
         """Block of hosts -> a bit for each of its hosts, set if that server is relevant."""
-        self._changed: set[int] = set()
-        """Blocks that the store does not know as they are."""
+        self._changed: set[int] = set()  # blocks that the store does not know as they are
 
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
         if page.is_relevant and not self._is_relevant(page.host.id):
@@ -288,14 +283,10 @@ class Cyclic(Strategy):
     passed over if their turn comes in a later phase.
     """
 
-    burn_in: int = 1_000_000
-    """Pages of the first phase."""
-    phase: int = 10_000_000
-    """Pages of each later phase."""
-    phases: int = _parameter(4, most=LAST_RANK - 2)
-    """Number of later phases; the last one has no end."""
-    badness: float = 10.0
-    """The highest badness of a good page."""
+    burn_in: int = 1_000_000  # pages of the first phase
+    phase: int = 10_000_000  # pages of each later phase
+    phases: int = _parameter(4, most=LAST_RANK - 2)  # number of later phases; the last one has no end
+    badness: float = 10.0  # the highest badness of a good page
     power: float = _parameter(0.0, most=100)
 
     def number(self, pages: int) -> int:

@@ -67,8 +67,7 @@ class FarHost:
 
     distance: int
     name: str = ""
-    id: int = -1
-    """No host of this shard has it."""
+    id: int = -1  # no host of this shard has it
     account: YieldAccount = field(default_factory=YieldAccount, compare=False)
     documents: int = 0
 
@@ -80,17 +79,13 @@ class LinkingPage(NamedTuple):
     """The page whose links are ranked."""
 
     host: LinkingHost
-    reason: Reason
-    """How the page ended."""
-    rank: int = SEED_RANK
-    """The rank of the page's own URL."""
+    reason: Reason  # how the page ended
+    rank: int = SEED_RANK  # the rank of the page's own URL
     relevant: bool = False
     """Whether it is in an accepted language by the rule of Somboonviwat et al. 2006, however it ended."""
-    language: str = ""
-    """Its language by that rule; '' if unknown."""
+    language: str = ""  # its language by that rule; '' if unknown
     badness: float = 0.0
-    pages: int = 0
-    """Judged responses of the whole crawl so far."""
+    pages: int = 0  # judged responses of the whole crawl so far
 
     @classmethod
     def of(cls, host: Host, rank: int, outcome: Outcome, pages: int) -> LinkingPage:
@@ -103,8 +98,7 @@ class LinkingPage(NamedTuple):
         return self.relevant or self.reason in _RELEVANT
 
 
-_BLOCKS = np.where(np.arange(256) / 255 >= 0.5, 1.0, -1.0)
-"""Score of a link's block -> ``Cues.block``."""
+_BLOCKS = np.where(np.arange(256) / 255 >= 0.5, 1.0, -1.0)  # score of a link's block -> ``Cues.block``
 _SAID = np.array([bool(flags & WANTED) - bool(flags & FOREIGN) for flags in range(256)])
 """Flags of a link -> ``Cues.said``."""
 
@@ -113,12 +107,9 @@ class FoundLink(NamedTuple):
     """A link to a URL that was not known."""
 
     target: CanonicalUrl
-    host_id: int
-    """Id of the target's host; 0 if the host is new."""
-    text_block: bool
-    """Whether it is in a block of running text."""
-    score: float = 0.0
-    """The probability that it is, 0 to 1."""
+    host_id: int  # id of the target's host; 0 if the host is new
+    text_block: bool  # whether it is in a block of running text
+    score: float = 0.0  # the probability that it is, 0 to 1
 
 
 class NewLinks:
@@ -129,12 +120,9 @@ class NewLinks:
         self._batch = batch
         self._ids = ids
         self.places = places
-        self.numbers = array("H", batch.of_host)
-        """The index of each link's host, for all links of the batch."""
-        self.digests = array("Q", batch.hashes)
-        """The hash of each link's URL, for all links of the batch."""
-        self.lines = batch.paths.split(b"\n")
-        """The path of each link, for all links of the batch."""
+        self.numbers = array("H", batch.of_host)  # the index of each link's host, for all links of the batch
+        self.digests = array("Q", batch.hashes)  # the hash of each link's URL, for all links of the batch
+        self.lines = batch.paths.split(b"\n")  # the path of each link, for all links of the batch
 
     @classmethod
     def of(cls, link: FoundLink) -> NewLinks:
@@ -176,12 +164,9 @@ class NewLinks:
 
 DROPPED = -1
 """Instead of a rank: the link is refused (``unpromising``); the URL may be accepted when it is found elsewhere."""
-USUAL_RANK = 5
-"""The rank of all links where none is better than another."""
-Ranker = Callable[[FoundLink], int]
-"""Returns the rank of a link, 0 (best) to 9, or DROPPED."""
-BatchRanker = Callable[[NewLinks], list[int]]
-"""Returns the rank of each link, or DROPPED."""
+USUAL_RANK = 5  # the rank of all links where none is better than another
+Ranker = Callable[[FoundLink], int]  # returns the rank of a link, 0 (best) to 9, or DROPPED
+BatchRanker = Callable[[NewLinks], list[int]]  # returns the rank of each link, or DROPPED
 
 
 class CrawlView(Protocol):
@@ -206,19 +191,16 @@ class Strategy:
     retires: ClassVar[bool] = False
     """Whether hosts are retired by yield (SPIDERLING_YIELD_PROFILE), and rich ones keep their places longer."""
 
-    reopens: ClassVar[bool] = False
-    """Whether retired hosts that gave text are reopened when nothing else is left."""
+    reopens: ClassVar[bool] = False  # whether retired hosts that gave text are reopened when nothing else is left
 
     @property
     def power(self) -> float:
         """How strictly better ranks are preferred, within a host and among hosts that are due (``Draw``)."""
         return math.inf
 
-    thrift: float = 0.0
-    """Factor on the bar below which hosts are asked more seldom (throttle.py); 0: none is."""
+    thrift: float = 0.0  # factor on the bar below which hosts are asked more seldom (throttle.py); 0: none is
 
-    ranks_hosts: ClassVar[bool] = False
-    """Whether ``host_rank`` orders hosts; if not, they take turns."""
+    ranks_hosts: ClassVar[bool] = False  # whether ``host_rank`` orders hosts; if not, they take turns
 
     def ranker(self, page: LinkingPage) -> Ranker:
         """The function that ranks the links of *page*."""

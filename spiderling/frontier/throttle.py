@@ -22,32 +22,21 @@ from operator import mul
 
 from spiderling.frontier.hosts import RANKS, STEP, Host
 
-BAR = 0.3
-"""The bar / the crawl's yield rate (measured: benchmarks/strategies.py)."""
-POWER = 3
-"""How fast requests to a class fall below the bar (measured)."""
-LOWEST = 0.2
-"""The lowest bar of idle times / the usual one (measured)."""
-IDLE_POWER = 2
-"""How fast the bar falls with the text a second (measured)."""
-_PROMISED_BYTES = 200_000
-"""Weight of what a class promises, in downloaded bytes (chosen: eight pages)."""
+BAR = 0.3  # the bar / the crawl's yield rate (measured: benchmarks/strategies.py)
+POWER = 3  # how fast requests to a class fall below the bar (measured)
+LOWEST = 0.2  # the lowest bar of idle times / the usual one (measured)
+IDLE_POWER = 2  # how fast the bar falls with the text a second (measured)
+_PROMISED_BYTES = 200_000  # weight of what a class promises, in downloaded bytes (chosen: eight pages)
 _REMEMBERED = 10_000
 """Pages after which what the classes gave counts half: a class that is asked seldom could not correct its own."""
-_ENOUGH_BYTES = 50_000
-"""Kept bytes from which on the bar has its full height (measured: benchmarks/results.md)."""
+_ENOUGH_BYTES = 50_000  # kept bytes from which on the bar has its full height (measured: benchmarks/results.md)
 _UNTRIED = 0.7
 """What unread hosts of a rank promise at least, before some were tried / the bar (measured: benchmarks/results.md)."""
-_OFTEN = 16
-"""Pages between two estimates of what the classes give."""
-_MOMENT_S = 60.0
-"""Seconds over which the text a second of this moment is taken (chosen: twelve intervals of a host)."""
-_LONG_S = 3_600.0
-"""Seconds over which it is taken for comparison (chosen)."""
-_REVIEW_S = 5.0
-"""Seconds after which the bar is computed anew (chosen: an interval of a host)."""
-_LONGEST_S = 86_400.0
-"""Seconds that a host waits at most."""
+_OFTEN = 16  # pages between two estimates of what the classes give
+_MOMENT_S = 60.0  # seconds over which the text a second of this moment is taken (chosen: twelve intervals of a host)
+_LONG_S = 3_600.0  # seconds over which it is taken for comparison (chosen)
+_REVIEW_S = 5.0  # seconds after which the bar is computed anew (chosen: an interval of a host)
+_LONGEST_S = 86_400.0  # seconds that a host waits at most
 _UNREAD, _FRUITFUL, _EMPTY, _FOREIGN, _FOREIGN_AGAIN = range(5)
 _PROMISES = (1.0, 1.0, 1.0, 0.05, 0.01)
 """What a host of each of these kinds promises beside its rank (chosen; what such hosts give corrects it)."""
@@ -91,24 +80,20 @@ class Throttle:
         self._thrift = thrift
         self._foreign_pages = foreign_pages
         self._interval_s = interval_s
-        self._totals = [0, 0]
-        """Kept and downloaded bytes."""
-        self._hosts = [0] * _CLASSES
-        """Hosts with a place."""
+        self._totals = [0, 0]  # kept and downloaded bytes
+        self._hosts = [0] * _CLASSES  # hosts with a place
         self._kept = [0.0] * _CLASSES
         """Bytes.  A page counts for its host's class, and for the class in which its host stood when it was unread."""
         self._downloaded = [0.0] * _CLASSES
         self._pages = 0
-        self._rates = _PROMISED
-        """Estimated yield rate of each class."""
+        self._rates = _PROMISED  # estimated yield rate of each class
         self._waits_s = [0.0] * _CLASSES
         self._waiting: list[list[tuple[float, int, int, Host, str]]] = [[] for _ in range(_CLASSES)]
         """(due, serial number, version, host, address)"""
         self._serial = 0
         self._moment = _Flow(_MOMENT_S)
         self._long = _Flow(_LONG_S)
-        self._now = 0.0
-        """When the bar was computed last."""
+        self._now = 0.0  # when the bar was computed last
 
     def count(self, host: Host, rank: int | None) -> None:
         """*host* has a place and this rank; None: no place any more."""

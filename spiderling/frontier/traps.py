@@ -36,24 +36,18 @@ from spiderling.frontier.storage.host_table import HostTable
 
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
 _WITHOUT_TEXT = frozenset({Reason.BOILERPLATE_ONLY, Reason.NEEDS_SCRIPT, Reason.BAD_QUALITY})
-_NOVELTY = 2
-"""Fruitless pages that one with something new outweighs.  Chosen."""
-_WIDE = 2
-"""Factor on ``pages`` for sections that many pages share: a directory, a parameter on any path.  Chosen."""
-_DOUBTFUL = 3
-"""The count of fruitless pages from which on a link into the section is not promising (chosen)."""
-_MAX_PARAMETERS = 8
-"""Parameters of a query that are looked at.  Chosen."""
-_MISMATCHES = 0.1
-"""In a mirror, the most pages that differ, per page that is the same (chosen)."""
+_NOVELTY = 2  # fruitless pages that one with something new outweighs; chosen
+_WIDE = 2  # factor on ``pages`` for sections that many pages share: a directory, a parameter on any path; chosen
+_DOUBTFUL = 3  # the count of fruitless pages from which on a link into the section is not promising (chosen)
+_MAX_PARAMETERS = 8  # parameters of a query that are looked at; chosen
+_MISMATCHES = 0.1  # in a mirror, the most pages that differ, per page that is the same (chosen)
 MOST_CLOSED = 20_000
 """Closed sections that are kept, at most 370 bytes each (chosen); beyond, the host that got one first loses its own."""
 MOST_DOMAINS = 5000
 """Domains of made-up names that are kept, some 120 bytes each (chosen); the one found first is dropped first."""
 MOST_MIRRORS = 4000
 """Possible mirrors that are kept, at most 1.3 kB each (chosen); the one found first is dropped first."""
-MOST_HOSTS = 16
-"""Other hosts with which a possible mirror is compared (chosen)."""
+MOST_HOSTS = 16  # other hosts with which a possible mirror is compared (chosen)
 _DIGITS = re.compile(r"\d+")
 _DATE = re.compile(r"(?:^|\D)(?:19|20)\d\d\D{1,7}(?:0?[1-9]|1[0-2])(?:\D|$)")
 
@@ -142,8 +136,7 @@ class Traps:
         self._fruitless = Counts()
         self._alike = Counts()
         self._made_up = Counts(12)
-        self.closed: dict[int, set[int]] = {}
-        """Host id -> keys of its closed sections."""
+        self.closed: dict[int, set[int]] = {}  # host id -> keys of its closed sections
         self._number_closed = 0
         self._made_up_in: dict[str, None] = {}
         self._paths = Paths()

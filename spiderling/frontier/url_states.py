@@ -61,10 +61,8 @@ class Ledger:
     def __init__(self, counts: dict[str, int] | None = None) -> None:
         self.ends: Counter[Reason] = Counter()
         self.refused_links: Counter[Reason] = Counter()
-        self.totals: Counter[str] = Counter()
-        """requests, pages, documents, words, and bytes: wire, downloaded, kept."""
-        self.languages: Counter[str] = Counter()
-        """Documents kept by language."""
+        self.totals: Counter[str] = Counter()  # requests, pages, documents, words, and bytes: wire, downloaded, kept
+        self.languages: Counter[str] = Counter()  # documents kept by language
         self.facts: Counter[str] = Counter()
         """Kept documents by what they are (``encoding/utf-8``, ``licence/...``), and words kept (``words/cs``)."""
         counts = counts or {}
@@ -185,8 +183,7 @@ def history_row(now: float, ledger: Ledger, hosts: HostTable) -> HistoryRow:
     )
 
 
-GENERATION = "generation"
-"""Key in the store's counts: the number of the last flush (storage/protocol.py)."""
+GENERATION = "generation"  # key in the store's counts: the number of the last flush (storage/protocol.py)
 
 
 class UrlStates:

@@ -17,19 +17,15 @@ import numpy as np
 
 from spiderling.frontier.hosts import RANKS, Host
 
-NO_ADDRESS = ""
-"""The address of hosts whose next step needs no connection (dead names, names to be asked again)."""
-PATIENCE_S = 60.0
-"""Seconds for which hosts that need a file let others pass; chosen: hosts of a rank still take turns."""
+NO_ADDRESS = ""  # the address of hosts whose next step needs no connection (dead names, names to be asked again)
+PATIENCE_S = 60.0  # seconds for which hosts that need a file let others pass; chosen: hosts of a rank still take turns
 BURST = 100
 """Requests beyond its share that a group may have (chosen: a crawl that begins with few hosts is not held up)."""
 PRUNE_ABOVE = 1000
 """Groups, or addresses, above which those that are idle are dropped (chosen: looking through them takes .1 ms)."""
 
-Group = int | str
-"""The mark of a domain, or an address."""
-Groups = tuple[Group, ...]
-"""The watched groups that a host belongs to, none, one or two of them."""
+Group = int | str  # the mark of a domain, or an address
+Groups = tuple[Group, ...]  # the watched groups that a host belongs to, none, one or two of them
 _COMMON: Groups = ()
 
 
@@ -150,12 +146,9 @@ class Address:
 
     name: str
     due: float = 0.0
-    last_permitted: float = -math.inf
-    """When a connection was last permitted or opened; -inf: never, or long ago."""
-    last_started: float = -math.inf
-    """When one was last opened."""
-    opened_by: int = 0
-    """The host for which that was, by id; 0: unknown."""
+    last_permitted: float = -math.inf  # when a connection was last permitted or opened; -inf: never, or long ago
+    last_started: float = -math.inf  # when one was last opened
+    opened_by: int = 0  # the host for which that was, by id; 0: unknown
 
 
 @dataclass(slots=True, eq=False)
@@ -164,14 +157,11 @@ class _Queue:
 
     address: Address
     needs_file: bool
-    key: float = -1.0
-    """Its time in the outer heap; -1 when it is not there."""
-    hosts: list[tuple[float, int, int, Host]] = field(default_factory=list)
-    """(due, serial number, version, host)"""
+    key: float = -1.0  # its time in the outer heap; -1 when it is not there
+    hosts: list[tuple[float, int, int, Host]] = field(default_factory=list)  # (due, serial number, version, host)
 
 
-Entry = tuple[float, int, _Queue]
-"""(due, serial number, queue)"""
+Entry = tuple[float, int, _Queue]  # (due, serial number, queue)
 
 
 class Lane:
@@ -308,8 +298,7 @@ class Shares:
         """*most*: the share of one group, above 0 and up to 1, which means no bound."""
         self._price = 1 / most
         self._credit = BURST / most
-        self._number = 0
-        """Requests handed out."""
+        self._number = 0  # requests handed out
         self._paid_at: dict[Group, float] = {}
         """Group -> number of requests, of all groups, after which those that it had are within its share."""
         self._watched: set[Group] = set()
@@ -363,10 +352,8 @@ class _Line:
     """Ids in the order in which they came."""
 
     def __init__(self) -> None:
-        self.last = array("I")
-        """Those that came last."""
-        self._first = array("I")
-        """Those before them, backwards."""
+        self.last = array("I")  # those that came last
+        self._first = array("I")  # those before them, backwards
 
     def __len__(self) -> int:
         return len(self._first) + len(self.last)

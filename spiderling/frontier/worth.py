@@ -41,12 +41,10 @@ _QUALITY = {
     Reason.WRONG_LANGUAGE: -1.0,
 }
 """Quality of a page, as a cue for its links, by how the page ended (chosen)."""
-_WORST_BADNESS = 40.0
-"""Badness from which on a page counts as the worst (chosen)."""
+_WORST_BADNESS = 40.0  # badness from which on a page counts as the worst (chosen)
 BADNESS_STEP = _WORST_BADNESS / 10
 """Pages whose badness differs by less than this may count as alike: it moves the quality by .05 (chosen)."""
-Signal: TypeAlias = Any
-"""A number, or an array of numbers."""
+Signal: TypeAlias = Any  # a number, or an array of numbers
 
 
 @dataclass(slots=True)
@@ -54,22 +52,18 @@ class Cues:
     """What is known of a link before its URL is fetched."""
 
     same_host: Signal = False
-    quality: Signal = 0.0
-    """``page_quality`` of the linking page."""
+    quality: Signal = 0.0  # ``page_quality`` of the linking page
     block: Signal = 0.0
     """1 in running text, else -1: the likelier case is taken as certain, as in Schäfer et al. 2014, Table 3."""
-    host: Signal = 0.0
-    """Yield rate of the target's host compared with the whole crawl's, -1 to 1."""
-    trust: Signal = 0.0
-    """How much is known of the target's host, 0 (nothing) to 1."""
+    host: Signal = 0.0  # yield rate of the target's host compared with the whole crawl's, -1 to 1
+    trust: Signal = 0.0  # how much is known of the target's host, 0 (nothing) to 1
     language: Signal = 0.0
     """Share of the target host's pages in a wanted language compared with the whole crawl's, -1 to 1."""
     section: Signal = 0.0
     """Yield rate of the target's section (first part of the path) compared with its host's, -1 to 1."""
     url: Signal = 0.0
     """The language guessed from the words of the URL, -1 to 1; the name of a known host counts less (UrlWords)."""
-    said: Signal = 0
-    """The language by hreflang: 1 a wanted one, -1 another one, 0 not given."""
+    said: Signal = 0  # the language by hreflang: 1 a wanted one, -1 another one, 0 not given
 
 
 def page_quality(reason: Reason, relevant: bool, badness: float) -> float:
@@ -93,8 +87,7 @@ ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
 An estimator returns -1 to 1, and 0 if it knows nothing.  It has no branches, since it works on arrays, which have an
 entry for each link of a page.
 """
-HIGHEST_WEIGHT = 8.0
-"""The highest weight that a user may set (chosen)."""
+HIGHEST_WEIGHT = 8.0  # the highest weight that a user may set (chosen)
 
 
 def parse_weights(text: str) -> dict[str, float]:
@@ -115,25 +108,18 @@ def parse_weights(text: str) -> dict[str, float]:
     return weights
 
 
-_USUAL_RATE = 0.03
-"""Yield rate that a crawl is taken to have before it has downloaded anything (chosen)."""
+_USUAL_RATE = 0.03  # yield rate that a crawl is taken to have before it has downloaded anything (chosen)
 _BIAS = math.log(_USUAL_RATE / (1 - _USUAL_RATE))
 """The log-odds of `_USUAL_RATE`, from which the estimators raise or lower a link."""
-_USUAL_BYTES = 1_000_000
-"""Weight of `_USUAL_RATE` in the crawl's yield rate, in downloaded bytes (chosen)."""
-_FRUITFUL_RATE = 0.001
-"""Yield rate from which on a host counts as fruitful, that is, as one that gave text (chosen)."""
-_FRUITFUL_BYTES = 100_000
-"""Weight of `_USUAL_RATE` in the yield rate of fruitful hosts, in downloaded bytes (chosen)."""
+_USUAL_BYTES = 1_000_000  # weight of `_USUAL_RATE` in the crawl's yield rate, in downloaded bytes (chosen)
+_FRUITFUL_RATE = 0.001  # yield rate from which on a host counts as fruitful, that is, as one that gave text (chosen)
+_FRUITFUL_BYTES = 100_000  # weight of `_USUAL_RATE` in the yield rate of fruitful hosts, in downloaded bytes (chosen)
 _YOUNG_PAGES = 4.0
 """Pages after which the own yield rate of a host counts as much as the promised one, and that of a section as much as
 its host's (measured: benchmarks/results.md)."""
-_USUAL_PAGE_BYTES = 27_000
-"""Mean size of a page before any was read (chosen)."""
-_USUAL_PAGES = 20
-"""Weight of `_USUAL_PAGE_BYTES` in the mean size, in pages (chosen)."""
-_SECTIONS = 50_000
-"""Sections that are remembered (chosen); the one that came first is forgotten first."""
+_USUAL_PAGE_BYTES = 27_000  # mean size of a page before any was read (chosen)
+_USUAL_PAGES = 20  # weight of `_USUAL_PAGE_BYTES` in the mean size, in pages (chosen)
+_SECTIONS = 50_000  # sections that are remembered (chosen); the one that came first is forgotten first
 _SCALE = 3.0
 """The logarithm of the ratio of two rates that stands for certainty, 1 or -1: twenty times as much (chosen)."""
 _BEST = math.log(6.0)
@@ -141,8 +127,7 @@ _BEST = math.log(6.0)
 _STEP = math.log(STEP)
 _LEAST = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
 """For each rank from 1 on: the yield rate of fruitful hosts / the least that a link of that rank promises."""
-_SECTION = Struct("=3d")
-"""A section: ``section`` of Cues, kept and downloaded bytes."""
+_SECTION = Struct("=3d")  # a section: ``section`` of Cues, kept and downloaded bytes
 _NOTHING = bytes(_SECTION.size)
 
 
@@ -323,10 +308,8 @@ def _beside(rate: float, usual: float) -> float:
     return max(-1.0, min(1.0, math.log(max(rate, 1e-6) / usual) / _SCALE))
 
 
-KEY = "learnt"
-"""The key of the snapshot in the store's ``meta``; the keys of the lines have a number behind it."""
-LINES = 128
-"""Batches from one snapshot to the next; chosen: a restart reads the lines in well under a second."""
+KEY = "learnt"  # the key of the snapshot in the store's ``meta``; the keys of the lines have a number behind it
+LINES = 128  # batches from one snapshot to the next; chosen: a restart reads the lines in well under a second
 _DAMAGES = (
     ValueError,
     TypeError,
@@ -338,24 +321,19 @@ _DAMAGES = (
     zstd.ZstdError,
 )
 """Exceptions that damaged notes raise; binascii.Error is a ValueError."""
-_MOST = 1e6
-"""A yield rate above that of any host; compressed documents may have more than 1."""
+_MOST = 1e6  # a yield rate above that of any host; compressed documents may have more than 1
 
 
 class Note(NamedTuple):
     """What one page gave."""
 
     host_id: int
-    section: int
-    """``section_of`` its path (base/url_features.py)."""
-    rate: float
-    """The yield rate of its host, above 0."""
+    section: int  # ``section_of`` its path (base/url_features.py)
+    rate: float  # the yield rate of its host, above 0
     kept_bytes: int
     body_bytes: int
-    is_wanted: bool | None
-    """Whether it is in a wanted language; None: nobody knows."""
-    words: list[int]
-    """The words of its URL (base/url_features.py); empty if the language is not known."""
+    is_wanted: bool | None  # whether it is in a wanted language; None: nobody knows
+    words: list[int]  # the words of its URL (base/url_features.py); empty if the language is not known
 
 
 class Notes:
@@ -368,10 +346,8 @@ class Notes:
     def __init__(self, tables: Worth) -> None:
         self._tables = tables
         self._line: list[Note] = []
-        self._number = 0
-        """The number of the last batch that had notes."""
-        self._is_whole = True
-        """Whether a restart from the store would give the tables, the current line apart."""
+        self._number = 0  # the number of the last batch that had notes
+        self._is_whole = True  # whether a restart from the store would give the tables, the current line apart
 
     def add(self, note: Note) -> None:
         """Count what a page gave, and keep it for the next line."""
@@ -440,20 +416,16 @@ def _checked(row: Any) -> Note:
     raise ValueError("no note")
 
 
-_MOST_HOSTS = 50_000
-"""Hosts that are remembered (chosen); the one that came first is forgotten first."""
+_MOST_HOSTS = 50_000  # hosts that are remembered (chosen); the one that came first is forgotten first
 _SPLIT = 0.23
 """Prior of how often two pages of one host differ, divided by how often any two pages of the crawl do.
 
 From the Thai web (Somboonviwat et al. 2006): 84 % of the links of a wanted page to its own server lead to wanted
 pages, and 12 % of all pages are wanted.
 """
-_PAIRS = 20.0
-"""Weight of this prior, in pairs of pages (chosen)."""
-_SPLITS = 0.05, 0.75
-"""Bounds of the estimate of `_SPLIT` (chosen)."""
-MOST = 2**50
-"""More pages or bytes than any crawl has; larger numbers in a state are damage."""
+_PAIRS = 20.0  # weight of this prior, in pairs of pages (chosen)
+_SPLITS = 0.05, 0.75  # bounds of the estimate of `_SPLIT` (chosen)
+MOST = 2**50  # more pages or bytes than any crawl has; larger numbers in a state are damage
 
 
 class HostLanguages:
@@ -468,11 +440,9 @@ class HostLanguages:
     def __init__(self) -> None:
         self._hosts: dict[int, list[int]] = {}
         self._pages = [1, 1]
-        self.mean = 0.5
-        """The share of wanted pages in the whole crawl."""
+        self.mean = 0.5  # the share of wanted pages in the whole crawl
         self._differ = self._pairs = 0.0
-        self._prior: float | None = None
-        """``prior_pages``, if they were computed since the last page."""
+        self._prior: float | None = None  # ``prior_pages``, if they were computed since the last page
 
     def count_page(self, host_id: int, is_wanted: bool) -> None:
         """Count a page of the host."""
@@ -531,10 +501,8 @@ class HostLanguages:
         self._prior = None
 
 
-_PRIOR = 8
-"""Weight of a word that is known at the start, in pages (chosen)."""
-_SURE = 3.0
-"""Log-odds that count as certainty, 1 or -1 (chosen)."""
+_PRIOR = 8  # weight of a word that is known at the start, in pages (chosen)
+_SURE = 3.0  # log-odds that count as certainty, 1 or -1 (chosen)
 
 
 class UrlWords:
@@ -547,10 +515,8 @@ class UrlWords:
 
     def __init__(self, languages: Iterable[str], top_level_domains: Iterable[str]) -> None:
         """*languages*: codes of the wanted ones."""
-        self._good = array("f", bytes(4 << BITS))
-        """For each word, pages in a wanted language."""
-        self._bad = array("f", bytes(4 << BITS))
-        """For each word, other pages."""
+        self._good = array("f", bytes(4 << BITS))  # for each word, pages in a wanted language
+        self._bad = array("f", bytes(4 << BITS))  # for each word, other pages
         self._odds = array("d", bytes(16 << BITS))
         """For each word two numbers: its log-odds, and how well they are known, 0 to 1."""
         self._columns = np.frombuffer(self._odds, np.complex128)

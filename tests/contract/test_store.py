@@ -462,9 +462,7 @@ def test_damaged_file(tmp_path: Path) -> None:
         ("UPDATE outbox SET message = x'40'", lambda store: store.messages(2, 0, 1)),
     ],
 )
-def test_a_row_that_was_changed_is_not_read(
-    statement: str, read: Callable[[SqliteStore], object], tmp_path: Path
-) -> None:
+def test_a_row_that_was_changed_is_not_read(statement, read, tmp_path):
     path = tmp_path / "state.sqlite"
     with closing(SqliteStore(path)) as store:
         store.commit(replace(FULL, added=[], flush=Flush(1, {16: [b"@/a"]})))

@@ -85,9 +85,7 @@ def test_a_pause_that_the_clock_did_not_change_is_kept() -> None:
     st.lists(st.sampled_from(URLS), min_size=1, max_size=12),
     st.lists(st.sampled_from([-YEARS_20_S, YEARS_20_S, -DAY_S, DAY_S, -3600.0, 5.0]), min_size=1, max_size=4),
 )
-def test_whatever_the_clock_does_between_runs_the_crawl_ends(
-    crawl: VirtualCrawl, seeds: list[str], steps: list[float]
-) -> None:
+def test_whatever_the_clock_does_between_runs_the_crawl_ends(crawl, seeds, steps):
     """Each URL is asked at most three times, with the longest pause between two requests: days, and no years."""
     crawl.now += 5 * YEARS_20_S
     crawl.run(*seeds, until=crawl.now + 30.0)

@@ -100,7 +100,6 @@ def test_fetch_given_back_is_first_again_after_the_interval() -> None:
     assert crawl.frontier.ledger.in_transit == 0
     assert crawl.frontier.take(9.9) is None
     again = crawl.frontier.take(10.0)
-    assert again is not None
     assert (again.id, again.url) == (fetch.id, fetch.url)
 
 
@@ -109,10 +108,8 @@ def test_robots_txt_given_back_is_fetched_first_again() -> None:
     frontier.put_seed("http://a.cz/1", 0.0)
     frontier.resolved("a.cz", ("10.0.0.1",), 900.0, 0.0)
     fetch = frontier.take(0.0)
-    assert fetch is not None
     frontier.give_back(fetch, 1.0)
     again = frontier.take(5.0)
-    assert again is not None
     assert (again.robots, again.url) == (fetch.robots, "http://a.cz/robots.txt")
 
 
@@ -133,13 +130,11 @@ def test_robots_answer_that_comes_twice_is_harmless() -> None:
     frontier.put_seed("http://a.cz/1", 0.0)
     frontier.resolved("a.cz", ("10.0.0.1",), 900.0, 0.0)
     fetch = frontier.take(0.0)
-    assert fetch is not None
     for _ in range(2):
         frontier.robots_answered(fetch, FileAnswer(404), 1.0)
     frontier.give_back(fetch, 1.0)
     assert fetch.host.in_transit == 0
     first = frontier.take(5.0)
-    assert first is not None
     assert first.robots is None
     assert frontier.take(20.0) is None, "one in transit"
 

@@ -23,9 +23,7 @@ FOUR, SIX = "192.0.2.1", "2001:db8::1"
         ((FOUR, "2001:db8::2", SIX), ("2001:db8::2",), FOUR, SIX),
     ],
 )
-def test_the_fallback_is_the_first_allowed_address_of_the_other_family(
-    addresses: tuple[str, ...], forbidden: tuple[str, ...], address: str, fallback: str
-) -> None:
+def test_the_fallback_is_the_first_allowed_address_of_the_other_family(addresses, forbidden, address, fallback):
     names = Names(Options(), lambda candidate: candidate not in forbidden)
     names.resolved("a.cz", addresses, 60, 0)
     known = names.lookup("a.cz", 1)

@@ -433,9 +433,7 @@ def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.
     assert rules.judge("http://h0.cz", "http://h0.cz/x", 1.0) is RobotsVerdict.FORBIDDEN, "it comes from the store"
 
 
-def test_a_stored_file_on_which_a_parser_of_ours_fails_is_reported_and_says_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_stored_file_on_which_a_parser_of_ours_fails_is_reported_and_says_nothing(monkeypatch):
     """It was read without an error when it came, by the parser of an earlier version."""
     stored = RobotsRecord(
         RobotsStatus.RULES, 0.0, DAY_S, body=zlib.compress(b"Sitemap: http://a.cz/s.xml\nCrawl-delay: 9")

@@ -141,9 +141,7 @@ def test_a_look_after_long_is_counted_for_each_age_that_the_page_had() -> None:
     assert rates.words(1, 0) == pytest.approx(80, rel=0.01)
 
 
-def index(
-    rate: float, last: float, dates: Announcements | None = None, is_announced: bool = False, kind: int = PAGE, **more
-) -> float:
+def index(rate, last, dates=None, is_announced=False, kind=PAGE, **more):
     """That of a look on the day 10 at an old page with *rate* events a day, of one word each."""
     policy = Policy(more.get("least_word_days", 0.0))
     policy.dates[1] = dates or Announcements()

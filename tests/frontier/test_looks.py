@@ -377,9 +377,7 @@ def test_a_sitemap_that_robots_txt_comes_to_name_is_found_by_looks() -> None:
 
 
 @pytest.mark.parametrize("payload", [b"feed", b"sitemap 1 50"])
-def test_a_feed_or_sitemap_is_watched_also_where_a_redirect_leads_to_it_or_a_page_has_its_address(
-    payload: bytes,
-) -> None:
+def test_a_feed_or_sitemap_is_watched_also_where_a_redirect_leads_to_it_or_a_page_has_its_address(payload):
     url = HOST + "feed/"
     end = End(
         url_key(7, url, b"anything"), url, Reason.SITEMAP.value, 0, 0, status=200, payload=b64encode(payload).decode()
@@ -395,7 +393,6 @@ def test_few_pages_are_judged_for_each_look(monkeypatch: pytest.MonkeyPatch) -> 
     frontier = Frontier(Options(watch="on", watch_requests=".05", watch_least_word_days=0))
     frontier.put_seed(HOST, 0.0)
     host = frontier.host("a.cz")
-    assert host is not None
     watch = frontier.watch
     watch.begin(0.0)
     keys = range((host.id << 40) + 1, (host.id << 40) + 4001)

@@ -180,9 +180,7 @@ def test_what_a_host_asked_for_is_kept(answers: dict[str, Answer], least_s: floa
     st.lists(st.sampled_from(URLS), min_size=1, max_size=12),
     st.lists(st.tuples(st.sampled_from([0.5, 5.0, HOUR_S]), st.sampled_from([0.0, 3.0, HOUR_S])), max_size=4),
 )
-def test_no_change_brings_two_starts_closer_than_the_intervals_then_in_force(
-    crawl: VirtualCrawl, seeds: list[str], changes: list[tuple[float, float]]
-) -> None:
+def test_no_change_brings_two_starts_closer_than_the_intervals_then_in_force(crawl, seeds, changes):
     """A request that starts late, or is just being opened, may go by the interval of some seconds before."""
     crawl.start_delay_s = crawl.start_delay_s or (lambda fetch: 0.0)  # a longer interval is kept at the gate
     in_force = [(0.0, crawl.options.host_interval_s, crawl.options.ip_interval_s)]

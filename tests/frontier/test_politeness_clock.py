@@ -166,7 +166,6 @@ def test_who_has_waited_longest_goes_first() -> None:
             assert robots_txt is not None
             frontier.robots_answered(robots_txt, FileAnswer(404), now)
     fetch = frontier.take(100.0)
-    assert fetch is not None
     assert fetch.host.name == "old.cz"
 
 
@@ -200,7 +199,6 @@ def test_first_allowed_address_is_used() -> None:
     assert crawl.frontier.names_wanted() == ["a.cz"]
     crawl.frontier.resolved("a.cz", ("127.0.0.1", "9.9.9.9"), 60.0, 0.0)
     fetch = crawl.frontier.take(0.0)
-    assert fetch is not None
     assert (fetch.address, fetch.url) == ("9.9.9.9", "http://a.cz/robots.txt")
     assert crawl.frontier.may_start(fetch, 0.0) == 0.0, "the first request of all waits for nothing"
 

@@ -175,11 +175,8 @@ URLS = st.builds("{}://{}/{}".format, st.sampled_from(["http", "https"]), NAMES,
     URLS, st.integers(0, 9), st.integers(0, 3), st.integers(0, 3), st.none() | st.binary(max_size=20),
     st.booleans() | st.text(max_size=9),
 )  # fmt: skip
-def test_line_holds_all_of_a_url(
-    text: str, rank: int, tries: int, redirects: int, payload: bytes | None, spelled: bool | str
-) -> None:
+def test_line_holds_all_of_a_url(text, rank, tries, redirects, payload, spelled):
     target = canonicalize(text)
-    assert target is not None
     host = Host(7, target.host, HostStates())
     url = target.url + (f"#{spelled}" if isinstance(spelled, str) else "")
     queued = QueuedUrl(url_key(7, target.url), url, host, rank, target, tries, redirects, payload)
@@ -194,7 +191,6 @@ def test_line_holds_all_of_a_url(
 
 def test_key_of_a_salted_request_comes_back() -> None:
     target = canonicalize("http://a.cz/login")
-    assert target is not None
     queued = QueuedUrl(
         url_key(7, target.url, b"POST"), target.url, Host(7, "a.cz", HostStates()), 1, target, payload=b""
     )

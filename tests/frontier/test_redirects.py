@@ -109,14 +109,11 @@ def test_redirect_of_a_subclass_request_takes_its_payload_along() -> None:
     assert robots_txt is not None
     frontier.robots_answered(robots_txt, FileAnswer(404), 0.0)
     first = frontier.take(5.0)
-    assert first is not None
     assert first.url == "http://a.cz/in", "seeds come first"
     frontier.report(Outcome(first.id, first.url, Reason.KEPT, 200), 5.0)
     login = frontier.take(10.0)
-    assert login is not None
     frontier.report(Outcome(login.id, login.url, Reason.REDIRECTED, 302, redirect_to="http://a.cz/in"), 10.0)
     target = frontier.take(15.0)
-    assert target is not None
     assert (target.url, target.payload) == ("http://a.cz/in", b"payload"), "the plain page of this URL was another one"
 
 

@@ -104,9 +104,7 @@ UNREACHABLE = Answer(status=0, body_bytes=0, kept_bytes=0)
         ({"http://a.cz/robots.txt": [UNREACHABLE, page()], "http://a.cz/": page()}, {}, Reason.ROBOTS_UNREACHABLE),
     ],
 )  # fmt: skip
-def test_a_seed_that_failed_is_tried_again_when_it_is_named_again(
-    web: dict, dns: dict, end: Reason, restart: bool
-) -> None:
+def test_a_seed_that_failed_is_tried_again_when_it_is_named_again(web, dns, end, restart):
     crawl = VirtualCrawl(web, dns, retries=0).run("http://a.cz/", "http://b.cz/")
     assert crawl.ends == {end: 1, Reason.HTTP_ERROR: 1}
     crawl.commit()

@@ -79,9 +79,7 @@ FORMS = [pytest.param(1, 1, id="one address"), pytest.param(256, 1, id="256 addr
         pytest.param(1, 1, "bfs", 5000, marks=pytest.mark.slow),
     ],
 )
-def test_a_farm_that_came_first_gets_a_tenth_while_good_hosts_are_due(
-    addresses: int, domains: int, strategy: str, places: int
-) -> None:
+def test_a_farm_that_came_first_gets_a_tenth_while_good_hosts_are_due(addresses, domains, strategy, places):
     """Two thousand hosts of a farm stand before a hundred good ones, which have work for all requests.
 
     With 5,000 places each of them has one, and only the requests are bounded.
@@ -181,9 +179,7 @@ HOSTS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), TIMES, TIMES), 
 
 @settings(max_examples=examples(60))
 @given(HOSTS, st.sampled_from([0.1, 0.2, 0.5]))
-def test_no_group_above_its_share_is_served_while_another_below_its_own_is_due(
-    hosts: list[tuple[int, int, float, float]], share: float
-) -> None:
+def test_no_group_above_its_share_is_served_while_another_below_its_own_is_due(hosts, share):
     """Over random due times: whoever is served, nobody due had less too much; and somebody is, if anybody is due."""
     workbench = Workbench(most=share)
     waiting: dict[Host, tuple[str, float]] = {}

@@ -168,9 +168,7 @@ def test_the_bar_falls_with_the_text_a_second_and_not_below_a_fifth() -> None:
     st.sampled_from([0.0, 0.001, 0.5]),
     st.sampled_from([0.0, 1.0, 100.0]),
 )
-def test_whatever_hosts_gave_somebody_is_at_work_and_nobody_waits_for_longer_than_a_day(
-    kinds: list[tuple[int, int]], gave: list[tuple[int, int]], rate: float, thrift: float
-) -> None:
+def test_whatever_hosts_gave_somebody_is_at_work_and_nobody_waits_for_longer_than_a_day(kinds, gave, rate, thrift):
     hosts = Hosts(*kinds, thrift=thrift, rate=rate)
     for at, (number, kept) in enumerate(gave):
         hosts.gave(number % len(kinds), kept, 20, now=100.0 * at)

@@ -47,7 +47,6 @@ def drained(crawl: VirtualCrawl) -> UrlLogBatch:
 
 def key_of(crawl: VirtualCrawl, url: str) -> int:
     target = canonicalize(url)
-    assert target is not None
     return url_key(crawl.host(target.host).id, target.url)
 
 

@@ -83,7 +83,6 @@ def strategy_of(frontier: Frontier) -> Spiderling:
 
 def found(frontier: Frontier, url: str, block: bool = False, score: float = 0.0) -> FoundLink:
     target = canonicalize(url)
-    assert target is not None
     return FoundLink(target, frontier.hosts.find(target.host), block, score)
 
 
@@ -185,7 +184,6 @@ def test_one_page_tells_much_of_a_hosts_language(frontier: Frontier) -> None:
     strategy = strategy_of(frontier)
     for number, reason in ((1, Reason.BOILERPLATE_ONLY), (2, WRONG), (3, WRONG)):
         target, host = canonicalize("http://a.cz/"), frontier.hosts.by_id(number)
-        assert target is not None
         page_of = LinkingPage(host, reason, relevant=reason is not WRONG)
         strategy.learn(page_of, target, Outcome(1, target.url, reason, 200, body_bytes=30_000))
     ranks = [strategy.host_rank(number, YieldAccount(), 5) for number in (1, 2, 99)]
@@ -199,7 +197,6 @@ def test_a_rich_section_of_a_poor_host_is_found(frontier: Frontier) -> None:
         for section, kept in (("forum", 9000), ("goods", 0)):
             target = canonicalize(f"http://poor.cz/{section}/{number}")
             reason = Reason.KEPT if kept else Reason.BOILERPLATE_ONLY
-            assert target is not None
             strategy.learn(
                 LinkingPage(host, reason),
                 target,
@@ -317,7 +314,6 @@ def teach(frontier: Frontier, rng: random.Random, pages: int, first: int = 1) ->
         target = canonicalize(f"http://{host.name}/{rng.choice(SECTIONS)}/{rng.randrange(10**9)}")
         kept = rng.randrange(9000) if reason is Reason.KEPT else 0
         frontier.hosts.count_bytes(host, 1, 30_000, kept)
-        assert target is not None
         page = LinkingPage(host, reason, relevant=reason is Reason.KEPT)
         frontier.strategy.learn(page, target, Outcome(1, target.url, reason, 200, body_bytes=30_000, kept_bytes=kept))
 
@@ -369,7 +365,6 @@ def decided(frontier: Frontier) -> list[object]:
         page = LinkingPage(frontier.hosts.by_id(host_id), reason, 3, badness=5.0, pages=frontier.ledger.totals["pages"])
         target = canonicalize(f"http://h{host_id}.cz/{reason.value}")
         batch = gathered([Link(f"http://h{n}.cz/{section}/1", score=0.4) for n in range(12) for section in SECTIONS])
-        assert target is not None
         strategy.learn(page, target, Outcome(1, target.url, reason, 200, body_bytes=1, links=batch))
         links = NewLinks(batch, np.arange(batch.size), [frontier.hosts.find(name) for name in batch.hosts])
         found.append(strategy.batch_ranker(page)(links))
@@ -385,7 +380,6 @@ def test_every_strategy_decides_after_a_kill_as_if_there_had_been_none(name: str
         teach(frontier, rng, 7, first=4)
         for host_id, reason in itertools.product(range(1, 4), (Reason.DUPLICATE, Reason.WRONG_LANGUAGE)):
             host, target = frontier.hosts.by_id(host_id), canonicalize(f"http://h{host_id - 1}.cz/{number}")
-            assert target is not None
             frontier.hosts.count_bytes(host, 1, 30_000, 0)
             frontier.strategy.learn(LinkingPage(host, reason), target, Outcome(1, target.url, reason, 200))
         store.commit(frontier.drain(0.0))

@@ -65,10 +65,8 @@ class NameIndex:
 class _Unit:
     """The hosts of one registrable domain, which are measured and retired together."""
 
-    account: YieldAccount = field(default_factory=YieldAccount)
-    """The sum over the hosts."""
-    retired: int = 0
-    """How many of the hosts are retired."""
+    account: YieldAccount = field(default_factory=YieldAccount)  # the sum over the hosts
+    retired: int = 0  # how many of the hosts are retired
 
 
 class HostTable:
@@ -89,24 +87,18 @@ class HostTable:
         self._prefers = prefers
         self._rank_of = rank_of
         self.states = states
-        self.changed: set[Host] = set()
-        """Hosts whose row in the store is out of date."""
-        self.nearer: set[int] = set()
-        """Ids of hosts whose distance in the store is out of date."""
-        self.pinned: set[int] = set()
-        """Ids of hosts that the user has reopened and that are not retired again."""
+        self.changed: set[Host] = set()  # hosts whose row in the store is out of date
+        self.nearer: set[int] = set()  # ids of hosts whose distance in the store is out of date
+        self.pinned: set[int] = set()  # ids of hosts that the user has reopened and that are not retired again
         self._queues = queues
         self._store: Store = queues.store
         self._names = NameIndex()
         self._live: dict[int, Host] = {}
-        self._new_names: dict[int, str] = {}
-        """Id -> name of new hosts without a record."""
+        self._new_names: dict[int, str] = {}  # id -> name of new hosts without a record
         self._drained_names: dict[int, str] = {}
         """Id -> name of hosts without a record in the batch that was drained last and is not committed yet."""
-        self._recent_ids: dict[str, int] = {}
-        """Name -> id of hosts that links led to lately."""
-        self._idle: set[Host] = set()
-        """Hosts in memory that may have no place on the workbench."""
+        self._recent_ids: dict[str, int] = {}  # name -> id of hosts that links led to lately
+        self._idle: set[Host] = set()  # hosts in memory that may have no place on the workbench
         self._units: dict[str, _Unit] | None = {} if unit == "registrable" else None
 
     def __len__(self) -> int:

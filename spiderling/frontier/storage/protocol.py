@@ -24,21 +24,15 @@ from spiderling.base.errors import DamageError
 from spiderling.frontier.hosts import RANKS, HostColumns
 from spiderling.frontier.storage.url_log import UrlLogBatch
 
-BAND_BITS = 4
-"""Bits of a slot that hold the band; there are 10 bands."""
-CHUNK_URLS = 256
-"""URLs of a chunk, unless a tail has too many for 4,096 chunks (chosen: a few kB, read in one piece)."""
-_PART_BITS = 12
-"""Bits of a chunk's id that hold its number within the flush of its slot."""
-_GENERATION_BITS = 22
-"""Bits of a chunk's id that hold the number of the flush: enough for 4 million flushes."""
+BAND_BITS = 4  # bits of a slot that hold the band; there are 10 bands
+CHUNK_URLS = 256  # URLs of a chunk, unless a tail has too many for 4,096 chunks (chosen: a few kB, read in one piece)
+_PART_BITS = 12  # bits of a chunk's id that hold its number within the flush of its slot
+_GENERATION_BITS = 22  # bits of a chunk's id that hold the number of the flush: enough for 4 million flushes
 _SLOT_SHIFT = _PART_BITS + _GENERATION_BITS
-HOST_SHIFT = _SLOT_SHIFT + BAND_BITS
-"""A chunk's host is ``id >> HOST_SHIFT``."""
+HOST_SHIFT = _SLOT_SHIFT + BAND_BITS  # a chunk's host is ``id >> HOST_SHIFT``
 
 
-_SHARD_SHIFT = 48
-"""A message's shard is ``id >> _SHARD_SHIFT``; the bits below are its number."""
+_SHARD_SHIFT = 48  # a message's shard is ``id >> _SHARD_SHIFT``; the bits below are its number
 
 
 def message_id(shard: int, number: int) -> int:
@@ -94,23 +88,18 @@ class HostRow(NamedTuple):
     words: int = 0
     downloaded_bytes: int = 0
     kept_bytes: int = 0
-    waiting: int = 0
-    """URLs in its queue, plus the one in transit; 0 if the host is closed."""
-    parked: int = 0
-    """The same number for a closed host, whose URLs count as ended until it is reopened; else 0."""
+    waiting: int = 0  # URLs in its queue, plus the one in transit; 0 if the host is closed
+    parked: int = 0  # the same number for a closed host, whose URLs count as ended until it is reopened; else 0
     due: float = 0.0
     crawl_delay_s: float = 0.0
     slowdown: float = 1.0
     failures: int = 0
-    exempt: int = 0
-    """1: pinned open by the user; -n: reopened for lack of hosts, n steps milder (host_closing.py)."""
+    exempt: int = 0  # 1: pinned open by the user; -n: reopened for lack of hosts, n steps milder (host_closing.py)
     address: str = ""
     positions: str = ""
     """``band:used`` for each band, separated by spaces: how many URLs of its first chunk are used up."""
-    first: bytes = b""
-    """Lines of URLs that were handed out and given back; they are handed out before those in chunks."""
-    transit: bytes | None = None
-    """Line of the URL in transit; after a kill it waits again."""
+    first: bytes = b""  # lines of URLs that were handed out and given back; they are handed out before those in chunks
+    transit: bytes | None = None  # line of the URL in transit; after a kill it waits again
 
 
 def lines_before_chunks(transit: bytes | None, first: bytes) -> list[bytes]:
@@ -133,16 +122,12 @@ class ConsentRow(NamedTuple):
     """An answer of a site to a request for one of its opt-out files, given from the time ``first`` to ``last``."""
 
     origin: str
-    file: str
-    """Path of the file."""
-    answer: str
-    """HTTP status, or the reason why there is none."""
-    digest: str
-    """SHA-256 of the file, hexadecimal."""
+    file: str  # path of the file
+    answer: str  # HTTP status, or the reason why there is none
+    digest: str  # SHA-256 of the file, hexadecimal
     first: float
     last: float
-    says: str
-    """The opt-outs that the file states for the front page."""
+    says: str  # the opt-outs that the file states for the front page
 
 
 class SegmentRow(NamedTuple):
@@ -150,22 +135,17 @@ class SegmentRow(NamedTuple):
 
     name: str
     length_bytes: int
-    documents: int
-    """Number of its entries: documents, records or pages."""
-    kind: str = "corpus"
-    """The directory that holds it (corpus/segments.py)."""
+    documents: int  # number of its entries: documents, records or pages
+    kind: str = "corpus"  # the directory that holds it (corpus/segments.py)
 
 
 class OutboxRow(NamedTuple):
     """A message to another shard (cluster/), which stays until that shard has committed what it took from it."""
 
     shard: int
-    number: int
-    """The messages to one shard are numbered from 1 on, without gaps."""
-    time: float
-    """When it was begun."""
-    links: int
-    """Links and single URLs in it."""
+    number: int  # the messages to one shard are numbered from 1 on, without gaps
+    time: float  # when it was begun
+    links: int  # links and single URLs in it
     message: bytes
 
     @property
@@ -188,29 +168,24 @@ def within(rows: Iterable[OutboxRow], most_bytes: int) -> list[OutboxRow]:
 class OutboxSummary(NamedTuple):
     """The messages that wait for one shard."""
 
-    first: int
-    """The lowest of their numbers."""
+    first: int  # the lowest of their numbers
     messages: int
     links: int
     bytes: int
-    since: float
-    """When the oldest was begun."""
+    since: float  # when the oldest was begun
 
 
 class PeerRow(NamedTuple):
     """How far the exchange with another shard has come."""
 
     shard: int
-    sent: int = 0
-    """Number of the newest message to it."""
+    sent: int = 0  # number of the newest message to it
     epoch: int = 1
-    received: int = 0
-    """Number of the last message from it in that epoch, whose content was taken in."""
+    received: int = 0  # number of the last message from it in that epoch, whose content was taken in
 
 
 TICK_S = 10
-_HOUR = 3600 // TICK_S
-"""An hour, in ticks."""
+_HOUR = 3600 // TICK_S  # an hour, in ticks
 _THINNED = ((_HOUR, _HOUR // 60), (24 * _HOUR, _HOUR // 6), (30 * 24 * _HOUR, 2 * _HOUR))
 """(age, step), both in ticks: of rows older than *age* the last one of each *step* stays."""
 
@@ -220,8 +195,7 @@ class HistoryRow(NamedTuple):
 
     tick: int
     time: float
-    time_s: int
-    """Running time over all sessions."""
+    time_s: int  # running time over all sessions
     pages: int
     documents: int
     words: int
@@ -230,8 +204,7 @@ class HistoryRow(NamedTuple):
     discovered: int
     waiting: int
     hosts: int
-    at_work: int
-    """Hosts with URLs to be fetched."""
+    at_work: int  # hosts with URLs to be fetched
     retired: int
 
 
@@ -249,34 +222,25 @@ class Flush(NamedTuple):
     """All tails at the moment of a batch: the store makes them chunks of *generation* and empties the log."""
 
     generation: int
-    tails: dict[int, list[bytes]]
-    """Slot -> lines; must not be changed until the batch is committed."""
+    tails: dict[int, list[bytes]]  # slot -> lines; must not be changed until the batch is committed
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
     """One batch: it holds what changed since the last one.  ``counts`` are totals, not differences."""
 
-    hosts: list[HostRow] = field(default_factory=list)
-    """New rows and rows that replace their former ones."""
+    hosts: list[HostRow] = field(default_factory=list)  # new rows and rows that replace their former ones
     host_updates: list[tuple[int, int, int, int]] = field(default_factory=list)
     """(waiting, parked, distance, id) of hosts of which nothing else changed."""
-    added: list[tuple[int, bytes]] = field(default_factory=list)
-    """(slot, line) of URLs that were added to a tail."""
+    added: list[tuple[int, bytes]] = field(default_factory=list)  # (slot, line) of URLs that were added to a tail
     popped: dict[int, int] = field(default_factory=dict)
     """Slot -> number of URLs that left the front of its tail; applied after ``added``."""
-    used: list[int] = field(default_factory=list)
-    """Ids of chunks to delete, because every URL of them is used up."""
-    dropped: list[int] = field(default_factory=list)
-    """Ids of hosts whose chunks are all to be deleted."""
-    flush: Flush | None = None
-    """If given, it is applied instead of ``added`` and ``popped``."""
-    seen: Iterable[int] = ()
-    """Keys of URLs that were discovered."""
-    digests: Iterable[int] = ()
-    """Digests of pages and texts that were kept."""
-    edges: Iterable[int] = ()
-    """New links from host to host (hosts.py)."""
+    used: list[int] = field(default_factory=list)  # ids of chunks to delete, because every URL of them is used up
+    dropped: list[int] = field(default_factory=list)  # ids of hosts whose chunks are all to be deleted
+    flush: Flush | None = None  # if given, it is applied instead of ``added`` and ``popped``
+    seen: Iterable[int] = ()  # keys of URLs that were discovered
+    digests: Iterable[int] = ()  # digests of pages and texts that were kept
+    edges: Iterable[int] = ()  # new links from host to host (hosts.py)
     robots: list[RobotsRow] = field(default_factory=list)
     consent: list[ConsentRow] = field(default_factory=list)
     segments: list[SegmentRow] = field(default_factory=list)
@@ -284,8 +248,7 @@ class Changes:
     meta: dict[str, str] = field(default_factory=dict)
     events: list[tuple[float, str]] = field(default_factory=list)
     url_log: UrlLogBatch = field(default_factory=UrlLogBatch)
-    history: HistoryRow | None = None
-    """The crawl's totals at the moment of the batch."""
+    history: HistoryRow | None = None  # the crawl's totals at the moment of the batch
     outbox: list[OutboxRow] = field(default_factory=list)
     """New messages to other shards, and longer ones that replace their former ones."""
     acknowledged: dict[int, int] = field(default_factory=dict)
@@ -299,8 +262,7 @@ class Changes:
 class State:
     """All committed data except what the other methods of the Store read on demand."""
 
-    tails: dict[int, list[bytes]] = field(default_factory=dict)
-    """Slot -> lines, replayed from the log."""
+    tails: dict[int, list[bytes]] = field(default_factory=dict)  # slot -> lines, replayed from the log
     seen: array[int] = field(default_factory=partial(array, "q"))
     digests: array[int] = field(default_factory=partial(array, "q"))
     edges: array[int] = field(default_factory=partial(array, "q"))
@@ -308,8 +270,7 @@ class State:
     counts: dict[str, int] = field(default_factory=dict)
     meta: dict[str, str] = field(default_factory=dict)
     peers: list[PeerRow] = field(default_factory=list)
-    outboxes: dict[int, OutboxSummary] = field(default_factory=dict)
-    """By the shard that the messages are for."""
+    outboxes: dict[int, OutboxSummary] = field(default_factory=dict)  # by the shard that the messages are for
 
 
 class Store(Protocol):

@@ -37,8 +37,7 @@ from spiderling.frontier.storage.protocol import (
     used_of,
 )
 
-FLUSH_URLS = 200_000
-"""URLs in all tails at which they are flushed (chosen)."""
+FLUSH_URLS = 200_000  # URLs in all tails at which they are flushed (chosen)
 FREED_AT_ONCE = 4096
 """Flushed tails whose memory one batch frees; freeing all of them at once stops the event loop for .1 s and more."""
 _BAND_MASK = (1 << BAND_BITS) - 1
@@ -50,18 +49,12 @@ class Head:
 
     chunks: dict[int, list[int]]
     """Slot -> ids of its chunks that are not used up, ascending; slots without any are missing."""
-    generation: int
-    """``chunks`` is complete up to this flush."""
-    used: dict[int, int] = field(default_factory=dict)
-    """Slot -> URLs of its first chunk that are used up."""
-    lines: dict[int, list[bytes]] = field(default_factory=dict)
-    """Slot -> lines of its first chunk, if they were read."""
-    first: list[QueuedUrl] = field(default_factory=list)
-    """URLs that were handed out and given back."""
-    next_up: QueuedUrl | None = None
-    """The last answer of ``peek``; None if it is out of date."""
-    next_slot: int | None = None
-    """The slot that ``next_up`` is in; None if it is in ``first``."""
+    generation: int  # ``chunks`` is complete up to this flush
+    used: dict[int, int] = field(default_factory=dict)  # slot -> URLs of its first chunk that are used up
+    lines: dict[int, list[bytes]] = field(default_factory=dict)  # slot -> lines of its first chunk, if they were read
+    first: list[QueuedUrl] = field(default_factory=list)  # URLs that were handed out and given back
+    next_up: QueuedUrl | None = None  # the last answer of ``peek``; None if it is out of date
+    next_slot: int | None = None  # the slot that ``next_up`` is in; None if it is in ``first``
 
 
 class Queues:
@@ -73,24 +66,17 @@ class Queues:
         self._draw = draw
         self._states = states
         self._heads: dict[int, Head] = {}
-        self._tails: defaultdict[int, list[bytes]] = defaultdict(list)
-        """Slot -> lines."""
-        self._in_tails = 0
-        """Number of lines in all tails."""
-        self._flushing: dict[int, list[bytes]] = {}
-        """The tails of a flush that is not committed yet."""
+        self._tails: defaultdict[int, list[bytes]] = defaultdict(list)  # slot -> lines
+        self._in_tails = 0  # number of lines in all tails
+        self._flushing: dict[int, list[bytes]] = {}  # the tails of a flush that is not committed yet
         self._flushed: dict[int, list[bytes]] = {}
         """Tails of a committed flush whose memory is not freed yet; they are not read any more."""
-        self.generation = 0
-        """Number of the last flush that was begun."""
-        self._committed = 0
-        """Number of the last flush that was committed."""
+        self.generation = 0  # number of the last flush that was begun
+        self._committed = 0  # number of the last flush that was committed
         self.next_look: Callable[[Host], QueuedUrl] = self.peek
         """The next look at a host that has one and no waiting URL (watching/watch.py)."""
-        self._changes = Changes()
-        """What the next batch tells the store of the queues."""
-        self._grown: set[int] = set()
-        """Ids of hosts that got URLs since the last batch."""
+        self._changes = Changes()  # what the next batch tells the store of the queues
+        self._grown: set[int] = set()  # ids of hosts that got URLs since the last batch
 
     def load_tails(self, tails: dict[int, list[bytes]], generation: int) -> None:
         """After a restart: the *tails* that the store's log held, and the number of the last flush."""
@@ -319,16 +305,12 @@ class Queues:
         self._committed = self.generation
 
 
-_FIRST = 0x40
-"""The first byte of plain lines is '@' to 'g': ten for each prefix, in the order of the ranks."""
+_FIRST = 0x40  # the first byte of plain lines is '@' to 'g': ten for each prefix, in the order of the ranks
 HEADS = [[bytes([_FIRST + number * RANKS + rank]) for rank in range(RANKS)] for number in range(len(PREFIXES))]
 """The first byte of a plain line, by the URL's prefix and its rank."""
-_SPECIAL = b"~"
-"""The first byte of a line with JSON."""
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-"""The first bytes of a zstd frame."""
-_LEVEL = 3
-"""Level of zstd compression (chosen)."""
+_SPECIAL = b"~"  # the first byte of a line with JSON
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # the first bytes of a zstd frame
+_LEVEL = 3  # level of zstd compression (chosen)
 
 
 def plain_line(target: CanonicalUrl, rank: int) -> bytes | None:

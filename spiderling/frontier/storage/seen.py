@@ -19,23 +19,16 @@ from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, key_of
 Keys = NDArray[np.uint64]
 
 PARTS = 256
-_PART_SHIFT = 56
-"""The upper 8 bits of a key choose its part."""
-PLACE_SHIFT = 24
-"""The next 32 bits choose its place in the part; NameIndex keeps its ids in the bits below."""
+_PART_SHIFT = 56  # the upper 8 bits of a key choose its part
+PLACE_SHIFT = 24  # the next 32 bits choose its place in the part; NameIndex keeps its ids in the bits below
 _PLACE_MASK = (1 << 32) - 1
-_MAX_LOAD = 0.8
-"""Share of used cells above which a part grows (chosen)."""
-_LOAD_AFTER_GROWTH = 0.68
-"""Share of used cells of a part that has just grown (chosen)."""
-_MIN_SIZE = 32
-"""Cells of an empty part (chosen)."""
+_MAX_LOAD = 0.8  # share of used cells above which a part grows (chosen)
+_LOAD_AFTER_GROWTH = 0.68  # share of used cells of a part that has just grown (chosen)
+_MIN_SIZE = 32  # cells of an empty part (chosen)
 _PART, _PLACE, _WITHIN, _WIDTH = map(np.uint64, (_PART_SHIFT, PLACE_SHIFT, _PLACE_MASK, 32))
 """The numbers above for arithmetic in numpy; 32 is the number of bits that choose the place."""
-_MAPPED = 1 << 12
-"""Cells from which on a part has memory pages of its own (``_empty``; chosen)."""
-_SPARE = 64
-"""Cells behind the last place, so that probing need not wrap round (chosen); the last one stays empty."""
+_MAPPED = 1 << 12  # cells from which on a part has memory pages of its own (``_empty``; chosen)
+_SPARE = 64  # cells behind the last place, so that probing need not wrap round (chosen); the last one stays empty
 
 
 class KeyTable:
@@ -168,10 +161,8 @@ def _distinct(keys: Keys) -> Keys:
 
 
 BITS_PER_KEY = 24
-_WORDS = 8
-"""64-bit words of a block."""
-_MIX = 0x9E3779B97F4A7C15
-"""Odd multiplier that spreads the keys over the blocks: 2**64 divided by the golden ratio."""
+_WORDS = 8  # 64-bit words of a block
+_MIX = 0x9E3779B97F4A7C15  # odd multiplier that spreads the keys over the blocks: 2**64 divided by the golden ratio
 _SALTS = (
     0x47B6137B44974D91,
     0x8824AD5BA2B7289D,
@@ -230,8 +221,7 @@ class Bloom:
 BLOOM_KEYS_PER_EXACT = 4
 """Keys for which the filter is made, for each key that the exact set may hold: about the same memory."""
 _HASH_MASK = (1 << HASH_BITS) - 1
-_KEYS_MOVED_AT_ONCE = 4096
-"""Keys that one ``add`` moves to the filter (chosen: the event loop is not held up)."""
+_KEYS_MOVED_AT_ONCE = 4096  # keys that one ``add`` moves to the filter (chosen: the event loop is not held up)
 _HASH_SHIFT = np.uint64(64 - HASH_BITS)
 _ID_SHIFT = np.uint64(HASH_BITS)
 _LEAST = np.uint64(1)

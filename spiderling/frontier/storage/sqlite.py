@@ -57,17 +57,14 @@ from spiderling.frontier.storage.tables import (
     packed_lengths,
 )
 
-IN_MEMORY = Path()
-"""In place of a path: the state is lost with the store, which one thread uses at a time."""
-_CACHE_KB = 32_000
-"""SQLite's page cache of the writing connection (chosen)."""
+IN_MEMORY = Path()  # in place of a path: the state is lost with the store, which one thread uses at a time
+_CACHE_KB = 32_000  # SQLite's page cache of the writing connection (chosen)
 _LEAST_FREE_BYTES = 1 << 17
 """Free bytes below which the disk is taken to be what an error of reading or writing is about (chosen: SQLite's index
 of the log grows by 32 kB)."""
 REFUSED = (sqlite3.Error, *tables.UNFIT)
 """Exceptions for a damaged file, or for a value that its column or array cannot hold."""
-_HOSTS_AT_ONCE = 20_000
-"""Hosts that one query of ``host_columns`` reads (chosen)."""
+_HOSTS_AT_ONCE = 20_000  # hosts that one query of ``host_columns`` reads (chosen)
 _COLUMNS = "id, name, state, distance, waiting + parked AS queued, due"
 _HOST_COLUMNS = "SELECT {} FROM (SELECT {} FROM host WHERE id >= ? AND id < ? ORDER BY id)".format(
     ", ".join(f"group_concat({column.split()[-1]}, x'0a')" for column in _COLUMNS.split(", ")), _COLUMNS
@@ -256,8 +253,7 @@ class StateWriter:
         self._tables = tables.CheckedTables(connection)
         self._counts = dict(connection.execute("SELECT key, value FROM count").fetchall())
         lengths = connection.execute("SELECT coalesce(sum(length(lengths)), 0) FROM length").fetchone()[0]
-        self._lengths = lengths // LENGTH_BYTES
-        """Entries in the table ``length``."""
+        self._lengths = lengths // LENGTH_BYTES  # entries in the table ``length``
 
     def commit(self, changes: Changes) -> None:
         with self._transaction():
@@ -366,8 +362,7 @@ class StateWriter:
 class SqliteStore(StateReader):
     """The store in a file; one connection that writes, one that reads, each used by one thread at a time."""
 
-    _writer: StateWriter | None = None
-    """None while the file is open to read only."""
+    _writer: StateWriter | None = None  # None while the file is open to read only
 
     def __init__(self, path: Path = IN_MEMORY, synced: bool = False, writes: bool = True) -> None:
         """Open or create the file at *path*; raises JobdirError if it is not ours or of another version.

@@ -36,10 +36,8 @@ if TYPE_CHECKING:
 
 
 SCHEMA_VERSION = 1
-MIGRATIONS: dict[int, str] = {}
-"""Schema -> the SQL that makes the next one of it."""
-APPLICATION_ID = 0x59D37
-"""The application id in SQLite's header of our files; the command `file` shows it."""
+MIGRATIONS: dict[int, str] = {}  # schema -> the SQL that makes the next one of it
+APPLICATION_ID = 0x59D37  # the application id in SQLite's header of our files; the command `file` shows it
 
 SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, checksum INTEGER NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
@@ -131,8 +129,7 @@ _ROW_SHIFT = 33
 """Bits cut off a hash for the checksum of a row that may be replaced: SQLite stores the other 31 in four bytes."""
 _CHAIN_SHIFT = 1
 """Bits cut off a hash for the checksum of an appended row: 63 are left, the most that SQLite's integers hold."""
-_SUM_MASK = (1 << 63) - 1
-"""Sums of checksums are taken modulo 2**63."""
+_SUM_MASK = (1 << 63) - 1  # sums of checksums are taken modulo 2**63
 _hash: Callable[..., int] = xxhash.xxh3_64_intdigest
 _NUMBERS = struct.Struct("<8q3d").pack
 
@@ -156,8 +153,7 @@ class Table:
         self.name = name
         self.keys = keys
         names = columns.split()
-        self.is_numbered = names[0] == "batch"
-        """Whether the first column, ``batch``, is the number of the row."""
+        self.is_numbered = names[0] == "batch"  # whether the first column, ``batch``, is the number of the row
         self._encoders = [_ENCODERS[kind] for kind in kinds]
         listed = ", ".join([*names, "checksum"])
         values = ",".join("?" * (len(names) + 1))
@@ -171,8 +167,7 @@ class Table:
         return b"".join([encode(value) for encode, value in zip(self._encoders, row, strict=True)])
 
 
-BLOBS = ("watched", "rate", "paragraph")
-"""Tables of rows that only their writers understand, by an integer."""
+BLOBS = ("watched", "rate", "paragraph")  # tables of rows that only their writers understand, by an integer
 _HISTORY = "tick time time_s pages documents words downloaded_bytes kept_bytes discovered waiting hosts at_work retired"
 TABLES = {
     table.name: table
@@ -361,8 +356,7 @@ class CheckedRow(NamedTuple):
     """A row that was read, and the result of its check."""
 
     values: tuple[Any, ...]
-    is_whole: bool
-    """Whether its content agrees with its checksum."""
+    is_whole: bool  # whether its content agrees with its checksum
     so_far: Written
     """Number and checksum of the rows up to this one, to be compared with the table ``written`` at the end."""
 
@@ -396,8 +390,7 @@ def whole_rows(connection: sqlite3.Connection, name: str) -> Iterator[tuple[Any,
 
 Length = tuple[int, int, int, int]
 """(waiting, parked, distance, id) of a host; its distance is that from the seeds, in host hops."""
-LENGTH_BYTES = 32
-"""Bytes of a packed Length."""
+LENGTH_BYTES = 32  # bytes of a packed Length
 
 
 def packed_lengths(lengths: Iterable[Length]) -> bytes:

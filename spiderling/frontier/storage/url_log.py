@@ -30,10 +30,8 @@ from spiderling.frontier.hosts import Host, QueuedUrl
 
 ASKED_AGAIN = "asked-again"
 """Key in the table ``meta``: for each Reason the last batch of *ended* up to which ``ask_again`` was carried out."""
-_LEVEL = 6
-"""Level of zstd compression (chosen)."""
-_END_KINDS = (int, str, str, *[int] * 7, str, str, str)
-"""The types of an End's fields, except ``document``."""
+_LEVEL = 6  # level of zstd compression (chosen)
+_END_KINDS = (int, str, str, *[int] * 7, str, str, str)  # the types of an End's fields, except ``document``
 
 
 class End(NamedTuple):
@@ -44,19 +42,15 @@ class End(NamedTuple):
     reason: str
     rank: int
     distance: int
-    tries: int = 0
-    """Earlier attempts, which failed."""
+    tries: int = 0  # earlier attempts, which failed
     status: int = 0
     body_bytes: int = 0
     kept_bytes: int = 0
     words: int = 0
     language: str = ""
-    detail: str = ""
-    """The verdict in words: what was measured, and what would have been enough."""
-    document: int | None = None
-    """Index of its document in the batch's frame of the corpus."""
-    payload: str = ""
-    """QueuedUrl.payload in base64, from which the request can be made again; empty for kept pages."""
+    detail: str = ""  # the verdict in words: what was measured, and what would have been enough
+    document: int | None = None  # index of its document in the batch's frame of the corpus
+    payload: str = ""  # QueuedUrl.payload in base64, from which the request can be made again; empty for kept pages
 
 
 class Purge(NamedTuple):
@@ -74,15 +68,11 @@ class UrlLogBatch:
     time: float = 0.0
     ends: list[End] = field(default_factory=list)
     found: list[int] = field(default_factory=list)
-    pages: list[tuple[int, int]] = field(default_factory=list)
-    """Runs of (key of the page, number of keys in ``found``)."""
+    pages: list[tuple[int, int]] = field(default_factory=list)  # runs of (key of the page, number of keys in ``found``)
     purges: list[Purge] = field(default_factory=list)
-    validators: list[tuple[int, bytes]] = field(default_factory=list)
-    """(key, watching/pages.py) of pages that ended."""
-    segment: str = ""
-    """The segment with the batch's documents."""
-    offset: int = 0
-    """Where their frame begins in the segment, in bytes."""
+    validators: list[tuple[int, bytes]] = field(default_factory=list)  # (key, watching/pages.py) of pages that ended
+    segment: str = ""  # the segment with the batch's documents
+    offset: int = 0  # where their frame begins in the segment, in bytes
 
 
 class UrlLog:

@@ -30,18 +30,15 @@ from spiderling.frontier.storage.protocol import Changes, Store
 from spiderling.frontier.storage.url_log import End, with_outcome
 from spiderling.frontier.watching.policy import FEED, HUB, PAGE, SITEMAP
 
-MAX_ETAG_BYTES = 40
-"""Of an ETag; a longer one is not stored (chosen: those of usual servers have up to 35)."""
+MAX_ETAG_BYTES = 40  # of an ETag; a longer one is not stored (chosen: those of usual servers have up to 35)
 _FIXED = struct.Struct("<QIB")
 
 
 class Validators(NamedTuple):
     """What is noted of one version of a page, by which it can be asked for again (RFC 9110, 8.8)."""
 
-    text_key: int = 0
-    """64 bits of the digest of its text; 0: unknown."""
-    modified: int = 0
-    """Last-Modified, seconds since 1970; 0: none."""
+    text_key: int = 0  # 64 bits of the digest of its text; 0: unknown
+    modified: int = 0  # Last-Modified, seconds since 1970; 0: none
     etag: bytes = b""
 
     @property
@@ -65,10 +62,8 @@ def unpacked_validators(packed: bytes) -> Iterator[Validators]:
         yield Validators(text_key, modified, packed[at - length : at])
 
 
-GROUP_PAGES = 64
-"""Pages of a full group (chosen: a few kB, about a page of SQLite)."""
-PART_BITS = 16
-"""Bits of a group's id that hold its number within its host; those above are the host's id."""
+GROUP_PAGES = 64  # pages of a full group (chosen: a few kB, about a page of SQLite)
+PART_BITS = 16  # bits of a group's id that hold its number within its host; those above are the host's id
 MAX_PARTS = 1 << PART_BITS
 _LEVEL = 3
 _COLUMNS = (
@@ -82,14 +77,10 @@ class Standing(IntEnum):
     """What is known of a watched page."""
 
     LIVE = 0
-    MISSED = 1
-    """Its last answer was 404, first at the time ``since``."""
-    GONE = 2
-    """410, or 404 at two looks a week apart; it is not looked at any more."""
-    OPTED_OUT = 3
-    """It may not be used, since then; it is not looked at any more."""
-    FRUITLESS = 4
-    """It is not in the corpus, and several looks found no link: it is not looked at any more."""
+    MISSED = 1  # its last answer was 404, first at the time ``since``
+    GONE = 2  # 410, or 404 at two looks a week apart; it is not looked at any more
+    OPTED_OUT = 3  # it may not be used, since then; it is not looked at any more
+    FRUITLESS = 4  # it is not in the corpus, and several looks found no link: it is not looked at any more
 
 
 @dataclass(slots=True)
@@ -98,18 +89,14 @@ class WatchedPage:
 
     key: int
     url: str
-    found_at: float
-    """When it was first fetched."""
+    found_at: float  # when it was first fetched
     last: float
     validators: Validators
     kind: int = PAGE
     state: Standing = Standing.LIVE
-    since: float = 0.0
-    """Since when it stands so, unless it is live."""
-    hub_score: int = 0
-    """What looks at it found of late (watch.py)."""
-    version: int = 0
-    """Documents that were kept of it, at most 255; 0: it is not in the corpus."""
+    since: float = 0.0  # since when it stands so, unless it is live
+    hub_score: int = 0  # what looks at it found of late (watch.py)
+    version: int = 0  # documents that were kept of it, at most 255; 0: it is not in the corpus
 
 
 def group_id(host: int, part: int) -> int:
@@ -126,8 +113,7 @@ class Group:
 
     def __init__(self, columns: list[NDArray[Any]], lines: list[bytes]) -> None:
         self._columns = columns
-        self._lines = lines
-        """Addresses, and behind them ETags."""
+        self._lines = lines  # addresses, and behind them ETags
 
     @classmethod
     def of(cls, pages: Sequence[WatchedPage]) -> Group:
@@ -217,8 +203,7 @@ class Blobs:
         self._store = store
         self._table = table
         self._new: dict[int, bytes] = {}
-        self._draining: dict[int, bytes] = {}
-        """Those of a batch that is not committed yet."""
+        self._draining: dict[int, bytes] = {}  # those of a batch that is not committed yet
 
     def __bool__(self) -> bool:
         """Whether the store has something to learn."""
@@ -246,8 +231,7 @@ class Groups:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._rows = Blobs(store, _TABLE)
-        self._open: dict[int, Group] = {}
-        """Those that were read or changed."""
+        self._open: dict[int, Group] = {}  # those that were read or changed
         self._changed: set[int] = set()
 
     def __bool__(self) -> bool:
@@ -306,10 +290,8 @@ ANNOUNCED, PLANNED, MISSED, OVER = 1, 2, 4, 8
 """Flags: a date says that it has changed; a look is planned or in transit; its last answer was 404; it is not looked at
 any more."""
 _KEY_MASK = (1 << 64) - 1
-_BLOCK_PAGES = 20_000
-"""Pages that one step of a sweep judges, in some milliseconds (chosen)."""
-_BLOCK_HOSTS = 5_000
-"""And most hosts, each of which costs some 2 microseconds.  Chosen."""
+_BLOCK_PAGES = 20_000  # pages that one step of a sweep judges, in some milliseconds (chosen)
+_BLOCK_HOSTS = 5_000  # and most hosts, each of which costs some 2 microseconds; chosen
 
 
 class Columns:
@@ -318,8 +300,7 @@ class Columns:
     def __init__(self) -> None:
         self.rows: NDArray[np.void] = np.empty(0, _PAGE)
         self._added: list[NDArray[np.void]] = []
-        self.over = 0
-        """Pages that are not looked at any more."""
+        self.over = 0  # pages that are not looked at any more
 
     def __len__(self) -> int:
         return len(self.rows) + sum(map(len, self._added))
@@ -406,10 +387,8 @@ WITHOUT_TEXT = frozenset(
     )
 )
 """Ends of pages that are not in the corpus, but may list new ones."""
-NOTED = frozenset({Reason.KEPT.value, Reason.SITEMAP.value}) | WITHOUT_TEXT
-"""Ends of which validators are noted."""
-HUB_LINKS = 10
-"""Links that nobody had found before from which such a page is tried as a hub.  Chosen."""
+NOTED = frozenset({Reason.KEPT.value, Reason.SITEMAP.value}) | WITHOUT_TEXT  # ends of which validators are noted
+HUB_LINKS = 10  # links that nobody had found before from which such a page is tried as a hub; chosen
 
 
 class EndedPage(NamedTuple):
@@ -423,8 +402,7 @@ class Taken(NamedTuple):
     """What is watched of the URLs that have ended."""
 
     pages: list[WatchedPage]
-    first_words: dict[int, int]
-    """Key -> words, of pages that were kept since the watch began."""
+    first_words: dict[int, int]  # key -> words, of pages that were kept since the watch began
 
 
 def to_be_watched(
@@ -479,8 +457,7 @@ GONE_DAYS = 7.0
 _HUB_FOUND, _HUB_FROM, _HUB_MOST = 2, 2, 6
 """What a look that found a link adds to a page's score, the score from which it is a hub, and the most.  Chosen: a look
 that found none takes 1 off, so a page is no hub by one link of a teaser for long."""
-HUB_CANDIDATE = 3
-"""Score of a page that is not in the corpus: it is given up when it has fallen to 0."""
+HUB_CANDIDATE = 3  # score of a page that is not in the corpus: it is given up when it has fallen to 0
 OPT_OUTS = frozenset(
     {
         *(Reason.NOINDEX, Reason.OPTED_OUT, Reason.SITE_OPTED_OUT, Reason.ROBOTS_FORBIDDEN),

@@ -47,8 +47,7 @@ AGES_DAYS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 Chosen: at three ages (2, 14 days) the simulated forums gave .57 of their new words in place of .62.
 """
-OLDEST = len(AGES_DAYS)
-"""The class of pages that are older than all of these; 0 are the youngest."""
+OLDEST = len(AGES_DAYS)  # the class of pages that are older than all of these; 0 are the youngest
 PAGE, HUB, FEED, SITEMAP = range(4)
 """Kinds of what is watched; a hub is a page that lists new pages.  Only the class of a page changes with its age; those
 of the other kinds are OLDEST + kind."""
@@ -75,8 +74,7 @@ class Rates:
     """Events, days and words of all looks, by host and class; 176 bytes a host, and 4 for each id of a host."""
 
     def __init__(self) -> None:
-        self._row = array("i")
-        """Of each host, by its id."""
+        self._row = array("i")  # of each host, by its id
         self._sums: _Numbers = array(_FOUR_BYTES, bytes(4 * _NUMBERS))
         """Rows of _NUMBERS; the first one is of hosts of which nothing is known."""
         self._all: _Numbers = array(_EIGHT_BYTES, bytes(8 * _NUMBERS))
@@ -177,8 +175,7 @@ def _words(sums: _Numbers, at: int, words: float) -> float:
     return (sums[_WORDS + at] + words) / (sums[_EVENTS + at] + 1)
 
 
-BELIEVED = 0.5
-"""Trust above which dates count (chosen: more often right than wrong)."""
+BELIEVED = 0.5  # trust above which dates count (chosen: more often right than wrong)
 SURPRISE_EVENTS = 0.2
 """Expected events below which a page tells truth from luck: one that changes daily is announced rightly by any date."""
 
@@ -191,8 +188,7 @@ class Announcements:
     wrong: float = 1.0
     foretold: float = 1.0
     missed: float = 1.0
-    made: float = float("-inf")
-    """The newest date that a sitemap gave to a page."""
+    made: float = float("-inf")  # the newest date that a sitemap gave to a page
 
     @property
     def trust(self) -> float:
@@ -221,22 +217,18 @@ class Announcements:
 Column = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
-STARTS_DAYS = np.array((0.0, *AGES_DAYS))
-"""Age at which each class of pages begins."""
+STARTS_DAYS = np.array((0.0, *AGES_DAYS))  # age at which each class of pages begins
 _STARTS = np.append(STARTS_DAYS, np.zeros(CLASSES - len(STARTS_DAYS)))
 
 
 class Pages(NamedTuple):
     """Columns of what is watched; times are days since the watch began."""
 
-    row: Integers
-    """The row of its host in Tables."""
+    row: Integers  # the row of its host in Tables
     kind: Integers
     found_at: Column
-    last: Column
-    """When it was last looked at, or first fetched."""
-    is_announced: Flags
-    """A date says that it has changed since."""
+    last: Column  # when it was last looked at, or first fetched
+    is_announced: Flags  # a date says that it has changed since
 
 
 class Page(NamedTuple):
@@ -254,23 +246,17 @@ class Tables(NamedTuple):
 
     hosts: Sequence[int]
     rate: Column
-    before: Column
-    """Events of a page until the class begins."""
-    words: Column
-    """Of an event."""
+    before: Column  # events of a page until the class begins
+    words: Column  # of an event
 
 
 class Found(NamedTuple):
     """What a look gave."""
 
-    words: int = 0
-    """New words on the page."""
-    links: int = 0
-    """Links that nobody had found before."""
-    announced: int = 0
-    """Known pages that a sitemap or a feed says have changed."""
-    newest_date: float = float("-inf")
-    """The newest date that it gives to a page."""
+    words: int = 0  # new words on the page
+    links: int = 0  # links that nobody had found before
+    announced: int = 0  # known pages that a sitemap or a feed says have changed
+    newest_date: float = float("-inf")  # the newest date that it gives to a page
 
 
 class Policy:
@@ -278,11 +264,9 @@ class Policy:
 
     def __init__(self, least_word_days: float = 0.0) -> None:
         """A look is left out if the words expected of it, times the days of which nothing is known, are fewer."""
-        self.least_word_days = least_word_days
-        """Word-days below which no look is planned."""
+        self.least_word_days = least_word_days  # word-days below which no look is planned
         self.rates = Rates()
-        self.dates: dict[int, Announcements] = {}
-        """What became of the announcements of each host that has made any."""
+        self.dates: dict[int, Announcements] = {}  # what became of the announcements of each host that has made any
 
     def tables(self, hosts: Sequence[int]) -> Tables:
         """What is known now of *hosts*."""

@@ -51,8 +51,7 @@ from spiderling.frontier.watching.pages import (
 )
 from spiderling.frontier.watching.policy import FEED, SITEMAP, Found, Page, Pages, Policy
 
-PAYLOADS = {FEED: b"feed", SITEMAP: b"sitemap 1 50"}
-"""Kind -> the mark by which intake.py knows its file."""
+PAYLOADS = {FEED: b"feed", SITEMAP: b"sitemap 1 50"}  # kind -> the mark by which intake.py knows its file
 
 
 @dataclass(slots=True, eq=False)
@@ -60,16 +59,11 @@ class Look(QueuedUrl):
     """A look that is planned or in transit; the page as it was known before."""
 
     page: WatchedPage = field(kw_only=True)
-    paragraphs: bytes | None = None
-    """8-byte digests of the paragraphs of its newest version; None: unknown."""
-    first_seen: float = 0.0
-    """When its first version ended, in seconds since 1970."""
-    found: int = 0
-    """Links that nobody had found before, as far as the look has come."""
-    announced: int = 0
-    """Watched pages that it says have changed."""
-    newest_date: float = float("-inf")
-    """The newest date that it gives to a page, in days since the watch began."""
+    paragraphs: bytes | None = None  # 8-byte digests of the paragraphs of its newest version; None: unknown
+    first_seen: float = 0.0  # when its first version ended, in seconds since 1970
+    found: int = 0  # links that nobody had found before, as far as the look has come
+    announced: int = 0  # watched pages that it says have changed
+    newest_date: float = float("-inf")  # the newest date that it gives to a page, in days since the watch began
 
 
 class Budget:
@@ -80,8 +74,7 @@ class Budget:
         self._requests = parse_watch_requests(options.watch_requests)
         self._words = options.watch_words
         self._url_states = url_states
-        self.day = 0
-        """Number of the day; the watch begins with 0."""
+        self.day = 0  # number of the day; the watch begins with 0
         self._looks_before = 0
         self._words_before = 0
 
@@ -111,8 +104,7 @@ class Budget:
         self.day, self._looks_before, self._words_before = state or (0, 0, 0)
 
 
-MOST_PLANNED = 5_000
-"""Looks that one sweep plans (chosen: 480,000 a day)."""
+MOST_PLANNED = 5_000  # looks that one sweep plans (chosen: 480,000 a day)
 _FIRST = float(np.finfo(np.float64).max)
 
 
@@ -174,8 +166,7 @@ class Planned:
         self._by_host = by_host
         self._columns = columns
         self._make_look = make_look
-        self._at_hand: dict[int, Look] = {}
-        """Host id -> the look that is its next, as it was made."""
+        self._at_hand: dict[int, Look] = {}  # host id -> the look that is its next, as it was made
 
     def __len__(self) -> int:
         return sum(map(len, self._by_host.values()))
@@ -226,10 +217,8 @@ class Planned:
         self._at_hand.clear()
 
 
-META = "watch"
-"""Key in the table ``meta``."""
-SWEEPS_A_DAY = 96
-"""Sweeps a day, at most (chosen: every quarter of an hour)."""
+META = "watch"  # key in the table ``meta``
+SWEEPS_A_DAY = 96  # sweeps a day, at most (chosen: every quarter of an hour)
 _PAGES_A_LOOK = 80
 """Pages that are judged for each look that is planned, but for the last sweep of a day (chosen: with the default budget
 four sweeps a day, as in the simulator)."""
@@ -248,20 +237,16 @@ class Watch:
         self._began: float | None = None
         self._budget = Budget(options, url_states)
         self._next_sweep = -math.inf
-        self._sweep: Sweep | None = None
-        """The sweep that goes on."""
-        self._learnt: set[int] = set()
-        """Hosts whose rates have changed since the last batch."""
+        self._sweep: Sweep | None = None  # the sweep that goes on
+        self._learnt: set[int] = set()  # hosts whose rates have changed since the last batch
         self._is_changed = False
         self._is_stopped = False
         self.paragraphs = Blobs(store, "paragraph")
         """Page's key -> 8-byte digests of the paragraphs of its newest version, one behind the other."""
-        self.marks: dict[str, int] = {}
-        """How far the URL log was read (crawl/ended_urls.py)."""
+        self.marks: dict[str, int] = {}  # how far the URL log was read (crawl/ended_urls.py)
         self.policy = Policy(options.watch_least_word_days)
         self.columns = Columns()
-        self.groups = Groups(store)
-        """What is known of each watched page."""
+        self.groups = Groups(store)  # what is known of each watched page
         self._planned = Planned(url_states.host_states.looks, self.columns, self._look_at)
         url_states.queues.next_look = self._planned.next_at
 

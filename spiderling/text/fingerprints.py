@@ -131,7 +131,8 @@ def _runs(
 
 def _hashes(chars: NDArray[np.uint32], begins: Places, ends: Places) -> Numbers:
     """The hash of the characters from each of *begins* to each of *ends*: a polynomial, from sums over all before."""
-    powers, inverses = _powers(max(_KEPT_POWERS, 1 << len(chars).bit_length()))
+    size = 1 << len(chars).bit_length()
+    powers, inverses = _kept_powers() if size <= _KEPT_POWERS else _made_powers(size)
     sums = np.zeros(len(chars) + 1, np.uint64)
     np.cumsum(np.add(chars, 1, dtype=np.uint64) * powers[: len(chars)], out=sums[1:])
     hashes: Numbers = (sums[ends] - sums[begins]) * inverses[begins]
@@ -139,11 +140,6 @@ def _hashes(chars: NDArray[np.uint32], begins: Places, ends: Places) -> Numbers:
     hashes *= _MIX
     hashes ^= hashes >> _SHIFT
     return hashes
-
-
-def _powers(number: int) -> tuple[Numbers, Numbers]:
-    """The first *number* powers of the base and of its inverse."""
-    return _kept_powers() if number == _KEPT_POWERS else _made_powers(number)
 
 
 def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
@@ -166,6 +162,7 @@ def _kept_powers() -> tuple[Numbers, Numbers]:
 
 
 def _made_powers(number: int) -> tuple[Numbers, Numbers]:
+    """The first *number* powers of the base and of its inverse."""
     powers = [np.full(number, base, np.uint64) for base in (_BASE, _INVERSE)]
     for column in powers:
         column[0] = 1
@@ -198,7 +195,15 @@ def long_words(texts: Iterable[str], own: set[str]) -> str:
 
     They are in lower case.  The *own* words of its address are left out in short lines.
     """
-    return _long_words(_foreign("\n".join(dict.fromkeys(texts)).lower(), own))
+    text = _foreign("\n".join(dict.fromkeys(texts)).lower(), own)
+    # the matches of _WORD, joined; with arrays this is several times as fast as with the expression
+    chars = codepoints(f"{text}   ")
+    letters = _letters().take(chars, mode="clip")
+    begins = letters[:-3] & letters[1:-2] & letters[2:-1] & letters[3:]  # four letters in a row
+    inside = np.zeros_like(letters)
+    for offset in range(4):
+        inside[offset : offset + len(begins)] |= begins
+    return chars.compress(inside).tobytes().decode("utf-32-le")
 
 
 def sketch(texts: Iterable[str], url: str, words: LongWords = long_words) -> int:
@@ -236,17 +241,6 @@ def _end(text: str, place: int) -> int:
     """End of the line that holds *place*."""
     end = text.find("\n", place)
     return len(text) if end < 0 else end
-
-
-def _long_words(text: str) -> str:
-    """The matches of _WORD in *text*, joined; with arrays this is several times as fast as with the expression."""
-    chars = codepoints(f"{text}   ")
-    letters = _letters().take(chars, mode="clip")
-    begins = letters[:-3] & letters[1:-2] & letters[2:-1] & letters[3:]  # four letters in a row
-    inside = np.zeros_like(letters)
-    for offset in range(4):
-        inside[offset : offset + len(begins)] |= begins
-    return chars.compress(inside).tobytes().decode("utf-32-le")
 
 
 @lru_cache(maxsize=1)

@@ -173,7 +173,9 @@ class Judge:
 
     def _identify(self, blocks: Sequence[Block]) -> None:
         """Guess the languages of the blocks that may be text."""
-        long = [index for index, block in enumerate(blocks) if _may_be_text(block)]
+        sizes = [len(block.text) for block in blocks]
+        pairs = enumerate(zip(blocks, sizes, strict=True))
+        long = [i for i, (block, n) in pairs if n >= MIN_CHARS and block.link_chars <= _MAX_LINK_SHARE * n]
         self._guesses = self._guessed([blocks[index].text for index in long])
         self._row = {index: row for row, index in enumerate(long)}
         self._sure = {index: code for index, code in zip(long, self._guesses.sure(), strict=True) if code}
@@ -251,8 +253,3 @@ class Judge:
         """Whether the good block at *index* is in an accepted language, or too short to tell."""
         language = self._language.get(index)
         return language in self._options.accepted if language else index not in self._sure
-
-
-def _may_be_text(block: Block) -> bool:
-    length = len(block.text)
-    return length >= MIN_CHARS and block.link_chars <= _MAX_LINK_SHARE * length

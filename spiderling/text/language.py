@@ -153,17 +153,6 @@ def scored(texts: Sequence[str], logs: npt.NDArray[np.int16]) -> Scored:
     """The *texts*, at least one, with their scores by *logs*: (hash, column), and a last row of zeros."""
     chars, starts, written = normalised(texts)
     grams = windows(chars, ORDER)
-    return Scored(chars, starts, written, grams, _scores(grams, starts, logs))
-
-
-def nothing(number: int, columns: int) -> Scored:
-    """*number* texts without letters, or without *columns*."""
-    empty = np.zeros(0, np.uint32)
-    starts = np.zeros(number + 1, np.intp)
-    return Scored(empty, starts, empty, windows(empty, ORDER), np.zeros((number, columns), np.float32))
-
-
-def _scores(grams: Mapping[int, Hashes], starts: Places, logs: npt.NDArray[np.int16]) -> Array:
     last = len(logs) - 1
     width = logs.shape[1]
     rows = logs.view(f"V{2 * width}")[:, 0]  # each row as one value, which is copied as a whole
@@ -173,7 +162,14 @@ def _scores(grams: Mapping[int, Hashes], starts: Places, logs: npt.NDArray[np.in
         places[crossing(starts, size)] = last
         total += rows.take(places, mode="clip").view(np.int16).reshape(total.shape)
     sums = np.add.reduceat(total, starts[:-1], axis=0, dtype=np.int32)
-    return (sums / np.float32(LOG_UNITS)).astype(np.float32)
+    return Scored(chars, starts, written, grams, (sums / np.float32(LOG_UNITS)).astype(np.float32))
+
+
+def nothing(number: int, columns: int) -> Scored:
+    """*number* texts without letters, or without *columns*."""
+    empty = np.zeros(0, np.uint32)
+    starts = np.zeros(number + 1, np.intp)
+    return Scored(empty, starts, empty, windows(empty, ORDER), np.zeros((number, columns), np.float32))
 
 
 MIN_CHARS = 40  # 4-grams that a text with a sure language has at least; chosen

@@ -74,7 +74,10 @@ def read_sitemap(body: bytes, most: int = MAX_URLS) -> Sitemap:
 
     Takes less than half a second for any bytes, and some tenths to unpack them.
     """
-    data = _without_masses(_as_utf8(_unpacked(body)))
+    data = _unpacked(body)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        data = data.decode("utf-16", "replace").encode()
+    data = _without_masses(data.removeprefix(codecs.BOM_UTF8))
     begin = _IS_XML.match(data)
     if begin is None:
         return _read_lines(data, most)
@@ -101,12 +104,6 @@ def _unpacked(body: bytes) -> bytes:
     except zlib.error:
         pass
     return bytes(data)
-
-
-def _as_utf8(data: bytes) -> bytes:
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16", "replace").encode()
-    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def _without_masses(data: bytes) -> bytes:

@@ -59,7 +59,8 @@ def words(text: str) -> list[str]:
     """The words of *text* as in `normalise`."""
     if text.isascii():
         return text.encode().translate(_ASCII_LETTERS).decode().split()
-    return _only_letters(text).tobytes().decode("utf-32-le").split()
+    letters = lower_letters(codepoints(text.lower() if _is_special(text) else text))
+    return letters.tobytes().decode("utf-32-le").split()
 
 
 def normalised(texts: Sequence[str]) -> tuple[Hashes, Places, Hashes]:
@@ -98,11 +99,6 @@ def _blank_latin(chars: Hashes, starts: Places) -> None:
     beside = np.flatnonzero(few[1:-1] & (cyrillic[:-2] | cyrillic[2:])) + 1
     chars[beside], few[beside] = LOOK_ALIKES.take(chars[beside], mode="clip"), False
     chars[few] = _SPACE
-
-
-def _only_letters(text: str) -> Hashes:
-    """Code points of *text*: letters in lower case, spaces for everything else."""
-    return letters_in_lower_case().take(codepoints(text.lower() if _is_special(text) else text), mode="clip")
 
 
 def _is_special(text: str) -> bool:

@@ -239,17 +239,13 @@ def _read_range(limits: QualityLimits, name: str, text: str) -> Range:
         found = Range(low=found.low) if low else Range(high=found.high)
     if name == "sentence_words" and found.high < 1:
         raise ValueError("sentence_words must go up to 1 at least, such as sentence_words=..200")
-    if not dots or not 0 <= found.low <= found.high or (is_share and not _is_of_shares(found)):
+    if not dots or not 0 <= found.low <= found.high or (is_share and (found.low > 1 or 1 < found.high < float("inf"))):
         small, large = ("0.02", "0.8") if is_share else ("20", "200")
         raise ValueError(
             f"{name} must be a range{' of shares from 0 to 1' if is_share else ''}, "
             f"such as {name}={small}.. or {name}=..{large} or {name}={small}..{large}"
         )
     return found
-
-
-def _is_of_shares(found: Range) -> bool:
-    return found.low <= 1 and (found.high <= 1 or found.high == float("inf"))
 
 
 Marks = Callable[[Sequence[str]], tuple[int, int, int, int]]

@@ -200,7 +200,7 @@ def _restrict(limits: Limits, file_bytes: int, source: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    limit_address_space(_address_space_bytes() + limits.memory_bytes)
+    limit_address_space(memory_bytes(0) + limits.memory_bytes)
     os.dup2(source, 0)
     os.closerange(3, _MAX_FILES)
 
@@ -212,10 +212,11 @@ def limit_address_space(most: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _address_space_bytes() -> int:
+def memory_bytes(field: int) -> int:
+    """Bytes of this process' address space (*field* 0) or resident memory (1) now; 0 where the system does not tell."""
     try:
         with open("/proc/self/statm", "rb") as stream:
-            return int(stream.read().split()[0]) * resource.getpagesize()
+            return int(stream.read().split()[field]) * resource.getpagesize()
     except OSError:
         return 0
 

@@ -23,7 +23,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.machine import running_time
@@ -50,29 +50,16 @@ class Job:
     retried: bool = False  # whether a worker was killed while it worked on this page
 
 
-class Owner(Protocol):
-    """Is told what happens to a worker; the pool is one."""
-
-    def dispatch(self) -> None:
-        """A worker can take another page."""
-
-    def worker_worn(self, worker: Worker) -> None:
-        """The worker asks to be replaced; it goes on until the fresh one is ready."""
-
-    def worker_lost(self, worker: Worker, reason: str) -> None:
-        """The worker's process is gone; *reason* begins the message about its first page."""
-
-
 class Worker(asyncio.BufferedProtocol):
     """The parent's side of one worker process."""
 
     process: subprocess.Popen[bytes]
 
-    def __init__(self, config: WorkerConfig, page_timeout_s: float, owner: Owner) -> None:
+    def __init__(self, config: WorkerConfig, page_timeout_s: float, pool: WorkerPool) -> None:
         self.jobs: deque[Job] = deque()
         self._config = config
         self._page_timeout_s = page_timeout_s
-        self._owner = owner
+        self._pool = pool
         self._buffer = bytearray(_BUFFER_BYTES)  # answers as they arrive
         self._filled = 0
         self._transport: asyncio.Transport | None = None
@@ -175,7 +162,7 @@ class Worker(asyncio.BufferedProtocol):
         if not self._ready.done():
             self._ready.set_exception(DiedEarly())
         else:
-            self._owner.worker_lost(self, self._reason)
+            self._pool.worker_lost(self, self._reason)
 
     def _read_rest(self) -> None:
         """Read the answers that still lie in the socket: a failed write ends the connection before they are read.
@@ -206,8 +193,8 @@ class Worker(asyncio.BufferedProtocol):
                 job.future.set_exception(WorkerCrash(f"{value} while processing {job.task.url}"))
         if kind & WORN and not self._is_worn:
             self._is_worn = True
-            self._owner.worker_worn(self)
-        self._owner.dispatch()
+            self._pool.worker_worn(self)
+        self._pool.dispatch()
 
     def _set_deadline(self) -> None:
         """Begin the time of the oldest page.  One timer serves all pages: it looks at the deadline when it is due."""
@@ -351,7 +338,7 @@ class WorkerPool:
         return worker
 
     def dispatch(self) -> None:
-        """Part of `Owner`: give waiting pages to the workers with the shortest queues, and end idle leaving workers."""
+        """Give waiting pages to the workers with the shortest queues, and end idle leaving workers."""
         while self._waiting:
             shortest = QUEUED_PER_WORKER
             worker = None
@@ -370,7 +357,7 @@ class WorkerPool:
                 self._spawn(idle.kill())
 
     def worker_lost(self, worker: Worker, reason: str) -> None:
-        """Part of `Owner`: replace the worker; blame its first page, queue its others before all waiting pages."""
+        """A process is gone: replace it; blame its first page, queue its others before all waiting pages."""
         if worker in self._workers:
             self._workers.remove(worker)
             self._spawn(self._replace())
@@ -385,7 +372,7 @@ class WorkerPool:
         self.dispatch()
 
     def worker_worn(self, worker: Worker) -> None:
-        """Part of `Owner`: start a replacement."""
+        """The *worker* asks to be replaced; it goes on until the fresh one is ready."""
         self._spawn(self._replace(worker))
 
     async def _convict(self, worker: Worker, reason: str, guilty: list[Job]) -> None:

@@ -37,7 +37,7 @@ from spiderling.base.urls import suffix_file
 from spiderling.text import Page, TextOptions
 from spiderling.text.listing import read_listing
 from spiderling.text.steps import AUTO, choose
-from spiderling.workers.converter import Limits, convert, limit_address_space, usable
+from spiderling.workers.converter import Limits, convert, limit_address_space, memory_bytes, usable
 
 _CONVERSION_SHARE = 0.8
 """Share of SPIDERLING_PAGE_TIMEOUT_S for converting a document; the rest is for judging its text; chosen."""
@@ -171,13 +171,13 @@ def main(fd: int) -> None:
 
 def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> None:
     pages = 0
-    most_bytes = _resident_bytes() + config.max_growth_bytes
+    most_bytes = (memory_bytes(1) or _peak_bytes()) + config.max_growth_bytes
     while (frame := _receive(stream)) is not None:
         signal.setitimer(signal.ITIMER_PROF, config.page_cpu_s)
         kind, value = _attempt(work, config.licensee, *frame)
         signal.setitimer(signal.ITIMER_PROF, 0)
         pages += 1
-        has_grown = _peak_bytes() > most_bytes and _resident_bytes() > most_bytes
+        has_grown = _peak_bytes() > most_bytes and (memory_bytes(1) or _peak_bytes()) > most_bytes
         is_worn = pages >= config.max_pages or has_grown
         _send(stream, kind | WORN if is_worn else kind, value)
         if pages % _COLLECTED_PAGES == 0:
@@ -215,17 +215,8 @@ def _send(stream: Any, kind: int, value: Any) -> None:
     stream.flush()
 
 
-def _resident_bytes() -> int:
-    """Bytes of resident memory now; where the system does not tell it, the most up to now."""
-    try:
-        with open("/proc/self/statm", "rb") as stream:
-            return int(stream.read().split()[1]) * resource.getpagesize()
-    except OSError:
-        return _peak_bytes()
-
-
 def _peak_bytes() -> int:
-    """The most bytes of resident memory up to now.  To ask for it takes a fiftieth of the time of `_resident_bytes`."""
+    """The most bytes of resident memory up to now.  To ask for it takes a fiftieth of the time of `memory_bytes`."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

@@ -136,10 +136,6 @@ def _gain(best: Fit, others: Iterable[Fit]) -> float:
     return (best.score - max(other.unknown for other in others)) / best.size
 
 
-def _is_legacy(name: str) -> bool:
-    return not name.startswith(("utf", "iso2022"))
-
-
 def _meta_label(body: bytes) -> str | None:
     match = _META.search(body, 0, _HEAD_BYTES)
     label = match[1].decode("ascii", "replace") if match else None
@@ -183,7 +179,9 @@ def _detected(
 ) -> tuple[str | None, str | None]:
     """Text and codec by chardet; else by a label, if few bytes do not fit; else the *best* by its spelling; else by
     cp1252, if nearly all is ASCII."""
-    names = sorted(name.replace("_", "-") for name in {*accepted, *labels, "cp1252"} if _is_legacy(name))
+    names = sorted(
+        name.replace("_", "-") for name in {*accepted, *labels, "cp1252"} if not name.startswith(("utf", "iso2022"))
+    )
     found = chardet.detect(_telling(body), include_encodings=names, compat_names=False)
     guess = found["encoding"] if found["confidence"] > _NO_MATCH else None
     names = [name for name in (codec_of(guess), *labels, best) if name is not None]

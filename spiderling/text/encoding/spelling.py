@@ -119,19 +119,6 @@ def _kind(char: str) -> int:
     return _SELDOM if _SELDOM_SIGNS.match(char) else _ODD
 
 
-def is_other_script(chars: Hashes) -> npt.NDArray[np.bool_]:
-    """Whether each character is a letter that is not Latin."""
-    kinds = kinds_of(chars)
-    return (kinds >= _LOWER) & (kinds <= _CASELESS)
-
-
-def sign_logs(chars: Hashes) -> Array:
-    """log P of each character in a known language, as far as it is no letter."""
-    logs = np.zeros(_KINDS, np.float32)
-    logs[list(_SIGNS)] = list(_SIGNS.values())
-    return np.asarray(logs.take(kinds_of(chars)))
-
-
 def pair_logs(chars: Hashes, starts: Places) -> tuple[Array, Array]:
     """log P of each character of the texts that begin at *starts*: as far as it is no letter of a known language, and
     added to that in a language of which nothing is known."""
@@ -248,7 +235,9 @@ class Spelling:
         costs = self._costs(high, labels, accepted)
         named = {*labels, *accepted, *self.codecs}
         readings = self._by_bytes(sample, costs, named)
-        possible = named if _is_dense(sample, high) else labels
+        inside = np.frombuffer(sample, np.uint8) >= len(_ASCII)
+        # characters of several bytes are possible where many non-ASCII bytes stand side by side
+        possible = named if int((inside[1:] & inside[:-1]).sum()) >= _DENSE * high else labels
         several = (name for name in MULTI_BYTE if name in possible)
         readings += [_Reading(self._by_letters(sample, name, costs), [name]) for name in several]
         readings.sort(key=lambda reading: -reading.score)
@@ -293,7 +282,8 @@ class Spelling:
     @cached_property
     def _other_scripts(self) -> npt.NDArray[np.bool_]:
         """Whether each byte is a letter that is not Latin (byte, single-byte codec)."""
-        return is_other_script(_BYTES.T)
+        kinds = kinds_of(_BYTES.T)
+        return (kinds >= _LOWER) & (kinds <= _CASELESS)
 
     @cached_property
     def _uses(self) -> Array:
@@ -343,7 +333,9 @@ class Spelling:
         found = logs.take(rows.take(letters), 0) / np.float32(_UNITS)
         found = np.where((chars - 0x300 < 0x70)[:, None], np.maximum(found, np.float32(_ACCENT_LOG)), found)
         found[(letters < len(_ASCII)) & (letters != _EDGE[0])] = _ASCII_LOG
-        return np.asarray(found + sign_logs(chars)[:, None], np.float32)
+        signs = np.zeros(_KINDS, np.float32)
+        signs[list(_SIGNS)] = list(_SIGNS.values())
+        return np.asarray(found + signs.take(kinds_of(chars))[:, None], np.float32)
 
     def _compare(self, sample: bytes, chosen: Sequence[Sequence[str]], costs: Array) -> dict[str, Fit]:
         """By codec, how well its reading fits, by trigrams; *chosen*: the codecs of each reading."""
@@ -392,12 +384,6 @@ class Spelling:
         np.maximum(logs[2:], triples[:-2], out=logs[2:])
         logs[single == _LEAST] = _LEAST  # hashes that meet make no word of a foreign letter
         return logs
-
-
-def _is_dense(sample: bytes, high: int) -> bool:
-    """Whether characters of several bytes are possible: many of the *high* non-ASCII bytes stand side by side."""
-    inside = np.frombuffer(sample, np.uint8) >= len(_ASCII)
-    return int((inside[1:] & inside[:-1]).sum()) >= _DENSE * high
 
 
 def _read(sample: bytes, codec: str) -> Hashes:

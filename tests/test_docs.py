@@ -18,7 +18,8 @@ import tokenize
 from dataclasses import fields
 from functools import cache
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -141,11 +142,16 @@ def status_page() -> str:
             if isinstance(entry, ast.AnnAssign)
         }
         lines += [f"\n## {made.__name__}\n", f"{inspect.getdoc(made)}\n"]
-        for spec in fields(made):
-            text = " ".join((texts[spec.name] or "").replace("``", "`").split())
-            kind = re.sub(r"\w+", lambda word: KINDS.get(word[0], word[0]), spec.type.replace(" |", " or"))
-            lines.append(f"- `{spec.name}` ({kind}){text and ': ' + text}")
+        for said, named in groupby([(_said_of(spec, texts), f"`{spec.name}`") for spec in fields(made)], itemgetter(0)):
+            lines.append(f"- {', '.join(name for _, name in named)} {said}")
     return "\n".join(lines) + "\n"
+
+
+def _said_of(spec, texts: dict[str, str | None]) -> str:
+    """Kind and text of a field; neighbours without a text of their own share one line."""
+    kind = re.sub(r"\w+", lambda word: KINDS.get(word[0], word[0]), spec.type.replace(" |", " or"))
+    text = " ".join((texts[spec.name] or "").replace("``", "`").split())
+    return f"({kind}): {text}" if text else f"({kind})"
 
 
 PAGES = {

@@ -26,7 +26,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import LEAST_FILTER_BYTES, MOST_WORKERS, Options
 from spiderling.base.owners import MAX_SHARDS
 from spiderling.base.terminal import NUMBERS, counted
-from spiderling.frontier.hosts import HostState
+from spiderling.jobdir.as_text import summary_rows
 from spiderling.jobdir.directory import acquired
 from spiderling.jobdir.inspection import counts_under
 from spiderling.jobdir.shards import AnyCrawl, commands_for, opened, parts_in, progress_of
@@ -377,32 +377,21 @@ class Report:
     def _table(self, crawl: AnyCrawl, code: int) -> str:
         place = self._directory
         counts = crawl.counts
-        totals = counts_under("total", counts)
-        ends = counts_under("end", counts)
+        ended = counts_under("end", counts).total()
         hosts = sum((part.hosts_by_state for part in crawl.parts), start=Counter[str]())
         messages = sum(box.messages for part in crawl.parts for box in part.outboxes())
-        languages = counts_under("language", counts)
         parts = [(part.directory.name.removeprefix("shard-"), part.counts["total/pages"]) for part in crawl.parts]
-        shards = [f"{number} {pages:,} pages" for number, pages in parts]
-        rows = [
-            ("pages", f"{totals['pages']:,}"),
-            ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),
-            ("kept", f"{totals['kept_bytes'] / 1e6:,.2f} MB"),
-            ("yield rate", f"{totals['kept_bytes'] / max(totals['downloaded_bytes'], 1):.4f}"),
-            ("words", f"{totals['words']:,}"),
-            ("documents", ", ".join(f"{code} {number:,}" for code, number in languages.most_common()) or "0"),
-            ("hosts", f"{hosts.total():,}, {hosts[HostState.RETIRED.value]:,} of them retired"),
-            ("ends", ", ".join(f"{end} {number:,}" for end, number in ends.most_common())),
-            ("balance", f"{counts['discovered']:,} discovered = {ends.total():,} ends + {counts['waiting']:,} waiting"),
-            ("messages", f"{messages:,} between shards wait" if messages else ""),
-            ("shards", ", ".join(shards)),
-            ("corpus", str(place / _CORPUS) if any(place.glob(_CORPUS)) else ""),
-            ("all", commands_for(place)),
-        ]
+        rows = summary_rows(counts, hosts) | {
+            "balance": f"{counts['discovered']:,} discovered = {ended:,} ends + {counts['waiting']:,} waiting",
+            "messages": f"{messages:,} between shards wait" if messages else "",
+            "shards": ", ".join(f"{number} {pages:,} pages" for number, pages in parts),
+            "corpus": str(place / _CORPUS) if any(place.glob(_CORPUS)) else "",
+            "all": commands_for(place),
+        }
         how = "was paused; the same command goes on with it." if counts["waiting"] + messages else "is finished."
         if code:
             how = "has not ended well, as is told above; the same command goes on with it."
-        table = "\n".join(f"  {name:<11}{value}" for name, value in rows if value)
+        table = "\n".join(f"  {name:<11}{value}" for name, value in rows.items() if value)
         note = f" ({crawl.note})" if crawl.note else ""
         return f"The crawl of all shards in {place.resolve()} {how}{note}\n{table}"
 

@@ -73,13 +73,14 @@ class LivePage(Extension):
 
         engine = self._crawler.engine
         sources = Sources(
-            crawl=self.crawl,
+            running=self._running,
+            times=self.crawl.times,
+            checkpoint=self.crawl.checkpoint.times,
             loop_lag=self._lag,
             connections=lambda: len(engine.downloader.active),
             in_text=lambda: (
                 len(engine.scraper.slot.queue) + len(engine.scraper.slot.active) if engine.scraper.slot else 0
             ),
-            bottleneck=self._name_bottleneck,
             stats=self._crawler.stats.get_stats,
         )
         shard = self.dispatcher.shard

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.terminal import aligned_table
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.watching.pages import MAX_PARTS, Group, Standing, group_id
-from spiderling.jobdir.inspection import Ended, Found, Inspection, Story
+from spiderling.jobdir.inspection import Ended, Found, Inspection, Story, counts_under
 from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.state_reader import noted
 from spiderling.jobdir.status_schema import HostRow, Looks, Refusing, ShardStatus, Status, Yield
@@ -27,7 +28,7 @@ def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
         note = f" ({whole.note})" if whole.note else ""
         raise BadInput(f"the crawl in {whole.directory} knows no host {name}{note}.")
     rate = host["kept_bytes"] / max(host["downloaded_bytes"], 1)
-    ends = ", ".join(f"{reason} {number:,}" for reason, number in crawl.ends_of(host["id"]).most_common())
+    ends = named_counts(crawl.ends_of(host["id"]))
     yield from lines_of(
         {
             "host": host["name"],
@@ -154,6 +155,15 @@ _MOST_NAMED = 25
 """Rows of a table whose length depends on the crawl (chosen)."""
 
 
+_FACTS = {
+    "encoding": "Encodings that pages were decoded with",
+    "declared": "Encodings that they declared",
+    "file": "Kinds of files",
+    "licence": "Licences that pages link to",
+    "optout": "Kept documents with a statement on their use",
+}
+
+
 class Table(NamedTuple):
     """A table of a status, for a terminal or a page; its columns are the keys of each row."""
 
@@ -168,6 +178,27 @@ def overview(status: Status) -> Iterator[str]:
     yield ""
     for table in tables_of(status):
         yield from (table.title, *aligned_table(table.rows), "")
+
+
+def summary_rows(counts: Mapping[str, int], hosts: Mapping[str, int]) -> dict[str, str]:
+    """What every summary of a crawl begins with; *counts* as in the table ``count``, *hosts* by state."""
+    totals = counts_under("total", counts)
+    languages = counts_under("language", counts)
+    return {
+        "pages": f"{totals['pages']:,}",
+        "downloaded": f"{totals['downloaded_bytes'] / 1e6:,.2f} MB",
+        "kept": f"{totals['kept_bytes'] / 1e6:,.2f} MB",
+        "yield rate": f"{totals['kept_bytes'] / max(totals['downloaded_bytes'], 1):.4f}",
+        "words": f"{totals['words']:,}",
+        "documents": named_counts(languages) or "0",
+        "hosts": f"{sum(hosts.values()):,}, {hosts.get(HostState.RETIRED.value, 0):,} of them retired",
+        "ends": named_counts(counts_under("end", counts)),
+    }
+
+
+def named_counts(counts: Counter[str]) -> str:
+    """*counts* in a line, the largest first."""
+    return ", ".join(f"{name} {number:,}" for name, number in counts.most_common())
 
 
 def facts_of(status: Status) -> dict[str, str]:
@@ -210,6 +241,11 @@ def tables_of(status: Status) -> Iterator[Table]:
         Table(
             "What sites say of the use of their texts",
             [{"for_the_front_page": said, "origins": number} for said, number in (status.statements or {}).items()],
+        ),
+        *(
+            Table(title, [{kind: value, "documents": number} for value, number in [*found.items()][:_MOST_NAMED]])
+            for kind, title in _FACTS.items()
+            for found in [(status.facts or {}).get(kind, {})]
         ),
         Table("Output", [asdict(files) for files in status.files or ()]),
         Table("Last events", [{"time": _time(line.time), "what": line.what} for line in status.events[:_LAST_EVENTS]]),

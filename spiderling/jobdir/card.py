@@ -20,7 +20,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
@@ -31,11 +31,14 @@ from spiderling.base.files import whole_number, write_whole
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import markdown_table, printable
-from spiderling.jobdir.inspection import Inspection, counts_under
+from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.state_reader import noted
 from spiderling.languages import LanguageInfo
 from spiderling.languages.seeds import MODEL_SEEDS
+
+if TYPE_CHECKING:
+    from spiderling.jobdir.status_schema import Status
 
 Manifest: TypeAlias = "dict[str, Any]"
 
@@ -295,11 +298,13 @@ def card_of(crawl: Inspection) -> Manifest:
 
     A segment that has not grown keeps its former checksum: were it damaged since, a new one would hide that.
     """
+    from spiderling.jobdir.status import status_of  # which a crawl needs at its end alone
+
     former = _known_checksums(crawl)
     return {
         "made": _utc(time.time()),
         "software": software(),
-        "contents": _contents_of(crawl),
+        "contents": _contents_of(status_of(crawl)),
         "crawls": [provenance(crawl)],
         "files": [
             {
@@ -313,18 +318,17 @@ def card_of(crawl: Inspection) -> Manifest:
     }
 
 
-def _contents_of(crawl: Inspection) -> Manifest:
-    hosts = crawl.rows("SELECT count(*) AS n FROM host WHERE documents > 0")[0]["n"]
-    last = crawl.rows("SELECT max(time) AS time FROM history")[0]["time"]
-    dates = [_utc(noted(crawl.meta, "created", 0.0)), _utc(last or 0.0)]
+def _contents_of(status: Status) -> Manifest:
+    facts = status.facts or {}
     kinds = {"encodings": "encoding", "file_types": "file", "licences": "licence", "optouts": "optout"}
+    last = status.curves.whole["time"][-1:] if status.curves else []
     return _contents(
-        counts_under("language", crawl.counts),
-        counts_under("fact/words", crawl.counts),
-        crawl.counts.get("total/kept_bytes", 0),
-        hosts,
-        dates,
-        {name: counts_under(f"fact/{kind}", crawl.counts) for name, kind in kinds.items()},
+        Counter({language.code: language.documents for language in status.languages}),
+        Counter({language.code: language.words for language in status.languages}),
+        status.totals["kept_bytes"],
+        status.by_distance[0].giving if status.by_distance else 0,
+        [_utc(status.created), _utc(last[0] if last else 0.0)],
+        {name: Counter(facts.get(kind, {})) for name, kind in kinds.items()},
     )
 
 

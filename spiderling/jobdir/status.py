@@ -84,6 +84,8 @@ BUDGETS = ("words", "documents", "pages", "downloaded_bytes", "time_s")
 """Totals that an option ``max_...`` bounds."""
 CURVES = ("time", "time_s", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "waiting", "at_work")
 """Columns of the table ``history`` that the curves have."""
+FACTS = ("encoding", "declared", "file", "licence", "optout")
+"""Kinds of facts by which documents are counted."""
 OPT_OUTS = frozenset(
     reason.value
     for reason in (
@@ -125,7 +127,7 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
         urls=_urls(counts, running.in_transit if running else 0),
         archives_unread=crawl.archives_unread,
         hosts=dict(hosts.most_common()),
-        hosts_at_work=sum(number for state, number in hosts.items() if state not in _AT_REST),
+        hosts_at_work=hosts_at_work(hosts),
         lately=lately,
         overall=overall,
         bottleneck=running.bottleneck if running else "",
@@ -155,9 +157,15 @@ def _at_length(crawl: AnyCrawl) -> dict[str, Any]:
         "by_tld": _by_tld(crawl),
         "refusing": _refusing(crawl),
         "files": _files(crawl),
+        "facts": {kind: dict(counts_under(f"fact/{kind}", crawl.counts).most_common()) for kind in FACTS},
         "statements": dict(statements_of(crawl)),
         "curves": curves_of(crawl),
     }
+
+
+def hosts_at_work(hosts: Mapping[str, int]) -> int:
+    """How many of *hosts*, by state, have URLs to be fetched."""
+    return sum(number for state, number in hosts.items() if state not in _AT_REST)
 
 
 def _left(crawl: AnyCrawl, shards: Iterable[ShardStatus], looks: Looks | None) -> int:
@@ -312,14 +320,15 @@ def _sums_by(crawl: AnyCrawl, group: str) -> dict[Any, Counter[str]]:
     """Value of the expression *group* -> the sums over its hosts, which SQLite adds up."""
     sums: dict[Any, Counter[str]] = {}
     columns = ", ".join(f"sum({column}) AS {column}" for column in _SUMMED)
-    for row in crawl.rows_of_hosts(f"SELECT {group} AS at, count(*) AS hosts, {columns} FROM host GROUP BY 1"):
+    query = f"SELECT {group} AS at, count(*) AS hosts, sum(documents > 0) AS giving, {columns} FROM host GROUP BY 1"
+    for row in crawl.rows_of_hosts(query):
         sums.setdefault(row.pop("at"), Counter()).update(row)
     return sums
 
 
 def _yield(group: str, sums: Counter[str]) -> Yield:
     rate = round(sums["kept_bytes"] / max(sums["downloaded_bytes"], 1), 4)
-    return Yield(group, sums["hosts"], **{column: sums[column] for column in _SUMMED}, yield_rate=rate)
+    return Yield(group, sums["hosts"], sums["giving"], **{column: sums[column] for column in _SUMMED}, yield_rate=rate)
 
 
 def _refusing(crawl: AnyCrawl) -> list[Refusing]:

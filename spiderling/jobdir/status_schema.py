@@ -211,6 +211,8 @@ class Yield:
 
     group: str
     hosts: int
+    giving: int
+    """Hosts that gave documents."""
     pages: int
     documents: int
     words: int
@@ -322,6 +324,9 @@ class Status:
     """null in the stream of the live page."""
     files: list[Files] | None = None
     """null in the stream of the live page."""
+    facts: dict[str, dict[str, int]] | None = None
+    """encoding, declared (encoding), file (kind), licence, optout (signal) -> value -> documents that were kept; null
+    in the stream of the live page."""
     statements: dict[str, int] | None = None
     """What sites say of the use of their texts -> origins; null in the stream of the live page."""
     curves: Curves | None = None

@@ -14,8 +14,10 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from spiderling.base.machine import BOUNDS_S, Histogram
-from spiderling.crawl.crawl import Crawl
+from spiderling.base.machine import BOUNDS_S, Histogram, StageTimes
+from spiderling.jobdir.inspection import counts_under
+from spiderling.jobdir.status import hosts_at_work, rates
+from spiderling.jobdir.status_schema import Running
 
 MOST_STATS = 200
 """Stats of Scrapy that are told, by name (chosen: components of a project may count by host)."""
@@ -30,16 +32,26 @@ _TOTALS = {
 }
 
 
+_LABELLED = {
+    "words": ("fact/words", "language", "Words that were kept."),
+    "ends": ("end", "reason", "URLs by how they ended (docs/reasons.md)."),
+    "mentions": ("mention", "reason", "Links that were refused, by why."),
+}
+"""Metric -> prefix of its counts, its label, its help."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where the metrics are read."""
 
-    crawl: Crawl
+    running: Callable[[], Running]
+    """The counters by which the status is told too."""
+    times: StageTimes
+    checkpoint: Histogram
     loop_lag: Histogram
     connections: Callable[[], int]
     in_text: Callable[[], int]
     """Pages that wait for text workers or are there."""
-    bottleneck: Callable[[], str]
     stats: Callable[[], Mapping[str, Any]]
     """Scrapy's."""
 
@@ -59,50 +71,46 @@ class CrawlCollector(Collector):
         self._sources = sources
 
     def collect(self) -> Iterator[Metric]:
-        yield from self._counters()
-        yield from self._gauges()
+        running = self._sources.running()
+        yield from self._counters(running)
+        yield from self._gauges(running)
         yield from self._times()
         yield self._stats()
 
-    def _counters(self) -> Iterator[Metric]:
-        ledger = self._sources.crawl.frontier.ledger
+    def _counters(self, running: Running) -> Iterator[Metric]:
+        counts = running.counts
         for name, text in _TOTALS.items():
-            yield CounterMetricFamily(f"spiderling_{name}", text, value=ledger.totals[name])
-        yield CounterMetricFamily("spiderling_running_seconds", "Running time.", value=ledger.totals["time_s"])
-        yield CounterMetricFamily("spiderling_urls_discovered", "URLs that were accepted.", value=ledger.discovered)
-        words = {code: ledger.facts[f"words/{code}"] for code in ledger.languages}
-        yield _labelled(CounterMetricFamily, "words", "Words that were kept.", "language", words)
-        ends = {reason.value: number for reason, number in ledger.ends.items()}
-        yield _labelled(CounterMetricFamily, "ends", "URLs by how they ended (docs/reasons.md).", "reason", ends)
-        refused = {reason.value: number for reason, number in ledger.refused_links.items()}
-        yield _labelled(CounterMetricFamily, "mentions", "Links that were refused, by why.", "reason", refused)
+            yield CounterMetricFamily(f"spiderling_{name}", text, value=counts.get(f"total/{name}", 0))
+        time_s = counts.get("total/time_s", 0)
+        yield CounterMetricFamily("spiderling_running_seconds", "Running time.", value=time_s)
+        yield CounterMetricFamily("spiderling_urls_discovered", "URLs that were accepted.", value=counts["discovered"])
+        for name, (kind, label, text) in _LABELLED.items():
+            yield _labelled(CounterMetricFamily, name, text, label, counts_under(kind, counts))
 
-    def _gauges(self) -> Iterator[Metric]:
-        crawl = self._sources.crawl
-        frontier = crawl.frontier
+    def _gauges(self, running: Running) -> Iterator[Metric]:
+        totals = counts_under("total", running.counts)
         values = {
-            "yield_rate": ("Kept bytes / downloaded bytes, of the whole crawl.", frontier.ledger.yield_rate),
-            "hosts_at_work": ("Hosts with URLs to be fetched.", frontier.host_states.at_work()),
+            "yield_rate": ("Kept bytes / downloaded bytes, of the whole crawl.", rates(totals, {}).yield_rate),
+            "hosts_at_work": ("Hosts with URLs to be fetched.", hosts_at_work(running.hosts)),
             "connections": ("Requests in the downloader.", self._sources.connections()),
             "text_pages": ("Pages that wait for text workers or are there.", self._sources.in_text()),
-            "paused": ("1 while control.yaml pauses the crawl.", crawl.is_paused),
-            "network_away": ("1 while nothing answers.", bool(frontier.network_trouble())),
+            "paused": ("1 while control.yaml pauses the crawl.", running.is_paused),
+            "network_away": ("1 while nothing answers.", bool(running.trouble)),
         }
         for name, (text, value) in values.items():
             yield GaugeMetricFamily(f"spiderling_{name}", text, value=float(value))
-        hosts = {state.value: number for state, number in frontier.host_states.hosts_by_state().items()}
-        yield _labelled(GaugeMetricFamily, "hosts", "Hosts by state.", "state", hosts)
-        urls = {"waiting": frontier.ledger.waiting, "in transit": frontier.ledger.in_transit}
+        yield _labelled(GaugeMetricFamily, "hosts", "Hosts by state.", "state", running.hosts)
+        urls = {"waiting": running.counts["waiting"] - running.in_transit, "in transit": running.in_transit}
         yield _labelled(GaugeMetricFamily, "urls", "URLs that have not ended.", "state", urls)
-        name = self._sources.bottleneck().partition(" (")[0]
+        name = running.bottleneck.partition(" (")[0]
         yield _labelled(GaugeMetricFamily, "bottleneck", "1 for what limits the speed now.", "name", {name: 1})
 
     def _times(self) -> Iterator[Metric]:
-        times = self._sources.crawl.times
+        times = self._sources.times
         stages = {
             "download": ("From a request's turn to the end of its body.", times.download),
             "text": ("Of a page in the queue of the text workers and there.", times.text),
-            "checkpoint": ("To write a checkpoint.", self._sources.crawl.checkpoint.times),
+            "checkpoint": ("To write a checkpoint.", self._sources.checkpoint),
             "dns": ("To resolve a name.", times.dns),
             "loop_lag": ("By which the event loop is late.", self._sources.loop_lag),
         }

@@ -10,7 +10,9 @@ from spiderling.base.reasons import Reason
 from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.host_closing import threshold
-from spiderling.frontier.hosts import CLOSED_STATES, HostState
+from spiderling.frontier.hosts import CLOSED_STATES
+from spiderling.jobdir.as_text import named_counts, summary_rows
+from spiderling.jobdir.inspection import counts_under
 from spiderling.jobdir.shards import commands_for
 
 
@@ -63,34 +65,23 @@ def _watched(crawl: Crawl) -> str:
 
 def summary(crawl: Crawl, reason: str) -> str:
     """The crawl so far, as a table a person can read."""
-    ledger = crawl.frontier.ledger
-    totals = ledger.totals
-    states = crawl.frontier.host_states.hosts_by_state()
+    states = {state.value: number for state, number in crawl.frontier.host_states.hosts_by_state().items()}
+    counts = crawl.frontier.ledger.counts()
     is_lost = _is_lost(crawl)
-    rows = [
-        ("pages", f"{totals['pages']:,}"),
-        ("downloaded", f"{totals['downloaded_bytes'] / 1e6:,.2f} MB"),
-        ("kept", f"{totals['kept_bytes'] / 1e6:,.2f} MB"),
-        ("yield rate", f"{ledger.yield_rate:.4f}"),
-        ("words", f"{totals['words']:,}"),
-        ("documents", ", ".join(f"{code} {number:,}" for code, number in ledger.languages.most_common()) or "0"),
-        ("hosts", f"{sum(states.values()):,}, {states.get(HostState.RETIRED, 0):,} of them retired"),
-        ("ends", ", ".join(f"{end.value} {number:,}" for end, number in ledger.ends.most_common() if number)),
-        ("errors", _errors(crawl)),
-        ("remembers", _remembered(crawl)),
-        ("watch", _looks(crawl)[:-2]),
-        ("parked", _parked(crawl)),
-        ("archives", crawl.archives.standing() if crawl.archives is not None else ""),
-        (
-            "refused",
-            ", ".join(f"{why.value} {number:,}" for why, number in ledger.refused_links.most_common() if number),
-        ),
-        ("balance", _balance(crawl)),
-        ("corpus", str(crawl.jobdir.corpus / "*.prevert.zst") if crawl.checkpoint.lengths and not is_lost else ""),
-        ("state", "" if is_lost else str(crawl.jobdir.database)),
-        ("all shards", _all_shards(crawl)),
-    ]
-    table = "\n".join(f"  {name:<11}{value}" for name, value in rows if value)
+    has_corpus = crawl.checkpoint.lengths and not is_lost
+    rows = summary_rows(counts, states) | {
+        "errors": _errors(crawl),
+        "remembers": _remembered(crawl),
+        "watch": _looks(crawl)[:-2],
+        "parked": _parked(crawl),
+        "archives": crawl.archives.standing() if crawl.archives is not None else "",
+        "refused": named_counts(counts_under("mention", counts)),
+        "balance": _balance(crawl),
+        "corpus": str(crawl.jobdir.corpus / "*.prevert.zst") if has_corpus else "",
+        "state": "" if is_lost else str(crawl.jobdir.database),
+        "all shards": _all_shards(crawl),
+    }
+    table = "\n".join(f"  {name:<11}{value}" for name, value in rows.items() if value)
     return f"The crawl in {crawl.jobdir.path.resolve()} {standing(crawl, reason)}{_hint(crawl)}\n{table}"
 
 

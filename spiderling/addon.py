@@ -47,8 +47,7 @@ DEFAULTS: dict[str, Any] = {
     "STATS_DUMP": False,  # the summary at the end says what matters
     "USER_AGENT": "",
 }
-TRIED = ("2.19",)
-"""Releases of Scrapy that all tests have passed with, without their last number."""
+TRIED = ("2.19",)  # releases of Scrapy that all tests have passed with, without their last number
 FAST = {"DOWNLOADER": "spiderling.engine.fast_scrapy.DirectDownloader"}
 """A part made for certain releases of Scrapy; without it a page takes about a sixth more of the main process."""
 ENTRIES: dict[str, dict[str, Any]] = {

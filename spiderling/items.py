@@ -25,22 +25,16 @@ class PageItem:
     """What the text worker found.  Pipeline 100 (addon.py) sets it, ``statements`` and ``follow``."""
     statements: list[Statement] = field(default_factory=list)
     """What page and site say about the use of the text, without signals that SPIDERLING_OPTOUTS ignores."""
-    follow: Follow = Follow.UNMARKED
-    """Which links of the page may be followed."""
-    language: str | None = None
-    """The language of the document; set by pipeline 100, accepted or unset by pipeline 200."""
+    follow: Follow = Follow.UNMARKED  # which links of the page may be followed
+    language: str | None = None  # the language of the document; set by pipeline 100, accepted or unset by pipeline 200
     attributes: dict[str, object] = field(default_factory=dict)
     """Attributes of the document, such as ``url`` and ``title``; set by pipeline 500, written by FEEDS."""
-    document: bytes | None = None
-    """The rendered document, UTF-8; set by pipeline 500."""
-    kept_bytes: int = 0
-    """UTF-8 bytes of new clean text in the document."""
-    digests: tuple[int, ...] = ()
-    """Digests of the page and its text; set by pipeline 400."""
+    document: bytes | None = None  # the rendered document, UTF-8; set by pipeline 500
+    kept_bytes: int = 0  # UTF-8 bytes of new clean text in the document
+    digests: tuple[int, ...] = ()  # digests of the page and its text; set by pipeline 400
     paragraphs: bytes = b""
     """Digests of the page's paragraphs (text/fingerprints.py) if the crawl is watched; set by pipeline 400."""
-    duplicate_bytes: int = 0
-    """UTF-8 bytes of duplicate paragraphs, in a corpus that marks them; set by pipeline 400."""
+    duplicate_bytes: int = 0  # UTF-8 bytes of duplicate paragraphs, in a corpus that marks them; set by pipeline 400
     seen_share: float = 0.0
     """Share of the clean text that was kept before, mostly text of its host's templates; set by pipeline 400."""
 

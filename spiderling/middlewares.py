@@ -58,8 +58,7 @@ _RETRY_AFTER_OBEYED = {429, 503}
 _REFUSALS = {402: Reason.PAYMENT_REQUIRED, 451: Reason.UNAVAILABLE_FOR_LEGAL_REASONS}
 _SMALL_BYTES = 20_000
 """Most bytes of rules that are parsed in the event loop, in some milliseconds; more in a thread.  Chosen."""
-_LONGEST_SLEEP_S = 5.0
-"""Longest sleep, in seconds: after that Scrapy's engine looks for requests by itself."""
+_LONGEST_SLEEP_S = 5.0  # longest sleep, in seconds: after that Scrapy's engine looks for requests by itself
 _GATHERING_S = 0.01
 """Seconds within which changes wake the engine once.  Chosen; the engine also looks at the end of each request."""
 

@@ -20,10 +20,8 @@ if TYPE_CHECKING:  # a crawl itself needs no Scrapy
     from scrapy.settings import BaseSettings
 
 
-AUTO = "auto"
-"""The number of shards that the machine calls for."""
-JOB = "_job"
-"""Argument that scrapyd gives to each spider: the jobid."""
+AUTO = "auto"  # the number of shards that the machine calls for
+JOB = "_job"  # argument that scrapyd gives to each spider: the jobid
 _ARGUMENTS = {
     "lang": "LANG",
     "recognise": "RECOGNISE",

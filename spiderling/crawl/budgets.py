@@ -9,8 +9,7 @@ from typing import NamedTuple
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 
-_STEPS = 20
-"""Steps in which the window of the marginal yield moves on.  Chosen."""
+_STEPS = 20  # steps in which the window of the marginal yield moves on; chosen
 _LIMITS = {
     "words": ("max_words", "budget-words"),
     "documents": ("max_documents", "budget-documents"),
@@ -23,15 +22,13 @@ _LIMITS = {
 
 _A_PAGE_GIVES = {"words": 500, "documents": 1, "pages": 1, "downloaded_bytes": 50_000}
 """What a page is taken to give of each total before any was judged.  Chosen, rather much."""
-_PRIOR_PAGES = 10
-"""Judged pages that this estimate counts for, beside those that there are.  Chosen."""
+_PRIOR_PAGES = 10  # judged pages that this estimate counts for, beside those that there are; chosen
 
 
 class Spent(NamedTuple):
     """Which budget is spent."""
 
-    reason: str
-    """The finish reason."""
+    reason: str  # the finish reason
     message: str
 
 
@@ -42,10 +39,8 @@ class Budgets:
         self._options = options
         self.marks = tuple((int(down), int(kept)) for down, kept in marks)
         """(bytes downloaded, bytes kept) at each step within the window, oldest first."""
-        self._control: dict[str, float] = {}
-        """Limits that control.yaml sets beside the options, by total."""
-        self.limits = self._limits()
-        """Total -> its limit, by the options or control.yaml, for those that have one."""
+        self._control: dict[str, float] = {}  # limits that control.yaml sets beside the options, by total
+        self.limits = self._limits()  # total -> its limit, by the options or control.yaml, for those that have one
 
     def set_control_limits(self, pages: float | None, downloaded_mb: float | None) -> None:
         """Take the limits of control.yaml; None or 0 is no limit."""

@@ -62,12 +62,9 @@ class Checkpoint:
         self._meta: dict[str, str | Callable[[], object]] = {}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: asyncio.Future[list[SegmentRow]] | None = None
-        self.lengths = self._corpus.lengths()
-        """Durable bytes of each segment of the corpus."""
-        self.times = Histogram()
-        """How long batches took to be written."""
-        self.error: SpiderlingError | None = None
-        """Why writing stopped; nothing is written any more."""
+        self.lengths = self._corpus.lengths()  # durable bytes of each segment of the corpus
+        self.times = Histogram()  # how long batches took to be written
+        self.error: SpiderlingError | None = None  # why writing stopped; nothing is written any more
         self._is_closed = False
 
     def add_outcome(self, outcome: Outcome) -> None:

@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_BATCH_URLS = 200
-"""URLs that the frontier takes in one turn of the event loop, in some milliseconds.  Chosen."""
+_BATCH_URLS = 200  # URLs that the frontier takes in one turn of the event loop, in some milliseconds; chosen
 _UNCHANGEABLE = ("lang", "yield_unit", "dedup", "shards")
 """Options that a resumed crawl must not change: they have judged what is kept already, or whose hosts it asks."""
 
@@ -58,18 +57,14 @@ _UNCHANGEABLE = ("lang", "yield_unit", "dedup", "shards")
 class Crawl:
     """An open crawl; ``close`` makes everything durable and releases the directory."""
 
-    stopping = False
-    """Whether the spider is being closed."""
-    is_paused = False
-    """Whether control.yaml says that nothing is asked for."""
+    stopping = False  # whether the spider is being closed
+    is_paused = False  # whether control.yaml says that nothing is asked for
     is_disk_full = False
     """Whether less than ``min_free_bytes`` are left, so that nothing is asked for, or taken from other shards."""
     workers: WorkerPool | None = None
     """The text workers; None: none run, since a user's pipeline stands for the first of ours."""
-    others_work = False
-    """Whether other shards of the crawl may still find URLs for this one."""
-    processes = 1
-    """Shards that run now, this one included."""
+    others_work = False  # whether other shards of the crawl may still find URLs for this one
+    processes = 1  # shards that run now, this one included
     done_elsewhere: Mapping[str, int] = MappingProxyType({})
     """What has to be added to the totals of this process to get those of all shards; empty without any."""
 
@@ -88,16 +83,14 @@ class Crawl:
         Raises BadInput, JobdirError or StorageError; nothing is left open then.
         """
         self.options = options
-        self.opt_outs = options.policy()
-        """Which statements on the use of a text are looked for, and which are obeyed."""
+        self.opt_outs = options.policy()  # which statements on the use of a text are looked for, and which are obeyed
         self.fail = fail
         self.errors = InternalErrors(fail)
         self.accepted = languages.find_languages(options.lang, options.models)
         self._prefix = "+".join(info.code for info in self.accepted)
         self.recognised = languages.to_recognise(self.accepted, options.recognise, options.models)
         is_offline = archives is not None and not any(map(is_url, archives))
-        self.addresses = addresses_of(options, is_offline)
-        """Addresses that may be connected to."""
+        self.addresses = addresses_of(options, is_offline)  # addresses that may be connected to
         judged = AddressPolicy(options.allow_networks) if is_offline else self.addresses
         self._only = read_host_list(options.only_hosts, f"{PREFIX}ONLY_HOSTS (-a hosts=)")
         """The only hosts whose pages are wanted; empty: all."""
@@ -135,8 +128,7 @@ class Crawl:
         self._on_their_way: dict[int, int] = {}
         """Words of documents that are made, until their pages are accounted for: Scrapy has other tasks between."""
         self.times = StageTimes()
-        self.known_digests = DigestSet(state.digests)
-        """Digests of kept pages and texts; pipeline 400 adds to it."""
+        self.known_digests = DigestSet(state.digests)  # digests of kept pages and texts; pipeline 400 adds to it
         self.documents, notices = usable(media_types.parse(self.options.documents))
         """The kinds of documents that are wanted and can be read here."""
         for notice in notices:
@@ -155,8 +147,7 @@ class Crawl:
         self.requests_before = self.frontier.ledger.totals["requests"]
         lengths = {row.name: row.length_bytes for row in state.segments if row.kind == "corpus"}
         self._filter = NearDuplicateFilter(self.options, self.jobdir.state / "shingles", self.jobdir.corpus, lengths)
-        self.near = self._filter.near
-        """Knows near-duplicates; None when the crawl does not look for them."""
+        self.near = self._filter.near  # knows near-duplicates; None when the crawl does not look for them
 
     def _begin_writing(
         self, store: SqliteStore, agreement: Agreement, known: Sequence[SegmentRow]

@@ -24,8 +24,7 @@ from spiderling.frontier.core import AskedAgain
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, End, unpack_ends, unpack_keys
 from spiderling.frontier.watching.pages import NOTED, EndedPage, Validators, to_be_watched, unpacked_validators
 
-_BATCHES = 200
-"""Batches of the log that are read at once: some ten thousand URLs.  Chosen."""
+_BATCHES = 200  # batches of the log that are read at once: some ten thousand URLs; chosen
 
 
 async def ask_again(crawl: Crawl, reasons: Iterable[Reason]) -> None:
@@ -81,10 +80,8 @@ def _reading(database: Path) -> Iterator[sqlite3.Connection]:
 class _Batches(NamedTuple):
     ended: list[EndedPage]
     validators: dict[int, Validators]
-    links: Counter[int]
-    """Key of a page -> links on it that nobody had found before."""
-    marks: dict[str, int]
-    """Table -> number of its last batch that was read."""
+    links: Counter[int]  # key of a page -> links on it that nobody had found before
+    marks: dict[str, int]  # table -> number of its last batch that was read
 
 
 async def take_up(crawl: Crawl) -> None:

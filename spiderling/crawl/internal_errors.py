@@ -32,8 +32,7 @@ FATAL = (StorageError, OSError, sqlite3.Error, MemoryError)
 MOST = 20
 """Errors that may end single URLs or files within a window; one more stops the crawl, since no single page is to blame
 any more.  Chosen."""
-WINDOW_ENDS = 1000
-"""Length of the window, in URLs that end.  Chosen."""
+WINDOW_ENDS = 1000  # length of the window, in URLs that end; chosen
 _KEY = "internal-errors"
 """Key in the store's table ``meta``: URLs and files on which the crawl stopped, as a list of [URL, URL key or null]."""
 
@@ -41,8 +40,7 @@ _KEY = "internal-errors"
 class Met(NamedTuple):
     """An error that has ended a URL or a file."""
 
-    ends: int
-    """URLs that had ended before it."""
+    ends: int  # URLs that had ended before it
     kind: str
     place: str
     url: str
@@ -60,8 +58,7 @@ class InternalErrors:
         self._recent: deque[Met] = deque()
         self._of_place: Counter[tuple[str, str]] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.is_broken = False
-        """Whether the crawl stops, and nothing more of it is kept."""
+        self.is_broken = False  # whether the crawl stops, and nothing more of it is kept
 
     def begin_noting(self, frontier: Frontier, checkpoint: Checkpoint, meta: Mapping[str, str]) -> None:
         """Let single URLs end from now on, since the parts of the crawl are open; until then any error stops it.

@@ -65,15 +65,12 @@ logger = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 10.0
 """Seconds in which running transfers may finish when the crawl stops; chosen: what is cut off is fetched again."""
-REST_S = 1.0
-"""Seconds for which nothing is asked for after a connection has found no file descriptor (chosen)."""
-_TOLD_S = 600.0
-"""Seconds after which the log says again that descriptors are missing (chosen)."""
+REST_S = 1.0  # seconds for which nothing is asked for after a connection has found no file descriptor; chosen
+_TOLD_S = 600.0  # seconds after which the log says again that descriptors are missing; chosen
 _LOOK_AGAIN_S = 1.0
 """Seconds after which a request looks again that must not start now (chosen): an interval may have become shorter, the
 crawl may stop, or its shard may ask again."""
-_SWALLOWED = "spiderling_swallowed"
-"""Meta key of requests that only wake the engine."""
+_SWALLOWED = "spiderling_swallowed"  # meta key of requests that only wake the engine
 WAKE_UP = Request("data:,", dont_filter=True, meta={_SWALLOWED: True})
 _STARTS_PER_TURN = 8
 """Requests handed out in one turn of the event loop.  Chosen: often a hundred are due at once, and each takes most of
@@ -87,33 +84,28 @@ class Dispatcher:
     come from the frontier may connect at once, and counts for no interval.
     """
 
-    shard: Shard | None = None
-    """This process as a shard of the crawl, if that has any."""
+    shard: Shard | None = None  # this process as a shard of the crawl, if that has any
 
     def __init__(self, crawler: Crawler, crawl: Crawl, resolver: Resolver, host_map: HostMap) -> None:
         self._crawler = crawler
         self.crawl = crawl
         self.resolver = resolver
         self.host_map = host_map
-        self.changed = asyncio.Event()
-        """Set when something may be due earlier than it was."""
+        self.changed = asyncio.Event()  # set when something may be due earlier than it was
         codes = [info.code for info in crawl.accepted]  # in the user's order
         self._headers = requests.headers(crawler.settings.get("USER_AGENT"), crawl.options, codes)
         self._payloads = requests.Payloads(crawler)
         self._offline = Offline(crawler, crawl, resolver, self._headers, self.wake)
         self._now = crawl.now
         self._opened_at = self._now()
-        self._handed_out = 0
-        """Requests handed out in this turn of the event loop."""
+        self._handed_out = 0  # requests handed out in this turn of the event loop
         self._pages: dict[int, Response | None] = {}
         """Ids of the URLs of pages in transit -> their answers, as far as they have come."""
         self._held = requests.HeldAnswers()
-        self._files: set[str] = set()
-        """URLs of site files in transit."""
+        self._files: set[str] = set()  # URLs of site files in transit
         self._file_tasks: set[asyncio.Task[None]] = set()
         self._resolving: set[asyncio.Task[None]] = set()
-        self._rests_until = 0.0
-        """Until when nothing is asked for, by `elapsed_s`."""
+        self._rests_until = 0.0  # until when nothing is asked for, by `elapsed_s`
         self._told_at = -math.inf
         crawler.signals.connect(self._item_scraped, scrapy_signals.item_scraped)
         crawler.signals.connect(self._item_dropped, scrapy_signals.item_dropped)

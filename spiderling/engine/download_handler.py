@@ -62,10 +62,8 @@ KEPT_S = 2.0
 half a second and more."""
 MAX_KEPT = 500
 """Connections that wait, at most, and no more than an eighth of the descriptors (chosen; over TLS each takes 60 kB)."""
-SLOW_WINDOW_S = 10.0
-"""Seconds over which SPIDERLING_MIN_BYTES_PER_S is measured; chosen: shorter pauses are usual."""
-_USUAL_BYTES = 100
-"""Most bytes of a Content-Type whose class is remembered (chosen)."""
+SLOW_WINDOW_S = 10.0  # seconds over which SPIDERLING_MIN_BYTES_PER_S is measured; chosen: shorter pauses are usual
+_USUAL_BYTES = 100  # most bytes of a Content-Type whose class is remembered; chosen
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _NOT_SENT = frozenset(
     {

@@ -40,8 +40,7 @@ def install(crawler: Crawler) -> None:
         engine.scraper.__class__ = PlainScraper
 
 
-_going: set[asyncio.Task[None]] = set()
-"""Tasks of requests; the event loop itself holds tasks weakly."""
+_going: set[asyncio.Task[None]] = set()  # tasks of requests; the event loop itself holds tasks weakly
 
 
 class PlainEngine(ExecutionEngine):

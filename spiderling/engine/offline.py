@@ -29,8 +29,7 @@ from spiderling.frontier.reachability import LONGEST_PAUSE_S, Network, Trouble
 
 logger = logging.getLogger(__name__)
 
-_NAMED = 10
-"""Most names in a message.  Chosen."""
+_NAMED = 10  # most names in a message; chosen
 _TROUBLES: tuple[tuple[type[BaseException], Trouble], ...] = (
     (NameNotFound, Trouble.NO_SUCH_NAME),
     (NameServerFailure, Trouble.NAME_SERVER),
@@ -61,8 +60,7 @@ class Offline:
         self._wake = wake
         self._known = crawl.frontier.reachability
         self._probing: asyncio.Task[None] | None = None
-        self._is_said = False
-        """Whether the log has last said that the network is away."""
+        self._is_said = False  # whether the log has last said that the network is away
 
     def failed(self, host: str, trouble: Trouble, begun: float, over: Callable[[bool], None]) -> None:
         """Report a failure of *host*; *over* is called, when the cause is known, with whether it was the host."""

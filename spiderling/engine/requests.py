@@ -85,10 +85,8 @@ def is_plain(request: Request) -> bool:
     return not (callbacks or sent or others_meta)
 
 
-HELD_BYTES = 64_000_000
-"""Bytes of answers that are held, at most (chosen)."""
-HELD_S = 600.0
-"""Seconds for which an answer is held, at most (chosen: files take two turns of a host)."""
+HELD_BYTES = 64_000_000  # bytes of answers that are held, at most; chosen
+HELD_S = 600.0  # seconds for which an answer is held, at most; chosen: files take two turns of a host
 
 
 class HeldAnswers:

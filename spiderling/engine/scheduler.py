@@ -34,19 +34,15 @@ if TYPE_CHECKING:
     from spiderling.crawl.crawl import Crawl
     from spiderling.engine.dispatcher import Dispatcher
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
-NO_NETWORK = 3
-"""Exit code of a crawl that stopped since nothing answers; it keeps its URLs."""
+INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it: 128 + SIGINT
+NO_NETWORK = 3  # exit code of a crawl that stopped since nothing answers; it keeps its URLs
 FAILED_STAT = "spiderling/failed"
 """Stat of a crawl that could not begin, go on or be saved; its value is the finish reason.  The command exits with 1,
 or with NO_NETWORK if it is OFFLINE."""
-OFFLINE = NetworkAway.finish_reason
-"""Finish reason of a crawl that has no network."""
+OFFLINE = NetworkAway.finish_reason  # finish reason of a crawl that has no network
 NOT_OPENED = End("stopped before the crawl was opened; nothing is lost, and the same command begins it or goes on.", 0)
 _AT_ONCE = End("stopped at once by a second signal; nothing is lost, and the same command goes on.", 0)
-_LOOK_S = 0.01
-"""Seconds between two looks whether the engine runs (chosen)."""
+_LOOK_S = 0.01  # seconds between two looks whether the engine runs; chosen
 
 
 class Opening:
@@ -57,8 +53,7 @@ class Opening:
     it, and then pauses the crawl.
     """
 
-    current: Opening | None = None
-    """That of the crawl which this process was started for."""
+    current: Opening | None = None  # that of the crawl which this process was started for
 
     def __init__(self, crawler: Crawler) -> None:
         """Take the place of Scrapy's handlers, which are there when the event loop runs."""
@@ -120,8 +115,7 @@ def prompt() -> Iterator[None]:
 
 logger = logging.getLogger(__name__)
 
-_FAST = "spiderling.engine.fast_scrapy"
-"""It is loaded only with releases of Scrapy that it was tried with (addon.py)."""
+_FAST = "spiderling.engine.fast_scrapy"  # it is loaded only with releases of Scrapy that it was tried with (addon.py)
 
 
 class Scheduler(BaseScheduler):
@@ -129,13 +123,10 @@ class Scheduler(BaseScheduler):
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self.dispatcher: Dispatcher | None = None
-        """None until the crawl is open; it stays None when that fails."""
+        self.dispatcher: Dispatcher | None = None  # None until the crawl is open; it stays None when that fails
         self._crawl: Crawl | None = None
-        self.error: SpiderlingError | None = None
-        """Why the crawl could not be opened or had to stop."""
-        self._shard: Shard | None = None
-        """This process as a shard of the crawl, if that has any."""
+        self.error: SpiderlingError | None = None  # why the crawl could not be opened or had to stop
+        self._shard: Shard | None = None  # this process as a shard of the crawl, if that has any
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:

@@ -30,16 +30,11 @@ from spiderling.live.summary import standing
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 10.0
-"""Seconds between two looks at the crawl.  Chosen: an alert comes well within a minute."""
-EVERY_S = 3600.0
-"""Seconds within which a kind of trouble is told at most once."""
-PAUSE_S = 60.0
-"""Seconds until a command that has failed is tried again (chosen)."""
-LIMIT_S = 30.0
-"""Seconds after which a command is killed."""
-LAST_S = 30.0
-"""Seconds for which the end of a crawl waits for its last alerts."""
+LOOK_S = 10.0  # seconds between two looks at the crawl; chosen: an alert comes well within a minute
+EVERY_S = 3600.0  # seconds within which a kind of trouble is told at most once
+PAUSE_S = 60.0  # seconds until a command that has failed is tried again; chosen
+LIMIT_S = 30.0  # seconds after which a command is killed
+LAST_S = 30.0  # seconds for which the end of a crawl waits for its last alerts
 
 
 class AlertWatch(Extension):
@@ -55,10 +50,8 @@ class AlertWatch(Extension):
         if shutil.which(self._command[0]) is None:
             logger.warning("%sALERT_COMMAND: there is no program %s; alerts wait for it", PREFIX, self._command[0])
         self._errors_told = self.crawl.frontier.ledger.totals["internal_errors"]
-        self._told: dict[str, float] = {}
-        """Kind of trouble -> when it was told last."""
-        self._is_away = False
-        """Whether it was told that the network is away."""
+        self._told: dict[str, float] = {}  # kind of trouble -> when it was told last
+        self._is_away = False  # whether it was told that the network is away
         self._waiting: asyncio.Queue[dict[str, str]] = asyncio.Queue()
         self._delivery = asyncio.ensure_future(self._deliver())
         self.repeat(self._look, LOOK_S, "the alerts")

@@ -18,8 +18,7 @@ from spiderling.jobdir.control_file import TEMPLATE, ControlFile, read_control, 
 
 logger = logging.getLogger(__name__)
 
-_POLL_S = 2.0
-"""Seconds between two looks at the file.  Chosen."""
+_POLL_S = 2.0  # seconds between two looks at the file; chosen
 
 
 class Control(Extension):
@@ -28,8 +27,7 @@ class Control(Extension):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._stamp: tuple[int, ...] = ()
-        self._told = ""
-        """Why the file is left aside, as the log has it."""
+        self._told = ""  # why the file is left aside, as the log has it
         self._applied = ControlFile()
 
     async def opened(self) -> None:

@@ -146,10 +146,8 @@ class SpiderState(Component):
         return self.crawl.jobdir.path / "spider.state" if self.has_crawl else None
 
 
-_LEAST_S, _MOST_S = 0.05, 60.0
-"""Bounds of the seconds between two steps (chosen)."""
-_BLOCK_PAUSE_S = 0.05
-"""Seconds between two blocks of a sweep, so that other tasks have their turn.  Chosen."""
+_LEAST_S, _MOST_S = 0.05, 60.0  # bounds of the seconds between two steps; chosen
+_BLOCK_PAUSE_S = 0.05  # seconds between two blocks of a sweep, so that other tasks have their turn; chosen
 
 
 class LookAgain(Extension):

@@ -12,10 +12,8 @@ from spiderling.engine.dispatcher import Dispatcher
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 5.0
-"""Seconds between two looks (chosen: a busy crawl writes some ten megabytes in them)."""
-_TICK_S = 1.0
-"""Seconds between two counts of the running time, each with a look at the budgets.  Chosen."""
+LOOK_S = 5.0  # seconds between two looks; chosen: a busy crawl writes some ten megabytes in them
+_TICK_S = 1.0  # seconds between two counts of the running time, each with a look at the budgets; chosen
 
 
 class Budget(Extension):

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LAG_S = 0.5
-"""Seconds between two measurements of the loop's lag (chosen)."""
-_NAMED_S = 2.0
-"""Seconds for which a bottleneck that was named holds (chosen)."""
+_LAG_S = 0.5  # seconds between two measurements of the loop's lag; chosen
+_NAMED_S = 2.0  # seconds for which a bottleneck that was named holds; chosen
 
 
 class LivePage(Extension):

@@ -25,12 +25,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-WAITS_S = 10.0
-"""Seconds between two lines until the first document (chosen: who has just begun a crawl looks on)."""
-_BUSY = 0.9
-"""Share of a core from which the main process, which uses no second one, counts as the bottleneck.  Chosen."""
-_SHOWN_S = 1.0
-"""Seconds between two looks at the number of bytes (chosen)."""
+WAITS_S = 10.0  # seconds between two lines until the first document; chosen: who has just begun a crawl looks on
+_BUSY = 0.9  # share of a core from which the main process, which uses no second one, counts as the bottleneck; chosen
+_SHOWN_S = 1.0  # seconds between two looks at the number of bytes; chosen
 
 
 class Progress(Extension):

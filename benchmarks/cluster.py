@@ -243,7 +243,7 @@ _LOOK_S = 0.1
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SETTINGS = {
     "ALLOW_NETWORKS": "127.0.0.0/8", "STRATEGY": "bfs", "HOST_INTERVAL_S": 0.05, "IP_INTERVAL_S": 0,
-    "DELAY_FACTOR": 0, "RAMP_UP_PER_S": 1000, "DEDUP": "off", "TRAPS": "off", "YIELD_PROFILE": "off",
+    "DELAY_FACTOR": 0, "DEDUP": "off", "TRAPS": "off", "YIELD_PROFILE": "off",
     "OPTOUTS": "tdm-file=ignore,ai-txt=ignore", "CONTACT": "test@corpus.internal", "WORKERS": 1,
 }  # fmt: skip
 

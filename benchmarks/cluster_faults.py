@@ -185,8 +185,7 @@ SETTINGS = {
     "HOST_INTERVAL_S": HOST_INTERVAL_S,
     "IP_INTERVAL_S": IP_INTERVAL_S,
     "TRAPS": "pages=0,copies=0,mirror=0",
-    "RAMP_UP_PER_S": 1000,
-    "PROGRESS_S": 5,
+    "LOGSTATS_INTERVAL": 5,
     "MAX_SLOWDOWN_S": 1,  # a shard whose clock was set back waits no longer than the longest pause
     "MAX_SNOOZE_S": 1,
 }
@@ -261,7 +260,7 @@ class Campaign:
             self._relays = [stack.enter_context(Relay(self._redis.socket)) for _ in range(SHARDS)]
             self._crawls = [
                 Crawl(self.directory / f"from{place}" / "cs", self._server, CLUSTER=relay.url, SHARDS=SHARDS,
-                      CHECKPOINT_S=0.2, CONSTANTS=SOON, **SETTINGS)
+                      CONSTANTS=SOON, **SETTINGS)
                 for place, relay in enumerate(self._relays)
             ]  # fmt: skip
             for crawl in self._crawls:

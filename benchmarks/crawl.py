@@ -49,7 +49,6 @@ FAST = {
     "SPIDERLING_IP_INTERVAL_S": 0,
     "SPIDERLING_DELAY_FACTOR": 0,
     "SPIDERLING_RETRY_DELAY_S": 0.2,
-    "SPIDERLING_RAMP_UP_PER_S": 1000,
     "CLOSESPIDER_TIMEOUT": 600,
 }
 HEAD = (
@@ -229,7 +228,7 @@ def _slow(options: argparse.Namespace) -> dict[str, float]:
     with _ready((f"synthetic:{hosts}:1:4000", "--late=80:120"), _web(hosts).seeds(number)) as (_, command, settings, _):
         many = {
             "CONCURRENT_REQUESTS": number, "SPIDERLING_ACTIVE_HOSTS": 2 * number, "SPIDERLING_CROWD": "fixed",
-            "SPIDERLING_TIMEOUT_S": 300, "SPIDERLING_FIRST_BYTE_TIMEOUT_S": 300, "CLOSESPIDER_TIMEOUT": 270,
+            "SPIDERLING_TIMEOUT_S": 300, "CLOSESPIDER_TIMEOUT": 270,
         }  # fmt: skip
         run = crawl(command, {**FAST, **settings, **many})
     most = max(mark[4] for mark in run.marks)

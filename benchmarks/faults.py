@@ -41,7 +41,7 @@ ADDRESSES = {host: f"127.84.1.{number}" for number, host in enumerate(HOSTS, 1)}
 SETTINGS = {
     "HOST_INTERVAL_S": 0.12,
     "IP_INTERVAL_S": 0.02,
-    "SEGMENT_BYTES": 4000,  # so that a kill meets the change of segments
+    "CONSTANTS": {"crawl.crawl.SEGMENT_BYTES": 4000},  # so that a kill meets the change of segments
     "LINKS": "on",
     "WARC": "on",
     "EXTENSIONS": json.dumps({"benchmarks.inside.FaultLayer": 1}),

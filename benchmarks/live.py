@@ -30,7 +30,7 @@ STRATEGIES = ("bfs", "yield", "spiderling")
 SHARES = (0.25, 0.5, 0.75)
 LANG, HOSTS, CONNECTIONS = "cs", 40, 16
 OPTIONS: dict[str, object] = {
-    "host_interval_s": 0.05, "ip_interval_s": 0.0, "delay_factor": 0.0, "yield_min_bytes": 100_000,
+    "host_interval_s": 0.05, "ip_interval_s": 0.0, "delay_factor": 0.0,
     "prefer_tlds": "", "retry_delay_s": 0.2, **WORLD,
 }  # fmt: skip
 ALL: dict[str, object] = {"yield_profile": "off", "traps": "mirror=0"}

@@ -44,7 +44,7 @@ from spiderling import languages
 from spiderling.base.options import Options
 from spiderling.languages import available, load
 from spiderling.text import LanguageModels, TextOptions, clean_text, cleaning, process
-from spiderling.text.boilerplate.model import BlockModel, Network, bundled
+from spiderling.text.boilerplate.model import THRESHOLD, BlockModel, Network, bundled
 from spiderling.text.judging import Judge
 from spiderling.text.steps import PYTHON, Steps, choose
 
@@ -110,7 +110,7 @@ def quality(every: Sequence[Case], step: int) -> dict[str, object]:
         id(sample.page): _kept(known[id(sample.page)], found[place].tolist()) for place, sample in enumerate(samples)
     }
     ways: dict[str, Extractor] = {
-        "learned": ours(lambda place, _: (found[place] >= DEFAULTS.boilerplate_threshold).tolist()),
+        "learned": ours(lambda place, _: (found[place] >= THRESHOLD).tolist()),
         "kept": lambda html, _: kept.get(ids[id(html)], ""),
         "justext": ours(lambda _, sample: _by_rules(sample, DEFAULTS.justext_preset, known)),
         "justext strict": ours(lambda _, sample: _by_rules(sample, "strict", known)),
@@ -156,7 +156,7 @@ def _paragraphs(samples: Sequence[Sample], found: Mapping[int, Any]) -> float:
     scores: dict[str, list[float]] = {}
     for place, sample in enumerate(samples):
         if sample.truth is not None and not sample.page.group.startswith("wcxb"):
-            taken = found[place] >= DEFAULTS.boilerplate_threshold
+            taken = found[place] >= THRESHOLD
             both = float((taken * sample.truth) @ sample.weights)
             scores.setdefault(sample.page.group, []).append(
                 2 * both / max(1e-9, float(taken @ sample.weights + sample.truth @ sample.weights))
@@ -181,7 +181,7 @@ def _kept(case: Case, probabilities: Sequence[float]) -> str:
     """What a crawl for the language of the page keeps of it; of a page of unknown language what is in a big one."""
     models, accepted = _crawl(case.language)
     model = _Known(bundled().first, bundled().second, known=probabilities)
-    options = TextOptions(accepted, block_model=model, block_threshold=DEFAULTS.boilerplate_threshold)
+    options = TextOptions(accepted, block_model=model, block_threshold=THRESHOLD)
     body = case.page.html.encode("utf-8", "replace")
     return clean_text(process(body, url="", http_charset="utf-8", models=models, options=options).paragraphs)
 

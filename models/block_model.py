@@ -17,8 +17,8 @@ from pathlib import Path
 from models import boilerplate_fit
 from models.marked_pages import read
 from spiderling.base.errors import BadInput, SpiderlingError
-from spiderling.base.options import Options
 from spiderling.base.terminal import with_progress
+from spiderling.text.boilerplate.model import THRESHOLD
 
 MIN_HOSTS = 10
 """Hosts with marked pages below which no boilerplate model is made; chosen."""
@@ -37,8 +37,7 @@ def make_block_model(paths: Sequence[Path], out: Path) -> str:
             f"too little for a model; give pages of at least {MIN_HOSTS} hosts (better {GOOD_HOSTS})."
         )
     found = boilerplate_fit.held_out(every)
-    threshold = Options().boilerplate_threshold
-    scores = boilerplate_fit.table(every, lambda place, _: [bool(p >= threshold) for p in found[place]])
+    scores = boilerplate_fit.table(every, lambda place, _: [bool(p >= THRESHOLD) for p in found[place]])
     rules = boilerplate_fit.table(every, lambda _, sample: boilerplate_fit.by_rules(sample, "balanced", ()))
     origin = {
         "pages": len(whole),

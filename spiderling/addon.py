@@ -108,7 +108,6 @@ WITHOUT_EFFECT = {
     "SCHEDULER": "the frontier takes its place",
     "DUPEFILTER_CLASS": "the frontier takes its place",
     "DNS_RESOLVER": "SPIDERLING_NAMESERVERS",
-    "DOWNLOAD_VERIFY_CERTIFICATES": "SPIDERLING_TLS",
     "DOWNLOAD_MAXSIZE": "SPIDERLING_MAX_BODY_BYTES",
 }
 """Settings of Scrapy that a crawl does not heed, and what holds instead."""
@@ -123,8 +122,7 @@ OF_COMPONENTS = {
         "headers of a Request are sent",
     ),
     "scrapy.spidermiddlewares.depth.DepthMiddleware": ("DEPTH_LIMIT", "SPIDERLING_MAX_DISTANCE, in hosts"),
-    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": ("URLLENGTH_LIMIT", "SPIDERLING_MAX_URL_CHARS"),
-    "scrapy.extensions.logstats.LogStats": ("LOGSTATS_INTERVAL", "SPIDERLING_PROGRESS_S"),
+    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": ("URLLENGTH_LIMIT", "500 characters"),
 }
 """The same for settings that are heeded if the user's project brings their component back."""
 

@@ -60,10 +60,13 @@ from spiderling.text.optout import licences, page_statements
 from spiderling.text.prevertical import written
 from spiderling.text.quality import GOOGLE, parse_quality
 from spiderling.workers.pool import Task, WorkerConfig, WorkerCrash, WorkerPool
+from spiderling.workers.process import PAGE_TIMEOUT_S
 
 logger = logging.getLogger(__name__)
 
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
+MIN_LANGUAGE_SHARE = 0.5
+"""Share of a document's clean text that must be in an accepted language: most of it."""
 _LEAST_NEW_BYTES = 40
 """UTF-8 bytes of new text below which a later version has nothing new; chosen: dates and counters are shorter."""
 _TIME = "%Y-%m-%d %H:%M:%S"
@@ -94,7 +97,7 @@ class CleanPipeline(Component):
         try:
             config = WorkerConfig.from_options(options, accepted, tuple(crawl.recognised), _wants_links(crawl))
             number = options.text_workers(from_archives=crawl.archives is not None)
-            self._workers = crawl.workers = WorkerPool(number, config, options.page_timeout_s)
+            self._workers = crawl.workers = WorkerPool(number, config, PAGE_TIMEOUT_S)
             if crawl.archives is None:
                 self._workers.start_in_background(crawl.fail)
             else:
@@ -246,11 +249,7 @@ class LanguagePipeline(PagePipeline):
 def check_language(page: Page, accepted: Collection[str], options: Options) -> None:
     """Raise DropPage(WRONG_LANGUAGE) for a page whose text is not in an *accepted* language (codes)."""
     share = sum([page.languages.get(code, 0.0) for code in accepted])
-    if (
-        page.language not in accepted
-        or share < options.min_language_share
-        or page.known_share < options.min_known_share
-    ):
+    if page.language not in accepted or share < MIN_LANGUAGE_SHARE or page.known_share < options.min_known_share:
         raise DropPage(Reason.WRONG_LANGUAGE, f"{page.language} (known share {page.known_share:.2f})")
 
 
@@ -283,8 +282,7 @@ def check_quality(page: Page, options: Options) -> None:
         if not limit.low <= value <= limit.high:
             said = measure if value < limit.low else measure.removeprefix("only ")
             raise DropPage(Reason.BAD_QUALITY, said.format(value))
-    refused = {"keep": False, "likely": found.translated == GOOGLE, "drop": bool(found.translated)}
-    if refused[options.translated]:
+    if found.translated == GOOGLE:  # other marks may stand on pages in their own language
         raise DropPage(Reason.BAD_QUALITY, f"translated by machine: {found.translated}")
 
 
@@ -340,7 +338,7 @@ class DedupPipeline(PagePipeline):
         old = duplicate | known_again(page.paragraph_digests, look.paragraphs, len(texts))
         if sum(len(text.encode()) for text, is_old in zip(texts, old, strict=True) if not is_old) < _LEAST_NEW_BYTES:
             raise DropPage(Reason.DUPLICATE, "nothing on it is new")
-        return old if crawl.options.watch_keep == "new" else np.zeros_like(old)
+        return old
 
     def _tell_beyond(self, number: int, url: str) -> None:
         """Count the *number* of paragraphs that are not compared with the last version, and so count as known."""

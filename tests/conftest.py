@@ -72,7 +72,6 @@ DEFAULTS = {
     "SPIDERLING_DELAY_FACTOR": 0,
     "SPIDERLING_RETRIES": 1,
     "SPIDERLING_RETRY_DELAY_S": 0.2,
-    "SPIDERLING_CHECKPOINT_S": 0.2,
     "SPIDERLING_WORKERS": 1,
     "SPIDERLING_YIELD_PROFILE": "off",
     "SPIDERLING_DEDUP": "exact",  # made pages share their few sentences
@@ -398,6 +397,8 @@ class Crawl:
         """
         given = {**self.settings, **_prefixed(settings)}
         constants = given.pop("CONSTANTS", {})
+        if not (fresh or preexec_fn):
+            constants = {"extensions.lifecycle.CHECKPOINT_S": 0.2, **constants}
         assert not (constants and (fresh or preexec_fn)), "only a forked process takes them"
         command = ["crawl", self._spider, *arguments]
         command += ["-a", f"lang={lang}"] if lang else []
@@ -470,7 +471,7 @@ class Crawl:
 
 _SCRAPY = (
     "LOG_", "JOBDIR", "FEEDS", "CLOSESPIDER_", "DOWNLOAD_", "STATS_", "USER_AGENT", "ITEM_PIPELINES", "EXTENSIONS",
-    "FAULT", "CONSTANTS",
+    "FAULT", "CONSTANTS", "LOGSTATS_",
 )  # fmt: skip
 
 

@@ -120,19 +120,22 @@ async def serving(answer, *, host="127.0.0.1", port=0, tls=None):
 
 
 @asynccontextmanager
-async def handling(scrapy_settings=None, gate=None, slow_window_s=download_handler.SLOW_WINDOW_S, **options):
+async def handling(scrapy_settings=None, gate=None, constants=None, **options):
+    """*constants*: values of those of download_handler.py."""
     ours = {"ALLOW_NETWORKS": "127.0.0.0/8,::1", "HOSTS": "*.test=127.0.0.1", "MAX_BODY_BYTES": LIMIT, **options}
     settings = {f"SPIDERLING_{name}": value for name, value in ours.items()}
     crawler = get_crawler(settings_dict={**settings, **(scrapy_settings or {})})
     crawler.spider = crawler.spidercls.from_crawler(crawler, "test")
     gate = opened(Options.from_settings(settings), gate or Due())
-    with mock.patch.object(download_handler, "SLOW_WINDOW_S", slow_window_s):
+    with mock.patch.multiple(
+        download_handler, **{"SLOW_WINDOW_S": download_handler.SLOW_WINDOW_S, **(constants or {})}
+    ):
         handler = DownloadHandler(crawler, gate)
-    try:
-        yield handler
-    finally:
-        await handler.close()
-        await gate.resolver.close()
+        try:
+            yield handler
+        finally:
+            await handler.close()
+            await gate.resolver.close()
 
 
 class Due:

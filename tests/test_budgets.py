@@ -44,8 +44,8 @@ def run_until_spent(budgets: Budgets, rates: list[float], down: int = 0, kept: i
 
 
 def test_the_crawl_stops_when_the_last_megabytes_gave_too_little() -> None:
-    options = Options(marginal_bytes=20 * MB, marginal_yield=0.01)
-    assert run_until_spent(Budgets(options), [0.02] * 200) is None
+    options = Options(marginal_bytes=20 * MB)
+    assert run_until_spent(Budgets(options), [0.002] * 200) is None
     stopped = run_until_spent(Budgets(options), [0.05] * 100 + [0.0] * 100)
     assert stopped is not None and 110 * MB <= stopped[0] <= 120 * MB
     assert run_until_spent(Budgets(options), [0.0] * 19) is None, "not before the window is full"
@@ -53,18 +53,18 @@ def test_the_crawl_stops_when_the_last_megabytes_gave_too_little() -> None:
 
 
 def test_the_window_survives_a_restart() -> None:
-    options = Options(marginal_bytes=20 * MB, marginal_yield=0.01)
+    options = Options(marginal_bytes=20 * MB)
     first = Budgets(options)
     assert run_until_spent(first, [0.0] * 15) is None
     again = Budgets(options, first.marks)
     assert run_until_spent(again, [0.0] * 10, 15 * MB) is not None
-    smaller = Budgets(Options(marginal_bytes=20 * MB, marginal_yield=0.0), again.marks)
-    assert run_until_spent(smaller, [0.0] * 100, 25 * MB) is None
+    larger = Budgets(Options(marginal_bytes=200 * MB), again.marks)
+    assert run_until_spent(larger, [0.0] * 100, 25 * MB) is None
 
 
 @given(st.lists(st.floats(0, 1), max_size=300))
 def test_marks_stay_few(rates: list[float]) -> None:
-    budgets = Budgets(Options(marginal_bytes=10 * MB, marginal_yield=0.0))
+    budgets = Budgets(Options(marginal_bytes=10 * MB))
     run_until_spent(budgets, rates)
     assert len(budgets.marks) <= 23
 

@@ -107,7 +107,7 @@ def test_types_from_settings(name: str, value: Any, expected: Any) -> None:
         ("retry_delay_s", "inf", SECONDS),
         ("timeout_s", "1e999", SECONDS),
         ("max_time_s", "30m", SECONDS),
-        ("ramp_up_per_s", "fast", "a number"),
+        ("delay_factor", "fast", "a number"),
     ],
 )
 def test_wrong_type(name: str, value: Any, what: str) -> None:

@@ -26,7 +26,7 @@ pytestmark = needs("SQLite's VFS")
 
 
 def opened(directory: Path, durability: str) -> OpenCrawl:
-    options = Options(lang="cs", allow_networks=NETWORK, segment_bytes=1000, durability=durability)
+    options = Options(lang="cs", allow_networks=NETWORK, durability=durability)
     return OpenCrawl(options, directory, pytest.fail)
 
 
@@ -83,7 +83,7 @@ def server():
 def test_whole_crawls_go_on_after_power_cuts_by_the_same_command_and_lose_nothing(server, tmp_path):
     """The disk has written any part of what was not synced, of the state as of the segments."""
     settings = {name: value for name, value in SETTINGS.items() if name != "EXTENSIONS"}
-    reference = Crawl(tmp_path / "reference", server, **settings, CHECKPOINT_S=0.3)
+    reference = Crawl(tmp_path / "reference", server, **settings)
     extensions = json.dumps({"tests.recorded_disk.RecordDisk": 1})
     assert reference.run(SEEDS, EXTENSIONS=extensions).code == 0
     recording = pickle.loads((tmp_path / "reference.recording").read_bytes())

@@ -146,7 +146,8 @@ def test_a_stop_for_longer_than_every_time_limit_costs_no_page_and_no_attempt(tm
     hosts = {f"h{n}.test": f"127.84.46.{n}" for n in range(1, 9)}
     paths = [f"/{n}" for n in range(7)]
     sites = {host: {path: page(f"{host}{path}", *paths) for path in paths[:-1]} for host in hosts}
-    limits = {"PAGE_TIMEOUT_S": 8, "FIRST_BYTE_TIMEOUT_S": 8, "TIMEOUT_S": 8, "RETRIES": 0}
+    constants = {"pipelines.PAGE_TIMEOUT_S": 8, "workers.process.PAGE_TIMEOUT_S": 8}
+    limits = {"TIMEOUT_S": 8, "RETRIES": 0, "CONSTANTS": constants}
     web = SlowAtFirst(sites, hosts)
     with serving(web) as server:
         crawl = Crawl(tmp_path / "job", server, **limits)
@@ -255,7 +256,7 @@ def test_a_second_ctrl_c_waits_for_nothing_and_says_so(tmp_path):
 
 def test_a_full_disk_stops_the_crawl_cleanly_and_nothing_acknowledged_is_lost(server, reference, tmp_path):
     settings = {name: value for name, value in SETTINGS.items() if name != "EXTENSIONS"}  # it keeps SQLite's log short
-    crawl = Crawl(tmp_path / "job", server, **settings, CHECKPOINT_S=0.1)
+    crawl = Crawl(tmp_path / "job", server, **settings)
     before, running = served(server), crawl.start(SEEDS)
     running.until(lambda: served(server) > before + 25)
     size = (tmp_path / "job" / "state" / "frontier.sqlite-wal").stat().st_size
@@ -273,7 +274,7 @@ def test_a_full_disk_stops_the_crawl_cleanly_and_nothing_acknowledged_is_lost(se
 
 
 def test_a_disk_that_is_full_at_the_last_checkpoint_is_not_a_success(server, tmp_path):
-    crawl = Crawl(tmp_path / "job", server, CHECKPOINT_S=60)
+    crawl = Crawl(tmp_path / "job", server, CONSTANTS={"extensions.lifecycle.CHECKPOINT_S": 60})
     before, running = served(server), crawl.start(SEEDS)
     running.until(lambda: served(server) > before + 10)
     resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (20_000, 20_000))

@@ -201,7 +201,13 @@ def crawl(tmp_path_factory):
     }
     sites = {"a.test": pages, "b.test": {"/": page("b")}}
     with serving(FixedWeb(sites, {"a.test": "127.84.8.1", "b.test": "127.84.8.2"})) as server:
-        crawl = Crawl(tmp_path_factory.mktemp("warc") / "job", server, WARC="on", SITEMAPS="on", SEGMENT_BYTES=3000)
+        crawl = Crawl(
+            tmp_path_factory.mktemp("warc") / "job",
+            server,
+            WARC="on",
+            SITEMAPS="on",
+            CONSTANTS={"crawl.crawl.SEGMENT_BYTES": 3000},
+        )
         assert crawl.run("http://a.test/").code == 0
         assert crawl.run("http://b.test/", WARC="zstd").code == 0
         yield crawl

@@ -67,7 +67,7 @@ class RecordReader:
         self._options = options
         self._documents = documents
         self._refusal = refusal
-        self._most_bytes = max(options.max_body_bytes, options.max_document_bytes)
+        self._most_bytes = max(options.max_body_bytes, media_types.MAX_DOCUMENT_BYTES)
         self._wants_robots = options.archive_robots == "obey"
 
     def records(self, raw: Raw, last: Position) -> Iterator[Record]:
@@ -189,8 +189,8 @@ class RecordReader:
         is_document = kind in self._documents
         if not (record.is_robots or is_document or media_types.is_text(content_type, disposition)):
             raise Refused(Reason.NOT_TEXT)
-        limit = self._options.max_document_bytes if is_document else self._options.max_body_bytes
-        decoder = BodyDecoder(b",".join(record.headers.getlist(b"Content-Encoding")), limit, self._options.max_ratio)
+        limit = media_types.MAX_DOCUMENT_BYTES if is_document else self._options.max_body_bytes
+        decoder = BodyDecoder(b",".join(record.headers.getlist(b"Content-Encoding")), limit)
         if decoder.is_hopeless:
             raise Refused(Reason.UNDECODABLE)
         try:

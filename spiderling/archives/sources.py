@@ -29,6 +29,7 @@ from spiderling.base.options import Options
 _SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 _LISTS = (".txt", ".paths")
 _EXAMPLE = "give files, globs, directories or URLs with commas, such as -a warc='CC-MAIN-*.warc.gz'"
+FIRST_BYTE_TIMEOUT_S = 30.0  # seconds in which a server must begin to answer; chosen, as for pages
 _SKIPPED_BYTES = 1 << 20  # bytes that are read at a time to skip them; chosen
 _MAY_PASS = {408, 425, 429, 500, 502, 503, 504}  # HTTP statuses after which another attempt may succeed; chosen
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
@@ -171,7 +172,7 @@ class UrlRaw:
         if self._offset:
             headers |= {"Range": f"bytes={self._offset}-"} | ({"If-Range": self._etag} if self._etag else {})
         request = urllib.request.Request(self._url, headers=headers)  # noqa: S310 - http(s) only, by is_url
-        answer = self._opener.open(request, timeout=self._options.first_byte_timeout_s)
+        answer = self._opener.open(request, timeout=FIRST_BYTE_TIMEOUT_S)
         etag = answer.headers.get("ETag", "")
         self._etag = etag if etag.startswith('"') else ""
         place = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))

@@ -10,6 +10,8 @@ from spiderling.base.errors import BadInput
 _ZIP = b"PK\x03\x04"
 _SNIFFED_BYTES = 1024
 """Bytes in which a PDF may begin (its readers allow as many before the mark)."""
+MAX_DOCUMENT_BYTES = 20_000_000
+"""Bytes of a document that is fetched; chosen: four times the default of a page, since pictures are in it."""
 _XML_TYPES = frozenset({"application/xml", "text/xml"})
 _TEXT_TYPES = _XML_TYPES | {"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "text/plain"}
 _XHTML = b"http://www.w3.org/1999/xhtml"

@@ -76,7 +76,14 @@ class Signal(Enum):
     RSL = ("rsl", OBEY)
     """A licence by RSL that robots.txt, a header or the page names, or that stands in the page (base/rsl.py)."""
     AI_AGENTS = ("ai-agents", RECORD)
-    """robots.txt, X-Robots-Tag or meta robots refuse a crawler of SPIDERLING_AI_AGENTS."""
+    """robots.txt, X-Robots-Tag or meta robots refuse a crawler of AI_AGENTS."""
+
+
+AI_AGENTS = (
+    "GPTBot", "ClaudeBot", "anthropic-ai", "CCBot", "Google-Extended", "Applebot-Extended", "Bytespider",
+    "meta-externalagent", "cohere-training-data-crawler", "AI2Bot", "Diffbot", "PanguBot", "DeepSeekBot", "omgili",
+)  # fmt: skip
+"""Product tokens of crawlers for AI training, as their makers document them; the signal ai-agents."""
 
 
 class Statement(NamedTuple):

@@ -64,12 +64,6 @@ class Options:
     country: str = _option(
         "", "The country you are in, ISO 3166-1 alpha-2 such as CZ, for licences by RSL with conditions on that."
     )
-    ai_agents: str = _option(
-        "GPTBot,ClaudeBot,anthropic-ai,CCBot,Google-Extended,Applebot-Extended,Bytespider,meta-externalagent,"
-        "cohere-training-data-crawler,AI2Bot,Diffbot,PanguBot,DeepSeekBot,omgili",
-        "Product tokens of crawlers for AI training whose rules count as the opt-out ai-agents.",
-    )
-
     # what is fetched first
     strategy: str = _option(
         "spiderling",
@@ -102,7 +96,6 @@ class Options:
     )
     block: str = _option("", "A file of hosts that are never asked, one name a line (docs/seeds.md).")
     max_distance: int = _option(50, "Host hops from the seeds beyond which no host is entered.", low=0)
-    max_url_chars: int = _option(500, "Longer URLs are refused as traps.", low=50, high=8000)
     traps: str = _option(
         "standard",
         "How soon traps are known (docs/traps.md): standard, off, or values of your own, "
@@ -136,12 +129,6 @@ class Options:
         ".05", "Looks a day: a share of the URLs that are watched, such as .05, or a number from 1 on."
     )
     watch_words: int = _option(0, "Words kept in a day after which nothing is looked at until the next; 0: any.", low=0)
-    watch_keep: str = _option(
-        "new",
-        "What a later version of a page gives to the corpus: its paragraphs that the last version did not have (new), "
-        "or all of it if any is new (whole).",
-        choices=("new", "whole"),
-    )
     watch_least_word_days: int = _option(
         300,
         "A look is left out if the new words expected of it, times the days since the last, are fewer; 0: none.",
@@ -162,13 +149,6 @@ class Options:
 
     # names
     nameservers: str = _option("", "DNS servers, 'address[:port]' separated by commas; empty: the system's.")
-    ip_versions: str = _option(
-        "4,6",
-        "Which addresses are used, and first; with two, the second is tried when the first is slow or fails.",
-        choices=("4,6", "6,4", "4", "6"),
-    )
-    dns_concurrency: int = _option(500, "DNS queries that may run at once.", low=1, high=20_000)
-
     # politeness
     host_interval_s: float = _option(
         5.0, "Seconds between the starts of two requests to one host; a visit for its files is one.", low=0, high=86400
@@ -194,35 +174,13 @@ class Options:
     )
     max_snooze_s: float = _option(3600.0, "Longest pause that Retry-After or back-off can cause.", low=0)
     offline_wait_s: float = _option(86400.0, "Seconds without a network after which the crawl stops.", low=0)
-    ramp_up_per_s: float = _option(
-        50.0, "How many more simultaneous requests are allowed each second after the start.", low=1
-    )
-
     # limits of one response
     max_body_bytes: int = _option(5_000_000, "Larger bodies are refused or cut off (too-big).", low=10_000)
     documents: str = _option(
         "",
         "Kinds of documents fetched besides HTML, with commas: pdf, docx, odt, epub, doc, rtf, ps; empty: none.",
     )
-    max_document_bytes: int = _option(20_000_000, "The same as SPIDERLING_MAX_BODY_BYTES, for documents.", low=10_000)
-    max_ratio: float = _option(
-        100.0, "A body that decodes to more than a megabyte and to this many times its size is a bomb (too-big).", low=2
-    )
-    content_language: str = _option(
-        "ignore",
-        "Whether a page whose header names only other languages is refused unread (obey) or read all the same.",
-        choices=("ignore", "obey"),
-    )
-    tls: str = _option(
-        "record",
-        "Certificates: any is accepted and what is wrong with it recorded, or only valid ones are (strict).",
-        choices=("record", "strict"),
-    )
-    first_byte_timeout_s: float = _option(30.0, "Seconds until the response's headers.", low=0.1)
     timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
-    min_bytes_per_s: float = _option(100.0, "A body that comes in slower is given up (too-slow); 0: never.", low=0)
-    page_timeout_s: float = _option(20.0, "Seconds that one page may be in work in a text worker.", low=0.1)
-
     # archives: pages from WARC files instead of the web
     archive_files: int = _option(2, "Files that are read at the same time; of URLs one is.", low=1, high=64)
     refused_robots: str = _option(
@@ -247,10 +205,6 @@ class Options:
         "Threshold t(n) = f*(log10 n - 1) below which a host is retired: off, permissive (f=.002), normal (.005), "
         "paper (.01), or a number for f.",
     )
-    yield_min_pages: int = _option(8, "Judged responses before which no host is retired.", low=1)
-    yield_min_bytes: int = _option(
-        512_000, "Downloaded bytes before which no host is retired; both must be reached.", low=0
-    )
     yield_unit: str = _option("host", "What is measured and retired together.", choices=("host", "registrable"))
     min_active_hosts: int = _option(
         0,
@@ -258,8 +212,6 @@ class Options:
         "time, the fourth time by none.  The strategy spiderling does so when nothing else is left.",
         low=0,
     )
-    retired_queue: str = _option("park", "What happens to a retired host's queue.", choices=("park", "delete"))
-
     # budgets: the crawl stops, or a host is left alone, and goes on with a larger one
     max_words: int = _option(
         0,
@@ -272,11 +224,8 @@ class Options:
     max_time_s: float = _option(0.0, "Running time over all sessions at which the crawl stops; 0: no limit.", low=0)
     marginal_bytes: int = _option(
         0,
-        "The crawl stops when the last bytes, as many as this, gave less than SPIDERLING_MARGINAL_YIELD; 0: never.",
+        "The crawl stops when the last bytes, as many as this, gave less than a thousandth of text; 0: never.",
         low=0,
-    )
-    marginal_yield: float = _option(
-        0.001, "Yield rate below which SPIDERLING_MARGINAL_BYTES ends the crawl.", low=0, high=1
     )
     max_host_documents: int = _option(0, "Documents kept of a host at which it is left alone; 0: no limit.", low=0)
     max_host_bytes: int = _option(0, "Bytes downloaded from a host at which it is left alone; 0: no limit.", low=0)
@@ -288,9 +237,6 @@ class Options:
         "Text worker processes; 0: one less than the cores that may be used, at least 1, and for archives as many.",
         low=0,
         high=MOST_WORKERS,
-    )
-    worker_growth_bytes: int = _option(
-        500_000_000, "Memory that a text worker may gain above its models before a fresh one takes over.", low=1_000_000
     )
     compiled: str = _option(
         "auto",
@@ -304,9 +250,6 @@ class Options:
         choices=("learned", "justext", "justext-stock"),
     )
     boilerplate_model: str = _option("", "File of weights made by models/block_model.py; empty: the bundled ones.")
-    boilerplate_threshold: float = _option(
-        0.5, "Probability from which a block is text, if learned; a lower one keeps more.", low=0, high=1
-    )
     justext_preset: str = _option(
         "balanced",
         "How strict jusText is: strict has the package's values.",
@@ -315,9 +258,6 @@ class Options:
     paragraph_kinds: str = _option(
         "text,heading,comment",
         "Kinds of paragraphs that are kept, with commas: text, heading, comment, teaser, code, cell, notice.",
-    )
-    min_language_share: float = _option(
-        0.5, "Share of a document's clean text that must be in the accepted language.", low=0, high=1
     )
     min_known_share: float = _option(
         0.6,
@@ -331,12 +271,6 @@ class Options:
         "Which documents are bad-quality: those outside of the ranges of a preset, standard or off, in which ranges of "
         "your own may follow, 'standard,text_chars=500..,sentence_words=5..100,symbol_share=..0.3' (docs/text.md).",
     )
-    translated: str = _option(
-        "likely",
-        "Pages with marks of machine translation: all are kept (keep), unsure ones (likely), none (drop).",
-        choices=("keep", "likely", "drop"),
-    )
-
     # corpus and state
     dedup: str = _option(
         "near",
@@ -375,9 +309,6 @@ class Options:
     warc: str = _option(
         "off", "Whether warc/ gets every exchange, in gzip (on) or zstd (docs/warc.md).", choices=("off", "on", "zstd")
     )
-    segment_bytes: int = _option(200_000_000, "Compressed size at which a new segment is begun.", low=1000)
-    checkpoint_s: float = _option(1.0, "Longest time between two checkpoints.", low=0.05, high=60)
-    progress_s: float = _option(60.0, "Seconds between two progress lines.", low=1)
     min_free_bytes: int = _option(
         200_000_000, "Free bytes of the crawl's disk below which it pauses until there is room; 0: never.", low=0
     )

@@ -79,9 +79,9 @@ class Reason(Enum):
     NOT_TEXT = ("not-text", "the content type is not one that holds running text")
     TOO_BIG = ("too-big", "larger than SPIDERLING_MAX_BODY_BYTES, or a decompression bomb")
     TIMEOUT = ("timeout", "no complete answer in time")
-    TOO_SLOW = ("too-slow", "the body came in slower than SPIDERLING_MIN_BYTES_PER_S")
+    TOO_SLOW = ("too-slow", "the body came in slower than 100 bytes a second")
     BAD_HTTP = ("bad-http", "the answer is not HTTP, or a flood of headers")
-    TLS = ("tls", "no TLS connection could be made, or the certificate is not valid while SPIDERLING_TLS is strict")
+    TLS = ("tls", "no TLS connection could be made; or no valid one, with DOWNLOAD_VERIFY_CERTIFICATES")
     CONNECTION = ("connection", "the connection was refused or broke off")
     ABANDONED = ("abandoned", "a component of the project dropped the request")
 

@@ -23,7 +23,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import counted, end_at_signal, ignore_signals
 from spiderling.cli.command import OwnCommand
-from spiderling.crawl.arguments import AUTO, JOB, directory_of, options_of
+from spiderling.crawl.arguments import AUTO, JOB, directory_of, options_of, progress_s
 from spiderling.engine.component import crawl_of, error_of, has_crawl
 from spiderling.engine.scheduler import FAILED_STAT, NO_NETWORK, NOT_OPENED, OFFLINE, Opening
 
@@ -210,7 +210,7 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Plan
         "warnings and errors stand here too"
     )
     command = [sys.executable, *sys.orig_argv[1:], *_OF_THE_LAUNCHER]
-    return Plan(command, directory, each, words, options.progress_s)
+    return Plan(command, directory, each, words, progress_s(settings))
 
 
 def _shards_in(directory: Path) -> int:

@@ -293,7 +293,7 @@ def _check_ranked(distance: int, rank: int) -> None:
 
 
 MAX_SECTION_LINKS = 1000  # links of one section: with the longest URLs they stay far below MAX_PLAIN_BYTES
-MAX_URL_BYTES = 8192  # longer paths are left out, since no setting of SPIDERLING_MAX_URL_CHARS takes them
+MAX_URL_BYTES = 8192  # longer paths are left out, since they are refused (frontier/admission.py)
 _REMEMBERED = 1_000_000  # links that are known as sent, at most; chosen: 12 MB
 _KNOWN_HOSTS = 200_000  # hosts whose distance is remembered, at most; chosen: 20 MB
 _TAIL_BITS = 24  # bits of a host name's hash below the 40 of a URL's hash, in a key of the links that were sent

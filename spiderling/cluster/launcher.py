@@ -52,8 +52,6 @@ class Share(NamedTuple):
     workers: int
     dedup_bytes: int
     max_exact_keys: int
-    dns_concurrency: int
-    ramp_up_per_s: float
 
     def settings(self) -> dict[str, str]:
         """The options, as settings."""
@@ -81,8 +79,6 @@ def divided(options: Options, given: Collection[str], shards: int, machine: Mach
         workers=0,
         dedup_bytes=max(LEAST_FILTER_BYTES, machine.memory_bytes // 4 // shards),
         max_exact_keys=max(1, defaults.max_exact_keys // shards),
-        dns_concurrency=max(1, defaults.dns_concurrency // shards),
-        ramp_up_per_s=max(1.0, defaults.ramp_up_per_s // shards),
     )
     own = {name: getattr(options, name) for name in part._fields if name in given}
     return [
@@ -118,8 +114,7 @@ def told(shares: Sequence[Share], machine: Machine) -> str:
     return (
         f"{counted(len(shares), 'shard')} on {counted(machine.cores, 'core')}{too_many}; each has "
         f"{' or '.join(map(str, workers))} text worker{'' if workers == [1] else 's'}, "
-        f"{some.dedup_bytes / 1e6:,.0f} MB to know near-duplicates by, {some.max_exact_keys:,} exact keys, "
-        f"{some.dns_concurrency} DNS queries at once"
+        f"{some.dedup_bytes / 1e6:,.0f} MB to know near-duplicates by, {some.max_exact_keys:,} exact keys"
     )
 
 

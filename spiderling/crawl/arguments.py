@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.errors import BadInput
-from spiderling.base.option_values import PREFIX, parse_tlds, parse_watch
+from spiderling.base.option_values import PREFIX, converted, parse_tlds, parse_watch
 from spiderling.base.options import Options
 from spiderling.base.terminal import nearest
 
@@ -51,12 +51,21 @@ def options_of(settings: BaseSettings, spider: Spider) -> Options:
         options = _checked(values)
     except BadInput as error:
         raise BadInput(_as_said(str(error), spider)) from None
+    progress_s(settings)
     if not options.lang:
         raise BadInput(
             "no language is given: say -a lang=cs (codes or English names, several with commas); "
             "`scrapy train` makes a model for a language that is not bundled."
         )
     return options
+
+
+def progress_s(settings: BaseSettings) -> float:
+    """Seconds between two progress lines: Scrapy's LOGSTATS_INTERVAL; raises BadInput."""
+    seconds: float = converted("LOGSTATS_INTERVAL", float, settings["LOGSTATS_INTERVAL"])
+    if seconds < 1:
+        raise BadInput(f"LOGSTATS_INTERVAL is {seconds:g}; it must be at least 1 second.")
+    return seconds
 
 
 def _checked(values: Mapping[str, Any]) -> Options:

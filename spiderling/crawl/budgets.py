@@ -9,6 +9,7 @@ from typing import NamedTuple
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 
+MARGINAL_YIELD = 0.001  # bytes kept / downloaded of the window below which the crawl ends; chosen: a fifth of f, normal
 _STEPS = 20  # steps in which the window of the marginal yield moves on; chosen
 _LIMITS = {
     "words": ("max_words", "budget-words"),
@@ -105,11 +106,10 @@ class Budgets:
         if downloaded < window:
             return None
         rate = (kept - self.marks[0][1]) / downloaded
-        if rate >= self._options.marginal_yield:
+        if rate >= MARGINAL_YIELD:
             return None
         return Spent(
             "marginal-yield",
             f"the last {downloaded / 1e6:,.1f} MB gave {rate:.4f} of their bytes, less than "
-            f"{PREFIX}MARGINAL_YIELD={self._options.marginal_yield:g}; a smaller one, or a larger "
-            f"{PREFIX}MARGINAL_BYTES, lets the crawl go on",
+            f"{MARGINAL_YIELD:g}; a larger {PREFIX}MARGINAL_BYTES lets the crawl go on",
         )

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SEGMENT_BYTES = 200_000_000  # compressed bytes at which a new segment is begun; chosen: a file copied in seconds
 _BATCH_URLS = 200  # URLs that the frontier takes in one turn of the event loop, in some milliseconds; chosen
 _UNCHANGEABLE = ("lang", "yield_unit", "dedup", "shards")
 """Options that a resumed crawl must not change: they have judged what is kept already, or whose hosts it asks."""
@@ -329,7 +330,7 @@ def _writers(options: Options, prefix: str, directory: Path, known: Sequence[Seg
     for kind, is_on in kinds.items():
         if is_on or any(row.kind == kind.name for row in known):
             (directory / kind.name).mkdir(exist_ok=True)
-            writers.append(SegmentWriter(directory / kind.name, prefix, options.segment_bytes, known, kind))
+            writers.append(SegmentWriter(directory / kind.name, prefix, SEGMENT_BYTES, known, kind))
     return writers
 
 

@@ -62,7 +62,9 @@ KEPT_S = 2.0
 half a second and more."""
 MAX_KEPT = 500
 """Connections that wait, at most, and no more than an eighth of the descriptors (chosen; over TLS each takes 60 kB)."""
-SLOW_WINDOW_S = 10.0  # seconds over which SPIDERLING_MIN_BYTES_PER_S is measured; chosen: shorter pauses are usual
+FIRST_BYTE_TIMEOUT_S = 30.0  # seconds until the headers are complete, connecting and TLS included; chosen
+MIN_BYTES_PER_S = 100.0  # a slower body is given up, so that a server cannot hold a connection open; chosen
+SLOW_WINDOW_S = 10.0  # seconds over which MIN_BYTES_PER_S is measured; chosen: shorter pauses are usual
 _USUAL_BYTES = 100  # most bytes of a Content-Type whose class is remembered; chosen
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _NOT_SENT = frozenset(
@@ -82,8 +84,8 @@ class DownloadHandler(BaseDownloadHandler):
     """Scrapy download handler for ``http`` and ``https``.
 
     Reads from ``request.meta``: ``address`` (the IP address to connect to), ``fallback_address`` (one of the other
-    family, tried when the first is slow or fails: RFC 8305), ``judge_type`` (refuse by the headers an unwanted type or
-    language), ``verbatim_url``, ``download_timeout`` and ``download_maxsize`` (may lower the limits), and
+    family, tried when the first is slow or fails: RFC 8305), ``judge_type`` (refuse an unwanted type),
+    ``verbatim_url``, ``download_timeout`` and ``download_maxsize`` (may lower the limits), and
     ``download_fail_on_dataloss``.  Writes ``wire_bytes`` (bytes of the body as received, before it is decoded; also
     when the request failed), ``download_latency`` (seconds), and ``is_open`` if the connection is kept.
     """
@@ -96,12 +98,12 @@ class DownloadHandler(BaseDownloadHandler):
         self._gate = gate
         self._crawl = crawl = gate.crawl
         self._options = crawl.options
-        self._heads = ResponseHeads(crawl.options, crawl.codes, crawl.documents)
+        self._heads = ResponseHeads(crawl.options, crawl.documents)
         self._fail_on_dataloss = crawler.settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
-        self._tls_sessions = tls.Sessions(tls.context(crawler.settings, self._options.tls == "strict"))
+        self._tls_sessions = tls.Sessions(tls.context(crawler.settings))
         bind = crawler.settings.get("DOWNLOAD_BIND_ADDRESS")
         self._bind_address = (bind, 0) if isinstance(bind, str) else bind
-        self._limits = TimeLimits(self._options.min_bytes_per_s, SLOW_WINDOW_S)
+        self._limits = TimeLimits(MIN_BYTES_PER_S, SLOW_WINDOW_S)
         self._running = running_time()
         self._pool = Pool(min(MAX_KEPT, descriptor_limit() // 8))
         self._is_cutting = False
@@ -153,7 +155,7 @@ class DownloadHandler(BaseDownloadHandler):
         total_s = min(self._options.timeout_s, request.meta.get("download_timeout") or self._options.timeout_s)
         loop = asyncio.get_running_loop()
         begin = loop.time()
-        transfer.until = begin + min(self._options.first_byte_timeout_s, total_s)
+        transfer.until = begin + min(FIRST_BYTE_TIMEOUT_S, total_s)
         await self._its_turn(request, target, transfer.until)
         raw_response = await self._sent(url, request, target, transfer)
         request.meta["download_latency"] = loop.time() - begin
@@ -250,7 +252,7 @@ class DownloadHandler(BaseDownloadHandler):
         for name, value in head.headers:  # as Headers(...) does, at a third of its time
             dict.setdefault(headers, name.title(), []).append(value)
         limit = self._heads.judge(head, headers, request)
-        decoder = BodyDecoder(b",".join(dict.get(headers, b"Content-Encoding", ())), limit, self._options.max_ratio)
+        decoder = BodyDecoder(b",".join(dict.get(headers, b"Content-Encoding", ())), limit)
         if decoder.is_hopeless:
             raise ResponseRefused(Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for.")
         give_out = functools.partial(_made, raw_response, headers, request.url)

@@ -38,7 +38,6 @@ from spiderling.fetch.responses import ResponseHead
 from spiderling.frontier.watching.pages import MAX_ETAG_BYTES
 from spiderling.items import PageItem
 from spiderling.text import Page
-from spiderling.text.declared import language_of_tag
 
 _MAX_DETAIL_CHARS = 200
 _ETAG = re.compile(rb'(?:W/)?"[!#-~]*"')
@@ -59,16 +58,15 @@ _ASCII = bytes(range(128))
 class ResponseHeads:
     """Judges responses by status and headers, before anything of their bodies is read."""
 
-    def __init__(self, options: Options, accepted: frozenset[str], documents: frozenset[str]) -> None:
-        """*accepted*: codes of the languages that are wanted; *documents*: kinds of them (base/media_types.py)."""
+    def __init__(self, options: Options, documents: frozenset[str]) -> None:
+        """*documents*: kinds that are wanted (base/media_types.py)."""
         self._options = options
-        self._accepted = accepted
         self._documents = documents
 
     def judge(self, head: ResponseHead, headers: Headers, request: Request) -> int:
         """Most bytes that the body may have; raises ResponseRefused if *head* rules the response out.
 
-        Unwanted types and languages are refused if ``request.meta`` says ``judge_type``.
+        Unwanted types are refused if ``request.meta`` says ``judge_type``.
         """
         judges_type = head.status == 200 and request.meta.get("judge_type")
         content_type = value_of(headers, b"Content-Type").decode("latin-1")
@@ -77,12 +75,9 @@ class ResponseHeads:
         is_document = bool(self._documents) and (
             media_types.of_headers(content_type, disposition, path) in self._documents
         )
-        if judges_type:
-            if not is_document and not media_types.is_text(content_type, disposition):
-                raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
-            if not self._may_be_ours(headers):
-                raise ResponseRefused(Reason.WRONG_LANGUAGE, f"{request.url} is in {headers[b'Content-Language']!r}.")
-        limit = self._options.max_document_bytes if is_document else self._options.max_body_bytes
+        if judges_type and not is_document and not media_types.is_text(content_type, disposition):
+            raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
+        limit = media_types.MAX_DOCUMENT_BYTES if is_document else self._options.max_body_bytes
         limit = min(limit, request.meta.get("download_maxsize") or limit)
         if head.length is not None and head.length > limit and request.method != "HEAD":
             raise ResponseRefused(Reason.TOO_BIG, f"{request.url} announces {head.length} bytes, more than {limit}.")
@@ -93,14 +88,6 @@ class ResponseHeads:
         judges_type = head.status == 200 and request.meta.get("judge_type")
         if judges_type and media_types.is_other_xml(value_of(headers, b"Content-Type").decode("latin-1"), body):
             raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is XML, and not XHTML.")
-
-    def _may_be_ours(self, headers: Headers) -> bool:
-        """Whether Content-Language names a wanted language, or none, or is ignored."""
-        if self._options.content_language == "ignore":
-            return True
-        tags = b",".join(headers.getlist(b"Content-Language")).decode("latin-1").split(",")
-        declared = {code for code in map(language_of_tag, tags) if code}
-        return not declared or not declared.isdisjoint(self._accepted)
 
 
 def escaped(address: bytes) -> str:

@@ -25,6 +25,8 @@ from spiderling.frontier.watching.watch import SWEEPS_A_DAY
 
 logger = logging.getLogger(__name__)
 
+CHECKPOINT_S = 1.0
+"""Longest time between two checkpoints, in seconds; chosen: what a kill may cost, and at most an fsync a second."""
 SNAPSHOT_S = 600.0
 """Seconds between two snapshots of the near-duplicate filter; chosen: after a kill, later documents are read again."""
 _COLLECTED_OBJECTS = 3000
@@ -56,7 +58,7 @@ class Lifecycle(Extension):
         _collect_less_often()
         self._log = _file_log(self.crawl)
         crawl = self.crawl
-        self.repeat(crawl.checkpoint.begin_if_needed, crawl.options.checkpoint_s, "the checkpoints' clock")
+        self.repeat(crawl.checkpoint.begin_if_needed, CHECKPOINT_S, "the checkpoints' clock")
         if crawl.near is not None:  # `Crawl.close` writes the last snapshot
             self.repeat(crawl.snapshot, SNAPSHOT_S, "the snapshots of the near-duplicate filter")
 

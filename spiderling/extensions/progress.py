@@ -13,6 +13,7 @@ from scrapy.crawler import Crawler
 
 from spiderling.archives.sources import is_url
 from spiderling.base.terminal import counted
+from spiderling.crawl.arguments import progress_s
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
 from spiderling.frontier.hosts import HostState
@@ -31,7 +32,7 @@ _SHOWN_S = 1.0  # seconds between two looks at the number of bytes; chosen
 
 
 class Progress(Extension):
-    """Start line, what the first document waits for, a progress line every ``progress_s`` seconds, summary.
+    """Start line, what the first document waits for, a progress line every LOGSTATS_INTERVAL seconds, summary.
 
     The totals also go to Scrapy's stats under ``spiderling/``.
     """
@@ -43,7 +44,8 @@ class Progress(Extension):
         self._last_pages = totals["pages"]
         self._documents_before: int | None = totals["documents"]
         self._bottleneck = Bottleneck(self._crawler, self.dispatcher.shard)
-        self.repeat(self._report, crawl.options.progress_s, "the progress line")
+        self._every_s = progress_s(self._crawler.settings)
+        self.repeat(self._report, self._every_s, "the progress line")
         self.repeat(self._tell_waiting, WAITS_S, "the line of what is waited for")
 
     def _tell_waiting(self) -> None:
@@ -69,7 +71,7 @@ class Progress(Extension):
         self._last_pages = totals["pages"]
         bottleneck = self._bottleneck.of(crawl, Counter(crawl.frontier.host_states.hosts_by_state()))
         totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
-        return f"{progress_of(totals, pages / crawl.options.progress_s)}{source(crawl)}; bottleneck: {bottleneck}"
+        return f"{progress_of(totals, pages / self._every_s)}{source(crawl)}; bottleneck: {bottleneck}"
 
     def _to_stats(self, crawl: Crawl) -> None:
         for key, value in crawl.frontier.ledger.counts().items():

@@ -4,7 +4,7 @@ Ours, never worth a retry:
 ResponseRefused       we do not want it: not text, too big, no language of ours ...
 AddressForbidden      the address may not be connected to
 BadHttp               what came is not HTTP, or floods of headers
-TlsFailed             no TLS, or a certificate that is not valid while SPIDERLING_TLS is strict
+TlsFailed             no TLS, or a certificate that is not valid while DOWNLOAD_VERIFY_CERTIFICATES is on
 HandlerFailed         an error of our own while the answer was read
 
 Ours, after which the URL is asked for again:
@@ -69,7 +69,7 @@ class TlsFailed(DownloadFailedError):
 
 
 class TooSlow(DownloadTimeoutError):
-    """The body came in slower than SPIDERLING_MIN_BYTES_PER_S."""
+    """The body came in slower than the minimum rate."""
 
     reason = Reason.TOO_SLOW
     may_pass = True

@@ -28,7 +28,11 @@ MIN_TTL_S = 60.0
 """Least seconds for which an address is kept, whatever its server says; chosen."""
 MAX_TTL_S = 3600.0
 """Most seconds for which an address is kept, whatever its server says; chosen."""
-_RECORD_TYPES = {"4": "A", "6": "AAAA"}
+_RECORD_TYPES = ("A", "AAAA")
+"""The order in which the addresses of a name are tried."""
+CONCURRENCY = 500
+"""Queries that run at once; any number may wait.  Chosen: all answers come through one UDP socket, whose default buffer
+holds a burst of a few hundred."""
 
 QUERIES_PER_CHANNEL = 20_000
 """Queries after which a new channel is opened: c-ares caches answers for up to an hour, in a channel and without a
@@ -57,15 +61,10 @@ class Resolver:
     """Answers from the host map, from the name itself when it is an address, else from DNS."""
 
     def __init__(self, options: Options, host_map: HostMap) -> None:
-        """Raises BadInput for a name server that is no address.
-
-        SPIDERLING_DNS_CONCURRENCY bounds the queries that run at once, because all answers come through one UDP
-        socket, whose default buffer holds a burst of a few hundred.  Any number may wait.
-        """
+        """Raises BadInput for a name server that is no address."""
         self._host_map = host_map
         self._servers = _servers(options.nameservers)
-        self._record_types = [_RECORD_TYPES[version] for version in options.ip_versions.split(",")]
-        self._slots = asyncio.Semaphore(options.dns_concurrency)
+        self._slots = asyncio.Semaphore(CONCURRENCY)
         self._alone = asyncio.Semaphore(_SOCKETS_OF_THEIR_OWN)
         self._running: dict[str, asyncio.Task[Resolution]] = {}
         self._channel: aiodns.DNSResolver | None = None
@@ -113,7 +112,7 @@ class Resolver:
         return literal_address(name)
 
     async def _look_up(self, name: str) -> Resolution:
-        queries: list[_Query] = [asyncio.ensure_future(self._query(name, kind)) for kind in self._record_types]
+        queries: list[_Query] = [asyncio.ensure_future(self._query(name, kind)) for kind in _RECORD_TYPES]
         try:
             found = await self._answers(*queries)
         finally:

@@ -10,7 +10,6 @@ Content codings (gzip, deflate, br, zstd) are decoded chunk by chunk and in boun
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 import zlib
@@ -196,6 +195,9 @@ MAX_LAYERS = 2
 """Most codings of one body that are undone (chosen: honest content has no more)."""
 RATIO_FROM_BYTES = 1_000_000
 """Decoded bytes from which the ratio to the received ones is limited (chosen)."""
+MAX_RATIO = 100.0
+"""Bytes decoded / received above which a body is a decompression bomb.  Chosen: pages and lists of URLs shrink to a
+twentieth, and deflate makes at most 1,032 bytes of one."""
 _NOT_ASKED_FOR = frozenset({"compress", "x-compress", "exi", "pack200-gzip", "aes128gcm", "dcb", "dcz"})
 """Registered codings that change the content, and that no request of ours allows; any other label is ignored."""
 _BROKEN = (zlib.error, brotli.error, zstd.ZstdError, EOFError, ValueError)
@@ -206,13 +208,13 @@ class BodyDecoder:
     """Undoes the Content-Encoding of one body, chunk by chunk, in bounded memory (RFC 9110, 8.4).
 
     `decode` raises DecodedTooBig for decompression bombs: when a layer gives out more than *limit* bytes, or when the
-    content has more than RATIO_FROM_BYTES bytes and more than *max_ratio* times those received.
+    content has more than RATIO_FROM_BYTES bytes and more than MAX_RATIO times those received.
 
     Servers err, so it is as lenient as browsers: data that breaks off or is damaged yields what was decoded before; a
     body that never was compressed, or has an unknown coding, is passed on as it is.
     """
 
-    def __init__(self, content_encoding: bytes, limit: int, max_ratio: float = math.inf) -> None:
+    def __init__(self, content_encoding: bytes, limit: int) -> None:
         codings = _codings(content_encoding) if content_encoding else []
         self.is_hopeless = len(codings) > MAX_LAYERS or not _NOT_ASKED_FOR.isdisjoint(codings)
         """Whether what comes out can only be noise."""
@@ -220,7 +222,6 @@ class BodyDecoder:
         """Whether what comes out is the content itself."""
         self.changes = self.understood and bool(codings)
         """Whether what comes out may differ from what goes in."""
-        self._max_ratio = max_ratio
         self._received = self._given = 0
         self._layers = [_Layer(_CODECS[coding], limit) for coding in reversed(codings)] if self.changes else []
 
@@ -230,7 +231,7 @@ class BodyDecoder:
         for layer in self._layers:
             data = layer.decode(data)
         self._given += len(data)
-        if self._given > RATIO_FROM_BYTES and self._given > self._max_ratio * self._received:
+        if self._given > RATIO_FROM_BYTES and self._given > MAX_RATIO * self._received:
             raise DecodedTooBig
         return data
 

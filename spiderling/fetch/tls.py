@@ -1,8 +1,9 @@
-"""TLS for a crawler: it accepts any certificate and notes its problems, or accepts only valid ones (``strict``).
+"""TLS for a crawler: it accepts any certificate and notes its problems, or accepts only valid ones
+(DOWNLOAD_VERIFY_CERTIFICATES).
 
 An expired certificate makes no text worse, and many small sites have one some day.  The document's attribute ``tls``
 names the problems that the server's own certificate shows.  Whether a chain leads to a trusted root is checked only
-when ``strict``.
+then.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ _VERSIONS = {
 """The values of DOWNLOAD_TLS_MIN_VERSION and DOWNLOAD_TLS_MAX_VERSION."""
 
 
-def context(settings: BaseSettings, strict: bool) -> ssl.SSLContext:
-    """The context of all connections; *strict*, or DOWNLOAD_VERIFY_CERTIFICATES: only valid certificates pass.
+def context(settings: BaseSettings) -> ssl.SSLContext:
+    """The context of all connections; with DOWNLOAD_VERIFY_CERTIFICATES only valid certificates pass.
 
-    Scrapy's other settings for TLS, and SSLKEYLOGFILE, count as in its own handlers.  Raises BadInput.
+    Scrapy's settings for TLS, and SSLKEYLOGFILE, count as in its own handlers.  Raises BadInput.
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if strict or settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"):
+    if settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"):
         made.load_default_certs()
     else:
         made.check_hostname = False

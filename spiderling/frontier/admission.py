@@ -173,6 +173,7 @@ class Admission:
         return Reason.TOO_FAR if refusal is None and is_too_far else refusal
 
 
+MAX_URL_CHARS = 500  # longer URLs are refused as traps; chosen: hardly any address that people share is longer
 MAX_PATH_DEPTH = 30  # segments of a path beyond which a URL is a trap; chosen
 
 
@@ -187,7 +188,7 @@ class Scope:
         documents = media_types.parse(options.documents)
         self.fetched = frozenset({0, *(number for number, kind in enumerate(KINDS) if kind in documents)})
         """Kinds of paths that may be fetched, as indices in KINDS."""
-        self.max_chars = options.max_url_chars
+        self.max_chars = MAX_URL_CHARS
         self._ports = parse_ports(options.ports)
 
     def allows_port(self, port: int) -> bool:

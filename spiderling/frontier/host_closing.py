@@ -20,6 +20,10 @@ from spiderling.frontier.next_fetch import RobotsRequests
 from spiderling.frontier.robots import REFUSING, Robots
 from spiderling.frontier.storage.protocol import ConsentRow, Store
 
+MIN_PAGES = 8
+"""Judged responses before which no host is retired (SpiderLing)."""
+MIN_BYTES = 512_000
+"""Downloaded bytes before which no host is retired; both must be reached (SpiderLing: 512 kB)."""
 _MILDER = (1.0, 0.4, 0.16, 0.064, 0.0)
 """Factor on the threshold of a host that was reopened so many times (chosen: the first one leads from the profile
 normal to permissive).  With the last one no host is retired: when there is nothing better, each host that gave text is
@@ -87,7 +91,7 @@ class HostClosing(Part):
     def judge_by(self, profile: str | None) -> None:
         """Set the yield profile; None: that of the options, or none if the strategy retires no host."""
         factor = self._own_factor if profile is None else parse_yield_profile(profile)
-        self.rule = RetirementRule(factor, self._options.yield_min_pages, self._options.yield_min_bytes)
+        self.rule = RetirementRule(factor, MIN_PAGES, MIN_BYTES)
 
     def close_host(self, host: Host, state: HostState) -> int:
         """Give *host* a closed *state*: none of its URLs is handed out; returns how many URLs ended.

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from protego import Protego
 
 from spiderling.base.opt_outs import (
+    AI_AGENTS,
     MAX_FILE_STARS,
     TRAINING,
     PathPattern,
@@ -97,8 +98,7 @@ class RobotsTxt:
     """
 
     def __init__(self, body: bytes, options: Options) -> None:
-        ai_agents = [agent.strip() for agent in options.ai_agents.split(",")]
-        text = _of_agents({agent.lower() for agent in (options.robots_agent, *ai_agents)}, body)
+        text = _of_agents({agent.lower() for agent in (options.robots_agent, *AI_AGENTS)}, body)
         self._rules = Protego.parse(text if text.count("*") <= MAX_FILE_STARS else "User-agent: *\nDisallow: /")
         lines = _GroupLines(text, options.robots_agent.lower())
         self._usage = lines.usage
@@ -106,7 +106,7 @@ class RobotsTxt:
         """Addresses on the License lines, as written (RSL 1.0, 4.4: those of our group, else those outside groups)."""
         named = lines.named
         self._agent = options.robots_agent if options.robots_agent.lower() in named else "*"
-        self._ai_agents = [agent for agent in ai_agents if agent.lower() in named]
+        self._ai_agents = [agent for agent in AI_AGENTS if agent.lower() in named]
 
     def allows(self, url: str) -> bool:
         return self._rules.can_fetch(url, self._agent)

@@ -213,7 +213,6 @@ class UrlStates:
         self.failed_seeds = FailedSeeds()
         self._max_exact_keys = options.max_exact_keys
         self._max_queue = options.max_host_queue
-        self._parks_retired = options.retired_queue == "park"
 
     @property
     def totals(self) -> Counter[str]:
@@ -283,7 +282,7 @@ class UrlStates:
         if state in CLOSED_STATES:
             reason = CLOSED_STATES[state]
             self.ledger.end_waiting(reason)
-            if self._parks(reason) and (is_request or not is_full):
+            if is_request or not is_full:
                 self.queues.push(host_id, rank, line)
             else:
                 self._log_end(line, host_id, reason)
@@ -363,11 +362,7 @@ class UrlStates:
         else:
             self.queues.push(url.host.id, url.rank, line_of(url))
         if url.host.is_closed:
-            reason = CLOSED_STATES[url.host.state]
-            self.ledger.end_waiting(reason)
-            if not self._parks(reason):
-                self.queues.drop_queue(url.host)
-                self.url_log.log_end(url, reason)
+            self.ledger.end_waiting(CLOSED_STATES[url.host.state])
 
     def end_in_transit(self, url: QueuedUrl, reason: Reason) -> None:
         self.ledger.end_in_transit(reason)
@@ -391,14 +386,12 @@ class UrlStates:
         return number
 
     def close_queue(self, host: Host, state: HostState) -> int:
-        """Close *host* and end its URLs, which are parked in place or dropped; returns how many."""
+        """Close *host* and end its URLs, which are parked in place; returns how many."""
         number = host.queued
         reason = CLOSED_STATES[state]
         self.ledger.end_waiting(reason, number)
         self.url_log.log_purge(host, reason, number)
         self.hosts.set_closed(host, state)
-        if not self._parks(reason):
-            self.queues.drop_queue(host)
         return number
 
     def reopen_queue(self, host: Host, is_pinned: bool) -> int:
@@ -409,10 +402,6 @@ class UrlStates:
             host.pinned = True
             self.hosts.pinned.add(host.id)
         return host.queued
-
-    def _parks(self, reason: Reason) -> bool:
-        """Whether the queue of a host that is closed for *reason* is parked."""
-        return reason is not Reason.HOST_RETIRED or self._parks_retired
 
 
 _OUT_OF_REACH = frozenset(

@@ -6,7 +6,6 @@ import math
 
 from spiderling.base.errors import StorageError
 from spiderling.base.option_values import parse_watch, parse_watch_requests
-from spiderling.base.reasons import Reason
 from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.host_closing import threshold
@@ -88,7 +87,7 @@ def summary(crawl: Crawl, reason: str) -> str:
 def _parked(crawl: Crawl) -> str:
     ends = crawl.frontier.ledger.ends
     parked = {reason.value: ends[reason] for reason in CLOSED_STATES.values() if ends[reason]}
-    if not parked or (crawl.options.retired_queue == "delete" and not ends[Reason.HOST_BLOCKED]):
+    if not parked:
         return ""
     closed = ", ".join(f"{why} {number:,}" for why, number in parked.items())
     urls = counted(sum(parked.values()), "URL")

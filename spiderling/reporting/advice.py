@@ -17,7 +17,7 @@ from spiderling.base.option_values import YIELD_PROFILES
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import counted, with_progress
-from spiderling.frontier.host_closing import threshold
+from spiderling.frontier.host_closing import MIN_BYTES, MIN_PAGES, threshold
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.strategies import parse
 from spiderling.jobdir.as_text import Table
@@ -77,7 +77,7 @@ def profiles(hosts: Hosts, options: Options) -> list[Profile]:
     factors = {name: factor or 0.0 for name, factor in YIELD_PROFILES.items()} | {"0.02": 0.02}
     factors[options.yield_profile] = options.yield_factor() or 0.0
     used = factors[used_profile(options)]
-    return [_profile(hosts, options, name, factors[name], used) for name in sorted(factors, key=factors.__getitem__)]
+    return [_profile(hosts, name, factors[name], used) for name in sorted(factors, key=factors.__getitem__)]
 
 
 def used_profile(options: Options) -> str:
@@ -85,14 +85,14 @@ def used_profile(options: Options) -> str:
     return options.yield_profile if parse(options.strategy).retires else "off"
 
 
-def _profile(hosts: Hosts, options: Options, name: str, factor: float, used_factor: float) -> Profile:
+def _profile(hosts: Hosts, name: str, factor: float, used_factor: float) -> Profile:
     pages = np.maximum(hosts.pages, 1)
     are = hosts.in_state(HostState.RETIRED)
     below = are
     if factor != used_factor:
-        by_rule = retired_by(hosts, options, factor)
+        by_rule = retired_by(hosts, factor)
         below = are | by_rule if factor > used_factor else are & by_rule
-    first = np.maximum(options.yield_min_bytes, hosts.downloaded_bytes * options.yield_min_pages / pages)
+    first = np.maximum(MIN_BYTES, hosts.downloaded_bytes * MIN_PAGES / pages)
     after = np.where(below, 1 - np.minimum(1.0, first / np.maximum(hosts.downloaded_bytes, 1)), 0.0)
     return Profile(
         name,
@@ -104,9 +104,9 @@ def _profile(hosts: Hosts, options: Options, name: str, factor: float, used_fact
     )
 
 
-def retired_by(hosts: Hosts, options: Options, factor: float) -> _Mask:
+def retired_by(hosts: Hosts, factor: float) -> _Mask:
     """The hosts that t(n) of *factor* retires by what they gave in all; none for 0."""
-    reached = (hosts.pages >= options.yield_min_pages) & (hosts.downloaded_bytes >= options.yield_min_bytes)
+    reached = (hosts.pages >= MIN_PAGES) & (hosts.downloaded_bytes >= MIN_BYTES)
     limits = np.array([threshold(int(pages), factor) for pages in hosts.pages])
     return reached & (hosts.rates < limits) if factor else np.zeros(len(hosts.states), bool)
 
@@ -180,7 +180,7 @@ _BOUNDS = {
     "by scrapy dedup.",
     "text workers": "pages wait for them. More cores help, or SPIDERLING_WORKERS if some are idle.",
     "connections": "raise CONCURRENT_REQUESTS if memory allows.",
-    "DNS": "give faster resolvers (SPIDERLING_NAMESERVERS), or raise SPIDERLING_DNS_CONCURRENCY.",
+    "DNS": "give faster resolvers (SPIDERLING_NAMESERVERS).",
     "hosts": "too few have URLs waiting. Give more seeds (scrapy seeds), widen SPIDERLING_TLDS, or let the best "
     "retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
     "watch": "most of the time no look is due. A larger SPIDERLING_WATCH_REQUESTS makes more looks a day.",

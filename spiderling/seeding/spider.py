@@ -19,6 +19,7 @@ from spiderling.base.urls import canonicalize, registrable_domain
 from spiderling.cli.crawl_command import AskedSpider, run_spider
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import crawl_of
+from spiderling.engine.download_handler import FIRST_BYTE_TIMEOUT_S
 from spiderling.seeding.sources import Source
 from spiderling.spiders.spiderling import SpiderlingSpider
 from spiderling.text.listing import MAX_SITEMAP_BYTES
@@ -50,9 +51,8 @@ class SeedSpider(AskedSpider, SpiderlingSpider):
     async def start(self) -> AsyncIterator[Any]:
         asked = list(self.source.requests())
         names = ", ".join(request.url for request in asked[:_MOST_NAMED]) + (" ..." if asked[_MOST_NAMED:] else "")
-        limit_s = crawl_of(self.crawler).options.first_byte_timeout_s
         print(
-            f"Asking {names}; an answer may take {limit_s:g} s (SPIDERLING_FIRST_BYTE_TIMEOUT_S).",
+            f"Asking {names}; an answer may take {FIRST_BYTE_TIMEOUT_S:g} s.",
             file=sys.stderr,
         )
         for request in asked:
@@ -97,7 +97,6 @@ def collect(source: Source, output: SeedFile, settings: Settings, arguments: dic
         "JOBDIR": str(state),
         "ITEM_PIPELINES": {"spiderling.pipelines.CleanPipeline": None},
         "SPIDERLING_MAX_BODY_BYTES": MAX_SITEMAP_BYTES,
-        "SPIDERLING_MAX_RATIO": 1000,
         "SPIDERLING_RETRIES": source.retries,
     }
     for name, value in ours.items():

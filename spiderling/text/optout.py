@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from spiderling.base import rsl
-from spiderling.base.opt_outs import ANY, NOTHING, TRAINING, Signal, Statement, few, reservation, usage
+from spiderling.base.opt_outs import AI_AGENTS, ANY, NOTHING, TRAINING, Signal, Statement, few, reservation, usage
 from spiderling.base.options import Options
 from spiderling.text.html.metadata import RSL_END, RSL_INLINE, RSL_LINKS
 
@@ -101,8 +101,7 @@ def _meant_for(agent: str, said: list[Statement], options: Options) -> Iterable[
     """Those of *said*, told to *agent*, that concern us; a refusal to an AI crawler counts as one AI_AGENTS."""
     if agent in ("", "*", options.robots_agent.lower()):
         return said
-    tokens = (token.strip() for token in options.ai_agents.split(","))
-    token = next((token for token in tokens if token.lower() == agent), None)
+    token = next((token for token in AI_AGENTS if token.lower() == agent), None)
     refused = token and any(statement.signal in (Signal.NOINDEX, Signal.NOAI) for statement in said)
     return [Statement(Signal.AI_AGENTS, token, TRAINING)] if token and refused else []
 

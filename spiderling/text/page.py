@@ -24,7 +24,7 @@ from spiderling.base.link_batch import NONE as NO_LINKS
 from spiderling.base.link_batch import LinkBatch
 from spiderling.base.option_values import COMMENT, HEADING, TEXT, parse_paragraph_kinds, parse_watch
 from spiderling.base.options import Options
-from spiderling.text.boilerplate.model import BlockModel, load
+from spiderling.text.boilerplate.model import THRESHOLD, BlockModel, load
 from spiderling.text.fingerprints import NO_SHINGLES, Shingles
 from spiderling.text.html.blocks import named_tuples
 from spiderling.text.prevertical import are_elements, details, elements
@@ -101,7 +101,7 @@ class TextOptions:
     boilerplate: str = "learned"
     """'learned' (a fitted model), 'justext' (the paper's rules) or 'justext-stock' (the justext package)."""
     block_model: BlockModel | None = None  # for the learned mode; None: the bundled one
-    block_threshold: float = 0.5  # probability from which a block is good in the learned mode
+    block_threshold: float = THRESHOLD  # probability from which a block is good in the learned mode
     preset: str = "balanced"  # rules for the other modes (PRESETS of boilerplate/rules.py)
     min_known_share: float = 0.6
     """Least known share of a text in its language; three quarters of it for a single paragraph."""
@@ -120,7 +120,6 @@ class TextOptions:
             accepted=tuple(accepted),
             boilerplate=options.boilerplate,
             block_model=load(options.boilerplate_model) if options.boilerplate == "learned" else None,
-            block_threshold=options.boilerplate_threshold,
             preset=options.justext_preset,
             min_known_share=options.min_known_share,
             with_shingles=options.knows_shingles(),

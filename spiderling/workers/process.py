@@ -39,9 +39,11 @@ from spiderling.text.listing import read_listing
 from spiderling.text.steps import AUTO, choose
 from spiderling.workers.converter import Limits, convert, limit_address_space, memory_bytes, usable
 
+PAGE_TIMEOUT_S = 20.0
+"""Seconds that one page may be in work in a text worker; chosen: a page of the largest size takes about one."""
 _CONVERSION_SHARE = 0.8
-"""Share of SPIDERLING_PAGE_TIMEOUT_S for converting a document; the rest is for judging its text; chosen."""
-CPU_SHARE = 0.5  # share of SPIDERLING_PAGE_TIMEOUT_S that a page may spend on the processor; chosen
+"""Share of PAGE_TIMEOUT_S for converting a document; the rest is for judging its text; chosen."""
+CPU_SHARE = 0.5  # share of PAGE_TIMEOUT_S that a page may spend on the processor; chosen
 _COLLECTED_PAGES = 50
 """Pages between two collections of garbage; chosen: at Python's own pace they take a fifth of the time."""
 TASK = struct.Struct("!IIB")
@@ -87,7 +89,7 @@ class WorkerConfig:
     max_growth_bytes: int = 500_000_000  # bytes by which its resident memory may grow before it asks for that too
     documents: tuple[str, ...] = ()
     """Kinds of documents (base/media_types.py) that are converted; any other body counts as HTML."""
-    document_bytes: int = 20_000_000  # bytes of a document above which it gives no text
+    document_bytes: int = media_types.MAX_DOCUMENT_BYTES  # bytes of a document above which it gives no text
     document_wall_s: float = 16.0  # seconds in which a document must be converted
     licensee: Licensee = field(default_factory=Licensee)
     """Who would use the pages that a feed lists, for their licences."""
@@ -105,11 +107,9 @@ class WorkerConfig:
             TextOptions.from_options(options, accepted, gathers_links),
             tuple(recognise),
             options.models,
-            page_cpu_s=CPU_SHARE * options.page_timeout_s,
-            max_growth_bytes=options.worker_growth_bytes,
+            page_cpu_s=CPU_SHARE * PAGE_TIMEOUT_S,
             documents=tuple(sorted(usable(media_types.parse(options.documents))[0])),
-            document_bytes=options.max_document_bytes,
-            document_wall_s=_CONVERSION_SHARE * options.page_timeout_s,
+            document_wall_s=_CONVERSION_SHARE * PAGE_TIMEOUT_S,
             licensee=options.licensee(),
             compiled=options.compiled,
             suffix_file=suffix_file(),

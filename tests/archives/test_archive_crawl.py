@@ -17,7 +17,8 @@ from benchmarks.faults import differences
 from webs.web import FixedWeb
 
 NO_SERVER = SimpleNamespace(hosts_option="")
-SETTINGS = {"LINKS": "on", "SEGMENT_BYTES": 4000, "EXTENSIONS": json.dumps({"benchmarks.inside.FaultLayer": 1})}
+SEGMENTS = {"crawl.crawl.SEGMENT_BYTES": 4000}
+SETTINGS = {"LINKS": "on", "EXTENSIONS": json.dumps({"benchmarks.inside.FaultLayer": 1})}
 HOSTS = [f"h{number}.test" for number in range(4)]
 
 
@@ -105,7 +106,9 @@ def test_read_again_there_is_nothing_to_do_and_a_file_that_grew_is_read_on(refer
 
 
 def test_killed_at_any_moment_nothing_is_lost_and_nothing_twice(reference, archives, tmp_path):
-    crawl = ArchiveCrawl(tmp_path / "job", archives, **SETTINGS, CONSTANTS={"crawl.checkpoint.MAX_OUTCOMES": 8})
+    crawl = ArchiveCrawl(
+        tmp_path / "job", archives, **SETTINGS, CONSTANTS=SEGMENTS | {"crawl.checkpoint.MAX_OUTCOMES": 8}
+    )
     # few enough pages a session for the last one to meet its point, however many a checkpoint takes in
     for point in ("write:3", "rotate:1", "transaction:2", "committed:1", "commit:1"):
         assert crawl.run(FAULT=point).code == -signal.SIGKILL, point
@@ -121,7 +124,9 @@ def told(crawl) -> dict:
 
 @pytest.mark.slow
 def test_stopped_and_gone_on_with_it_ends_as_if_nothing_was(reference, archives, tmp_path):
-    crawl = ArchiveCrawl(tmp_path / "job", archives, **SETTINGS, CONSTANTS={"crawl.checkpoint.MAX_OUTCOMES": 2})
+    crawl = ArchiveCrawl(
+        tmp_path / "job", archives, **SETTINGS, CONSTANTS=SEGMENTS | {"crawl.checkpoint.MAX_OUTCOMES": 2}
+    )
     running = crawl.start()
     running.until(lambda: list(crawl.directory.glob("corpus/*")))
     result = running.stop()

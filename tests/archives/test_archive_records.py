@@ -126,7 +126,7 @@ def test_encodings_are_undone_where_they_have_not_been(head, body, content):
     ids=lambda value: value.value if isinstance(value, Reason) else "record",  # packed ones hold the time
 )  # fmt: skip
 def test_what_is_no_page_and_why(data, reason):
-    (entry, *_) = read(data, max_body_bytes=30_000, max_document_bytes=10_000, archive_robots="ignore")
+    (entry, *_) = read(data, max_body_bytes=30_000, archive_robots="ignore")
     assert entry.reason is reason
 
 

@@ -31,7 +31,6 @@ PAGES = 40
 """Pages of each archive: more than a checkpoint's in every part."""
 SETTINGS = {
     "ALLOW_NETWORKS": NETWORK,
-    "CHECKPOINT_S": 0.1,
     "DEDUP": "exact",  # no page of one host is one of another; they share paragraphs, and two parts both keep these
 }
 CRAWL = (

@@ -18,9 +18,7 @@ ADDRESS, OTHER = "127.84.6.1", "127.85.6.1"
 DATA = FORMS["gzip by record"](
     [record(f"http://a.test/{n}", bytes(f"<p>{n * 7919}</p>" * 999, "ascii")) for n in range(40)]
 )
-OPTIONS = Options(
-    lang="cs", contact="me@example.org", first_byte_timeout_s=5, retries=2, retry_delay_s=0.01, max_snooze_s=0.05
-)
+OPTIONS = Options(lang="cs", contact="me@example.org", retries=2, retry_delay_s=0.01, max_snooze_s=0.05)
 CLIENT = (OPTIONS, AddressPolicy("127.84.0.0/16", public=False).allows)
 """How URLs are asked for."""
 

@@ -46,7 +46,7 @@ def crawl(tmp_path_factory) -> Crawl:
         running.process.kill()
         running.process.wait()
         assert not (crawl.directory / "corpus" / MANIFEST).exists()
-        assert crawl.run(HOST_INTERVAL_S=0.02, SEGMENT_BYTES=3000).code == 0
+        assert crawl.run(HOST_INTERVAL_S=0.02, CONSTANTS={"crawl.crawl.SEGMENT_BYTES": 3000}).code == 0
     return crawl
 
 

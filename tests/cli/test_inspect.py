@@ -37,7 +37,11 @@ SITES = {
     },
 }
 ADDRESSES = {host: f"127.84.7.{number}" for number, host in enumerate(SITES, 1)}
-SETTINGS = {"YIELD_PROFILE": "paper", "YIELD_MIN_BYTES": 1000, "QUALITY": "text_chars=400.."}
+SETTINGS = {
+    "YIELD_PROFILE": "paper",
+    "QUALITY": "text_chars=400..",
+    "CONSTANTS": {"frontier.host_closing.MIN_BYTES": 1000},
+}
 
 
 @pytest.fixture(scope="module")

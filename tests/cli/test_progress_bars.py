@@ -109,7 +109,7 @@ def test_the_log_of_an_archive_crawl_scrolls_above_its_bar(tmp_path):
     archive.write_bytes(FORMS["gzip by record"](records))
     shown = on_terminal(
         "crawl", "archive", "-a", "lang=cs", "-a", f"warc={archive}", "-s", f"JOBDIR={tmp_path / 'job'}",
-        "-s", "SPIDERLING_PROGRESS_S=1",
+        "-s", "LOGSTATS_INTERVAL=1",
     )  # fmt: skip
     total = archive.stat().st_size
     assert re.search(rf"\d+%\|.*/{total / 1000:.3g}k", shown), shown

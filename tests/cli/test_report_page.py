@@ -29,8 +29,8 @@ SITES = {
 }
 ADDRESSES = {host: f"127.84.9.{number}" for number, host in enumerate(SITES, 1)}
 SETTINGS = {
-    "YIELD_PROFILE": "paper", "YIELD_MIN_BYTES": 1000, "PROGRESS_S": 1, "CHECKPOINT_S": 0.5,
-    "CONSTANTS": {"frontier.url_states.TICK_S": 1},
+    "YIELD_PROFILE": "paper", "LOGSTATS_INTERVAL": 1,
+    "CONSTANTS": {"frontier.host_closing.MIN_BYTES": 1000, "frontier.url_states.TICK_S": 1},
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gzip
+import json
 import os
 import pty
 import signal
@@ -24,11 +25,14 @@ from webs.web import FixedWeb, WebResponse, html, plain, redirect
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_server_that_accepts_and_never_answers_is_named_at_once_and_given_up(tmp_path, scheme):
+def test_a_server_that_accepts_and_never_answers_is_named_at_once_and_given_up(tmp_path, scheme, monkeypatch):
     out = tmp_path / "seeds.txt"
     with socket.create_server(("127.84.13.99", 0)) as silent:
         port = silent.getsockname()[1]
-        limits = {"FIRST_BYTE_TIMEOUT_S": 0.5, "OFFLINE_WAIT_S": 1, "HOSTS": "silent.test=127.84.13.99", "PORTS": "all"}
+        places = ("engine.download_handler", "seeding.spider")
+        constants = {f"spiderling.{place}.FIRST_BYTE_TIMEOUT_S": 0.5 for place in places}
+        monkeypatch.setenv("CONSTANTS", json.dumps(constants))
+        limits = {"OFFLINE_WAIT_S": 1, "HOSTS": "silent.test=127.84.13.99", "PORTS": "all"}
         settings = DEFAULTS | {f"SPIDERLING_{name}": value for name, value in limits.items()}
         ended = scrapy(
             "seeds", "sitemap", f"{scheme}://silent.test:{port}", "-a", "lang=cs", "-o", str(out),

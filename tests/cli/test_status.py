@@ -32,7 +32,7 @@ ADDRESSES = {host: f"127.84.21.{number}" for number, host in enumerate(SITES, 1)
 def crawl(tmp_path_factory) -> Crawl:
     with serving(FixedWeb(SITES, ADDRESSES)) as server:
         crawl = Crawl(tmp_path_factory.mktemp("told") / "job", server)
-        assert crawl.run("http://a.test/", HOST_INTERVAL_S=0.05, MAX_WORDS=1_000_000, PROGRESS_S=1).code == 0
+        assert crawl.run("http://a.test/", HOST_INTERVAL_S=0.05, MAX_WORDS=1_000_000, LOGSTATS_INTERVAL=1).code == 0
     return crawl
 
 

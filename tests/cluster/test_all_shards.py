@@ -113,7 +113,7 @@ def begun(directory: Path) -> int:
 def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
     """Ctrl-C pauses all; then auto goes on with the shards that there are, though the cores may call for one."""
     with serving(WEB) as server:
-        crawl = AllShards(tmp_path / "cs", server, SHARDS=2, PROGRESS_S=1)
+        crawl = AllShards(tmp_path / "cs", server, SHARDS=2, LOGSTATS_INTERVAL=1)
         control = tmp_path / "cs/control.yaml"
         control.parent.mkdir()
         control.write_text("pause: true")  # else it may be finished before all that follows has begun

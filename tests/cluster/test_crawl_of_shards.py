@@ -63,9 +63,7 @@ def redis():
 
 
 def shards(directory: Path, server, store: RedisServer, number: int, **settings) -> Crawl:
-    return Crawl(
-        directory, server, CLUSTER=store.url, SHARDS=number, CHECKPOINT_S=0.1, **{"CONSTANTS": SOON, **settings}
-    )
+    return Crawl(directory, server, CLUSTER=store.url, SHARDS=number, **{"CONSTANTS": SOON, **settings})
 
 
 def documents(directory: Path) -> dict[int, list[str]]:
@@ -269,7 +267,7 @@ def test_a_shard_whose_lease_another_process_holds_stops(tmp_path):
 
 def test_a_shard_that_is_stopped_while_it_waits_for_others_is_not_finished(tmp_path):
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
-        crawl = shards(tmp_path / "cs", server, store, 2, FOLLOW="none", PROGRESS_S=1)
+        crawl = shards(tmp_path / "cs", server, store, 2, FOLLOW="none", LOGSTATS_INTERVAL=1)
         waits = crawl.start(SEED, CONSTANTS={**SOON, "cluster.totals.WAIT_MISSING_S": 1000.0})
         waits.until(lambda: " 0 URLs waiting" in waits.output())
         stopped = waits.stop()

@@ -54,13 +54,11 @@ def test_shards_and_workers_are_as_many_as_the_cores(machine: Machine) -> None:
 @given(MACHINES, SHARDS)
 def test_the_sum_of_the_defaults_is_what_one_crawl_takes(machine: Machine, shards: int) -> None:
     shares = divided(Options(), (), shards, machine)
-    defaults = Options()
     assert all(share.workers >= 1 for share in shares)
     assert sum(share.workers for share in shares) == min(max(shards, machine.cores - shards), MOST_WORKERS * shards)
     assert sum(share.dedup_bytes for share in shares) <= max(machine.memory_bytes // 4, shards * LEAST_FILTER_BYTES)
-    for name in ("max_exact_keys", "dns_concurrency", "ramp_up_per_s"):
-        whole = getattr(defaults, name)
-        assert whole - shards <= sum(getattr(share, name) for share in shares) <= max(whole, shards)
+    whole = Options().max_exact_keys
+    assert whole - shards <= sum(share.max_exact_keys for share in shares) <= max(whole, shards)
     Options.from_settings(shares[0].settings())  # each is within its bounds
 
 
@@ -86,17 +84,16 @@ def test_memory_that_was_given_fits_all_together(name: str, fits: int, excess: i
 
 
 def test_an_option_of_zero_is_not_given() -> None:
-    settings = {"SPIDERLING_WORKERS": "0", "SPIDERLING_DEDUP_BYTES": None, "SPIDERLING_DNS_CONCURRENCY": 7}
-    assert given_among(settings) == {"dns_concurrency"}
-    share = divided(Options(dns_concurrency=7), {"dns_concurrency"}, 3, Machine(9, 10**10))[0]
-    assert share.settings()["SPIDERLING_DNS_CONCURRENCY"] == "7" and share.workers == 2
+    settings = {"SPIDERLING_WORKERS": "0", "SPIDERLING_DEDUP_BYTES": None, "SPIDERLING_MAX_EXACT_KEYS": 7}
+    assert given_among(settings) == {"max_exact_keys"}
+    share = divided(Options(max_exact_keys=7), {"max_exact_keys"}, 3, Machine(9, 10**10))[0]
+    assert share.settings()["SPIDERLING_MAX_EXACT_KEYS"] == "7" and share.workers == 2
 
 
 def test_what_is_told() -> None:
     shares = divided(Options(), (), 5, Machine(16, 64 * 10**9))
     assert told(shares, Machine(16, 0)) == (
-        "5 shards on 16 cores; each has 2 or 3 text workers, 3,200 MB to know near-duplicates by, 40,000,000 exact "
-        "keys, 100 DNS queries at once"
+        "5 shards on 16 cores; each has 2 or 3 text workers, 3,200 MB to know near-duplicates by, 40,000,000 exact keys"
     )
     crowd = divided(Options(), (), 4, Machine(2, 64 * 10**9))
     assert "4 shards on 2 cores (8 main processes and text workers, more than cores); each has 1 text worker," in told(

@@ -94,7 +94,7 @@ def test_a_machine_whose_network_goes_away_and_comes_back_loses_nothing(machine,
     try:
         with serving(Served(sites)) as server:
             given = {"CLUSTER": f"redis://{_NETWORK}.1:{port}/0", "CLUSTER_KEY_FILE": key, "SHARDS": 2}
-            given |= {"ALLOW_NETWORKS": f"{_NETWORK}.0/24", "HOST_INTERVAL_S": 1.5, "RETRIES": 3, "CHECKPOINT_S": 0.1}
+            given |= {"ALLOW_NETWORKS": f"{_NETWORK}.0/24", "HOST_INTERVAL_S": 1.5, "RETRIES": 3}
             crawls = [Crawl(tmp_path / one / "cs", server, **given) for one in ("here", "there")]
             for crawl in crawls:
                 crawl.directory.parent.mkdir()

@@ -69,7 +69,7 @@ def made(tmp_path_factory) -> Made:
     try:
         with serving(FixedWeb(SITES, ADDRESSES)) as server:
             assert Crawl(directory / "alone", server).run(SEED).code == 0
-            settings = {"CLUSTER": store.url, "SHARDS": SHARDS, "CHECKPOINT_S": 0.1, "CONSTANTS": WAITS}
+            settings = {"CLUSTER": store.url, "SHARDS": SHARDS, "CONSTANTS": WAITS}
             crawl = Crawl(whole, server, HOST_INTERVAL_S=0.3, PAGE="127.0.0.1:0", **settings)
             before = len(server.log_entries)
             running = [crawl.start(SEED) for _ in range(SHARDS - 1)]  # they wait for the last

@@ -121,7 +121,7 @@ def test_a_strategy_that_leaves_nothing_out_retires_no_host_unless_told_to(tmp_p
                 "STRATEGY": strategy,
                 "HOST_INTERVAL_S": 0.01,
                 "YIELD_PROFILE": "normal",
-                "YIELD_MIN_BYTES": 0,
+                "CONSTANTS": {"frontier.host_closing.MIN_BYTES": 0},
                 "TRAPS": "copies=0",
             }
             result = Crawl(tmp_path / name, server, **given).run("http://poor.test/0")

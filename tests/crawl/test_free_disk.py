@@ -19,7 +19,7 @@ def test_it_pauses_at_once_says_why_and_the_same_command_goes_on(tmp_path):
     sites = {"a.test": {"/": page("a", "/1"), "/1": page("a 1")}}
     with serving(FixedWeb(sites, {"a.test": "127.84.52.1"})) as server:
         crawl = Crawl(tmp_path, server)
-        running = crawl.start("http://a.test/", MIN_FREE_BYTES=10**18, PROGRESS_S=1)
+        running = crawl.start("http://a.test/", MIN_FREE_BYTES=10**18, LOGSTATS_INTERVAL=1)
         running.until(lambda: "paused (the disk is nearly full)" in running.output())
         assert not server.log_entries
         ended = running.stop()

@@ -110,7 +110,9 @@ def test_an_error_amid_a_change_stops_the_crawl_and_the_same_command_goes_on_wit
 ):
     """Nothing since the last checkpoint is kept, also what was in memory of other pages."""
     with serving(web()) as server:
-        crawl = Crawl(tmp_path / "job", server, EXTENSIONS=EXTENSIONS, CHECKPOINT_S=60)
+        crawl = Crawl(
+            tmp_path / "job", server, EXTENSIONS=EXTENSIONS, CONSTANTS={"extensions.lifecycle.CHECKPOINT_S": 60}
+        )
         result = crawl.run(SEED, FAULT=fault)
         assert result.code == 1
         assert len(result.lines("ERROR", "The crawl stops")) == 1 and result.output.count("Traceback") == len(lost)

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from types import SimpleNamespace
 
-import pytest
 from conftest import Crawl, paragraphs, serving
 
 from spiderling import pipelines
@@ -63,11 +62,10 @@ def _html(head: str, text: list[str]) -> WebResponse:
     return WebResponse(200, HTML, f"<html><head><title>x</title>{head}</head><body>{body}</body></html>".encode())
 
 
-@pytest.mark.parametrize("keep", ["new", "whole"])
-def test_a_later_version(tmp_path, keep):
+def test_a_later_version(tmp_path):
     web = Paper()
     with serving(web) as server:
-        crawl = Crawl(tmp_path / "job", server, **SETTINGS, WATCH_KEEP=keep)
+        crawl = Crawl(tmp_path / "job", server, **SETTINGS)
         running = crawl.start(f"http://{HOST}/")
         running.until(lambda: "/by-feed" in web.asked)
         web.has_news.set()
@@ -79,7 +77,7 @@ def test_a_later_version(tmp_path, keep):
     found = [document for document in read_documents(segment) if document.attributes["url"] == f"http://{HOST}/"]
     first, later = sorted(found, key=lambda document: document.attributes.get("version", ""))
     assert first.paragraphs == OLD and not {"version", "first_seen"} & first.attributes.keys()
-    assert later.paragraphs == (NEW if keep == "new" else [OLD[0], NEW[0], *OLD[2:], NEW[1]])
+    assert later.paragraphs == NEW
     assert later.attributes["version"] == "2"
     assert first.attributes["crawl_date"] <= later.attributes["first_seen"] <= later.attributes["crawl_date"]
     by_feed = [document for document in crawl.documents() if document.url.endswith("/by-feed")]

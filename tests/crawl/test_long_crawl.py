@@ -31,7 +31,7 @@ def test_no_kind_of_object_grows_with_the_pages(tmp_path: Path) -> None:
     with serving(web) as server:
         crawl = Crawl(tmp_path / "job", server, ALLOW_NETWORKS="127.82.0.0/16", IP_INTERVAL_S=0)
         crawl.settings |= {"EXTENSIONS": extensions, "WEIGHTS": weights, "WEIGH_EVERY": HOSTS * PAGES // WEIGHINGS}
-        result = crawl.run(str(seeds), timeout=900, HOST_INTERVAL_S=0.02, CHECKPOINT_S=1)
+        result = crawl.run(str(seeds), timeout=900, HOST_INTERVAL_S=0.02)
     assert result.code == 0, result.output
     lines = [json.loads(line) for line in weights.read_text().splitlines()]
     middle, last = (fewest(lines, HOSTS * PAGES * third // 3) for third in (1, 2))

@@ -114,9 +114,7 @@ def test_a_page_fetched_again_after_a_kill_is_not_its_own_duplicate(tmp_path):
     pages = [(f"/{number}" if number else "/", [paragraph(number), *SHARED[: number % 2]]) for number in range(30)]
     reference = crawled(tmp_path / "reference", site(*pages))
     with serving(FixedWeb({HOST: site(*pages)}, {HOST: "127.84.9.8"})) as server:
-        crawl = Crawl(
-            tmp_path / "job", server, DEDUP="near", CONSTANTS=SNAPSHOTS, CHECKPOINT_S=0.5, HOST_INTERVAL_S=0.2
-        )
+        crawl = Crawl(tmp_path / "job", server, DEDUP="near", CONSTANTS=SNAPSHOTS, HOST_INTERVAL_S=0.2)
         rng, kills = random.Random(5), 0
         for _ in range(4):
             running = crawl.start(f"http://{HOST}/")
@@ -137,7 +135,7 @@ def test_a_crawl_that_goes_on_remembers_each_document_once(tmp_path):
     """What the filter held at the pause, and the last checkpoint before it did not, was counted again at each start."""
     pages = [(f"/{number}" if number else "/", [paragraph(number)]) for number in range(12)]
     with serving(FixedWeb({HOST: site(*pages)}, {HOST: "127.84.9.10"})) as server:
-        crawl = Crawl(tmp_path / "job", server, DEDUP="near", CHECKPOINT_S=60)
+        crawl = Crawl(tmp_path / "job", server, DEDUP="near", CONSTANTS={"extensions.lifecycle.CHECKPOINT_S": 60})
         for most in (4, 8, 0):
             ended = crawl.run(f"http://{HOST}/", MAX_PAGES=most)
             assert ended.code == 0

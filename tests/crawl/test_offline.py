@@ -105,7 +105,7 @@ def assert_whole(crawl, server):
 def test_names_that_fail_in_the_middle_of_a_crawl_come_back(tmp_path, trouble):
     with serving(WEB) as server, name_server() as names:
         crawl = crawl_of(tmp_path / "job", server, names)
-        running = crawl.start(seeds(server), PROGRESS_S=1)
+        running = crawl.start(seeds(server), LOGSTATS_INTERVAL=1)
         running.until(lambda: len(server.log_entries) > 6)
         names.says = trouble
         told = trouble if trouble == "no such name" else "dns"
@@ -192,7 +192,7 @@ def test_a_name_server_that_fails_for_some_and_knows_no_others_is_no_network(tmp
         names.knows_not = ("h1.test", "h2.test")
         crawl = crawl_of(tmp_path / "job", server, names)
         constants = {"frontier.reachability.LONGEST_PAUSE_S": 1}
-        running = crawl.start(seeds(server), PROGRESS_S=1, CONSTANTS=constants)
+        running = crawl.start(seeds(server), LOGSTATS_INTERVAL=1, CONSTANTS=constants)
         running.until(lambda: running.output().count("bottleneck: network (hosts fail: ") > 2)
         names.knows_not = HOSTS
         result = running.wait()

@@ -17,7 +17,7 @@ def test_second_chance(tmp_path, strategy, floor):
             tmp_path / "job",
             server,
             YIELD_PROFILE="0.9",
-            YIELD_MIN_BYTES=1000,
+            CONSTANTS={"frontier.host_closing.MIN_BYTES": 1000},
             MIN_ACTIVE_HOSTS=floor,
             STRATEGY=strategy,
         )

@@ -40,7 +40,7 @@ async def test_only_a_new_crawl_begins_at_once(tmp_path):
 
 async def test_hosts_that_are_due_at_once_are_asked_in_several_turns_of_the_loop(tmp_path):
     """134 connections that were opened in one turn stopped the loop for 86 ms."""
-    options = Options(lang="cs", allow_networks="127.0.0.0/8", dedup="exact", ip_interval_s=0, ramp_up_per_s=1000)
+    options = Options(lang="cs", allow_networks="127.0.0.0/8", dedup="exact", ip_interval_s=0)
     crawl = OpenCrawl(options, tmp_path / "job", pytest.fail)
     busy = SimpleNamespace(active=set())
     engine = SimpleNamespace(spider=None, downloader=busy, needs_backout=lambda: False)

@@ -160,7 +160,7 @@ def test_a_later_signal_while_python_ends_changes_nothing(server, tmp_path):
 
 @pytest.mark.slow
 def test_a_signal_while_a_crawl_that_could_not_begin_ends_keeps_its_exit_code(server, tmp_path):
-    staged = Staged(tmp_path, "END", *crawl_of(server, tmp_path / "job", SPIDERLING_PROGRESS_S=0))
+    staged = Staged(tmp_path, "END", *crawl_of(server, tmp_path / "job", LOGSTATS_INTERVAL=0))
     staged.reach()
     staged.send(signal.SIGINT)
     assert staged.ended()[0] == 1

@@ -95,7 +95,9 @@ def test_every_file_is_heard_whatever_becomes_of_the_connection(tmp_path):
     }
     addresses = {host: f"127.84.43.{1 + number}" for number, host in enumerate(web)}
     with serving(FixedWeb(web, addresses), serve_kinds) as server:
-        crawl = Crawl(tmp_path / "job", server, OPTOUTS="", FIRST_BYTE_TIMEOUT_S=1)
+        crawl = Crawl(
+            tmp_path / "job", server, OPTOUTS="", CONSTANTS={"engine.download_handler.FIRST_BYTE_TIMEOUT_S": 1}
+        )
         assert crawl.run(",".join(f"http://{kind}.test/" for kind in KINDS)).code == 0
         asked = {kind: list(connections.values()) for kind, connections in server.asked.items()}
     files = {kind: [paths for paths in lists if paths[0] in FILES] for kind, lists in asked.items()}

@@ -117,6 +117,14 @@ NEVER_ASKED = {
 }  # fmt: skip
 
 
+CONSTANTS = {
+    "engine.download_handler.FIRST_BYTE_TIMEOUT_S": 1.5,
+    "fetch.responses.MAX_RATIO": 2000,
+    "frontier.host_closing.MIN_BYTES": 1000,
+    "workers.process.CPU_SHARE": 0.01,
+}
+
+
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory):
     """The crawl, how it ended, and the access log."""
@@ -127,9 +135,8 @@ def crawled(tmp_path_factory):
         hosts = f"{server.hosts_option},intern.test=10.0.0.1:80,closed.test=127.84.9.9:9,too-far.test=127.84.5.1"
         crawl = Crawl(
             directory, server, HOSTS=hosts, NAMESERVERS=names, TLDS="test", MAX_DISTANCE=1,
-            HOST_INTERVAL_S=HOST_INTERVAL_S, IP_INTERVAL_S=IP_INTERVAL_S, FIRST_BYTE_TIMEOUT_S=1.5,
-            CONSTANTS={"workers.process.CPU_SHARE": 0.01},
-            QUALITY="text_chars=400..", MAX_RATIO=2000, YIELD_PROFILE="paper", YIELD_MIN_BYTES=1000,
+            HOST_INTERVAL_S=HOST_INTERVAL_S, IP_INTERVAL_S=IP_INTERVAL_S, CONSTANTS=CONSTANTS,
+            QUALITY="text_chars=400..", YIELD_PROFILE="paper",
         )  # fmt: skip
         result = crawl.run("http://main.test/")
         return crawl, result, server.log_entries

@@ -88,7 +88,7 @@ async def broken_chunk_later(writer):
 
 
 async def test_a_broken_chunk_ends_a_body_whose_headers_came_before():
-    _, error = await failing(broken_chunk_later, options={"slow_window_s": 30})
+    _, error = await failing(broken_chunk_later, options={"constants": {"SLOW_WINDOW_S": 30}})
     assert isinstance(error, BadHttp)
 
 
@@ -107,7 +107,7 @@ FLOODS = [
 async def test_floods_end_soon_and_in_bounded_memory(answer):
     async with (
         serving(answer) as site,
-        handling(TIMEOUT_S=600, FIRST_BYTE_TIMEOUT_S=600, MAX_BODY_BYTES=5_000_000) as handler,
+        handling(TIMEOUT_S=600, constants={"FIRST_BYTE_TIMEOUT_S": 600}, MAX_BODY_BYTES=5_000_000) as handler,
     ):
         request = Request(site.url, meta={"address": "127.0.0.1"})
         tracemalloc.start()

@@ -8,6 +8,7 @@ import pytest
 from handled import LIMIT, OK, PAGE, failing, fetch, handling, reply, serving
 from scrapy import Request
 
+from spiderling.base import media_types
 from spiderling.base.reasons import Reason
 from spiderling.fetch.errors import ResponseRefused
 
@@ -81,22 +82,7 @@ async def test_type_is_judged_only_on_request_and_for_200():
     assert (await fetch(b"HTTP/1.1 404 No" + image, judge_type=True))[1].status == 404
 
 
-@pytest.mark.parametrize(
-    ("header", "obeyed"),
-    [(b"de", False), (b"de, sk-SK", False), (b"cs", True), (b"de,cs-CZ", True), (b"", True), (b"x-none", True)],
-)
-@pytest.mark.parametrize("option", ["obey", "ignore"])
-async def test_declared_language_is_judged_at_the_headers_if_told_so(header, obeyed, option):
-    answer = reply(PAGE, b"Content-Language: " + header)
-    options = {"CONTENT_LANGUAGE": option}
-    if obeyed or option == "ignore":
-        assert (await fetch(answer, judge_type=True, options=options))[1].body == PAGE
-    else:
-        _, error = await failing(answer, judge_type=True, options=options)
-        assert error.reason is Reason.WRONG_LANGUAGE
-
-
-DOCUMENTS = {"DOCUMENTS": "odt,docx", "MAX_BODY_BYTES": 10_000, "MAX_DOCUMENT_BYTES": LIMIT}
+DOCUMENTS = {"DOCUMENTS": "odt,docx", "MAX_BODY_BYTES": 10_000}
 
 
 ODT = b"Content-Type: application/vnd.oasis.opendocument.text\r\n"
@@ -121,7 +107,8 @@ async def test_documents_that_are_wanted_pass_the_judgement_with_a_limit_of_thei
         (b"Content-Type: text/html\r\nContent-Length: 10001\r\n", Reason.TOO_BIG),
     ],
 )
-async def test_other_documents_and_too_large_ones_do_not(line, reason):
+async def test_other_documents_and_too_large_ones_do_not(monkeypatch, line, reason):
+    monkeypatch.setattr(media_types, "MAX_DOCUMENT_BYTES", LIMIT)
     answer = b"HTTP/1.1 200 OK\r\n" + line + b"\r\n"
     _, error = await failing(answer, judge_type=True, options=DOCUMENTS)
     assert error.reason is reason

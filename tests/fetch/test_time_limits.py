@@ -27,7 +27,7 @@ async def test_time_limits():
             await asyncio.sleep(0.1)
 
     for answer, options, meta in (
-        (slow_headers, {"FIRST_BYTE_TIMEOUT_S": 0.5}, {}),
+        (slow_headers, {"constants": {"FIRST_BYTE_TIMEOUT_S": 0.5}}, {}),
         (slow_body, {"TIMEOUT_S": 0.8}, {}),
         (slow_body, {}, {"download_timeout": 0.5}),
     ):
@@ -55,7 +55,9 @@ async def silence(writer):
 @pytest.mark.parametrize("answer", [drip, silence])
 async def test_a_body_below_the_floor_of_speed_is_given_up_and_may_pass(answer):
     begin = time.monotonic()
-    _, error = await failing(answer, options={"MIN_BYTES_PER_S": 200, "slow_window_s": 0.5, "TIMEOUT_S": 600})
+    _, error = await failing(
+        answer, options={"constants": {"MIN_BYTES_PER_S": 200, "SLOW_WINDOW_S": 0.5}, "TIMEOUT_S": 600}
+    )
     assert isinstance(error, TooSlow) and error.reason is Reason.TOO_SLOW and error.may_pass
     assert time.monotonic() - begin > 0.4
 
@@ -68,9 +70,11 @@ async def test_a_slow_body_above_the_floor_comes_through():
             await writer.drain()
             await asyncio.sleep(0.05)
 
-    _, response = await fetch(slow, options={"MIN_BYTES_PER_S": 100, "slow_window_s": 0.5})
+    _, response = await fetch(slow, options={"constants": {"SLOW_WINDOW_S": 0.5}})
     assert len(response.body) == 3000
-    _, error = await failing(silence, options={"MIN_BYTES_PER_S": 0, "slow_window_s": 0.1, "TIMEOUT_S": 1})
+    _, error = await failing(
+        silence, options={"constants": {"MIN_BYTES_PER_S": 0, "SLOW_WINDOW_S": 0.1}, "TIMEOUT_S": 1}
+    )
     assert isinstance(error, DownloadTimeoutError) and not isinstance(error, TooSlow)
 
 
@@ -82,5 +86,5 @@ async def test_a_late_event_loop_is_not_held_against_the_server():
         await asyncio.sleep(0.05)
         writer.write(b"ab")
 
-    _, response = await fetch(late, options={"MIN_BYTES_PER_S": 1, "slow_window_s": 0.4})
+    _, response = await fetch(late, options={"constants": {"MIN_BYTES_PER_S": 1, "SLOW_WINDOW_S": 0.4}})
     assert response.body == b"ab"

@@ -84,11 +84,10 @@ async def test_a_certificate_is_for_an_address_only_if_it_says_so(tmp_path):
             assert (await handler.download_request(request)).flags == flags
 
 
-@pytest.mark.parametrize("strict", [{"options": {"TLS": "strict"}}, {"scrapy": {"DOWNLOAD_VERIFY_CERTIFICATES": True}}])
-async def test_tls_certificate_is_verified_if_told_so(server_tls, strict):
+async def test_tls_certificate_is_verified_if_told_so(server_tls):
     async with (
         serving(reply(), tls=server_tls) as site,
-        handling(strict.get("scrapy"), **strict.get("options", {})) as handler,
+        handling({"DOWNLOAD_VERIFY_CERTIFICATES": True}) as handler,
     ):
         request = Request(f"https://site.test:{site.port}/", meta={"address": "127.0.0.1"})
         with pytest.raises(TlsFailed, match="certificate") as caught:
@@ -100,7 +99,7 @@ async def test_tls_certificate_is_verified_if_told_so(server_tls, strict):
 async def test_a_valid_certificate_passes_when_strict(tmp_path, monkeypatch):
     server_tls = server_context(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "both.pem"))
-    async with serving(reply(), tls=server_tls) as site, handling(TLS="strict") as handler:
+    async with serving(reply(), tls=server_tls) as site, handling({"DOWNLOAD_VERIFY_CERTIFICATES": True}) as handler:
         request = Request(f"https://site.test:{site.port}/", meta={"address": "127.0.0.1"})
         assert (await handler.download_request(request)).body == PAGE
         with pytest.raises(TlsFailed):
@@ -114,7 +113,7 @@ async def test_tls_to_a_plain_server_and_to_a_silent_one():
     for answer, error in ((b"not TLS at all\r\n\r\n", DownloadFailedError), (silent, DownloadTimeoutError)):
         server = await asyncio.start_server(lambda r, w, a=answer: a(w) if callable(a) else w.write(a), "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        async with handling(FIRST_BYTE_TIMEOUT_S=0.5) as handler:
+        async with handling(constants={"FIRST_BYTE_TIMEOUT_S": 0.5}) as handler:
             with pytest.raises(error):
                 await handler.download_request(Request(f"https://site.test:{port}/", meta={"address": "127.0.0.1"}))
         server.close()
@@ -148,7 +147,11 @@ async def test_a_session_is_resumed_at_no_other_host_or_port(server_tls):
 
 
 async def test_a_session_that_was_made_without_a_check_serves_no_strict_crawl(server_tls):
-    async with serving(reply(), tls=server_tls) as site, handling() as lenient, handling(TLS="strict") as strict:
+    async with (
+        serving(reply(), tls=server_tls) as site,
+        handling() as lenient,
+        handling({"DOWNLOAD_VERIFY_CERTIFICATES": True}) as strict,
+    ):
         await pages(lenient, ("site.test", site.port))
         with pytest.raises(TlsFailed, match="certificate"):
             await pages(strict, ("site.test", site.port))
@@ -261,7 +264,7 @@ async def test_a_connection_over_tls_that_is_left_open_brings_the_next_page(serv
         writer.write(reply(b"two"))
 
     async with serving(answer, tls=server_tls) as site:
-        sessions = tls.Sessions(tls.context(Settings(), strict=False))
+        sessions = tls.Sessions(tls.context(Settings()))
         place = client.Place(True, "site.test", "127.0.0.1", site.port)
         target = client.ConnectTarget(place, ("127.0.0.1",), lambda _: True, lambda _: None)
         target.tls, target.server_name = sessions, "site.test"

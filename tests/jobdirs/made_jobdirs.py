@@ -32,8 +32,7 @@ SEEDS = "http://rich.test/ http://poor.test/"
 SETTINGS = {
     "SPIDERLING_HOST_INTERVAL_S": 0.15,
     "SPIDERLING_YIELD_PROFILE": "paper",
-    "SPIDERLING_YIELD_MIN_BYTES": 1000,
-    "SPIDERLING_SEGMENT_BYTES": 12_000,
+    "CONSTANTS": {"crawl.crawl.SEGMENT_BYTES": 12_000, "frontier.host_closing.MIN_BYTES": 1000},
     "SPIDERLING_LINKS": "on",
     "SPIDERLING_WARC": "on",
     "SPIDERLING_OPTOUTS": "",

@@ -32,7 +32,7 @@ def test_sockets_that_say_nothing_do_not_end_the_crawl(tmp_path):
     """1,500 of them took all descriptors, so that the next segment, log or snapshot could not be opened."""
     with (
         serving(web()) as origin,
-        watching(tmp_path / "job", origin, SEGMENT_BYTES=1000) as watched,
+        watching(tmp_path / "job", origin, CONSTANTS={"crawl.crawl.SEGMENT_BYTES": 1000}) as watched,
         ExitStack() as opened,
     ):
         limit_descriptors(watched, 256)
@@ -67,7 +67,10 @@ def test_a_crawl_without_descriptors_for_its_requests_waits_and_loses_nothing(tm
     seeds = " ".join(f"http://h{host}.test/0" for host in range(hosts))
     with serving(few_pages(hosts, pages)) as origin:
         crawl = Crawl(
-            tmp_path / "job", origin, RETRIES=0, SEGMENT_BYTES=1000, CONSTANTS={"engine.dispatcher.REST_S": 0.1}
+            tmp_path / "job",
+            origin,
+            RETRIES=0,
+            CONSTANTS={"crawl.crawl.SEGMENT_BYTES": 1000, "engine.dispatcher.REST_S": 0.1},
         )
         running = crawl.start(seeds)
         running.until(lambda: len(origin.log_entries) > hosts)

@@ -85,7 +85,7 @@ def _place(host: str) -> tuple[str, int]:
 @contextmanager
 def watching(directory: Path, server, **settings) -> Iterator[Watched]:
     """A crawl with a page on a free port, which ends with the context."""
-    given = {"PAGE": "127.0.0.1:0", "HOST_INTERVAL_S": 0.1, "PROGRESS_S": 1, **settings}
+    given = {"PAGE": "127.0.0.1:0", "HOST_INTERVAL_S": 0.1, "LOGSTATS_INTERVAL": 1, **settings}
     crawl = Crawl(directory, server, **given)
     running = crawl.start("http://calm.test/1 http://loud.test/1")
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from unittest import mock
 
 import pytest
 from example_counts import examples
@@ -15,7 +17,7 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.urls import canonicalize, url_key
-from spiderling.frontier import Fetch, Frontier
+from spiderling.frontier import Fetch, Frontier, host_closing
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes
@@ -23,7 +25,7 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 
 OPTIONS = Options(
     host_interval_s=2.0, ip_interval_s=0.5, retries=1, retry_delay_s=10.0, robots_max_age_s=200.0, max_distance=2,
-    yield_min_pages=2, yield_min_bytes=100, max_host_queue=5, max_crawl_delay_s=30.0,
+    max_host_queue=5, max_crawl_delay_s=30.0,
     yield_profile="0.9", yield_unit="registrable", active_hosts=2,
 )  # fmt: skip
 NAMES = ["a.cz", "www.a.cz", "b.a.cz", "c.cz", "c.cz:81", "d.cz"]
@@ -45,6 +47,12 @@ ROBOTS = st.sampled_from(
 
 CLOSED_BY_OTHERS = [state for state in CLOSED_STATES if state is not HostState.SPENT]
 """A host whose budget is not spent comes back by itself at a restart."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def soon_judged() -> Iterator[None]:
+    with mock.patch.multiple(host_closing, MIN_PAGES=2, MIN_BYTES=100):
+        yield
 
 
 class FrontierMachine(RuleBasedStateMachine):

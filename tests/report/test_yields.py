@@ -6,7 +6,7 @@ import pytest
 from made import MB, hosts_of
 
 from spiderling.base.options import Options
-from spiderling.frontier.host_closing import RetirementRule
+from spiderling.frontier.host_closing import MIN_BYTES, MIN_PAGES, RetirementRule
 from spiderling.frontier.hosts import YieldAccount
 from spiderling.reporting.advice import profile_table, profiles, retired_by, threshold_table
 
@@ -32,10 +32,10 @@ def test_threshold_table_is_w12s():
 
 @pytest.mark.parametrize("factor", [0.002, 0.005, 0.01, 0.02, 0.1])
 def test_retired_by_is_the_rule_of_the_crawl(factor):
-    rule = RetirementRule(factor, OPTIONS.yield_min_pages, OPTIONS.yield_min_bytes)
+    rule = RetirementRule(factor, MIN_PAGES, MIN_BYTES)
     columns = zip(HOSTS.pages, HOSTS.downloaded_bytes, HOSTS.kept_bytes, strict=True)
     retired = [rule.retires(YieldAccount(*map(int, row))) for row in columns]
-    assert retired_by(HOSTS, OPTIONS, factor).tolist() == retired
+    assert retired_by(HOSTS, factor).tolist() == retired
 
 
 def test_profiles_say_what_other_thresholds_would_have_meant():
@@ -59,7 +59,7 @@ def test_hosts_that_are_retired_are_counted_once():
         ("exhausted", 1000, 50 * MB, 20 * MB, 0),
     )
     found = {profile.name: profile.retired for profile in profiles(hosts, OPTIONS)}
-    assert retired_by(hosts, OPTIONS, 0.005).tolist() == [False, True, False]
+    assert retired_by(hosts, 0.005).tolist() == [False, True, False]
     assert found == {"off": 0, "permissive": 0, "normal": 1, "paper": 2, "0.02": 2}
 
 

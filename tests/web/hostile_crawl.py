@@ -30,6 +30,7 @@ from webs.web import FixedWeb
 CONSTANTS = {
     "fetch.resolver.MIN_TTL_S": 1,
     "fetch.resolver.TIMEOUT_S": 1,
+    "engine.download_handler.FIRST_BYTE_TIMEOUT_S": 5,
     "engine.download_handler.SLOW_WINDOW_S": 3,
     "frontier.intake.MAX_PATH_DEPTH": 20,
 }
@@ -107,8 +108,7 @@ def crawl_all(directory: Path) -> Crawled:
         crawl = Crawl(
             directory, server, HOSTS=f"{server.hosts_option},{web.hosts_option}", NAMESERVERS=names.nameservers,
             ALLOW_NETWORKS=f"{NETWORK},::1/128", PORTS=f"80,443,8080,{names.port}",
-            FIRST_BYTE_TIMEOUT_S=5, TIMEOUT_S=12, MIN_BYTES_PER_S=100, MAX_SNOOZE_S=1,
-            CONTENT_LANGUAGE="obey", CONSTANTS=CONSTANTS, LOG_LEVEL="INFO",
+            TIMEOUT_S=12, MAX_SNOOZE_S=1, CONSTANTS=CONSTANTS, LOG_LEVEL="INFO",
         )  # fmt: skip
         begin = time.monotonic()
         running = crawl.start(str(seeds))

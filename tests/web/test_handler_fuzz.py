@@ -85,8 +85,8 @@ async def attack(seconds: float, first_seed: int) -> tuple[int, int]:
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
     server = await asyncio.start_server(Fuzzer().serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    options = {"FIRST_BYTE_TIMEOUT_S": 3, "TIMEOUT_S": 5, "MIN_BYTES_PER_S": 1, "slow_window_s": 2}
-    async with handling(**options) as handler:
+    constants = {"FIRST_BYTE_TIMEOUT_S": 3, "MIN_BYTES_PER_S": 1, "SLOW_WINDOW_S": 2}
+    async with handling(TIMEOUT_S=5, constants=constants) as handler:
 
         async def one(seed: int) -> bool:
             meta = {"address": "127.0.0.1", "judge_type": seed % 2 == 0, "download_fail_on_dataloss": seed % 3 > 0}

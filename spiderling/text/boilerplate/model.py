@@ -251,6 +251,7 @@ def _chances(mass: _Mass, out: Array) -> None:
 
 
 _MAX_SCORE = 30.0  # largest absolute score, so that exp does not overflow; chosen
+THRESHOLD = 0.5  # probability from which a block is text; chosen: as likely as not
 _LEAST_WEIGHT = 1e-20
 """Smaller absolute weights are read as zero.  They are lost in any sum of 32-bit numbers, but products below 1e-38 take
 some processors a hundred times as long; chosen with room for features of 1e-18."""

@@ -217,82 +217,43 @@ def identity(head: QueuedUrl | RobotsRequest) -> tuple[str, int | None]:
 class Host:
     """The record of a host while it is in memory; host_table.py makes it of a row of the table ``host`` and back.
 
-    Above each group of fields stands who alone changes them.
+    In brackets stands who alone changes a field; nobody changes the first four after host_table.py has made the record.
     """
 
-    # Nobody, after storage/host_table.py has brought the host into memory.
     id: int
     name: str
-    states: HostStates = field(repr=False)
-    """The columns of all hosts, which hold its state, distance and length of the queue."""
+    states: HostStates = field(repr=False)  # the columns of all hosts: its state, distance and length of the queue
     domain: int = 0  # 16 bits of the hash of its registrable domain (workbench.py)
-
-    # HostTable.count_bytes
     account: YieldAccount = field(default_factory=YieldAccount)
-    """Pages and bytes of this host alone, also where its domain is measured as one."""
-
-    # Frontier, when a page is reported
-    documents: int = 0
+    """Pages and bytes of this host alone, also where its domain is measured as one (HostTable.count_bytes)."""
+    documents: int = 0  # (Frontier, when a page is reported; the words too)
     words: int = 0
-
-    # Schedule and Intervals set it; all others call ``postpone``.
-    due: float = 0.0  # the earliest time at which its next request may start
-
-    # ``postpone``
-    quiet_until: float = 0.0  # the same, but for its interval
-
-    # frontier/next_fetch.py
-    crawl_delay_s: float = 0.0
-
-    # Frontier, HostClosing and UrlStates
-    failures: int = 0  # failed requests in a row
-
-    # intervals.py
-    slowdown: float = 1.0  # factor on the host's interval while it says that it is busy
-
-    # Schedule
-    address: str = ""  # the address of the last request
-    needs_file: bool = False  # whether it is to be asked for a file of the site next
-
-    # UrlStates.reopen_queue
-    pinned: bool = False  # reopened by the user: not retired again
-
-    # host_closing.py
-    second_chances: int = 0
-    """Steps by which its threshold is milder, since it was reopened for lack of hosts (host_closing.py)."""
-
-    # intervals.py
+    due: float = 0.0
+    """The earliest time at which its next request may start (Schedule, Intervals; all others call ``postpone``)."""
+    quiet_until: float = 0.0  # the same, but for its interval (``postpone``)
+    crawl_delay_s: float = 0.0  # (next_fetch.py)
+    failures: int = 0  # failed requests in a row (Frontier, HostClosing, UrlStates)
+    slowdown: float = 1.0  # factor on the host's interval while it says that it is busy (Intervals)
+    address: str = ""  # the address of the last request (Schedule)
+    needs_file: bool = False  # whether it is to be asked for a file of the site next (Schedule)
+    pinned: bool = False  # reopened by the user: not retired again (UrlStates.reopen_queue)
+    second_chances: int = 0  # steps by which its threshold is milder, since it was reopened (HostClosing)
     last_start: float = -math.inf
-    """When its last request started.  After a restart it is not known, and an interval is waited for."""
-
-    # Schedule, Probes and ArchivePages
-    in_transit: int = 0  # requests that were handed out and are not over, of pages or files of the site: 0 or 1
-
-    # UrlStates, and intake.py for pages of archives
-    fetching: QueuedUrl | None = None  # the URL in transit
-
-    # RobotsRequests adds and drops; Frontier and NextFetch take one out or put it back.
+    """When its last request started (Intervals).  After a restart it is not known, and an interval is waited for."""
+    in_transit: int = 0
+    """Requests, of pages or files of the site, that are not over: 0 or 1 (Schedule, Probes, ArchivePages)."""
+    fetching: QueuedUrl | None = None  # the URL in transit (UrlStates; intake.py for pages of archives)
     robots_requests: deque[RobotsRequest] = field(default_factory=deque)
-    """Files of the site to be fetched before its URLs."""
-
-    # Frontier
-    asking: RobotsRequest | None = None  # the file of the site in transit
-
-    # Workbench, its lanes and Throttle
+    """Files of the site to be fetched before its URLs (RobotsRequests; Frontier takes one out or puts it back)."""
+    asking: RobotsRequest | None = None  # the file of the site in transit (Frontier)
     version: int = 0
-    """Changes whenever the host enters or leaves workbench or throttle: entries of another version are out of date."""
-
-    # Schedule
-    active: bool = False  # whether it has a place on the workbench
-    turns: int = 0  # requests since it got its place
-
-    # throttle.py
-    throttle_class: int | None = None  # the class in which it is counted while it has a place
+    """Changes whenever it enters or leaves workbench or throttle, which do that: entries of another one are stale."""
+    active: bool = False  # whether it has a place on the workbench (Schedule)
+    turns: int = 0  # requests since it got its place (Schedule)
+    throttle_class: int | None = None  # the class in which it is counted while it has a place (Throttle)
     entered_class: int | None = None
-    """The class in which it was when its first page was read; None: it was read before it came into memory."""
-
-    # schedule.py
-    place: str = ""  # the address under which its place is counted
+    """The class in which its first page was read; None: before it came into memory (Throttle)."""
+    place: str = ""  # the address under which its place is counted (Places)
 
     def postpone(self, until: float) -> None:
         """Its next request starts at the time *until* or later, whatever its interval is by then."""

@@ -93,14 +93,6 @@ def distances(crawl: VirtualCrawl) -> dict[str, int]:
     return {host.name: host.distance for host in crawl.frontier.hosts}
 
 
-def test_distance_grows_by_one_a_host() -> None:
-    web = {
-        "http://a.cz/": page("http://a.cz/2", "http://b.cz/"), "http://a.cz/2": page("https://www.a.cz/3"),
-        "http://b.cz/": page("http://c.cz/", "http://a.cz/"), "http://c.cz/": page("http://d.cz/"),
-    }  # fmt: skip
-    assert distances(VirtualCrawl(web).run("http://a.cz/")) == {"a.cz": 0, "b.cz": 1, "c.cz": 2, "d.cz": 3}
-
-
 def test_distance_is_lowered_when_a_shorter_way_appears() -> None:
     """Also by a URL that was seen before; the row in the store follows."""
     web = {"http://a.cz/": page("http://b.cz/"), "http://b.cz/": page("http://c.cz/"), "http://c.cz/": page()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-from virtual_crawl import Answer, Resolution, VirtualCrawl, page
+from virtual_crawl import Answer, VirtualCrawl, page
 
 from spiderling.base.link_batch import Link
 from spiderling.base.reasons import Reason
@@ -60,23 +60,6 @@ def test_endless_hosts_hold_no_place_for_ever() -> None:
     crawl.run(*small, until=crawl.now + 1000)
     assert set(small) <= set(crawl.fetched())
     assert len(crawl.fetched()) < 900, "while the large ones still wait"
-
-
-def test_hosts_of_one_address_do_not_fill_the_workbench() -> None:
-    blogs = {f"http://blog{n}.cz/{m}": page() for n in range(100) for m in range(9)}
-    others = {f"http://other{n}.cz/{m}": page() for n in range(5) for m in range(9)}
-    dns = {f"blog{n}.cz": Resolution(("10.9.9.9",), ttl_s=1e6) for n in range(100)}
-    crawl = VirtualCrawl({**blogs, **others}, dns, active_hosts=20, ip_interval_s=5.0)
-    done_at: dict[str, float] = {}
-    for url in [*blogs, *others]:
-        crawl.frontier.put_seed(url, crawl.now)
-    while not crawl.frontier.is_finished:
-        crawl.run(until=crawl.now + 50)
-        for start in crawl.starts:
-            done_at[start.host[:4]] = start.time
-    crawl.assert_polite(host_s=5.0, ip_s=5.0)
-    assert crawl.ends == {Reason.KEPT: len(blogs) + len(others)}
-    assert done_at["othe"] < 1000 + (done_at["blog"] - 1000) / 2
 
 
 def test_new_urls_of_a_host_on_disk_wake_it_and_find_its_record() -> None:

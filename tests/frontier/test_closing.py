@@ -157,13 +157,6 @@ def test_a_host_that_has_given_enough_is_left_alone_and_goes_on_with_a_larger_bu
     assert not crawl.host("a.cz").pinned
 
 
-def test_every_host_is_served_though_places_are_few() -> None:
-    rich = {f"http://rich{h}.cz/{n}": page(body_bytes=1000, kept_bytes=900) for h in range(3) for n in range(30)}
-    poor = {f"http://poor{h}.cz/{n}": page(body_bytes=1000, kept_bytes=1) for h in range(9) for n in range(30)}
-    crawl = VirtualCrawl(rich | poor, active_hosts=4, yield_profile="off").run(*rich, *poor)
-    assert crawl.ends == {Reason.KEPT: 12 * 30}
-
-
 # -- when the web runs dry
 
 SOME = {f"http://some.cz/{n}": page(body_bytes=100_000, kept_bytes=300) for n in range(300)}

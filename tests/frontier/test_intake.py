@@ -20,17 +20,6 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import LinkingPage
 
 
-def test_link_from_nearer_lowers_the_distance_though_it_was_met_before() -> None:
-    web = {
-        "http://a.cz/": page("http://b.cz/"), "http://b.cz/": page("http://c.cz/", "http://c.cz/"),
-        "http://s.cz/": page("http://c.cz/"), "http://c.cz/": page(),
-    }  # fmt: skip
-    crawl = VirtualCrawl(web).run("http://a.cz/")
-    assert (crawl.host("c.cz").distance, crawl.mentions) == (2, {Reason.SEEN: 1})
-    crawl.run("http://s.cz/")
-    assert (crawl.host("c.cz").distance, crawl.mentions) == (1, {Reason.SEEN: 2})
-
-
 def test_links_that_are_refused_are_refused_each_time() -> None:
     crawl = VirtualCrawl({"http://a.cz/": page("http://a.cz/x.zip", "http://a.cz/x.zip", "mailto:x", "mailto:x")})
     crawl.run("http://a.cz/")
@@ -77,22 +66,6 @@ def test_a_name_that_is_none_makes_no_host() -> None:
         crawl.frontier.put_links(source, links._replace(hosts=(name, "a.cz")), crawl.now)
     assert [host.name for host in crawl.frontier.hosts] == ["a.cz"]
     assert crawl.mentions == {Reason.BAD_URL: 6, Reason.SEEN: 5}
-
-
-def test_a_host_that_is_nearer_by_a_link_is_so_after_a_restart() -> None:
-    store, options = SqliteStore(), Options()
-    frontier = Frontier(options, store=store)
-    frontier.put_seed("http://far.cz/", 0.0, distance=7)
-    frontier.put_seed("http://a.cz/", 0.0)
-    for links in ((), (Link("http://far.cz/"),)):
-        near = frontier.hosts.get("a.cz")
-        assert near is not None
-        frontier.put_links(LinkingPage(near, Reason.KEPT), links, 1.0)
-        store.commit(frontier.drain(1.0))
-        frontier.committed()
-    again = Frontier(options, store=store)
-    again.restore(store.load(), 2.0)
-    assert {host.name: host.distance for host in again.hosts} == {"far.cz": 1, "a.cz": 0}
 
 
 def test_a_host_that_nobody_asked_for_has_a_row_and_no_place_in_memory() -> None:

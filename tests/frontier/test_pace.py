@@ -21,8 +21,7 @@ PAGES = [f"http://a.cz/{number}" for number in range(12)]
 
 
 @pytest.mark.parametrize(
-    ("transit_s", "pause_s"),
-    [(0.2, 5.0), (0.8, 5.0), (1.0, 1 + 5.0), (3.0, 3 + 15.0), (20.0, 20 + 30.0)],
+    ("transit_s", "pause_s"), [(0.2, 5.0), (0.8, 5.0), (1.0, 1 + 5.0), (3.0, 3 + 15.0), (20.0, 20 + 30.0)]
 )
 def test_slow_host_rests_for_a_multiple_of_its_answers_time(transit_s: float, pause_s: float) -> None:
     crawl = VirtualCrawl(dict.fromkeys(PAGES, page(transit_s=transit_s))).run(*PAGES)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
-from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, fold, page, robots, to
+from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, fold, page, robots
 
 from spiderling.base.reasons import Reason
 from spiderling.frontier.site_files import FileAnswer
@@ -32,18 +30,6 @@ def test_every_start_late_by_the_same_time_waits_at_no_gate() -> None:
     assert crawl.waits_at_gate == 0, "the host is due again when its interval after the start is over"
 
 
-def test_connections_opened_late_keep_the_interval_of_the_address() -> None:
-    """The second is granted after its interval and opened at once; the first, granted before, only then."""
-    urls = [f"http://n{number}.cz/" for number in range(40)]
-    dns = {f"n{number}.cz": Resolution(("10.9.9.9",)) for number in range(40)}
-    late = itertools.cycle([0.9, 0.0, 0.4, 0.0, 0.0])
-    crawl = VirtualCrawl(
-        dict.fromkeys(urls, page()), dns, ip_interval_s=0.5, connect_delay_s=lambda fetch: next(late)
-    ).run(*urls)
-    crawl.assert_polite(host_s=5.0, ip_s=0.5)
-    assert crawl.ends == {Reason.KEPT: 40}
-
-
 @pytest.mark.parametrize(("asked_s", "pause_s"), [(700.0, 700.0), (1e9, 3600.0)])
 def test_retry_after_of_a_robots_txt_is_obeyed_up_to_the_cap(asked_s: float, pause_s: float) -> None:
     busy = Answer(status=503, retry_after_s=asked_s)
@@ -52,18 +38,6 @@ def test_retry_after_of_a_robots_txt_is_obeyed_up_to_the_cap(asked_s: float, pau
     ).run("http://a.cz/")
     assert crawl.ends == {Reason.KEPT: 1}
     assert crawl.pauses(pages_only=False)[0] == pytest.approx(pause_s, abs=1)
-
-
-def test_retry_after_binds_the_host_that_answered_for_another_ones_robots_txt() -> None:
-    web = {
-        "http://a.cz/robots.txt": to("http://b.cz/rules"),
-        "http://b.cz/rules": [Answer(status=503, retry_after_s=900.0), robots("User-agent: *\n")],
-        "http://a.cz/": page(), **{f"http://b.cz/{number}": page() for number in range(3)},
-    }  # fmt: skip
-    crawl = VirtualCrawl(web).run("http://a.cz/", *(f"http://b.cz/{number}" for number in range(3)))
-    at = next(start.time for start in crawl.starts if start.url == "http://b.cz/rules")
-    assert min(start.time for start in crawl.starts if start.host == "b.cz" and start.time > at) >= at + 900
-    assert crawl.ends == {Reason.KEPT: 4}
 
 
 def test_hosts_on_one_address_share_its_interval() -> None:
@@ -96,35 +70,6 @@ def test_longer_of_crawl_delay_and_interval_wins(asked: str, expected_s: float) 
     assert crawl.gaps("host")["a.cz"] == pytest.approx(expected_s), "the request after robots.txt included"
 
 
-def test_longest_crawl_delay_of_the_origins_of_one_host_holds() -> None:
-    web = {
-        **site("a.cz", 5), **site("www.a.cz", 5),
-        "http://a.cz/robots.txt": robots("User-agent: *\nCrawl-delay: 30\n"),
-        "http://www.a.cz/robots.txt": robots("User-agent: *\nAllow: /\n"),
-    }  # fmt: skip
-    crawl = VirtualCrawl(web).run("http://a.cz/", "http://www.a.cz/")
-    assert crawl.gaps("host")["a.cz"] == pytest.approx(30)
-    assert crawl.ends == {Reason.KEPT: 12}
-
-
-def test_transit_longer_than_the_interval_keeps_one_request_at_a_time() -> None:
-    """That no two are in transit is checked at each take."""
-    crawl = VirtualCrawl(site("a.cz", 20, transit_s=12.0)).run("http://a.cz/")
-    assert min(crawl.pauses()[1:]) >= 12.0
-    assert crawl.ends == {Reason.KEPT: 21}
-
-
-def test_start_that_comes_late_moves_the_interval() -> None:
-    """The request hangs 3 s in the engine before every second connection: intervals count from starts."""
-    late = iter([0.0, 3.0] * 200)
-    names = [f"n{number}.cz" for number in range(5)]
-    web = {url: answer for name in names for url, answer in site(name, 20).items()}
-    dns = {name: Resolution(("10.9.9.9",)) for name in names}
-    crawl = VirtualCrawl(web, dns, ip_interval_s=1.0, start_delay_s=lambda fetch: next(late))
-    crawl.run(*(f"http://{name}/" for name in names)).assert_polite(host_s=5.0, ip_s=1.0)
-    assert crawl.ends == {Reason.KEPT: 105}
-
-
 @pytest.mark.parametrize(("asked_s", "pause_s"), [(7200.0, HOUR_S), (900.0, 900.0), (0.0, 10.0), (float("nan"), 10.0)])
 def test_retry_after_pauses_the_host_up_to_the_cap(asked_s: float, pause_s: float) -> None:
     web = {"http://a.cz/": [Answer(status=429, retry_after_s=asked_s), page()], "http://a.cz/b": page()}
@@ -132,14 +77,6 @@ def test_retry_after_pauses_the_host_up_to_the_cap(asked_s: float, pause_s: floa
     pages = [start for start in crawl.starts if "robots" not in start.url]
     assert pages[1].time - pages[0].time == pytest.approx(pause_s, abs=0.5), "the other page waits as well"
     assert crawl.ends == {Reason.KEPT: 2}
-
-
-def test_snooze_outlives_a_night() -> None:
-    """Known defect of the original: timers over 60 s were forgotten."""
-    web = {f"http://a.cz/{n}": [Answer(status=503, retry_after_s=3000.0), page()] for n in range(8)}
-    crawl = VirtualCrawl(web).run(*web)
-    assert min(crawl.pauses()[:8]) >= 3000.0
-    assert crawl.ends == {Reason.KEPT: 8}
 
 
 def test_every_host_is_served_while_new_ones_keep_coming() -> None:
@@ -221,26 +158,3 @@ def test_idle_addresses_are_forgotten_and_politeness_is_not(monkeypatch: pytest.
     crawl.assert_polite(host_s=5.0, ip_s=0.1)
     assert crawl.ends == {Reason.KEPT: 51}
     assert crawl.now < 1000 + DAY_S
-
-
-def test_host_that_nobody_remembers_after_a_kill_waits_too() -> None:
-    """Its requests were not committed, so that only the restart tells that it may just have been asked."""
-    crawl = VirtualCrawl({"http://a.cz/": page(), "http://b.cz/": page()}).run("http://a.cz/")
-    crawl.commit()
-    crawl.run("http://b.cz/", until=crawl.now + 1.0)
-    assert crawl.starts[-1].host == "b.cz"
-    crawl.kill_and_resume()
-    crawl.run("http://b.cz/")
-    crawl.assert_polite(host_s=5.0, ip_s=0.1)
-
-
-def test_address_keeps_its_longer_interval_over_a_restart() -> None:
-    names = ["a.cz", "b.cz"]
-    web = {f"http://{name}/": page() for name in names}
-    crawl = VirtualCrawl(web, dict.fromkeys(names, Resolution(("10.9.9.9",))), ip_interval_s=60.0)
-    crawl.run(*web, until=crawl.now + 1.0)
-    crawl.commit()
-    crawl.kill_and_resume()
-    crawl.run()
-    assert len(crawl.starts) > 3
-    crawl.assert_polite(host_s=5.0, ip_s=60.0)

@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,7 @@ def rank(name: str, linking: LinkingPage, block: bool = False) -> int:
     return ranking(name)(linking, block)
 
 
+@cache
 def ranking(name: str) -> Callable[[LinkingPage, bool], int]:
     """The function that ranks the link of a page, in a block of text or not."""
     options = Options(strategy=name)
@@ -133,9 +135,14 @@ def host_of(frontier: Frontier) -> Host:
     return frontier.hosts.by_id(1)
 
 
+@cache
+def one_host() -> Host:
+    return host_of(Frontier(Options()))
+
+
 @pytest.fixture
 def a_host() -> Host:
-    return host_of(Frontier(Options()))
+    return one_host()
 
 
 def test_cyclic_goes_on_with_the_good_links_only() -> None:
@@ -204,7 +211,7 @@ def test_strategy_of_the_callers_own() -> None:
     st.floats(0, 1e9), st.integers(0, 10**9),
 )  # fmt: skip
 def test_ranks_are_ranks(name: str, reason: Reason, of_page: int, block: bool, badness: float, pages: int) -> None:
-    found = rank(name, LinkingPage(host_of(Frontier(Options())), reason, of_page, badness=badness, pages=pages), block)
+    found = rank(name, LinkingPage(one_host(), reason, of_page, badness=badness, pages=pages), block)
     assert found == DROPPED or 1 <= found <= LAST_RANK
 
 

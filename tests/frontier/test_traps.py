@@ -68,12 +68,6 @@ def test_calendar_is_left_when_it_has_given_nothing() -> None:
     assert crawl.ends[Reason.TRAPPED] > 0, "what waited when it was found out"
 
 
-@pytest.mark.slow
-def test_without_the_detectors_it_has_no_end() -> None:
-    crawl = crawl_of(calendar, traps="pages=0").run("http://a.cz/", until=1000.0 + 600)
-    assert len(crawl.fetched()) > 450
-
-
 def test_pages_that_are_kept_have_no_end_either() -> None:
     crawl = crawl_of(lambda url: page(f"http://a.cz/{int(url.rpartition('/')[2] or 0) + 1}"))
     crawl.run("http://a.cz/", until=1000.0 + 300)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
 from spiderling.base.errors import BadInput
-from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
+from spiderling.base.link_batch import Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -164,13 +164,6 @@ def test_weights_that_are_none_are_refused(text: str, says: str) -> None:
         parse_weights(text)
 
 
-def test_what_hreflang_says_counts_beside_the_rest(frontier: Frontier) -> None:
-    links = [Link(f"http://new{said}.com/", said=said) for said in (WANTED, 0, FOREIGN)]
-    new = NewLinks(gathered(links), np.arange(3), [0, 0, 0])
-    ranks = strategy_of(frontier).worth.ranks(LinkingPage(frontier.hosts.by_id(3), Reason.KEPT), new)
-    assert ranks[0] < ranks[1] < ranks[2]
-
-
 def test_codes_in_the_path_and_top_level_domains_are_known_before_any_page_was_read() -> None:
     frontier = Frontier(Options(lang="cs", prefer_tlds="cz,sk"))
     frontier.put_seed("http://a.org/", 0.0)
@@ -205,30 +198,6 @@ def test_a_rich_section_of_a_poor_host_is_found(frontier: Frontier) -> None:
     rank_of = strategy.ranker(LinkingPage(host, Reason.BOILERPLATE_ONLY))
     forum, goods = (rank_of(found(frontier, f"http://poor.cz/{section}/99")) for section in ("forum", "goods"))
     assert forum < goods
-
-
-def test_links_of_one_page_are_ranked_each_for_itself(frontier: Frontier) -> None:
-    host, strategy = frontier.hosts.by_id(2), strategy_of(frontier)
-    for number, section in enumerate(("forum", "goods", "cs/news") * 9):
-        reason = Reason.KEPT if section == "forum" else WRONG
-        strategy.worth.learn(LinkingPage(host, reason), f"/{section}/{number}", 30_000, 9000)
-    links = [
-        found(frontier, f"{origin}/{path}", block, score)
-        for origin in (
-            "http://poor.cz",
-            "https://www.poor.cz",
-            "http://rich.cz",
-            "http://cs.new.cz",
-            "http://[::1]:8080",
-        )
-        for path in ("", "forum/7", "goods/8", "cs/news/forum")
-        for block, score in ((False, 0.0), (True, 0.0), (False, 0.9))
-    ]
-    page_of = LinkingPage(host, Reason.KEPT)
-    together = strategy.ranker(page_of)
-    ranks = [together(link) for link in (*links, *reversed(links))]
-    assert ranks[: len(links)] == ranks[: len(links) - 1 : -1] == [strategy.ranker(page_of)(link) for link in links]
-    assert len(set(ranks)) > 3
 
 
 # -- words of URLs

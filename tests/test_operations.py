@@ -14,7 +14,7 @@ from needs import needs
 
 from spiderling.base.options import Options
 from spiderling.cli.command import NO_NETWORK
-from spiderling.cluster.launcher import Machine, divided
+from spiderling.cluster.launcher import Machine, divide
 
 HERE = ROOT / "examples/operations"
 DOCKERFILE = (HERE / "Dockerfile").read_text("utf-8")
@@ -75,7 +75,7 @@ def test_the_values_for_shards_are_those_that_the_machine_is_divided_into():
     (line,) = re.findall(r"^ARGUMENTS=(.*)$", (HERE / "shards.conf").read_text("utf-8"), re.MULTILINE)
     given = dict(part.split("=", 1) for part in line.split() if part.startswith("SPIDERLING_"))
     assert Options.from_settings(given).shards == 16
-    share = divided(Options(), (), 4, Machine(12, 64 * 10**9))[0].settings()
+    share = divide(Options(), (), 4, Machine(12, 64 * 10**9))[0].settings()
     assert {name: share[name] for name in given if name in share} == {
         name: given[name] for name in given if name in share
     }

@@ -18,7 +18,7 @@ from spiderling import languages
 from spiderling.base.link_batch import gathered
 from spiderling.base.owners import owner_of
 from spiderling.base.urls import canonicalize
-from spiderling.cluster.content import Seal, packed, section, unpacked
+from spiderling.cluster.content import Seal, pack, section, unpack
 from spiderling.cluster.exchange import SENT_BARE, Exchange
 from spiderling.engine.requests import Payloads
 from spiderling.frontier.admission import PICKLED, Mention
@@ -166,7 +166,7 @@ def test_any_other_request_is_pickled_for_its_own_shard_alone(payloads: Payloads
     name = next(f"host{number}.cz" for number in range(20) if owner_of(f"host{number}.cz", 2) == 1)
     exchange.give(Mention(canonicalize(f"http://{name}/"), 1, 2, 0, payload, b"salt"))
     (row,) = exchange.drain(Changes(), 1000.0).outbox
-    (sent,) = unpacked(row.message).mentions
+    (sent,) = unpack(row.message).mentions
     assert not sent.payload.startswith(PICKLED) and restored(payloads, sent.payload).meta == {}
     assert exchange.counts[SENT_BARE] == 1
 
@@ -176,7 +176,7 @@ def test_no_pickle_is_taken_from_another_shard(tmp_path: Path, payloads: Payload
     call = pickle.dumps(Call(os.mkdir, str(tmp_path / "made")), 5)
     for data in (call, pickle.dumps({}, 2)):
         with pytest.raises(ValueError, match="a pickle"):
-            unpacked(packed([section([], gathered([]), [Mention(canonicalize("http://a.test/"), 1, 2, 0, data)])]))
+            unpack(pack([section([], gathered([]), [Mention(canonicalize("http://a.test/"), 1, 2, 0, data)])]))
     old = pickle.dumps(Call(os.mkdir, str(tmp_path / "made")), 0)
     for data in (old, b'{"dict": [["_class", "os.system"]]}', b"{}", b"[]"):
         with pytest.raises((ValueError, TypeError, KeyError, AttributeError)):

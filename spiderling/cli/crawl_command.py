@@ -181,7 +181,7 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Plan
     is_whole = (directory / "state").exists()
     if is_whole and wanted:
         raise JobdirError(f"{directory} holds a crawl without shards. Give another directory with -s JOBDIR=...")
-    from spiderling.cluster.launcher import Machine, divided, given_among, shards_for, told
+    from spiderling.cluster.launcher import Machine, describe, divide, given_among, shards_for
 
     machine = Machine(usable_cores(), memory_bytes())
     begun = _shards_in(directory)
@@ -199,14 +199,14 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Plan
         raise BadInput("-o and -O are for a crawl without shards; of one with shards scrapy export writes such files.")
     from spiderling.cluster.launcher import Plan
 
-    shares = divided(options, given_among(settings), shards, machine)
+    shares = divide(options, given_among(settings), shards, machine)
     common = {"JOBDIR": str(directory), _SHARDS: str(shards)}
     each = [{**common, **share.settings()} for share in shares]
     for other in each[1:]:
         other[_PAGE] = ""  # the live page of one shard shows all of them
     verb = "Resuming" if begun else "Starting"
     words = (
-        f"{verb} the crawl in {directory.resolve()}: {told(shares, machine)}. Each logs to its own crawl.log; its "
+        f"{verb} the crawl in {directory.resolve()}: {describe(shares, machine)}. Each logs to its own crawl.log; its "
         "warnings and errors stand here too"
     )
     command = [sys.executable, *sys.orig_argv[1:], *_OF_THE_LAUNCHER]

@@ -36,7 +36,7 @@ from spiderling.base.options import Options
 from spiderling.base.owners import MAX_SHARDS, go_by_suffixes
 from spiderling.base.urls import CANONICAL_VERSION, bundled_suffix_list, suffix_list, suffix_list_digest
 from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Kind, Place, Refused, Seal
-from spiderling.cluster.crawl_control import FIRST, Edition, opened_edition
+from spiderling.cluster.crawl_control import FIRST, Edition, open_edition
 from spiderling.cluster.redis_transport import Keys, StrangeValues, connected, may_pass, mend, place_of
 from spiderling.cluster.slots import BEGIN
 from spiderling.cluster.totals import ShardTotals
@@ -283,7 +283,7 @@ class Claims:
             known |= _meta(directory, CLAIMED_KEY) or {}
         claimed = self._claimed(keys, seal)
         for number in known.keys() - claimed.keys():
-            self._redis.hsetnx(keys.of("claimed"), number, sealed_claim(seal, number, known[number]))
+            self._redis.hsetnx(keys.of("claimed"), number, seal_claim(seal, number, known[number]))
         token = secrets.token_hex(TOKEN_CHARS // 2).encode()
         end = time.monotonic() + LEASE_S + BEAT_S  # until then, the lease of a killed shard has run out
         while (shard := self._leased(keys, seal, token, mine.shards, ours := self._ours(keys, seal, here))) is None:
@@ -307,7 +307,7 @@ class Claims:
             directory,
             known,
             {int(shard): Counter(totals) for shard, totals in (_meta(directory, TOTALS_KEY) or {}).items()},
-            max(Edition(*kept), opened_edition(seal, self._redis.get(keys.of("control"))) or FIRST),
+            max(Edition(*kept), open_edition(seal, self._redis.get(keys.of("control"))) or FIRST),
         )
 
     def _here(self, shards: int) -> dict[int, Path]:
@@ -328,10 +328,10 @@ class Claims:
         while (data := self._redis.get(key)) is None and time.monotonic() < end:
             time.sleep(BEAT_S / 4)
         if data is None:
-            if self._redis.set(key, sealed_map(mine, self._seal_of(mine)), nx=True) and not is_known:
+            if self._redis.set(key, seal_map(mine, self._seal_of(mine)), nx=True) and not is_known:
                 self._redis.eval(BEGIN, 1, Keys(key, mine.crawl_id).of("slots"))
                 self._tell_others(mine.lang)
-            data = self._redis.get(key) or sealed_map(mine, self._seal_of(mine))
+            data = self._redis.get(key) or seal_map(mine, self._seal_of(mine))
         found = self._opened_map(data, mine if is_known else None, key)
         found.refuse_to_join(mine, f"Redis at {self._server}")
         if is_known and found.crawl_id != mine.crawl_id:
@@ -345,7 +345,7 @@ class Claims:
         """The map in *data*; raises BadInput if that is none, unless the crawl's own is *kept* here."""
         try:
             found = ShardMap.from_json(data[1:-CODE_BYTES].decode("utf-8", "replace"))
-            if sealed_map(found, self._seal_of(found)) != data:
+            if seal_map(found, self._seal_of(found)) != data:
                 raise BadInput(
                     f"this process has another key than the crawl at Redis {self._server}: give all of its shards the "
                     f"same file with {PREFIX}CLUSTER_KEY_FILE. If nobody else has it, somebody has written there: "
@@ -355,7 +355,7 @@ class Claims:
             if kept is None:
                 raise
             self.strange.report(key)
-            self._redis.set(key, sealed_map(kept, self._seal_of(kept)))
+            self._redis.set(key, seal_map(kept, self._seal_of(kept)))
             return kept
         return found
 
@@ -364,7 +364,7 @@ class Claims:
 
     def _claimed(self, keys: Keys, seal: Seal) -> dict[str, str]:
         """Number -> place of each shard that is claimed; what nobody of the crawl wrote there is thrown away."""
-        claimed, strange = opened_claims(seal, self._redis.hgetall(keys.of("claimed")))
+        claimed, strange = open_claims(seal, self._redis.hgetall(keys.of("claimed")))
         self.strange.report_refused(seal)
         if strange:
             self._redis.hdel(keys.of("claimed"), *strange)
@@ -390,7 +390,7 @@ class Claims:
         if lease is None:
             return False
         with suppress(Refused):
-            seal.opened(place, lease)
+            seal.open(place, lease)
             if _WITHOUT_END < self._redis.pttl(key) <= LEASE_S * 1000:
                 return True
         seal.refused.add(place)
@@ -407,9 +407,9 @@ class Claims:
             if self._is_leased(keys.of("lease", shard), place, seal) or is_in_use(self._directory / name_of(shard)):
                 continue
             self.held_until = elapsed_s() + LEASE_S
-            if not self._redis.set(keys.of("lease", shard), seal.sealed(place, token), nx=True, px=int(LEASE_S * 1000)):
+            if not self._redis.set(keys.of("lease", shard), seal.seal(place, token), nx=True, px=int(LEASE_S * 1000)):
                 continue
-            claim = sealed_claim(seal, shard, self._place)
+            claim = seal_claim(seal, shard, self._place)
             if shard in ours or self._redis.hsetnx(keys.of("claimed"), shard, claim):
                 self._redis.hset(keys.of("claimed"), shard, claim)  # its directory may have been moved
                 return shard
@@ -423,14 +423,13 @@ class Claims:
         self._thread.start()
 
     def end_keeping(self) -> None:
-        """Stop that thread."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
 
     def _keep(self, claim: Claim) -> None:
         lease = claim.keys.of("lease", claim.shard)
-        said = claim.seal.sealed(Place(Kind.STATUS, claim.shard), claim.token)
+        said = claim.seal.seal(Place(Kind.STATUS, claim.shard), claim.token)
         while not self._over.wait(BEAT_S):
             until = elapsed_s() + LEASE_S
             with suppress(RedisError):
@@ -450,24 +449,24 @@ class Claims:
         self._redis.eval(_FREE, 1, keys.of("lease", shard), token)
 
 
-def sealed_map(map_: ShardMap, seal: Seal) -> bytes:
+def seal_map(map_: ShardMap, seal: Seal) -> bytes:
     """*map_* as it stands in Redis."""
-    return seal.sealed(Place(Kind.MAP, 0), map_.to_json().encode())
+    return seal.seal(Place(Kind.MAP, 0), map_.to_json().encode())
 
 
-def sealed_claim(seal: Seal, number: int | str, place: str) -> bytes:
+def seal_claim(seal: Seal, number: int | str, place: str) -> bytes:
     """What stands in Redis for a shard that is claimed."""
-    return seal.sealed(Place(Kind.CLAIM, int(number)), place.encode("utf-8", "surrogateescape"))
+    return seal.seal(Place(Kind.CLAIM, int(number)), place.encode("utf-8", "surrogateescape"))
 
 
-def opened_claims(seal: Seal, found: Mapping[bytes, bytes]) -> tuple[dict[str, str], list[bytes]]:
+def open_claims(seal: Seal, found: Mapping[bytes, bytes]) -> tuple[dict[str, str], list[bytes]]:
     """Number -> place of each shard that is claimed, by what was *found*; and the fields that nobody of us wrote."""
     claimed: dict[str, str] = {}
     strange: list[bytes] = []
     for number, data in found.items():
         try:
             place = Place(Kind.CLAIM, int(number) if len(number) <= _MOST_DIGITS else -1)
-            claimed[number.decode()] = seal.opened(place, data).decode("utf-8", "surrogateescape")
+            claimed[number.decode()] = seal.open(place, data).decode("utf-8", "surrogateescape")
         except (Refused, ValueError, struct.error):
             strange.append(number)
     return claimed, strange

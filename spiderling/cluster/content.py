@@ -88,11 +88,11 @@ class Seal:
         self._crawl_id = crawl_id
         self._key = blake2b(key, digest_size=_MAX_KEY_BYTES).digest() if key else b""
 
-    def sealed(self, place: Place, content: bytes) -> bytes:
+    def seal(self, place: Place, content: bytes) -> bytes:
         """*content* as bytes for Redis."""
         return bytes([VERSION]) + content + self._code(place, content)
 
-    def opened(self, place: Place, data: bytes) -> bytes:
+    def open(self, place: Place, data: bytes) -> bytes:
         """The content of *data*, which was found at *place*; raises Refused."""
         content = data[1:-CODE_BYTES]
         is_ours = len(data) > CODE_BYTES and hmac.compare_digest(data[-CODE_BYTES:], self._code(place, content))
@@ -157,8 +157,7 @@ def section(pages: Sequence[tuple[LinkingPage, int]], links: LinkBatch, mentions
     return b"".join([_LENGTHS.pack(len(head), sum(map(len, tail))), head, *tail])
 
 
-def packed(sections: Iterable[bytes]) -> bytes:
-    """The message of *sections*."""
+def pack(sections: Iterable[bytes]) -> bytes:
     return _pack(b"".join(sections))
 
 
@@ -170,7 +169,7 @@ class _Section(NamedTuple):
     mentions: list[Mention]
 
 
-def unpacked(message: bytes, derive: Derive | None = None) -> Content:
+def unpack(message: bytes, derive: Derive | None = None) -> Content:
     """The content of *message*; raises ValueError for what no shard can have sent.
 
     *derive* may be a faster `derived` of link_batch.py.
@@ -323,7 +322,6 @@ class Gathering:
         self._mentions: defaultdict[int, list[Mention]] = defaultdict(list)
 
     def owner(self, name: str) -> int:
-        """The shard of a host."""
         return owner_of(name, self._shards)
 
     def __bool__(self) -> bool:

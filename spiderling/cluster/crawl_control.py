@@ -144,15 +144,14 @@ def _replace(file: IO[str], text: str) -> None:
     file.flush()
 
 
-def sealed_edition(seal: Seal, edition: Edition) -> bytes:
-    """*edition* as it stands in Redis."""
-    return seal.sealed(_PLACE, json.dumps(edition).encode())
+def seal_edition(seal: Seal, edition: Edition) -> bytes:
+    return seal.seal(_PLACE, json.dumps(edition).encode())
 
 
-def opened_edition(seal: Seal, data: bytes | None) -> Edition | None:
+def open_edition(seal: Seal, data: bytes | None) -> Edition | None:
     """The edition in *data*; None if it holds none that can be believed."""
     with suppress(Refused, ValueError, TypeError):
         if data is not None:
-            number, text = json.loads(seal.opened(_PLACE, data))
+            number, text = json.loads(seal.open(_PLACE, data))
             return Edition(int(number), str(text))
     return None

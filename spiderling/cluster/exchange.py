@@ -15,7 +15,7 @@ from typing import NamedTuple
 from spiderling.base.errors import JobdirError
 from spiderling.base.link_batch import Derive, LinkBatch
 from spiderling.base.owners import page_elsewhere
-from spiderling.cluster.content import Content, Gathering, Kind, Place, Places, Refused, Seal, packed, unpacked
+from spiderling.cluster.content import Content, Gathering, Kind, Place, Places, Refused, Seal, pack, unpack
 from spiderling.cluster.site_files import SiteFiles
 from spiderling.frontier import Frontier
 from spiderling.frontier.admission import PICKLED, Mention
@@ -157,7 +157,7 @@ class Outbox:
         return row
 
     def _row(self, message: _Growing) -> OutboxRow:
-        return OutboxRow(self.shard, message.number, message.since, message.links, packed(message.sections))
+        return OutboxRow(self.shard, message.number, message.since, message.links, pack(message.sections))
 
     def forget(self) -> int | None:
         """The number up to which messages leave the store with this batch; None if none does."""
@@ -273,7 +273,6 @@ class Exchange:
     # -- for the frontier (`Elsewhere`)
 
     def owns(self, host: str) -> bool:
-        """Whether this shard owns *host*."""
         return self._gathering.owner(host) == self.me
 
     def keep_own(self, page: LinkingPage, links: LinkBatch) -> Places | None:
@@ -292,7 +291,6 @@ class Exchange:
         self.files.ask(request, distance)
 
     def answer_file(self, request: RobotsRequest, answer: FileAnswer) -> None:
-        """Take the *answer* to the *request* of another shard."""
         self.files.answer(request, answer)
 
     @property
@@ -324,7 +322,6 @@ class Exchange:
             outbox.committed()
 
     def restore(self, state: State) -> None:
-        """Take up what was committed."""
         for row in state.peers:
             self._outboxes[row.shard] = Outbox(row.shard, row.sent, state.outboxes.get(row.shard))
             self._taken[row.shard] = self._durable[row.shard] = (row.epoch, row.received)
@@ -363,7 +360,7 @@ class Exchange:
             self._spoilt.add(sender)
             return False
         try:
-            opened = self._seal.opened(Place(Kind.MESSAGE, sender, self.me, epoch, number), data)
+            opened = self._seal.open(Place(Kind.MESSAGE, sender, self.me, epoch, number), data)
         except Refused:
             self.counts["messages refused"] += 1
             self._spoilt.add(sender)
@@ -374,7 +371,7 @@ class Exchange:
             self.counts["messages left out"] += 1
             return True
         try:
-            content = unpacked(opened, self._derive)
+            content = unpack(opened, self._derive)
         except ValueError:  # sealed by a shard of ours, and yet it cannot be read: it never will be
             self.counts["messages unreadable"] += 1
         else:
@@ -390,17 +387,17 @@ class Exchange:
             self.counts["links taken"] += 1
 
     def _sealed(self, row: OutboxRow) -> bytes:
-        return self._seal.sealed(Place(Kind.MESSAGE, self.me, row.shard, EPOCH, row.number), row.message)
+        return self._seal.seal(Place(Kind.MESSAGE, self.me, row.shard, EPOCH, row.number), row.message)
 
     def _receipt(self) -> bytes:
         marks = [bytes(_MARK.size)] * self.shards
         for shard, outbox in self._outboxes.items():
             marks[shard] = _MARK.pack(*self._durable[shard], outbox.acknowledged)
-        return self._seal.sealed(Place(Kind.RECEIPT, self.me), b"".join(marks))
+        return self._seal.seal(Place(Kind.RECEIPT, self.me), b"".join(marks))
 
     def _take_receipt(self, shard: int, receipt: bytes) -> None:
         try:
-            marks = self._seal.opened(Place(Kind.RECEIPT, shard), receipt)
+            marks = self._seal.open(Place(Kind.RECEIPT, shard), receipt)
         except Refused:
             self.counts["receipts refused"] += 1
             return

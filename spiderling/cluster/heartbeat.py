@@ -24,12 +24,12 @@ from spiderling.cluster.claims import (
     TOKEN_CHARS,
     TOTALS_KEY,
     Claim,
-    opened_claims,
-    sealed_claim,
-    sealed_map,
+    open_claims,
+    seal_claim,
+    seal_map,
 )
 from spiderling.cluster.content import Kind, Place, Refused
-from spiderling.cluster.crawl_control import CrawlControl, opened_edition, sealed_edition
+from spiderling.cluster.crawl_control import CrawlControl, open_edition, seal_edition
 from spiderling.cluster.exchange import SENT_BARE, Exchange
 from spiderling.cluster.redis_transport import StrangeValues, connected, mend
 from spiderling.cluster.totals import ShardTotals, Status, Termination, Totals
@@ -96,12 +96,12 @@ class Heartbeat:
         pipeline = self.redis.pipeline(transaction=False)
         renewed = self._status(token), int(LEASE_S * 1000), self._strange_lease
         pipeline.eval(RENEW, 1, keys.of("lease", shard), token, *renewed)
-        pipeline.set(keys.map, sealed_map(self._claim.map, self._seal), nx=True)
+        pipeline.set(keys.map, seal_map(self._claim.map, self._seal), nx=True)
         for number, place in self._claimed.items():
-            pipeline.hsetnx(keys.of("claimed"), number, sealed_claim(self._seal, number, place))
+            pipeline.hsetnx(keys.of("claimed"), number, seal_claim(self._seal, number, place))
         pipeline.hset(keys.of("totals"), mapping=self._sealed_totals())
         if self._control.to_publish is not None:
-            pipeline.set(keys.of("control"), sealed_edition(self._seal, self._control.to_publish))
+            pipeline.set(keys.of("control"), seal_edition(self._seal, self._control.to_publish))
         wanted = self._ask_for_files(pipeline)
         pipeline.get(keys.map)
         pipeline.hgetall(keys.of("claimed"))
@@ -114,13 +114,13 @@ class Heartbeat:
         holder, *_, map_, claimed, leases, totals, control, over, files = await pipeline.execute()
         if holder is not None and self._is_of_a_process(holder):
             return False
-        claims, strange = opened_claims(self._seal, claimed)
+        claims, strange = open_claims(self._seal, claimed)
         is_over = over is not None and self._is_end(over)
         await self._mend(map_, strange, over is not None and not is_over)
         living = {other: status for other, lease in enumerate(leases) if (status := self._opened(other, lease))}
         self._count()
         self._take_claims(claims)
-        self._control.merge(opened_edition(self._seal, control))
+        self._control.merge(open_edition(self._seal, control))
         self._take_totals(self._opened_totals(totals), living, now)
         self._take_files(files, wanted, living, now)
         self._look(living, is_over, now)
@@ -129,7 +129,7 @@ class Heartbeat:
     def _is_of_a_process(self, lease: bytes) -> bool:
         """Whether another process holds the *lease*; if anybody else wrote it, the next beat replaces it."""
         try:
-            self._seal.opened(Place(Kind.STATUS, self._claim.shard), lease)
+            self._seal.open(Place(Kind.STATUS, self._claim.shard), lease)
         except Refused as error:
             self._strange_lease = lease
             raise RedisError("the lease of this shard was overwritten") from error
@@ -138,7 +138,7 @@ class Heartbeat:
     async def _mend(self, map_: bytes, claims: list[bytes], is_end_strange: bool) -> None:
         """Replace a *map_* that is not this crawl's, and throw away those *claims* and a strange end."""
         keys = self._claim.keys
-        if map_ != (ours := sealed_map(self._claim.map, self._seal)):
+        if map_ != (ours := seal_map(self._claim.map, self._seal)):
             self._strange.report(keys.map)
             await self.redis.set(keys.map, ours)
         if claims:
@@ -168,14 +168,14 @@ class Heartbeat:
     def _status(self, token: bytes) -> bytes:
         self._number += 1
         status = Status(self._number, self._is_idle(), self._exchange.sent(), self._exchange.taken())
-        return self._seal.sealed(Place(Kind.STATUS, self._claim.shard), token + status.to_bytes())
+        return self._seal.seal(Place(Kind.STATUS, self._claim.shard), token + status.to_bytes())
 
     def _opened(self, shard: int, lease: bytes | None) -> Status | None:
         """The status in *lease*; None if nobody holds it, or it has none that can be believed."""
         if lease is None:
             return None
         try:
-            found = self._seal.opened(Place(Kind.STATUS, shard), lease)[TOKEN_CHARS:]
+            found = self._seal.open(Place(Kind.STATUS, shard), lease)[TOKEN_CHARS:]
             return Status.from_bytes(found) if found else None  # its crawl is being opened
         except (Refused, ValueError, TypeError):
             self._exchange.counts["statuses refused"] += 1
@@ -183,7 +183,7 @@ class Heartbeat:
 
     def _sealed_totals(self) -> dict[int, bytes]:
         return {
-            shard: self._seal.sealed(Place(Kind.TOTALS, shard), json.dumps(totals).encode())
+            shard: self._seal.seal(Place(Kind.TOTALS, shard), json.dumps(totals).encode())
             for shard, totals in self._totals.to_publish().items()
         }
 
@@ -193,13 +193,13 @@ class Heartbeat:
         for name, data in found.items():
             with suppress(Refused, ValueError, TypeError, AttributeError, struct.error):
                 shard = int(name)
-                totals = json.loads(self._seal.opened(Place(Kind.TOTALS, shard), data))
+                totals = json.loads(self._seal.open(Place(Kind.TOTALS, shard), data))
                 opened[shard] = Counter({total: int(number) for total, number in totals.items()})
         return opened
 
     def _is_end(self, data: bytes) -> bool:
         with suppress(Refused):
-            return self._seal.opened(_END, data) == b""
+            return self._seal.open(_END, data) == b""
         return False
 
     # -- what is made of it
@@ -269,5 +269,5 @@ class Heartbeat:
         with suppress(RedisError, OSError):
             await self.redis.hset(keys.of("totals"), mapping=self._sealed_totals())
             if not self._crawl.others_work:
-                await self.redis.set(keys.of("over"), self._seal.sealed(_END, b""), px=int(_OVER_S * 1000))
+                await self.redis.set(keys.of("over"), self._seal.seal(_END, b""), px=int(_OVER_S * 1000))
         await self.redis.aclose()

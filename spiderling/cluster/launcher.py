@@ -54,7 +54,6 @@ class Share(NamedTuple):
     max_exact_keys: int
 
     def settings(self) -> dict[str, str]:
-        """The options, as settings."""
         return {f"{PREFIX}{name.upper()}": f"{value}" for name, value in self._asdict().items()}
 
 
@@ -67,7 +66,7 @@ def shards_for(cores: int) -> int:
     return min(MAX_SHARDS, max(1, cores // CORES_A_SHARD))
 
 
-def divided(options: Options, given: Collection[str], shards: int, machine: Machine) -> list[Share]:
+def divide(options: Options, given: Collection[str], shards: int, machine: Machine) -> list[Share]:
     """The share of each of *shards* on one *machine*; the *given* options hold for each shard as they are.
 
     Raises BadInput if what was given is more than the machine has, taken by all.
@@ -105,7 +104,7 @@ def _refuse_excess(options: Options, given: Collection[str], shards: int, machin
             )
 
 
-def told(shares: Sequence[Share], machine: Machine) -> str:
+def describe(shares: Sequence[Share], machine: Machine) -> str:
     """What each shard gets, as part of a sentence."""
     workers = sorted({share.workers for share in shares})
     some = shares[0]
@@ -296,7 +295,6 @@ class ShardProcess:
 
     @classmethod
     async def started(cls, command: Sequence[str], repeater: Repeater) -> ShardProcess:
-        """*command* as a process."""
         return cls(await start_child(command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT), repeater)
 
     async def ended(self) -> int:

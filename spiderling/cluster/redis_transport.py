@@ -185,7 +185,6 @@ class Script:
     """A script in Redis, over a connection of its own: what a client does around each call costs as much again."""
 
     def __init__(self, redis: Any, text: str) -> None:
-        """*redis*: a client."""
         self._connection = redis.connection_pool.make_connection()
         self._text = text
         self._sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
@@ -279,7 +278,6 @@ class RedisTransport:
         """Receiver -> number up to which entries were taken out of the stream to it, exclusively."""
 
     async def exchange(self, asked: Round) -> Answer:
-        """Do one round; raises TransportError."""
         to = "".join([self._said(receiver, outgoing) for receiver, outgoing in asked.to.items()])
         known = asked.after.items()
         after = "".join([f"{sender} {epoch}-{last} {sender in asked.spoilt:d};" for sender, (epoch, last) in known])
@@ -307,7 +305,6 @@ class RedisTransport:
         return f"Redis at {self.place} does not answer ({error})"
 
     async def close(self) -> None:
-        """End the connection."""
         await self._script.close()
 
 

@@ -99,7 +99,6 @@ class Rounds:
             self._wake()
 
     async def close(self) -> None:
-        """End the connection."""
         await self._transport.close()
 
 

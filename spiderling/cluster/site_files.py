@@ -59,18 +59,17 @@ class SiteFiles:
         return {number: asked.owner for number, asked in list(self._asked.items())[:MOST_ASKED]}
 
     def listed(self) -> bytes:
-        """The list, for Redis."""
         rows = [
             [number, asked.owner, asked.request.url, asked.request.file.name, asked.request.redirects, asked.distance]
             for number, asked in ((number, self._asked[number]) for number in self.wanted())
         ]
-        return self._seal.sealed(Place(Kind.FILES, self._me), json.dumps(rows).encode())
+        return self._seal.seal(Place(Kind.FILES, self._me), json.dumps(rows).encode())
 
     def answered(self, number: int, data: bytes) -> tuple[RobotsRequest, FileAnswer] | None:
         """The request *number* and its answer in *data*; None if that is none."""
         asked = self._asked[number]
         try:
-            opened = self._seal.opened(Place(Kind.FILE, asked.owner, self._me, 1, number), data)
+            opened = self._seal.open(Place(Kind.FILE, asked.owner, self._me, 1, number), data)
             answer = _answer_in(opened)
         except (Refused, ValueError, TypeError, KeyError):
             self.counts["files refused"] += 1
@@ -92,7 +91,7 @@ class SiteFiles:
         wanted: dict[tuple[int, int], tuple[RobotsRequest, int]] = {}
         for sender, data in lists.items():
             try:
-                rows = json.loads(self._seal.opened(Place(Kind.FILES, sender), data))
+                rows = json.loads(self._seal.open(Place(Kind.FILES, sender), data))
                 wanted |= {(sender, row[0]): self._request(sender, *row) for row in rows if row[1] == self._me}
             except (Refused, ValueError, TypeError, KeyError, IndexError):
                 self.counts["files refused"] += 1
@@ -118,7 +117,7 @@ class SiteFiles:
     def answers(self) -> dict[tuple[int, int], bytes]:
         """(Shard, number) -> the answer for it, for Redis."""
         return {
-            (asker, number): self._seal.sealed(Place(Kind.FILE, self._me, asker, 1, number), _packed(answer))
+            (asker, number): self._seal.seal(Place(Kind.FILE, self._me, asker, 1, number), _packed(answer))
             for (asker, number), answer in self._served.items()
             if answer is not None
         }

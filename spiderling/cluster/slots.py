@@ -107,7 +107,6 @@ class RedisClock:
 
     @property
     def uncertainty_s(self) -> float:
-        """Seconds between the bounds."""
         return self._most - self._least
 
     def window(self, opens: float, closes: float, now: float) -> tuple[float, float]:

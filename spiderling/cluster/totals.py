@@ -79,7 +79,6 @@ class Status:
     taken: list[int]  # for each shard, the number of the last message of it that was taken
 
     def to_bytes(self) -> bytes:
-        """The status as it stands in Redis."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod

@@ -336,7 +336,6 @@ def frame_texts(segment: Path, length: int, start: int = 0) -> Iterator[str]:
 
 
 def attributes_of(tag: str) -> dict[str, str]:
-    """The attributes of an opening tag."""
     return {name: unescape(value) for name, value in _ATTRIBUTE.findall(tag)}
 
 

@@ -103,7 +103,6 @@ class Plan:
         return ".".join(_safe(SPLITS[split](attributes)) for split in self.splits)
 
     def data_file(self, part: str, number: int) -> Path:
-        """The path of file *number* of a part."""
         if self.is_dataset:
             return self.out / "data" / f"{part or 'all'}-{number:05d}.parquet"
         stem, ending = split_name(self.out.name)
@@ -310,7 +309,6 @@ class Parts:
                     one.writer.flush()
 
     def _begin(self, name: str) -> _Shard:
-        """Open the next file of the part *name*."""
         plan = self._plan
         self._numbers[name] += 1
         path = plan.data_file(name, self._numbers[name])
@@ -325,7 +323,6 @@ class Parts:
 
     @property
     def names(self) -> list[str]:
-        """The parts that have files."""
         return sorted(self._numbers)
 
     def commit(self) -> list[Written]:

@@ -461,7 +461,6 @@ class TextWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
         if self._texts:
             with self._path.open("ab") as file:
                 file.write(self._pack("".join(self._texts).encode()))

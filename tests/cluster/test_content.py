@@ -31,9 +31,9 @@ from spiderling.cluster.content import (
     Place,
     Refused,
     Seal,
-    packed,
+    pack,
     section,
-    unpacked,
+    unpack,
 )
 from spiderling.cluster.exchange import Exchange
 from spiderling.frontier import Frontier
@@ -74,7 +74,7 @@ def plain(found: FoundLinks) -> object:
 
 @given(st.lists(SECTIONS, max_size=3))
 def test_sections_come_out_as_they_went_in(sections: list[tuple[list, list]]) -> None:
-    found = unpacked(packed(made(*one) for one in sections))
+    found = unpack(pack(made(*one) for one in sections))
     groups: dict[LinkingPage, list[Link]] = {}
     for some, _ in sections:
         for page, links in some:
@@ -89,9 +89,9 @@ def test_sections_come_out_as_they_went_in(sections: list[tuple[list, list]]) ->
 
 @given(st.binary(max_size=60))
 def test_no_bytes_do_harm(data: bytes) -> None:
-    for message in (data, packed([data]), packed([struct.pack("!II", len(data), 0), data])):
+    for message in (data, pack([data]), pack([struct.pack("!II", len(data), 0), data])):
         with suppress(ValueError):
-            unpacked(message)
+            unpack(message)
 
 
 JSON = st.recursive(
@@ -143,7 +143,7 @@ def test_any_change_of_a_head_is_refused_or_gives_what_a_shard_might_have_sent(
     """A shard whose main process went astray cannot make another one do so."""
     head = json.dumps(changed(HEAD, path, new)).encode()
     try:
-        found = unpacked(packed([struct.pack("!II", len(head), TAIL), head, GOOD[8 + LENGTH :]]))
+        found = unpack(pack([struct.pack("!II", len(head), TAIL), head, GOOD[8 + LENGTH :]]))
     except ValueError:
         return
     for page, links in found.links:
@@ -161,7 +161,7 @@ def test_a_changed_column_is_refused_or_names_other_links(at: int, change: int) 
     data = bytearray(GOOD)
     data[at] ^= change
     with suppress(ValueError):
-        one, other = unpacked(packed([bytes(data)])).links
+        one, other = unpack(pack([bytes(data)])).links
         assert (one.links.size, other.links.size) == (2, 1)
         assert all(found.links.target(at).path[0] == "/" for found in (one, other) for at in range(found.links.size))
 
@@ -169,13 +169,13 @@ def test_a_changed_column_is_refused_or_names_other_links(at: int, change: int) 
 @pytest.mark.parametrize("missing", range(1, len(GOOD)))
 def test_a_section_that_is_cut_off_is_refused(missing: int) -> None:
     with pytest.raises(ValueError, match="cannot be read"):
-        unpacked(packed([GOOD[:-missing]]))
+        unpack(pack([GOOD[:-missing]]))
 
 
 def test_a_deep_head_is_refused() -> None:
     head = b"[" * 100_000
     with pytest.raises(ValueError, match="cannot be read"):
-        unpacked(packed([struct.pack("!II", len(head), 0), head]))
+        unpack(pack([struct.pack("!II", len(head), 0), head]))
 
 
 def test_a_message_that_would_fill_the_memory_is_refused() -> None:
@@ -185,7 +185,7 @@ def test_a_message_that_would_fill_the_memory_is_refused() -> None:
     for message in (bomb, unsized):
         assert len(message) < 10_000
         with pytest.raises(ValueError, match="cannot be read"):
-            unpacked(message)
+            unpack(message)
 
 
 def test_equal_pages_of_all_sections_are_one_and_their_links_keep_their_order() -> None:
@@ -195,7 +195,7 @@ def test_equal_pages_of_all_sections_are_one_and_their_links_keep_their_order() 
         section([(one, 2), (other, 1)], gathered(map(Link, urls[:3])), ()),
         section([(other, 1), (one, 2)], gathered(map(Link, urls[3:])), ()),
     ]
-    found = {links.page: [url for url, *_ in links.links.rows()] for links in unpacked(packed(sections)).links}
+    found = {links.page: [url for url, *_ in links.links.rows()] for links in unpack(pack(sections)).links}
     assert found == {one: [*urls[:2], *urls[4:]], other: urls[2:4]}
 
 
@@ -206,13 +206,13 @@ def test_a_section_with_too_many_paths_does_not_shift_those_of_the_next() -> Non
     more, fewer = good.replace(b"/1\n/2", b"/\n/\n/"), good.replace(b"/1\n/2", b"/1234")
     assert len(more) == len(fewer) == len(good)
     with pytest.raises(ValueError, match="cannot be read"):
-        unpacked(packed([more, fewer]))
+        unpack(pack([more, fewer]))
 
 
 def test_derived_columns_are_not_carried() -> None:
     links = gathered([Link("http://a.cz/one/two?x", True)])
     forged = links._replace(hashes=bytes(8), words=bytes(12), forms=b"\x7f")
-    found = unpacked(packed([section([(LinkingPage(FarHost(1), Reason.KEPT), 1)], forged, ())]))
+    found = unpack(pack([section([(LinkingPage(FarHost(1), Reason.KEPT), 1)], forged, ())]))
     assert found.links[0].links == links and links.flags == bytes([TEXT_BLOCK])
 
 
@@ -234,7 +234,7 @@ def of_host(number: int, path: str = "") -> str:
 def sent(gathering: Gathering) -> dict[int, list[FoundLinks]]:
     found: dict[int, list[FoundLinks]] = {}
     for shard, data, number in gathering.sections():
-        content = unpacked(packed([data]))
+        content = unpack(pack([data]))
         assert number == sum(one.links.number for one in content.links) + len(content.mentions)
         found.setdefault(shard, []).extend(content.links)
     return found
@@ -302,7 +302,7 @@ def test_sections_are_never_too_large_and_lose_nothing() -> None:
         gathering.keep_own(PAGE, batch(*urls[start : start + 300], of_host(3, "y" * MAX_URL_BYTES)))
     sections = list(gathering.sections())
     assert max(number for _, _, number in sections) <= MAX_SECTION_LINKS
-    found = [url for _, section, _ in sections for one in unpacked(packed([section])).links
+    found = [url for _, section, _ in sections for one in unpack(pack([section])).links
              for url, _, _ in one.links.rows()]  # fmt: skip
     assert found == urls
 
@@ -320,7 +320,7 @@ def test_single_urls_go_with_what_belongs_to_them() -> None:
     gathering.give(mention)
     ((shard, section, number),) = gathering.sections()
     assert (shard, number) == (1 - me, 1)
-    assert unpacked(packed([section])).mentions == (Mention(mention.target, 2, 4, 0, b"payload", b"salt", 2),)
+    assert unpack(pack([section])).mentions == (Mention(mention.target, 2, 4, 0, b"payload", b"salt", 2),)
 
 
 def test_owners_that_a_text_worker_looked_up_are_taken_and_false_ones_are_not_believed() -> None:
@@ -355,28 +355,28 @@ CONTENTS = st.binary(max_size=40)
 @given(CONTENTS, st.binary(max_size=100))
 def test_what_was_sealed_is_opened(content: bytes, key: bytes) -> None:
     seal = Seal(CRAWL, key)
-    assert seal.opened(PLACE, seal.sealed(PLACE, content)) == content
+    assert seal.open(PLACE, seal.seal(PLACE, content)) == content
 
 
 @given(st.binary(max_size=80))
 def test_nothing_else_is_opened(data: bytes) -> None:
     for found in (data, bytes([VERSION]) + data):
         with pytest.raises(Refused):
-            SEAL.opened(PLACE, found)
+            SEAL.open(PLACE, found)
 
 
 @given(CONTENTS, st.integers(0, 10_000), st.integers(1, 255))
 def test_a_changed_byte_is_noticed(content: bytes, at: int, change: int) -> None:
-    data = bytearray(SEAL.sealed(PLACE, content))
+    data = bytearray(SEAL.seal(PLACE, content))
     data[at % len(data)] ^= change
     with pytest.raises(Refused):
-        SEAL.opened(PLACE, bytes(data))
+        SEAL.open(PLACE, bytes(data))
 
 
 @given(CONTENTS, st.integers(1, 60))
 def test_a_message_that_is_cut_off_is_noticed(content: bytes, missing: int) -> None:
     with pytest.raises(Refused):
-        SEAL.opened(PLACE, SEAL.sealed(PLACE, content)[:-missing])
+        SEAL.open(PLACE, SEAL.seal(PLACE, content)[:-missing])
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_a_message_that_is_cut_off_is_noticed(content: bytes, missing: int) -> N
 )
 def test_a_message_is_good_at_its_own_place_alone(place: Place) -> None:
     with pytest.raises(Refused, match="without the code"):
-        SEAL.opened(place, SEAL.sealed(PLACE, b"content"))
+        SEAL.open(place, SEAL.seal(PLACE, b"content"))
 
 
 @pytest.mark.parametrize(
@@ -400,9 +400,9 @@ def test_a_message_is_good_at_its_own_place_alone(place: Place) -> None:
 def test_another_key_and_another_crawl_are_told_apart(other: Seal) -> None:
     for one, two in ((SEAL, other), (other, SEAL)):
         with pytest.raises(Refused, match="without the code"):
-            one.opened(PLACE, two.sealed(PLACE, b"content"))
+            one.open(PLACE, two.seal(PLACE, b"content"))
 
 
 def test_a_message_of_another_version_says_so() -> None:
     with pytest.raises(Refused, match=f"version {VERSION + 1}, not {VERSION}"):
-        SEAL.opened(PLACE, bytes([VERSION + 1]) + SEAL.sealed(PLACE, b"content")[1:])
+        SEAL.open(PLACE, bytes([VERSION + 1]) + SEAL.seal(PLACE, b"content")[1:])

@@ -12,12 +12,10 @@ from pathlib import Path
 import pytest
 from conftest import Crawl, Running, page, refusal, scrapy, serving
 from needs import needs
-from redis import Redis
 from redis_server import RedisServer
 from synlog import SynLog
 
 from spiderling.base.owners import owner_of
-from spiderling.cluster.content import Kind, Place, Seal
 from webs.web import FixedWeb, plain, redirect
 
 pytestmark = needs("redis")
@@ -250,19 +248,6 @@ def test_a_process_for_which_no_shard_is_free_ends_well(tmp_path):
         elsewhere = shards(tmp_path / "other" / "cs", server, store, 2).run(SEED)
         assert elsewhere.code == 1 and elsewhere.lines("ERROR", "it has SPIDERLING_SHARDS=1, not 2")
         first.stop(signal.SIGKILL)
-
-
-@pytest.mark.slow
-def test_a_shard_whose_lease_another_process_holds_stops(tmp_path):
-    """Its directory was copied, and the copy was started while this one was stopped for longer than a lease."""
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
-        running = shards(tmp_path / "cs", server, store, 1, HOST_INTERVAL_S=5).start(SEED)
-        running.until(lambda: server.log_entries)
-        lease = next(name for name in store.names() if name.endswith(":lease:0"))
-        theirs = Seal(bytes.fromhex(lease.split(":")[1]), b"").sealed(Place(Kind.STATUS, 0), b"x" * 32)
-        Redis.from_url(store.url).set(lease, theirs, px=60_000)
-        ended = running.wait()
-        assert ended.code == 1 and ended.lines("ERROR", "another process runs shard 0 of this crawl")
 
 
 def test_a_shard_that_is_stopped_while_it_waits_for_others_is_not_finished(tmp_path):

@@ -17,7 +17,7 @@ from spiderling.base.errors import JobdirError
 from spiderling.base.owners import page_elsewhere, shard_of_page
 from spiderling.base.urls import HASH_BITS
 from spiderling.cluster import exchange
-from spiderling.cluster.content import Kind, Place, Seal, packed
+from spiderling.cluster.content import Kind, Place, Seal, pack
 from spiderling.cluster.exchange import Exchange, Outgoing, Round
 
 
@@ -126,7 +126,7 @@ def test_forged_messages_and_receipts_change_nothing():
     streams = Streams()
     one, other = two(streams)
     forger = Exchange(0, 2, Seal(bytes(16), b"another key"), ModelStore())
-    streams.exchange(0, forger.ask(0.0)._replace(to={1: Outgoing(1, [(1, b"\x01" + packed([b"x"]) + bytes(16))])}))
+    streams.exchange(0, forger.ask(0.0)._replace(to={1: Outgoing(1, [(1, b"\x01" + pack([b"x"]) + bytes(16))])}))
     for _ in range(3):
         other.round(1000.0)
     assert other.exchange.counts == {"messages refused": 1, "receipts refused": 3}, "the stream was emptied"
@@ -138,7 +138,7 @@ def test_forged_messages_and_receipts_change_nothing():
 def test_a_sealed_message_that_cannot_be_read_is_passed_over():
     streams = Streams()
     _, other = two(streams)
-    data = SEAL.sealed(Place(Kind.MESSAGE, 0, 1, 1, 1), b"no zstd")
+    data = SEAL.seal(Place(Kind.MESSAGE, 0, 1, 1, 1), b"no zstd")
     streams.exchange(0, Round(1, b"", {1: Outgoing(1, [(1, data)])}, {}))
     other.round(1000.0)
     assert other.exchange.counts == {"messages taken": 1, "messages unreadable": 1, "receipts refused": 1}

@@ -93,11 +93,11 @@ def test_an_owner_that_does_not_run_is_not_waited_for_for_ever():
 )
 def test_lists_and_files_that_are_none_are_counted_and_left_alone(rows: str):
     mine, theirs = two()
-    for data in (SEAL.sealed(Place(Kind.FILES, 0), rows.encode()), rows.encode()):
+    for data in (SEAL.seal(Place(Kind.FILES, 0), rows.encode()), rows.encode()):
         assert theirs.take_lists({0: data}) == []
     assert theirs.counts["files refused"] == 2
     mine.ask(request(), 0)
-    assert mine.answered(7, SEAL.sealed(Place(Kind.FILE, 1, 0, 1, 7), rows.encode())) is None
+    assert mine.answered(7, SEAL.seal(Place(Kind.FILE, 1, 0, 1, 7), rows.encode())) is None
     stranger = two(Seal(bytes(16), b"another key"))[1]
     assert stranger.take_lists({0: mine.listed()}) == [] and mine.wanted() == {7: 1}
 

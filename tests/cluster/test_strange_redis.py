@@ -67,7 +67,7 @@ def written(client: Redis, key: str, kind: str) -> Iterator[str]:
             with suppress(ResponseError):  # a shard was first
                 write(client, key)
             yield f"a {other}"
-    stranger = Seal(bytes(range(16)), b"").sealed(Place(Kind.STATUS, 0), b"x" * 40)
+    stranger = Seal(bytes(range(16)), b"").seal(Place(Kind.STATUS, 0), b"x" * 40)
     for value in (b"zz", b"", b"\xff" * 40, stranger, *NUMBERS):
         with suppress(ResponseError):
             put(client, key, kind, value)

@@ -230,7 +230,6 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "grep -E 'WARNING|ERROR' crawls/cs/crawl.log": Run(more="|| true"),
     "scrapy report crawls/cs": Run(says="report.html", slow=True),
     "scrapy inspect JOBDIR gone": Run(says=""),
-    "scrapy inspect JOBDIR url": FRAGMENT,
     "scrapy inspect JOBDIR url URL": Run(says="kept"),
     "scrapy inspect JOBDIR --json": Run(says='"version":1'),
     "scrapy inspect JOBDIR --check": Run(says="The crawl is whole."),

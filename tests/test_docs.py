@@ -99,9 +99,9 @@ def options_page() -> str:
 
 
 def _entry(spec) -> str:
-    default = f"`{spec.default}`" if spec.default != "" else "empty"
-    said = "; ".join(filter(None, (f"{default} {unit(spec)}".strip(), bounds(spec))))
-    return f"- `{PREFIX}{spec.name.upper()}` ({said}): {spec.metadata['help']}"
+    default = f"`{spec.default}` {unit(spec)}".strip() if spec.default != "" else ""
+    said = "; ".join(filter(None, (default, bounds(spec))))
+    return f"- `{PREFIX}{spec.name.upper()}`{said and f' ({said})'}: {spec.metadata['help']}"
 
 
 def reasons_page() -> str:

@@ -46,10 +46,8 @@ scrapy train hsb wikipedia.txt news.txt --name 'Upper Sorbian' --neighbours cs,p
 scrapy identify page.html -s SPIDERLING_MODELS=my-models
 scrapy crawl spiderling -a lang=hsb -a seeds=FILE -s SPIDERLING_MODELS=my-models
 ```
-Give plain UTF-8 text, best one sentence or paragraph a line: 5 kB at least, 50 kB for a good model. The command tests
-the model and its neighbours on a tenth of the text, and warns of lines in another language. `--add` adds text to
-an existing model; `--encodings` names legacy encodings. Models in the directories of `SPIDERLING_MODELS` come before
-the bundled ones. [low-resource.md](low-resource.md) goes on from here.
+`--add` adds text to an existing model; `--encodings` names legacy encodings. Models in the directories of
+`SPIDERLING_MODELS` come before the bundled ones. [low-resource.md](low-resource.md) says how, step by step.
 
 ## Bundled
 Per cent of documents/sentences that are recognised with all models loaded, of news (NTREX-128) and of the web (test

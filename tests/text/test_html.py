@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import time
+import unicodedata
+from array import array
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.html.blocks import MAX_BLOCKS, MAX_LINKS, normal_form
-from spiderling.text.html.links import resolve
+from spiderling.base.link_batch import FOREIGN, WANTED
+from spiderling.base.owners import owner_of
+from spiderling.languages import load
+from spiderling.text import Page, TextOptions, process
+from spiderling.text.declared import fill_head, iso_date
+from spiderling.text.html.blocks import MAX_BLOCKS, MAX_LINKS, RawLink, normal_form, normal_forms, rejoined
+from spiderling.text.html.links import join, resolve
+from spiderling.text.html.metadata import MAX_ALTERNATES, MAX_DATA_CHARS
 from spiderling.text.html.parser import parse
 from spiderling.text.html.zones import BITS
 
@@ -244,3 +253,322 @@ def test_parse_never_raises(html):
     assert all(-1 <= link.block < max(1, len(parsed.blocks)) for link in parsed.links)
     for _, url in resolve(parsed.links, "http://h.test/", parsed.base):
         assert url.startswith("http")
+
+
+# characters that the rules are about, so that they meet each other often
+ODD = (
+    "\u200b\u200c\u200d\u00ad\ufeff\u0301\u0327\u0653\u1dfa\u2000\u212b\u2329\x00\x0b\x1f\x7f\x85\x96\xa0\ud800 "
+    "\t\nae-آकি❤"
+)
+TEXTS = st.text() | st.text(st.sampled_from(ODD)) | st.text(st.characters(codec=None))
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("", ""),
+        ("plain", "plain"),
+        (" a \t\n b\x07\x96c\ufffe ", "a b–c"),
+        ("cafe\u0301", "café"),
+        ("\u212b", "\xc5"),  # the sign of the unit
+        ("ﬁn Ⅳ ²", "ﬁn Ⅳ ²"),  # compatibility forms are no canonical ones
+        ("a\xa0b\u2003c\u2028d\u3000e", "a b c d e"),
+        ("co\u00adope\u200brate\ufeff\u2060", "cooperate"),
+        ("\u200b \u00ad", ""),
+        ("a \u200b b", "a b"),
+        ("\u202bשלום\u202c", "שלום"),
+        ("\x00a\x01\x1b[0m", "a[0m"),
+        ("a\x0bb\x1cc", "a b c"),
+        ("wait\x85", "wait…"),
+        ("\ud83d", ""),
+        ("می\u200cخواهم", "می\u200cخواهم"),  # Persian: two parts of one word
+        ("می\u200c\u200cخواهم", "می\u200cخواهم"),
+        ("क्\u200dष", "क्\u200dष"),  # Hindi: a half letter
+        ("👩\u200d👧", "👩\u200d👧"),
+        ("❤\ufe0f\u200d🔥", "❤\ufe0f\u200d🔥"),
+        ("a\u200cb\u200d", "ab"),
+        ("e\u200d\u0301", "é"),
+        ("\u2329\u200d", "\u3008"),
+    ],
+)
+def test_normal_form(text, normal):
+    assert normal_form(text) == normal
+
+
+@given(TEXTS)
+def test_once_is_enough(text):
+    normal = normal_form(text)
+    assert normal_form(normal) == normal
+    assert unicodedata.is_normalized("NFC", normal)
+    assert normal.split(" ") == normal.split() or normal == ""
+
+
+@given(TEXTS)
+def test_no_text_is_invented(text):
+    """Every character was there, but for spaces and windows-1252 punctuation in the place of control characters."""
+    meant = "".join(bytes([ord(c)]).decode("cp1252", "ignore") if "\x80" <= c <= "\x9f" else c for c in text)
+    left = Counter(unicodedata.normalize("NFD", normal_form(text)).replace(" ", ""))
+    assert left <= Counter(unicodedata.normalize("NFD", meant))
+
+
+@given(st.text(st.characters(categories=["L", "N", "P", "S"]), max_size=30))
+def test_no_visible_text_is_lost(text):
+    invisible = {"\u2061", "\u2062", "\u2063", "\u2064"}
+    if not invisible & set(text):
+        assert normal_form(text) == unicodedata.normalize("NFC", text)
+
+
+@given(TEXTS, TEXTS)
+def test_words_stay_apart(one, two):
+    """What stood between spaces is a word of its own, or nothing."""
+    assert normal_form(f"{one} {two}") == " ".join(filter(None, (normal_form(one), normal_form(two))))
+
+
+def test_paragraphs_do_not_touch_each_other():
+    blocks = parse("<p>e</p><p>&#x301;x</p><p>half-</p><p>way a&#xad;</p><p>b</p>").blocks
+    assert [block.text for block in blocks] == ["e", "\u0301x", "half-", "way a", "b"]
+
+
+def test_a_page_is_written_in_normal_form():
+    parsed = parse("<title>Cafe&#x301; &shy;x</title><p>mo&shy;re <a href=/>na&#x308;h&#8203;er</a></p>")
+    assert (parsed.title, parsed.blocks[0].text, parsed.links[0].anchor) == ("Café x", "more näher", "näher")
+
+
+@pytest.mark.parametrize(
+    ("lines", "whole"),
+    [
+        ("a divi-\nded word", "a divided word"),
+        ("a divi-\n   ded word", "a divided word"),
+        ("a di\u00ad\nvi\u2010\nded word", "a divided word"),
+        ("Jean-\nPaul", "Jean-Paul"),
+        ("Nord\u00ad\nSüd", "NordSüd"),
+        ("1990-\n2000", "1990-\n2000"),
+        ("pause -\nthen", "pause -\nthen"),
+        ("the end-\n\nnext paragraph", "the end-\n\nnext paragraph"),
+        ("list\n- item", "list\n- item"),
+    ],
+)
+def test_words_divided_at_the_end_of_a_line(lines, whole):
+    assert rejoined(lines) == whole
+
+
+@given(st.text(st.sampled_from("abA1-\u00ad\n \t")))
+def test_rejoining_takes_only_hyphens_and_white_space(lines):
+    whole = rejoined(lines)
+    assert rejoined(whole) == whole
+    assert [c for c in whole if c.isalnum()] == [c for c in lines if c.isalnum()]
+    assert whole.count("\n\n") == lines.count("\n\n")
+
+
+@given(st.lists(TEXTS | st.just("a" + "\u0301" * 40), max_size=5))
+def test_all_texts_of_a_page_together(texts):
+    plain = [" ".join(text.split()) for text in texts]
+    assert normal_forms(plain) == list(map(normal_form, plain))
+
+
+URL = "http://h.test/a/b"
+
+
+def head(html: str) -> Page:
+    page = Page()
+    fill_head(page, parse(html), URL)
+    return page
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-11-21", "2026-11-21"),
+        ("20261121", "2026-11-21"),
+        (" 2026-11-21T08:15:00.123+01:00", "2026-11-21T08:15:00+01:00"),
+        ("2026-11-21 08:15", "2026-11-21T08:15"),
+        ("2026-11-21T08:15:00Z and more", "2026-11-21T08:15:00Z"),
+        ("Sat, 21 Nov 2026 08:15:00 GMT", "2026-11-21T08:15:00+00:00"),
+        ("2026-13-01", ""),
+        ("202611211", ""),
+        ("yesterday", ""),
+        ("", ""),
+    ],
+)
+def test_dates(text, expected):
+    assert iso_date(text) == expected
+
+
+@given(st.text(max_size=80) | st.text(alphabet="0123456789-T:Z+, JanMon", max_size=40))
+def test_dates_never_raise(text):
+    assert isinstance(iso_date(text), str)
+
+
+@pytest.mark.parametrize(
+    ("html", "published", "modified"),
+    [
+        ("<meta property=article:published_time content=2026-01-02><meta name=date content=2020>", "2026-01-02", ""),
+        ("<meta name=date content=soon><meta name=dc.date content=2020-01-01>", "2020-01-01", ""),
+        ("<meta itemprop=dateModified content=2026-01-03>", "", "2026-01-03"),
+        ("<p><time itemprop=datePublished datetime=2026-01-04T10:00>now</time>", "2026-01-04T10:00", ""),
+        ("<p><time pubdate datetime=2011-01-04>now</time><time datetime=2012-01-01>x</time>", "2011-01-04", ""),
+        ('''<script type="application/ld+json">{"datePublished": "2026-01-05", "dateModified":"2026-01-06"}</script>''',
+         "2026-01-05", "2026-01-06"),
+        ('''<script>{"datePublished": "2026-01-05"}</script>''', "", ""),
+    ],
+)  # fmt: skip
+def test_published_and_modified(html, published, modified):
+    page = head(html)
+    assert (page.published, page.modified) == (published, modified)
+
+
+BY = "https://creativecommons.org/licenses/by/4.0/"
+
+
+@pytest.mark.parametrize(
+    ("html", "licence"),
+    [
+        (f"<a rel=license href=/terms>terms</a><a href={BY}>CC</a>", "http://h.test/terms"),
+        (f"<link rel=license href={BY}>", BY),
+        (f"<meta name=dcterms.license content={BY}>", BY),
+        (f"<p>text <a href={BY}>CC BY</a>", BY),
+        ("<a href=http://www.gnu.org/licenses/fdl-1.3.html>GFDL</a>", "http://www.gnu.org/licenses/fdl-1.3.html"),
+        (f'<script type="application/ld+json">{{"license": "{BY}"}}</script>', BY),
+        ("<a href=https://creativecommons.org/>about CC</a>", None),
+        ("<a href=http://h.test/?u=https://creativecommons.org/licenses/by/4.0/>share</a>", None),
+    ],
+)
+def test_licence(html, licence):
+    assert head(html).licence == licence
+
+
+def test_addresses_are_absolute():
+    page = head(
+        "<link rel=canonical href=/c><link rel=alternate hreflang=CS href=/cs/>"
+        "<link rel=alternate hreflang=de-AT href=http://de.test/><link rel=alternate href=/feed>"
+        "<link rel=alternate hreflang=en href=mailto:x@y><link rel=stylesheet hreflang=sk href=/s>"
+    )
+    assert page.canonical == "http://h.test/c"
+    assert page.alternates == {"cs": "http://h.test/cs/", "de-at": "http://de.test/"}
+    assert head("<link rel=canonical href='http://['>").canonical is None
+
+
+def test_versions_in_accepted_languages_are_links():
+    html = (
+        "<link rel=alternate hreflang=cs-CZ href=/cs><link rel=alternate hreflang=de href=/de>"
+        "<link rel=alternate hreflang=cs href=/known><p><a href=/known>x</a>"
+    )
+    page = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=TextOptions(("cs",)))
+    assert [(link.url, link.block) for link in page.links] == [("http://h.test/known", 0), ("http://h.test/cs", -1)]
+    assert list(page.batch.flags) == [WANTED, WANTED]
+
+
+def test_a_page_of_a_crawl_of_shards_says_who_owns_the_linked_hosts():
+    html = (
+        "<p><a href=http://a.test/1>x</a><a href=http://b.test/2>y</a><link rel=alternate hreflang=cs href=//c.test/>"
+    )
+    options = TextOptions(("cs",), shards=7)
+    page = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=options)
+    assert set(page.batch.hosts) == {"a.test", "b.test", "c.test"}
+    assert array("H", page.batch.owners).tolist() == [owner_of(name, 7) for name in page.batch.hosts]
+    alone = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=TextOptions(("cs",)))
+    assert alone.batch == page.batch._replace(owners=b"")
+
+
+@pytest.mark.parametrize(("codec", "sent"), [("cp1250", "%9E"), ("iso8859-2", "%BE"), ("utf-8", "%C5%BE")])
+def test_all_addresses_of_a_legacy_page_have_their_queries_in_its_encoding(codec, sent):
+    html = (
+        f"<meta charset={codec}><link rel=canonical href='/ž?c=ž'><link rel=alternate hreflang=cs href='/a?a=ž'>"
+        "<meta http-equiv=refresh content='9; url=/r?r=ž'><base href='/b/?b=ž'>"
+        "<link rel=alternate type=application/rss+xml href='/f?f=ž'>"
+        "<p>Příliš žluťoučký kůň úpěl ďábelské ódy.<a href='/ž?l=ž#ž'>x</a><a href='?b=ž'>y</a><a href=''>z</a>"
+    )
+    page = process(
+        html.encode(codec), url=URL, http_charset=codec, refresh="1; URL=/h?h=%BE", models=load(("cs",)),
+        options=TextOptions(("cs",), watches=True),
+    )  # fmt: skip
+    assert page.canonical == f"http://h.test/%C5%BE?c={sent}"
+    assert page.alternates == {"cs": f"http://h.test/a?a={sent}"}
+    assert page.feeds == (f"http://h.test/f?f={sent}",)
+    linked = {f"r?r={sent}", f"%C5%BE?l={sent}", f"b/?b={sent}", f"a?a={sent}", "h?h=%BE"}
+    assert {link.url for link in page.links} == {f"http://h.test/{path}" for path in linked}
+
+
+def test_what_hreflang_says_goes_with_the_links():
+    html = (
+        "<link rel=alternate hreflang=de-AT href=/de><link rel=alternate hreflang=x-default href=/any>"
+        "<link rel=alternate hreflang=cs href=/both><p><a href=/de>d</a> <a href=/any>a</a> <a href=/plain>p</a> "
+        "<a href=/en hreflang=EN>e</a> <a href=/cz lang=cs-CZ>c</a> <a href=/both hreflang=en>b</a> "
+        "<a href=/x lang=''>x</a>"
+    )
+    page = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=TextOptions(("cs",)))
+    said = {
+        url.rpartition("/")[2]: flags & (WANTED | FOREIGN)
+        for (url, _, _), flags in zip(page.batch.rows(), page.batch.flags, strict=True)
+    }
+    assert said == {"de": FOREIGN, "any": 0, "plain": 0, "en": FOREIGN, "cz": WANTED, "both": WANTED, "x": 0}
+
+
+def test_limits():
+    many = "".join(f"<link rel=alternate hreflang=x{number} href=/{number}>" for number in range(1000))
+    assert len(parse(many).alternates) == MAX_ALTERNATES
+    data = '<script type="application/ld+json">' + "x" * 10 * MAX_DATA_CHARS + "</script>"
+    assert len(parse(data).data) == MAX_DATA_CHARS
+
+
+def test_iframes_lead_on():
+    links = parse("<p>one <iframe src=/frame></iframe> two</p>").links
+    assert [(link.href, link.block) for link in links] == [("/frame", 0)]
+
+
+def test_a_link_keeps_its_text_beside_a_frame_or_an_area():
+    html = "<p><a href=/around>one <iframe src=/frame></iframe> two <map><area href=/area alt=spot></map></a> three</p>"
+    anchors = [(link.href, link.anchor) for link in parse(html).links]
+    assert anchors == [("/around", "one two"), ("/frame", ""), ("/area", "spot")]
+
+
+PARTS = [
+    *("http://", "https://", "HTTP://", "ftp:", "//", "/", "\\", "?", "#", ":", "@", ".", "..", "%2e", "%2E", "%"),
+    *("a", "B", "é", "0", "127.1", "0x7f", "h.test", "www.h-i.test", "xn--a", ".xn--p1ai", "h.test.", "[::1]"),
+    *("_", "-", ":80", ":8080", "'", '"', "|", "^", "~", "&", "=", ";", "+", "!", "$", "(", "*", ",", "<", "`", "{"),
+    *(" ", "\t", "\n", "%20"),
+]  # fmt: skip
+HREFS = st.lists(st.sampled_from(PARTS), max_size=9).map("".join)
+ROOTS = [
+    "http://h.test/",
+    "http://h.test",
+    "https://user:word@h.test:8443/a/./b/c.html?q=/x/#f",
+    "http://H.TEST:80/a/../b",
+    "http://h.test/?a/b",
+    "http://příklad.test/ř/",
+    "data:text/html,a",
+    "no url",
+]
+
+
+def by_parser(href: str, root: str) -> list[str]:
+    href = href.partition("#")[0].strip()
+    url = join(root, href) if href else None
+    return [url] if url and url.startswith(("http://", "https://")) else []
+
+
+def resolved(href: str, root: str) -> list[str]:
+    return [url for _, url in resolve([RawLink(href, "", "", -1)], root, None)]
+
+
+@given(HREFS, st.sampled_from(ROOTS))
+def test_both_ways_agree(href, root):
+    assert resolved(href, root) == by_parser(href, root)
+
+
+HELD = [
+    *("http://h.test/a/b.html?c=d&e=%C3%A9", "https://a-b.h.test/", "http://h.test/a//b/", "http://h.test/a/.b"),
+    *("http://h.test/a/%2e%2e/b", "http://h.test/a/../b", "http://h.test/a/..", "http://1.2.3.4/", "http://a.0x1/"),
+    *("/a/b", "/a/./b", "/./a", "/%2e/a", "//h.test/a", "/a?b='c'", "/?x", "/", "a", "a/b?c", "a:b", "a.b:80/c"),
+    *("./a", "..", ".a", "?a", "%2e%2e/a", "javascript:void(0)", "a/b:c", "a/../b", "http://a.xn--p1ai/"),
+]  # fmt: skip
+
+
+def test_both_ways_agree_on_what_pages_hold():
+    pairs = [(href, root) for href in HELD for root in ROOTS]
+    assert [pair for pair in pairs if resolved(*pair) != by_parser(*pair)] == []
+
+
+def test_the_first_of_equal_links_counts():
+    links = [RawLink(href, "", anchor, 0) for href, anchor in (("/a", "1"), ("/a#b", "2"), ("http://h.test/a", "3"))]
+    assert [(link.anchor, url) for link, url in resolve(links, "http://h.test/", None)] == [("1", "http://h.test/a")]

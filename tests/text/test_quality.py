@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from conftest import SENTENCES, paragraphs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from spiderling.languages import load
 from spiderling.pipelines import check_quality
 from spiderling.text import LanguageModels, Page, TextOptions, process
 from spiderling.text.html.blocks import normal_form
-from spiderling.text.quality import NO_QUALITY, marks, quality, words_in
+from spiderling.text.quality import NO_QUALITY, marks, packed_share, quality, top_word_share, words_in
 
 MODELS = load(("cs", "en"))
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
@@ -114,3 +115,101 @@ def test_what_is_not_kept_is_not_judged_further():
     assert (judged["en"].language, judged["cs"].language) == ("en", "en")
     assert judged["en"].quality != NO_QUALITY
     assert (judged["cs"].clean_bytes, judged["cs"].quality) == (0, NO_QUALITY)
+
+
+SPAM_MODELS = load(("cs", "en"))
+TEXT = " ".join(SENTENCES)
+CS = TextOptions(("cs",))
+URL = "http://h.test/cs/"
+ORIGINAL = '<link rel="alternate" hreflang="x-default" href="http://h.test/">'
+
+
+def spam_signs(*texts: str, head: str = "", html: str = "<html>", url: str = URL, options=CS) -> Page:
+    body = f"<!doctype html>{html}<head>{head}</head><body>{''.join(f'<p>{text}</p>' for text in texts)}</body></html>"
+    return process(body.encode(), url=url, http_charset=None, models=SPAM_MODELS, options=options)
+
+
+def verdict(page: Page, **options) -> str:
+    try:
+        check_quality(page, Options(lang="cs", **options))
+    except DropPage as drop:
+        return str(drop)
+    return "kept"
+
+
+def test_pages_that_people_write_are_kept():
+    for seed in range(30):
+        assert verdict(spam_signs(*paragraphs(seed))) == "kept"
+
+
+def test_repetition_is_known_by_how_well_it_packs():
+    spun = [
+        f"Naše firma, která je ve městě {n}, vám nabízí levné opravy, a proto se na nás obraťte." for n in range(99)
+    ]
+    assert packed_share("\n".join(spun)) < 0.1 < 0.4 < packed_share(TEXT)
+    assert verdict(spam_signs(*spun)).startswith("packed: 0.")
+    assert verdict(spam_signs(*spun), quality="packed_share=0..") == "kept"
+    assert packed_share("") == 1.0
+    assert packed_share("a") > 1.0, "nothing is too short"
+
+
+def test_a_word_that_is_named_over_and_over():
+    stuffed = [f"{sentence} " + "půjčka půjčka " * 6 for sentence in SENTENCES]
+    assert top_word_share(" ".join(stuffed), frozenset()) > 0.3
+    assert verdict(spam_signs(*stuffed)).startswith("of one word: 0.")
+    assert verdict(spam_signs(*stuffed), quality="top_word_share=..1") == "kept"
+    assert top_word_share("a a a že že že", {"že"}) == 0.0, "letters and stop words do not count"
+
+
+def test_running_text_full_of_links_to_other_hosts():
+    linked = [
+        " ".join(
+            f'{word} <a href="http://o{n}x{at}.test/">x</a>' if at % 6 == 0 else word for at, word in enumerate(words)
+        )
+        for n, words in enumerate(sentence.split() for sentence in SENTENCES)
+    ]
+    page = spam_signs(*linked)
+    assert page.quality.outlinks > 20
+    assert verdict(page).startswith("links to other hosts in a kB: ")
+    assert verdict(page, quality="outlinks=..100") == "kept"
+    own = [text.replace("http://o", "http://www.h.test/o") for text in linked]
+    assert spam_signs(*own).quality.outlinks == 0.0, "links within the host are navigation"
+
+
+@pytest.mark.parametrize("boilerplate", ["learned", "justext-stock"])
+def test_they_are_the_same_where_nobody_wants_the_links(boilerplate):
+    """Archives: a link in the text counts once, by its first place on the page."""
+    menu = "<a href='http://menu.test/'>M</a>"
+    linked = [f"{TEXT} <a href='http://o.test/{n}'>x</a>{menu} <a href='http://o.test/{n % 2}'>y</a>" for n in range(3)]
+    for texts in ([TEXT], [menu, TEXT], [menu, *linked], [f"{TEXT} <a href=/own>x</a>"]):
+        options = TextOptions(("cs",), boilerplate)
+        with_links = spam_signs(*texts, options=options)
+        without = spam_signs(*texts, options=replace(options, gathers_links=False))
+        assert without.quality == with_links.quality
+        assert (without.links, without.batch.number) == ([], 0)
+    assert spam_signs(menu, *linked).quality.outlinks > 0
+
+
+@pytest.mark.parametrize(
+    ("page", "who"),
+    [
+        ({"html": '<html lang="cs" class="js translated-ltr">'}, "google"),
+        ({"head": '<meta http-equiv="X-Translated-By" content="Google">'}, "google"),
+        ({"url": "http://www-h-test.translate.goog/cs/"}, "google"),
+        ({"head": ORIGINAL + '<script src="/gtranslate.js"></script>'}, "gtranslate"),
+        ({"head": ORIGINAL + '<script src="https://cdn.weglot.com/w.js"></script>'}, "weglot"),
+        ({"head": ORIGINAL + '<script src="/weglot.js"></script>', "url": "http://h.test/"}, ""),
+        ({"head": '<script src="/weglot.js"></script>'}, ""),
+        ({"head": ORIGINAL}, ""),
+        ({}, ""),
+    ],
+)
+def test_marks_of_machine_translation(page, who):
+    found = spam_signs(TEXT, **page)
+    assert found.quality.translated == who
+    assert verdict(found) == ("translated by machine: google" if who == "google" else "kept")
+
+
+def test_the_signs_are_attributes():
+    found = spam_signs(TEXT, head=ORIGINAL + "gtranslate").quality.attributes()
+    assert {"packed_share", "top_word_share", "outlinks", "translated"} <= set(found)

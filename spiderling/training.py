@@ -409,10 +409,7 @@ def _confusion(check: Check, model: LanguageModel) -> list[str]:
 
 
 def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) -> int:
-    """Write a model's files except its seeds; returns their bytes together.
-
-    *description* adds values of language.yaml that *model* does not hold.  Raises BadInput.
-    """
+    """Write a model's files but its seeds, with values of *description*; returns their bytes.  Raises BadInput."""
     values = {
         "code": model.code,
         **description,

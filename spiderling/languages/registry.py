@@ -37,7 +37,6 @@ if TYPE_CHECKING:  # a language is found by its name without the text chain, whi
     from importlib.abc import Traversable
 
     from spiderling.text import LanguageModel, LanguageModels
-    from spiderling.text.ngrams import NgramCounts
 
 DESCRIPTION = "language.yaml"
 WORDS = "words.txt"
@@ -71,39 +70,6 @@ def read_description(directory: Traversable) -> dict[str, Any]:
     return given
 
 
-def read_words(directory: Traversable) -> dict[str, int]:
-    """Word -> count; raises BadInput."""
-    fields = _text(directory, WORDS).replace("\n", "\t").split("\t")[:-1]
-    try:
-        return dict(zip(fields[::2], map(int, fields[1::2]), strict=True))
-    except ValueError:
-        raise damaged(directory.name, WORDS, "expected lines of a word, a tab and a number") from None
-
-
-def read_ngrams(directory: Traversable) -> NgramCounts:
-    """The n-gram counts; raises BadInput."""
-    from spiderling.text.ngrams import unpacked
-
-    try:
-        return unpacked(directory.joinpath(NGRAMS).read_bytes())
-    except (OSError, ValueError) as error:
-        raise damaged(directory.name, NGRAMS, error) from None
-
-
-def read_contrast(directory: Traversable) -> frozenset[str]:
-    """The words that a sister language lacks; empty when there is no such file.  Raises BadInput."""
-    if not directory.joinpath(CONTRAST).is_file():
-        return frozenset()
-    return frozenset(_text(directory, CONTRAST).split())
-
-
-def read_seeds(directory: Traversable) -> list[Seed]:
-    """The seeds; empty when there is no such file.  Raises BadInput."""
-    if not directory.joinpath(SEEDS).is_file():
-        return []
-    return [seed for _, seed in seeds_in(_text(directory, SEEDS).splitlines())]
-
-
 def seeds_in(lines: Iterable[str]) -> Iterator[tuple[int, Seed]]:
     """(number of the line, seed) for each line with a URL; the seed's kind is the comment above it."""
     kind = ""
@@ -119,13 +85,6 @@ def damaged(code: str, name: str, reason: object) -> BadInput:
     """The error of a model file that cannot be used."""
     short = " ".join(str(reason).split())[:200]
     return BadInput(f"{name} of the model of {code} cannot be read ({short}); train it again.")
-
-
-def _text(directory: Traversable, name: str) -> str:
-    try:
-        return str(directory.joinpath(name).read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, OSError) as error:
-        raise damaged(directory.name, name, error) from None
 
 
 BIG_WEB_LANGUAGES = ("en", "de", "fr", "es", "ru", "pt", "it", "pl", "ja", "zh", "tr", "nl", "ar", "fa", "vi", "id")
@@ -179,21 +138,30 @@ class LanguageInfo:
     directory: Traversable | None = field(default=None, repr=False, compare=False)
 
     def seeds(self) -> list[Seed]:
-        """The model's seeds with their kinds."""
-        return read_seeds(self._place)
+        """The model's seeds with their kinds, if it has any; raises BadInput."""
+        return [seed for _, seed in seeds_in(self._text(SEEDS).splitlines())]
 
     def words(self) -> dict[str, int]:
-        """Word -> count, the most frequent first."""
-        return read_words(self._place)
+        """Word -> count, the most frequent first; raises BadInput."""
+        fields = self._text(WORDS, required=True).replace("\n", "\t").split("\t")[:-1]
+        try:
+            return dict(zip(fields[::2], map(int, fields[1::2]), strict=True))
+        except ValueError:
+            raise damaged(self.code, WORDS, "expected lines of a word, a tab and a number") from None
 
     def model(self) -> LanguageModel:
         """Read the model; raises BadInput when a file is missing or damaged."""
         from spiderling.text import LanguageModel
+        from spiderling.text.ngrams import unpacked
 
         words = self.words()
+        try:
+            ngrams = unpacked(self._place.joinpath(NGRAMS).read_bytes())
+        except (OSError, ValueError) as error:
+            raise damaged(self.code, NGRAMS, error) from None
         return LanguageModel(
             code=self.code,
-            ngrams=read_ngrams(self._place),
+            ngrams=ngrams,
             words=words,
             profile=self.profile,
             stoplist=_stoplist(self, words),
@@ -202,8 +170,16 @@ class LanguageInfo:
             known=self.known,
             unlisted=self.unlisted,
             tokens=self.tokens,
-            contrast=read_contrast(self._place),
+            contrast=frozenset(self._text(CONTRAST).split()),
         )
+
+    def _text(self, name: str, required: bool = False) -> str:
+        """The text of the file *name*; '' if it is not there and not *required*."""
+        path = self._place.joinpath(name)
+        try:
+            return str(path.read_text(encoding="utf-8")) if required or path.is_file() else ""
+        except (UnicodeDecodeError, OSError) as error:
+            raise damaged(self.code, name, error) from None
 
     @property
     def _place(self) -> Traversable:
@@ -217,10 +193,7 @@ def available(dirs: str = "") -> dict[str, LanguageInfo]:
 
 
 def find_languages(text: str, dirs: str = "") -> list[LanguageInfo]:
-    """The languages that *text* names, such as 'cs,slk,German', each once.
-
-    Raises BadInput for one without a model, with near matches and how to train one.
-    """
+    """The languages that *text* names, such as 'cs,slk,German', each once; raises BadInput for one without a model."""
     places = _directories(dirs)
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     if not wanted:
@@ -233,10 +206,7 @@ def find_languages(text: str, dirs: str = "") -> list[LanguageInfo]:
 
 
 def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = "") -> list[str]:
-    """Codes to tell apart: the *accepted* languages, *extra* ones, neighbours of the accepted, BIG_WEB_LANGUAGES.
-
-    Neighbours and big languages without a model are left out.
-    """
+    """Codes to tell apart: *accepted*, *extra*, and the neighbours and BIG_WEB_LANGUAGES that have a model."""
     models = _directories(dirs)
     wanted = [info.code for info in (*accepted, *(find_languages(extra, dirs) if extra.strip() else ()))]
     others = (*(code for info in accepted for code in info.neighbours), *BIG_WEB_LANGUAGES)

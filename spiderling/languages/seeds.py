@@ -55,19 +55,13 @@ def model_seeds(accepted: Sequence[LanguageInfo]) -> list[Seed]:
 
 
 def distances(seeds: Sequence[Seed]) -> Iterator[tuple[str, int]]:
-    """(URL, distance) of each seed: 0; but 1 for an untrusted seed if any seed is trusted.
-
-    Suchomel & Pomikálek 2012 count distances from trusted seeds.
-    """
+    """(URL, distance) of each seed: 0, but 1 for an untrusted one if any is trusted (Suchomel & Pomikálek 2012)."""
     some = any(seed.trusted for seed in seeds)
     return ((seed.url, int(some and not seed.trusted)) for seed in seeds)
 
 
 def few_hosts(urls: Sequence[str], code: str, interval_s: float) -> str:
-    """A warning that politeness to few seed hosts makes the crawl slow, with a way to more seeds; '' for enough hosts.
-
-    For comparison: Pomikálek & Suchomel 2011 began Tajik, their smallest language, with 475 domains.
-    """
+    """A warning that politeness to few seed hosts makes the crawl slow, with a way to more; '' for enough hosts."""
     hosts = {target.host for target in map(canonicalize, urls) if target is not None}
     if len(hosts) >= FEW_HOSTS or interval_s <= 0:
         return ""

@@ -78,10 +78,7 @@ _Judged = tuple[Page, Parsed, "list[float] | None"]
 def _with_embedded(
     judged: _Judged, html: bytes, text: str, models: LanguageModels, options: TextOptions, steps: Steps
 ) -> _Judged:
-    """Add the text in the page's JSON after the text that it shows, and judge both; *judged* if nothing good is added.
-
-    *html* is *text* in UTF-8.
-    """
+    """Add the text in the page's JSON after the text that it shows, and judge both; *judged* if no good is added."""
     page, parsed, _ = judged
     before = _good_chars(page)
     found = embedded_text(html, parsed.blocks, before)
@@ -174,14 +171,11 @@ def _measured(page: Page, options: TextOptions, url: str = "", steps: Steps = PY
 def process_document(
     document: Document | None, kind: str, body: bytes, *, models: LanguageModels, options: TextOptions
 ) -> Page:
-    """The Page of a document in the file *body*; without text if *document* is None (it could not be converted).
-
-    A document has no navigation, so jusText's rules with the preset 'permissive' judge
-    it, whatever *options* say.
-    """
+    """The Page of a document in the file *body*; without text if *document* is None (it could not be converted)."""
     page = Page(kind, utf8_bytes=len(body), raw_digest=xxhash.xxh3_128_digest(body))
     if document is not None:
         page = replace(page, encoding_detected="", title=document.title, meta=document.meta, html_lang=document.lang)
+        # a document has no navigation, so lenient rules judge it
         lenient = replace(options, boilerplate="justext", preset="permissive")
         Judge(page, models, lenient).judge("", document.blocks, Tree().inherited())
     _measured(page, options)

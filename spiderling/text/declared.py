@@ -151,10 +151,7 @@ def declared_language(page: Page) -> str | None:
 
 
 def table_1(declared: str | None, guessed: str | None, target: str) -> str | None:
-    """The language of a page by table 1 of Somboonviwat et al. 2006; None is 'unknown'.
-
-    It is the *target* if that is declared or guessed, else the declared language, else the guessed one.
-    """
+    """Somboonviwat et al. 2006, table 1: the *target* if declared or guessed, else declared, else guessed."""
     return target if target in (declared, guessed) else declared or guessed
 
 
@@ -169,9 +166,7 @@ def lswc_language(page: Page, target: str) -> str | None:
 
 
 def lswc_among(page: Page, targets: Sequence[str]) -> str:
-    """The language by the paper's rule for several targets: the first target that the rule confirms, else its answer
-    for the first target; '' for unknown.
-    """
+    """The first of *targets* that the paper's rule confirms, else its answer for the first of them; '' for unknown."""
     found = [lswc_language(page, target) or "" for target in targets]
     agreed = (target for target, language in zip(targets, found, strict=True) if target == language)
     return next(iter((*agreed, *found)), "")

@@ -114,10 +114,7 @@ class _Archive:
         self._left = MAX_INFLATED_BYTES
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """The pieces of the member *name*, up to where it is damaged.
-
-        Raises DocumentError when it is missing, or at the limit.
-        """
+        """The pieces of the member *name* up to a damage; raises DocumentError if it is missing, or at the limit."""
         try:
             with self._zip.open(name) as member:
                 while piece := member.read(_PIECE_BYTES):

@@ -196,10 +196,7 @@ def _rows(text: str) -> list[Any]:
 
 
 def _revived(values: list[Any]) -> Any:
-    """The state of Nuxt that *values* hold: numbers in objects and lists are places of other values there.
-
-    A value may hold itself.
-    """
+    """The state of Nuxt in *values*: numbers in objects and lists are places of values; one may hold itself."""
     made: list[Any] = [type(value)() if isinstance(value, (dict, list)) else value for value in values]
 
     def at(place: Any) -> Any:
@@ -342,10 +339,7 @@ class Shown:
 
 
 def longest_prose(value: Any, source: str, shown: Shown) -> Prose:
-    """The longest prose in *value*, which JSON gave, that is not *shown*; of JSON-LD whole texts only.
-
-    Looks at MAX_NODES nodes; never raises.
-    """
+    """The longest prose in *value*, of JSON, that is not *shown*; of JSON-LD whole texts only.  Never raises."""
     leaves = _leaves(value, _JSON_LD_KEYS if source == "json-ld" else None, shown)
     totals: dict[str, int] = {}
     for leaf in leaves:

@@ -207,10 +207,7 @@ def long_words(texts: Iterable[str], own: set[str]) -> str:
 
 
 def sketch(texts: Iterable[str], url: str, words: LongWords = long_words) -> int:
-    """The sketch of a page at *url* with the paragraphs *texts*, boilerplate included; 0 below MIN_CHARS.
-
-    *words* may be compiled (text/steps.py).
-    """
+    """The sketch of a page at *url* with the paragraphs *texts*, boilerplate included; 0 below MIN_CHARS."""
     own = set(_WORD.findall(f"{url} {unquote(url)}".lower()))  # pages print their address quoted or unquoted
     joined = words(texts, own)
     return int(xxhash.xxh3_64_intdigest(joined.encode())) if len(joined) >= MIN_CHARS else 0

@@ -194,10 +194,7 @@ class Judge:
         return self._guessed([everything]).candidates(least)
 
     def _recognise(self, good: Sequence[int]) -> None:
-        """Set the language of each good block whose language is sure.
-
-        Its known share must be large enough, and so must that of all blocks in the language together.
-        """
+        """Set the language of each good block where it is sure and usual enough, in the block and in all of them."""
         least = self._options.min_known_share
         sure = [index for index in good if index in self._sure]
         codes = [self._sure[index] for index in sure]

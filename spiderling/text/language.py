@@ -386,10 +386,7 @@ class LanguageModels:
                 scores[rows[:, None], family.columns] += ORDER * family.evidence(texts, keys, len(sizes))[rows]
 
     def identify(self, texts: Sequence[str], score: Score = scored, count: ShortWords = short_words) -> Guesses:
-        """Guess by naive Bayes, from the first MAX_CHARS characters of each text, all in one pass.
-
-        *score* and *count* may be the compiled ones (text/steps.py).
-        """
+        """Guess by naive Bayes, from the first MAX_CHARS characters of each text, all in one pass."""
         if texts and self.models:
             found = score([text[:MAX_CHARS] for text in texts], self._logs)
         else:

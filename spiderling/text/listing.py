@@ -328,10 +328,7 @@ class Listing(NamedTuple):
 
 
 def read_listing(body: bytes, address: str, who: Licensee) -> Packed:
-    """What the sitemap or feed in *body*, which is at *address*, lists; nothing if it is neither.
-
-    *who* would use the pages: the licences of entries are read for him.
-    """
+    """What the sitemap or feed in *body*, at *address*, lists, if it is one; licences of entries are read for *who*."""
     feed = read_feed(body, address) if _IS_FEED.search(body[:_HEAD_BYTES].replace(b"\0", b"")) else Feed([])
     if feed.entries:
         dated = ((entry.url, entry.modified or entry.published) for entry in feed.entries)

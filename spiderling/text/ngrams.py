@@ -240,11 +240,7 @@ class NgramCounts:
         return sum(int(numbers.sum(dtype=np.uint64)) for _, numbers in self.sizes.values())
 
     def weights(self) -> dict[int, Array]:
-        """Size -> counts, as if the text were written in one alphabet.
-
-        A page is in one alphabet.  So in a language with two, the counts of each alphabet are
-        scaled up to the sum of both.
-        """
+        """Size -> counts; in a language with two alphabets those of each are scaled up to both, as a page is in one."""
         parts, factors = self._alphabets()
         return {size: numbers * factors[parts[size]] for size, (_, numbers) in self.sizes.items()}
 

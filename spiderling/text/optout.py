@@ -53,10 +53,7 @@ def licences(headers: Sequence[tuple[str, str]], meta: Mapping[str, str]) -> tup
 def page_statements(
     headers: Sequence[tuple[str, str]], meta: Mapping[str, str], options: Options, now: float
 ) -> list[Statement]:
-    """All statements of a page, each once; *meta* is ``Page.meta``, *now* the time in seconds since 1970.
-
-    *headers* are names and values; equal names may repeat.  Nothing in them makes it raise.
-    """
+    """All statements of a page, each once; *meta* is ``Page.meta``, *now* is in seconds since 1970.  Never raises."""
     if not headers and not meta:
         return []
     fields: dict[str, list[str]] = {}

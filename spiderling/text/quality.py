@@ -69,10 +69,7 @@ def listed(text: str, stoplist: Collection[str], profile: Profile) -> Listed:
 
 
 def badness(found: Listed, profile: Profile) -> float:
-    """The badness of a text by what was *found* in it of *profile*: from 0 to the sum of the limits.
-
-    It is 0 for an empty profile, as languages without spaces have.
-    """
+    """The badness of a text by what was *found* of *profile*: 0 to the sum of the limits; 0 for an empty profile."""
     if not profile:
         return 0.0
     if not found.number:
@@ -99,10 +96,7 @@ def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, 
 
 
 def merged(first: Profile, first_size: int, second: Profile, second_size: int) -> Profile:
-    """The profile of two texts together, whose sizes are in words.
-
-    Its words are those of the larger text; means and deviations are pooled.
-    """
+    """The profile of two texts together, sizes in words: the words of the larger one, means and deviations pooled."""
     if first_size < second_size:
         first, first_size, second, second_size = second, second_size, first, first_size
     share = second_size / max(1, first_size + second_size)
@@ -252,10 +246,7 @@ Marks = Callable[[Sequence[str]], tuple[int, int, int, int]]
 
 
 def quality(paragraphs: Sequence[str], stopword_share: float, page_chars: int, count: Marks | None = None) -> Quality:
-    """The quality of the good *paragraphs* of a page.
-
-    *page_chars* is the number of the page's characters with its boilerplate; *count* may be a faster `marks`.
-    """
+    """The quality of the good *paragraphs* of a page, which has *page_chars* characters with its boilerplate."""
     chars = sum(map(len, paragraphs))
     if not chars:
         return NO_QUALITY

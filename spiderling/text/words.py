@@ -233,8 +233,7 @@ class Sisters:
 def sisters_among(
     codes: Sequence[str], spaced: Mapping[str, WordCounts], unspaced: Mapping[str, WordCounts]
 ) -> tuple[Sisters, ...]:
-    """The sisters among the languages *codes* that are told apart, by lists (code -> list) of words, and of characters
-    where words are not *spaced*."""
+    """The sisters among *codes* that are told apart, by lists (code -> list) of words or, unspaced, characters."""
     found = []
     for family in SISTERS:
         for counts, is_spaced in ((spaced, True), (unspaced, False)):

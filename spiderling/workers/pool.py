@@ -263,10 +263,7 @@ class WorkerPool:
         return len(self._waiting) + sum(len(worker.jobs) for worker in (*self._workers, *self._leaving))
 
     async def start(self) -> None:
-        """Start all workers and return when they are ready; pages handed in before wait.
-
-        Raises SpiderlingError with a worker's message when it cannot be started; the waiting pages fail with it too.
-        """
+        """Start all workers; pages handed in before wait.  If one cannot start, raises SpiderlingError, as they do."""
         launches = [asyncio.ensure_future(self._launch(_MAX_FAILED_STARTS)) for _ in range(self._size)]
         try:
             await asyncio.wait(launches)

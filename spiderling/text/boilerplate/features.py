@@ -150,10 +150,7 @@ def declared_by(page: Parsed) -> Declared:
 
 
 def features(blocks: Sequence[Block], inherited: Inherited, declared: Declared = NOTHING_DECLARED) -> Array:
-    """The features (block, NAMES), most of them between 0 and 1; requires at least one block.
-
-    *inherited* is the page's tree.
-    """
+    """The features (block, NAMES), most between 0 and 1, of one block or more; *inherited* is the page's tree."""
     columns = np.zeros((len(NAMES), len(blocks)), np.float32)
     own = columns[: len(OWN)]
     words = _own(blocks, inherited.zones, own)
@@ -274,10 +271,7 @@ def _place(words: Array, density: Array, columns: Array) -> None:
 
 
 def shift(columns: Array, offsets: Sequence[int], out: Array) -> None:
-    """For each of *offsets*, copy to *out* the columns of the block at that distance from each block.
-
-    Where there is no such block, *out* stays as it is.
-    """
+    """For each of *offsets*, copy to *out* the columns of the block at that distance, if there is one."""
     for place, offset in enumerate(offsets):
         moved = out[place * len(columns) : (place + 1) * len(columns)]
         if offset < 0:
@@ -287,10 +281,7 @@ def shift(columns: Array, offsets: Sequence[int], out: Array) -> None:
 
 
 def window_sums(rows: Array, widths: Sequence[int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
-    """Sums over windows (width, row, column), and the number of columns in each window (width, column).
-
-    The window of a column reaches *width* columns to either side.
-    """
+    """Sums over *widths* columns to either side (width, row, column), and their number (width, column)."""
     number = rows.shape[1]
     sums = np.zeros((len(rows), number + 1))
     np.cumsum(rows, 1, out=sums[:, 1:])

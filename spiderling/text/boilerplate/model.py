@@ -122,10 +122,7 @@ class _Mass(NamedTuple):
 
 
 def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Inherited) -> Array:
-    """The features (block, NAMES).
-
-    *rows* are those of `features`, *chances* the first network's probabilities for them.
-    """
+    """The features (block, NAMES); *rows*: those of `features`, *chances*: the first network's probabilities."""
     words = np.expm1(5 * rows[:, _COLUMN["log words"]])
     text = words * (1 - rows[:, _COLUMN["link density"]])
     stops = words * rows[:, _COLUMN["stops a word"]]
@@ -143,10 +140,7 @@ def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Inherite
 
 
 def _groups(mass: Numbers, inside: Ints, tree: Inherited, rows: Array) -> Numbers:
-    """Sums of *mass* (measure, group, block) over the _GROUPS of each block.
-
-    *inside* holds the innermost element of each block.
-    """
+    """Sums of *mass* (measure, group, block) over the _GROUPS of each block; *inside*: its innermost element."""
     around = np.empty((_LEVELS, len(inside)), np.intp)
     around[0] = inside
     for level in range(1, _LEVELS):
@@ -302,10 +296,7 @@ class BlockModel:
         features: Features = features,
         context: Context = context,
     ) -> list[float]:
-        """The probability that each block of a page is running text; *tree* and *declared* are the page's.
-
-        *features* and *context* may be the compiled ones (text/steps.py).
-        """
+        """The probability that each block of a page is running text; *tree* and *declared* are the page's."""
         if not blocks:
             return []
         rows = features(blocks, tree, declared)

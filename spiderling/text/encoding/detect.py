@@ -177,8 +177,7 @@ def _strict(body: bytes, name: str) -> str | None:
 def _detected(
     body: bytes, labels: Sequence[str], accepted: Sequence[str], best: str | None
 ) -> tuple[str | None, str | None]:
-    """Text and codec by chardet; else by a label, if few bytes do not fit; else the *best* by its spelling; else by
-    cp1252, if nearly all is ASCII."""
+    """Text and codec by chardet, else a label that fits but for few bytes, *best*, cp1252 if nearly all is ASCII."""
     names = sorted(
         name.replace("_", "-") for name in {*accepted, *labels, "cp1252"} if not name.startswith(("utf", "iso2022"))
     )

@@ -223,10 +223,7 @@ class Spelling:
         """The codecs of all the languages, each once."""
 
     def fits(self, body: bytes, labels: Sequence[str] = (), accepted: Sequence[str] = ()) -> dict[str, Fit]:
-        """How well *body* fits the codecs *labels* and the most probable others; empty without a non-ASCII byte.
-
-        *accepted* are the codecs of the accepted languages.
-        """
+        """How well *body* fits the codecs *labels* and the most probable others; empty without a non-ASCII byte."""
         sample = telling_words(body)
         if not sample:
             return {}

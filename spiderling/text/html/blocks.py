@@ -71,10 +71,7 @@ def normal_form(text: str) -> str:
 
 
 def normal_forms(plain: list[str]) -> list[str]:
-    """`normal_form` of each text; fast if none needs a change, as on most pages.
-
-    Requires that every run of white space in them is one space.
-    """
+    """`normal_form` of texts whose runs of white space are one space; fast if none needs a change, as on most pages."""
     every = " ".join(plain)
     if every.isprintable() and (every.isascii() or _is_normal(every, every)):
         return plain
@@ -82,10 +79,7 @@ def normal_forms(plain: list[str]) -> list[str]:
 
 
 def _is_normal(text: str, plain: str) -> bool:
-    """Whether *plain*, which is *text* with its white space collapsed, is in normal form.
-
-    Requires that *plain* is printable: without controls, joiners and lone surrogates.
-    """
+    """Whether *plain*, which is printable *text* with its white space collapsed, is in normal form."""
     if NEXT_LINE in text:
         return False
     # a run of _MAX_MARKS marks has a mark at a place that is a multiple of _MAX_MARKS

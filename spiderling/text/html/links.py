@@ -186,10 +186,7 @@ _ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))
 
 
 def feeds_of(body: bytes, base: str, codec: str = "utf-8") -> tuple[str, ...]:
-    """The absolute addresses of the feeds in *body*, HTML whose addresses are relative to *base*.
-
-    It is in UTF-8, and was in *codec*.
-    """
+    """The absolute addresses of the feeds in *body*, HTML in UTF-8 that was in *codec*; they are relative to *base*."""
     head = body[:_HEAD_BYTES]
     lower = head.lower()
     if not any(kind in lower for kind in _TYPES):

@@ -29,9 +29,9 @@ IDLE_POWER = 2  # how fast the bar falls with the text a second (measured)
 _PROMISED_BYTES = 200_000  # weight of what a class promises, in downloaded bytes (chosen: eight pages)
 _REMEMBERED = 10_000
 """Pages after which what the classes gave counts half: a class that is asked seldom could not correct its own."""
-_ENOUGH_BYTES = 50_000  # kept bytes from which on the bar has its full height (measured: benchmarks/results.md)
+_ENOUGH_BYTES = 50_000  # kept bytes from which on the bar has its full height (measured in the simulator)
 _UNTRIED = 0.7
-"""What unread hosts of a rank promise at least, before some were tried / the bar (measured: benchmarks/results.md)."""
+"""What unread hosts of a rank promise at least, before some were tried / the bar (measured in the simulator)."""
 _OFTEN = 16  # pages between two estimates of what the classes give
 _MOMENT_S = 60.0  # seconds over which the text a second of this moment is taken (chosen: twelve intervals of a host)
 _LONG_S = 3_600.0  # seconds over which it is taken for comparison (chosen)

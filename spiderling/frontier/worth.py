@@ -116,7 +116,7 @@ _FRUITFUL_RATE = 0.001  # yield rate from which on a host counts as fruitful, th
 _FRUITFUL_BYTES = 100_000  # weight of `_USUAL_RATE` in the yield rate of fruitful hosts, in downloaded bytes (chosen)
 _YOUNG_PAGES = 4.0
 """Pages after which the own yield rate of a host counts as much as the promised one, and that of a section as much as
-its host's (measured: benchmarks/results.md)."""
+its host's (measured in the simulator)."""
 _USUAL_PAGE_BYTES = 27_000  # mean size of a page before any was read (chosen)
 _USUAL_PAGES = 20  # weight of `_USUAL_PAGE_BYTES` in the mean size, in pages (chosen)
 _SECTIONS = 50_000  # sections that are remembered (chosen); the one that came first is forgotten first

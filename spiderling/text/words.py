@@ -257,7 +257,7 @@ _FEW_EXPONENT = 0.15
 _UNLISTED_ELSEWHERE = 1.25
 """Unlisted short words in texts of other sources, in units of those in held-out text of the model's sources."""
 _TERMS = 0.16
-"""Share of short words that are terms and names without capitals, which no list holds (benchmarks/results.md)."""
+"""Share of short words that are terms and names without capitals, which no list holds (chosen on held-out texts)."""
 _EXPECTED_WORDS = 10  # words as expected that are added to each text, so that a few words alone do not decide
 _ALONE_IN_SCRIPT = np.array(
     [

@@ -215,7 +215,6 @@ class Claim(NamedTuple):
     keys: Keys
     seal: Seal
     token: bytes  # tells this process from all others; it stands in its lease
-    place: str  # machine and JOBDIR
     directory: Path  # of the shard
     known: dict[str, str]  # number -> place of each shard that is known to be claimed
     totals: ShardTotals  # what the state of the shard knows of what each has done
@@ -303,7 +302,6 @@ class Claims:
             keys,
             seal,
             token,
-            self._place,
             directory,
             known,
             {int(shard): Counter(totals) for shard, totals in (_meta(directory, TOTALS_KEY) or {}).items()},

@@ -119,7 +119,9 @@ class Heartbeat:
         await self._mend(map_, strange, over is not None and not is_over)
         living = {other: status for other, lease in enumerate(leases) if (status := self._opened(other, lease))}
         self._count()
-        self._take_claims(claims)
+        if not claims.items() <= self._claimed.items():
+            self._claimed |= claims
+            self._crawl.checkpoint.set_meta(CLAIMED_KEY, self._claimed)
         self._control.merge(open_edition(self._seal, control))
         self._take_totals(self._opened_totals(totals), living, now)
         self._take_files(files, wanted, living, now)
@@ -215,11 +217,6 @@ class Heartbeat:
         for name in counts:
             self._crawl.frontier.ledger.totals[name.replace(" ", "_")] += counts[name] - self._counted[name]
         self._counted = counts
-
-    def _take_claims(self, claims: dict[str, str]) -> None:
-        if (claimed := self._claimed | claims) != self._claimed:
-            self._claimed = claimed
-            self._crawl.checkpoint.set_meta(CLAIMED_KEY, claimed)
 
     def _take_totals(self, totals: ShardTotals, living: Mapping[int, Status], now: float) -> None:
         self._totals.merge(totals, living)

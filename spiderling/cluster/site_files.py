@@ -69,8 +69,8 @@ class SiteFiles:
         """The request *number* and its answer in *data*; None if that is none."""
         asked = self._asked[number]
         try:
-            opened = self._seal.open(Place(Kind.FILE, asked.owner, self._me, 1, number), data)
-            answer = _answer_in(opened)
+            values = json.loads(self._seal.open(Place(Kind.FILE, asked.owner, self._me, 1, number), data))
+            answer = FileAnswer(**{**values, "body": base64.b64decode(values["body"])})
         except (Refused, ValueError, TypeError, KeyError):
             self.counts["files refused"] += 1
             return None
@@ -116,17 +116,10 @@ class SiteFiles:
 
     def answers(self) -> dict[tuple[int, int], bytes]:
         """(Shard, number) -> the answer for it, for Redis."""
-        return {
-            (asker, number): self._seal.seal(Place(Kind.FILE, self._me, asker, 1, number), _packed(answer))
-            for (asker, number), answer in self._served.items()
-            if answer is not None
-        }
-
-
-def _packed(answer: FileAnswer) -> bytes:
-    return json.dumps({**answer._asdict(), "body": base64.b64encode(answer.body).decode()}).encode()
-
-
-def _answer_in(data: bytes) -> FileAnswer:
-    values = json.loads(data)
-    return FileAnswer(**{**values, "body": base64.b64decode(values["body"])})
+        answers = {}
+        for (asker, number), answer in self._served.items():
+            if answer is not None:
+                values = {**answer._asdict(), "body": base64.b64encode(answer.body).decode()}
+                place = Place(Kind.FILE, self._me, asker, 1, number)
+                answers[asker, number] = self._seal.seal(place, json.dumps(values).encode())
+        return answers

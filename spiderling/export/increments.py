@@ -139,8 +139,12 @@ class _Increment:
         number = 1 + max((int(name.removeprefix("part-")) for name in self._parts), default=0)
         name = f"part-{number:05d}"
         left_out, stands = self._told_before()
-        new = [self._new_of(key, source) for key, source in self._sources.items()]
-        corpus = self._corpus._replace(sources=[source for source in new if source.start < (source.length or 0)])
+        grown = []
+        for key, source in self._sources.items():
+            _, end, documents, _ = self._reached.get(key, (0, 0, 0, ""))
+            if end < (source.length or 0):
+                grown.append(source._replace(start=end, entries=(source.entries or 0) - documents))
+        corpus = self._corpus._replace(sources=grown)
         summary = None
         if corpus.sources:
             summary, rows = self._write(name, corpus)
@@ -158,10 +162,6 @@ class _Increment:
         if self._parts and named != list(self._parts):  # a kill may have come between the last part and the card
             write_card(self._directory, self._parts)
         return Added(name if name in self._parts else "", summary, last, len(stands))
-
-    def _new_of(self, key: str, source: Source) -> Source:
-        _, end, documents, _ = self._reached.get(key, (0, 0, 0, ""))
-        return source._replace(start=end, entries=(source.entries or 0) - documents)
 
     def _write(self, name: str, corpus: Corpus) -> tuple[Summary, list[_Row]]:
         """Write the part under its temporary name; also what the lists left out of it."""
@@ -317,12 +317,8 @@ def _part(name: str, manifest: Manifest) -> dict[str, Any]:
     contents = manifest["contents"]
     return {
         "name": name,
-        "made": manifest["made"],
-        "unit": manifest["unit"],
-        "documents": manifest["documents"],
-        "words": contents["words"],
-        "text_bytes": contents["text_bytes"],
-        "crawl_dates": contents["crawl_dates"],
+        **{key: manifest[key] for key in ("made", "unit", "documents")},
+        **{key: contents[key] for key in ("words", "text_bytes", "crawl_dates")},
         "files": [file | {"name": f"{name}/{file['name']}"} for file in files_in(manifest)],
     }
 

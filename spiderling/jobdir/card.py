@@ -63,7 +63,11 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
         f"text in UTF-8 from {contents['hosts']:,} hosts, crawled {dates}. Made by Spiderling "
         f"{manifest['software']['spiderling']}. All that follows stands in {manifest_name} too.",
         "",
-        *_shuffled(unit),
+        *(
+            [f"The documents are divided into {unit}, in random order and without the addresses of their pages.", ""]
+            if unit != "documents"
+            else []
+        ),
         *_selected(manifest),
         *_markdown(
             "Languages",
@@ -95,20 +99,17 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
 
 def headed(manifest: Manifest) -> list[str]:
     """The head of a card, which hubs read, and its title."""
-    names = ", ".join(filter(None, manifest["contents"]["languages"])) or "no language"
-    metadata = yaml.safe_dump(_metadata(manifest, names), sort_keys=False, allow_unicode=True)
-    return ["---", *metadata.splitlines(), "---", f"# Web corpus of {names}", ""]
-
-
-def _metadata(manifest: Manifest, names: str) -> dict[str, Any]:
-    """What hubs read; with "configs", their readers know which files hold the data."""
-    metadata: dict[str, Any] = {
-        "language": [code for code in manifest["contents"]["languages"] if code],
-        "license": _hub_licence(manifest["contents"]["licences"]),
+    contents = manifest["contents"]
+    names = ", ".join(filter(None, contents["languages"])) or "no language"
+    metadata = {
+        "language": [code for code in contents["languages"] if code],
+        "license": _hub_licence(contents["licences"]),
         "task_categories": ["text-generation"],
         "pretty_name": f"Web corpus of {names}",
+        **{key: manifest[key] for key in ("configs",) if key in manifest},  # their readers know which files hold data
     }
-    return metadata | {key: manifest[key] for key in ("configs",) if key in manifest}
+    lines = yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True).splitlines()
+    return ["---", *lines, "---", f"# Web corpus of {names}", ""]
 
 
 def _hub_licence(licences: Mapping[str, int]) -> str | list[str]:
@@ -121,15 +122,6 @@ def _hub_licence(licences: Mapping[str, int]) -> str | list[str]:
         found.add(f"cc-{match['kind']}-{match['version']}" if match["kind"] else "cc0-1.0")
     names = sorted(found)
     return names if len(names) > 1 else "".join(names) or "other"
-
-
-def _shuffled(unit: str) -> list[str]:
-    if unit == "documents":
-        return []
-    return [
-        f"The documents are divided into {unit}, in random order and without the addresses of their pages.",
-        "",
-    ]
 
 
 def _selected(manifest: Manifest) -> list[str]:

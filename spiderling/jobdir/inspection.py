@@ -28,7 +28,7 @@ from spiderling.frontier.storage.protocol import message_id
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
 from spiderling.frontier.storage.tables import Length, newest_lengths
 from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
-from spiderling.jobdir.state_reader import SoundConnection, UrlRow, is_like, noted, url_of_key, urls_of
+from spiderling.jobdir.state_reader import SoundConnection, UrlRow, is_like, noted, urls_of
 
 SHARD_DIRECTORY = re.compile(r"shard-(\d\d|[1-9]\d{2,})")
 """The name of a shard's directory, with its number."""
@@ -303,7 +303,7 @@ class Inspection:
         if host is None:
             return Story(target.url, refusal=Scope(self.options).refusal(target))
         key = url_key(host["id"], target.url)
-        row = url_of_key(self.connection, key)
+        row = next((url for url in self.waiting(host["id"]) if url.key == key), None)
         found = self._found(key)
         ended = self._ended(key)
         page = self._ended(found.page) if found and found.page and found.shard is None else None

@@ -134,14 +134,9 @@ class Shards:
             part.close()
 
     @property
-    def missing(self) -> list[int]:
-        """The shards that are not here."""
-        return [number for number in range(self._shards) if number not in self._by_number]
-
-    @property
     def note(self) -> str:
         """What must be known of the parts that are looked at; empty: they are the whole crawl."""
-        missing = self.missing
+        missing = [number for number in range(self._shards) if number not in self._by_number]
         if not missing:
             return ""
         return f"{_named(missing)} of {self._shards} {'is' if len(missing) == 1 else 'are'} not here"

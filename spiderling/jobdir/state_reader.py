@@ -22,8 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from spiderling.base.errors import JobdirError
 from spiderling.base.reasons import KEYS
-from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
-from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, HostStates, QueuedUrl
+from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, HostStates
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,
     HOST_SHIFT,
@@ -182,12 +181,8 @@ def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
     for slot_lines in _slots_of(connection, host, positions, tails_of(connection)).values():
         lines += slot_lines
     record = Host(host, name, HostStates())
-    return [_row(stored_url(line, record), is_parked) for line in lines]
-
-
-def url_of_key(connection: sqlite3.Connection, key: int) -> UrlRow | None:
-    """The committed URL with this key; None if it neither waits nor is parked."""
-    return next((row for row in urls_of(connection, key >> HASH_BITS & MAX_HOST_ID) if row.key == key), None)
+    urls = (stored_url(line, record) for line in lines)
+    return [UrlRow(u.key, host, u.url, u.rank, u.tries, u.redirects, is_parked, u.payload) for u in urls]
 
 
 def queues_by_host(connection: sqlite3.Connection) -> dict[int, int]:
@@ -220,10 +215,6 @@ def _slots_of(
     for slot in slots:
         slots[slot] += tails.get(slot, [])
     return slots
-
-
-def _row(url: QueuedUrl, is_parked: bool) -> UrlRow:
-    return UrlRow(url.key, url.host.id, url.url, url.rank, url.tries, url.redirects, is_parked, url.payload)
 
 
 _HEADER = struct.Struct(">8I")

@@ -102,7 +102,9 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
 
     *whole*: with what takes long in a large crawl.  *now*: the time to be told, the clock's by default.
     """
-    _let_count(crawl, running)
+    if running is not None:  # its counters stand for what its part has committed
+        own = next((part for part in crawl.parts if str(part.directory) == running.directory), crawl.parts[0])
+        own.count_by(running.counts, running.hosts)
     counts = crawl.counts
     totals = counts_under("total", counts)
     hosts = sum((part.hosts_by_state for part in crawl.parts), start=Counter[str]())
@@ -172,13 +174,6 @@ def _left(crawl: AnyCrawl, shards: Iterable[ShardStatus], looks: Looks | None) -
     """What there is to be done yet: URLs, archives, messages, looks; 0 if the crawl is finished."""
     messages = sum(sum(shard.messages.values()) for shard in shards)
     return crawl.counts["waiting"] + crawl.archives_unread + messages + (looks is not None and looks.due is not None)
-
-
-def _let_count(crawl: AnyCrawl, running: Running | None) -> None:
-    """Let the counters of the process *running* stand for what its part of *crawl* has committed."""
-    if running is not None:
-        own = next((part for part in crawl.parts if str(part.directory) == running.directory), crawl.parts[0])
-        own.count_by(running.counts, running.hosts)
 
 
 def _told(totals: Counter[str]) -> dict[str, int]:

@@ -10,7 +10,7 @@ import heapq
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain, islice
@@ -32,7 +32,6 @@ from spiderling.jobdir.inspection import Inspection, counts_under
 from spiderling.jobdir.shards import AnyCrawl, history_of, totals_before
 from spiderling.jobdir.state_reader import noted
 from spiderling.jobdir.status_schema import (
-    VERSION,
     Budget,
     Curves,
     Ends,
@@ -97,25 +96,23 @@ OPT_OUTS = frozenset(
 _AT_REST = frozenset((HostState.EXHAUSTED.value, *(state.value for state in CLOSED_STATES)))
 
 
-def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None = None, whole: bool = True) -> Status:
+def status_of(
+    crawl: AnyCrawl, running: Running | None = None, now: float | None = None, large: Iterable[str] | None = None
+) -> Status:
     """The status of *crawl*, with the counters of *running* if it, or a shard of it, runs in this process.
 
-    *whole*: with what takes long in a large crawl.  *now*: the time to be told, the clock's by default.
+    *now*: the clock's by default.  *large*: those fields of `LARGE` that it has, all by default.
     """
-    if running is not None:  # its counters stand for what its part has committed
-        own = next((part for part in crawl.parts if str(part.directory) == running.directory), crawl.parts[0])
-        own.count_by(running.counts, running.hosts)
+    _let_count(crawl, running)
     counts = crawl.counts
     totals = counts_under("total", counts)
     hosts = sum((part.hosts_by_state for part in crawl.parts), start=Counter[str]())
-    overall = rates(totals, Counter())
     lately = rates(totals, totals_before(crawl.parts, LATELY_S, totals["time_s"]))
-    budgets = _budgets(crawl, running, totals, lately if lately.pages_per_s else overall)
+    budgets = _budgets(crawl, running, totals, lately if lately.pages_per_s else rates(totals, {}))
     ends = _ends(counts_under("end", counts))
     shards = [_shard(part) for part in crawl.parts if part.shard is not None]
     looks = looks_of(crawl, now)
     return Status(
-        version=VERSION,
         program=noted(crawl.meta, "version", ""),
         directory=str(crawl.directory),
         process=crawl.holder,
@@ -131,7 +128,7 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
         hosts=dict(hosts.most_common()),
         hosts_at_work=hosts_at_work(hosts),
         lately=lately,
-        overall=overall,
+        overall=rates(totals, {}),
         bottleneck=running.bottleneck if running else "",
         bottlenecks=dict(counts_under("bound", totals).most_common()),
         trouble=running.trouble if running else "",
@@ -147,22 +144,8 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, now: float | None
         events=events_of(crawl),
         note=crawl.note,
         shards=shards,
-        **(_at_length(crawl) if whole else {}),
+        **{name: LARGE[name](crawl) for name in (LARGE if large is None else large)},
     )
-
-
-def _at_length(crawl: AnyCrawl) -> dict[str, Any]:
-    """What takes long in a large crawl."""
-    return {
-        "best_hosts": hosts_of(crawl, most=10).hosts,
-        "by_distance": _by_distance(crawl),
-        "by_tld": _by_tld(crawl),
-        "refusing": _refusing(crawl),
-        "files": _files(crawl),
-        "facts": {kind: dict(counts_under(f"fact/{kind}", crawl.counts).most_common()) for kind in FACTS},
-        "statements": dict(statements_of(crawl)),
-        "curves": curves_of(crawl),
-    }
 
 
 def hosts_at_work(hosts: Mapping[str, int]) -> int:
@@ -174,6 +157,13 @@ def _left(crawl: AnyCrawl, shards: Iterable[ShardStatus], looks: Looks | None) -
     """What there is to be done yet: URLs, archives, messages, looks; 0 if the crawl is finished."""
     messages = sum(sum(shard.messages.values()) for shard in shards)
     return crawl.counts["waiting"] + crawl.archives_unread + messages + (looks is not None and looks.due is not None)
+
+
+def _let_count(crawl: AnyCrawl, running: Running | None) -> None:
+    """Let the counters of the process *running* stand for what its part of *crawl* has committed."""
+    if running is not None:
+        own = next((part for part in crawl.parts if str(part.directory) == running.directory), crawl.parts[0])
+        own.count_by(running.counts, running.hosts)
 
 
 def _told(totals: Counter[str]) -> dict[str, int]:
@@ -469,3 +459,16 @@ def hosts_of(
     rows = heapq.merge(*sorted_parts, key=itemgetter(0), reverse=not rising)
     chosen = islice(rows, shown * most, (shown + 1) * most)
     return HostList(found, shown, last + 1, [HostRow(*row[1:]) for row in chosen])
+
+
+LARGE: dict[str, Callable[[AnyCrawl], Any]] = {
+    "best_hosts": lambda crawl: hosts_of(crawl, most=10).hosts,
+    "by_distance": _by_distance,
+    "by_tld": _by_tld,
+    "refusing": _refusing,
+    "files": _files,
+    "facts": lambda crawl: {kind: dict(counts_under(f"fact/{kind}", crawl.counts).most_common()) for kind in FACTS},
+    "statements": lambda crawl: dict(statements_of(crawl)),
+    "curves": curves_of,
+}
+"""Field of a status that takes long in a large crawl -> what makes it."""

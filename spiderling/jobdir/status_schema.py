@@ -246,11 +246,11 @@ class Files:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """One moment of a crawl.  Times are seconds since 1970, UTC."""
 
-    version: int
+    version: int = VERSION
     """The version of this schema."""
     program: str
     """The version of Spiderling that crawls."""

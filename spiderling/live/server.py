@@ -22,7 +22,7 @@ import os
 import secrets
 import socket
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import asdict, dataclass
@@ -40,7 +40,7 @@ from spiderling.jobdir.as_text import of_host
 from spiderling.jobdir.control_file import change
 from spiderling.jobdir.directory import PAGE_TOKEN
 from spiderling.jobdir.shards import AnyCrawl, opened
-from spiderling.jobdir.status import hosts_of, status_of
+from spiderling.jobdir.status import LARGE, hosts_of, status_of
 from spiderling.jobdir.status_schema import Running
 from spiderling.reporting.page import part
 
@@ -367,7 +367,7 @@ class Server:
         """Where it is served, for people."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="live page")
         self._queries = 0
-        self._stream = Stream(lambda: self._query(self._status(whole=False)))
+        self._stream = Stream(lambda: self._query(self._status(())))
 
     def _socket_name(self) -> str:
         host, port, *_ = self._socket.getsockname()
@@ -408,7 +408,7 @@ class Server:
         last = ""
         if self._stream.is_heard:
             with suppress(Exception):  # the crawl must end well, whoever looks
-                last = await self._query(lambda crawl: status_of(crawl, whole=False).to_json())
+                last = await self._query(lambda crawl: status_of(crawl, large=()).to_json())
         self._stream.end(last)
         await asyncio.sleep(0)  # let the streams say so
         await self._runner.cleanup()
@@ -433,11 +433,12 @@ class Server:
     # -- what is read
 
     async def _status_json(self, request: web.Request) -> web.Response:
-        return await self._answer(self._status(whole=True))
+        wanted = request.query.get("large")
+        return await self._answer(self._status(None if wanted is None else LARGE.keys() & set(wanted.split(","))))
 
-    def _status(self, whole: bool) -> Callable[[AnyCrawl], str]:
+    def _status(self, large: Iterable[str] | None) -> Callable[[AnyCrawl], str]:
         running = self._running()
-        return lambda crawl: status_of(crawl, running, whole=whole).to_json()
+        return lambda crawl: status_of(crawl, running, large=large).to_json()
 
     async def _hosts_json(self, request: web.Request) -> web.Response:
         asked = request.query

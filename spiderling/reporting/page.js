@@ -427,7 +427,7 @@ function listenToControls() {
 // -- the stream
 
 async function readAll() {
-  const status = await ask("/status.json");
+  const status = await ask("/status.json?large=curves,statements");
   state.curves = status.curves;
   show(status);
   showCurves();

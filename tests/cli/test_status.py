@@ -83,7 +83,7 @@ def test_the_counters_of_a_running_crawl_go_before_those_of_the_state(opened):
         is_paused=False,
         is_stopping=False,
     )
-    told = status_of(opened, running, whole=False)
+    told = status_of(opened, running, large=())
     assert told.phase == "running" and told.bottleneck == "DNS" and told.hosts_at_work == 2
     assert told.urls.discovered == told.urls.ended + told.urls.waiting + told.urls.in_transit == 12
     assert (told.overall.pages_per_s, told.left_s) == (3.0, 33)

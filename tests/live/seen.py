@@ -6,7 +6,7 @@ import sys
 
 from scrapy import signals
 
-PARTS = ("spiderling.live.server", "spiderling.jobdir.status", "prometheus_client")
+PARTS = ("spiderling.live.server", "spiderling.reporting.page", "prometheus_client")
 """aiohttp's server is none of them: Scrapy imports it for an extension of its own."""
 
 

@@ -76,13 +76,53 @@ _IS_USED = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR state 
 )
 
 
-class StateReader:
-    """The reading half of a store (protocol.py), over a connection that one thread uses at a time."""
+class SqliteStore:
+    """The store in a file; one connection that writes, one that reads, each used by one thread at a time."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        """*path*: what messages name."""
+    _writer: StateWriter | None = None  # None while the file is open to read only
+
+    def __init__(self, path: Path = IN_MEMORY, synced: bool = False, writes: bool = True) -> None:
+        """Open or create the file at *path*; raises JobdirError if it is not ours or of another version.
+
+        *synced*: a commit survives a power cut as soon as it returns (synchronous=FULL, else NORMAL).  *writes*: False
+        opens an existing file to read only, until `begin_writing`.  Then not even the write-ahead log changes, which
+        SQLite empties whenever a connection that may write is closed.
+        """
+        self._synchronous = "FULL" if synced else "NORMAL"
+        is_new = usable_version(path) is None
+        if is_new and path is not IN_MEMORY:
+            _create(path)
+        is_read_only = not (writes or is_new)
         self._path = path
-        self._reader = connection
+        self._reader = _connected_to_read(path) if is_read_only else _connected(path)
+        if not is_read_only:
+            self._prepare()
+
+    def begin_writing(self, path: Path) -> None:
+        """Open the file, which was opened to read only, for writing; *path*: its name now.
+
+        Nobody may use the store meanwhile.  Raises JobdirError or StorageError, after which the store is closed.
+        """
+        if self._writer is None:
+            self._reader.close()
+            self._path = path
+            self._reader = _connected(path)
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Take the connection for writing, and another one for reading."""
+        connection = self._reader
+        try:
+            with _opening(self._path):
+                if self._path is IN_MEMORY:
+                    connection.executescript(SCHEMA)
+                _make_ready(connection, self._synchronous)
+                self._writer = StateWriter(self._path, connection)
+                if self._path is not IN_MEMORY:
+                    self._reader = _connected(self._path)
+        except SpiderlingError:
+            connection.close()
+            raise
 
     def load(self) -> State:
         """Everything committed so far; raises JobdirError if it is damaged."""
@@ -226,6 +266,16 @@ class StateReader:
         except sqlite3.Error as error:
             raise StorageError(f"{self._path} could not be read: {error}.") from error
 
+    def commit(self, changes: Changes) -> None:
+        if self._writer is None:
+            raise StorageError(f"{self._path} is open to read only.")
+        self._writer.commit(changes)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._reader.close()
+
 
 def _keys(rows: Iterable[tuple[Any, ...]]) -> array[int]:
     """The keys packed in all *rows* (batch, keys)."""
@@ -357,64 +407,6 @@ class StateWriter:
                 with self._transaction():
                     self._fold(Changes())
         self.connection.close()
-
-
-class SqliteStore(StateReader):
-    """The store in a file; one connection that writes, one that reads, each used by one thread at a time."""
-
-    _writer: StateWriter | None = None  # None while the file is open to read only
-
-    def __init__(self, path: Path = IN_MEMORY, synced: bool = False, writes: bool = True) -> None:
-        """Open or create the file at *path*; raises JobdirError if it is not ours or of another version.
-
-        *synced*: a commit survives a power cut as soon as it returns (synchronous=FULL, else NORMAL).  *writes*: False
-        opens an existing file to read only, until `begin_writing`.  Then not even the write-ahead log changes, which
-        SQLite empties whenever a connection that may write is closed.
-        """
-        self._synchronous = "FULL" if synced else "NORMAL"
-        is_new = usable_version(path) is None
-        if is_new and path is not IN_MEMORY:
-            _create(path)
-        is_read_only = not (writes or is_new)
-        super().__init__(path, _connected_to_read(path) if is_read_only else _connected(path))
-        if not is_read_only:
-            self._prepare()
-
-    def begin_writing(self, path: Path) -> None:
-        """Open the file, which was opened to read only, for writing; *path*: its name now.
-
-        Nobody may use the store meanwhile.  Raises JobdirError or StorageError, after which the store is closed.
-        """
-        if self._writer is None:
-            self._reader.close()
-            self._path = path
-            self._reader = _connected(path)
-            self._prepare()
-
-    def _prepare(self) -> None:
-        """Take the connection for writing, and another one for reading."""
-        connection = self._reader
-        try:
-            with _opening(self._path):
-                if self._path is IN_MEMORY:
-                    connection.executescript(SCHEMA)
-                _make_ready(connection, self._synchronous)
-                self._writer = StateWriter(self._path, connection)
-                if self._path is not IN_MEMORY:
-                    self._reader = _connected(self._path)
-        except SpiderlingError:
-            connection.close()
-            raise
-
-    def commit(self, changes: Changes) -> None:
-        if self._writer is None:
-            raise StorageError(f"{self._path} is open to read only.")
-        self._writer.commit(changes)
-
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-        self._reader.close()
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -16,8 +16,7 @@ from spiderling.text.language import Guesses
 _BATCH_LINES = 200  # paragraphs that are judged at once; chosen: their n-grams stay in the processor's cache
 _NEAREST = 5  # languages that are named; chosen
 _HTML = re.compile(rb"<(?:!doctype html|html|head|body|div|p)\b", re.I)
-_HEAD_BYTES = 4096
-"""Bytes in which a tag must stand if a file is HTML; chosen."""
+_HEAD_BYTES = 4096  # bytes in which a tag must stand if a file is HTML; chosen
 
 
 def identify(body: bytes, models: LanguageModels, names: dict[str, str]) -> Iterator[str]:

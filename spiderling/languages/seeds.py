@@ -20,8 +20,7 @@ FEW_HOSTS = 100  # seed hosts below which `few_hosts` warns; chosen
 _WIKIS = {"nb": "no", "be-tarask": "be_x_old", "yue": "zh_yue"}
 """Language -> name of its Wikipedia's database, where it differs from the code."""
 _MAX_REPORTED_LINES = 20  # bad lines of a file that are reported one by one; chosen
-_OTHER_SCHEME = re.compile(r"[^/:]+:(?!\d+(?:/|$)|//)")
-"""``mailto:`` and the like, but not the port of ``example.org:8080``."""
+_OTHER_SCHEME = re.compile(r"[^/:]+:(?!\d+(?:/|$)|//)")  # ``mailto:`` and the like, but no port (``example.org:80``)
 
 
 def read_seeds(argument: str) -> list[Seed]:

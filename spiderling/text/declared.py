@@ -17,8 +17,7 @@ from spiderling.text.html.blocks import Parsed
 from spiderling.text.html.links import join
 from spiderling.text.page import Page
 
-WEIGHT = 1.9
-"""Natural logarithm of the odds that ``<html lang>`` is right; measured on 423 pages, of which 370 were right."""
+WEIGHT = 1.9  # natural logarithm of the odds that ``<html lang>`` is right, as on 370 of 423 pages
 
 _ENGLISH = "en"
 _OTHER_CODES = {"no": "nb", "iw": "he", "in": "id", "jw": "jv", "fil": "tl", "cmn": "zh", "kmr": "ku"}

@@ -24,12 +24,10 @@ SOURCES = ("json-ld", "next", "nuxt", "apollo", "state")
 _JSON_LD, _NEXT, _NUXT, _APOLLO, _STATE = SOURCES
 
 MAX_SCRIPTS = 300  # scripts of a page that are looked at; chosen
-MAX_CHARS = 2_000_000
-"""Characters of scripts that are read, and again of failed attempts; chosen: the state of a large page has 1 MB."""
+MAX_CHARS = 2_000_000  # characters of scripts that are read, and again of failed tries; chosen: a large state has 1 MB
 _MAX_STATES = 50  # assignments of a script that are tried; chosen
 _MAX_HEAD = 500  # bytes of a script's attributes that are looked at; chosen
-_MIN_BYTES = 250
-"""Bytes of a script that may hold a text, but for pieces of the state of Next.js; chosen, as the least of a text."""
+_MIN_BYTES = 250  # bytes of a script that may hold a text, but for pieces of Next.js; chosen, as the least of a text
 _IN_JSON_LD = (b'"articleBody"', b'"reviewBody"', b'"text"')  # JSON-LD with a whole text holds one of these
 _IN_CODE = (b"__NUXT__", b"__next_f")
 _NAMES_IN_CODE = (b"STATE", b"State", b"DATA", b"Data", b"Props")
@@ -268,8 +266,7 @@ def _unquoted(literal: str) -> str:
 
 
 MAX_NODES = 200_000  # nodes of a value that are looked at; chosen: the state of a large page has some 10,000
-_MAX_STRINGS = 4_000_000
-"""Characters of strings of a value that are looked at; chosen: a hostile one may hold a string many times."""
+_MAX_STRINGS = 4_000_000  # characters of strings of a value that are looked at; chosen: one may stand there many times
 _MAX_KEY = 100  # characters of a key, and keys of a teaser, that are looked at; chosen
 _MAX_CHARS = 400_000  # characters of HTML that are taken; chosen, a novel
 _MIN_PROSE = 80  # characters from which a string may be prose by itself; chosen, about a sentence
@@ -277,8 +274,7 @@ _UNSPACED_FACTOR = 3  # how many times fewer they are in a script without spaces
 _MIN_SPACES = 0.08  # white space / characters of prose in scripts with spaces; chosen: words of 12 letters
 _MIN_LETTERS = 0.6  # letters / characters of prose; chosen: Hindi, whose vowel signs are none, has .65
 _MAX_MARKS = 0.06  # signs of code / characters of prose; chosen
-_LARGEST_OF_OBJECT = 0.5
-"""Share of an object's prose that one of its members holds at least, if it is looked at alone; chosen."""
+_LARGEST_OF_OBJECT = 0.5  # share of an object's prose in one of its members from which that is looked at alone; chosen
 _LARGEST_OF_LIST = 0.9  # the same of a list: its members are alike, and one long paragraph is not all; chosen
 _LONG_PROSE = 200  # characters of a paragraph that teasers seldom have; chosen
 _LONG_SHARE = 0.25  # share of the prose that stands in such strings, if it is text; chosen
@@ -299,8 +295,7 @@ _IS_HTML = re.compile(r"</\w|<(?:p|br|div|li|h[1-6])\b", re.IGNORECASE)
 _IS_ESCAPED = re.compile(r"&lt;/?(?:p|br|div|li|h[1-6])\b", re.IGNORECASE)
 _GOES_ON = ",.;:)!?%»”’…"
 _ENDS = ".!?:…。！？।"
-_WINDOW = 16
-"""Letters by which a text is found again among what the page shows; chosen."""
+_WINDOW = 16  # letters by which a text is found again among what the page shows; chosen
 _MAX_SHOWN = 300_000  # characters of what the page shows that are looked at; chosen
 
 
@@ -495,11 +490,9 @@ def _goes_on(before: str, text: str) -> bool:
     return text[0].islower() and before[-1] not in _ENDS
 
 
-SHORT_CHARS = 1000
-"""Characters of good text below which a page's JSON is looked at; chosen: a teaser has fewer, an article more."""
+SHORT_CHARS = 1000  # characters of good text below which a page's JSON is looked at; chosen: a teaser has fewer
 LEAST_CHARS = 250  # characters of prose that are text; chosen, the least of a document (text/quality.py)
-_MIN_FACTOR = 2.0
-"""How many times as long as the good text outside of scripts it must be; chosen: else it is the same text."""
+_MIN_FACTOR = 2.0  # how many times as long as the good text outside of scripts it must be; chosen: else it is the same
 _BEGIN = b'<div class="article-body">'
 _END = b"</div>"
 

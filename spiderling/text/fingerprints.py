@@ -45,15 +45,13 @@ _SHIFT = np.uint64(32)
 ODD = np.uint64(1)
 _ALL_BUT_ONE = ~ODD
 """The hash of a paragraph that is shorter than a shingle is odd; those of runs of words in longer ones are even."""
-_KEPT_POWERS = 1 << 17
-"""Longest text in characters whose powers of the base are kept: 2 MB; chosen, most pages are shorter."""
+_KEPT_POWERS = 1 << 17  # longest text in characters whose powers of the base are kept, 2 MB; chosen: most are shorter
 _HAN_KANA = ((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
 _BRAHMIC = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
 """Thai, Lao, Burmese and Khmer letters; their words are about three times as long as those of Chinese."""
 HAN_KANA = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _HAN_KANA)}]")
 _SPACE = 1
-_CHARS = {2: 11, 3: 28}
-"""Number of a script in `_kinds` -> characters of seven words; chosen."""
+_CHARS = {2: 11, 3: 28}  # number of a script in `_kinds` -> characters of seven words; chosen
 
 Numbers = NDArray[np.uint64]
 Places = NDArray[np.int64]
@@ -182,8 +180,7 @@ def _kinds() -> NDArray[np.uint8]:
 
 
 MIN_CHARS = 40  # letters in long words that a page needs to have a sketch; chosen
-_WORD = re.compile(r"[^\W\d_]{4,}")
-"""A long word.  Shorter ones are left out, because those of an address occur in any text."""
+_WORD = re.compile(r"[^\W\d_]{4,}")  # a long word: shorter ones of an address occur in any text
 SHORT_WORDS = 12  # most long words of a line that may be a heading or note with the page's address in it; chosen
 
 
@@ -245,8 +242,7 @@ def _letters() -> npt.NDArray[np.bool_]:
     return ~code_points_of(re.compile(r"[\W\d_]+"))
 
 
-MAX_PARAGRAPHS = 65_536
-"""Paragraphs of a page that have a digest, in 512 kB (chosen: the longest pages of books have some thousands)."""
+MAX_PARAGRAPHS = 65_536  # paragraphs of a page with a digest, 512 kB (chosen: the longest books have some thousands)
 _DIGEST = np.dtype("<u8")
 
 

@@ -114,8 +114,7 @@ _SAMPLE_BLOCKS = 12  # longest blocks of a page, by which the stop words and len
 _SAMPLE_CHARS = 1000  # characters of each of these blocks that are read; chosen
 _GLANCE_CHARS = 3000  # characters of a page without text by which its language is guessed; chosen
 _MAX_LINK_SHARE = 0.5  # share of a block's characters inside links up to which it may be text; chosen
-_PARAGRAPH_LENIENCE = 0.75
-"""Factor of the least known share for a single paragraph, because paragraphs vary more than documents; chosen."""
+_PARAGRAPH_LENIENCE = 0.75  # factor of the least known share for a single paragraph, which varies more; chosen
 
 
 class Judge:

@@ -271,8 +271,7 @@ class LanguageModel:
     known: float = 1.0  # share of usual n-grams in held-out text of the language
     unlisted: float = NOT_MEASURED  # share of words that `words` lacks among the short words of held-out text
     tokens: int = 0  # number of words in the text, those not in `words` included
-    contrast: frozenset[str] = frozenset()
-    """Words, or characters where words are not spaced, that a sister language lacks (words.py)."""
+    contrast: frozenset[str] = frozenset()  # words (unspaced: characters) that a sister language lacks (words.py)
 
     @property
     def known_size(self) -> int:

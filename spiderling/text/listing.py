@@ -44,16 +44,14 @@ Chosen: 65 in each entry of the largest file that the protocol allows."""
 _MAX_DATE_CHARS = 40  # characters of a date that are read; chosen: the longest of the protocol has 35
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 16
-_ROOT_BYTES = 1 << 16
-"""Bytes in which the root element must begin; chosen."""
+_ROOT_BYTES = 1 << 16  # bytes in which the root element must begin; chosen
 _IS_XML = re.compile(rb"\s*<")
 _ENCODING = re.compile(rb"<\?xml\s[^>]{0,200}?\sencoding\s*=\s*[\"']([\w.:-]{1,40})")
 """The encoding in the XML declaration."""
 _ROOT = re.compile(rb"<(?:([A-Za-z_][\w.-]{0,30}):)?(urlset|sitemapindex)[\s>]")
 _URL = re.compile(rb"(http(?<![^\n\r]http)s?://\S{1,8192})([\t ]{0,9}(?:[\n\r]|\Z))?")
 """A URL at the beginning of a line; the second group is there if the line ends with it."""
-_COMMENT = rb"!(?=--)(?:.*?-->|.*)"
-"""A comment behind its first character; one without an end takes the rest of the file."""
+_COMMENT = rb"!(?=--)(?:.*?-->|.*)"  # a comment behind its first character; one without an end takes the rest
 _TAG_END = rb"(?:>|\s[^<>]{0,200}>)"  # what stands behind the name in a start tag
 _VALUE = _TAG_END + rb"\s*(<!\[CDATA\[)?([^<]{0,8192})"
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9a-fA-F]{1,6}));")
@@ -306,8 +304,7 @@ def _absolute(link: str, base: str, address: str) -> str | None:
 
 Entry: TypeAlias = "tuple[str, float | None]"
 """Address of a page, and when it was last changed, in seconds since 1970; None: the file does not say."""
-_Said: TypeAlias = "list[tuple[str, list[str]]]"
-"""Statements by RSL: detail, and the names of the purposes that it refuses."""
+_Said: TypeAlias = "list[tuple[str, list[str]]]"  # by RSL: detail, and names of the purposes that it refuses
 Packed: TypeAlias = "tuple[str, bytes, bool, int, dict[int, _Said]]"
 """Addresses as lines, times as doubles (nan for None), whether it is an index, number of those left out, statements by
 the number of the entry."""
@@ -323,8 +320,7 @@ class Listing(NamedTuple):
     entries: list[Entry]
     is_index: bool = False  # whether the addresses are those of other sitemaps
     left_out: int = 0  # number of entries beyond the limits of a file
-    said: Mapping[int, list[Statement]] = {}
-    """Number of an entry, from 0 on -> what its licence says to us, if it has one."""
+    said: Mapping[int, list[Statement]] = {}  # number of an entry, from 0 on -> what its licence, if any, says to us
 
 
 def read_listing(body: bytes, address: str, who: Licensee) -> Packed:

@@ -22,11 +22,9 @@ MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.categ
 Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.intp]
-ORDER = 4
-"""Characters of the longest n-grams of a language; chosen."""
+ORDER = 4  # characters of the longest n-grams of a language; chosen
 _SPACE = np.uint32(ord(" "))
-_BASIS = np.uint32(0x9E3779B1)
-"""What a hash begins with."""
+_BASIS = np.uint32(0x9E3779B1)  # what a hash begins with
 _BEHIND_LATIN = 0x370  # first code point behind the Latin letters, but for some of Vietnamese (Unicode, Blocks.txt)
 _CYRILLIC = 0x400, 0x530  # first code point of Cyrillic, and of what follows (Unicode, Blocks.txt)
 LOOK_ALIKES = np.arange(_BEHIND_LATIN, dtype=np.uint32)
@@ -42,8 +40,7 @@ _FIRST_OF_BLOCK = np.array([0, 0x41, 0x370, 0x400, 0x530, 0x590, 0x600, 0x700, 0
 """First code point of each stretch of code points in one alphabet (Unicode, Blocks.txt)."""
 _ALPHABET = np.array([0, 1, 0, 2, 0, 0, 3, 0, 0, 1, 0, 0])
 """Alphabet of each stretch: 1 Latin, 2 Cyrillic, 3 Arabic, 0 any other or none."""
-_WRITTEN_SHARE = 0.15
-"""Share of a text's n-grams from which on the language counts as written in their alphabet; chosen."""
+_WRITTEN_SHARE = 0.15  # share of a text's n-grams from which the language counts as written in their alphabet; chosen
 
 _LEVEL = 19  # level of zstd; chosen: the highest that needs no large memory
 _MAX_BYTES = 100_000_000  # unpacked bytes of n-grams that are read; chosen

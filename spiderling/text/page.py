@@ -74,11 +74,9 @@ class Paragraph(NamedTuple):
     cls: str  # 'good' (running text) or 'bad'
     kind: str  # what it is (base/option_values.py) if it is good, else ''
     heading: bool
-    language: str | None
-    """Recognised language; None if the paragraph is not good or too short, or its language not sure."""
+    language: str | None  # None if the paragraph is not good or too short, or its language not sure
     kept: bool  # whether it belongs to the clean text of the page
-    duplicate: bool = False
-    """Whether most of it was kept before.  The crawl sets it, because ``text/`` knows only one page."""
+    duplicate: bool = False  # whether most of it was kept before: the crawl sets it, ``text/`` knows only one page
 
 
 class PageLink(NamedTuple):
@@ -88,8 +86,7 @@ class PageLink(NamedTuple):
     anchor: str  # text of the link, at most 200 characters
     rel_nofollow: bool
     block: int  # index of the paragraph that encloses it, -1 when there is none
-    text_score: float
-    """Probability that the paragraph is running text; 1 or 0 by jusText's classes, 0 without a paragraph."""
+    text_score: float  # probability that the paragraph is text; 1 or 0 by jusText's classes, 0 without a paragraph
     text_block: bool  # whether that paragraph is good and of a wanted kind
 
 
@@ -98,18 +95,14 @@ class TextOptions:
     """The options by which pages are judged, one value for a whole crawl."""
 
     accepted: tuple[str, ...]  # codes of the languages whose text is kept
-    boilerplate: str = "learned"
-    """'learned' (a fitted model), 'justext' (the paper's rules) or 'justext-stock' (the justext package)."""
+    boilerplate: str = "learned"  # 'learned' (fitted model), 'justext' (rules) or 'justext-stock' (that package)
     block_model: BlockModel | None = None  # for the learned mode; None: the bundled one
     block_threshold: float = THRESHOLD  # probability from which a block is good in the learned mode
     preset: str = "balanced"  # rules for the other modes (PRESETS of boilerplate/rules.py)
-    min_known_share: float = 0.6
-    """Least known share of a text in its language; three quarters of it for a single paragraph."""
+    min_known_share: float = 0.6  # least known share of a text in its language; .75 of it for a single paragraph
     with_shingles: bool = False
-    kinds: frozenset[str] = frozenset((TEXT, HEADING, COMMENT))
-    """Kinds of paragraphs (base/option_values.py) that are kept."""
-    gathers_links: bool = True
-    """Whether a page's links are wanted; its quality says all the same to how many other hosts it links."""
+    kinds: frozenset[str] = frozenset((TEXT, HEADING, COMMENT))  # kinds (base/option_values.py) that are kept
+    gathers_links: bool = True  # whether a page's links are wanted; its quality counts them all the same
     shards: int = 1  # shards of the crawl; if there are several, the owners of linked hosts are looked up
     watches: bool = False  # whether pages are looked at again: then feeds and digests of paragraphs are wanted
 
@@ -146,26 +139,22 @@ class Page:
     """Name in lower case -> content of the <meta> that html/metadata.py keeps (description, robots, dates ...)."""
     canonical: str | None = None  # absolute URL that the page names as its own (rel=canonical)
     html_lang: str | None = None
-    licence: str | None = None
-    """URL or text that the page marks as its licence, else its first link to a known free licence."""
+    licence: str | None = None  # URL or text marked as the licence, else the first link to a known free one
     published: str = ""  # date of publication that the page states, in ISO 8601, perhaps with time; '' for none
     modified: str = ""
     alternates: dict[str, str] = field(default_factory=dict)
     """hreflang in lower case -> absolute URL of the page in that language."""
     paragraphs: list[Paragraph] = field(default_factory=list)
     links: list[PageLink] = field(default_factory=list)
-    batch: LinkBatch = NO_LINKS
-    """The same links in the form that the frontier accepts."""
+    batch: LinkBatch = NO_LINKS  # the same links in the form that the frontier accepts
     links_cut: int = 0  # number of links left out, beyond MAX_LINKS
     languages: dict[str, float] = field(default_factory=dict)
     """Language -> share of the good text's characters, largest first; the rest is in no known language."""
     language: str | None = None  # the language with the largest share, else the nearest one
-    known_share: float = 0.0
-    """Known share (text/language.py) of the good text in that language; 1 is as in held-out text."""
+    known_share: float = 0.0  # known share (language.py) of the good text in that language; 1 is as in held-out text
     candidates: tuple[str, ...] = ()
     """Languages that the page may be in, nearest first: all its long paragraphs together, else all its words."""
-    lswc_language: str = ""
-    """Language by the rule of Somboonviwat et al. 2006 (text/declared.py), '' for unknown; strategies use it."""
+    lswc_language: str = ""  # by Somboonviwat et al. 2006 (declared.py), '' for unknown; strategies use it
     lswc_relevant: bool = False  # whether `lswc_language` is accepted
     badness: float = 0.0  # how far the language's function words fall short (text/quality.py); 0 is best
     quality: Quality = NO_QUALITY  # other signals of the good text (text/quality.py); NO_QUALITY if none of it is kept
@@ -176,15 +165,11 @@ class Page:
     clean_chars: int = 0
     words: int = 0  # white-space separated words of the clean text
     has_text: bool = False  # whether a paragraph is good and of a wanted kind, whatever its language
-    text_source: str = ""
-    """Where in the page text was found that no element holds: a value of `embedded.SOURCES`, '' for nowhere."""
-    needs_script: bool = False
-    """Whether the page shows nothing until a script has filled it, and its JSON holds no text either."""
-    feeds: tuple[str, ...] = ()
-    """Addresses of the feeds that the page names; empty unless `TextOptions.watches`, as the following."""
+    text_source: str = ""  # where text was found that no element holds: of `embedded.SOURCES`, '' for nowhere
+    needs_script: bool = False  # whether the page shows nothing until a script has run, and its JSON has no text
+    feeds: tuple[str, ...] = ()  # feeds that the page names; empty unless `TextOptions.watches`, as the following
     paragraph_digests: bytes = b""  # digests of the kept paragraphs (text/fingerprints.py)
-    shingles: Shingles = NO_SHINGLES
-    """Shingles of the kept paragraphs (text/fingerprints.py); empty unless `TextOptions.with_shingles`."""
+    shingles: Shingles = NO_SHINGLES  # of the kept paragraphs; empty unless `TextOptions.with_shingles`
 
     _packed: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
 

@@ -28,8 +28,7 @@ _HYPHEN = "\ufffe"  # PDFium's character for a hyphen together with the end of i
 _LINE = re.compile(rf"[^\r\n{_HYPHEN}]+{_HYPHEN}?")
 _SENTENCE_END = re.compile(r"[.!?:;\u3002\uff01\uff1f\u061f\u06d4\u0964\u1362\"'\u201c\u201d\u00bb)\]]\s*$")
 _NUMBERS = re.compile(r"\d+")
-_WIDE_GAP = 1.4
-"""Least gap between paragraphs, in medians of the distance between lines; chosen, as are the constants below."""
+_WIDE_GAP = 1.4  # least gap between paragraphs, in medians of the distance of lines; chosen, as are those below
 _OTHER_SIZE = 0.08  # difference of letter size at which a paragraph begins, as a share of the larger size
 _INDENTATION = 0.9  # indentation at which a paragraph begins, in letter sizes
 _SHORT_LINE = 0.85  # length below which a line is short, as a share of the width of the page's text

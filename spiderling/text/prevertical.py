@@ -73,8 +73,7 @@ _END = re.compile(
     """,
     re.VERBOSE,
 )
-_SHORT = re.compile(r"(?:^|[^\w])(?:[^\W\d_]|\d{1,2})$")
-"""An initial or an ordinal number: the full stop behind it is part of it."""
+_SHORT = re.compile(r"(?:^|[^\w])(?:[^\W\d_]|\d{1,2})$")  # an initial or ordinal: the full stop is part of it
 
 
 def sentences(paragraph: str) -> Iterator[str]:

@@ -184,10 +184,8 @@ class Range:
 class QualityLimits:
     """Ranges of measures, under their names in documents; a document outside of one ends as bad-quality."""
 
-    page_bytes: Range = Range()
-    """Bytes of the page in UTF-8; no limit here, 2000 or more in texrex (Schäfer & Bildhauer 2012)."""
-    text_chars: Range = Range(low=250)
-    """Characters of clean text; chosen.  A page with less new text ends as near-duplicate."""
+    page_bytes: Range = Range()  # bytes of the page in UTF-8; no limit (texrex: 2000, Schäfer & Bildhauer 2012)
+    text_chars: Range = Range(low=250)  # characters of clean text; chosen.  Less new text is near-duplicate.
     badness: Range = Range(high=50.0)
     """Badness (text/quality.py); chosen by eye: of 100 pages at 40 to 50, mostly manuals and guides to
     products, 81 were good prose, of 37 above 50 about 14; the others were lists, tables, code and close languages."""
@@ -299,8 +297,7 @@ def kinds_of_characters() -> npt.NDArray[np.uint8]:
 GOOGLE = "google"  # value of `translated` for Google Translate
 _PLUGINS = ("gtranslate", "weglot", "linguise", "conveythis", "transposh", "bablic")
 _SAVED = re.compile(r"<html\b[^>]{0,500}\btranslated-(?:ltr|rtl)\b|x-translated-by", re.IGNORECASE)
-_HEAD_CHARS = 4_000
-"""Characters of the page that are searched for the mark of Google Translate; chosen."""
+_HEAD_CHARS = 4_000  # characters of the page that are searched for the mark of Google Translate; chosen
 _PLUGIN_CHARS = 60_000  # characters of the page that are searched for names of plugins; chosen
 TEXT_CHARS = 8_000  # characters of the clean text that are looked at; chosen: longer texts pack and repeat alike
 _pack = frame_packer(level=1, has_checksum=False)

@@ -35,8 +35,7 @@ class Steps(NamedTuple):
 
     parse: Parse  # a page's markup into blocks, links and what its head says
     features: Features  # what the boilerplate model's first network takes: a row of numbers for each block
-    context: Context
-    """What its second network takes: the same, and what the first one said of neighbours and enclosing elements."""
+    context: Context  # what its second network takes: the same, and what the first said of what is around
     derived: Derive  # hashes, sections, words, forms and depths of the URLs of links that another shard has sent
     resolve: Resolve  # the absolute URLs of a page's links
     gather: Gather  # links as the columns that the frontier takes

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from spiderling.text.html.blocks import Block
 
 _PROPERTY = b"isaccessibleforfree"
-_NEAR = 300
-"""Bytes around the property that are looked at; chosen."""
+_NEAR = 300  # bytes around the property that are looked at; chosen
 _MAX_MARKS = 1000  # occurrences of the property that are looked at; a page with more counts as not free.  Chosen.
 _NOT_FREE = re.compile(
     rb"""isaccessibleforfree\\{0,9}["']?\s{0,99}:\s{0,99}                    # "isAccessibleForFree":
@@ -27,8 +26,7 @@ _NOT_FREE = re.compile(
 _TAG = re.compile(rb"<[^<>]*isaccessibleforfree[^<>]*>(?:<(?:b|em|span|strong)>)?[^<>]{0,40}")
 _SAYS_FALSE = re.compile(rb"\b(?:false|no|0)\b")
 _TIER = re.compile(rb"content_tier[^<>]{0,99}\b(?:locked|metered)\b|\b(?:locked|metered)\b[^<>]{0,99}content_tier")
-_NOTICE_BLOCKS = 40
-"""Blocks behind the last long one that are looked at for a notice; chosen: menus and footers may follow it."""
+_NOTICE_BLOCKS = 40  # blocks behind the last long one in which a notice may be; chosen: menus and footers may follow
 _LONG_CHARS = 200  # characters of a block of running text; chosen
 _MAX_NOTICE = 500  # characters of a notice; chosen
 _BRIEF = 200  # characters of a notice that need not say what it is for, and of a line of one in several lines; chosen
@@ -116,8 +114,7 @@ _MOUNT = re.compile(
 )
 """An element without text that a framework fills, by the names that frameworks give it, or a custom element."""
 _PICTURES = re.compile(rb"<(?:img|i?frame|picture|video|canvas|object|embed|svg)\b", re.IGNORECASE)
-_ASKS = re.compile(r"java\s?script", re.IGNORECASE)
-"""What a page says in any language that asks for it."""
+_ASKS = re.compile(r"java\s?script", re.IGNORECASE)  # what a page says in any language that asks for it
 
 
 def is_shell(html: bytes, blocks: Sequence[Block]) -> bool:

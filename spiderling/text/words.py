@@ -33,8 +33,7 @@ Keys = npt.NDArray[np.uint64]
 _BASE = 0x9E3779B97F4A7C15
 _SPACE = 32
 _TONE_MARKS = dict.fromkeys(map(ord, "\u0300\u0301\u0302\u0304\u030c"))
-_TONED = 0x1F00
-"""Code point behind the letters that may have tone marks (Unicode, Latin Extended Additional)."""
+_TONED = 0x1F00  # code point behind the letters that may have tone marks (Unicode, Latin Extended Additional)
 
 
 class Words(NamedTuple):
@@ -156,8 +155,7 @@ SISTERS = (
 _SMOOTHING = 4.0  # added to each count; chosen on held-out text and the Universal Declaration, as are the two below
 _MORE_TOKENS = 1000  # added to the number of words of a text, so that a small list does not weigh too much
 _MAX_NATS = 4.0  # most nats that a word says for or against a language
-_CONTRAST = 6.0
-"""Nats by which a word of a contrast list tells the sisters that have it from the others; chosen as above."""
+_CONTRAST = 6.0  # nats by which a word of a contrast list tells sisters that have it from others; chosen as above
 _CHARACTER_CONTRAST = 20.0  # the same for a character: standard Chinese has none of those in which Cantonese is written
 _DOUBT_NATS = 6.0
 """Nats between the two nearest sisters, for a text without letters, from which on words are not asked; words overruled
@@ -254,10 +252,8 @@ _ALONE = 0.57  # the same for a language that is alone in its script
 _FEW_NGRAMS = 13_000
 """A model with fewer n-grams knows fewer of those in other texts, in proportion to this power of its number:"""
 _FEW_EXPONENT = 0.15
-_UNLISTED_ELSEWHERE = 1.25
-"""Unlisted short words in texts of other sources, in units of those in held-out text of the model's sources."""
-_TERMS = 0.16
-"""Share of short words that are terms and names without capitals, which no list holds (chosen on held-out texts)."""
+_UNLISTED_ELSEWHERE = 1.25  # unlisted short words in texts of other sources, in units of those in held-out text
+_TERMS = 0.16  # share of short words that are terms and small names, in no list; chosen on held-out texts
 _EXPECTED_WORDS = 10  # words as expected that are added to each text, so that a few words alone do not decide
 _ALONE_IN_SCRIPT = np.array(
     [
@@ -280,8 +276,7 @@ Blocks.txt)."""
 _WITHOUT_TONES = frozenset({"yo"})  # languages whose tone marks most writers leave out
 _WITH_TONES = 0.15  # usual n-grams in text of these languages with all tone marks, in the unit of _ELSEWHERE
 _SPACE = 32
-_Numbers = Any
-"""A number, or an array of them."""
+_Numbers = Any  # a number, or an array of them
 
 
 def expected_share(code: str, known: float, ngrams: NgramCounts, size: int) -> float:

@@ -231,10 +231,8 @@ def start_process(sock: socket.socket) -> subprocess.Popen[bytes]:
 
 __all__ = ["Task", "WorkerConfig", "WorkerCrash", "WorkerPool", "text_process"]
 
-QUEUED_PER_WORKER = 3
-"""Pages that a worker may hold, the one in work among them; chosen: it never waits for the event loop."""
-_MAX_FAILED_STARTS = 3
-"""Failed starts in a row after which waiting pages fail; also the tries of `WorkerPool.start`; chosen."""
+QUEUED_PER_WORKER = 3  # pages that a worker may hold, with the one in work; chosen: it never waits for the event loop
+_MAX_FAILED_STARTS = 3  # failed starts in a row after which waiting pages fail; also the tries of `start`; chosen
 _MAX_PAUSE_S = 60.0  # longest pause, in seconds, between two attempts to start a worker; chosen
 
 

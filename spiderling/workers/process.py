@@ -39,10 +39,8 @@ from spiderling.text.listing import read_listing
 from spiderling.text.steps import AUTO, choose
 from spiderling.workers.converter import Limits, convert, limit_address_space, memory_bytes, usable
 
-PAGE_TIMEOUT_S = 20.0
-"""Seconds that one page may be in work in a text worker; chosen: a page of the largest size takes about one."""
-_CONVERSION_SHARE = 0.8
-"""Share of PAGE_TIMEOUT_S for converting a document; the rest is for judging its text; chosen."""
+PAGE_TIMEOUT_S = 20.0  # seconds that a page may be in work in a text worker; chosen: the largest takes about one
+_CONVERSION_SHARE = 0.8  # share of PAGE_TIMEOUT_S for converting a document; the rest is for judging its text; chosen
 CPU_SHARE = 0.5  # share of PAGE_TIMEOUT_S that a page may spend on the processor; chosen
 _COLLECTED_PAGES = 50
 """Pages between two collections of garbage; chosen: at Python's own pace they take a fifth of the time."""
@@ -51,8 +49,7 @@ ANSWER = struct.Struct("!IB")
 READY = 0
 PAGE = 1
 ERROR = 2
-WORN = 0x80
-"""Bit of an answer's kind: the worker has done its share and asks to be replaced."""
+WORN = 0x80  # bit of an answer's kind: the worker has done its share and asks to be replaced
 
 
 class DiedEarly(SpiderlingError):
@@ -72,8 +69,7 @@ class Task(NamedTuple):
     url: str
     http_charset: str | None = None
     refresh: str = ""  # the header Refresh, by which a server says what <meta http-equiv=refresh> says
-    is_listing: bool = False
-    """Whether the body is a sitemap or feed; then the answer is what `listing.read_listing` returns."""
+    is_listing: bool = False  # whether the body is a sitemap or feed; then the answer is that of `read_listing`
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +83,10 @@ class WorkerConfig:
     page_cpu_s: float = 10.0  # seconds of processor time that one page may use
     max_pages: int = 10_000  # pages after which a worker asks to be replaced
     max_growth_bytes: int = 500_000_000  # bytes by which its resident memory may grow before it asks for that too
-    documents: tuple[str, ...] = ()
-    """Kinds of documents (base/media_types.py) that are converted; any other body counts as HTML."""
+    documents: tuple[str, ...] = ()  # kinds (base/media_types.py) that are converted; other bodies count as HTML
     document_bytes: int = media_types.MAX_DOCUMENT_BYTES  # bytes of a document above which it gives no text
     document_wall_s: float = 16.0  # seconds in which a document must be converted
-    licensee: Licensee = field(default_factory=Licensee)
-    """Who would use the pages that a feed lists, for their licences."""
+    licensee: Licensee = field(default_factory=Licensee)  # who would use the pages of a feed, for their licences
     compiled: str = AUTO  # the option SPIDERLING_COMPILED
     suffix_file: Path | None = None  # holds the list of public suffixes; None: the one bundled with tldextract
     process: str = "spiderling.workers.process:text_process"

@@ -28,15 +28,12 @@ _OTHER, _UPPER, _DIGIT, _STOP, _COMMA, _SPACE, _WIDE, _SYMBOL, _CODE = range(_CL
 _STOPS = ".!?…。！？।॥؟۔።܀։"
 _COMMAS = ",;:،؛、，；：፣፤"
 _SYMBOLS = "©®|•·»«›‹→←↑↓▶►■★☆"
-_CODES = "/\\_=+#*<>[]{}~^@$&`"
-"""Characters of code and of addresses."""
-_WIDE_WORD = 0.5
-"""Words for which a character of an unspaced script counts; chosen: an ideograph is more, a Thai letter a fifth."""
+_CODES = "/\\_=+#*<>[]{}~^@$&`"  # characters of code and of addresses
+_WIDE_WORD = 0.5  # words for a character of an unspaced script; chosen: an ideograph is more, a Thai letter a fifth
 _TAGS = ("", "p", "li", "td", "h1", "h2", "h3", "pre", "dd", "div")
 """Tags with a feature of their own; any other counts as the last."""
 _ENDS = frozenset(_STOPS)
-_DOTS = ("...", "…", "»", "›", ">", "→")
-"""Ends of a text that goes on elsewhere."""
+_DOTS = ("...", "…", "»", "›", ">", "→")  # ends of a text that goes on elsewhere
 DIVIDERS = re.compile(r" [-|–—·:»«/] ")  # stand between the title of a page and the name of its site
 _DECLARED_CHARS = 60  # characters of a title or description that are looked for; chosen
 _TYPES = re.compile(r'"@type"\s*:\s*\[?\s*"(\w+)')
@@ -51,8 +48,7 @@ SAID = {
 _MAX_LINKS = 0.3  # link density from which a block does not open a text; chosen
 _LEAST_DECLARED = 8  # characters of a text below which it is not looked for; chosen
 _LADDER = (3, 6, 12, 25, 50, 100)  # numbers of words; for each a feature says whether the block has as many; chosen
-_LINK_LADDER = (0.05, 0.3, 0.7)
-"""Shares of characters inside links; for each a feature says whether the block has more; chosen."""
+_LINK_LADDER = (0.05, 0.3, 0.7)  # shares of characters inside links, each a feature: has the block more?  Chosen
 _OFFSETS = (-3, -2, -1, 1, 2, 3)  # neighbours whose own features a block has too, as distances in blocks; chosen
 _WINDOWS = (3, 10, 30)  # blocks to either side over which features are averaged; chosen
 
@@ -86,8 +82,7 @@ _LINK_DENSITY = _COLUMN["link density"]
 _ENDINGS = [_COLUMN[name] for name in ("ends in a stop", "ends in a colon", "ends in dots")]
 _BITS = np.arange(len(_ENDINGS))[:, None]
 _H1 = _COLUMN["tag h1"]
-_NEAR = _COLUMN["tag none"]
-"""Number of own features that a block's neighbours show: without tags and zones, which they mostly share."""
+_NEAR = _COLUMN["tag none"]  # own features that a block's neighbours show: without tags and zones, mostly shared
 _MARKED = slice(_COLUMN["code"], len(OWN))  # own features whose means over the page are features too
 _ZONES = slice(len(OWN) - len(KINDS), len(OWN))
 _PLACES = np.arange(len(KINDS))[:, None]

@@ -285,8 +285,7 @@ class BlockModel:
 
     first: Network
     second: Network
-    origin: Mapping[str, Any] = field(default_factory=dict)
-    """The number of pages it was fitted to, and its F1 on other pages."""
+    origin: Mapping[str, Any] = field(default_factory=dict)  # number of pages fitted to, and F1 on others
 
     def probabilities(
         self,

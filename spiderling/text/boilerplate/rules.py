@@ -53,8 +53,7 @@ PRESETS = {
     "balanced": Rules(55, 140, 0.20, 0.25, 0.35),
     "permissive": Rules(40, 90, 0.10, 0.15, 0.5),
 }
-_SENTENCE_CHARS = 35
-"""Characters of a short sentence, in English; chosen."""
+_SENTENCE_CHARS = 35  # characters of a short sentence, in English; chosen
 
 
 @lru_cache(maxsize=64)

@@ -50,8 +50,7 @@ codecs.register_error(ADDED, _added)
 
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_HEAD_BYTES = 4096
-"""Bytes of a page that are searched for its label; chosen; the HTML standard asks for 1024."""
+_HEAD_BYTES = 4096  # bytes of a page that are searched for its label; chosen; the HTML standard asks for 1024
 _DETECT_BYTES = 50_000  # bytes that chardet looks at; chosen
 _MAX_BAD_SHARE = 0.005  # share of a text's characters that may be damaged; chosen
 _TO_KANJI = b"\x1b$"  # escape sequence of ISO-2022-JP, which pages in other encodings do not hold
@@ -66,8 +65,7 @@ _META = re.compile(rb"""<(?:meta|\?xml)[^>]{0,500}?(?:charset|encoding)\s*=\s*["
 _ASCII = bytes(range(0x80))
 _CONTROLS = bytes(code for code in range(0x20) if code not in b"\t\n\r\f\x1b")
 _DAMAGED = "\ufffd".encode()
-_NOT_LEADING = bytes(range(0xC2))
-"""Bytes below those that begin a multi-byte sequence of UTF-8."""
+_NOT_LEADING = bytes(range(0xC2))  # bytes below those that begin a multi-byte sequence of UTF-8
 
 
 class Decoded(NamedTuple):

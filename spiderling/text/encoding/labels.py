@@ -87,8 +87,7 @@ _ASIAN = (
     (re.compile("[\uac00-\ud7a3]"), ("euc-kr",)),
     (re.compile("[\u4e00-\u9fff]"), ("gb18030", "big5")),
 )
-_REMOVED = {ord(char): None for char in "\t\n\r"}
-"""White space that the URL standard removes."""
+_REMOVED = {ord(char): None for char in "\t\n\r"}  # white space that the URL standard removes
 _NOT_IN_QUERY = re.compile(rb"[^!$-&(-;=?-~]")
 """Bytes that do not stand in a query as they are (URL standard, special-query percent-encode set)."""
 

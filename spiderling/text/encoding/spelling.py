@@ -61,8 +61,7 @@ _LETTERS = {
 accented ones are seldom."""
 _CAPITAL_INSIDE = math.log(1 / 1000)  # log P of a capital behind a small letter, one of them not ASCII
 _NUMBER_INSIDE = math.log(1 / 200)  # log P of a fraction or a raised digit beside a letter
-_TWO_SCRIPTS = math.log(1 / 1000)
-"""log P of letters of two scripts side by side, in a language of which nothing is known."""
+_TWO_SCRIPTS = math.log(1 / 1000)  # log P of letters of two scripts side by side, in an unknown language
 _USUAL_SIGNS = re.compile("[\xa0¡¿«»–—‘’“”„‚‹›…•·§©®°€£¢№\u200c-\u200f\u3000-\u303f\uff00-\uffef]")
 _SELDOM_SIGNS = re.compile("[¥±´µ×÷†‡‰′″™]")
 _SCRIPT_OF = {_ASCII_LOWER: 1, _ASCII_UPPER: 1, _LATIN_LOWER: 1, _LATIN_UPPER: 1, _LOWER: 2, _UPPER: 2, _CASELESS: 3}
@@ -154,19 +153,15 @@ _ORDER = 3  # characters of the longest n-grams: trigrams, as in chared
 _TRUST = 0.8  # weight of the longer n-gram in the interpolation; chosen
 _UNITS = 1000  # units of a nat in the tables, whose 16 bits take half of the time of floats
 _LEAST = int(UNSEEN * _UNITS)
-_SELDOM_COST = math.log(1e-7)
-"""log P added for an encoding that the language does not name; chosen, as are all below."""
-_FOREIGN_BYTE_COST = -1.0
-"""log P added for each non-ASCII byte if the encoding is not even a relative of one that the language names."""
+_SELDOM_COST = math.log(1e-7)  # log P added for an encoding that the language does not name; chosen, as are all below
+_FOREIGN_BYTE_COST = -1.0  # log P added for each non-ASCII byte if the encoding is no relative of a named one
 _ELSEWHERE_COST = -5.0  # log P added for an encoding of none of the accepted languages
 _ACCENT_LOG = -4.0  # log P of an accent that is a character of its own, as a single letter
 _READINGS = 4  # most readings that trigrams compare
 _BEHIND = 3.0  # nats for each non-ASCII byte by which single letters may make a reading worse than the best
 _DENSE = 0.25  # least share of non-ASCII bytes that another one follows, where characters have several bytes
-_SWITCH_LOG = -1.0
-"""log P of an ASCII word in another language than the page's: such words are in pages of all languages."""
-_TWO_SCRIPTS_LOG = -5.0
-"""log P of a letter of another alphabet behind an ASCII letter, while only single letters are looked at."""
+_SWITCH_LOG = -1.0  # log P of an ASCII word in another language than the page's: pages of all languages have such words
+_TWO_SCRIPTS_LOG = -5.0  # log P of a letter of another alphabet behind an ASCII one, while single letters are looked at
 _ASCII_LOG = -3.0  # log P of an ASCII letter as a single letter, in a word of any language
 _SEPARATORS = bytes(32 if byte < 0x40 and not chr(byte).isdigit() else byte for byte in range(256))
 _ASCII = bytes(range(0x80))
@@ -175,8 +170,7 @@ _ALONE = (_ORDER - 1) * math.log(1 - _TRUST) * _UNITS
 """Added to log P of a letter whose longer n-grams were never seen, in units."""
 _PLACES = {name: place for place, name in enumerate((*SINGLE_BYTE, *MULTI_BYTE))}
 _TABLES = {name: codepoints(bytes(range(256)).decode(name, "replace")) for name in SINGLE_BYTE}
-_BYTES = np.stack(list(_TABLES.values()))
-"""Code points (single-byte codec, byte)."""
+_BYTES = np.stack(list(_TABLES.values()))  # code points (single-byte codec, byte)
 _IS_ASCII_LETTER = np.array([chr(byte).isalpha() and byte < len(_ASCII) for byte in range(256)])
 
 Logs = npt.NDArray[np.int16]
@@ -186,8 +180,7 @@ class Fit(NamedTuple):
     """How well a sample fits one encoding."""
 
     score: float  # log P of the sample in the language that it fits best
-    unknown: float
-    """log P of the sample, if its words that are not in ASCII are in a language of which nothing is known."""
+    unknown: float  # log P of the sample, if its words not in ASCII are in a language of which nothing is known
     size: int  # letters of these words
 
 

@@ -40,12 +40,10 @@ _IDLE_JOINERS = re.compile(
     "(?<![\u0600-\u1fff\u2190-\u2bff\ua800-\uabff\ufb1d-\ufefc\U00010a00-\U0001ffff])[\u200c\u200d]"
 )
 _MARKS = "".join(re.escape(chr(code)) for code in range(0x300, 0x10000) if unicodedata.combining(chr(code)))
-_MAX_MARKS = 30
-"""Marks on one letter that are kept (UAX #15, section 13); NFC takes quadratic time for more."""
+_MAX_MARKS = 30  # marks on one letter that are kept (UAX #15, section 13); NFC takes quadratic time for more
 _MARK = re.compile(f"[{_MARKS}]")
 _TOO_MANY_MARKS = re.compile(f"([{_MARKS}]{{{_MAX_MARKS}}})[{_MARKS}]+")
-NEXT_LINE = "\x85"
-"""Python takes it for white space; pages mean the ellipsis of windows-1252."""
+NEXT_LINE = "\x85"  # Python takes it for white space; pages mean the ellipsis of windows-1252
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n[ \t]*(?=([^\W\d_]))")
 
 

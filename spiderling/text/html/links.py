@@ -177,8 +177,7 @@ def join(base: str, href: str) -> str | None:
 
 
 MAX_FEEDS = 8  # feeds of a page that are named (chosen: most name one or two, for articles and for comments)
-_HEAD_BYTES = 1 << 18
-"""Bytes in which these elements stand (chosen: heads with long styles and scripts have some 100 kB)."""
+_HEAD_BYTES = 1 << 18  # bytes in which these elements are (chosen: heads with long styles and scripts have some 100 kB)
 _MAX_LINKS = 1000  # elements that are looked at (chosen)
 _TYPES = (b"application/rss+xml", b"application/atom+xml", b"application/feed+json")
 _LINK = re.compile(rb"<link\b([^<>]{0,4000})>", re.IGNORECASE)

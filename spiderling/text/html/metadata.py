@@ -12,8 +12,7 @@ from spiderling.base import rsl
 from spiderling.text.html.blocks import normal_form
 
 MAX_META_CHARS = 500  # characters of a value that are kept; chosen
-MAX_LANGUAGE_CHARS = 35
-"""Characters of a language tag that are kept: what RFC 5646, section 4.4.1 asks a buffer to hold."""
+MAX_LANGUAGE_CHARS = 35  # characters of a language tag that are kept (RFC 5646, 4.4.1: what a buffer is to hold)
 MAX_DATA_CHARS = 50_000  # characters of the JSON-LD, and of the licences by RSL, that are kept; chosen
 _MAX_METAS = 60  # names in `Metadata.meta` up to which robots directives are added; chosen
 _MAX_AGENT_CHARS = 40  # characters of a robot's name that are kept; chosen
@@ -23,8 +22,7 @@ MAX_ALTERNATES = 300  # versions in other languages that are kept; chosen: Wikip
 RSL_LINKS = "rsl"  # key of `Metadata.meta`: addresses of licences by RSL, as written
 RSL_INLINE = "rsl:inline"  # key of `Metadata.meta`: licences by RSL that stand in the page, with RSL_END behind each
 RSL_END = "\x1e"
-_MAX_RSL_CHARS = 8000
-"""Characters of these addresses; chosen: more than MAX_LICENCES of them (frontier/site_files.py)."""
+_MAX_RSL_CHARS = 8000  # characters of these addresses; chosen: more than MAX_LICENCES of them (frontier/site_files.py)
 
 _METAS = """
 description keywords robots googlebot author generator og:locale og:type og:title og:url content-language refresh
@@ -32,8 +30,7 @@ date dc.date dcterms.date dcterms.created dcterms.modified datepublished datemod
 article:published_time article:modified_time og:updated_time license dcterms.license dc.rights
 tdm-reservation tdm-policy
 """
-META_NAMES = frozenset(_METAS.split())
-"""Names of a <meta> that are kept."""
+META_NAMES = frozenset(_METAS.split())  # names of a <meta> that are kept
 _FOR_ROBOTS = re.compile(
     r"\b(?:noindex|nofollow|none|noarchive|nocache|noai|noimageai|unavailable_after)\b", re.IGNORECASE
 )

@@ -53,11 +53,9 @@ _TAGS = {
     "noscript": "notice",
     "pre": "code",
 }
-BITS = {kind: 1 << place for place, kind in enumerate(KINDS)}
-"""Purpose -> its bit in a zone."""
+BITS = {kind: 1 << place for place, kind in enumerate(KINDS)}  # purpose -> its bit in a zone
 _NAMES = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()))
-_FURTHER = ("id", "role", "itemprop")
-"""Attributes that name an element's purpose, besides class."""
+_FURTHER = ("id", "role", "itemprop")  # attributes that name an element's purpose, besides class
 _UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _BOXES = "div section form ul ol li dl dd p table tbody tr td blockquote center fieldset"
 ZONED = frozenset((*_TAGS, *_BOXES.split()))
@@ -181,11 +179,9 @@ BOX = 1  # it ends a block and may hold blocks, so it stands in the page's tree
 BLOCK = 2  # it ends a block
 HEADING = 3
 LINK = 4
-INSIDE = 5
-"""It ends no block, but a browser shows its text apart from the text around it."""
+INSIDE = 5  # it ends no block, but a browser shows its text apart from the text around it
 LINE_BREAK = 6
-AREA = 7
-"""A link without text."""
+AREA = 7  # a link without text
 THROUGH = 8  # the tag is ignored; its content counts
 DEAD = 9  # it is ignored with all its content: no running text
 FIELD = 10  # it is ignored likewise, and is seen between the texts around it

@@ -169,6 +169,8 @@ IP_INTERVAL_S = 0.06
 LEASE_S = 2.0
 SOON = {
     "cluster.claims.BEAT_S": 0.2,
+    "frontier.intervals.MAX_PAUSE_S": 1,  # a shard whose clock was set back waits no longer than the longest pause
+    "frontier.intervals.MAX_SLOWDOWN_S": 1,
     "cluster.claims.LEASE_S": LEASE_S,
     "cluster.claims.LOOK_S": 0.6,
     "cluster.totals.WAIT_MISSING_S": 5.0,
@@ -186,8 +188,6 @@ SETTINGS = {
     "IP_INTERVAL_S": IP_INTERVAL_S,
     "TRAPS": "pages=0,copies=0,mirror=0",
     "LOGSTATS_INTERVAL": 5,
-    "MAX_SLOWDOWN_S": 1,  # a shard whose clock was set back waits no longer than the longest pause
-    "MAX_SNOOZE_S": 1,
 }
 CLOCKS_S = (-60.0, 0.0, 60.0)
 """By how much the clock of a process is ahead, each with the same chance."""

@@ -164,7 +164,7 @@ def recorded_crawl(
         every = {
             "SPIDERLING_ALLOW_NETWORKS": "127.0.0.0/8", "SPIDERLING_LINKS": "on", "SPIDERLING_STRATEGY": strategy,
             "SPIDERLING_HOST_INTERVAL_S": 0.05, "SPIDERLING_IP_INTERVAL_S": 0, "SPIDERLING_DELAY_FACTOR": 0,
-            "SPIDERLING_RETRY_DELAY_S": 0.2, "SPIDERLING_PREFER_TLDS": "",
+            "SPIDERLING_PREFER_TLDS": "",
             "SPIDERLING_HOSTS": hosts, "JOBDIR": f"{directory}/job", **(settings or {}),
         }  # fmt: skip
         crawl(["crawl", "spiderling", "-a", f"lang={lang}", "-a", f"seeds={file}"], every)

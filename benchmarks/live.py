@@ -31,7 +31,7 @@ SHARES = (0.25, 0.5, 0.75)
 LANG, HOSTS, CONNECTIONS = "cs", 40, 16
 OPTIONS: dict[str, object] = {
     "host_interval_s": 0.05, "ip_interval_s": 0.0, "delay_factor": 0.0,
-    "prefer_tlds": "", "retry_delay_s": 0.2, **WORLD,
+    "prefer_tlds": "", **WORLD,
 }  # fmt: skip
 ALL: dict[str, object] = {"yield_profile": "off", "traps": "mirror=0"}
 """Options of a `bfs` that leaves out as little as it can."""

@@ -71,12 +71,13 @@ DEFAULTS = {
     "SPIDERLING_IP_INTERVAL_S": 0.005,
     "SPIDERLING_DELAY_FACTOR": 0,
     "SPIDERLING_RETRIES": 1,
-    "SPIDERLING_RETRY_DELAY_S": 0.2,
     "SPIDERLING_WORKERS": 1,
     "SPIDERLING_YIELD_PROFILE": "off",
     "SPIDERLING_DEDUP": "exact",  # made pages share their few sentences
     "SPIDERLING_OPTOUTS": "tdm-file=ignore,ai-txt=ignore",  # two requests a site less
 }
+CONSTANTS = {"extensions.lifecycle.CHECKPOINT_S": 0.2, "frontier.intervals.RETRY_DELAY_S": 0.2}
+"""What a crawl waits for less long, but in a fresh process."""
 DEADLINE_S = 240
 """Seconds after which a process that has not ended is given up; it is generous, for the machine may be busy."""
 SENTENCES = (
@@ -398,7 +399,7 @@ class Crawl:
         given = {**self.settings, **_prefixed(settings)}
         constants = given.pop("CONSTANTS", {})
         if not (fresh or preexec_fn):
-            constants = {"extensions.lifecycle.CHECKPOINT_S": 0.2, **constants}
+            constants = {**CONSTANTS, **constants}
         assert not (constants and (fresh or preexec_fn)), "only a forked process takes them"
         command = ["crawl", self._spider, *arguments]
         command += ["-a", f"lang={lang}"] if lang else []

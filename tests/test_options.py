@@ -22,6 +22,7 @@ from spiderling.base.option_values import (
     parse_yield_profile,
 )
 from spiderling.base.options import Options
+from spiderling.base.rsl import Licensee
 from spiderling.crawl.crawl import compare_options
 from spiderling.text.quality import QualityLimits, Range, parse_quality
 
@@ -104,7 +105,7 @@ def test_types_from_settings(name: str, value: Any, expected: Any) -> None:
         ("dedup_bytes", "10iB", BYTES),
         ("timeout_s", "", SECONDS),
         ("timeout_s", "nan", SECONDS),
-        ("retry_delay_s", "inf", SECONDS),
+        ("offline_wait_s", "inf", SECONDS),
         ("timeout_s", "1e999", SECONDS),
         ("max_time_s", "30m", SECONDS),
         ("delay_factor", "fast", "a number"),
@@ -207,9 +208,17 @@ def test_ports(ports: str) -> None:
 
 @pytest.mark.parametrize(("country", "advice"), [("UK", "write GB"), ("EN", "such as CZ"), ("Czechia", "such as CZ")])
 def test_country_that_there_is_not_would_meet_conditions_that_bind_us(country: str, advice: str) -> None:
-    with pytest.raises(BadInput, match=rf"SPIDERLING_COUNTRY is '{country}', which is no country .*{advice}\.$"):
-        read("country", country)
-    assert read("country", "gb") == "gb"
+    with pytest.raises(BadInput, match=rf"SPIDERLING_USER has '{country}', which is .* no country .*{advice}\.$"):
+        read("user", country)
+    assert Options(user="gb").licensee() == Licensee("", "GB")
+
+
+@pytest.mark.parametrize("user", ["education, cz", "CZ,education"])
+def test_user_and_country_in_either_order(user: str) -> None:
+    assert Options(user=user).licensee() == Licensee("education", "CZ")
+    for wrong in ("education,personal", "CZ,SK", "everybody"):
+        with pytest.raises(BadInput, match="SPIDERLING_USER has"):
+            read("user", wrong)
 
 
 @pytest.mark.parametrize(

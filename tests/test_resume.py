@@ -173,11 +173,14 @@ def test_a_stop_for_longer_than_every_time_limit_costs_no_page_and_no_attempt(tm
     assert not any(host["failures"] for host in state.hosts.values())
 
 
+SHORT_PAUSES = {"frontier.intervals.MAX_SLOWDOWN_S": 1, "frontier.intervals.MAX_PAUSE_S": 1}
+
+
 @pytest.mark.slow
 def test_a_clock_that_was_20_years_ahead_in_one_run_does_not_hold_up_the_next(tmp_path):
     """It is set forward between two runs and back before the third, which finds times of both."""
     with serving(linked_web(3)) as server:
-        crawl = Crawl(tmp_path / "job", server, **SETTINGS, MAX_SLOWDOWN_S=1, MAX_SNOOZE_S=1)
+        crawl = Crawl(tmp_path / "job", server, **SETTINGS | {"CONSTANTS": SETTINGS["CONSTANTS"] | SHORT_PAUSES})
         for settings in ({}, shifted_by(YEARS_20_S)):
             before, running = served(server), crawl.start(SEEDS, **settings)
             running.until(lambda before=before: served(server) > before + 6)

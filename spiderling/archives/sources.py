@@ -25,6 +25,7 @@ from spiderling.base.addresses import numbered_entries
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.files import whole_number
 from spiderling.base.options import Options
+from spiderling.frontier import intervals
 
 _SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 _LISTS = (".txt", ".paths")
@@ -192,8 +193,8 @@ class UrlRaw:
             raise ArchiveUnread(f"{self._url} cannot be read: {error}.") from error
         pause: float | None = whole_number(refusal.headers.get("Retry-After", "")) if refusal is not None else None
         if pause is None:
-            pause = options.retry_delay_s * 2.0 ** (self._failures - 1)
-        time.sleep(min(pause, options.max_snooze_s))
+            pause = intervals.RETRY_DELAY_S * 2.0 ** (self._failures - 1)
+        time.sleep(min(pause, intervals.MAX_PAUSE_S))
 
     def _judge(self, url: str) -> None:
         """Raise ArchiveUnread if the URL's host has an address that must not be connected to."""

@@ -324,11 +324,26 @@ def parse_paragraph_kinds(text: str) -> frozenset[str]:
     return kinds
 
 
-def _country(text: str) -> None:
-    code = text.upper()
-    if text and code not in rsl.COUNTRIES:
-        example = f"write {rsl.ALIASES[code]}" if code in rsl.ALIASES else "write its two letters, such as CZ"
-        raise BadInput(f"{PREFIX}COUNTRY is {text!r}, which is no country of ISO 3166-1; {example}.")
+def parse_licensee(text: str) -> rsl.Licensee:
+    """Who would use the text, as ``education,CZ``, either part or none of it; raises BadInput.
+
+    >>> parse_licensee("education, cz")
+    Licensee(user='education', country='CZ')
+    """
+    who = rsl.Licensee()
+    for part in filter(None, map(str.strip, text.split(","))):
+        code = part.upper()
+        if part in rsl.USERS and not who.user:
+            who = who._replace(user=part)
+        elif code in rsl.COUNTRIES and not who.country:
+            who = who._replace(country=code)
+        else:
+            example = f"write {rsl.ALIASES[code]}" if code in rsl.ALIASES else "write two letters, such as CZ"
+            raise BadInput(
+                f"{PREFIX}USER has {part!r}, which is none of {', '.join(sorted(rsl.USERS))} and no country of ISO "
+                f"3166-1; {example}."
+            )
+    return who
 
 
 _CHECKS: dict[str, Callable[[str], object]] = {
@@ -339,7 +354,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "paragraph_kinds": parse_paragraph_kinds,
     "optouts": lambda text: Policy.parse("research", text),
     "ports": parse_ports,
-    "country": _country,
+    "user": parse_licensee,
     "traps": parse_traps,
     "tlds": parse_tlds,
     "alert_command": _command,

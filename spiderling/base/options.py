@@ -14,7 +14,7 @@ from typing import Any
 from spiderling.base.errors import BadInput
 from spiderling.base.machine import memory_bytes, usable_cores
 from spiderling.base.opt_outs import Policy
-from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
+from spiderling.base.option_values import PREFIX, checked, parse_licensee, parse_yield_profile
 from spiderling.base.option_values import option as _option
 from spiderling.base.owners import MAX_SHARDS
 from spiderling.base.rsl import Licensee
@@ -58,11 +58,8 @@ class Options:
     )
     user: str = _option(
         "",
-        "What you are, for licences by RSL with conditions on that; empty: none is met (docs/opt-outs.md).",
-        choices=("", "commercial", "non-commercial", "education", "government", "personal"),
-    )
-    country: str = _option(
-        "", "The country you are in, ISO 3166-1 alpha-2 such as CZ, for licences by RSL with conditions on that."
+        "What you are (commercial, non-commercial, education, government, personal) and the country you are in, as in "
+        "education,CZ, for licences by RSL with conditions on that; empty: none is met (docs/opt-outs.md).",
     )
     # what is fetched first
     strategy: str = _option(
@@ -104,7 +101,6 @@ class Options:
     active_hosts: int = _option(
         5000, "Hosts that may be at work at once; the others with URLs wait on disk for their turn.", low=1
     )
-    max_share: float = _option(0.1, "Largest share of one address or domain while others are due.", low=0.001, high=1)
     max_exact_keys: int = _option(
         200_000_000,
         "URLs up to which the seen set is exact, 10 to 12 bytes each; beyond it a Bloom filter of the same memory "
@@ -129,14 +125,6 @@ class Options:
         ".05", "Looks a day: a share of the URLs that are watched, such as .05, or a number from 1 on."
     )
     watch_words: int = _option(0, "Words kept in a day after which nothing is looked at until the next; 0: any.", low=0)
-    watch_least_word_days: int = _option(
-        300,
-        "A look is left out if the new words expected of it, times the days since the last, are fewer; 0: none.",
-        low=0,
-    )
-    watch_day_s: float = _option(
-        86_400.0, "Seconds that count as a day of the watch; fewer for a trial. Intervals stay as they are.", low=0.01
-    )
     allow_networks: str = _option(
         "", "Networks in CIDR form, separated by commas, that may be fetched although private or loopback."
     )
@@ -163,16 +151,7 @@ class Options:
         low=0,
         high=100,
     )
-    max_slowdown_s: float = _option(
-        30.0, "Longest pause after a slow answer, and longest interval of a host that says 429 or 503.", low=0
-    )
-    max_crawl_delay_s: float = _option(120.0, "A host that asks for a longer delay is left alone.", low=0)
-    robots_max_age_s: float = _option(86400.0, "A robots.txt older than this is fetched again.", low=1, high=86400)
     retries: int = _option(2, "Further attempts after a failure that may pass.", low=0, high=20)
-    retry_delay_s: float = _option(
-        60.0, "Pause of the host before the first further attempt; doubles each time.", low=0
-    )
-    max_snooze_s: float = _option(3600.0, "Longest pause that Retry-After or back-off can cause.", low=0)
     offline_wait_s: float = _option(86400.0, "Seconds without a network after which the crawl stops.", low=0)
     # limits of one response
     max_body_bytes: int = _option(5_000_000, "Larger bodies are refused or cut off (too-big).", low=10_000)
@@ -387,7 +366,7 @@ class Options:
 
     def licensee(self) -> Licensee:
         """Who asks for licences."""
-        return Licensee(self.user, self.country.upper())
+        return parse_licensee(self.user)
 
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""

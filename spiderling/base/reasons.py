@@ -64,7 +64,7 @@ class Reason(Enum):
     ROBOTS_FORBIDDEN = ("robots-forbidden", "robots.txt forbids it")
     ROBOTS_UNREACHABLE = ("robots-unreachable", "robots.txt could not be fetched, so nothing is allowed")
     SITE_OPTED_OUT = ("site-opted-out", "the site's robots.txt, tdmrep.json or ai.txt refuses this use of it")
-    CRAWL_DELAY = ("crawl-delay", "the site asks for a longer delay than SPIDERLING_MAX_CRAWL_DELAY_S")
+    CRAWL_DELAY = ("crawl-delay", "the site asks for a delay of more than 120 seconds")
 
     # ends of a request
     REDIRECTED = ("redirected", "the server sent us elsewhere; the target is a URL of its own")

@@ -21,6 +21,7 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.ended_urls import plan, take_up
 from spiderling.engine.component import Component, Extension, error_of
 from spiderling.engine.scheduler import FAILED_STAT
+from spiderling.frontier.watching import policy
 from spiderling.frontier.watching.watch import SWEEPS_A_DAY
 
 logger = logging.getLogger(__name__)
@@ -161,7 +162,7 @@ class LookAgain(Extension):
         crawl = self.crawl
         if not crawl.frontier.watch.is_on:
             return
-        self._every_s = min(_MOST_S, max(_LEAST_S, crawl.options.watch_day_s / SWEEPS_A_DAY))
+        self._every_s = min(_MOST_S, max(_LEAST_S, policy.DAY_S / SWEEPS_A_DAY))
         self.repeat(self._take_up, self._every_s, "the watch's log")
         self.repeat(self._step, _BLOCK_PAUSE_S, "the watch")
 

@@ -16,6 +16,7 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize, canonicalize_again
+from spiderling.frontier import intervals
 from spiderling.frontier.admission import Admission, Mention
 from spiderling.frontier.core import AskedAgain, Core, Elsewhere, Fetch, Report
 from spiderling.frontier.host_closing import HostClosing
@@ -295,7 +296,7 @@ class Frontier:
         ledger.totals["robots"] += 1
         if answer.status:
             self.reachability.host_answered(request.origin, host.last_start, now)
-        pause_s = min(answer.retry_after_s, self._core.options.max_snooze_s)
+        pause_s = min(answer.retry_after_s, intervals.MAX_PAUSE_S)
         self.schedule.intervals.note_status(host, answer.status, now + pause_s)
         self._note_file(request, answer, now)
         if answer.is_open and fetch.keeps_open and answer.status not in BUSY_STATUSES:

@@ -13,6 +13,7 @@ from spiderling.base.option_values import parse_yield_profile
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, origins_of
+from spiderling.frontier import intervals
 from spiderling.frontier.core import Core, Part
 from spiderling.frontier.hosts import Host, HostState, YieldAccount
 from spiderling.frontier.known_files import RobotsRecord, RobotsStatus
@@ -149,10 +150,10 @@ class HostClosing(Part):
     def back_off(self, host: Host, outcome: Outcome, now: float) -> None:
         """Postpone *host* after a failure; purge its queue after too many failures in a row."""
         host.failures += 1
-        pause = self._options.retry_delay_s * 2.0 ** min(host.failures - 1, 20)
+        pause = intervals.RETRY_DELAY_S * 2.0 ** min(host.failures - 1, 20)
         if outcome.retry_after_s is not None:
             pause = outcome.retry_after_s
-        host.postpone(now + min(pause, self._options.max_snooze_s))
+        host.postpone(now + min(pause, intervals.MAX_PAUSE_S))
         if host.failures > _FAILURES_PER_RETRY * (self._options.retries + 1):
             self._url_states.purge(host, outcome.reason)
 

@@ -8,7 +8,7 @@ the address, begin anew:
 - ``started``, when the connection is being opened; host and address are due one interval later.
 
 A host's own answers slow the crawl of it down beyond that.  After a slow answer the host rests for ``delay_factor``
-times the answer's time, at most ``max_slowdown_s`` (Heritrix's DispositionProcessor: 5 times, at most 30 s, at least
+times the answer's time, at most MAX_SLOWDOWN_S (Heritrix's DispositionProcessor: 5 times, at most 30 s, at least
 3 s; ours differs in that the intervals between starts are the lower bound).  A 429 or 503 doubles the host's interval,
 and every other answer takes a tenth off again.
 
@@ -29,6 +29,10 @@ from spiderling.base.options import Options
 from spiderling.frontier.hosts import Host
 from spiderling.frontier.workbench import Workbench
 
+RETRY_DELAY_S = 60.0  # pause of a host before the first further attempt; doubles each time; chosen
+MAX_PAUSE_S = 3600.0  # longest pause in seconds that Retry-After or a failure can cause; chosen
+MAX_SLOWDOWN_S = 30.0
+"""Longest pause after a slow answer, and longest interval of a host that is busy, in seconds (Heritrix: 30)."""
 BUSY_STATUSES = frozenset({429, 503})
 _SLOWER = 2.0  # factor on a host's interval for each answer that says that it is busy; chosen: as TCP backs off
 _FASTER = 0.9  # the same for every other answer; chosen
@@ -51,15 +55,13 @@ class Intervals:
         self.ip_s = options.ip_interval_s  # seconds between the starts of two requests to one address
         self._workbench = workbench
         self._delay_factor = options.delay_factor
-        self._max_slowdown_s = options.max_slowdown_s
-        self._longest_pause_s = max(options.max_snooze_s, options.max_slowdown_s)
         self._restored_at = -math.inf
         self._known_at = -math.inf  # when the process started, if it knew hosts then
 
     def of(self, host: Host) -> float:
         """Seconds between the starts of two requests to *host*."""
         interval_s = max(self.host_s, host.crawl_delay_s)
-        return max(interval_s, min(interval_s * host.slowdown, self._max_slowdown_s))
+        return max(interval_s, min(interval_s * host.slowdown, MAX_SLOWDOWN_S))
 
     # -- when a host is due
 
@@ -74,7 +76,7 @@ class Intervals:
 
         Its row may say later, if it was written while the clock was ahead; it does not count the interval.
         """
-        latest = now + max(self._longest_pause_s, self.of(host))
+        latest = now + max(max(MAX_PAUSE_S, MAX_SLOWDOWN_S), self.of(host))
         host.quiet_until = min(host.quiet_until, latest)
         host.due = max(min(host.due, latest), self._interval_ends(host))
         return host.due
@@ -159,7 +161,7 @@ class Intervals:
         The rests for the files of one visit add up.
         """
         unspent_s = max(0.0, host.quiet_until - host.last_start)
-        rest_s = min(self._delay_factor * (now - host.last_start), self._max_slowdown_s)
+        rest_s = min(self._delay_factor * (now - host.last_start), MAX_SLOWDOWN_S)
         host.postpone(now + unspent_s + rest_s)
 
     def note_status(self, host: Host, status: int, quiet_until: float = 0.0) -> None:

@@ -17,9 +17,11 @@ from typing import Generic, NamedTuple, TypeVar
 from spiderling.base.errors import DamageError
 from spiderling.base.options import Options
 from spiderling.base.urls import canonicalize_again
+from spiderling.frontier import intervals
 from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
 from spiderling.frontier.storage.protocol import ConsentRow, RobotsRow, Store
 
+MAX_AGE_S = 86_400.0  # seconds after which a robots.txt is fetched again (RFC 9309, 2.4: no more than a day)
 MAX_RECORDS = 20_000  # records kept in memory, some 300 bytes each beside their files; chosen
 MAX_RECORD_BYTES = 32_000_000  # bytes of their compressed files, of which one may have up to 500 kB (chosen)
 MAX_PARSED = 8192
@@ -262,7 +264,7 @@ class KnownFiles:
     def is_current(self, record: RobotsRecord, now: float) -> bool:
         """Whether *record* counts at *now*; not if it expires too late, because the clock was set back since."""
         is_pause = record.status is RobotsStatus.FAILED
-        longest_s = self._options.max_snooze_s if is_pause else self._options.robots_max_age_s
+        longest_s = intervals.MAX_PAUSE_S if is_pause else MAX_AGE_S
         return now < record.expires <= now + longest_s
 
     def are_current(self, origin: str, now: float) -> bool:

@@ -33,7 +33,7 @@ a usual list of seeds, and more than the hosts of one operator that go down toge
 DOUBT_S = 10.0
 """Seconds after the first failure when it is doubted however few hosts fail; chosen: two intervals of a host."""
 FIRST_PAUSE_S = 1.0  # seconds between the first two probes; the pause doubles after each; chosen
-LONGEST_PAUSE_S = 60.0  # the most seconds between two probes; chosen: the default of SPIDERLING_RETRY_DELAY_S
+LONGEST_PAUSE_S = 60.0  # the most seconds between two probes; chosen
 _REMEMBERED = 8  # the most origins, the most names and the most failing hosts that may be probed (chosen)
 
 _META = "reachable"

@@ -29,6 +29,7 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.rsl import UNKNOWN
 from spiderling.base.urls import canonicalize, canonicalize_again
+from spiderling.frontier import intervals, known_files
 from spiderling.frontier.known_files import EMPTY, KnownFiles, RobotsRecord, RobotsStatus, packed
 from spiderling.frontier.site_files import MAX_LICENCES, FileAnswer, RobotsTxt, Rules, SiteFile
 
@@ -119,7 +120,7 @@ class Robots:
     def _give_up(self, origin: str, file: SiteFile, now: float) -> None:
         """A parser of ours fails on the known *file*: until it expires it counts as one that could not be fetched."""
         is_robots = file is SiteFile.ROBOTS
-        expires = now + self._options.robots_max_age_s
+        expires = now + known_files.MAX_AGE_S
         status = RobotsStatus.UNREACHABLE if is_robots else RobotsStatus.STALE
         record = RobotsRecord(status, now, expires, body=b"" if is_robots else EMPTY)
         self.files.note(origin, file, record, FAILED_READING, now)
@@ -181,7 +182,7 @@ class Robots:
                 continue
             if file is SiteFile.ROBOTS or self._allows(origin, origin + file.value):
                 return file
-            refused = RobotsRecord(RobotsStatus.NO_RULES, now, now + self._options.robots_max_age_s, body=EMPTY)
+            refused = RobotsRecord(RobotsStatus.NO_RULES, now, now + known_files.MAX_AGE_S, body=EMPTY)
             self.files.note(origin, file, refused, "kept out by robots.txt", now)
         return self.licences.missing(origin, now) if self._sees_licences else None
 
@@ -236,7 +237,7 @@ class Robots:
     def note_answer(self, origin: str, answer: FileAnswer, now: float, file: SiteFile = SiteFile.ROBOTS) -> None:
         """Note the final *answer* (redirects followed) to a request for *file*; a licence has its address as origin."""
         status = answer.status
-        expires = now + self._options.robots_max_age_s
+        expires = now + known_files.MAX_AGE_S
         is_refusal = file is SiteFile.ROBOTS and self._options.refused_robots == "leave"
         if answer.challenge or (is_refusal and status in REFUSING):
             kind = RobotsStatus.REFUSED if is_refusal else RobotsStatus.NO_RULES
@@ -264,16 +265,16 @@ class Robots:
         former = self.files.find(origin, file)
         failures = 1 + (former.failures if former else 0)
         body, fetched = (former.body, min(former.fetched, now)) if former and former.body else (b"", now)
-        again = min(_ASK_AGAIN_S, options.robots_max_age_s)
+        again = min(_ASK_AGAIN_S, known_files.MAX_AGE_S)
         if file is not SiteFile.ROBOTS:
             record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body or EMPTY)
         elif failures <= options.retries:
-            pause = min(retry_after_s or options.retry_delay_s * 2.0 ** (failures - 1), options.max_snooze_s)
+            pause = min(retry_after_s or intervals.RETRY_DELAY_S * 2.0 ** (failures - 1), intervals.MAX_PAUSE_S)
             record = RobotsRecord(RobotsStatus.FAILED, fetched, now + pause, failures, body)
         elif body and now - fetched <= STALE_S:
             record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body)
         else:
-            record = RobotsRecord(RobotsStatus.UNREACHABLE, now, now + options.robots_max_age_s)
+            record = RobotsRecord(RobotsStatus.UNREACHABLE, now, now + known_files.MAX_AGE_S)
         self.files.note(origin, file, record, answer, now)
 
     def refuses(self, origin: str) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from spiderling.base.options import Options
+from spiderling.frontier import intervals
 from spiderling.frontier.hosts import LAST_RANK, Host, HostState, RobotsRequest, YieldAccount
 from spiderling.frontier.intervals import Intervals
 from spiderling.frontier.storage.host_table import HostTable
@@ -25,6 +26,7 @@ from spiderling.frontier.strategy import Draw, Strategy
 from spiderling.frontier.throttle import Throttle
 from spiderling.frontier.workbench import LONG_S, NO_ADDRESS, FairBacklog, Group, Workbench
 
+MAX_SHARE = 0.1  # largest share of the requests for one address or domain while others are due; chosen
 DEAD_FOR_S = 3600.0  # seconds for which a name that does not resolve is not asked for again; chosen
 _MAX_NAMES = 50_000  # names that are kept; of more, the older half goes unless a host waits for it; chosen
 
@@ -54,8 +56,6 @@ class Names:
 
     def __init__(self, options: Options, allows: Callable[[str], bool]) -> None:
         self._retries = options.retries
-        self._retry_delay_s = options.retry_delay_s
-        self._max_pause_s = options.max_snooze_s
         self._allows = allows
         self._names: dict[str, Name] = {}
         self._wanted: list[str] = []
@@ -105,7 +105,7 @@ class Names:
             known.expires = now + DEAD_FOR_S
             known.failures = 0
         else:
-            pause = min(self._retry_delay_s * 2.0 ** (known.failures - 1), self._max_pause_s)
+            pause = min(intervals.RETRY_DELAY_S * 2.0 ** (known.failures - 1), intervals.MAX_PAUSE_S)
             known.status = NameStatus.PAUSED
             known.expires = now + pause
         return _release(known)
@@ -181,12 +181,12 @@ class Schedule:
         self._places_in_all = options.active_hosts
         self.places_used = 0
         self._places = Places(
-            options.active_hosts, options.max_share, lambda: self.intervals.host_s / max(self.intervals.ip_s, 0.001)
+            options.active_hosts, MAX_SHARE, lambda: self.intervals.host_s / max(self.intervals.ip_s, 0.001)
         )
         of_host = hosts.states.preferred.__getitem__, ranks.__getitem__
         self._backlog = FairBacklog(self._places.is_full, *of_host, draw)
         self.names = Names(options, allows)
-        self.workbench = Workbench(draw, lambda host: ranks[host.id], options.max_share)
+        self.workbench = Workbench(draw, lambda host: ranks[host.id], MAX_SHARE)
         self.intervals = Intervals(options, self.workbench)
         self.throttle = Throttle(strategy.thrift, strategy.foreign_pages, lambda: self.intervals.host_s)
 

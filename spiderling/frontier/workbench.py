@@ -285,7 +285,7 @@ class Shares:
 
     A group is an address, or a registrable domain: a link farm has thousands of hosts, each of which looks like any
     other, but they stand on one address or under one domain.  Each request counts for both.  A group may have
-    ``SPIDERLING_MAX_SHARE`` of the requests, and BURST beyond.  A group that has had more is passed over while a host
+    MAX_SHARE (schedule.py) of the requests, and BURST beyond.  A group that has had more is passed over while a host
     of any other group is due.  When none is, it is served at full pace, and that is not held against it.  This is a
     token bucket whose clock is the number of requests (ITU-T I.371, the generic cell rate algorithm).  A group is kept
     until what it had is within its share.

@@ -13,6 +13,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import aligned_table
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
+from spiderling.frontier.watching import policy
 from spiderling.frontier.watching.pages import MAX_PARTS, Group, Standing, group_id
 from spiderling.jobdir.inspection import Ended, Found, Inspection, Story, counts_under
 from spiderling.jobdir.shards import AnyCrawl
@@ -335,7 +336,7 @@ def no_longer_there(crawl: AnyCrawl) -> Iterator[str]:
         for row in part.rows("SELECT content FROM watched ORDER BY id"):
             for page in Group.unpacked(row["content"]).pages():
                 if page.version and page.state in _WORDS:
-                    since = datetime.fromtimestamp(began + page.since * part.options.watch_day_s, UTC)
+                    since = datetime.fromtimestamp(began + page.since * policy.DAY_S, UTC)
                     yield f"{since:%Y-%m-%d}\t{_WORDS[page.state]}\t{page.url}"
 
 
@@ -359,7 +360,7 @@ def looks_at(part: Inspection, story: Story) -> str:
             if page.key != story.key:
                 continue
             last, since = (
-                f"{datetime.fromtimestamp(began + days * part.options.watch_day_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+                f"{datetime.fromtimestamp(began + days * policy.DAY_S, UTC):%Y-%m-%d %H:%M:%S} UTC"
                 for days in (page.last, page.since)
             )
             said = ["none so far" if page.last == page.found_at else f"the last at {last}"]

@@ -28,6 +28,7 @@ from spiderling.corpus.segments import Document, documents, frame_at
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends
+from spiderling.frontier.watching import policy
 from spiderling.jobdir.inspection import Inspection, counts_under
 from spiderling.jobdir.shards import AnyCrawl, history_of, totals_before
 from spiderling.jobdir.state_reader import noted
@@ -415,7 +416,7 @@ def _part(crawl: Inspection, now: float) -> _Part | None:
     # as Watch.room allows them: the n-th look of the watch at n - 1/2 of the time of a look
     due_days = (int(a_day * number + 0.5) + today + 0.5) / a_day if a_day else length_days
     due_days = max(due_days, number + 1) if has_words else due_days
-    due = max(now, began + due_days * options.watch_day_s) if due_days < length_days else None
+    due = max(now, began + due_days * policy.DAY_S) if due_days < length_days else None
     return _Part(began, number + 1, watched, a_day, today, due)
 
 

@@ -15,6 +15,7 @@ from spiderling.archives.sources import BEGIN, ArchiveUnread, FileRaw, UrlRaw, a
 from spiderling.base.addresses import AddressPolicy
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
+from spiderling.frontier import intervals
 
 
 @pytest.fixture
@@ -71,9 +72,15 @@ ADDRESS, OTHER = "127.84.6.1", "127.85.6.1"
 DATA = FORMS["gzip by record"](
     [record(f"http://a.test/{n}", bytes(f"<p>{n * 7919}</p>" * 999, "ascii")) for n in range(40)]
 )
-OPTIONS = Options(lang="cs", contact="me@example.org", retries=2, retry_delay_s=0.01, max_snooze_s=0.05)
+OPTIONS = Options(lang="cs", contact="me@example.org", retries=2)
 CLIENT = (OPTIONS, AddressPolicy("127.84.0.0/16", public=False).allows)
 """How URLs are asked for."""
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    monkeypatch.setattr(intervals, "RETRY_DELAY_S", 0.01)
+    monkeypatch.setattr(intervals, "MAX_PAUSE_S", 0.05)
 
 
 @contextmanager

@@ -162,13 +162,13 @@ def test_every_reason_is_listed():
         (("languages", "Serb"), ["sr", "hsb", "hbs"]),
         (("languages", "cz"), ["cs"]),
         (("options", "crawl-delay"), []),
-        (("options", "crawl_delay"), ["SPIDERLING_MAX_CRAWL_DELAY_S"]),
+        (("options", "delay_factor"), ["SPIDERLING_DELAY_FACTOR"]),
         (("reasons", "flood"), ["bad-http"]),
     ],
 )
 def test_a_word_narrows_a_list(arguments, found):
     ended = scrapy(*arguments)
-    names = {"sr", "hsb", "hbs", "cs", "bad-http", "SPIDERLING_MAX_CRAWL_DELAY_S"}
+    names = {"sr", "hsb", "hbs", "cs", "bad-http", "SPIDERLING_DELAY_FACTOR"}
     assert [word for line in ended.out.splitlines() for word in line.split()[:1] if word in names] == found
     assert ended.code == (0 if found else 1)
     if not found:

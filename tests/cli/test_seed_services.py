@@ -117,8 +117,9 @@ def service():
 
 
 @pytest.fixture
-def seeds(tmp_path):
-    options = {**DEFAULTS, "SPIDERLING_PORTS": "all", "SPIDERLING_RETRY_DELAY_S": 0.2}
+def seeds(tmp_path, monkeypatch):
+    monkeypatch.setenv("CONSTANTS", json.dumps({"spiderling.frontier.intervals.RETRY_DELAY_S": 0.2}))
+    options = {**DEFAULTS, "SPIDERLING_PORTS": "all"}
     settings = [part for name, value in options.items() for part in ("-s", f"{name}={value}")]
     out = str(tmp_path / "seeds.txt")
     return lambda *arguments: scrapy("seeds", *arguments, "-a", "lang=cs", "-o", out, *settings)

@@ -33,12 +33,14 @@ INTERVAL_S = 0.02
 ROBOTS_MAX_AGE_S = 1
 SETTINGS = {
     "WATCH": "on",
-    "WATCH_DAY_S": DAY_S,
+    "CONSTANTS": {
+        "frontier.watching.policy.DAY_S": DAY_S,
+        "frontier.watching.policy.LEAST_WORD_DAYS": 0,
+        "frontier.known_files.MAX_AGE_S": ROBOTS_MAX_AGE_S,
+    },
     "WATCH_REQUESTS": 12,
-    "WATCH_LEAST_WORD_DAYS": 0,
     "HOST_INTERVAL_S": INTERVAL_S,
     "SITEMAPS": "on",
-    "ROBOTS_MAX_AGE_S": ROBOTS_MAX_AGE_S,
     "YIELD_PROFILE": "off",
 }
 

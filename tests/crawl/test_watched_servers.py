@@ -20,9 +20,11 @@ from webs.web import HTML, WebResponse, not_found, plain, redirect
 HOST = "server.test"
 SETTINGS = {
     "WATCH": "on",
-    "WATCH_DAY_S": 0.2,
+    "CONSTANTS": {
+        "frontier.watching.policy.DAY_S": 0.2,
+        "frontier.watching.policy.LEAST_WORD_DAYS": 0,
+    },
     "WATCH_REQUESTS": 40,
-    "WATCH_LEAST_WORD_DAYS": 0,
     "HOST_INTERVAL_S": 0.02,
     "SITEMAPS": "on",
     "DELAY_FACTOR": 0,

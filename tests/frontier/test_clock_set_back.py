@@ -13,6 +13,7 @@ from test_politeness_properties import URLS, crawls
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots
 
 from spiderling.base.reasons import Reason
+from spiderling.frontier.intervals import MAX_PAUSE_S
 from spiderling.frontier.robots import STALE_S
 
 YEARS_20_S = 20 * 365.25 * DAY_S
@@ -37,7 +38,7 @@ def test_hosts_that_a_clock_ahead_put_off_are_asked_after_the_longest_pause(ahea
     resume_at(crawl, 2000.0)
     crawl.run()
     assert crawl.ends == {Reason.KEPT: 3}
-    assert crawl.now <= 2000.0 + crawl.options.max_snooze_s + 60.0
+    assert crawl.now <= 2000.0 + MAX_PAUSE_S + 60.0
 
 
 def test_new_work_for_a_host_at_rest_does_not_bring_the_wrong_time_back() -> None:
@@ -73,7 +74,7 @@ def test_a_copy_of_robots_txt_from_a_clock_ahead_grows_old_all_the_same() -> Non
 def test_a_pause_that_the_clock_did_not_change_is_kept() -> None:
     crawl = VirtualCrawl({"http://a.cz/": [BUSY, page()]}).run("http://a.cz/", until=1060.0)
     resume_at(crawl, 1100.0)
-    assert crawl.run().starts[-1].time == pytest.approx(1000.0 + crawl.options.max_snooze_s, abs=10.0)
+    assert crawl.run().starts[-1].time == pytest.approx(1000.0 + MAX_PAUSE_S, abs=10.0)
 
 
 @settings(
@@ -93,10 +94,10 @@ def test_whatever_the_clock_does_between_runs_the_crawl_ends(crawl, seeds, steps
         resume_at(crawl, crawl.now + step_s)
         crawl.run(until=crawl.now + 30.0)
         due = crawl.frontier.next_due()
-        assert due is None or due <= crawl.now + crawl.options.max_snooze_s
+        assert due is None or due <= crawl.now + MAX_PAUSE_S
     asked = len(crawl.starts)
     crawl.run(until=crawl.now + 60 * DAY_S)
     assert crawl.frontier.is_finished
     times = [start.time for start in crawl.starts[asked:]]
     gaps = [after - before for before, after in itertools.pairwise(times)]
-    assert max(gaps, default=0.0) <= crawl.options.max_snooze_s + 60.0
+    assert max(gaps, default=0.0) <= MAX_PAUSE_S + 60.0

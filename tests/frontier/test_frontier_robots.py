@@ -13,6 +13,7 @@ from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots,
 
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
+from spiderling.frontier import intervals, known_files
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.known_files import Recent, RobotsRecord, RobotsStatus
 from spiderling.frontier.robots import Robots, RobotsVerdict
@@ -248,8 +249,9 @@ def test_robots_that_comes_back_lets_the_host_go_on() -> None:
     assert VirtualCrawl(web).run("http://a.cz/").ends == {Reason.KEPT: 1}
 
 
-def test_pauses_of_robots_stay_under_the_cap() -> None:
-    crawl = VirtualCrawl({"http://a.cz/robots.txt": BROKEN}, retries=12, max_snooze_s=600.0).run("http://a.cz/")
+def test_pauses_of_robots_stay_under_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intervals, "MAX_PAUSE_S", 600.0)
+    crawl = VirtualCrawl({"http://a.cz/robots.txt": BROKEN}, retries=12).run("http://a.cz/")
     assert max(crawl.pauses(pages_only=False)) <= 601
     assert crawl.ends == {Reason.ROBOTS_UNREACHABLE: 1}
 
@@ -263,9 +265,10 @@ def test_unreachable_robots_is_tried_again_the_next_day() -> None:
     assert crawl.ends == {Reason.ROBOTS_UNREACHABLE: 2, Reason.KEPT: 1}
 
 
-def test_old_robots_is_fetched_again_and_obeyed() -> None:
+def test_old_robots_is_fetched_again_and_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_files, "MAX_AGE_S", 100.0)
     web = {"http://a.cz/robots.txt": [robots(""), FORBID_ALL], **{f"http://a.cz/{n}": page() for n in range(40)}}
-    crawl = VirtualCrawl(web, robots_max_age_s=100.0).run(*(url for url in web if "robots" not in url))
+    crawl = VirtualCrawl(web).run(*(url for url in web if "robots" not in url))
     assert crawl.robots_fetched() == ["http://a.cz/robots.txt"] * 2
     assert crawl.ends == {Reason.KEPT: 20, Reason.ROBOTS_FORBIDDEN: 20}
     crawl.assert_polite(host_s=5.0, ip_s=0.1)
@@ -280,12 +283,13 @@ def test_too_long_crawl_delay_ends_the_host() -> None:
     assert host.state is HostState.FORBIDDEN
 
 
-def test_host_with_a_long_delay_that_was_reopened_keeps_its_delay() -> None:
+def test_host_with_a_long_delay_that_was_reopened_keeps_its_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_files, "MAX_AGE_S", 600.0)
     web = {
         "http://a.cz/robots.txt": robots("User-agent: *\nCrawl-delay: 500"),
         **{f"http://a.cz/{n}": page() for n in "ab"},
     }
-    crawl = VirtualCrawl(web, robots_max_age_s=600.0).run("http://a.cz/a")
+    crawl = VirtualCrawl(web).run("http://a.cz/a")
     host = crawl.host("a.cz")
     crawl.frontier.host_closing.reopen_host(host, crawl.now)
     crawl.run("http://a.cz/b")

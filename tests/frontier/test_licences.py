@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots, to
 
 from spiderling.base.reasons import Reason
+from spiderling.frontier import known_files
 
 TEXT = '<rsl xmlns="https://rslstandard.org/rsl"><content url="{url}"><license>{terms}</license></content></rsl>'
 NO_TRAINING = '<prohibits type="usage">ai-train</prohibits>'
@@ -173,8 +174,11 @@ def test_licence_that_a_page_names_comes_before_further_pages() -> None:
     assert crawl.frontier.robots.licences.of_page("http://a.cz/1", [""], crawl.now), "no address: unknown terms"
 
 
-def test_licence_that_grows_stale_while_its_page_is_fetched_sends_nobody_round_in_circles() -> None:
-    crawl = VirtualCrawl(site("a.cz") | {"http://b.cz/l.xml": licence("")}, robots_max_age_s=60.0).run("http://a.cz/0")
+def test_licence_that_grows_stale_while_its_page_is_fetched_sends_nobody_round_in_circles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(known_files, "MAX_AGE_S", 60.0)
+    crawl = VirtualCrawl(site("a.cz") | {"http://b.cz/l.xml": licence("")}).run("http://a.cz/0")
     asked = ("http://a.cz/0", ["http://b.cz/l.xml"])
     assert crawl.frontier.robots.licences.of_page(*asked, crawl.now) is None
     crawl.run("http://a.cz/1")

@@ -21,6 +21,7 @@ from spiderling.base.urls import url_key
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.storage.url_log import End
+from spiderling.frontier.watching import policy
 from spiderling.frontier.watching.pages import (
     GROUP_PAGES,
     PLANNED,
@@ -45,11 +46,16 @@ Web = Callable[[str, float], Answer]
 """(URL, days since the watch began) -> what is there."""
 
 
+@pytest.fixture(autouse=True)
+def every_look_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "LEAST_WORD_DAYS", 0)
+
+
 class WatchedCrawl(VirtualCrawl):
     """A crawl of a web that changes."""
 
     def __init__(self, web: Web, **options) -> None:
-        super().__init__({}, **{"watch": "on", "watch_least_word_days": 0, **options})
+        super().__init__({}, **{"watch": "on", **options})
         self.changing = web
         self.looks: list[tuple[str, float]] = []
         self.told: dict[int, tuple[Outcome, None]] = {}
@@ -390,7 +396,7 @@ def test_a_feed_or_sitemap_is_watched_also_where_a_redirect_leads_to_it_or_a_pag
 
 def test_few_pages_are_judged_for_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a sweep every quarter of an hour each look of the default budget cost 1,900 judgements."""
-    frontier = Frontier(Options(watch="on", watch_requests=".05", watch_least_word_days=0))
+    frontier = Frontier(Options(watch="on", watch_requests=".05"))
     frontier.put_seed(HOST, 0.0)
     host = frontier.host("a.cz")
     watch = frontier.watch

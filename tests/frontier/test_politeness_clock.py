@@ -33,9 +33,9 @@ def test_every_start_late_by_the_same_time_waits_at_no_gate() -> None:
 @pytest.mark.parametrize(("asked_s", "pause_s"), [(700.0, 700.0), (1e9, 3600.0)])
 def test_retry_after_of_a_robots_txt_is_obeyed_up_to_the_cap(asked_s: float, pause_s: float) -> None:
     busy = Answer(status=503, retry_after_s=asked_s)
-    crawl = VirtualCrawl(
-        {"http://a.cz/robots.txt": [busy, robots("User-agent: *\n")], "http://a.cz/": page()}, max_snooze_s=3600.0
-    ).run("http://a.cz/")
+    crawl = VirtualCrawl({"http://a.cz/robots.txt": [busy, robots("User-agent: *\n")], "http://a.cz/": page()}).run(
+        "http://a.cz/"
+    )
     assert crawl.ends == {Reason.KEPT: 1}
     assert crawl.pauses(pages_only=False)[0] == pytest.approx(pause_s, abs=1)
 

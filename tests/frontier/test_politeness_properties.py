@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from virtual_crawl import Answer, Resolution, Start, VirtualCrawl, robots
 
+from spiderling.frontier.intervals import MAX_PAUSE_S, MAX_SLOWDOWN_S
+
 ROUNDING_S = 1e-6
 NAMES = ["a.cz", "www.a.cz", "b.cz", "c.cz", "c.cz:81", "www.d.cz"]
 ORIGINS = [f"{scheme}://{name}" for scheme in ("http", "https") for name in NAMES]
@@ -65,7 +67,6 @@ def crawls(draw: st.DrawFn) -> VirtualCrawl:
         host_interval_s=draw(st.sampled_from([0.5, 5.0])),
         ip_interval_s=draw(st.sampled_from([0.0, 0.1, 3.0, 12.0])),
         delay_factor=draw(st.sampled_from([0.0, 5.0])),
-        retry_delay_s=draw(st.sampled_from([1.0, 60.0])),
         **draw(st.sampled_from([{}, {"keeps_open": True, "optouts": ""}])),
     )
 
@@ -115,9 +116,9 @@ def allowed_s(crawl: VirtualCrawl, key: str, first: Start, second: Start, resume
     answer = next(own, None)
     if answer is not None and answer.time >= since:
         took_s, status = answer.time - first.time, answer.answer.status
-        least.append(took_s + min(options.delay_factor * took_s, options.max_slowdown_s))
+        least.append(took_s + min(options.delay_factor * took_s, MAX_SLOWDOWN_S))
         if status in (429, 503):
-            least.append(min(2 * options.host_interval_s, options.max_slowdown_s))
+            least.append(min(2 * options.host_interval_s, MAX_SLOWDOWN_S))
             if (wanted_s := answer.answer.retry_after_s) and wanted_s == wanted_s:
-                least.append(took_s + min(wanted_s, options.max_snooze_s))
+                least.append(took_s + min(wanted_s, MAX_PAUSE_S))
     return max(least)

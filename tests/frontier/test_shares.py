@@ -13,10 +13,11 @@ from simulator.replay import Replay, world
 from spiderling.base.link_batch import NONE
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
+from spiderling.frontier import schedule
 from spiderling.frontier.hosts import Host, HostStates
 from spiderling.frontier.workbench import BURST, FairBacklog, Shares, Workbench
 
-SHARE = 0.1
+SHARE = schedule.MAX_SHARE
 FARM_HOSTS, GOOD_HOSTS = 2000, 100
 PER_S = 10
 
@@ -85,7 +86,7 @@ def test_a_farm_that_came_first_gets_a_tenth_while_good_hosts_are_due(addresses,
     With 5,000 places each of them has one, and only the requests are bounded.
     """
     web = Farm(addresses, domains)
-    crawl = Counting(web, world(strategy=strategy, active_hosts=places, max_share=SHARE), pages_per_s=PER_S)
+    crawl = Counting(web, world(strategy=strategy, active_hosts=places), pages_per_s=PER_S)
     crawl.run(web.seeds(FARM_HOSTS, 2), pages=200)
     before = crawl.asked.total()
     farm = crawl.asked["s"]
@@ -98,11 +99,14 @@ def test_a_farm_that_came_first_gets_a_tenth_while_good_hosts_are_due(addresses,
 
 
 @pytest.mark.parametrize(("addresses", "domains"), FORMS)
-def test_a_farm_that_is_alone_is_served_at_full_pace(addresses: int, domains: int) -> None:
+def test_a_farm_that_is_alone_is_served_at_full_pace(
+    addresses: int, domains: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = []
     for share in (SHARE, 1.0):
+        monkeypatch.setattr(schedule, "MAX_SHARE", share)
         web = Farm(addresses, domains)
-        crawl = Counting(web, world(strategy="bfs", active_hosts=200, max_share=share), pages_per_s=PER_S)
+        crawl = Counting(web, world(strategy="bfs", active_hosts=200), pages_per_s=PER_S)
         crawl.run(web.seeds(800, 3), until=100)
         asked.append(crawl.asked["s"])
     assert asked[0] >= 0.99 * asked[1] > 500
@@ -110,7 +114,7 @@ def test_a_farm_that_is_alone_is_served_at_full_pace(addresses: int, domains: in
 
 def test_a_farm_that_held_all_places_gives_them_up_when_others_come() -> None:
     web = Farm(256, 1)
-    crawl = Counting(web, world(strategy="bfs", active_hosts=100, max_share=SHARE), pages_per_s=PER_S)
+    crawl = Counting(web, world(strategy="bfs", active_hosts=100), pages_per_s=PER_S)
     crawl.run(web.seeds(FARM_HOSTS, 3), until=60)
     crawl.run(GOOD, until=60 + 50)
     asked = Counter(crawl.asked)
@@ -121,7 +125,7 @@ def test_a_farm_that_held_all_places_gives_them_up_when_others_come() -> None:
 
 def test_every_host_of_a_farm_and_every_other_has_its_turn() -> None:
     web = Farm(1, 1)
-    crawl = Counting(web, world(strategy="bfs", active_hosts=20, max_share=SHARE))
+    crawl = Counting(web, world(strategy="bfs", active_hosts=20))
     crawl.run([*web.seeds(200, 2), *GOOD[:200]])
     assert crawl.frontier.is_finished
     assert crawl.frontier.ledger.ends[Reason.KEPT] == 200 * 2 + 200

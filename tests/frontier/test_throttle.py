@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from virtual_crawl import Answer, VirtualCrawl, page, to
 
 from spiderling.base.reasons import Reason
+from spiderling.frontier import intervals
 from spiderling.frontier.hosts import Host, HostStates, YieldAccount
 from spiderling.frontier.throttle import BAR, Throttle
 
@@ -186,7 +187,7 @@ def test_nobody_waits_for_hosts_that_have_lost_their_places() -> None:
     assert not hosts.waits(1)
 
 
-def test_the_last_of_the_hosts_is_asked_when_its_rest_is_over() -> None:
+def test_the_last_of_the_hosts_is_asked_when_its_rest_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stayed held for the sake of better ones that were gone, 385 s with URLs waiting."""
     web: dict[str, Any] = {
         f"http://good.cz/{n}": page(f"http://good.cz/{n + 1}", kept_bytes=9000, body_bytes=30_000) for n in range(300)
@@ -194,8 +195,8 @@ def test_the_last_of_the_hosts_is_asked_when_its_rest_is_over() -> None:
     foreign: dict[str, Any] = {"kept_bytes": 0, "reason": Reason.WRONG_LANGUAGE, "body_bytes": 300_000}
     web |= {f"http://poor.cz/{n}": page(f"http://poor.cz/{n + 1}", **foreign) for n in range(60)}
     web["http://poor.cz/11"] = [Answer(status=503, kept_bytes=0, retry_after_s=900.0), page(**foreign)]
-    limits: dict[str, Any] = {"retries": 9, "retry_delay_s": 600.0, "max_snooze_s": 3600.0}
-    crawl = VirtualCrawl(web, yield_profile="off", **limits)
+    monkeypatch.setattr(intervals, "RETRY_DELAY_S", 600.0)
+    crawl = VirtualCrawl(web, yield_profile="off", retries=9)
     crawl.run("http://poor.cz/0", until=1060.0)
     crawl.run("http://good.cz/0", until=9000.0)
     assert len(crawl.fetched("poor.cz")) > 11
@@ -217,11 +218,12 @@ def test_released_when_the_better_ones_are_gone() -> None:
     assert throttle.number(200.0) == 0
 
 
-def test_hosts_that_do_not_answer_keep_nobody_waiting() -> None:
+def test_hosts_that_do_not_answer_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten seeds of the best rank fail and rest for longer and longer; a poor host is asked as usual meanwhile."""
     web: dict[str, Any] = {f"http://dead{n}.cz/": Answer(status=503, kept_bytes=0) for n in range(12)}
     web |= {f"http://poor.cz/{n}": page(f"http://poor.cz/{n + 1}", kept_bytes=5) for n in range(20)}
-    crawl = VirtualCrawl(web, yield_profile="off", retries=9, retry_delay_s=600.0)
+    monkeypatch.setattr(intervals, "RETRY_DELAY_S", 600.0)
+    crawl = VirtualCrawl(web, yield_profile="off", retries=9)
     crawl.run(*(url for url in web if "dead" in url), "http://poor.cz/0", until=2000.0)
     assert len(crawl.fetched("poor.cz")) > 15
 

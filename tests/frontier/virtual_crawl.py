@@ -15,7 +15,7 @@ from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.frontier import Fetch, Frontier
+from spiderling.frontier import Fetch, Frontier, known_files
 from spiderling.frontier.hosts import Host
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import ConsentRow
@@ -222,7 +222,7 @@ class VirtualCrawl:
             assert fetch.host.name == fold(fetch.url)
             if fetch.robots is None:
                 origin = f"{parts.scheme}://{parts.netloc}"
-                assert self._robots_known[origin] + self.options.robots_max_age_s > self.now, "robots.txt comes first"
+                assert self._robots_known[origin] + known_files.MAX_AGE_S > self.now, "robots.txt comes first"
             self.busy.add(fetch.host.name)
         self.check()
 

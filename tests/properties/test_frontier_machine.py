@@ -17,15 +17,15 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.urls import canonicalize, url_key
-from spiderling.frontier import Fetch, Frontier, host_closing
+from spiderling.frontier import Fetch, Frontier, host_closing, intervals, known_files, next_fetch
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, QueuedUrl
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 
 OPTIONS = Options(
-    host_interval_s=2.0, ip_interval_s=0.5, retries=1, retry_delay_s=10.0, robots_max_age_s=200.0, max_distance=2,
-    max_host_queue=5, max_crawl_delay_s=30.0,
+    host_interval_s=2.0, ip_interval_s=0.5, retries=1, max_distance=2,
+    max_host_queue=5,
     yield_profile="0.9", yield_unit="registrable", active_hosts=2,
 )  # fmt: skip
 NAMES = ["a.cz", "www.a.cz", "b.a.cz", "c.cz", "c.cz:81", "d.cz"]
@@ -51,7 +51,12 @@ CLOSED_BY_OTHERS = [state for state in CLOSED_STATES if state is not HostState.S
 
 @pytest.fixture(autouse=True, scope="module")
 def soon_judged() -> Iterator[None]:
-    with mock.patch.multiple(host_closing, MIN_PAGES=2, MIN_BYTES=100):
+    with (
+        mock.patch.multiple(host_closing, MIN_PAGES=2, MIN_BYTES=100),
+        mock.patch.multiple(intervals, RETRY_DELAY_S=10.0),
+        mock.patch.multiple(known_files, MAX_AGE_S=200.0),
+        mock.patch.multiple(next_fetch, MAX_CRAWL_DELAY_S=30.0),
+    ):
         yield
 
 

@@ -28,6 +28,7 @@ from spiderling.frontier.storage.url_log import unpack_ends
 from webs.web import FixedWeb
 
 CONSTANTS = {
+    "frontier.intervals.MAX_PAUSE_S": 1,
     "fetch.resolver.MIN_TTL_S": 1,
     "fetch.resolver.TIMEOUT_S": 1,
     "engine.download_handler.FIRST_BYTE_TIMEOUT_S": 5,
@@ -108,7 +109,7 @@ def crawl_all(directory: Path) -> Crawled:
         crawl = Crawl(
             directory, server, HOSTS=f"{server.hosts_option},{web.hosts_option}", NAMESERVERS=names.nameservers,
             ALLOW_NETWORKS=f"{NETWORK},::1/128", PORTS=f"80,443,8080,{names.port}",
-            TIMEOUT_S=12, MAX_SNOOZE_S=1, CONSTANTS=CONSTANTS, LOG_LEVEL="INFO",
+            TIMEOUT_S=12, CONSTANTS=CONSTANTS, LOG_LEVEL="INFO",
         )  # fmt: skip
         begin = time.monotonic()
         running = crawl.start(str(seeds))

@@ -30,6 +30,7 @@ from spiderling.frontier.hosts import LAST_RANK, Host, QueuedUrl
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.storage.protocol import Store
 from spiderling.frontier.url_states import UrlStates
+from spiderling.frontier.watching import policy
 from spiderling.frontier.watching.pages import (
     ANNOUNCED,
     GONE_DAYS,
@@ -229,7 +230,6 @@ class Watch:
 
     def __init__(self, options: Options, url_states: UrlStates, schedule: Schedule, store: Store) -> None:
         self._length_days = parse_watch(options.watch)
-        self._day_s = options.watch_day_s
         self._url_states = url_states
         self._schedule = schedule
         self._store = store
@@ -244,7 +244,7 @@ class Watch:
         self.paragraphs = Blobs(store, "paragraph")
         """Page's key -> 8-byte digests of the paragraphs of its newest version, one behind the other."""
         self.marks: dict[str, int] = {}  # how far the URL log was read (crawl/ended_urls.py)
-        self.policy = Policy(options.watch_least_word_days)
+        self.policy = Policy(policy.LEAST_WORD_DAYS)
         self.columns = Columns()
         self.groups = Groups(store)  # what is known of each watched page
         self._planned = Planned(url_states.host_states.looks, self.columns, self._look_at)
@@ -258,11 +258,11 @@ class Watch:
 
     def days(self, now: float) -> float:
         """Days since the watch began."""
-        return 0.0 if self._began is None else (now - self._began) / self._day_s
+        return 0.0 if self._began is None else (now - self._began) / policy.DAY_S
 
     def time(self, days: float) -> float:
         """Seconds since 1970 at so many *days* since the watch began."""
-        return (self._began or 0.0) + days * self._day_s
+        return (self._began or 0.0) + days * policy.DAY_S
 
     def goes_on(self, now: float) -> bool:
         """Whether there may be something to be looked at; while looks are in transit it goes on."""
@@ -295,7 +295,7 @@ class Watch:
         self.columns.merge()
         latest = max(self._budget.day, float(self.columns.rows["last"].max(initial=0.0)))
         if self.days(now) < latest:
-            self._began = now - latest * self._day_s
+            self._began = now - latest * policy.DAY_S
             self._is_changed = True
 
     def stop(self) -> None:
@@ -366,7 +366,7 @@ class Watch:
         host = self._url_states.hosts.live(host_id)
         if host is None:
             return False
-        return host.due > now + max(self._day_s / SWEEPS_A_DAY, self._schedule.intervals.of(host))
+        return host.due > now + max(policy.DAY_S / SWEEPS_A_DAY, self._schedule.intervals.of(host))
 
     # -- looks go out
 

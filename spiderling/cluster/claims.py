@@ -89,10 +89,10 @@ class ShardMap:
 
     def refuse_to_join(self, mine: ShardMap, where: str) -> None:
         """Raise BadInput if *mine*, made of this process's own options, does not fit this map, which stands *where*."""
-        told = [sentence for name, sentence in _DIFFERS.items() if getattr(self, name) != getattr(mine, name)]
-        if told:
-            said = " ".join(told).format(theirs=self, mine=mine)
-            raise BadInput(f"this shard cannot join the crawl of {where}: {said}")
+        differences = [sentence for name, sentence in _DIFFERS.items() if getattr(self, name) != getattr(mine, name)]
+        if differences:
+            sentences = " ".join(differences).format(theirs=self, mine=mine)
+            raise BadInput(f"this shard cannot join the crawl of {where}: {sentences}")
 
 
 _DIFFERS = {
@@ -107,7 +107,7 @@ _DIFFERS = {
     "url_parser": "it has ada-url {theirs.url_parser}, not {mine.url_parser}; say: pip install "
     "ada-url=={theirs.url_parser}",
 }
-"""What a map and a shard may differ in -> what is said of it; the crawl's id is the map's alone."""
+"""What a map and a shard may differ in -> the sentence about it; the crawl's id is the map's alone."""
 
 
 logger = logging.getLogger(__name__)
@@ -427,11 +427,11 @@ class Claims:
 
     def _keep(self, claim: Claim) -> None:
         lease = claim.keys.of("lease", claim.shard)
-        said = claim.seal.seal(Place(Kind.STATUS, claim.shard), claim.token)
+        value = claim.seal.seal(Place(Kind.STATUS, claim.shard), claim.token)
         while not self._over.wait(BEAT_S):
             until = elapsed_s() + LEASE_S
             with suppress(RedisError):
-                if self._redis.eval(RENEW, 1, lease, claim.token, said, int(LEASE_S * 1000), b"") is None:
+                if self._redis.eval(RENEW, 1, lease, claim.token, value, int(LEASE_S * 1000), b"") is None:
                     self.held_until = until
 
     def give_back(self, claim: Claim) -> None:

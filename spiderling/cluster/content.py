@@ -77,7 +77,7 @@ class Seal:
 
     Whoever can write to Redis can write anything there.  So each message ends with a keyed hash (BLAKE2b, RFC 7693) of
     all that it says and of where it stands; one without the right code is not read any further.  Repeated messages are
-    told by their numbers (`Exchange.deliver`), those of another crawl by the crawl's id.
+    known by their numbers (`Exchange.deliver`), those of another crawl by the crawl's id.
     """
 
     def __init__(self, crawl_id: bytes, key: bytes) -> None:
@@ -131,7 +131,7 @@ class FoundLinks(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What one shard tells another."""
+    """What a message holds."""
 
     links: tuple[FoundLinks, ...] = ()
     mentions: tuple[Mention, ...] = ()
@@ -148,12 +148,14 @@ def section(pages: Sequence[tuple[LinkingPage, int]], links: LinkBatch, mentions
         for page, number in pages
     ]
     tail = [links.paths, *(getattr(links, name) for name in _COLUMNS)]
-    told: list[object] = []
+    singles: list[object] = []
     for mention in mentions:
         length = None if mention.payload is None else len(mention.payload)
-        told.append([mention.target.url, mention.distance, mention.rank, mention.redirects, length, len(mention.salt)])
+        singles.append(
+            [mention.target.url, mention.distance, mention.rank, mention.redirects, length, len(mention.salt)]
+        )
         tail += [mention.payload or b"", mention.salt]
-    head = json.dumps([abouts, links.hosts, len(links.paths), told], separators=(",", ":")).encode()
+    head = json.dumps([abouts, links.hosts, len(links.paths), singles], separators=(",", ":")).encode()
     return b"".join([_LENGTHS.pack(len(head), sum(map(len, tail))), head, *tail])
 
 
@@ -164,7 +166,7 @@ def pack(sections: Iterable[bytes]) -> bytes:
 class _Section(NamedTuple):
     """A section as it was read."""
 
-    pages: list[tuple[tuple[Any, ...], int]]  # what is said of each page, and its number of links
+    pages: list[tuple[tuple[Any, ...], int]]  # the head of each page, and its number of links
     links: LinkBatch  # without the columns that follow from the URLs
     mentions: list[Mention]
 

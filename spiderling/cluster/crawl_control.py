@@ -1,9 +1,9 @@
 """control.yaml of a crawl of shards: one text for all, which any of them takes from the file beside its directory.
 
 A text that somebody has written into the file of any machine gets a number one above the highest that is known there,
-and above what is heard before it is told.  The highest number holds, and of two alike the text that sorts last.  So all
-shards agree, whatever the clocks say, and each writes what holds into the file of its machine.  A small file beside it
-says which edition was last seen there by any shard of the machine: another text than that one was written by a person.
+and above what Redis has before it is published.  The highest number holds, and of two alike the text that sorts last.
+So all shards agree, whatever the clocks say, and each writes what holds into the file of its machine.  A small file
+beside it says which edition was last seen there by any shard of the machine: another text was written by a person.
 """
 
 from __future__ import annotations

@@ -316,7 +316,7 @@ class Exchange:
         return replace(changes, outbox=rows, acknowledged=forgotten, peers=peers)
 
     def committed(self) -> None:
-        """The store has what ``drain`` returned last: it may be sent, and said to be taken."""
+        """The store has what ``drain`` returned last: it may be sent, and acknowledged."""
         self._durable.update(self._written)
         for outbox in self._outboxes.values():
             outbox.committed()

@@ -251,10 +251,10 @@ class Heartbeat:
         if new or answered or given_up:
             self._wake()
 
-    def _look(self, living: Mapping[int, Status], is_told: bool, now: float) -> None:
+    def _look(self, living: Mapping[int, Status], is_published: bool, now: float) -> None:
         """End the crawl when nobody has anything left to do, or another shard has found that out."""
         is_found = self._termination.is_reached(living, now)
-        if self._crawl.others_work and (is_found or (is_told and self._is_idle())):
+        if self._crawl.others_work and (is_found or (is_published and self._is_idle())):
             self._crawl.others_work = False
             self.missing = [shard for shard in self._shards if is_found and shard not in living]
             self._wake()

@@ -236,7 +236,7 @@ class OwnRedis:
         return False
 
     def _why(self) -> str:
-        """What it said last, or how it ended."""
+        """The last line of its log, or how it ended."""
         code = self.process.returncode
         lines = ["no answer" if code is None else how_ended(code), *self._log.read_text("utf-8", "replace").split("\n")]
         return next(line.strip() for line in reversed(lines) if line.strip())
@@ -259,22 +259,22 @@ _NAMED = re.compile(r"This is shard (\d+) of \d+, at Redis ")  # what cluster/sh
 _LIVE_PAGE = "spiderling.extensions.live_page"
 """The logger that says where the live page is, which the user wants to know."""
 _READ_BYTES = 1 << 16
-_LINE_CHARS = 1 << 16  # characters of the longest line that is told whole; chosen: far more than a person reads
-SAME_S = 10.0  # seconds in which several shards say the same for one reason; chosen: more than one round of each
+_LINE_CHARS = 1 << 16  # characters of the longest line that is logged whole; chosen: far more than a person reads
+SAME_S = 10.0  # seconds in which several shards log the same for one reason; chosen: more than one round of each
 
 
 class Repeater:
-    """Logs what shards say, but not what another has just said."""
+    """Logs lines of shards, but none that another shard has just logged."""
 
     def __init__(self) -> None:
-        self._said: dict[tuple[int, str], float] = {}
+        self._logged: dict[tuple[int, str], float] = {}
 
     def log(self, level: int, who: str, text: str) -> bool:
         """Whether it was logged."""
         now = time.monotonic()
-        self._said = {said: at for said, at in self._said.items() if now - at < SAME_S}
-        is_new = (level, text) not in self._said
-        self._said.setdefault((level, text), now)
+        self._logged = {line: at for line, at in self._logged.items() if now - at < SAME_S}
+        is_new = (level, text) not in self._logged
+        self._logged.setdefault((level, text), now)
         if is_new:
             logger.log(level, "%s: %s", who, text)
         return is_new
@@ -289,9 +289,9 @@ class ShardProcess:
 
     def __init__(self, process: Process, repeater: Repeater) -> None:
         self.process = process
-        self.name = "a shard"  # its number, when it has said it
+        self.name = "a shard"  # its number, when it is known
         self._repeater = repeater
-        self._level = logging.INFO  # of the record whose lines are read; NOTSET if another shard has said it
+        self._level = logging.INFO  # of the record whose lines are read; NOTSET if another shard has just logged it
 
     @classmethod
     async def started(cls, command: Sequence[str], repeater: Repeater) -> ShardProcess:
@@ -323,8 +323,8 @@ class ShardProcess:
         self._level = int(logging.getLevelName(record[1]))
         if named := _NAMED.match(record[3]):
             self.name = f"shard {named[1]}"
-        is_told = self._level != logging.INFO or record[2] == _LIVE_PAGE
-        if is_told and not self._repeater.log(self._level, self.name, record[3]):
+        is_logged = self._level != logging.INFO or record[2] == _LIVE_PAGE
+        if is_logged and not self._repeater.log(self._level, self.name, record[3]):
             self._level = logging.NOTSET
 
     def _follow(self, line: str) -> None:
@@ -339,7 +339,7 @@ _CORPUS = "shard-*/corpus/*.prevert.zst"
 
 
 class Report:
-    """What is told of the crawl in *directory*, whose shards other processes run."""
+    """The crawl in *directory*, whose shards other processes run, in words."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

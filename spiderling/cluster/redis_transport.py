@@ -278,7 +278,7 @@ class RedisTransport:
         """Receiver -> number up to which entries were taken out of the stream to it, exclusively."""
 
     async def exchange(self, asked: Round) -> Answer:
-        to = "".join([self._said(receiver, outgoing) for receiver, outgoing in asked.to.items()])
+        to = "".join([self._order(receiver, outgoing) for receiver, outgoing in asked.to.items()])
         known = asked.after.items()
         after = "".join([f"{sender} {epoch}-{last} {sender in asked.spoilt:d};" for sender, (epoch, last) in known])
         messages = [data for outgoing in asked.to.values() for _, data in outgoing.entries]
@@ -287,17 +287,17 @@ class RedisTransport:
             answer = await self._script.call(*arguments)
         except (RedisError, OSError) as error:
             self._trimmed.clear()
-            raise TransportError(self._told(error)) from error
+            raise TransportError(self._explain(error)) from error
         return _answer(answer, list(asked.to), list(asked.after))
 
-    def _said(self, receiver: int, outgoing: Outgoing) -> str:
+    def _order(self, receiver: int, outgoing: Outgoing) -> str:
         """What becomes of the stream to *receiver*, for the script."""
         is_trimmed = outgoing.anew or outgoing.first == self._trimmed.get(receiver)
         self._trimmed[receiver] = outgoing.first
         numbers = ",".join([str(number) for number, _ in outgoing.entries])
         return f"{receiver} {0 if is_trimmed else outgoing.first} {outgoing.anew:d} {numbers};"
 
-    def _told(self, error: Exception) -> str:
+    def _explain(self, error: Exception) -> str:
         if isinstance(error, OutOfMemoryError):
             return f"Redis at {self.place} is full ({error}): give it more maxmemory"
         if isinstance(error, (AuthenticationError, NoPermissionError)):
@@ -309,7 +309,7 @@ class RedisTransport:
 
 
 def _answer(answer: bytes, receivers: list[int], senders: list[int]) -> Answer:
-    """What the script told of the streams to *receivers*, the receipts of *senders*, and messages."""
+    """What the script answered about the streams to *receivers*, the receipts of *senders*, and messages."""
     head, _, blobs = answer.partition(b"\n")
     words = iter(head.split())
     at = 0

@@ -106,7 +106,7 @@ class Shard:
     """``begin`` follows when the crawl is open, ``close`` in any case."""
 
     _refused = ""  # why Redis did not do what it was asked for at the last beat; '': it did
-    _is_told = False
+    _has_warned = False
     has_begun = False  # whether the spider's own seeds are in
     _task: asyncio.Task[None] | None = None
     _heartbeat: Heartbeat | None = None  # none until the crawl is open
@@ -205,10 +205,10 @@ class Shard:
             self._wake()
 
     def _note_refused(self, why: str) -> None:
-        """Redis does not do what it is asked for, '': it does; told the second time, unless the rounds do."""
-        if why and why == self._refused and not self._is_told and self._rounds.away_since is None:
+        """Redis does not do what it is asked for, '': it does; logged the second time, unless the rounds do."""
+        if why and why == self._refused and not self._has_warned and self._rounds.away_since is None:
             logger.warning("paused: Redis does not do what it is asked for (%s). Nothing is lost.", why)
-        self._is_told = bool(why) and why == self._refused
+        self._has_warned = bool(why) and why == self._refused
         self._refused = why
 
     def _is_idle(self) -> bool:
@@ -230,9 +230,9 @@ class Shard:
         if self._heartbeat is not None and self._heartbeat.missing:
             waiting = self._exchange.waiting()
             missing = self._heartbeat.missing
-            told = ", ".join(f"{shard} ({waiting.get(shard, 0):,} messages wait for it)" for shard in missing)
+            named = ", ".join(f"{shard} ({waiting.get(shard, 0):,} messages wait for it)" for shard in missing)
             logger.warning(
                 "The crawl has ended without these shards, which do not run: %s. Nothing is lost: start them, and the "
                 "others again.",
-                told,
+                named,
             )

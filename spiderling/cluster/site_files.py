@@ -2,7 +2,7 @@
 
 So a host is asked by its owner alone, which knows its intervals, its Retry-After and its state.  What a shard asks for
 is a list that stands in Redis for as long as it is wanted; an answer stands there for as long as it is on that list.
-Both are said again with each beat, so Redis may lose them, and who starts again asks again.
+Both are published again with each beat, so Redis may lose them, and who starts again asks again.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class RedisClock:
         self._noted_at: float | None = None
 
     def note(self, redis_s: float, sent: float, received: float) -> None:
-        """Redis said that it is *redis_s* between *sent* and *received*."""
+        """The time of Redis was *redis_s* between *sent* and *received*."""
         least = redis_s - received
         most = redis_s - sent
         if self._noted_at is not None:
@@ -139,11 +139,11 @@ class Reservations:
     ) -> list[tuple[float, float] | None]:
         """From when to when each slot that was *wanted* is open, in this process's time; None for one to ask for again.
 
-        *answer* is what RESERVE said to ``arguments``: the time of Redis, then for each slot when it opens, or '-'.
+        *answer* is that of RESERVE to ``arguments``: the time of Redis, then for each slot when it opens, or '-'.
         The call was *sent* and its answer *received* at these times, which bound how far the two clocks are apart.
         """
-        said, _, *slots = answer.split()
-        now_us = int(said)
+        time_us, _, *slots = answer.split()
+        now_us = int(time_us)
         self._clock.note(now_us / _US, sent, received)
         if len(self._last) > self._most_kept:
             self._last = {address: free for address, free in self._last.items() if free > now_us}

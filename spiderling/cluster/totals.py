@@ -71,7 +71,7 @@ WAIT_MISSING_S = 60.0  # seconds for which idle shards wait for one that does no
 
 @dataclass(frozen=True)
 class Status:
-    """What a shard says of itself."""
+    """What a shard publishes of itself."""
 
     beat: int  # grows with each status
     is_idle: bool  # whether nothing waits in it and nothing is in transit

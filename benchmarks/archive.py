@@ -40,9 +40,9 @@ from warcio.warcwriter import WARCWriter
 
 from benchmarks.common import arguments, crawl, result, served, table
 from benchmarks.crawl import FAST
+from spiderling.base.files import frame_packer, zstd
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.zstd import frame_packer, zstd
 from spiderling.corpus.warc import WarcKind, verdict
 from spiderling.engine.download_handler import exchange_with
 from webs.recorded import read_pages

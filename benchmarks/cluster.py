@@ -39,8 +39,8 @@ from benchmarks.common import METER, ROOT, result, served, table
 from benchmarks.frontier import Web
 from benchmarks.webs import LinkedWeb
 from spiderling.base.link_batch import Link, LinkBatch, gathered
-from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
+from spiderling.base.urls import owner_of
 from spiderling.cluster.content import Seal
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.launcher import with_parent

@@ -31,7 +31,7 @@ from relay import Relay
 from shiftedclock import shifted_by
 from synlog import Syn, SynLog
 
-from spiderling.base.owners import owner_of
+from spiderling.base.urls import owner_of
 from webs.messages import Request
 from webs.server import AccessLog, Connection, Server, bind_all
 from webs.web import FixedWeb, Web, WebResponse, plain, redirect

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import ROOT, arguments, result, table
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from spiderling.cluster.launcher import with_parent
 from spiderling.corpus.duplicates import (
     MAX_SEEN_SHARE,

@@ -31,7 +31,7 @@ from pathlib import Path
 import chardet
 
 from benchmarks.common import ROOT, result, table
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from spiderling.languages import LanguageInfo, available, load, to_recognise
 from spiderling.text import LanguageModel, LanguageModels
 from spiderling.text.encoding.detect import decode

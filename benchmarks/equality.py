@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import ROOT, result
+from spiderling.base.files import zstd
 from spiderling.base.terminal import with_progress
-from spiderling.base.zstd import zstd
 from spiderling.languages import load
 from spiderling.text import LanguageModels, Page, TextOptions, process
 from spiderling.text.steps import PYTHON, REQUIRED, Steps, choose

@@ -41,8 +41,8 @@ from statistics import fmean
 import numpy as np
 
 from benchmarks.common import ROOT, result, table
+from spiderling.base.files import zstd
 from spiderling.base.options import Options
-from spiderling.base.zstd import zstd
 from spiderling.languages import GROUPS, available, find_languages, load, to_recognise
 from spiderling.text.language import MAX_CHARS
 from spiderling.text.ngrams import Array, Hashes, codepoints, hash_rows, normalise, windows

@@ -29,9 +29,8 @@ from politeness_web import HOST_INTERVAL_S, IP_INTERVAL_S, Sites, read_starts, s
 from startlog import EXTENSIONS
 
 from benchmarks.common import ROOT, arguments, result, table
-from spiderling.base.opt_outs import together
+from spiderling.base.opt_outs import RslFile, together
 from spiderling.base.options import Options
-from spiderling.base.rsl import RslFile
 from spiderling.base.urls import canonicalize
 from spiderling.fetch.responses import challenge_of
 from spiderling.frontier.robots import Robots, RobotsVerdict

@@ -10,7 +10,7 @@ import tarfile
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.boilerplate.features import declared_by, features

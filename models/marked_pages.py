@@ -23,8 +23,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spiderling.base.errors import BadInput
+from spiderling.base.files import zstd
 from spiderling.base.urls import registrable_domain
-from spiderling.base.zstd import zstd
 from spiderling.text.encoding.detect import decode
 from spiderling.text.html.blocks import Parsed
 from spiderling.text.html.links import resolve

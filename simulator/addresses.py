@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spiderling.base.url_features import section_of, words_of_name, words_of_path
-from spiderling.base.urls import url_hash
+from spiderling.base.urls import section_of, url_hash, words_of_name, words_of_path
 
 Array = NDArray[Any]
 

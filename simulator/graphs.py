@@ -16,9 +16,9 @@ import numpy as np
 from simulator.clairvoyants import breadth_first
 from simulator.pages import CODES, Array, Hosts, Pages, PageWeb, sketches, stored_links
 from spiderling.base.errors import BadInput
+from spiderling.base.files import zstd
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.base.zstd import zstd
 
 if TYPE_CHECKING:
     from spiderling.corpus.links import LinkLine

@@ -26,10 +26,9 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
 from spiderling.base.errors import SpiderlingError
-from spiderling.base.opt_outs import TRAINING, Follow, Policy, Signal, Statement, together
+from spiderling.base.opt_outs import TRAINING, UNKNOWN, Follow, Policy, RslFile, Signal, Statement, together
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.rsl import UNKNOWN, RslFile
 from spiderling.base.urls import canonicalize_again, top_level_domain
 from spiderling.corpus.duplicates import Flags, digest_key
 from spiderling.crawl.crawl import Crawl

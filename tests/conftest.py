@@ -45,7 +45,7 @@ from hypothesis import HealthCheck, settings
 from needs import is_wanted, why_not
 from text_steps import pytest_generate_tests, steps  # noqa: F401 - for pytest
 
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.state_reader import urls_of

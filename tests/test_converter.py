@@ -13,9 +13,9 @@ import pytest
 from needs import DATA, needs
 
 from benchmarks.faults import children
+from spiderling.base.files import zstd
 from spiderling.base.media_types import of_content
 from spiderling.base.options import Options
-from spiderling.base.zstd import zstd
 from spiderling.text import Page, clean_text
 from spiderling.text.documents import Document, DocumentError
 from spiderling.text.html.blocks import Block

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spiderling.base.errors import BadInput
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from spiderling.languages import (
     BIG_WEB_LANGUAGES,
     GROUPS,

@@ -22,9 +22,7 @@ from spiderling.base.link_batch import (
     received,
 )
 from spiderling.base.options import Options
-from spiderling.base.owners import owner_of
-from spiderling.base.url_features import section_of, words_of_name, words_of_path
-from spiderling.base.urls import canonicalize, url_hash
+from spiderling.base.urls import canonicalize, owner_of, section_of, url_hash, words_of_name, words_of_path
 from spiderling.frontier.admission import Scope
 from spiderling.text.page import read_page
 

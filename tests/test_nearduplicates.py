@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
+from spiderling.base.files import zstd
 from spiderling.base.options import Options
-from spiderling.base.zstd import zstd
 from spiderling.corpus.duplicates import (
     BYTES_PER_SHINGLE,
     FIRST_BYTES,

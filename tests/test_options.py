@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
+from spiderling.base.opt_outs import Licensee
 from spiderling.base.option_values import (
     PREFIX,
     YIELD_PROFILES,
@@ -22,7 +23,6 @@ from spiderling.base.option_values import (
     parse_yield_profile,
 )
 from spiderling.base.options import Options
-from spiderling.base.rsl import Licensee
 from spiderling.crawl.crawl import compare_options
 from spiderling.text.quality import QualityLimits, Range, parse_quality
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spiderling.base.owners import go_by_suffixes, owner_of
+from spiderling.base.urls import go_by_suffixes, owner_of
 
 
 @pytest.mark.parametrize(

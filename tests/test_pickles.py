@@ -16,8 +16,7 @@ from scrapy import Request, Spider
 
 from spiderling import languages
 from spiderling.base.link_batch import gathered
-from spiderling.base.owners import owner_of
-from spiderling.base.urls import canonicalize
+from spiderling.base.urls import canonicalize, owner_of
 from spiderling.cluster.content import Seal, pack, section, unpack
 from spiderling.cluster.exchange import SENT_BARE, Exchange
 from spiderling.engine.requests import Payloads

@@ -32,10 +32,10 @@ from benchmarks.faults import (
     session,
 )
 from spiderling.base.errors import JobdirError, StorageError
+from spiderling.base.files import zstd
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.zstd import zstd
 from spiderling.corpus.segments import SegmentKind, SegmentWriter
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.crawl import Crawl as OpenCrawl

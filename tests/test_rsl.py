@@ -6,8 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.base.opt_outs import ANY, NOTHING, SEARCHING, TRAINING, Purpose, Signal
-from spiderling.base.rsl import NAMESPACE, USERS, Licensee, RslFile
+from spiderling.base.opt_outs import (
+    ANY,
+    NAMESPACE,
+    NOTHING,
+    SEARCHING,
+    TRAINING,
+    USERS,
+    Licensee,
+    Purpose,
+    RslFile,
+    Signal,
+)
 
 MINING = ANY - {Purpose.RESEARCH}
 

@@ -14,10 +14,10 @@ from conftest import NETWORK, Crawl, page, serving
 
 from benchmarks.faults import SETTINGS
 from spiderling.base.errors import JobdirError, StorageError
+from spiderling.base.files import frame_packer
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.zstd import frame_packer
 from spiderling.corpus.segments import SegmentKind, SegmentWriter, read_documents
 from spiderling.corpus.warc import WarcKind
 from spiderling.crawl.crawl import Crawl as OpenCrawl

@@ -11,7 +11,7 @@ from conftest import scrapy
 
 from models.block_model import make_block_model
 from spiderling.base.errors import BadInput
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from spiderling.languages import available, find_languages, load
 from spiderling.text.boilerplate.model import load as load_weights
 from spiderling.training import Wanted, make_model

@@ -27,7 +27,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from spiderling.base.errors import BadInput
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from webs.special import SITES
 from webs.web import WebResponse, checked_addresses, not_found, plain, redirect, unavailable
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Callable

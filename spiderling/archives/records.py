@@ -24,10 +24,10 @@ from w3lib.http import headers_raw_to_dict
 
 from spiderling.archives.sources import NoWarc, Position, Raw
 from spiderling.base import media_types
+from spiderling.base.files import unpack_frame, zstd
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize
-from spiderling.base.zstd import unpack_frame, zstd
 from spiderling.fetch.errors import DecodedTooBig, NotHttp
 from spiderling.fetch.responses import BodyDecoder, Chunked, challenge_of
 

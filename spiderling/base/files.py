@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +17,11 @@ import yaml
 
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.terminal import shown
+
+if sys.version_info >= (3, 14):
+    from compression import zstd as zstd
+else:
+    from backports import zstd as zstd
 
 _NO_FILE = "it is there, and is no file"
 PART = ".part"
@@ -146,3 +152,29 @@ def whole_number(text: str | bytes) -> int | None:
     """
     is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS  # "²".isdigit(), but int("²") raises
     return int(text) if is_number else None
+
+
+def frame_packer(level: int, has_checksum: bool = True) -> Callable[[bytes], bytes]:
+    """A function that packs bytes into a frame that says their length; it serves one thread at a time.
+
+    One that is kept takes 8 us less a frame than a new one.
+    """
+    parameter = zstd.CompressionParameter
+    packer = zstd.ZstdCompressor(
+        options={parameter.compression_level: level, parameter.checksum_flag: int(has_checksum)}
+    )
+
+    def pack(data: bytes) -> bytes:
+        packer.set_pledged_input_size(len(data))
+        return packer.compress(data, packer.FLUSH_FRAME)
+
+    return pack
+
+
+def unpack_frame(data: bytes, max_bytes: int) -> bytes:
+    """The content of the frame in *data*; raises ZstdError if it breaks off, is damaged, or holds over *max_bytes*."""
+    unpacker = zstd.ZstdDecompressor()
+    content = unpacker.decompress(data, max_bytes + 1)
+    if not unpacker.eof or len(content) > max_bytes:
+        raise zstd.ZstdError(f"a frame breaks off, or holds more than {max_bytes:,} bytes")
+    return content

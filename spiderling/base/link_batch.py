@@ -16,17 +16,21 @@ from typing import NamedTuple
 import numpy as np
 
 from spiderling.base import media_types
-from spiderling.base.owners import owner_of
-from spiderling.base.url_features import OF_NAME, OF_PATH, section_of, words_of_name, words_of_path
 from spiderling.base.urls import (
     HASH_BITS,
+    OF_NAME,
+    OF_PATH,
     PREFIXES,
     CanonicalUrl,
     assembled,
     canonical_each,
     name_of,
+    owner_of,
     prefix_of,
+    section_of,
     url_hash,
+    words_of_name,
+    words_of_path,
 )
 
 TEXT_BLOCK = 1
@@ -117,7 +121,7 @@ class LinkBatch(NamedTuple):
     sections: bytes = b""
     """`section_of` of each path; four bytes."""
     words: bytes = b""
-    """WORDS hashes of the words of each URL (url_features.py), of two bytes each."""
+    """WORDS hashes of the words of each URL (urls.py), of two bytes each."""
     prefixes: bytes = b""
     """Place of each URL's prefix in `spiderling.base.urls.PREFIXES`; prefix + host + path is the whole URL."""
     forms: bytes = b""
@@ -133,7 +137,7 @@ class LinkBatch(NamedTuple):
     bad: int = 0
     """Number of links that cannot be fetched."""
     owners: bytes = b""
-    """Shard that owns each of ``hosts`` (owners.py), two bytes; empty if nobody has looked."""
+    """Shard that owns each of ``hosts`` (urls.py), two bytes; empty if nobody has looked."""
 
     @property
     def size(self) -> int:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from spiderling.base import media_types, rsl
+from spiderling.base import media_types
 from spiderling.base.errors import BadInput
-from spiderling.base.opt_outs import Policy
+from spiderling.base.opt_outs import ALIASES, COUNTRIES, USERS, Licensee, Policy
 from spiderling.base.urls import canonicalize, is_top_level_domain, top_level_domain
 
 if TYPE_CHECKING:
@@ -324,23 +324,23 @@ def parse_paragraph_kinds(text: str) -> frozenset[str]:
     return kinds
 
 
-def parse_licensee(text: str) -> rsl.Licensee:
+def parse_licensee(text: str) -> Licensee:
     """Who would use the text, as ``education,CZ``, either part or none of it; raises BadInput.
 
     >>> parse_licensee("education, cz")
     Licensee(user='education', country='CZ')
     """
-    who = rsl.Licensee()
+    who = Licensee()
     for part in filter(None, map(str.strip, text.split(","))):
         code = part.upper()
-        if part in rsl.USERS and not who.user:
+        if part in USERS and not who.user:
             who = who._replace(user=part)
-        elif code in rsl.COUNTRIES and not who.country:
+        elif code in COUNTRIES and not who.country:
             who = who._replace(country=code)
         else:
-            example = f"write {rsl.ALIASES[code]}" if code in rsl.ALIASES else "write two letters, such as CZ"
+            example = f"write {ALIASES[code]}" if code in ALIASES else "write two letters, such as CZ"
             raise BadInput(
-                f"{PREFIX}USER has {part!r}, which is none of {', '.join(sorted(rsl.USERS))} and no country of ISO "
+                f"{PREFIX}USER has {part!r}, which is none of {', '.join(sorted(USERS))} and no country of ISO "
                 f"3166-1; {example}."
             )
     return who

@@ -13,12 +13,11 @@ from typing import Any
 
 from spiderling.base.errors import BadInput
 from spiderling.base.machine import memory_bytes, usable_cores
-from spiderling.base.opt_outs import Policy
+from spiderling.base.opt_outs import Licensee, Policy
 from spiderling.base.option_values import PREFIX, checked, parse_licensee, parse_yield_profile
 from spiderling.base.option_values import option as _option
-from spiderling.base.owners import MAX_SHARDS
-from spiderling.base.rsl import Licensee
 from spiderling.base.terminal import nearest
+from spiderling.base.urls import MAX_SHARDS
 
 LEAST_FILTER_BYTES = 8_000_000
 """Least bytes of a near-duplicate filter: in fewer its layers could not grow."""

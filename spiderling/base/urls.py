@@ -1,9 +1,12 @@
-"""Canonical form of a URL, the host record it belongs to, and its 64-bit key.
+"""Canonical form of a URL, the host record it belongs to, its 64-bit key, the shard that owns it, hashes of its words.
 
 The canonical form is the WHATWG serialisation (https://url.spec.whatwg.org/, by
 ada_url) without fragment, session ids and campaign parameters.  Two
 URLs are the same when their canonical forms are: scheme, port and ``www.`` count.
 Only the *host record* folds http, https, ports 80 and 443 and a leading ``www.``.
+
+All hosts of a registrable domain are of one shard.  So what is measured or limited by domain (traps, yield, shares of
+the places, opt-outs) stays within one process, and so do most hosts that share an address.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 import ada_url
 import xxhash
@@ -292,3 +296,74 @@ def clean_query(search: str) -> str:
 def domain_mark(name: str) -> int:
     """A hash of 16 bits, never 0, of the registrable domain of the host *name*."""
     return xxhash.xxh3_64_intdigest(registrable_domain(name).encode()) & 0xFFFF or 1
+
+
+MAX_SHARDS = 1024
+"""Chosen: far more than a crawl can use; a shard's number fits two bytes."""
+
+
+@lru_cache(maxsize=1 << 17)
+def owner_of(host: str, shards: int) -> int:
+    """The shard, 0 to *shards* - 1, of the host record's name *host*; an address literal is a domain of its own."""
+    domain = registrable_domain(name_of(f"http://{host}"))
+    return int(xxhash.xxh3_64_intdigest(domain.encode()) % shards)
+
+
+def go_by_suffixes(path: Path | None) -> None:
+    """Let owners go by the list of public suffixes in *path* from now on; None: the one bundled with tldextract."""
+    use_suffix_file(path)
+    owner_of.cache_clear()
+
+
+def page_elsewhere(shard: int) -> int:
+    """What stands in the URL log for a page of another shard: the key of no page, since no host has the id 0."""
+    return shard + 1
+
+
+def shard_of_page(page: int) -> int | None:
+    """The shard that ``page_elsewhere`` stands for; None for the key of a page, and for 0, no page."""
+    return page - 1 if 0 < page <= MAX_SHARDS else None
+
+
+WORD_BITS = 16
+"""Bits of a word's hash."""
+OF_NAME = 2
+"""Number of hashes of a host name: of its top-level domain and its first label."""
+OF_PATH = 4
+"""Number of hashes of a path: of its first words; 0 stands for a missing one."""
+_MASK = (1 << WORD_BITS) - 1
+_LETTERS = bytes(code if chr(code).isalpha() and code < 128 else 32 for code in range(256)).lower()
+"""Translation of bytes: ASCII letters to lower case, all others to spaces."""
+_SLASH = crc32(b"/")
+_NONE = [0] * OF_PATH
+_MAX_BYTES = 80
+"""Bytes at the beginning of a path in which words are looked for (chosen)."""
+
+
+def word_hash(word: str) -> int:
+    """The hash of *word*, never 0: ``/word`` in a path or as a first label, ``.name`` for a top-level domain."""
+    return crc32(word.encode()) & _MASK or 1
+
+
+@lru_cache(maxsize=4096)
+def words_of_name(name: str) -> tuple[int, int]:
+    """Hashes of a host name's top-level domain, and of its first label if that may be a language's code (else 0)."""
+    label = name.partition(".")[0]
+    return word_hash(name[name.rfind(".") :]), word_hash("/" + label) if len(label) == 2 else 0
+
+
+def words_of_path(path: bytes) -> list[int]:
+    """Hashes of the first words of two letters or more in *path*."""
+    found: list[int] = []
+    for word in path[:_MAX_BYTES].translate(_LETTERS).split():
+        if len(word) > 1:
+            found.append(crc32(word, _SLASH) & _MASK or 1)
+            if len(found) == OF_PATH:
+                return found
+    return found + _NONE[len(found) :]
+
+
+def section_of(path: bytes) -> int:
+    """A checksum of the first segment of a path; 0 when there is only one."""
+    end = path.find(b"/", 1)
+    return crc32(path[:end]) if end > 0 else 0

@@ -15,10 +15,9 @@ from scrapy.settings import Settings
 from spiderling import languages
 from spiderling.base.addresses import addresses_of
 from spiderling.base.errors import BadInput, SpiderlingError
-from spiderling.base.opt_outs import Signal, Statement, together
+from spiderling.base.opt_outs import RslFile, Signal, Statement, together
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.rsl import RslFile
 from spiderling.base.urls import canonicalize
 from spiderling.cli.command import read_input
 from spiderling.cli.crawl_command import AskedSpider, run_spider

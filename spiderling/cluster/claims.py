@@ -33,8 +33,14 @@ from spiderling.base.files import write_whole
 from spiderling.base.machine import elapsed_s
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.base.owners import MAX_SHARDS, go_by_suffixes
-from spiderling.base.urls import CANONICAL_VERSION, bundled_suffix_list, suffix_list, suffix_list_digest
+from spiderling.base.urls import (
+    CANONICAL_VERSION,
+    MAX_SHARDS,
+    bundled_suffix_list,
+    go_by_suffixes,
+    suffix_list,
+    suffix_list_digest,
+)
 from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Kind, Place, Refused, Seal
 from spiderling.cluster.crawl_control import FIRST, Edition, open_edition
 from spiderling.cluster.redis_transport import Keys, StrangeValues, connected, may_pass, mend, place_of

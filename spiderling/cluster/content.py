@@ -26,11 +26,10 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from spiderling.base.files import frame_packer, unpack_frame, zstd
 from spiderling.base.link_batch import NONE, Derive, LinkBatch, completed
-from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import canonicalize
-from spiderling.base.zstd import frame_packer, unpack_frame, zstd
+from spiderling.base.urls import canonicalize, owner_of
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import LAST_RANK, SEED_RANK
 from spiderling.frontier.storage.seen import KeyTable

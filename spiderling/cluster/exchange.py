@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from spiderling.base.errors import JobdirError
 from spiderling.base.link_batch import Derive, LinkBatch
-from spiderling.base.owners import page_elsewhere
+from spiderling.base.urls import page_elsewhere
 from spiderling.cluster.content import Content, Gathering, Kind, Place, Places, Refused, Seal, pack, unpack
 from spiderling.cluster.site_files import SiteFiles
 from spiderling.frontier import Frontier

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import LEAST_FILTER_BYTES, MOST_WORKERS, Options
-from spiderling.base.owners import MAX_SHARDS
 from spiderling.base.terminal import NUMBERS, counted
+from spiderling.base.urls import MAX_SHARDS
 from spiderling.jobdir.as_text import summary_rows
 from spiderling.jobdir.directory import acquired
 from spiderling.jobdir.inspection import counts_under

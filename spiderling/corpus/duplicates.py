@@ -35,9 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.files import replacing, sync_directory
+from spiderling.base.files import replacing, sync_directory, zstd
 from spiderling.base.options import Options
-from spiderling.base.zstd import zstd
 from spiderling.corpus.segments import SUFFIX, read_documents
 from spiderling.frontier.storage.seen import SeenSet
 from spiderling.text.fingerprints import FORM, ODD, Shingles, shingles

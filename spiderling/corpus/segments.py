@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from spiderling.base.errors import BadInput, DamageError, StorageError
-from spiderling.base.files import sync_directory
-from spiderling.base.zstd import frame_packer, zstd
+from spiderling.base.files import frame_packer, sync_directory, zstd
 from spiderling.frontier.storage.protocol import SegmentRow
 
 SUFFIX = ".prevert.zst"

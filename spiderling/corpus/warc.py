@@ -33,9 +33,8 @@ from urllib.parse import urlsplit
 
 from spiderling import __version__
 from spiderling.base.errors import SpiderlingError, StorageError
-from spiderling.base.files import write_whole
+from spiderling.base.files import frame_packer, write_whole
 from spiderling.base.outcome import Exchange, Outcome
-from spiderling.base.zstd import frame_packer
 from spiderling.corpus.segments import SegmentKind, frames
 
 EXCHANGE = "spiderling_exchange"  # key of a Request's meta under which the download handler stores the Exchange

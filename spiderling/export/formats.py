@@ -31,9 +31,8 @@ from scrapy.exporters import BaseItemExporter
 
 from spiderling import __version__
 from spiderling.base.errors import BadInput
-from spiderling.base.files import part_of
+from spiderling.base.files import frame_packer, part_of
 from spiderling.base.terminal import hint
-from spiderling.base.zstd import frame_packer
 from spiderling.corpus.segments import Document, StoredDocument, parsed, unescape
 from spiderling.items import PageItem
 from spiderling.languages import available

@@ -18,8 +18,7 @@ from typing import NamedTuple, Protocol
 
 import brotli  # type: ignore[import-untyped]
 
-from spiderling.base.files import whole_number
-from spiderling.base.zstd import zstd
+from spiderling.base.files import whole_number, zstd
 from spiderling.fetch.errors import DecodedTooBig, NotHttp
 
 MAX_HEADERS = 256

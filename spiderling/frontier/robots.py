@@ -24,10 +24,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import TypeVar
 
-from spiderling.base.opt_outs import MINING, TRAINING, Signal, Statement
+from spiderling.base.opt_outs import MINING, TRAINING, UNKNOWN, Signal, Statement
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.rsl import UNKNOWN
 from spiderling.base.urls import canonicalize, canonicalize_again
 from spiderling.frontier import intervals, known_files
 from spiderling.frontier.known_files import EMPTY, KnownFiles, RobotsRecord, RobotsStatus, packed

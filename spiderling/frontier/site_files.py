@@ -22,6 +22,7 @@ from spiderling.base.opt_outs import (
     TRAINING,
     PathPattern,
     Patterns,
+    RslFile,
     Signal,
     Statement,
     few,
@@ -30,7 +31,6 @@ from spiderling.base.opt_outs import (
     usage,
 )
 from spiderling.base.options import Options
-from spiderling.base.rsl import RslFile
 
 MAX_FILE_BYTES = 500 * 1024  # bytes of a file that are read: the smallest limit that RFC 9309, 2.5, allows
 MAX_RATE_S = 10**9  # the most seconds that a Request-rate may state; a larger number counts as this (chosen)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from spiderling.base.link_batch import FOREIGN, WANTED, WORDS, LinkBatch, derived
 from spiderling.base.reasons import Reason
-from spiderling.base.url_features import words_of_name
-from spiderling.base.urls import CanonicalUrl, assembled
+from spiderling.base.urls import CanonicalUrl, assembled, words_of_name
 from spiderling.frontier.hosts import RANKS, SEED_RANK, YieldAccount
 
 if TYPE_CHECKING:

@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.errors import BadInput
+from spiderling.base.files import frame_packer, zstd
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import hint
-from spiderling.base.url_features import BITS, OF_NAME, section_of, word_hash, words_of_name, words_of_path
-from spiderling.base.urls import name_of
-from spiderling.base.zstd import frame_packer, zstd
+from spiderling.base.urls import OF_NAME, WORD_BITS, name_of, section_of, word_hash, words_of_name, words_of_path
 from spiderling.frontier.hosts import LAST_RANK, STEP
 
 if TYPE_CHECKING:
@@ -328,12 +327,12 @@ class Note(NamedTuple):
     """What one page gave."""
 
     host_id: int
-    section: int  # ``section_of`` its path (base/url_features.py)
+    section: int  # ``section_of`` its path (base/urls.py)
     rate: float  # the yield rate of its host, above 0
     kept_bytes: int
     body_bytes: int
     is_wanted: bool | None  # whether it is in a wanted language; None: nobody knows
-    words: list[int]  # the words of its URL (base/url_features.py); empty if the language is not known
+    words: list[int]  # the words of its URL (base/urls.py); empty if the language is not known
 
 
 class Notes:
@@ -515,9 +514,9 @@ class UrlWords:
 
     def __init__(self, languages: Iterable[str], top_level_domains: Iterable[str]) -> None:
         """*languages*: codes of the wanted ones."""
-        self._good = array("f", bytes(4 << BITS))  # for each word, pages in a wanted language
-        self._bad = array("f", bytes(4 << BITS))  # for each word, other pages
-        self._odds = array("d", bytes(16 << BITS))
+        self._good = array("f", bytes(4 << WORD_BITS))  # for each word, pages in a wanted language
+        self._bad = array("f", bytes(4 << WORD_BITS))  # for each word, other pages
+        self._odds = array("d", bytes(16 << WORD_BITS))
         """For each word two numbers: its log-odds, and how well they are known, 0 to 1."""
         self._columns = np.frombuffer(self._odds, np.complex128)
         self._pages = [1.0, 1.0]
@@ -555,7 +554,7 @@ class UrlWords:
         bad = array("f", columns[1])
         pages = array("d", columns[2])
         counts = np.concatenate((good, bad, pages))
-        if not len(good) == len(bad) == 1 << BITS or not ((counts >= 0) & (counts < np.inf)).all():
+        if not len(good) == len(bad) == 1 << WORD_BITS or not ((counts >= 0) & (counts < np.inf)).all():
             raise ValueError("counts that are none")
         one, other = pages
         if not (one and other):

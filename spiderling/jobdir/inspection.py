@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 from spiderling.archives.sources import UNREAD_KEY
 from spiderling.base.errors import BadInput, JobdirError, StorageError
 from spiderling.base.options import Options
-from spiderling.base.owners import shard_of_page
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import HASH_BITS, canonicalize, url_key
+from spiderling.base.urls import HASH_BITS, canonicalize, shard_of_page, url_key
 from spiderling.corpus.segments import Document, documents, frame_at
 from spiderling.frontier.admission import Scope
 from spiderling.frontier.storage.protocol import message_id

@@ -18,8 +18,7 @@ from typing import Any, TypeAlias
 
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.options import Options
-from spiderling.base.owners import owner_of
-from spiderling.base.urls import canonicalize
+from spiderling.base.urls import canonicalize, owner_of
 from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.segments import SUFFIX
 from spiderling.frontier.storage.protocol import HistoryRow

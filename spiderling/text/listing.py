@@ -26,9 +26,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from lxml import etree
 
-from spiderling.base import rsl
-from spiderling.base.opt_outs import Purpose, Signal, Statement
-from spiderling.base.rsl import Licensee, RslFile
+from spiderling.base import opt_outs
+from spiderling.base.opt_outs import Licensee, Purpose, RslFile, Signal, Statement
 from spiderling.base.urls import canonicalize
 from spiderling.text.declared import iso_date, seconds_of
 from spiderling.text.embedded import decoded
@@ -180,7 +179,7 @@ _PUBLISHED = {"pubdate", "published", "date", "issued"}
 _MODIFIED = {"updated", "modified"}
 """Names of elements that date an entry, in small letters, in RSS, its module Dublin Core, Atom 1.0 and 0.3."""
 
-_RSL = "{" + rsl.NAMESPACE + "}"
+_RSL = "{" + opt_outs.RSL_NAMESPACE + "}"
 MAX_LICENCE_BYTES = 500 * 1024
 """Bytes of the licences in a feed that are read: as many as of a licence file (frontier/site_files.py)."""
 _UNREAD = b"<"  # stands for a licence beyond that limit: terms that cannot be read
@@ -274,7 +273,7 @@ def _entry(element: etree._Element, base: str) -> _Found:
             published = published or _text_of(child)
         elif name in _MODIFIED:
             modified = modified or _text_of(child)
-    licence = licence and b'<rsl xmlns="%s">%s</rsl>' % (rsl.NAMESPACE.encode(), licence)
+    licence = licence and b'<rsl xmlns="%s">%s</rsl>' % (opt_outs.RSL_NAMESPACE.encode(), licence)
     return link, base[:_MAX_URL], published, modified, licence
 
 

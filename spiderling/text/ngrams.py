@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from spiderling.base.zstd import frame_packer, unpack_frame, zstd
+from spiderling.base.files import frame_packer, unpack_frame, zstd
 
 MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.category(chr(code))[0] == "M")
 """Vowel signs, tones and accents: parts of words, though \\w does not match them.  Hindi without them is 'ह न द'."""

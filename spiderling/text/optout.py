@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from spiderling.base import rsl
+from spiderling.base import opt_outs
 from spiderling.base.opt_outs import AI_AGENTS, ANY, NOTHING, TRAINING, Signal, Statement, few, reservation, usage
 from spiderling.base.options import Options
 from spiderling.text.html.metadata import RSL_END, RSL_INLINE, RSL_LINKS
@@ -44,7 +44,7 @@ def licences(headers: Sequence[tuple[str, str]], meta: Mapping[str, str]) -> tup
         for name, value in headers
         if name.lower() == "link"
         for match in _LINK.finditer(value[:MAX_HEADER_CHARS])
-        if rsl.MEDIA_TYPE in match["rest"].lower() and _REL.search(match["rest"])
+        if opt_outs.RSL_MEDIA_TYPE in match["rest"].lower() and _REL.search(match["rest"])
     ]
     inline = [text for text in meta.get(RSL_INLINE, "").split(RSL_END) if text.strip()]
     return list(dict.fromkeys([*linked, *meta.get(RSL_LINKS, "").split()])), inline

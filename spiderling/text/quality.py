@@ -34,8 +34,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spiderling.base.files import frame_packer
 from spiderling.base.option_values import parse_preset
-from spiderling.base.zstd import frame_packer
 from spiderling.text.ngrams import code_points_of, codepoints
 from spiderling.text.ngrams import words as words_of
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import xxhash
 
-from spiderling.base import link_batch, url_features, urls
+from spiderling.base import link_batch, urls
 from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import Derive, Gather, columns_of, derived
 from spiderling.text import fingerprints, language, ngrams, quality, words
@@ -116,7 +116,7 @@ def _steps(native: Any) -> Steps:
         context=native.Context(model),
         derived=derive,
         resolve=native.Resolved(links),
-        gather=native.Gathered(derive, link_batch, urls, url_features),
+        gather=native.Gathered(derive, link_batch, urls, urls),
         score=native.Scored(language, ngrams),
         short_words=native.ShortWords(words, ngrams),
         listed=native.Listed(quality, ngrams),

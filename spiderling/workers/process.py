@@ -30,10 +30,9 @@ from typing import Any, NamedTuple
 
 from spiderling.base import media_types
 from spiderling.base.errors import SpiderlingError
+from spiderling.base.opt_outs import Licensee
 from spiderling.base.options import Options
-from spiderling.base.owners import go_by_suffixes
-from spiderling.base.rsl import Licensee
-from spiderling.base.urls import suffix_file
+from spiderling.base.urls import go_by_suffixes, suffix_file
 from spiderling.text import Page, TextOptions
 from spiderling.text.listing import read_listing
 from spiderling.text.steps import AUTO, choose

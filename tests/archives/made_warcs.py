@@ -8,8 +8,8 @@ import struct
 
 from spiderling.archives.records import Record, RecordReader
 from spiderling.archives.sources import BEGIN, Position
+from spiderling.base.files import zstd
 from spiderling.base.options import Options
-from spiderling.base.zstd import zstd
 
 DATE = "2024-03-05T06:07:08Z"
 

@@ -22,7 +22,7 @@ from documented_commands import COMMANDS, DEMO_ARGUMENTS, PAGES, STAND_INS, Else
 from needs import needs
 from test_train import text_of
 
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from webs.web import FixedWeb, WebResponse, html, plain
 
 XML = {"Content-Type": "application/xml"}

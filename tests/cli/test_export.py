@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.addresses import DropList, read_list
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from spiderling.corpus.segments import Source, documents, stored_documents
 from spiderling.export.export import Plan, export
 from spiderling.export.sources import Corpus, corpus_of

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from spiderling.corpus.segments import StoredDocument
 from spiderling.export.export import Plan
 from spiderling.export.export import export as write_export

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from spiderling.corpus.segments import Source, StoredDocument, stored_documents
 from spiderling.export import export as exporting
 from spiderling.export.export import Plan, export

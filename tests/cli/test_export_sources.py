@@ -15,7 +15,7 @@ import pytest
 from conftest import Crawl, page, scrapy, serving
 
 from spiderling.base.errors import DamageError
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from spiderling.corpus.segments import SegmentWriter, Source, stored_documents
 from spiderling.export.sources import Corpus, Salvage, corpus_of
 from spiderling.frontier.storage.protocol import Changes, HostRow

@@ -18,7 +18,7 @@ from redis_server import RedisServer
 from scrapy.settings import Settings
 
 from spiderling.base.errors import BadInput
-from spiderling.base.owners import owner_of
+from spiderling.base.urls import owner_of
 from spiderling.crawl.arguments import options_of
 from spiderling.jobdir.shards import parts_in
 from spiderling.spiders.spiderling import SpiderlingSpider

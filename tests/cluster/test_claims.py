@@ -17,7 +17,7 @@ from redis_server import RedisServer
 from spiderling.base import urls
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
 from spiderling.base.options import Options
-from spiderling.base.owners import go_by_suffixes
+from spiderling.base.urls import go_by_suffixes
 from spiderling.cluster import claims
 from spiderling.cluster.claims import Claim, Claims
 from spiderling.workers.process import WorkerConfig

@@ -13,12 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from model_store import ModelStore
 
+from spiderling.base.files import zstd
 from spiderling.base.link_batch import FOREIGN, NONE, TEXT_BLOCK, WANTED, Link, LinkBatch, gathered
 from spiderling.base.options import Options
-from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import canonicalize
-from spiderling.base.zstd import zstd
+from spiderling.base.urls import canonicalize, owner_of
 from spiderling.cluster.content import (
     CRAWL_ID_BYTES,
     MAX_PLAIN_BYTES,

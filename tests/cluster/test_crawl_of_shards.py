@@ -15,7 +15,7 @@ from needs import needs
 from redis_server import RedisServer
 from synlog import SynLog
 
-from spiderling.base.owners import owner_of
+from spiderling.base.urls import owner_of
 from webs.web import FixedWeb, plain, redirect
 
 pytestmark = needs("redis")

@@ -14,8 +14,7 @@ from model_store import ModelStore
 from shards_on_virtual_time import EVENTS, SEAL, Shard, crawled
 
 from spiderling.base.errors import JobdirError
-from spiderling.base.owners import page_elsewhere, shard_of_page
-from spiderling.base.urls import HASH_BITS
+from spiderling.base.urls import HASH_BITS, page_elsewhere, shard_of_page
 from spiderling.cluster import exchange
 from spiderling.cluster.content import Kind, Place, Seal, pack
 from spiderling.cluster.exchange import Exchange, Outgoing, Round

@@ -12,9 +12,8 @@ from model_store import ModelStore
 from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
-from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import canonicalize
+from spiderling.base.urls import canonicalize, owner_of
 from spiderling.cluster.content import Seal
 from spiderling.cluster.exchange import MAX_AGE_S, Exchange
 from spiderling.frontier import Frontier

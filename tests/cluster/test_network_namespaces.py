@@ -12,7 +12,7 @@ from conftest import Crawl, page, serving
 from needs import needs
 from redis_server import RedisServer
 
-from spiderling.base.owners import owner_of
+from spiderling.base.urls import owner_of
 from webs.web import FixedWeb
 
 _NETWORK = "10.84.77"

@@ -14,8 +14,8 @@ from model_store import ModelStore
 from spiderling.base.errors import InternalError, JobdirError, SpiderlingError
 from spiderling.base.link_batch import Link, gathered
 from spiderling.base.options import Options
-from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
+from spiderling.base.urls import owner_of
 from spiderling.cluster import shard as running_shard
 from spiderling.cluster.content import Seal
 from spiderling.cluster.exchange import MAX_AGE_S, Exchange

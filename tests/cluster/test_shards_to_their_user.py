@@ -19,7 +19,7 @@ from redis_server import RedisServer
 from test_crawl_of_shards import SOON
 
 from spiderling.base.errors import BadInput
-from spiderling.base.owners import owner_of
+from spiderling.base.urls import owner_of
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.inspection import Inspection

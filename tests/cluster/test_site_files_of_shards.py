@@ -11,8 +11,8 @@ from model_store import ModelStore
 from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
-from spiderling.base.owners import owner_of
 from spiderling.base.reasons import Reason
+from spiderling.base.urls import owner_of
 from spiderling.cluster.content import Kind, Place, Seal
 from spiderling.cluster.exchange import Exchange
 from spiderling.cluster.site_files import MOST_ASKED, PATIENCE_S, SiteFiles

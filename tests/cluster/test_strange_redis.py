@@ -24,7 +24,7 @@ from redis import Redis
 from redis.exceptions import ResponseError
 from test_crawl_of_shards import documents, redis, shards
 
-from spiderling.base.owners import owner_of
+from spiderling.base.urls import owner_of
 from spiderling.cluster.claims import name_of
 from spiderling.cluster.content import Kind, Place, Seal
 from spiderling.cluster.redis_transport import Keys

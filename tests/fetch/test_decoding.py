@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scrapy import Request
 
+from spiderling.base.files import zstd
 from spiderling.base.reasons import Reason
-from spiderling.base.zstd import zstd
 from spiderling.fetch import responses
 from spiderling.fetch.errors import DecodedTooBig, ResponseRefused
 from spiderling.fetch.responses import BodyDecoder

@@ -21,8 +21,7 @@ from spiderling.base.link_batch import Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.url_features import words_of_name, words_of_path
-from spiderling.base.urls import canonicalize
+from spiderling.base.urls import canonicalize, words_of_name, words_of_path
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import LAST_RANK, YieldAccount
 from spiderling.frontier.storage.sqlite import SqliteStore

@@ -15,7 +15,7 @@ import pytest
 
 from models import boilerplate_fit
 from models.marked_pages import MarkedPage
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from spiderling.text.boilerplate.model import THRESHOLD, bundled
 
 PAGES = Path(__file__).resolve().parents[2] / "examples/miniweb/pages.tar.zst"

@@ -27,9 +27,9 @@ from simulator.measures import at_pages, at_words
 from simulator.pages import BYTES_PER_WORD
 from simulator.replay import Replay, world
 from spiderling.base.errors import BadInput
+from spiderling.base.files import zstd
 from spiderling.base.link_batch import WANTED, batch_of
 from spiderling.base.reasons import Reason
-from spiderling.base.zstd import zstd
 from spiderling.corpus.links import LinkLine
 
 TERMS = Terms(pages=4_000)

@@ -13,7 +13,7 @@ import pytest
 import stock_justext
 from needs import DATA, needs
 
-from spiderling.base.zstd import zstd
+from spiderling.base.files import zstd
 from spiderling.text.boilerplate import rules
 from spiderling.text.boilerplate.rules import Rules
 from spiderling.text.encoding.detect import decode

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.link_batch import FOREIGN, WANTED
-from spiderling.base.owners import owner_of
+from spiderling.base.urls import owner_of
 from spiderling.languages import load
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.declared import fill_head, iso_date

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from spiderling.base.opt_outs import ANY, TRAINING, Signal, Statement
-from spiderling.base.rsl import Licensee
+from spiderling.base.opt_outs import ANY, TRAINING, Licensee, Signal, Statement
 from spiderling.text import listing
 from spiderling.text.declared import seconds_of
 from spiderling.text.listing import (

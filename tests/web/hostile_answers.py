@@ -11,8 +11,8 @@ import brotli
 from conftest import document
 from hostile import OK, Visit, add, answer, reply
 
+from spiderling.base.files import zstd
 from spiderling.base.reasons import Reason
-from spiderling.base.zstd import zstd
 
 NO_TEXT = (Reason.BOILERPLATE_ONLY, Reason.UNDECODABLE)
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spiderling.base.errors import DamageError
+from spiderling.base.files import frame_packer, zstd
 from spiderling.base.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_key
-from spiderling.base.zstd import frame_packer, zstd
 from spiderling.frontier.hosts import RANKS, Host, HostStates, QueuedUrl, RobotsRequest
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,

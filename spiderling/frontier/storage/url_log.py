@@ -23,9 +23,9 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from spiderling.base.errors import DamageError
+from spiderling.base.files import frame_packer, zstd
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import KEYS, Reason
-from spiderling.base.zstd import frame_packer, zstd
 from spiderling.frontier.hosts import Host, QueuedUrl
 
 ASKED_AGAIN = "asked-again"

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.errors import DamageError, StorageError
+from spiderling.base.files import frame_packer, zstd
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize_again, url_key
-from spiderling.base.zstd import frame_packer, zstd
 from spiderling.frontier.storage.protocol import Changes, Store
 from spiderling.frontier.storage.url_log import End, with_outcome
 from spiderling.frontier.watching.policy import FEED, HUB, PAGE, SITEMAP

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from spiderling.base import rsl
+from spiderling.base import opt_outs
 from spiderling.text.html.blocks import normal_form
 
 MAX_META_CHARS = 500  # characters of a value that are kept; chosen
@@ -81,7 +81,7 @@ class Metadata:
         if tag == "meta":
             return self._read_meta(attributes)
         if tag == "link":
-            if attributes.get("type", "").strip().lower() == rsl.MEDIA_TYPE:
+            if attributes.get("type", "").strip().lower() == opt_outs.RSL_MEDIA_TYPE:
                 self._read_rsl(attributes)
             else:
                 self.read_rel(attributes.get("rel", "").lower(), attributes.get("href", ""))

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from spiderling.base.opt_outs import (
     ANY,
-    NAMESPACE,
     NOTHING,
+    RSL_NAMESPACE,
     SEARCHING,
     TRAINING,
     USERS,
@@ -23,7 +23,7 @@ MINING = ANY - {Purpose.RESEARCH}
 
 
 def rsl(*contents: str) -> bytes:
-    return f'<?xml version="1.0"?><rsl xmlns="{NAMESPACE}">{"".join(contents)}</rsl>'.encode()
+    return f'<?xml version="1.0"?><rsl xmlns="{RSL_NAMESPACE}">{"".join(contents)}</rsl>'.encode()
 
 
 def content(*licences: str, url: str = "/", more: str = "") -> str:
@@ -172,7 +172,7 @@ def test_addresses_of_contents(url: str, fits: bool) -> None:
 def test_licences_in_feeds() -> None:
     item = f'<item><rsl:content url="http://a.cz/x"><rsl:license>{permits("search")}</rsl:license></rsl:content></item>'
     item = item.replace("<permits", "<rsl:permits").replace("</permits", "</rsl:permits")
-    feed = f'<rss xmlns:rsl="{NAMESPACE}" version="2.0"><channel>{item}</channel></rss>'.encode()
+    feed = f'<rss xmlns:rsl="{RSL_NAMESPACE}" version="2.0"><channel>{item}</channel></rss>'.encode()
     assert refused(feed) == TRAINING
     assert refused(feed, "/y") == NOTHING
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
@@ -20,8 +21,10 @@ from spiderling.crawl.arguments import options_of
 from spiderling.languages import LanguageInfo
 from spiderling.seeding import sources
 from spiderling.seeding.sources import Source
-from spiderling.seeding.spider import SeedFile
 from spiderling.spiders.spiderling import SpiderlingSpider
+
+if TYPE_CHECKING:
+    from spiderling.seeding.spider import SeedFile
 
 _ACTIONS = ("wikipedia", "search", "commoncrawl", "sitemap", "check")
 _READ_FROM_FILES = ("wikipedia", "commoncrawl")
@@ -85,11 +88,11 @@ class Command(SpiderlingCommand):
             require("commoncrawl")
         source = None if is_read else _source(action, names, opts, infos, options)
         arguments.pop("tlds", None)  # it chooses among what is found, not whom to ask
+        from spiderling.seeding.spider import SeedFile, collect
+
         with closing(SeedFile(out, opts.per_host, opts.homes)) as output:
             if source is None:
                 return _from_files(_urls_in(action, names, infos, options), output, action)
-            from spiderling.seeding.spider import collect
-
             return collect(source, output, self.given_settings, arguments)
 
 

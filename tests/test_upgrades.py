@@ -112,8 +112,9 @@ def test_several_schemas_are_gone_through_in_one_transaction(job):
     with pytest.raises(StorageError, match=r"no such table: nowhere\. It is as it was"):
         migrate(database(job), broken)
     after = files_of(job / "state")
-    assert {name: after[name] for name in before} == before
-    assert {*after} - {*before} <= {"frontier.sqlite-shm"}
+    for files in (before, after):
+        files.pop("frontier.sqlite-shm", None)  # what SQLite makes anew for each reader
+    assert after == before
     migrate(database(job), steps)
     assert version_of(database(job)) == NEXT + 1
 

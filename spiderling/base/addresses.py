@@ -58,8 +58,7 @@ _NOT_PUBLIC_V6 = tuple(
     )
 )
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_REMEMBERED = 20_000
-"""Addresses and names that are remembered (chosen); a request asks about its own several times."""
+_REMEMBERED = 20_000  # addresses and names that are remembered (chosen); a request asks about its own several times
 
 
 def literal_address(name: str) -> str | None:
@@ -85,8 +84,7 @@ class Endpoint(NamedTuple):
     """Where a server listens."""
 
     address: str
-    port: int | None = None
-    """None: no port is given, so the caller's default counts."""
+    port: int | None = None  # None: no port is given, so the caller's default counts
 
 
 class HostMap:
@@ -238,10 +236,8 @@ class HostList:
     """
 
     def __init__(self) -> None:
-        self._exact: dict[str, str] = {}
-        """Name of a host record -> the entry that lists this host."""
-        self._below: dict[str, str] = {}
-        """Name of a host -> the entry that lists all hosts below it."""
+        self._exact: dict[str, str] = {}  # name of a host record -> the entry that lists this host
+        self._below: dict[str, str] = {}  # name of a host -> the entry that lists all hosts below it
         self._globs: list[tuple[re.Pattern[str], str]] = []
 
     def __bool__(self) -> bool:
@@ -313,8 +309,7 @@ class DropList:
         self._hosts = HostList()
         self._urls: dict[str, str] = {}
         self._beginnings: dict[str, str] = {}
-        self.idle: set[str] = set()
-        """Entries that matched nothing up to now."""
+        self.idle: set[str] = set()  # entries that matched nothing up to now
         for entry in hosts:
             if not self._hosts.add_entry(entry):
                 raise BadInput(f"{entry!r} in the list of hosts is no host name; write one a line, such as a.example.")

@@ -23,8 +23,7 @@ from pathlib import Path
 class SpiderlingError(Exception):
     """Base class: ``str(error)`` is the whole message that the user reads."""
 
-    finish_reason = "bad-input"
-    """Scrapy's finish reason of a crawl that the error has stopped."""
+    finish_reason = "bad-input"  # Scrapy's finish reason of a crawl that the error has stopped
 
 
 class BadInput(SpiderlingError):

@@ -24,8 +24,7 @@ else:
     from backports import zstd as zstd
 
 _NO_FILE = "it is there, and is no file"
-PART = ".part"
-"""Ending of a file that is not complete."""
+PART = ".part"  # ending of a file that is not complete
 
 
 @contextmanager
@@ -95,12 +94,10 @@ def sync_directory(directory: Path) -> None:
     sync_file(directory)
 
 
-MAX_DEPTH = 20
-"""Levels of lists and mappings (chosen)."""
+MAX_DEPTH = 20  # levels of lists and mappings (chosen)
 MAX_DIGITS = 1000
 """Characters of a number (chosen: the time to read one to the base 60, such as 1:30, grows with their square)."""
-MAX_EVENTS = 200_000
-"""Values, and starts and ends of lists and mappings (chosen: more take a second or longer to read)."""
+MAX_EVENTS = 200_000  # values, and starts and ends of lists and mappings (chosen: more take a second or longer to read)
 _OF_NUMBERS = "+-0123456789_:."
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is there
 
@@ -140,8 +137,7 @@ def _refuse_endless(text: str | bytes) -> None:
             raise BadInput(f"it holds more than {MAX_DEPTH} lists in each other, or {MAX_EVENTS} entries")
 
 
-_MOST_DIGITS = 18
-"""Digits that always fit into 64 bits; int() itself raises ValueError for more than 4,300."""
+_MOST_DIGITS = 18  # digits that always fit into 64 bits; int() itself raises ValueError for more than 4,300
 
 
 def whole_number(text: str | bytes) -> int | None:

@@ -23,15 +23,12 @@ from weakref import WeakKeyDictionary
 
 from spiderling.base.errors import BadInput
 
-GROUPS = Path("/proc/self/cgroup")
-"""The file that names this process's control group."""
-MOUNTED = Path("/sys/fs/cgroup")
-"""Where the control groups are."""
+GROUPS = Path("/proc/self/cgroup")  # the file that names this process's control group
+MOUNTED = Path("/sys/fs/cgroup")  # where the control groups are
 
 RESERVED = 96
 """File descriptors that sockets to servers and browsers leave to files, name servers and processes (chosen)."""
-_MOST_DESCRIPTORS = 65_536
-"""The highest limit that is set (chosen: some machines allow a thousand millions)."""
+_MOST_DESCRIPTORS = 65_536  # the highest limit that is set (chosen: some machines allow a thousand millions)
 
 
 def usable_cores() -> int:
@@ -131,8 +128,7 @@ def require(extra: str) -> None:
         raise BadInput(f"{sentence}.")
 
 
-TICK_S = 0.5
-"""Seconds between two ticks (chosen)."""
+TICK_S = 0.5  # seconds between two ticks (chosen)
 STOPPED_S = 2.0
 """Seconds late from which a tick means a stopped process; no work blocks the event loop for half as long."""
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # CLOCK_BOOTTIME goes on while the machine sleeps
@@ -198,8 +194,7 @@ class Histogram:
     """Counts durations by class."""
 
     def __init__(self) -> None:
-        self.counts = [0] * (len(BOUNDS_S) + 1)
-        """Values up to each bound and above the one before; the last: above all."""
+        self.counts = [0] * (len(BOUNDS_S) + 1)  # values up to each bound and above the one before; the last: above all
         self.sum_s = 0.0
 
     def add(self, seconds: float) -> None:
@@ -211,9 +206,6 @@ class Histogram:
 class StageTimes:
     """One histogram for each stage."""
 
-    download: Histogram = field(default_factory=Histogram)
-    """From the request's turn to the end of its body."""
-    text: Histogram = field(default_factory=Histogram)
-    """In the queue of the text workers and in work there."""
-    dns: Histogram = field(default_factory=Histogram)
-    """Resolving one name."""
+    download: Histogram = field(default_factory=Histogram)  # from the request's turn to the end of its body
+    text: Histogram = field(default_factory=Histogram)  # in the queue of the text workers and in work there
+    dns: Histogram = field(default_factory=Histogram)  # resolving one name

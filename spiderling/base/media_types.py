@@ -8,16 +8,13 @@ from typing import NamedTuple
 from spiderling.base.errors import BadInput
 
 _ZIP = b"PK\x03\x04"
-_SNIFFED_BYTES = 1024
-"""Bytes in which a PDF may begin (its readers allow as many before the mark)."""
+_SNIFFED_BYTES = 1024  # bytes in which a PDF may begin (its readers allow as many before the mark)
 MAX_DOCUMENT_BYTES = 20_000_000
 """Bytes of a document that is fetched; chosen: four times the default of a page, since pictures are in it."""
 _XML_TYPES = frozenset({"application/xml", "text/xml"})
 _TEXT_TYPES = _XML_TYPES | {"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "text/plain"}
-_XHTML = b"http://www.w3.org/1999/xhtml"
-"""The namespace by which a browser shows XML as a page (XHTML 1.0, 3.1.1)."""
-_ROOT_BYTES = 4096
-"""Bytes of XML in which its first element begins; chosen."""
+_XHTML = b"http://www.w3.org/1999/xhtml"  # the namespace by which a browser shows XML as a page (XHTML 1.0, 3.1.1)
+_ROOT_BYTES = 4096  # bytes of XML in which its first element begins; chosen
 _UNTYPED = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download"})
 _FILENAME = re.compile(r"""filename\*?\s*=\s*["']?([^"';]+)""", re.IGNORECASE)
 
@@ -26,8 +23,7 @@ class FileType(NamedTuple):
     """A kind of document; its name is its suffix."""
 
     media_types: frozenset[str]
-    is_external: bool = False
-    """Whether a program that is no part of the project converts it."""
+    is_external: bool = False  # whether a program that is no part of the project converts it
 
 
 FILE_TYPES = {

@@ -25,8 +25,7 @@ from spiderling.base.terminal import hint
 class Purpose(Enum):
     """What the corpus is built for."""
 
-    __hash__ = object.__hash__
-    """That of Enum is a function in Python, and each page asks for some twenty."""
+    __hash__ = object.__hash__  # that of Enum is a function in Python, and each page asks for some twenty
 
     RESEARCH = "research"
     SEARCH = "search"
@@ -65,20 +64,16 @@ class Signal(Enum):
     UNAVAILABLE_AFTER = ("unavailable-after", OBEY)
     NOFOLLOW = ("nofollow", OBEY)
     NOAI = ("noai", OBEY)
-    REL_NOFOLLOW = ("rel-nofollow", OBEY)
-    """On one link, which is then not followed."""
-    TDM = ("tdm", OBEY)
-    """tdm-reservation in header or meta."""
-    TDM_FILE = ("tdm-file", OBEY)
-    """tdm-reservation in /.well-known/tdmrep.json."""
+    REL_NOFOLLOW = ("rel-nofollow", OBEY)  # on one link, which is then not followed
+    TDM = ("tdm", OBEY)  # tdm-reservation in header or meta
+    TDM_FILE = ("tdm-file", OBEY)  # tdm-reservation in /.well-known/tdmrep.json
     AI_TXT = ("ai-txt", OBEY)
     # lines in robots.txt, and headers
     CONTENT_SIGNAL = ("content-signal", OBEY)
     CONTENT_USAGE = ("content-usage", OBEY)
     RSL = ("rsl", OBEY)
     """A licence by RSL that robots.txt, a header or the page names, or that stands in the page (base/opt_outs.py)."""
-    AI_AGENTS = ("ai-agents", RECORD)
-    """robots.txt, X-Robots-Tag or meta robots refuse a crawler of AI_AGENTS."""
+    AI_AGENTS = ("ai-agents", RECORD)  # robots.txt, X-Robots-Tag or meta robots refuse a crawler of AI_AGENTS
 
 
 AI_AGENTS = (
@@ -92,8 +87,7 @@ class Statement(NamedTuple):
     """One statement of a page or file."""
 
     signal: Signal
-    detail: str = ""
-    """``ai-train=no``, a date, the address of a policy ...; without white space."""
+    detail: str = ""  # ``ai-train=no``, a date, the address of a policy ...; without white space
     refuses: frozenset[Purpose] = NOTHING
     """The purposes that it refuses; empty for a permission, and where it does not concern the text."""
 
@@ -157,10 +151,8 @@ def few(statements: Iterable[Statement]) -> list[Statement]:
 
 # -- usage preferences, in robots.txt and in headers
 
-_MAX_USES = 1000
-"""Preferences of a header or line that are read; chosen: more than fit into a usual header."""
-_MAX_KEPT = 50
-"""Statements of a page or file that are kept; chosen: nobody makes more than ten that mean anything."""
+_MAX_USES = 1000  # preferences of a header or line that are read; chosen: more than fit into a usual header
+_MAX_KEPT = 50  # statements of a page or file that are kept; chosen: nobody makes more than ten that mean anything
 _USES = {
     "ai-train": TRAINING,  # Content-Signal
     "train-ai": TRAINING,  # Content-Usage; its ``ai-use`` concerns no corpus, the names below are of earlier drafts
@@ -207,8 +199,7 @@ def reservation(signal: Signal, value: object, policy: object = None) -> list[St
     return [Statement(signal, f"{text}={where}" if where else text, MINING if text == "1" else NOTHING)]
 
 
-MAX_FILE_STARS = 4000
-"""Stars in all patterns of a file; matching more takes milliseconds a URL (chosen)."""
+MAX_FILE_STARS = 4000  # stars in all patterns of a file; matching more takes milliseconds a URL (chosen)
 MAX_STARS = 40
 """Stars in a pattern; one with more matches nothing, since matching takes the time of the path for each (chosen)."""
 _ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
@@ -221,8 +212,7 @@ class PathPattern:
 
     def __init__(self, pattern: str) -> None:
         pattern = normal(pattern)
-        self.length = len(pattern)
-        """In characters; of the patterns that match, the longest counts (2.2.2)."""
+        self.length = len(pattern)  # in characters; of the patterns that match, the longest counts (2.2.2)
         self._at_end = pattern.endswith("$")
         self._first, *self._parts = pattern.removesuffix("$").split("*")
 
@@ -311,10 +301,8 @@ MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS
 SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY
 UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
 """
-COUNTRIES = frozenset(_CODES.split())
-"""Codes of ISO 3166-1 alpha-2."""
-ALIASES = {"UK": "GB", "EL": "GR"}
-"""What the EU and many others write for two of them."""
+COUNTRIES = frozenset(_CODES.split())  # codes of ISO 3166-1 alpha-2
+ALIASES = {"UK": "GB", "EL": "GR"}  # what the EU and many others write for two of them
 _MEMBERS = "AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IT LT LU LV MT NL PL PT RO SE SI SK"
 """Of the EU, which is a token of its own."""
 _EU = frozenset(_MEMBERS.split())
@@ -323,25 +311,19 @@ rsl content license permits prohibits payment standard custom amount accepts rep
 terms
 """
 _ELEMENTS = frozenset(_NAMES.split())
-_MAX_CONTENTS = 2000
-"""<content> elements of a file that are read, together with the elements right in them (chosen)."""
-_MAX_STATED = 100
-"""Combinations of contents of which is kept what they say (chosen: most files have a few paths)."""
-_MAX_TOKENS = 300
-"""Tokens of a list that are read; chosen: there are 249 countries."""
+_MAX_CONTENTS = 2000  # <content> elements of a file that are read, together with the elements right in them (chosen)
+_MAX_STATED = 100  # combinations of contents of which is kept what they say (chosen: most files have a few paths)
+_MAX_TOKENS = 300  # tokens of a list that are read; chosen: there are 249 countries
 _TOKENS = re.compile(r"[^\s,]+")
 
-UNKNOWN = "unknown"
-"""What is stated of terms that cannot be read, or had."""
+UNKNOWN = "unknown"  # what is stated of terms that cannot be read, or had
 
 
 class Licensee(NamedTuple):
     """Who would use the text; '' for what he does not say, and then no condition on it is met."""
 
-    user: str = ""
-    """One of USERS."""
-    country: str = ""
-    """ISO 3166-1 alpha-2."""
+    user: str = ""  # one of USERS
+    country: str = ""  # ISO 3166-1 alpha-2
 
 
 class _Licence(NamedTuple):
@@ -349,8 +331,7 @@ class _Licence(NamedTuple):
 
     permits: Mapping[str, frozenset[str]]
     prohibits: Mapping[str, frozenset[str]]
-    price: str
-    """'free', 'attribution', or what hinders: 'payment:crawl', 'reporting' ..."""
+    price: str  # 'free', 'attribution', or what hinders: 'payment:crawl', 'reporting' ..
 
     def offers(self, uses: frozenset[str]) -> bool:
         """Whether one of *uses* is among those that it permits; without a list it permits all (3.5)."""
@@ -370,8 +351,7 @@ class _Licence(NamedTuple):
 class _Content(NamedTuple):
     """One <content>."""
 
-    host: str
-    """Of a full URL, without ``www.``; '': that of whoever names the licence."""
+    host: str  # of a full URL, without ``www.``; '': that of whoever names the licence
     pattern: PathPattern
     has_server: bool
     licences: list[_Licence]
@@ -385,8 +365,7 @@ class RslFile:
         self._who = who
         self._tail = f"={address[:300]}" if address else ""
         self._contents: list[_Content] = []
-        self._is_sound = False
-        """Whether all of it was understood."""
+        self._is_sound = False  # whether all of it was understood
         root = _parsed(body)
         if root is not None:
             self._is_sound = True

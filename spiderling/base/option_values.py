@@ -28,8 +28,7 @@ GENERIC_TLDS = ("com", "org", "net", "gov", "info", "edu")
 """Generic top-level domains that a national crawl takes as well (Pomikálek & Suchomel 2011, section 3.1)."""
 _SCALED = re.compile(r"(\S*[0-9.]) *([kmgt]?)(i?b)?")
 """A number as people write it: its digits, its unit of thousands, and the mark of a size in bytes."""
-_MOST_DIGITS = 18
-"""Digits of a size or limit (chosen: more than any disk has bytes, and few enough for a float)."""
+_MOST_DIGITS = 18  # digits of a size or limit (chosen: more than any disk has bytes, and few enough for a float)
 _NO_LABEL = re.compile(r"[\s/?#@:._\\]")
 YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
 """Name -> factor f of the threshold t(n) = f*(log10 n - 1); None: no host is retired."""
@@ -39,14 +38,10 @@ YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "no
 class TrapLimits:
     """What makes a trap (docs/traps.md); 0 turns a detector off.  The defaults are chosen."""
 
-    pages: int = 20
-    """Fruitless pages from which a section of a host is a trap; twice for a directory."""
-    copies: int = 5
-    """Pages of a domain that may differ in numbers and words of their URLs only."""
-    subdomains: int = 10
-    """Hosts of a domain in a row whose first page is a copy; then new names in it count as made up."""
-    mirror: int = 10
-    """Pages with the text of another host's pages at the same paths from which a host is its mirror."""
+    pages: int = 20  # fruitless pages from which a section of a host is a trap; twice for a directory
+    copies: int = 5  # pages of a domain that may differ in numbers and words of their URLs only
+    subdomains: int = 10  # hosts of a domain in a row whose first page is a copy; then new names in it count as made up
+    mirror: int = 10  # pages with the text of another host's pages at the same paths from which a host is its mirror
 
 
 MOST_TRAP_PAGES = 30_000
@@ -229,8 +224,7 @@ def _command(text: str) -> None:
 
 _LISTENED = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<v4>[0-9.]+)):(?P<port>[0-9]{1,5})")
 _NAME = re.compile(r"[a-z0-9.-]{1,253}(?::[0-9]{1,5})?", re.IGNORECASE)
-_MOST_PATH_BYTES = 107
-"""Bytes of the longest path of a Unix socket on Linux (unix(7))."""
+_MOST_PATH_BYTES = 107  # bytes of the longest path of a Unix socket on Linux (unix(7))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +232,9 @@ class PageAddress:
     """An address and a port, or the path of a Unix socket."""
 
     host: str = ""
-    port: int = 0
-    """0: one that is free."""
+    port: int = 0  # 0: one that is free
     path: str = ""
-    names: tuple[str, ...] = ()
-    """Further names by which browsers reach it, with a port or without."""
+    names: tuple[str, ...] = ()  # further names by which browsers reach it, with a port or without
 
     @property
     def is_local(self) -> bool:
@@ -297,15 +289,11 @@ def parse_page(text: str) -> PageAddress | None:
 
 TEXT = "text"
 HEADING = "heading"
-COMMENT = "comment"
-"""By a reader, below the text of the page."""
-TEASER = "teaser"
-"""Of another page: "read also", a list of links."""
+COMMENT = "comment"  # by a reader, below the text of the page
+TEASER = "teaser"  # of another page: "read also", a list of links
 CODE = "code"
-CELL = "cell"
-"""Of a table, without a sentence."""
-NOTICE = "notice"
-"""About the page and not of it: consent, JavaScript, the software of a forum."""
+CELL = "cell"  # of a table, without a sentence
+NOTICE = "notice"  # about the page and not of it: consent, JavaScript, the software of a forum
 KINDS = (TEXT, HEADING, COMMENT, TEASER, CODE, CELL, NOTICE)
 
 

@@ -20,8 +20,7 @@ from typing import Any, TypeVar
 
 _LIKENESS = 0.6
 """Share of letters in common, as difflib counts it, from which a name may have been meant (difflib's own default)."""
-_MOST_SHOWN = 60
-"""Characters of a value in a message (chosen)."""
+_MOST_SHOWN = 60  # characters of a value in a message (chosen)
 
 
 def printable(text: str) -> str:
@@ -114,10 +113,8 @@ def hint(name: str, known: Iterable[str], likeness: float = _LIKENESS) -> str:
 
 _T = TypeVar("_T")
 
-LOG_EVERY_S = 60.0
-"""Seconds between two lines in a log."""
-BAR_EVERY_S = 1.0
-"""Seconds between two states of a bar (chosen)."""
+LOG_EVERY_S = 60.0  # seconds between two lines in a log
+BAR_EVERY_S = 1.0  # seconds between two states of a bar (chosen)
 
 
 class Meter:

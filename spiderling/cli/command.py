@@ -31,8 +31,7 @@ from spiderling.base.terminal import end_at_signal, nearest, printable, restore_
 from spiderling.engine.scheduler import INTERRUPTED, NO_NETWORK
 
 Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
-_USAGE = 2
-"""Exit code of wrong usage."""
+_USAGE = 2  # exit code of wrong usage
 _FLAG = re.compile(r"--?[a-zA-Z]")
 _IN_HELP = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 _ADDON = "spiderling.addon.SpiderlingAddon"
@@ -113,18 +112,12 @@ class SpiderlingCommand(OwnCommand):
     requires_crawler_process = False
     default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
 
-    arguments: str
-    """The usage line after the command's name."""
-    summary: str
-    """One line in the list of commands."""
-    description: str
-    """Sentences for ``-h``; they end with an example."""
-    options: Sequence[Option] = ()
-    """The command's options besides Scrapy's own."""
-    error_code = 1
-    """Exit code after an error."""
-    if_interrupted = "interrupted."
-    """Message after Ctrl-C."""
+    arguments: str  # the usage line after the command's name
+    summary: str  # one line in the list of commands
+    description: str  # sentences for ``-h``; they end with an example
+    options: Sequence[Option] = ()  # the command's options besides Scrapy's own
+    error_code = 1  # exit code after an error
+    if_interrupted = "interrupted."  # message after Ctrl-C
 
     @abstractmethod
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:

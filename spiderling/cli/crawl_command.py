@@ -101,8 +101,7 @@ _SpiderT = TypeVar("_SpiderT", bound="AskedSpider")
 class AskedSpider(Spider):
     """A spider that a command runs and then asks for its results."""
 
-    failure: SpiderlingError | None = None
-    """Why the crawl could not begin or go on, or gave nothing."""
+    failure: SpiderlingError | None = None  # why the crawl could not begin or go on, or gave nothing
 
     def closed(self, reason: str) -> None:
         """Note the results while the crawl is still open."""

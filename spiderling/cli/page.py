@@ -35,8 +35,7 @@ from spiderling.text.optout import licences, page_statements
 from spiderling.workers.pool import Task, WorkerConfig, text_process
 
 _ALTERNATIVES = "- for standard input, or a URL that begins with http:// or https://"
-_FILE_URL = "http://file.invalid/"
-"""Stands for the unknown address of a file, so that its relative links count."""
+_FILE_URL = "http://file.invalid/"  # stands for the unknown address of a file, so that its relative links count
 
 
 def show(name: str, arguments: dict[str, str], settings: Settings, width: int) -> Iterator[str]:
@@ -98,8 +97,7 @@ class PageSpider(AskedSpider, SpiderlingSpider):
 
     name = "page"
     url: str = ""
-    answer: Response | None = None
-    """The page."""
+    answer: Response | None = None  # the page
     site: list[Statement] = []  # noqa: RUF012 - replaced, never changed
     """What the files of its site say of its use."""
     _last = ""

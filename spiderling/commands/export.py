@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from spiderling.export.increments import Added
     from spiderling.export.sources import Corpus, Salvage, Selection
 
-_MOST_NAMED = 10
-"""Entries of lists that are named because no document matched them; chosen: what fits on a line or two."""
+_MOST_NAMED = 10  # entries of lists that are named because no document matched them; chosen: what fits on a line or two
 
 
 class Command(SpiderlingCommand):

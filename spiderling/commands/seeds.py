@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from spiderling.seeding.spider import SeedFile
 
 _ACTIONS = ("wikipedia", "search", "commoncrawl", "sitemap", "check")
-_READ_FROM_FILES = ("wikipedia", "commoncrawl")
-"""Sources whose files are read, if any are named."""
+_READ_FROM_FILES = ("wikipedia", "commoncrawl")  # sources whose files are read, if any are named
 
 
 class Command(SpiderlingCommand):

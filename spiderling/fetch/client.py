@@ -36,12 +36,10 @@ _NEVER_MADE = frozenset(
     {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.ETIMEDOUT}
 )
 """Errors of a connection that could not be made; one that was made is reset in the place of refused."""
-_RECORD_BYTES = 16_384
-"""Most bytes of a TLS record (RFC 8446, 5.1)."""
+_RECORD_BYTES = 16_384  # most bytes of a TLS record (RFC 8446, 5.1)
 HEAD_START_S = 0.25
 """Seconds for which the first address is tried alone before the second is tried too (RFC 8305, section 5)."""
-MAX_FAILED = 10_000
-"""Servers remembered to take no second request over a connection (chosen: a megabyte or two)."""
+MAX_FAILED = 10_000  # servers remembered to take no second request over a connection (chosen: a megabyte or two)
 _URL = re.compile(r"(https?)://([^/?#:@]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(/[^?#]*)(\?[^#]*)?")
 """Takes a serialised URL without a user name apart."""
 
@@ -51,20 +49,15 @@ class Wire(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
-        self.socket: socket.socket | None = None
-        """That of *transport*."""
-        self.certificate: bytes | None = None
-        """The server's certificate in DER; None without TLS."""
-        self._is_used = False
-        """Whether this is not the first request over the connection."""
+        self.socket: socket.socket | None = None  # that of *transport*
+        self.certificate: bytes | None = None  # the server's certificate in DER; None without TLS
+        self._is_used = False  # whether this is not the first request over the connection
         self._begin()
 
     def _begin(self) -> None:
         """Be ready for a response."""
-        self.has_body = True
-        """Whether the response may have one; to be said before the request is sent."""
-        self.body_bytes = 0
-        """Bytes of the body that have come, without their framing."""
+        self.has_body = True  # whether the response may have one; to be said before the request is sent
+        self.body_bytes = 0  # bytes of the body that have come, without their framing
         self._received = 0
         self._head_bytes = bytearray()
         self._head: ResponseHead | None = None
@@ -220,8 +213,7 @@ class TlsWire(Wire):
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = sessions.connection(server, self._incoming, self._outgoing)
-        self._is_open = False
-        """Whether the handshake is over."""
+        self._is_open = False  # whether the handshake is over
         self._unsent = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -279,12 +271,9 @@ class UrlParts(NamedTuple):
     """The parts of a URL that a request is made of."""
 
     is_https: bool
-    name: str
-    """Host name, or address literal without brackets; without a dot at its end."""
-    port: int | None
-    """None: that of the scheme."""
-    target: str
-    """Path and query."""
+    name: str  # host name, or address literal without brackets; without a dot at its end
+    port: int | None  # None: that of the scheme
+    target: str  # path and query
 
     @classmethod
     def of(cls, url: str, is_verbatim: bool) -> UrlParts:
@@ -327,8 +316,7 @@ class RawResponse:
     """A response whose head is here; the caller may read its body from ``wire``, and aborts that in any case."""
 
     request: RawRequest
-    address: str
-    """The address that the connection was made to."""
+    address: str  # the address that the connection was made to
     head: ResponseHead
     wire: Wire
 
@@ -347,8 +335,7 @@ class Pool:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._waiting: dict[Place, tuple[Wire, asyncio.TimerHandle]] = {}
-        """The oldest first."""
+        self._waiting: dict[Place, tuple[Wire, asyncio.TimerHandle]] = {}  # the oldest first
         self._failed: set[Place] = set()
 
     def keep(self, place: Place, wire: Wire, seconds: float) -> bool:
@@ -397,19 +384,15 @@ class ConnectTarget:
     """Where a connection goes: one or two judged addresses."""
 
     place: Place
-    addresses: tuple[str, ...]
-    """That of *place*, and perhaps another."""
-    may_connect: Callable[[str], bool]
-    """Whether an address may be connected to now; asked before each attempt."""
+    addresses: tuple[str, ...]  # that of *place*, and perhaps another
+    may_connect: Callable[[str], bool]  # whether an address may be connected to now; asked before each attempt
     connected: Callable[[str], None]
     """Called with an address once the connection's first packet is sent, or a further request over one that was kept,
     before any other task runs."""
-    may_send: Callable[[], bool] = lambda: True
-    """Whether the request may go over the connection that was made for it."""
+    may_send: Callable[[], bool] = lambda: True  # whether the request may go over the connection that was made for it
     bind_address: tuple[str, int] | None = None
     tls: Sessions | None = None
-    server_name: str = ""
-    """Name in the TLS handshake."""
+    server_name: str = ""  # name in the TLS handshake
 
     @property
     def begins_at_once(self) -> bool:
@@ -569,8 +552,7 @@ async def send(request: RawRequest, target: ConnectTarget, kept: Wire | None = N
     )
 
 
-LOOK_S = 0.25
-"""Seconds between two looks, and so the longest that a limit is overdrawn (chosen: limits are seconds)."""
+LOOK_S = 0.25  # seconds between two looks, and so the longest that a limit is overdrawn (chosen: limits are seconds)
 
 
 @dataclass(slots=True, eq=False)
@@ -582,17 +564,12 @@ class Transfer:
 
     all: set[Transfer]
     task: asyncio.Task[Any]
-    until: float = math.inf
-    """When the time is over."""
-    is_late: bool = False
-    """Whether the task was cancelled for that."""
-    goes_on: bool = False
-    """Whether it is not the first over its connection."""
-    wire: Wire | None = None
-    """The connection, once the body is read; it is ended by TooSlow if that comes too slowly."""
+    until: float = math.inf  # when the time is over
+    is_late: bool = False  # whether the task was cancelled for that
+    goes_on: bool = False  # whether it is not the first over its connection
+    wire: Wire | None = None  # the connection, once the body is read; it is ended by TooSlow if that comes too slowly
     window_ends: float = math.inf
-    before: int = 0
-    """Bytes that had come when the window began."""
+    before: int = 0  # bytes that had come when the window began
 
     def __enter__(self) -> Transfer:
         self.all.add(self)

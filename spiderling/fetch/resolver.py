@@ -18,18 +18,13 @@ from spiderling.base.addresses import HostMap, literal_address, parse_endpoint
 from spiderling.base.options import Options
 from spiderling.fetch.errors import NameNotFound, NameServerFailure
 
-RESOLUTION_DELAY_S = 0.05
-"""Seconds for which the answer for the other family is waited for (RFC 8305, section 3)."""
+RESOLUTION_DELAY_S = 0.05  # seconds for which the answer for the other family is waited for (RFC 8305, section 3)
 TIMEOUT_S = 3.0
 """Seconds for the first attempt at a query (chosen); c-ares lengthens the next ones and asks the next server."""
-TRIES = 3
-"""Attempts at a query (chosen)."""
-MIN_TTL_S = 60.0
-"""Least seconds for which an address is kept, whatever its server says; chosen."""
-MAX_TTL_S = 3600.0
-"""Most seconds for which an address is kept, whatever its server says; chosen."""
-_RECORD_TYPES = ("A", "AAAA")
-"""The order in which the addresses of a name are tried."""
+TRIES = 3  # attempts at a query (chosen)
+MIN_TTL_S = 60.0  # least seconds for which an address is kept, whatever its server says; chosen
+MAX_TTL_S = 3600.0  # most seconds for which an address is kept, whatever its server says; chosen
+_RECORD_TYPES = ("A", "AAAA")  # the order in which the addresses of a name are tried
 CONCURRENCY = 500
 """Queries that run at once; any number may wait.  Chosen: all answers come through one UDP socket, whose default buffer
 holds a burst of a few hundred."""
@@ -37,8 +32,7 @@ holds a burst of a few hundred."""
 QUERIES_PER_CHANNEL = 20_000
 """Queries after which a new channel is opened: c-ares caches answers for up to an hour, in a channel and without a
 bound on their number; this many take some tens of megabytes."""
-_SOCKETS_OF_THEIR_OWN = 32
-"""Most queries at once that are repeated, each over a socket of its own (chosen)."""
+_SOCKETS_OF_THEIR_OWN = 32  # most queries at once that are repeated, each over a socket of its own (chosen)
 _NOT_IN_NAMES = frozenset(" \\/:@[]")  # a backslash would begin an escape in c-ares
 _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
 _ADDRESS = (pycares.ARecordData, pycares.AAAARecordData)
@@ -53,8 +47,7 @@ class Resolution:
 
     addresses: tuple[str, ...]
     ttl_s: float
-    is_asked: bool = True
-    """Whether a name server gave them."""
+    is_asked: bool = True  # whether a name server gave them
 
 
 class Resolver:

@@ -21,10 +21,8 @@ import brotli  # type: ignore[import-untyped]
 from spiderling.base.files import whole_number, zstd
 from spiderling.fetch.errors import DecodedTooBig, NotHttp
 
-MAX_HEADERS = 256
-"""Most lines in one head (chosen)."""
-MAX_CHUNK_LINE_BYTES = 16_384
-"""Most bytes of the line before a chunk (Chromium's limit)."""
+MAX_HEADERS = 256  # most lines in one head (chosen)
+MAX_CHUNK_LINE_BYTES = 16_384  # most bytes of the line before a chunk (Chromium's limit)
 UNTOLD_S = 15.0
 """Seconds for which an idle connection stays open where the server does not say.  Chosen: servers that close theirs
 earlier (5 s: Apache, Node, LiteSpeed) say so, others wait for a minute and more (nginx, IIS)."""
@@ -42,11 +40,9 @@ class ResponseHead(NamedTuple):
 
     version: str
     status: int
-    status_line: str
-    """As received; bytes that are not UTF-8 as lone surrogates."""
+    status_line: str  # as received; bytes that are not UTF-8 as lone surrogates
     headers: list[tuple[bytes, bytes]]
-    is_chunked: bool
-    """Whether the body comes in chunks; then Content-Length counts for nothing."""
+    is_chunked: bool  # whether the body comes in chunks; then Content-Length counts for nothing
     length: int | None
     """The bytes of the body that Content-Length announces; None if it announces none, or by no number."""
 
@@ -119,12 +115,9 @@ class Counted:
 
     def __init__(self, length: int | None) -> None:
         self._left = sys.maxsize if length is None else length
-        self.is_over = length == 0
-        """Whether the body is complete."""
-        self.may_be_closed = length is None
-        """Whether the end of the connection is the end of the body."""
-        self.is_overrun = False
-        """Whether more has come than the body."""
+        self.is_over = length == 0  # whether the body is complete
+        self.may_be_closed = length is None  # whether the end of the connection is the end of the body
+        self.is_overrun = False  # whether more has come than the body
 
     def unframed(self, data: bytes) -> Iterator[bytes]:
         """The pieces of the body in *data*, the next bytes received."""
@@ -143,14 +136,10 @@ class Chunked:
     def __init__(self) -> None:
         self.is_over = False
         self.is_overrun = False
-        self._left = 0
-        """Bytes of this chunk that have not come."""
-        self._line = b""
-        """The beginning of a line whose end has not come."""
-        self._is_behind_chunk = False
-        """Whether an empty line must be next."""
-        self._is_last = False
-        """Whether the last chunk is over, so that trailers and an empty line remain."""
+        self._left = 0  # bytes of this chunk that have not come
+        self._line = b""  # the beginning of a line whose end has not come
+        self._is_behind_chunk = False  # whether an empty line must be next
+        self._is_last = False  # whether the last chunk is over, so that trailers and an empty line remain
 
     def unframed(self, data: bytes) -> Iterator[bytes]:
         """The pieces of the body in *data*, the next bytes received; raises NotHttp after them."""
@@ -190,10 +179,8 @@ Framing = Counted | Chunked
 
 
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
-MAX_LAYERS = 2
-"""Most codings of one body that are undone (chosen: honest content has no more)."""
-RATIO_FROM_BYTES = 1_000_000
-"""Decoded bytes from which the ratio to the received ones is limited (chosen)."""
+MAX_LAYERS = 2  # most codings of one body that are undone (chosen: honest content has no more)
+RATIO_FROM_BYTES = 1_000_000  # decoded bytes from which the ratio to the received ones is limited (chosen)
 MAX_RATIO = 100.0
 """Bytes decoded / received above which a body is a decompression bomb.  Chosen: pages and lists of URLs shrink to a
 twentieth, and deflate makes at most 1,032 bytes of one."""
@@ -219,8 +206,7 @@ class BodyDecoder:
         """Whether what comes out can only be noise."""
         self.understood = not self.is_hopeless and _CODECS.keys() >= set(codings)
         """Whether what comes out is the content itself."""
-        self.changes = self.understood and bool(codings)
-        """Whether what comes out may differ from what goes in."""
+        self.changes = self.understood and bool(codings)  # whether what comes out may differ from what goes in
         self._received = self._given = 0
         self._layers = [_Layer(_CODECS[coding], limit) for coding in reversed(codings)] if self.changes else []
 
@@ -350,17 +336,14 @@ _CODECS: dict[str, tuple[Callable[[], _Codec], ...]] = {
 }
 
 
-MAX_PAGE_BYTES = 50_000
-"""Bytes of a page that may be a challenge; chosen: those that we know have 1 to 40 kB."""
+MAX_PAGE_BYTES = 50_000  # bytes of a page that may be a challenge; chosen: those that we know have 1 to 40 kB
 _HEAD_BYTES = 8192
 """Bytes in which marks are looked for (chosen: scripts and frames of a challenge stand at its beginning)."""
 _MAX_TAGS = 120
 """Tags in these bytes that a challenge may have; chosen: that of Anubis has 76, and nine of ten usual pages have more,
 or are larger, which spares the search."""
-_MAX_LINKS = 10
-"""Links in these bytes that a challenge may have: help, terms, the maker (chosen)."""
-_MAX_TEXT_BYTES = 4000
-"""Bytes of text on the whole page that it may have; chosen: Anubis explains itself in 1,500."""
+_MAX_LINKS = 10  # links in these bytes that a challenge may have: help, terms, the maker (chosen)
+_MAX_TEXT_BYTES = 4000  # bytes of text on the whole page that it may have; chosen: Anubis explains itself in 1,500
 
 _HEADERS: Mapping[bytes, tuple[str, tuple[bytes, ...], bool]] = {
     # https://developers.cloudflare.com/cloudflare-challenges/challenge-types/challenge-pages/detect-response/
@@ -373,8 +356,7 @@ _HEADERS: Mapping[bytes, tuple[str, tuple[bytes, ...], bool]] = {
 }
 """Header -> maker, the values that mean a challenge (none: any), whether it means one only beside an error status."""
 _NAMES = _HEADERS.keys()
-_STATUSES = {468: "safeline"}
-"""Statuses of their own that makers answer with."""
+_STATUSES = {468: "safeline"}  # statuses of their own that makers answer with
 _MARKS: tuple[tuple[str, tuple[bytes, ...]], ...] = (
     ("cloudflare", (b"_cf_chl_opt",)),
     ("cloudflare", (b"__cf_chl_", b"challenge-form")),

@@ -23,12 +23,9 @@ from scrapy.settings import BaseSettings
 from spiderling.base.addresses import literal_address
 from spiderling.base.errors import BadInput
 
-FLAG = "tls-"
-"""Prefix of the flags of a response that name a certificate's problems."""
-Server: TypeAlias = "tuple[str, int]"
-"""The name and port of a server."""
-MAX_SESSIONS = 1000
-"""Servers whose sessions are kept (chosen; with a chain of two certificates each takes 16 kB)."""
+FLAG = "tls-"  # prefix of the flags of a response that name a certificate's problems
+Server: TypeAlias = "tuple[str, int]"  # the name and port of a server
+MAX_SESSIONS = 1000  # servers whose sessions are kept (chosen; with a chain of two certificates each takes 16 kB)
 MAX_SESSION_AGE_S = 86_400
 """Seconds after which a certificate is asked for again, however long its server keeps the session (chosen)."""
 _VERSIONS = {
@@ -76,8 +73,7 @@ class Sessions:
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._context = context
-        self._kept: OrderedDict[Server, ssl.SSLSession] = OrderedDict()
-        """The one that was used last at the end."""
+        self._kept: OrderedDict[Server, ssl.SSLSession] = OrderedDict()  # the one that was used last at the end
 
     def connection(self, server: Server, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject:
         """The client's side of a connection to *server*; raises ValueError if that has no name for TLS."""

@@ -27,8 +27,7 @@ from spiderling.languages.registry import Seed
 from spiderling.languages.seeds import read_seeds
 from spiderling.spiders.spiderling import SpiderlingSpider
 
-_MOST_HOSTS = 40
-"""Rows of the table of hosts."""
+_MOST_HOSTS = 40  # rows of the table of hosts
 _NO_SOURCE = "no heading"
 _SEED = "seed"
 Result: TypeAlias = "dict[str, Any]"
@@ -41,8 +40,7 @@ class Yield(NamedTuple):
     seeds: int
     fetched: int
     kept: int
-    rate: float
-    """Bytes of text kept / bytes downloaded, both in UTF-8."""
+    rate: float  # bytes of text kept / bytes downloaded, both in UTF-8
 
 
 def yield_of(results: Sequence[Result | None]) -> Yield:

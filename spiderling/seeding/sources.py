@@ -24,15 +24,13 @@ from spiderling.base.urls import CanonicalUrl, canonicalize, registrable_domain,
 from spiderling.frontier.site_files import RobotsTxt
 from spiderling.text.listing import MAX_SITEMAP_BYTES, read_sitemap
 
-Found: TypeAlias = "str | Request"
-"""A URL that may be a seed, or a request that leads to more."""
+Found: TypeAlias = "str | Request"  # a URL that may be a seed, or a request that leads to more
 
 
 class Source(Protocol):
     """A service on the web that knows URLs; it has no state but its arguments, so an interrupted run can go on."""
 
-    name: str
-    """What it is, for the head of the file."""
+    name: str  # what it is, for the head of the file
     retries: int
     """Further attempts after a failure that may pass: many at the one service that is asked, few at each of many
     sites."""
@@ -64,10 +62,8 @@ def lines_of(path: Path) -> Iterator[bytes]:
         raise BadInput(f"{path} cannot be read to its end ({reason}); download it again.") from None
 
 
-_DEPTH = "sitemap"
-"""Key in the meta of a request for a sitemap: how many indexes lead to it."""
-_MAX_DEPTH = 3
-"""Levels of indexes that are followed (chosen); the protocol allows one."""
+_DEPTH = "sitemap"  # key in the meta of a request for a sitemap: how many indexes lead to it
+_MAX_DEPTH = 3  # levels of indexes that are followed (chosen); the protocol allows one
 
 
 class SitemapSource:
@@ -131,8 +127,7 @@ def _joined(base: str, address: str) -> CanonicalUrl | None:
         return None
 
 
-_PAGE = 500
-"""Links in one answer: the most that the API gives to anonymous clients."""
+_PAGE = 500  # links in one answer: the most that the API gives to anonymous clients
 _COLUMN = re.compile(r"^  `(\w+)`")
 _ROW = re.compile(r"\(((?:'(?:[^'\\]|\\.)*'|[^'()])*)\)")
 _VALUE = re.compile(r"'((?:[^'\\]|\\.)*)'|([^,]+)")
@@ -233,14 +228,10 @@ def _from_index(index: str) -> str:
     return f"{scheme}://{host}" + (f":{port}" if port else "")
 
 
-FIRST_RANK = 100
-"""The words of the first ranks stand in every page, so they choose none (chosen)."""
-LAST_RANK = 5000
-"""Rarer words are often names or typing errors (chosen)."""
-_MIN_WORDS = 50
-"""Chosen: with fewer words the same queries come again and again."""
-_MIN_CHARS = 3
-"""Letters of a word in a query at the least; chosen."""
+FIRST_RANK = 100  # the words of the first ranks stand in every page, so they choose none (chosen)
+LAST_RANK = 5000  # rarer words are often names or typing errors (chosen)
+_MIN_WORDS = 50  # chosen: with fewer words the same queries come again and again
+_MIN_CHARS = 3  # letters of a word in a query at the least; chosen
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
@@ -333,17 +324,14 @@ def words_of(path: Path) -> Counter[str]:
         raise BadInput(f"{path} is not a text file in UTF-8; convert it first, e.g. with: iconv -t utf-8.") from None
 
 
-COLLECTIONS = "https://index.commoncrawl.org/collinfo.json"
-"""The list of all crawls, the newest first."""
-_STEP = "commoncrawl"
-"""Key in the meta of a request: ``collections``, ``count`` or ``page``."""
+COLLECTIONS = "https://index.commoncrawl.org/collinfo.json"  # the list of all crawls, the newest first
+_STEP = "commoncrawl"  # key in the meta of a request: ``collections``, ``count`` or ``page``
 
 
 class Wanted(NamedTuple):
     """Which captures count: successful ones in one of our languages or, if that is not known, below our domains."""
 
-    iso3: Sequence[str]
-    """Codes of our languages, by ISO 639-3."""
+    iso3: Sequence[str]  # codes of our languages, by ISO 639-3
     tlds: Sequence[str]
 
     def home(self, capture: dict[str, Any]) -> str | None:

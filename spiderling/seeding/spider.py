@@ -27,8 +27,7 @@ from spiderling.text.listing import MAX_SITEMAP_BYTES
 _STATUSES = [400, 401, 403, 404, 410]
 """Error statuses whose answers go to the source; others are retried, or counted as failures."""
 _COMMAND_LINE = SETTINGS_PRIORITIES["cmdline"]
-_MOST_NAMED = 3
-"""Requests that are named at the start; chosen: what fits on two lines."""
+_MOST_NAMED = 3  # requests that are named at the start; chosen: what fits on two lines
 _NO_FAILURES = (Reason.NO_PAGE, Reason.REDIRECTED, Reason.SEEN)
 """Ends of requests that were answered, or that were not made because another was."""
 
@@ -42,10 +41,8 @@ class SeedSpider(AskedSpider, SpiderlingSpider):
         super().__init__(**arguments)
         self.source = source
         self.output = output
-        self.failures: dict[Reason, int] = {}
-        """How requests ended that gave no answer."""
-        self.is_whole = False
-        """Whether nothing is left to be asked."""
+        self.failures: dict[Reason, int] = {}  # how requests ended that gave no answer
+        self.is_whole = False  # whether nothing is left to be asked
         self._meter = Meter("seeds")
 
     async def start(self) -> AsyncIterator[Any]:

@@ -25,7 +25,6 @@ from spiderling.base.addresses import numbered_entries
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.files import whole_number
 from spiderling.base.options import Options
-from spiderling.frontier import intervals
 
 _SUFFIXES = (".warc", ".warc.gz", ".warc.zst")
 _LISTS = (".txt", ".paths")
@@ -191,6 +190,8 @@ class UrlRaw:
         self._failures += 1
         if (refusal is not None and refusal.code not in _MAY_PASS) or self._failures > options.retries:
             raise ArchiveUnread(f"{self._url} cannot be read: {error}.") from error
+        from spiderling.frontier import intervals  # it takes long, and the loader of spiders loads this
+
         pause: float | None = whole_number(refusal.headers.get("Retry-After", "")) if refusal is not None else None
         if pause is None:
             pause = intervals.RETRY_DELAY_S * 2.0 ** (self._failures - 1)

@@ -21,8 +21,6 @@ from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.options import Options
 from spiderling.base.terminal import Meter
 from spiderling.base.urls import CanonicalUrl, canonicalize, registrable_domain, top_level_domain
-from spiderling.frontier.site_files import RobotsTxt
-from spiderling.text.listing import MAX_SITEMAP_BYTES, read_sitemap
 
 Found: TypeAlias = "str | Request"  # a URL that may be a seed, or a request that leads to more
 
@@ -101,6 +99,8 @@ class SitemapSource:
             yield from self._read_sitemap(response, depth)
 
     def _read_robots(self, response: Response) -> Iterator[Found]:
+        from spiderling.frontier.site_files import RobotsTxt  # it takes long, and all commands load this
+
         listed = RobotsTxt(response.body, Options()).sitemaps() if response.status == 200 else []
         for address in listed or ["/sitemap.xml"]:
             target = _joined(response.url, address)
@@ -108,6 +108,8 @@ class SitemapSource:
                 yield Request(target.url, meta={_DEPTH: 0})
 
     def _read_sitemap(self, response: Response, depth: int) -> Iterator[Found]:
+        from spiderling.text.listing import MAX_SITEMAP_BYTES, read_sitemap
+
         own = canonicalize(response.url)
         sitemap = read_sitemap(response.body, most=MAX_SITEMAP_BYTES)  # all that it lists
         for address in sitemap.urls:

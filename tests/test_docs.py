@@ -246,9 +246,10 @@ def test_every_entry_of_the_control_file_is_explained():
     assert [spec.name for spec in fields(ControlFile) if f"`{spec.name}: " not in page] == []
 
 
-def test_options_named_in_the_documents_exist():
+def test_options_named_in_the_documents_and_benchmarks_exist():
     known = {PREFIX + spec.name.upper() for spec in fields(Options)}
-    assert set(re.findall(rf"{PREFIX}[A-Z_]*[A-Z]", _texts())) <= known
+    scripts = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("benchmarks/*.py"))
+    assert set(re.findall(rf"{PREFIX}[A-Z_]*[A-Z]", _texts() + scripts)) - known == set()
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "requirements-test.txt"])

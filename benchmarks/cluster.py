@@ -57,7 +57,7 @@ from spiderling.text.steps import choose
 SHARDS = 16
 PAGES_PER_S = 100
 """Of each shard; chosen: less than one process gets out of two cores (results.md, crawl.py)."""
-_MOST_TAIL_S = 30
+_MAX_TAIL_S = 30
 STAGES = ("split", "gather and pack", "outbox", "send", "take")
 SLOTS = (1, 5, 15, 30, 100)
 """Starts reserved in one call."""
@@ -150,7 +150,7 @@ async def _exchanged(
     offices = [RedisTransport(server.url, bytes(16), me) for me in range(SHARDS)]
     redis_s = 0.0
     sent_bytes = 0
-    for second in range(seconds + _MOST_TAIL_S):
+    for second in range(seconds + _MAX_TAIL_S):
         if second > seconds and not any(shard.waiting() for shard in shards):
             break
         now = 1000.0 + second

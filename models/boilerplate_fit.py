@@ -54,7 +54,7 @@ _HOST_POWER = 0.25
 """The same for its host."""
 _REPEATED = 0.3
 """Factor of the weight of a block whose text another block of the page holds as well: which one is text is not sure."""
-_MOST_BLOCKS = 250
+_MAX_BLOCKS = 250
 """Blocks of a page that are fitted to, drawn from all; they weigh as much as all."""
 _BATCH = 1024
 """Blocks of one step."""
@@ -203,11 +203,11 @@ def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, numbe
 
 
 def _drawn(sample: Sample) -> Places:
-    """The places of the blocks of *sample* that are fitted to: at most _MOST_BLOCKS of them, always the same."""
+    """The places of the blocks of *sample* that are fitted to: at most _MAX_BLOCKS of them, always the same."""
     number = len(sample.blocks)
-    if number <= _MOST_BLOCKS:
+    if number <= _MAX_BLOCKS:
         return np.arange(number)
-    return np.sort(np.random.default_rng(number).choice(number, _MOST_BLOCKS, replace=False))
+    return np.sort(np.random.default_rng(number).choice(number, _MAX_BLOCKS, replace=False))
 
 
 def _balanced(chosen: Sequence[Sample], drawn: Sequence[Places]) -> list[Array]:

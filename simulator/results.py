@@ -23,7 +23,7 @@ _CSV_HEAD = (
     "web", "strategy", "seed", "hours", "pages", "relevant", "documents", "words", "downloaded_bytes", "kept_bytes",
     "waiting", "retired", "harvest_rate", "coverage", "word_coverage", "yield_rate", "words_per_mb", "pages_per_s",
 )  # fmt: skip
-_MOST_POINTS = 60
+_MAX_POINTS = 60
 """Points of a curve at the most (chosen)."""
 
 
@@ -158,7 +158,7 @@ def _short(value: float) -> str:
 
 
 def _thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
-    return samples[:: max(1, len(samples) // _MOST_POINTS)]
+    return samples[:: max(1, len(samples) // _MAX_POINTS)]
 
 
 def _chart(measure: Measure, runs: Sequence[Run], axis: str) -> str:

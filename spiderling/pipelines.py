@@ -66,7 +66,7 @@ logger = logging.getLogger(__name__)
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 MIN_LANGUAGE_SHARE = 0.5
 """Share of a document's clean text that must be in an accepted language: most of it."""
-_LEAST_NEW_BYTES = 40
+_MIN_NEW_BYTES = 40
 """UTF-8 bytes of new text below which a later version has nothing new; chosen: dates and counters are shorter."""
 _TIME = "%Y-%m-%d %H:%M:%S"
 RSL_ATTRIBUTION = "attribution (RSL)"
@@ -335,7 +335,7 @@ class DedupPipeline(PagePipeline):
         texts = [paragraph.text for paragraph in page.paragraphs if paragraph.kept]
         self._tell_beyond(len(texts) - MAX_PARAGRAPHS, item.response.url)
         old = duplicate | known_again(page.paragraph_digests, look.paragraphs, len(texts))
-        if sum(len(text.encode()) for text, is_old in zip(texts, old, strict=True) if not is_old) < _LEAST_NEW_BYTES:
+        if sum(len(text.encode()) for text, is_old in zip(texts, old, strict=True) if not is_old) < _MIN_NEW_BYTES:
             raise DropPage(Reason.DUPLICATE, "nothing on it is new")
         return old
 

@@ -7,7 +7,7 @@ from random import Random
 
 from spiderling.cluster.exchange import Answer, Message, Round, TransportError
 
-MOST_READ = 16
+MAX_READ = 16
 """Messages of one sender in one answer."""
 
 
@@ -70,7 +70,7 @@ class Streams:
             if sender in asked.spoilt:
                 self.streams.pop((sender, me), None)
             entries = self.streams.get((sender, me), Stream()).entries
-            found = sorted(entry for entry in entries if entry > after)[:MOST_READ]
+            found = sorted(entry for entry in entries if entry > after)[:MAX_READ]
             messages += [Message(sender, *entry, entries[entry]) for entry in found]
         receipts = {sender: self.receipts[sender] for sender in asked.after if sender in self.receipts}
         return Answer(receipts, lengths, messages)

@@ -136,9 +136,9 @@ class ModelStore:
                 self._outbox.pop(key, None)
         self._peers.update((row.shard, row) for row in changes.peers)
 
-    def messages(self, shard: int, after: int, most_bytes: int) -> list[OutboxRow]:
+    def messages(self, shard: int, after: int, max_bytes: int) -> list[OutboxRow]:
         rows = (row for _, row in sorted(self._outbox.items()) if row.shard == shard and row.number > after)
-        return within(rows, most_bytes)
+        return within(rows, max_bytes)
 
     def consents(self) -> list[ConsentRow]:
         return sorted(self._consent.values(), key=lambda row: (row.origin, row.file, row.first, row.answer, row.digest))

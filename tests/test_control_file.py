@@ -25,7 +25,7 @@ from spiderling.jobdir.control_file import TEMPLATE, ControlFile, change, hosts_
 KEYS = [spec.name for spec in fields(ControlFile)]
 NUMBERS = {"host_interval_s": 86_400, "ip_interval_s": 3_600, "max_pages": math.inf, "max_downloaded_mb": math.inf}
 """Key of a number -> its upper bound; the lower one is 0."""
-MOST_CHARS = 400
+MAX_CHARS = 400
 SCALARS = st.one_of(
     st.integers().map(str),
     st.integers(1, 5000).map(lambda digits: "1" + "0" * digits),
@@ -67,7 +67,7 @@ def judged(text: str) -> ControlFile | None:
         return ControlFile.parse(text)
     except BadInput as error:
         said = str(error)
-    assert len(said) <= MOST_CHARS and said.isprintable(), said
+    assert len(said) <= MAX_CHARS and said.isprintable(), said
     return None
 
 
@@ -125,7 +125,7 @@ def test_what_the_live_page_sends_goes_through_the_same_bounds(tmp_path_factory,
         change(path, {"action": "budget", key: value})
     except BadInput as error:
         said = str(error)
-    assert len(said) <= MOST_CHARS and (said.isprintable())
+    assert len(said) <= MAX_CHARS and (said.isprintable())
     assert path.read_text() == TEMPLATE if said else is_within_bounds(ControlFile.parse(path.read_text()))
 
 

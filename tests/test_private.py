@@ -19,7 +19,7 @@ TESTS = Path(__file__).parent
 OF_THE_LANGUAGE = {"_asdict", "_fields", "_make", "_replace", "_exit"}
 """Public in spite of their names: those of NamedTuple and of ``os``."""
 EXCEPTIONS = {
-    "worth._MOST_HOSTS",
+    "worth._MAX_HOSTS",
     "worth._SECTIONS",
     "schedule._MAX_NAMES",
 }

@@ -36,7 +36,7 @@ class NameServer(asyncio.DatagramProtocol):
 
     def __init__(self):
         self.asked: Counter[tuple[str, int]] = Counter()
-        self.running = self.most_running = 0
+        self.running = self.max_running = 0
 
     def connection_made(self, transport):
         self.transport = transport
@@ -55,7 +55,7 @@ class NameServer(asyncio.DatagramProtocol):
         reply = header + query[12 : end + 5] + b"".join(records)
         if labels[0].startswith("slow"):
             self.running += 1
-            self.most_running = max(self.running, self.most_running)
+            self.max_running = max(self.running, self.max_running)
             asyncio.get_running_loop().call_later(0.05, self.send_late, reply, client)
         elif labels[0] == "garbage":
             self.transport.sendto(query[:2] + b"\x81\x80" + b"\xff" * 40, client)
@@ -216,7 +216,7 @@ async def test_identical_look_ups_share_one_query_and_survive_a_cancelled_caller
 async def test_look_ups_run_together_up_to_the_bound():
     async with resolving(values={"CONCURRENCY": 40, "TIMEOUT_S": 20}) as (resolver, server):
         await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(200)))
-        assert 10 < server.most_running <= 40
+        assert 10 < server.max_running <= 40
 
 
 async def test_channels_are_renewed_without_losing_a_query(monkeypatch):

@@ -51,9 +51,9 @@ SIGMA_PAGES = 1.8
 """Standard deviation of the natural logarithm of a host's number of pages (chosen)."""
 SLOW_S = 1.0
 """Seconds before each page of a slow host (chosen)."""
-MOST_ADDRESSES = 16
+MAX_ADDRESSES = 16
 """Addresses that the hosts share (chosen)."""
-MOST_HOSTS = 0xFFFFFF
+MAX_HOSTS = 0xFFFFFF
 """Most hosts (chosen: a host's name holds its number, in six hexadecimal digits at most)."""
 
 
@@ -136,12 +136,12 @@ class SyntheticWeb:
         if missing or not languages:
             names = ", ".join(missing) or "any language"
             raise BadInput(f"the synthetic web has no words for {names}; give a list of words for each language.")
-        if not 1 <= hosts <= MOST_HOSTS:
-            raise BadInput(f"a synthetic web has 1 to {MOST_HOSTS} hosts, not {hosts}.")
+        if not 1 <= hosts <= MAX_HOSTS:
+            raise BadInput(f"a synthetic web has 1 to {MAX_HOSTS} hosts, not {hosts}.")
         self._count = hosts
         self._seed = seed
         self._languages = tuple(languages)
-        self._addresses = [f"127.81.0.{number}" for number in range(1, min(MOST_ADDRESSES, hosts) + 1)]
+        self._addresses = [f"127.81.0.{number}" for number in range(1, min(MAX_ADDRESSES, hosts) + 1)]
         self._mean_page_bytes = mean_page_bytes
         self._median_pages = median_pages
         self._prose = {language: Prose(language, words[language], seed) for language in languages}

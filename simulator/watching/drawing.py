@@ -127,7 +127,7 @@ class _Drawing:
 
 def _births(rate: float, archive_days: float, days: int, rng: np.random.Generator) -> Array:
     """When the articles of a site are published, in order; those before the watch are known when it begins."""
-    known = int(np.clip(rng.poisson(rate * archive_days), webs.FEWEST_PAGES, webs.MOST_PAGES))
+    known = int(np.clip(rng.poisson(rate * archive_days), webs.FEWEST_PAGES, webs.MAX_PAGES))
     old = -archive_days * rng.random(known)
     new = days * rng.random(rng.poisson(rate * days))
     births: Array = np.sort(np.concatenate((old, new)))

@@ -15,9 +15,9 @@ from spiderling.frontier.watching.policy import AGES_DAYS, Found, Page, Pages, P
 class Ours:
     """New words a day by host and class, times the square of the wait."""
 
-    def __init__(self, web: ChangingWeb, least_word_days: float = 0.0) -> None:
+    def __init__(self, web: ChangingWeb, min_word_days: float = 0.0) -> None:
         """A look is left out if the words expected of it, times the days of which nothing is known, are fewer."""
-        self._policy = Policy(least_word_days)
+        self._policy = Policy(min_word_days)
         self._kind = web.urls.kind
         self._site = web.urls.site
         self._found_at = np.full(web.number, -AGES_DAYS[-1])  # what was known before the watch is old

@@ -88,7 +88,7 @@ SECTIONS_SHAPE = 1.5
 """Parameter of the Dirichlet distribution of a site's articles over its sections (assumption)."""
 FEWEST_PAGES = 5
 """Least articles that a site has when the watch begins (assumption)."""
-MOST_PAGES = 400
+MAX_PAGES = 400
 """Most articles that a site has when the watch begins, so that a run ends in seconds (assumption)."""
 
 

@@ -43,11 +43,11 @@ from spiderling.frontier.intake import ArchivePages
 logger = logging.getLogger(__name__)
 
 _PAGES_PER_WORKER = 6  # pages in work for each text worker (chosen, so that no worker waits)
-_MOST_BYTES = 64_000_000  # most bytes of all pages in work together; chosen
-_MOST_SPREAD = 10_000
+_MAX_BYTES = 64_000_000  # most bytes of all pages in work together; chosen
+_MAX_SPREAD = 10_000
 """Most records of an archive behind the first that is not done (chosen: each checkpoint names the done ones)."""
-_MOST_TOLD = 3  # damages of one archive that are logged one by one; chosen
-_MOST_NAMED = 5  # archives that a progress line names; chosen
+_MAX_TOLD = 3  # damages of one archive that are logged one by one; chosen
+_MAX_NAMED = 5  # archives that a progress line names; chosen
 
 
 class _Work(NamedTuple):
@@ -87,7 +87,7 @@ class Archives:
         self._only = DropList(urls=read_list(options.archive_urls)) if options.archive_urls else None
         """The URLs to take; None: all that the crawl wants."""
         self._reader = RecordReader(options, crawl.documents, self._refusal)
-        self._most_pages = options.text_workers(from_archives=True) * _PAGES_PER_WORKER
+        self._max_pages = options.text_workers(from_archives=True) * _PAGES_PER_WORKER
         self._in_work: dict[int, _Work] = {}
         self._freed = asyncio.Event()
         self.bytes_read = 0  # bytes of all archives that were read since the start
@@ -121,7 +121,7 @@ class Archives:
         parts = [f"{total - len(self.unread):,} of {total:,} read, {self.records:,} records"]
         for what, names in named.items():
             if names:
-                parts.append(f"{what}: {', '.join(names[:_MOST_NAMED])}{' ...' if len(names) > _MOST_NAMED else ''}")
+                parts.append(f"{what}: {', '.join(names[:_MAX_NAMED])}{' ...' if len(names) > _MAX_NAMED else ''}")
         return "; ".join(parts)
 
     # -- pages
@@ -137,7 +137,7 @@ class Archives:
                 self.bytes_read += batch.bytes_read
                 place = self._places[batch.source]
                 # wait for a slow page, because each checkpoint names the done records behind it
-                while place.spread > _MOST_SPREAD and self._in_work:
+                while place.spread > _MAX_SPREAD and self._in_work:
                     await self._one_settled()
                 for record in batch.records:
                     if is_stopping():
@@ -203,7 +203,7 @@ class Archives:
         """The fetch that stands for *record*; a Reason or None if it is no page."""
         if record.reason is Reason.DAMAGED:
             place.damaged += 1
-            if place.damaged <= _MOST_TOLD:
+            if place.damaged <= _MAX_TOLD:
                 begin = max(record.position.member, 0)
                 logger.warning("%s is damaged in the part that begins at byte %d", place.source, begin)
         if record.reason in MENTIONS:
@@ -239,9 +239,9 @@ class Archives:
     def _is_full(self) -> bool:
         """Whether enough pages or bytes are in work."""
         pages = len(self._in_work)
-        if pages > self._most_pages or not self._crawl.has_room(pages - 1):
+        if pages > self._max_pages or not self._crawl.has_room(pages - 1):
             return True
-        return sum(work.bytes for work in self._in_work.values()) > _MOST_BYTES
+        return sum(work.bytes for work in self._in_work.values()) > _MAX_BYTES
 
     async def _one_settled(self) -> None:
         self._freed.clear()

@@ -35,7 +35,7 @@ _TYPES = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revi
 _STATUS = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})(?!\d)")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _MAX_HEAD_BYTES = 1 << 17  # bytes of a response's headers; chosen
-_MOST_TRIES = 1000  # false beginnings of records in a row after which a member is given up; chosen
+_MAX_TRIES = 1000  # false beginnings of records in a row after which a member is given up; chosen
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class RecordReader:
         self._options = options
         self._documents = documents
         self._refusal = refusal
-        self._most_bytes = max(options.max_body_bytes, media_types.MAX_DOCUMENT_BYTES)
+        self._max_bytes = max(options.max_body_bytes, media_types.MAX_DOCUMENT_BYTES)
         self._wants_robots = options.archive_robots == "obey"
 
     def records(self, raw: Raw, last: Position) -> Iterator[Record]:
@@ -100,7 +100,7 @@ class RecordReader:
         """The records of *member*; behind a damaged head it goes on at the next record that can be found."""
         at: int | None = member.tell()
         tries = 0
-        while at is not None and tries < _MOST_TRIES:
+        while at is not None and tries < _MAX_TRIES:
             behind = at
             record = None
             tries += 1
@@ -149,7 +149,7 @@ class RecordReader:
             with suppress(ValueError):
                 record.address = ip_address(address)
         record.length = found.content_length
-        if found.content_length > self._most_bytes + _MAX_HEAD_BYTES:
+        if found.content_length > self._max_bytes + _MAX_HEAD_BYTES:
             raise Refused(Reason.TOO_BIG)
         body = self._answer(record, found)
         if record.status != 200 and not record.is_robots:
@@ -228,7 +228,7 @@ def _seconds(date: str) -> float | None:
 
 
 _PIECE_BYTES = 1 << 14  # compressed bytes that are read at a time; chosen
-_MOST_BYTES = 1 << 20  # decompressed bytes that ``read`` returns at most; chosen
+_MAX_BYTES = 1 << 20  # decompressed bytes that ``read`` returns at most; chosen
 _TAIL_BYTES = 1 << 18
 """Returned bytes that are kept, to find the next record behind a damaged one (chosen: the parser reads less ahead)."""
 _GZIP = b"\x1f\x8b\x08"
@@ -436,7 +436,7 @@ class Member:
         """Decompressed bytes that were read, without those that ``find`` took back."""
         return self._given
 
-    def read(self, size: int = _MOST_BYTES) -> bytes:
+    def read(self, size: int = _MAX_BYTES) -> bytes:
         """Some of the next decompressed bytes, at most *size*; none where the member ends or is damaged."""
         while not self._ready and self.ending is Ending.OPEN:
             self._ready = self._decompressed()
@@ -473,7 +473,7 @@ class Member:
         begin = self._members.offset
         taken = self._members.take() if codec.needs_input else b""
         try:
-            data = codec.decompress(taken, _MOST_BYTES)
+            data = codec.decompress(taken, _MAX_BYTES)
         except _BROKEN:
             is_first = begin == self.offset
             self._members.put_back(taken[1:] if is_first else taken)  # or resync would find this member again

@@ -137,7 +137,7 @@ def _refuse_endless(text: str | bytes) -> None:
             raise BadInput(f"it holds more than {MAX_DEPTH} lists in each other, or {MAX_EVENTS} entries")
 
 
-_MOST_DIGITS = 18  # digits that always fit into 64 bits; int() itself raises ValueError for more than 4,300
+_MAX_DIGITS = 18  # digits that always fit into 64 bits; int() itself raises ValueError for more than 4,300
 
 
 def whole_number(text: str | bytes) -> int | None:
@@ -146,7 +146,7 @@ def whole_number(text: str | bytes) -> int | None:
     >>> whole_number("120"), whole_number(b"7"), whole_number("²"), whole_number("-1"), whole_number("9" * 5000)
     (120, 7, None, None, None)
     """
-    is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS  # "²".isdigit(), but int("²") raises
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS  # "²".isdigit(), but int("²") raises
     return int(text) if is_number else None
 
 

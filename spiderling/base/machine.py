@@ -28,7 +28,7 @@ MOUNTED = Path("/sys/fs/cgroup")  # where the control groups are
 
 RESERVED = 96
 """File descriptors that sockets to servers and browsers leave to files, name servers and processes (chosen)."""
-_MOST_DESCRIPTORS = 65_536  # the highest limit that is set (chosen: some machines allow a thousand millions)
+_MAX_DESCRIPTORS = 65_536  # the highest limit that is set (chosen: some machines allow a thousand millions)
 
 
 def usable_cores() -> int:
@@ -64,7 +64,7 @@ def is_reserved(descriptor: int) -> bool:
 
 
 def _bounded(limit: int) -> int:
-    return min(limit, _MOST_DESCRIPTORS) if limit != resource.RLIM_INFINITY else _MOST_DESCRIPTORS
+    return min(limit, _MAX_DESCRIPTORS) if limit != resource.RLIM_INFINITY else _MAX_DESCRIPTORS
 
 
 def _quota_cores(groups: Path, mounted: Path) -> float:

@@ -28,7 +28,7 @@ GENERIC_TLDS = ("com", "org", "net", "gov", "info", "edu")
 """Generic top-level domains that a national crawl takes as well (Pomikálek & Suchomel 2011, section 3.1)."""
 _SCALED = re.compile(r"(\S*[0-9.]) *([kmgt]?)(i?b)?")
 """A number as people write it: its digits, its unit of thousands, and the mark of a size in bytes."""
-_MOST_DIGITS = 18  # digits of a size or limit (chosen: more than any disk has bytes, and few enough for a float)
+_MAX_DIGITS = 18  # digits of a size or limit (chosen: more than any disk has bytes, and few enough for a float)
 _NO_LABEL = re.compile(r"[\s/?#@:._\\]")
 YIELD_PROFILES: dict[str, float | None] = {"off": None, "permissive": 0.002, "normal": 0.005, "paper": 0.01}
 """Name -> factor f of the threshold t(n) = f*(log10 n - 1); None: no host is retired."""
@@ -44,7 +44,7 @@ class TrapLimits:
     mirror: int = 10  # pages with the text of another host's pages at the same paths from which a host is its mirror
 
 
-MOST_TRAP_PAGES = 30_000
+MAX_TRAP_PAGES = 30_000
 """Largest limit of fruitless pages: their counters hold 65,535, and directories take twice the limit."""
 TRAPS = {"standard": TrapLimits(), "off": TrapLimits(0, 0, 0, 0)}
 
@@ -88,8 +88,8 @@ def parse_traps(text: str) -> TrapLimits:
     """
 
     def read(_: TrapLimits, name: str, value: str) -> int:
-        most = MOST_TRAP_PAGES if name == "pages" else 10**_MOST_DIGITS - 1
-        if not (re.fullmatch(f"[0-9]{{1,{_MOST_DIGITS}}}", value) and int(value) <= most):
+        most = MAX_TRAP_PAGES if name == "pages" else 10**_MAX_DIGITS - 1
+        if not (re.fullmatch(f"[0-9]{{1,{_MAX_DIGITS}}}", value) and int(value) <= most):
             raise ValueError(f"{name} must be a whole number from 0 to {most}")
         return int(value)
 
@@ -160,7 +160,7 @@ def parse_size(text: str) -> int:
     """
     try:
         size = _number(text, in_bytes=True)
-        if not 0 <= size < 10**_MOST_DIGITS:
+        if not 0 <= size < 10**_MAX_DIGITS:
             raise ValueError
     except ValueError:
         raise BadInput(f"{text!r} is no size; write 500M, 2GB, 512MiB or a number of bytes.") from None
@@ -224,7 +224,7 @@ def _command(text: str) -> None:
 
 _LISTENED = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<v4>[0-9.]+)):(?P<port>[0-9]{1,5})")
 _NAME = re.compile(r"[a-z0-9.-]{1,253}(?::[0-9]{1,5})?", re.IGNORECASE)
-_MOST_PATH_BYTES = 107  # bytes of the longest path of a Unix socket on Linux (unix(7))
+_MAX_PATH_BYTES = 107  # bytes of the longest path of a Unix socket on Linux (unix(7))
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +269,8 @@ def parse_page(text: str) -> PageAddress | None:
         raise BadInput(f"SPIDERLING_PAGE has {wrong[0]!r}; after the address write host names, as crawler.example.org.")
     if where.startswith("unix:"):
         path = where.removeprefix("unix:")
-        if not path or len(path.encode()) > _MOST_PATH_BYTES:
-            raise BadInput(f"SPIDERLING_PAGE is {text!r}; the path of a socket has 1 to {_MOST_PATH_BYTES} bytes.")
+        if not path or len(path.encode()) > _MAX_PATH_BYTES:
+            raise BadInput(f"SPIDERLING_PAGE is {text!r}; the path of a socket has 1 to {_MAX_PATH_BYTES} bytes.")
         return PageAddress(path=path, names=tuple(names))
     match = _LISTENED.fullmatch(where)
     try:

@@ -19,9 +19,9 @@ from spiderling.base.option_values import option as _option
 from spiderling.base.terminal import nearest
 from spiderling.base.urls import MAX_SHARDS
 
-LEAST_FILTER_BYTES = 8_000_000
+MIN_FILTER_BYTES = 8_000_000
 """Least bytes of a near-duplicate filter: in fewer its layers could not grow."""
-MOST_WORKERS = 256
+MAX_WORKERS = 256
 """Chosen: far more text workers than one main process can keep busy."""
 
 _SECRET = ("alert_command", "cluster")
@@ -214,7 +214,7 @@ class Options:
         0,
         "Text worker processes; 0: one less than the cores that may be used, at least 1, and for archives as many.",
         low=0,
-        high=MOST_WORKERS,
+        high=MAX_WORKERS,
     )
     compiled: str = _option(
         "auto",
@@ -357,7 +357,7 @@ class Options:
 
     def filter_bytes(self) -> int:
         """Most memory of the near-duplicate filter."""
-        return max(LEAST_FILTER_BYTES, self.dedup_bytes or memory_bytes() // 4)
+        return max(MIN_FILTER_BYTES, self.dedup_bytes or memory_bytes() // 4)
 
     def policy(self) -> Policy:
         """How opt-outs are treated; raises BadInput if `optouts` cannot be read."""

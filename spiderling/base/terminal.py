@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 _LIKENESS = 0.6
 """Share of letters in common, as difflib counts it, from which a name may have been meant (difflib's own default)."""
-_MOST_SHOWN = 60  # characters of a value in a message (chosen)
+_MAX_SHOWN = 60  # characters of a value in a message (chosen)
 
 
 def printable(text: str) -> str:
@@ -44,7 +44,7 @@ def shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # Python writes out no longer ones
         return "a number of more than 4,300 digits"
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 def counted(number: int, noun: str) -> str:

@@ -202,7 +202,7 @@ TOTALS_KEY = "shards_totals"  # key, in the same table, of what each shard is kn
 CONTROL_KEY = "shards_control"  # key, in the same table, of number and text of control.yaml
 CLAIMED_KEY = "shards_claimed"  # key, in the same table, of the numbers that are known to be claimed, and where
 TOKEN_CHARS = 32
-_MOST_DIGITS = 5  # digits of the largest number of a shard
+_MAX_DIGITS = 5  # digits of the largest number of a shard
 _WITHOUT_END = -1  # what Redis says of a key that does not run out (PTTL)
 RENEW = """local held = redis.call('GET', KEYS[1])
 if held and not string.find(held, ARGV[1], 1, true) and held ~= ARGV[4] then return held end
@@ -469,7 +469,7 @@ def open_claims(seal: Seal, found: Mapping[bytes, bytes]) -> tuple[dict[str, str
     strange: list[bytes] = []
     for number, data in found.items():
         try:
-            place = Place(Kind.CLAIM, int(number) if len(number) <= _MOST_DIGITS else -1)
+            place = Place(Kind.CLAIM, int(number) if len(number) <= _MAX_DIGITS else -1)
             claimed[number.decode()] = seal.open(place, data).decode("utf-8", "surrogateescape")
         except (Refused, ValueError, struct.error):
             strange.append(number)

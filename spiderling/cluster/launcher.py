@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.base.option_values import PREFIX
-from spiderling.base.options import LEAST_FILTER_BYTES, MOST_WORKERS, Options
+from spiderling.base.options import MAX_WORKERS, MIN_FILTER_BYTES, Options
 from spiderling.base.terminal import NUMBERS, counted
 from spiderling.base.urls import MAX_SHARDS
 from spiderling.jobdir.as_text import summary_rows
@@ -35,7 +35,7 @@ CORES_A_SHARD = 3
 """Chosen: a page takes 3 ms of the main process and 4 to 5 ms of a text worker (docs/performance.md), so two workers
 keep one main process busy."""
 KEY_BYTES = 12  # memory of a URL in an exact seen set, at most (the option max_exact_keys)
-MOST_DEATHS = 3  # times that a process is started again within DEATHS_S; chosen: a cause that lasts shows by then
+MAX_DEATHS = 3  # times that a process is started again within DEATHS_S; chosen: a cause that lasts shows by then
 DEATHS_S = 3600.0  # seconds; chosen: a crawl of weeks may lose a process now and then
 
 
@@ -73,10 +73,10 @@ def divide(options: Options, given: Collection[str], shards: int, machine: Machi
     """
     _refuse_excess(options, given, shards, machine)
     defaults = Options()
-    workers = min(max(shards, machine.cores - shards), MOST_WORKERS * shards)
+    workers = min(max(shards, machine.cores - shards), MAX_WORKERS * shards)
     part = Share(
         workers=0,
-        dedup_bytes=max(LEAST_FILTER_BYTES, machine.memory_bytes // 4 // shards),
+        dedup_bytes=max(MIN_FILTER_BYTES, machine.memory_bytes // 4 // shards),
         max_exact_keys=max(1, defaults.max_exact_keys // shards),
     )
     own = {name: getattr(options, name) for name in part._fields if name in given}
@@ -87,11 +87,11 @@ def divide(options: Options, given: Collection[str], shards: int, machine: Machi
 
 def _refuse_excess(options: Options, given: Collection[str], shards: int, machine: Machine) -> None:
     """One text worker a shard is the least, so it is never too many."""
-    most_workers = max(1, machine.cores // shards - 1)
-    if "workers" in given and options.workers > most_workers:
+    max_workers = max(1, machine.cores // shards - 1)
+    if "workers" in given and options.workers > max_workers:
         raise BadInput(
             f"{PREFIX}WORKERS is {options.workers} for each of {shards} shards, but main processes and text workers "
-            f"together should be at most the {machine.cores} cores of this machine. Give at most {most_workers}, "
+            f"together should be at most the {machine.cores} cores of this machine. Give at most {max_workers}, "
             "or none."
         )
     for name, unit in (("dedup_bytes", 1), ("max_exact_keys", KEY_BYTES)):
@@ -130,7 +130,7 @@ def worst(codes: Iterable[int]) -> int:
 
 def may_start_again(deaths: Sequence[float], now: float) -> bool:
     """Whether a process that died at these times, of which one is *now*, is started again."""
-    return sum(now - death < DEATHS_S for death in deaths) <= MOST_DEATHS
+    return sum(now - death < DEATHS_S for death in deaths) <= MAX_DEATHS
 
 
 def given_among(settings: Mapping[str, object]) -> set[str]:
@@ -178,7 +178,7 @@ def how_ended(code: int) -> str:
 
 
 SERVER = "redis-server"
-MOST_PATH_BYTES = 107  # bytes of the longest path of a Unix socket on Linux (unix(7))
+MAX_PATH_BYTES = 107  # bytes of the longest path of a Unix socket on Linux (unix(7))
 PATIENCE_S = 30.0  # seconds in which it must answer; chosen: it takes .02 s on an idle machine
 _LOOK_S = 0.02
 _PLAIN = re.compile(r"[\w./~+=,@-]+")  # a path that means the same in an address
@@ -209,7 +209,7 @@ class OwnRedis:
         self._log = directory / "log"
         self._private: Path | None = None
         self._socket = (directory / "socket").absolute()
-        if len(bytes(self._socket)) > MOST_PATH_BYTES or not _PLAIN.fullmatch(str(self._socket)):
+        if len(bytes(self._socket)) > MAX_PATH_BYTES or not _PLAIN.fullmatch(str(self._socket)):
             self._private = Path(tempfile.mkdtemp(prefix="spiderling-", dir=_SHORT))
             self._socket = self._private / "socket"
         self.url = f"unix://{self._socket}"

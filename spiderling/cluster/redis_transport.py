@@ -206,7 +206,7 @@ class Script:
         await self._connection.disconnect(nowait=True)
 
 
-MOST_READ = 16
+MAX_READ = 16
 """Messages of each sender in one answer (chosen: some thousand links, which take the frontier some milliseconds)."""
 ROUND = f"""local prefix, me, epoch, receipt, to, after = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local told, blobs, at = {{}}, {{}}, 6
@@ -244,7 +244,7 @@ if #senders > 0 then
   for _, found in ipairs(redis.call('MGET', unpack(senders))) do
     if found then give(found) else tell(-1) end
   end
-  local asked = {{'COUNT', {MOST_READ}, 'STREAMS'}}
+  local asked = {{'COUNT', {MAX_READ}, 'STREAMS'}}
   for _, stream in ipairs(streams) do asked[#asked + 1] = stream end
   for _, mark in ipairs(marks) do asked[#asked + 1] = mark end
   for _, read in ipairs(redis.call('XREAD', unpack(asked)) or {{}}) do

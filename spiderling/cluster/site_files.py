@@ -18,7 +18,7 @@ from spiderling.cluster.content import Kind, Place, Refused, Seal
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
 
-MOST_ASKED = 16  # files that a shard asks for at a time; chosen: an answer has up to 500 kB
+MAX_ASKED = 16  # files that a shard asks for at a time; chosen: an answer has up to 500 kB
 PATIENCE_S = 60.0
 """Seconds for which a shard waits for one that does not run (chosen); then the file counts as not to be had."""
 
@@ -56,7 +56,7 @@ class SiteFiles:
 
     def wanted(self) -> dict[int, int]:
         """Number -> owner of the files on the list."""
-        return {number: asked.owner for number, asked in list(self._asked.items())[:MOST_ASKED]}
+        return {number: asked.owner for number, asked in list(self._asked.items())[:MAX_ASKED]}
 
     def listed(self) -> bytes:
         rows = [

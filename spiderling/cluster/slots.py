@@ -37,9 +37,9 @@ _PAUSE_S = 1.0  # seconds until a call is repeated that Redis did not answer; ch
 _DRIFT = 0.001
 """Seconds by which two clocks may come apart in one second; twice what clocks are slewed by (adjtimex, 500 ppm)."""
 _US = 1_000_000
-_LEAST_KEPT = 1_000
+_MIN_KEPT = 1_000
 """Addresses up to which none is forgotten (chosen: 100 kB); beyond, they may double, so a slot costs no search."""
-MOST_INTERVAL_S = 3600.0  # the longest interval of an address (base/options.py)
+MAX_INTERVAL_S = 3600.0  # the longest interval of an address (base/options.py)
 PATIENCE_S = 15.0
 """Seconds without a slot after which that is what limits the crawl; chosen: more than the horizon and a slot take."""
 _KEPT_MS = 3_600_000  # milliseconds for which Redis keeps the slots of a crawl that asks for none
@@ -54,7 +54,7 @@ local window, interval, horizon = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber
 local slots = KEYS[1]
 local function text(number) return string.format('%.0f', number) end
 local latest = now + horizon + {LONGEST_S * _US:.0f} + interval
-local strange = redis.call('ZCOUNT', slots, text(latest + {MOST_INTERVAL_S * _US:.0f}), '+inf')
+local strange = redis.call('ZCOUNT', slots, text(latest + {MAX_INTERVAL_S * _US:.0f}), '+inf')
 for _, address in ipairs(redis.call('ZRANGEBYSCORE', slots, '(' .. text(latest), '+inf')) do
   redis.call('ZADD', slots, text(latest), address)
 end
@@ -124,7 +124,7 @@ class Reservations:
         self._interval_us = 0
         self._last: dict[str, int] = {}
         """Address -> from when on it is free to others after the last slot there; some are past."""
-        self._most_kept = _LEAST_KEPT
+        self._max_kept = _MIN_KEPT
 
     def arguments(self, wanted: Sequence[Wanted], interval_s: float, now: float) -> tuple[int, int, int, str]:
         """The arguments of the script for the slots *wanted*, whose times are of the same clock as *now*."""
@@ -145,9 +145,9 @@ class Reservations:
         time_us, _, *slots = answer.split()
         now_us = int(time_us)
         self._clock.note(now_us / _US, sent, received)
-        if len(self._last) > self._most_kept:
+        if len(self._last) > self._max_kept:
             self._last = {address: free for address, free in self._last.items() if free > now_us}
-            self._most_kept = max(_LEAST_KEPT, 2 * len(self._last))
+            self._max_kept = max(_MIN_KEPT, 2 * len(self._last))
         return [self._open(one.address, slot, received) for one, slot in zip(wanted, slots, strict=True)]
 
     def _open(self, address: str, slot: bytes, now: float) -> tuple[float, float] | None:

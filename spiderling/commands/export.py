@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spiderling.export.increments import Added
     from spiderling.export.sources import Corpus, Salvage, Selection
 
-_MOST_NAMED = 10  # entries of lists that are named because no document matched them; chosen: what fits on a line or two
+_MAX_NAMED = 10  # entries of lists that are named because no document matched them; chosen: what fits on a line or two
 
 
 class Command(SpiderlingCommand):
@@ -178,8 +178,8 @@ def _result(summary: Summary, selection: Selection) -> Iterator[str]:
     else:
         yield f"{_taken(summary)} in {_place(summary)}, {counts}."
     if summary.idle:
-        more = " ..." if len(summary.idle) > _MOST_NAMED else ""
-        yield f"Entries without a document: {', '.join(summary.idle[:_MOST_NAMED])}{more}"
+        more = " ..." if len(summary.idle) > _MAX_NAMED else ""
+        yield f"Entries without a document: {', '.join(summary.idle[:_MAX_NAMED])}{more}"
 
 
 def _taken(summary: Summary) -> str:

@@ -97,7 +97,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _PARTS = 256  # straight parts of the curve in `_place`
 _CURVE = ((2.0 ** (np.arange(_PARTS + 1) / _PARTS) - 1) * (1 << 32)).astype(np.uint64)
 _RISE = np.diff(_CURVE)
-_MOST_ROUNDS = 50
+_MAX_ROUNDS = 50
 """Rounds in which paragraphs are compared with those before them in their document; chosen: pages take two or three."""
 
 Hashes = NDArray[np.uint64]
@@ -337,7 +337,7 @@ def _within(hashes: Hashes, owner: Owners, seen: Flags, counted: Flags, least: N
     duplicate: Flags = np.bincount(owner[counted & seen], minlength=len(least)) > least
     seen = seen.copy()
     before = seen[places]
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         kept = np.where(duplicate[owners], len(least), owners)
         seen[places] = before | (np.minimum.reduceat(kept, np.flatnonzero(begins))[group] < owners)
         former = duplicate

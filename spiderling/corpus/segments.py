@@ -174,11 +174,11 @@ class Torn(DamageError):
     """A segment breaks off in the middle of a frame."""
 
 
-def frames(path: Path, length: int, start: int = 0, most_bytes: float = math.inf) -> Iterator[Frame]:
+def frames(path: Path, length: int, start: int = 0, max_bytes: float = math.inf) -> Iterator[Frame]:
     """The frames between bytes *start* and *length* of a segment.
 
     Raises DamageError if a frame does not match its checksum (zstd's content checksum, gzip's CRC) or holds more than
-    *most_bytes*, Torn if one breaks off.
+    *max_bytes*, Torn if one breaks off.
     """
     is_gzip = path.suffix == ".gz"
     offset = begin = start
@@ -195,7 +195,7 @@ def frames(path: Path, length: int, start: int = 0, most_bytes: float = math.inf
                     if not piece:
                         raise Torn(f"{path} ends before its recorded length, or in the middle of a frame.")
                     data += unpacker.decompress(piece)
-                    if len(data) > most_bytes:
+                    if len(data) > max_bytes:
                         raise DamageError(f"{path} is damaged in the frame at byte {begin:,}: it has no end.")
                     offset += len(piece) - len(unpacker.unused_data)
                     piece = unpacker.unused_data

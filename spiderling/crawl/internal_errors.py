@@ -29,7 +29,7 @@ from spiderling.frontier import Frontier
 logger = logging.getLogger(__name__)
 
 FATAL = (StorageError, OSError, sqlite3.Error, MemoryError)
-MOST = 20
+MAX = 20
 """Errors that may end single URLs or files within a window; one more stops the crawl, since no single page is to blame
 any more.  Chosen."""
 WINDOW_ENDS = 1000  # length of the window, in URLs that end; chosen
@@ -99,7 +99,7 @@ class InternalErrors:
         self._recent.append(met)
         while self._recent[0].ends < met.ends - WINDOW_ENDS:
             self._recent.popleft()
-        if len(self._recent) > MOST:
+        if len(self._recent) > MAX:
             self._fail(InternalError(_too_many(self._recent)))
 
     # -- the whole crawl
@@ -169,7 +169,7 @@ def _too_many(recent: deque[Met]) -> str:
     (kind, place), number = Counter((met.kind, met.place) for met in recent).most_common(1)[0]
     url = next(met.url for met in reversed(recent) if (met.kind, met.place) == (kind, place))
     return (
-        f"{len(recent)} internal errors while at most {WINDOW_ENDS:,} URLs ended, more than {MOST}: most often {kind} "
+        f"{len(recent)} internal errors while at most {WINDOW_ENDS:,} URLs ended, more than {MAX}: most often {kind} "
         f"in {place}, {number} times, such as at {url}; its traceback is above, please report it. All is kept, and the "
         "same command goes on; after an upgrade, 'ask_again' in control.yaml asks for those URLs once more."
     )

@@ -34,7 +34,7 @@ _MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, 3.1.1: the first bytes of a zstd frame
 _SEGMENT = re.compile(r".*-\d{5,}" + re.escape(SUFFIX))
 _TAG = r'(?: [\w:.-]+="[^"<>\n]*")*>\n'
 _DOCUMENT = re.compile(rf"<doc{_TAG}(?:<p{_TAG}[^<>\n]*\n</p>\n)*</doc>\n")
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 """Decompressed bytes above which a frame counts as damaged (chosen: a batch of a crawl has some MB at most)."""
 
 
@@ -231,7 +231,7 @@ def _damaged(data: mmap.mmap, begin: int, end: int) -> _Part:
 def _frame(path: Path, begin: int, size: int) -> _Part | None:
     """The whole frame at byte *begin* of a file of *size* bytes, else None."""
     try:
-        frame = next(frames(path, size, begin, _MOST_BYTES))
+        frame = next(frames(path, size, begin, _MAX_BYTES))
         documents = _documents(frame.data.decode())
     except (DamageError, UnicodeDecodeError):
         return None
@@ -270,8 +270,8 @@ _COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": ope
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d))?)?)?)?")
 _AGE = re.compile(r"(\d{1,6})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_MOST_VALUES = 1000  # values of an attribute that are counted for a warning; chosen: bounds the memory
-_MOST_NAMED = 5  # values that a warning names; chosen
+_MAX_VALUES = 1000  # values of an attribute that are counted for a warning; chosen: bounds the memory
+_MAX_NAMED = 5  # values that a warning names; chosen
 SCARCE_WORDS = 100_000_000
 """Words of a corpus below which its language is scarce (chosen: those of Suchomel 2017 have 3 to 80 million)."""
 _WORTH_A_WARNING = 0.02
@@ -338,7 +338,7 @@ class Condition:
             return self.is_met_without
         is_met = self._compares(value)
         self.is_met |= is_met
-        if not self.is_met and (value in self.others or len(self.others) < _MOST_VALUES):
+        if not self.is_met and (value in self.others or len(self.others) < _MAX_VALUES):
             self.others[value] += 1
         return is_met
 
@@ -408,5 +408,5 @@ def _unmet(condition: Condition) -> str:
         known = hint(condition.attribute, condition.names) if condition.names else "there is no document."
         met_by = "all meet" if condition.is_met_without else "none meets"
         return f"No document has the attribute {condition.attribute}, so {met_by} {condition.text}; {known}"
-    values = ", ".join(f"{value} ({times:,})" for value, times in condition.others.most_common(_MOST_NAMED))
+    values = ", ".join(f"{value} ({times:,})" for value, times in condition.others.most_common(_MAX_NAMED))
     return f"No document that has {condition.attribute} meets {condition.text}; they have, for example, {values}."

@@ -149,7 +149,7 @@ class SpiderState(Component):
         return self.crawl.jobdir.path / "spider.state" if self.has_crawl else None
 
 
-_LEAST_S, _MOST_S = 0.05, 60.0  # bounds of the seconds between two steps; chosen
+_MIN_S, _MAX_S = 0.05, 60.0  # bounds of the seconds between two steps; chosen
 _BLOCK_PAUSE_S = 0.05  # seconds between two blocks of a sweep, so that other tasks have their turn; chosen
 
 
@@ -162,7 +162,7 @@ class LookAgain(Extension):
         crawl = self.crawl
         if not crawl.frontier.watch.is_on:
             return
-        self._every_s = min(_MOST_S, max(_LEAST_S, policy.DAY_S / SWEEPS_A_DAY))
+        self._every_s = min(_MAX_S, max(_MIN_S, policy.DAY_S / SWEEPS_A_DAY))
         self.repeat(self._take_up, self._every_s, "the watch's log")
         self.repeat(self._step, _BLOCK_PAUSE_S, "the watch")
 

@@ -29,7 +29,7 @@ MAX_PARSED = 8192
 MAX_PARSED_BYTES = 8_000_000
 """Bytes of these files as fetched (chosen).  Parsed, a file of one rule a line takes 12 to 20 times that (measured)."""
 EMPTY = zlib.compress(b"")  # the body of a record of a file without rules
-_LEAST_WINDOW = 9  # the smallest window of zlib, in bits of its bytes
+_MIN_WINDOW = 9  # the smallest window of zlib, in bits of its bytes
 
 Value = TypeVar("Value")
 
@@ -136,14 +136,14 @@ def stored_robots(store: Store) -> Callable[[str], RobotsRecord | None]:
 
 
 class Recent(Generic[Value]):
-    """A cache of at most *most* values whose weights, in any unit, add up to *most_weight* at most.
+    """A cache of at most *most* values whose weights, in any unit, add up to *max_weight* at most.
 
-    The least recently used value leaves first.  A value heavier than *most_weight* is kept alone.
+    The least recently used value leaves first.  A value heavier than *max_weight* is kept alone.
     """
 
-    def __init__(self, most: int, most_weight: int) -> None:
+    def __init__(self, most: int, max_weight: int) -> None:
         self._most = most
-        self._most_weight = most_weight
+        self._max_weight = max_weight
         self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
         self.weight = 0  # the weight of all values together
 
@@ -163,7 +163,7 @@ class Recent(Generic[Value]):
         self.drop(key)
         self._values[key] = value, weight
         self.weight += weight
-        while len(self._values) > self._most or (self.weight > self._most_weight and len(self._values) > 1):
+        while len(self._values) > self._most or (self.weight > self._max_weight and len(self._values) > 1):
             self.weight -= self._values.popitem(last=False)[1][1]
 
     def drop(self, key: str) -> None:
@@ -186,7 +186,7 @@ def packed(body: bytes) -> bytes:
     """*body* as records keep it.  Buffers have its size: to clear zlib's usual ones takes ten times longer."""
     if not body:
         return EMPTY
-    bits = min(max(len(body).bit_length(), _LEAST_WINDOW), zlib.MAX_WBITS)
+    bits = min(max(len(body).bit_length(), _MIN_WINDOW), zlib.MAX_WBITS)
     packer = zlib.compressobj(wbits=bits, memLevel=bits - 7)  # the largest window has zlib's default level, 8
     return packer.compress(body) + packer.flush()
 

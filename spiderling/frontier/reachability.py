@@ -27,7 +27,7 @@ from spiderling.frontier.intervals import SLOT_PAUSE_S
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.workbench import LONG_S
 
-MOST_HOSTS = 20
+MAX_HOSTS = 20
 """Failing hosts from which on the network is doubted; if all hosts at work fail, fewer are enough.  Chosen: a tenth of
 a usual list of seeds, and more than the hosts of one operator that go down together."""
 DOUBT_S = 10.0
@@ -152,7 +152,7 @@ class Reachability:
             # many old names at a start are no doubt, and where one was found the others fail by themselves
             is_doubted = waited_s >= DOUBT_S and not self._has_found
         else:
-            is_doubted = are_all or len(self._failing) >= MOST_HOSTS or waited_s >= DOUBT_S
+            is_doubted = are_all or len(self._failing) >= MAX_HOSTS or waited_s >= DOUBT_S
         if self.network is Network.THERE and is_doubted:
             self._probe_at = now
             self._pause_s = FIRST_PAUSE_S

@@ -140,7 +140,7 @@ def _release(known: Name) -> set[Host]:
     return waiting
 
 
-_LEAST = 8
+_MIN = 8
 """Places that any group may hold, however few there are (chosen: a tenth of ten would be one host an address)."""
 TURNS = 16  # requests after which a host gives its place to one in the backlog (chosen)
 _LOOKS_PER_STEP = 16  # hosts of the backlog that are looked at in one call, so that none takes long; chosen
@@ -440,9 +440,9 @@ class Places:
     def __init__(self, number: int, share: float, usable: Callable[[], float]) -> None:
         """*number* of places; *share* of them that one group may hold, 0 to 1; *usable*: those that an address can use.
 
-        An address holds twice as many as it can use at most, and _LEAST besides.
+        An address holds twice as many as it can use at most, and _MIN besides.
         """
-        self._most = max(_LEAST, share * number)
+        self._most = max(_MIN, share * number)
         self._usable = usable
         self.held: Counter[Group] = Counter()  # places by group
 
@@ -465,7 +465,7 @@ class Places:
     def is_full(self, group: Group, more: int = 0) -> bool:
         """Whether *group*, with *more* further places, would hold as many as it may, or more."""
         held = self.held.get(group, 0) + more
-        return held >= self._most or (isinstance(group, str) and held >= 2 * self._usable() + _LEAST)
+        return held >= self._most or (isinstance(group, str) and held >= 2 * self._usable() + _MIN)
 
     def full_group(self, host: Host) -> Group | None:
         """The group of *host* that holds its share of the places; None if neither does."""

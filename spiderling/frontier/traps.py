@@ -41,13 +41,13 @@ _WIDE = 2  # factor on ``pages`` for sections that many pages share: a directory
 _DOUBTFUL = 3  # the count of fruitless pages from which on a link into the section is not promising (chosen)
 _MAX_PARAMETERS = 8  # parameters of a query that are looked at; chosen
 _MISMATCHES = 0.1  # in a mirror, the most pages that differ, per page that is the same (chosen)
-MOST_CLOSED = 20_000
+MAX_CLOSED = 20_000
 """Closed sections that are kept, at most 370 bytes each (chosen); beyond, the host that got one first loses its own."""
-MOST_DOMAINS = 5000
+MAX_DOMAINS = 5000
 """Domains of made-up names that are kept, some 120 bytes each (chosen); the one found first is dropped first."""
-MOST_MIRRORS = 4000
+MAX_MIRRORS = 4000
 """Possible mirrors that are kept, at most 1.3 kB each (chosen); the one found first is dropped first."""
-MOST_HOSTS = 16  # other hosts with which a possible mirror is compared (chosen)
+MAX_HOSTS = 16  # other hosts with which a possible mirror is compared (chosen)
 _DIGITS = re.compile(r"\d+")
 _DATE = re.compile(r"(?:^|\D)(?:19|20)\d\d\D{1,7}(?:0?[1-9]|1[0-2])(?:\D|$)")
 
@@ -207,7 +207,7 @@ class Traps:
         closed = self.closed.setdefault(host_id, set())
         self._number_closed += section not in closed
         closed.add(section)
-        if self._number_closed > MOST_CLOSED:
+        if self._number_closed > MAX_CLOSED:
             self._number_closed -= len(self.closed.pop(next(iter(self.closed))))
 
     def _mirror_of(self, visit: Visit) -> Host | None:
@@ -218,9 +218,9 @@ class Traps:
         if other_id in (0, host.id) or (not same and (known is None or other_id not in known.hosts)):
             return None
         known = self._mirrors.setdefault(host.id, Mirror())
-        if len(self._mirrors) > MOST_MIRRORS:
+        if len(self._mirrors) > MAX_MIRRORS:
             del self._mirrors[next(iter(self._mirrors))]
-        if len(known.hosts) < MOST_HOSTS:
+        if len(known.hosts) < MAX_HOSTS:
             known.hosts.add(other_id)
         known.same += same
         known.differing += not same
@@ -238,7 +238,7 @@ class Traps:
                 self._made_up.lower(_key(domain))
             elif self._made_up.increment(_key(domain)) >= self._limits.subdomains:
                 self._made_up_in[domain] = None
-                if len(self._made_up_in) > MOST_DOMAINS:
+                if len(self._made_up_in) > MAX_DOMAINS:
                     del self._made_up_in[next(iter(self._made_up_in))]
         return number
 

@@ -416,7 +416,7 @@ _OUT_OF_REACH = frozenset(
     }
 )
 _FAILED_SEEDS = "failed_seeds"
-_MOST_FAILED = 10_000
+_MAX_FAILED = 10_000
 """Seeds that are remembered, 200 kB of the state; of more, those that failed first are refused as seen.  Chosen."""
 
 
@@ -442,7 +442,7 @@ class FailedSeeds:
         if url.rank == SEED_RANK and reason in _OUT_OF_REACH and url.payload is None:
             self._failed[url.key] = reason
             self._is_changed = True
-            if len(self._failed) > _MOST_FAILED:
+            if len(self._failed) > _MAX_FAILED:
                 del self._failed[next(iter(self._failed))]
 
     def pop(self, key: int) -> Reason:

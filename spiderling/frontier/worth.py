@@ -124,7 +124,7 @@ _SCALE = 3.0
 _BEST = math.log(6.0)
 """The logarithm of (the least yield rate that a link of rank 1 promises / that of fruitful hosts) (chosen)."""
 _STEP = math.log(STEP)
-_LEAST = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
+_MIN = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
 """For each rank from 1 on: the yield rate of fruitful hosts / the least that a link of that rank promises."""
 _SECTION = Struct("=3d")  # a section: ``section`` of Cues, kept and downloaded bytes
 _NOTHING = bytes(_SECTION.size)
@@ -205,7 +205,7 @@ class Worth:
         cues.url = self._words.guesses(words, 1.0 - cues.trust)
         odds = sum([weight * estimator(cues) for weight, estimator in self._estimators], _BIAS)
         fruitful = self.fruitful
-        ranks: list[int] = (_LEAST.searchsorted(fruitful + fruitful * np.exp(-odds)) + 1).tolist()
+        ranks: list[int] = (_MIN.searchsorted(fruitful + fruitful * np.exp(-odds)) + 1).tolist()
         return ranks
 
     def _of_host(self, host_id: int, usual: float, young: float) -> tuple[float, float]:
@@ -283,9 +283,9 @@ class Worth:
         rows = values.reshape(len(keys), -1)
         about = rows[:, :1]
         given = rows[:, 1:]
-        if rows.shape[1] != 3 or not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < MOST)).all():
+        if rows.shape[1] != 3 or not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < MAX)).all():
             raise ValueError("sections that are none")
-        if len(sums) != 4 or sums.max() >= MOST:
+        if len(sums) != 4 or sums.max() >= MAX:
             raise ValueError("sums that are none")
         self._fruitful = sums[:2].tolist()
         self._read = sums[2:].tolist()
@@ -320,7 +320,7 @@ _DAMAGES = (
     zstd.ZstdError,
 )
 """Exceptions that damaged notes raise; binascii.Error is a ValueError."""
-_MOST = 1e6  # a yield rate above that of any host; compressed documents may have more than 1
+_MAX = 1e6  # a yield rate above that of any host; compressed documents may have more than 1
 
 
 class Note(NamedTuple):
@@ -409,13 +409,13 @@ def _unpacked(text: str) -> tuple[int, list[bytes]]:
 def _checked(row: Any) -> Note:
     """A note as it came from the store; raises ValueError for what is none."""
     match note := Note(*row):
-        case (int(), int(), float(rate), int(), int(), bool() | None, list(words)) if 0 < rate < _MOST:
+        case (int(), int(), float(rate), int(), int(), bool() | None, list(words)) if 0 < rate < _MAX:
             if all(type(word) is int and word >= 0 for word in (*note[:2], *note[3:5], *words)):
                 return note
     raise ValueError("no note")
 
 
-_MOST_HOSTS = 50_000  # hosts that are remembered (chosen); the one that came first is forgotten first
+_MAX_HOSTS = 50_000  # hosts that are remembered (chosen); the one that came first is forgotten first
 _SPLIT = 0.23
 """Prior of how often two pages of one host differ, divided by how often any two pages of the crawl do.
 
@@ -424,7 +424,7 @@ pages, and 12 % of all pages are wanted.
 """
 _PAIRS = 20.0  # weight of this prior, in pairs of pages (chosen)
 _SPLITS = 0.05, 0.75  # bounds of the estimate of `_SPLIT` (chosen)
-MOST = 2**50  # more pages or bytes than any crawl has; larger numbers in a state are damage
+MAX = 2**50  # more pages or bytes than any crawl has; larger numbers in a state are damage
 
 
 class HostLanguages:
@@ -453,7 +453,7 @@ class HostLanguages:
         seen[not is_wanted] += 1
         self._pages[not is_wanted] += 1
         self.mean = self._pages[0] / sum(self._pages)
-        if len(self._hosts) > _MOST_HOSTS:
+        if len(self._hosts) > _MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
 
     @property
@@ -490,11 +490,11 @@ class HostLanguages:
         hosts, pages, spread = (np.frombuffer(c, kind) for c, kind in zip(columns, kinds, strict=True))
         counts: Any = pages.reshape(len(hosts) + 1, 2).tolist()
         self._pages = counts.pop(0)
-        if not (min(self._pages) > 0 and max(map(max, counts), default=0) <= max(self._pages) < MOST):
+        if not (min(self._pages) > 0 and max(map(max, counts), default=0) <= max(self._pages) < MAX):
             raise ValueError("hosts that are none")
         self.mean = self._pages[0] / sum(self._pages)
         self._differ, self._pairs = spread.tolist()
-        if not 0 <= self._differ <= self._pairs < MOST:
+        if not 0 <= self._differ <= self._pairs < MAX:
             raise ValueError("a spread that is none")
         self._hosts = dict(zip(hosts.tolist(), counts, strict=True))
         self._prior = None

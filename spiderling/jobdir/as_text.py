@@ -152,7 +152,7 @@ _BEST_HOSTS = 10
 """Hosts that are named; chosen."""
 _LAST_EVENTS = 5
 """Events that are named; chosen."""
-_MOST_NAMED = 25
+_MAX_NAMED = 25
 """Rows of a table whose length depends on the crawl (chosen)."""
 
 
@@ -236,7 +236,7 @@ def tables_of(status: Status) -> Iterator[Table]:
         Table("Looks at known pages", [{"what": name, "is": value} for name, value in looks.items()]),
         Table("Languages", [asdict(language) for language in status.languages]),
         Table("Yield by distance from the seeds", [*map(_yield_row, status.by_distance or ())]),
-        Table("Words by top-level domain", [*map(_yield_row, (status.by_tld or ())[:_MOST_NAMED])]),
+        Table("Words by top-level domain", [*map(_yield_row, (status.by_tld or ())[:_MAX_NAMED])]),
         hosts_table(f"The {_BEST_HOSTS} hosts that gave most", status.best_hosts or []),
         _refusing(status.refusing or []),
         Table(
@@ -244,7 +244,7 @@ def tables_of(status: Status) -> Iterator[Table]:
             [{"for_the_front_page": said, "origins": number} for said, number in (status.statements or {}).items()],
         ),
         *(
-            Table(title, [{kind: value, "documents": number} for value, number in [*found.items()][:_MOST_NAMED]])
+            Table(title, [{kind: value, "documents": number} for value, number in [*found.items()][:_MAX_NAMED]])
             for kind, title in _FACTS.items()
             for found in [(status.facts or {}).get(kind, {})]
         ),

@@ -218,7 +218,7 @@ _NAMING_FILES = ("only_hosts", "block", "archive_urls", "models", "boilerplate_m
 _OF_THE_MACHINE = ("hosts", "allow_networks", "nameservers", "contact", "cluster_key_file")
 """Options that hold addresses of somebody's network, where a key is, and the contact, which stands apart: no settings
 to repeat."""
-_MOST_NAMED = 500
+_MAX_NAMED = 500
 """Different values of an attribute that are counted; others count as "other" (chosen)."""
 _KINDS = {"enc_detected": "encodings", "file_type": "file_types", "licence": "licences"}
 """Attribute of a document -> what the card calls their counts."""
@@ -260,7 +260,7 @@ class Tally:
 
 
 def _count(counts: Counter[str], value: str) -> None:
-    counts[value if value in counts or len(counts) < _MOST_NAMED else "other"] += 1
+    counts[value if value in counts or len(counts) < _MAX_NAMED else "other"] += 1
 
 
 def _contents(

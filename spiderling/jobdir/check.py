@@ -46,7 +46,7 @@ from spiderling.jobdir.state_reader import damaged_log, has_torn_commit, noted, 
 
 _T = TypeVar("_T")
 
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 _ID = re.compile("[0-9a-f]{16}")
 """The attribute ``id`` of a document that was fetched: the key of its URL."""
 
@@ -317,5 +317,5 @@ def _table(connection: sqlite3.Connection, name: str, rows: Iterator[CheckedRow]
 
 
 def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more

@@ -40,7 +40,7 @@ _MAY_BE_NEGATIVE = ("exempt",)
 _SIZES = {"keys": 8, "edges": 8, "pages": 16, "lengths": 32}
 """Bytes of an entry in columns that pack 64-bit numbers, by ones, twos or fours."""
 _VALUES = {"state": [state.value for state in HostState], "reason": sorted(KEYS), "kind": ["corpus", "links", "warc"]}
-_MOST_SAID = 120
+_MAX_SAID = 120
 """Characters of SQLite's own message that are printed; it may quote what it could not read (chosen)."""
 _T = TypeVar("_T")
 
@@ -113,7 +113,7 @@ def _translated(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise JobdirError(
-            f"{path} cannot be read as the state of a crawl: {str(error)[:_MOST_SAID]}; {what_to_do(path)}."
+            f"{path} cannot be read as the state of a crawl: {str(error)[:_MAX_SAID]}; {what_to_do(path)}."
         ) from error
 
 

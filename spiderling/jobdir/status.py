@@ -58,15 +58,15 @@ _HOURS = 6
 """Hours of the first curve (chosen)."""
 _POINTS = 400
 """Most points of a curve: more than a screen can show apart (chosen)."""
-_MOST_LINES = 20
+_MAX_LINES = 20
 """Events and warnings that are told (chosen)."""
-_MOST_STATEMENTS = 50
+_MAX_STATEMENTS = 50
 """Statements on the use of texts that are told (chosen)."""
-_MOST_TEXTS = 10
+_MAX_TEXTS = 10
 """Newest texts that are told (chosen: reading them is half of the work of a status)."""
 _BATCHES = 20
 """Last batches of ends in which kept texts are looked for (chosen)."""
-_MOST_DOMAINS = 50
+_MAX_DOMAINS = 50
 """Top-level domains that are told (chosen)."""
 _SUMMED = ("pages", "documents", "words", "downloaded_bytes", "kept_bytes")
 _LAST_LABEL = "replace(name, rtrim(name, replace(name, '.', '')), '')"
@@ -238,7 +238,7 @@ def _languages(counts: Mapping[str, int]) -> list[Language]:
     return [Language(code, number, words[code]) for code, number in counts_under("language", counts).most_common()]
 
 
-def newest_of(crawl: AnyCrawl, most: int = _MOST_TEXTS) -> list[Text]:
+def newest_of(crawl: AnyCrawl, most: int = _MAX_TEXTS) -> list[Text]:
     """The texts that were kept last, newest first; none without SPIDERLING_TRAIL."""
     found = chain.from_iterable(_newest_of_part(part, most) for part in crawl.parts)
     return sorted(found, key=lambda text: text.time, reverse=True)[:most]
@@ -273,18 +273,18 @@ def warnings_of(log: Path) -> list[Line]:
             found = _WARNING.findall(file.read())
     except OSError:
         return []
-    lines = (tuple(part.decode("utf-8", "replace") for part in line) for line in found[: -_MOST_LINES - 1 : -1])
+    lines = (tuple(part.decode("utf-8", "replace") for part in line) for line in found[: -_MAX_LINES - 1 : -1])
     return [Line(datetime.fromisoformat(when).timestamp(), level, what) for when, level, what in lines]
 
 
 def events_of(crawl: AnyCrawl) -> list[Line]:
     """What a person did or should know, newest first; of all shards."""
-    rows = crawl.rows("SELECT time, what FROM event ORDER BY rowid DESC LIMIT ?", _MOST_LINES)
+    rows = crawl.rows("SELECT time, what FROM event ORDER BY rowid DESC LIMIT ?", _MAX_LINES)
     return _newest_lines(Line(row["time"], "EVENT", row["what"]) for row in rows)
 
 
 def _newest_lines(lines: Iterable[Line]) -> list[Line]:
-    return sorted(lines, key=lambda line: line.time, reverse=True)[:_MOST_LINES]
+    return sorted(lines, key=lambda line: line.time, reverse=True)[:_MAX_LINES]
 
 
 def _by_distance(crawl: AnyCrawl) -> list[Yield]:
@@ -299,7 +299,7 @@ def _by_tld(crawl: AnyCrawl) -> list[Yield]:
     for label, sums in _sums_by(crawl, _LAST_LABEL).items():
         found.setdefault(top_level_domain(str(label)), Counter()).update(sums)
     order = sorted(found, key=lambda name: (-found[name]["words"], name))
-    return [_yield(name, found[name]) for name in order[:_MOST_DOMAINS]]
+    return [_yield(name, found[name]) for name in order[:_MAX_DOMAINS]]
 
 
 def _sums_by(crawl: AnyCrawl, group: str) -> dict[Any, Counter[str]]:
@@ -343,7 +343,7 @@ def statements_of(crawl: AnyCrawl) -> Counter[str]:
     found: Counter[str] = Counter()
     for row in crawl.rows(said):
         found[row["says"]] += row["origins"]
-    return Counter(dict(found.most_common(_MOST_STATEMENTS)))
+    return Counter(dict(found.most_common(_MAX_STATEMENTS)))
 
 
 def curves_of(crawl: AnyCrawl) -> Curves:
@@ -422,7 +422,7 @@ def _part(crawl: Inspection, now: float) -> _Part | None:
 
 PAGE = 100
 """Hosts on a page of the list (chosen)."""
-_MOST_CHARS = 253
+_MAX_CHARS = 253
 """Characters of the longest host name (RFC 1035), and so of what is searched for."""
 _RATE = "kept_bytes * 1.0 / max(downloaded_bytes, 1)"
 ORDERS = {
@@ -444,7 +444,7 @@ def hosts_of(
     """
     if order not in ORDERS:
         raise BadInput(f"hosts cannot be sorted by {order!r}: {hint(order, ORDERS)}")
-    named = search.strip().lower()[:_MOST_CHARS]
+    named = search.strip().lower()[:_MAX_CHARS]
     for sign in "\\%_":
         named = named.replace(sign, f"\\{sign}")
     where = r"WHERE name LIKE ? ESCAPE '\'" if named else "WHERE ? <> ''"

@@ -1,6 +1,6 @@
 """The metrics of a running crawl for Prometheus, read from the crawl's own counters when they are asked for.
 
-Labels are bounded: reasons, states, the corpus's languages, and the first MOST_STATS of Scrapy's stats.
+Labels are bounded: reasons, states, the corpus's languages, and the first MAX_STATS of Scrapy's stats.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spiderling.jobdir.inspection import counts_under
 from spiderling.jobdir.status import hosts_at_work, rates
 from spiderling.jobdir.status_schema import Running
 
-MOST_STATS = 200
+MAX_STATS = 200
 """Stats of Scrapy that are told, by name (chosen: components of a project may count by host)."""
 _TOTALS = {
     "requests": "Requests that were handed out.",
@@ -125,7 +125,7 @@ class CrawlCollector(Collector):
             for name, value in sorted(self._sources.stats().items())
             if isinstance(value, (int, float)) and not name.startswith("spiderling/")
         }
-        first = dict(list(stats.items())[:MOST_STATS])
+        first = dict(list(stats.items())[:MAX_STATS])
         return _labelled(GaugeMetricFamily, "scrapy_stat", "Scrapy's stats that are numbers.", "name", first)
 
 

@@ -150,7 +150,7 @@ def _same(given: str, wanted: bytes) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted)
 
 
-MOST_CONNECTIONS = 64
+MAX_CONNECTIONS = 64
 """Connections at the same time (chosen: a browser opens up to six)."""
 HEAD_S = 10.0
 """Seconds that a connection may take for the head of a request, from its beginning or the last answer on (chosen)."""
@@ -196,7 +196,7 @@ class Connections:
     def _has_room(self) -> bool:
         """Whether there is a place, which the connection that has waited longest for a request may have to leave."""
         self._held = [one for one in self._held if one.socket.fileno() >= 0]
-        if len(self._held) < MOST_CONNECTIONS:
+        if len(self._held) < MAX_CONNECTIONS:
             return True
         idle = next((one for one in self._held if one.handler not in self._busy), None)
         if idle is not None:
@@ -215,7 +215,7 @@ class Connections:
 
 logger = logging.getLogger(__name__)
 
-MOST_STREAMS = 8
+MAX_STREAMS = 8
 """Streams at the same time (chosen: each is a connection that stays open)."""
 EVERY_S = 3.0
 """Seconds between two events (chosen)."""
@@ -305,7 +305,7 @@ class Stream:
 
     def _make_room(self) -> None:
         """End the stream of a browser that does not read, else the oldest one, if there are as many as there may be."""
-        if len(self._listeners) < MOST_STREAMS:
+        if len(self._listeners) < MAX_STREAMS:
             return
         leaving = next((one for one in self._listeners if one.is_slow), self._listeners[0])
         self._listeners.remove(leaving)
@@ -318,9 +318,9 @@ class Stream:
 _of_requests = logging.getLogger(f"{__name__}.requests")
 _of_requests.setLevel(logging.CRITICAL)  # aiohttp logs each request that is no HTTP as an error with a traceback
 
-_MOST_QUERIES = 16
+_MAX_QUERIES = 16
 """Queries that may wait for the thread (chosen)."""
-_MOST_BODY_BYTES = 10_000
+_MAX_BODY_BYTES = 10_000
 """Bytes of the largest body of a POST (chosen)."""
 BODY_S = 10.0
 """Seconds that a client may take for the body of a POST (chosen)."""
@@ -374,7 +374,7 @@ class Server:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     async def start(self) -> None:
-        app = web.Application(middlewares=[self._guard], client_max_size=_MOST_BODY_BYTES)
+        app = web.Application(middlewares=[self._guard], client_max_size=_MAX_BODY_BYTES)
         app.on_response_prepare.append(_add_headers)
         for path, (name, kind) in _FILES.items():
             app.router.add_get(path, functools.partial(_file, part(name).encode(), kind))
@@ -468,7 +468,7 @@ class Server:
 
     async def _query(self, ask: Callable[[AnyCrawl], str]) -> str:
         """What *ask* reads of the state, in the thread."""
-        if self._queries >= _MOST_QUERIES:
+        if self._queries >= _MAX_QUERIES:
             raise TooBusy("too many questions at once")
         self._queries += 1
         try:

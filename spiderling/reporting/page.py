@@ -26,9 +26,9 @@ from spiderling.jobdir.status import hosts_of, status_of
 from spiderling.jobdir.status_schema import Curves, HostRow, Status
 from spiderling.reporting.advice import advice, hosts_by_column, profile_table, threshold_table
 
-MOST_HOSTS = 1000
+MAX_HOSTS = 1000
 """Hosts that a saved page names for what they gave, and for what they cost (chosen: they are half a megabyte)."""
-_MOST_ROWS = 25
+_MAX_ROWS = 25
 """Rows of a table that stands for a curve or a list (chosen)."""
 _NARROW_COLUMNS = 4
 """Columns of a table up to which it fits into a window of 400 pixels (chosen)."""
@@ -67,7 +67,7 @@ def saved(crawl: AnyCrawl) -> str:
     status = status_of(crawl)
     by_column = hosts_by_column(crawl)
     orders = ("words", "downloaded_bytes")
-    named = {host.name: host for order in orders for host in hosts_of(crawl, order=order, most=MOST_HOSTS).hosts}
+    named = {host.name: host for order in orders for host in hosts_of(crawl, order=order, most=MAX_HOSTS).hosts}
     tables = [
         *tables_of(replace(status, best_hosts=None)),  # they are on the page already
         profile_table(by_column, crawl.options),
@@ -79,7 +79,7 @@ def saved(crawl: AnyCrawl) -> str:
 def page_of(status: Status, hosts: Sequence[HostRow], sentences: Iterable[str], tables: Iterable[Table]) -> str:
     """The HTML: *status* and *hosts* as data for the script, *sentences* and *tables* as they are."""
     shown: list[Table] = []
-    drawn: list[Table] = [_growth(status.curves), hosts_table("Hosts", hosts[:_MOST_ROWS])] if status.curves else []
+    drawn: list[Table] = [_growth(status.curves), hosts_table("Hosts", hosts[:_MAX_ROWS])] if status.curves else []
     for table in tables:
         (drawn if table.title in _DRAWN else shown).append(table)
     facts = [{"what": name, "is": value} for name, value in facts_of(status).items() if value]
@@ -125,7 +125,7 @@ def _growth(curves: Curves) -> Table:
             "yield_rate": round(at["kept_bytes"] / max(1, at["downloaded_bytes"]), 4),
             **{name: int(at[name]) for name in ("waiting", "at_work")},
         }
-        for place in range(number - 1, -1, -(-(-number // _MOST_ROWS) or 1))
+        for place in range(number - 1, -1, -(-(-number // _MAX_ROWS) or 1))
         for at in [{name: column[place] for name, column in columns.items()}]
     ]
     return Table("Growth", rows)

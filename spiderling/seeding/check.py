@@ -27,7 +27,7 @@ from spiderling.languages.registry import Seed
 from spiderling.languages.seeds import read_seeds
 from spiderling.spiders.spiderling import SpiderlingSpider
 
-_MOST_HOSTS = 40  # rows of the table of hosts
+_MAX_HOSTS = 40  # rows of the table of hosts
 _NO_SOURCE = "no heading"
 _SEED = "seed"
 Result: TypeAlias = "dict[str, Any]"
@@ -141,7 +141,7 @@ def render(seeds: list[Seed], found: dict[str, Result], out: Path) -> Iterator[s
     _write(good, out)
     yield from _table("source", sources, len(sources))
     yield ""
-    yield from _table("host", hosts, _MOST_HOSTS)
+    yield from _table("host", hosts, _MAX_HOSTS)
     yield ""
     yield "ends: " + ", ".join(f"{why} {number}" for why, number in ends.most_common())
     yield f"{len(good)} of {len(seeds)} seeds are good: {out}"

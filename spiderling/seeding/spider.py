@@ -27,7 +27,7 @@ from spiderling.text.listing import MAX_SITEMAP_BYTES
 _STATUSES = [400, 401, 403, 404, 410]
 """Error statuses whose answers go to the source; others are retried, or counted as failures."""
 _COMMAND_LINE = SETTINGS_PRIORITIES["cmdline"]
-_MOST_NAMED = 3  # requests that are named at the start; chosen: what fits on two lines
+_MAX_NAMED = 3  # requests that are named at the start; chosen: what fits on two lines
 _NO_FAILURES = (Reason.NO_PAGE, Reason.REDIRECTED, Reason.SEEN)
 """Ends of requests that were answered, or that were not made because another was."""
 
@@ -47,7 +47,7 @@ class SeedSpider(AskedSpider, SpiderlingSpider):
 
     async def start(self) -> AsyncIterator[Any]:
         asked = list(self.source.requests())
-        names = ", ".join(request.url for request in asked[:_MOST_NAMED]) + (" ..." if asked[_MOST_NAMED:] else "")
+        names = ", ".join(request.url for request in asked[:_MAX_NAMED]) + (" ..." if asked[_MAX_NAMED:] else "")
         print(
             f"Asking {names}; an answer may take {FIRST_BYTE_TIMEOUT_S:g} s.",
             file=sys.stderr,

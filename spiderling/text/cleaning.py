@@ -14,7 +14,7 @@ from spiderling.text.boilerplate.features import declared_by
 from spiderling.text.boilerplate.rules import BAD, GOOD
 from spiderling.text.declared import fill_head, language_of_tag
 from spiderling.text.documents import Document
-from spiderling.text.embedded import LEAST_CHARS, SHORT_CHARS, embedded_text
+from spiderling.text.embedded import MIN_CHARS, SHORT_CHARS, embedded_text
 from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import query_in
 from spiderling.text.fingerprints import digests_of, shingles, sketch
@@ -89,9 +89,9 @@ def _with_embedded(
             text + found.html.decode(), both.blocks, both.tree, declared_by(both)
         )
         _drop_repeats(longer, len(parsed.blocks))
-        if _good_chars(longer) >= before + LEAST_CHARS:
+        if _good_chars(longer) >= before + MIN_CHARS:
             return longer, both, scores
-    page.needs_script = before < LEAST_CHARS and is_shell(html, parsed.blocks)
+    page.needs_script = before < MIN_CHARS and is_shell(html, parsed.blocks)
     return judged
 
 

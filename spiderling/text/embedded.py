@@ -491,7 +491,7 @@ def _goes_on(before: str, text: str) -> bool:
 
 
 SHORT_CHARS = 1000  # characters of good text below which a page's JSON is looked at; chosen: a teaser has fewer
-LEAST_CHARS = 250  # characters of prose that are text; chosen, the least of a document (text/quality.py)
+MIN_CHARS = 250  # characters of prose that are text; chosen, the least of a document (text/quality.py)
 _MIN_FACTOR = 2.0  # how many times as long as the good text outside of scripts it must be; chosen: else it is the same
 _BEGIN = b'<div class="article-body">'
 _END = b"</div>"
@@ -515,6 +515,6 @@ def embedded_text(html: bytes, blocks: Sequence[Block], good_chars: int) -> Embe
     shown = Shown([block.text for block in blocks])
     found = ((longest_prose(value, source, shown), source) for source, value in values_in(scripts))
     best, source = max(found, key=lambda pair: pair[0].chars, default=(Prose("", 0), ""))
-    if best.chars < max(LEAST_CHARS, _MIN_FACTOR * good_chars) or is_reserved(html, blocks):
+    if best.chars < max(MIN_CHARS, _MIN_FACTOR * good_chars) or is_reserved(html, blocks):
         return None
     return EmbeddedText(_BEGIN + best.html.encode("utf-8", "replace") + _END, source)

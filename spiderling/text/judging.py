@@ -27,7 +27,7 @@ _CODE_SHARE = 0.03
 in <pre>, too."""
 _SIGNATURE_CHARS = 300  # most characters of a signature; chosen
 _SURE_CODE_SHARE = 0.12  # the same where the markup says nothing, parentheses not counted; chosen
-_LEAST_CODE_CHARS = 20  # characters below which only the markup tells code; chosen
+_MIN_CODE_CHARS = 20  # characters below which only the markup tells code; chosen
 _SIGNATURE = re.compile(r"(?:[\w.<>\[\],?&@*]+ )*[\w.:]+\((?:[^()]*[ ,.\[][^()]*)?\)", re.ASCII)
 """A function's name and arguments, with types before it; no "word(s)" and no "name (of something)"."""
 _CELL_CHARS = 50  # most characters of a cell without a sentence; chosen
@@ -97,7 +97,7 @@ def _is_code(text: str, is_marked: bool) -> bool:
     """Whether *text* is code; *is_marked*: the page's markup says so."""
     if text[-1] == ")" and _SIGNATURE.fullmatch(text[:_SIGNATURE_CHARS]):
         return True
-    if not is_marked and len(text) < _LEAST_CODE_CHARS:
+    if not is_marked and len(text) < _MIN_CODE_CHARS:
         return False
     body = text.encode("utf-8", "replace")
     number = len(body) - len(body.translate(None, _CODE_CHARS + b"()" if is_marked else _CODE_CHARS))

@@ -131,7 +131,7 @@ def _least_usual(weights: Array) -> float:
 
 
 LOG_UNITS = 512  # units of the table for one nat of log-probability; the table holds 16-bit integers
-MOST = (1 << 15) // ORDER - 1
+MAX = (1 << 15) // ORDER - 1
 """Largest number in the table, so that a sum over ORDER sizes of n-grams does not overflow 16 bits."""
 
 
@@ -330,7 +330,7 @@ class LanguageModels:
         centred = np.zeros((logs.shape[1] + 1, -(-len(logs) // _LANES) * _LANES), np.int16)
         for start in range(0, logs.shape[1], _BLOCK):  # the table is far larger than any cache
             block = np.log(logs[:, start : start + _BLOCK])  # all languages have the same sum
-            rounded = np.rint((block - block.mean(0)) * LOG_UNITS).clip(-MOST, MOST)
+            rounded = np.rint((block - block.mean(0)) * LOG_UNITS).clip(-MAX, MAX)
             centred[start : start + _BLOCK, : len(logs)] = rounded.T
         return centred
 

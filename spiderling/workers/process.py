@@ -164,13 +164,13 @@ def main(fd: int) -> None:
 
 def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> None:
     pages = 0
-    most_bytes = (memory_bytes(1) or _peak_bytes()) + config.max_growth_bytes
+    max_bytes = (memory_bytes(1) or _peak_bytes()) + config.max_growth_bytes
     while (frame := _receive(stream)) is not None:
         signal.setitimer(signal.ITIMER_PROF, config.page_cpu_s)
         kind, value = _attempt(work, config.licensee, *frame)
         signal.setitimer(signal.ITIMER_PROF, 0)
         pages += 1
-        has_grown = _peak_bytes() > most_bytes and (memory_bytes(1) or _peak_bytes()) > most_bytes
+        has_grown = _peak_bytes() > max_bytes and (memory_bytes(1) or _peak_bytes()) > max_bytes
         is_worn = pages >= config.max_pages or has_grown
         _send(stream, kind | WORN if is_worn else kind, value)
         if pages % _COLLECTED_PAGES == 0:

@@ -14,13 +14,13 @@ from needs import needs
 
 import spiderling.extensions.live_page
 from spiderling.base.errors import BadInput
-from spiderling.base.options import LEAST_FILTER_BYTES, MOST_WORKERS, Options
+from spiderling.base.options import MAX_WORKERS, MIN_FILTER_BYTES, Options
 from spiderling.cluster import launcher
 from spiderling.cluster.claims import is_own_socket
 from spiderling.cluster.launcher import (
     DEATHS_S,
-    MOST_DEATHS,
-    MOST_PATH_BYTES,
+    MAX_DEATHS,
+    MAX_PATH_BYTES,
     Machine,
     OwnRedis,
     Repeater,
@@ -55,8 +55,8 @@ def test_shards_and_workers_are_as_many_as_the_cores(machine: Machine) -> None:
 def test_the_sum_of_the_defaults_is_what_one_crawl_takes(machine: Machine, shards: int) -> None:
     shares = divide(Options(), (), shards, machine)
     assert all(share.workers >= 1 for share in shares)
-    assert sum(share.workers for share in shares) == min(max(shards, machine.cores - shards), MOST_WORKERS * shards)
-    assert sum(share.dedup_bytes for share in shares) <= max(machine.memory_bytes // 4, shards * LEAST_FILTER_BYTES)
+    assert sum(share.workers for share in shares) == min(max(shards, machine.cores - shards), MAX_WORKERS * shards)
+    assert sum(share.dedup_bytes for share in shares) <= max(machine.memory_bytes // 4, shards * MIN_FILTER_BYTES)
     whole = Options().max_exact_keys
     assert whole - shards <= sum(share.max_exact_keys for share in shares) <= max(whole, shards)
     Options.from_settings(shares[0].settings())  # each is within its bounds
@@ -110,7 +110,7 @@ def test_the_worst_exit_code(codes: list[int]) -> None:
 def test_a_process_is_started_again_a_few_times_an_hour(deaths: list[float]) -> None:
     now = deaths[-1]
     lately = [death for death in deaths if now - death < DEATHS_S]
-    assert may_start_again(deaths, now) == (len(lately) <= MOST_DEATHS)
+    assert may_start_again(deaths, now) == (len(lately) <= MAX_DEATHS)
 
 
 def test_a_share_is_made_of_options() -> None:
@@ -204,7 +204,7 @@ async def test_it_answers_at_a_socket_of_ours_wherever_the_crawl_is(tmp_path: Pa
         await redis.start()
         assert is_own_socket(redis.url), "so it needs no key"
         socket = Path(redis.url.removeprefix("unix://"))
-        assert len(bytes(socket)) <= MOST_PATH_BYTES and (socket.parent == directory) == (name == "cs")
+        assert len(bytes(socket)) <= MAX_PATH_BYTES and (socket.parent == directory) == (name == "cs")
         assert stat.S_IMODE(socket.stat().st_mode) == stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
         client = connected(redis.url, blocks=True)
         settings = client.config_get("save") | client.config_get("appendonly")  # Redis 6 takes one name at a time

@@ -15,7 +15,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import owner_of
 from spiderling.cluster.content import Kind, Place, Seal
 from spiderling.cluster.exchange import Exchange
-from spiderling.cluster.site_files import MOST_ASKED, PATIENCE_S, SiteFiles
+from spiderling.cluster.site_files import MAX_ASKED, PATIENCE_S, SiteFiles
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
@@ -64,9 +64,9 @@ def test_what_redis_loses_is_said_again_and_a_new_process_asks_anew():
 
 def test_only_some_are_asked_for_at_a_time():
     mine, theirs = two()
-    for number in range(MOST_ASKED + 5):
+    for number in range(MAX_ASKED + 5):
         mine.ask(request(f"{TARGET}?{number}"), 0)
-    assert len(theirs.take_lists({0: mine.listed()})) == len(mine.wanted()) == MOST_ASKED
+    assert len(theirs.take_lists({0: mine.listed()})) == len(mine.wanted()) == MAX_ASKED
 
 
 def test_an_owner_that_does_not_run_is_not_waited_for_for_ever():

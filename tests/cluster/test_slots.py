@@ -23,7 +23,7 @@ from spiderling.cluster.slots import (
     BEGIN,
     GUARD_S,
     HORIZON_S,
-    MOST_INTERVAL_S,
+    MAX_INTERVAL_S,
     RESERVE,
     WINDOW_S,
     RedisClock,
@@ -258,7 +258,7 @@ def test_the_script_does_in_redis_what_it_does_in_memory():
     finally:
         server.close()
     assert WINDOW_S < HORIZON_S
-    assert {spec.name: spec.metadata["high"] for spec in fields(Options)}["ip_interval_s"] == MOST_INTERVAL_S
+    assert {spec.name: spec.metadata["high"] for spec in fields(Options)}["ip_interval_s"] == MAX_INTERVAL_S
 
 
 async def test_a_late_answer_is_not_taken_for_that_to_another_call(monkeypatch):

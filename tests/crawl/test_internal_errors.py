@@ -16,7 +16,7 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl as OpenCrawl
-from spiderling.crawl.internal_errors import MOST, WINDOW_ENDS
+from spiderling.crawl.internal_errors import MAX, WINDOW_ENDS
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.jobdir.check import problems
@@ -128,15 +128,15 @@ def test_an_error_amid_a_change_stops_the_crawl_and_the_same_command_goes_on_wit
 
 
 def test_more_errors_than_single_pages_can_cause_stop_the_crawl_and_name_the_commonest(tmp_path):
-    with serving(web(MOST + 10)) as server:
+    with serving(web(MAX + 10)) as server:
         crawl = Crawl(tmp_path / "job", server, EXTENSIONS=EXTENSIONS, HOST_INTERVAL_S=0.01)
         result = crawl.run(SEED, FAULT="outcome http://b.test/ KeyError;outcome http://a.test/3 ValueError")
     assert result.code == 1 and result.output.count("Traceback") <= 2
     [line] = result.lines("ERROR", "The crawl stops")
-    assert f"{MOST + 1} internal errors while at most 1,000 URLs ended" in line
+    assert f"{MAX + 1} internal errors while at most 1,000 URLs ended" in line
     assert "most often KeyError in " in line and "such as at http://b.test/" in line
     whole(crawl)
-    assert crawl.state().ends["internal-error"] > MOST
+    assert crawl.state().ends["internal-error"] > MAX
 
 
 class OpenedCrawl:
@@ -212,9 +212,9 @@ async def test_a_change_after_the_last_checkpoint_does_not_stop_a_crawl_that_is_
 async def test_errors_that_are_far_apart_do_not_stop_a_crawl(tmp_path):
     opened = OpenedCrawl(tmp_path / "job")
     ledger = opened.crawl.frontier.ledger
-    for _ in range(3 * MOST):
-        ledger.ends[Reason.KEPT] += WINDOW_ENDS // MOST + 1
+    for _ in range(3 * MAX):
+        ledger.ends[Reason.KEPT] += WINDOW_ENDS // MAX + 1
         opened.crawl.errors.note(KeyError("on order"), SEED)
-    assert opened.failures == [] and ledger.totals["internal_errors"] == 3 * MOST
+    assert opened.failures == [] and ledger.totals["internal_errors"] == 3 * MAX
     ledger.ends[Reason.KEPT] = 0
     await opened.over()

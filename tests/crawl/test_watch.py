@@ -35,7 +35,7 @@ SETTINGS = {
     "WATCH": "on",
     "CONSTANTS": {
         "frontier.watching.policy.DAY_S": DAY_S,
-        "frontier.watching.policy.LEAST_WORD_DAYS": 0,
+        "frontier.watching.policy.MIN_WORD_DAYS": 0,
         "frontier.known_files.MAX_AGE_S": ROBOTS_MAX_AGE_S,
     },
     "WATCH_REQUESTS": 12,

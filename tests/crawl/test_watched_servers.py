@@ -22,7 +22,7 @@ SETTINGS = {
     "WATCH": "on",
     "CONSTANTS": {
         "frontier.watching.policy.DAY_S": 0.2,
-        "frontier.watching.policy.LEAST_WORD_DAYS": 0,
+        "frontier.watching.policy.MIN_WORD_DAYS": 0,
     },
     "WATCH_REQUESTS": 40,
     "HOST_INTERVAL_S": 0.02,

@@ -25,7 +25,7 @@ FOUND_AGAIN = {
     "known_files.MAX_PARSED": 4,
 }
 """What is forgotten has to be asked for, looked up, read or parsed once more."""
-LOST = {"worth._SECTIONS": 5, "worth._MOST_HOSTS": 5}
+LOST = {"worth._SECTIONS": 5, "worth._MAX_HOSTS": 5}
 """What is forgotten is known no more."""
 
 
@@ -57,7 +57,7 @@ def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]
     _, sections, _, hosts, *_ = strategy.worth.columns()
     work["schedule._MAX_NAMES"] = crawl.questions.total()
     work["worth._SECTIONS"] = len(sections) // 8
-    work["worth._MOST_HOSTS"] = len(hosts) // 8
+    work["worth._MAX_HOSTS"] = len(hosts) // 8
     return crawl, work
 
 

@@ -143,7 +143,7 @@ def test_a_look_after_long_is_counted_for_each_age_that_the_page_had() -> None:
 
 def index(rate, last, dates=None, is_announced=False, kind=PAGE, **more):
     """That of a look on the day 10 at an old page with *rate* events a day, of one word each."""
-    policy = Policy(more.get("least_word_days", 0.0))
+    policy = Policy(more.get("min_word_days", 0.0))
     policy.dates[1] = dates or Announcements()
     rates = np.full((1, CLASSES), rate)
     tables = Tables([1], rates, np.zeros_like(rates), np.full_like(rates, more.get("words", 1.0)))
@@ -188,7 +188,7 @@ def test_a_look_is_worth_more_where_an_event_has_more_words() -> None:
 
 @pytest.mark.parametrize(("rate", "words", "worth"), [(0.01, 20, 0.0), (0.01, 200, 200.0), (0.05, 20, 100.0)])
 def test_a_look_of_which_too_few_words_are_expected_is_worth_nothing(rate: float, words: float, worth: float) -> None:
-    assert index(rate, 0, words=words, least_word_days=50) == pytest.approx(worth)
+    assert index(rate, 0, words=words, min_word_days=50) == pytest.approx(worth)
 
 
 def test_rates_come_back_as_they_were_of_one_host_and_of_all() -> None:

@@ -48,7 +48,7 @@ Web = Callable[[str, float], Answer]
 
 @pytest.fixture(autouse=True)
 def every_look_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy, "LEAST_WORD_DAYS", 0)
+    monkeypatch.setattr(policy, "MIN_WORD_DAYS", 0)
 
 
 class WatchedCrawl(VirtualCrawl):
@@ -270,7 +270,7 @@ def test_looks_that_are_planned_at_a_host_which_is_closed_are_dropped() -> None:
 @pytest.mark.slow
 def test_looks_that_are_not_worth_it_are_left_out() -> None:
     busy, idle = (WatchedCrawl(lambda url, day: page() if day < 0.5 else SAME, watch_requests="9") for _ in range(2))
-    idle.frontier.watch.policy.least_word_days = 3000.0
+    idle.frontier.watch.policy.min_word_days = 3000.0
     for crawl in (busy, idle):
         crawl.run(HOST)
         crawl.live(15)

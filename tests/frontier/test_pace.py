@@ -138,7 +138,7 @@ def test_a_restart_after_it_was_taken_back_waits_for_no_hour_either() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "least_s"),
+    ("answers", "min_s"),
     [
         ({"/robots.txt": robots("User-agent: *\nCrawl-delay: 40"), "/": page("http://a.cz/2")}, 40.0),
         ({"/": [Answer(status=503, retry_after_s=600.0, kept_bytes=0), page()]}, 600.0),
@@ -149,7 +149,7 @@ def test_a_restart_after_it_was_taken_back_waits_for_no_hour_either() -> None:
     ids=["Crawl-delay", "Retry-After", "a longer Retry-After", "a failure", "a slow answer"],
 )
 @pytest.mark.parametrize("others", [0, 3], ids=["alone", "in the backlog"])
-def test_what_a_host_asked_for_is_kept(answers: dict[str, Answer], least_s: float, others: int) -> None:
+def test_what_a_host_asked_for_is_kept(answers: dict[str, Answer], min_s: float, others: int) -> None:
     """All of these were shorter than the hour, or as long, and so were only in it."""
     web = {f"http://a.cz{path}": answer for path, answer in answers.items()}
     web["http://a.cz/2"] = page()
@@ -166,7 +166,7 @@ def test_what_a_host_asked_for_is_kept(answers: dict[str, Answer], least_s: floa
     back = crawl.now
     crawl.run()
     first, second = [start.time for start in crawl.starts if start.host == "a.cz"][-2:]
-    assert least_s - ROUNDING_S <= second - first <= max(least_s, back - first) + 60.0 * (1 + others)
+    assert min_s - ROUNDING_S <= second - first <= max(min_s, back - first) + 60.0 * (1 + others)
 
 
 @settings(

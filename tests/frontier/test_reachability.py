@@ -9,7 +9,7 @@ from spiderling.frontier.reachability import (
     DOUBT_S,
     FIRST_PAUSE_S,
     LONGEST_PAUSE_S,
-    MOST_HOSTS,
+    MAX_HOSTS,
     Network,
     Reachability,
     Trouble,
@@ -103,7 +103,7 @@ def test_when_that_one_does_not_answer_either_nothing_is_charged_and_the_crawl_w
 
 def test_many_hosts_in_a_row_are_enough_and_so_is_some_time() -> None:
     crawl = Crawl("http://a.cz")
-    for number in range(MOST_HOSTS):
+    for number in range(MAX_HOSTS):
         assert crawl.known.look(5000, 10.0) is Network.THERE
         crawl.fails(f"h{number}.cz", 10.0)
     assert crawl.known.look(5000, 10.0) is Network.DOUBTED

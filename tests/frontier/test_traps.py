@@ -282,7 +282,7 @@ def read_calendar(traps: Traps, host: Host) -> None:
 
 def test_closed_sections_of_the_first_hosts_are_forgotten(crawl: VirtualCrawl, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty hosts have a calendar each, one of them several: the table keeps the last ones, and goes on to learn."""
-    monkeypatch.setattr(module, "MOST_CLOSED", 8)
+    monkeypatch.setattr(module, "MAX_CLOSED", 8)
     traps, hosts = traps_of(crawl), [host_of(crawl, f"h{number}.cz") for number in range(40)]
     for host in hosts:
         read_calendar(traps, host)
@@ -294,7 +294,7 @@ def test_closed_sections_of_the_first_hosts_are_forgotten(crawl: VirtualCrawl, m
 
 
 def test_one_host_with_any_number_of_traps(crawl: VirtualCrawl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_CLOSED", 8)
+    monkeypatch.setattr(module, "MAX_CLOSED", 8)
     traps, host = traps_of(crawl), host_of(crawl, "a.cz")
     for number in range(40):
         for day in range(BARE_PAGES):
@@ -304,7 +304,7 @@ def test_one_host_with_any_number_of_traps(crawl: VirtualCrawl, monkeypatch: pyt
 
 def test_domains_of_made_up_names_are_forgotten(crawl: VirtualCrawl, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every name of twenty domains answers with one page; five of the domains are remembered."""
-    monkeypatch.setattr(module, "MOST_DOMAINS", 5)
+    monkeypatch.setattr(module, "MAX_DOMAINS", 5)
     traps = traps_of(crawl)
     for domain in range(20):
         for number in range(30):
@@ -317,8 +317,8 @@ def test_domains_of_made_up_names_are_forgotten(crawl: VirtualCrawl, monkeypatch
 
 def test_mirrors_are_found_beside_any_number_of_hosts(crawl: VirtualCrawl, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of forty hosts shares pages with all before it; then two are mirrors, and found all the same."""
-    monkeypatch.setattr(module, "MOST_MIRRORS", 8)
-    monkeypatch.setattr(module, "MOST_HOSTS", 4)
+    monkeypatch.setattr(module, "MAX_MIRRORS", 8)
+    monkeypatch.setattr(module, "MAX_HOSTS", 4)
     mirrors = WeakSet[Mirror]()
 
     class Noted(Mirror):

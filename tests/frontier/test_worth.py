@@ -496,6 +496,6 @@ def test_before_anything_is_known_the_published_locality_holds() -> None:
 
 
 def test_its_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spiderling.frontier.worth._MOST_HOSTS", 10)
+    monkeypatch.setattr("spiderling.frontier.worth._MAX_HOSTS", 10)
     known = crawled(0.5, 0.5, hosts=50, pages=1)
     assert known.expected(40) is None and known.expected(41) is not None

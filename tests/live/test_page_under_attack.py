@@ -147,7 +147,7 @@ def quick(monkeypatch):
     """A server that is as impatient as a test."""
     monkeypatch.setattr(server, "HEAD_S", 0.3)
     monkeypatch.setattr(server, "BODY_S", 0.3)
-    monkeypatch.setattr(server, "MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 4)
     monkeypatch.setattr(server, "PAUSE_S", 0.05)
 
 

@@ -70,7 +70,7 @@ async def test_a_ninth_who_looks_takes_the_place_of_who_does_not_read_then_of_th
     app.router.add_get("/events", told.serve)
     running = asyncio.ensure_future(told.run())
     async with TestServer(app) as served:
-        looking = [await opened(4096 if number == 3 else 1 << 16) for number in range(server.MOST_STREAMS)]
+        looking = [await opened(4096 if number == 3 else 1 << 16) for number in range(server.MAX_STREAMS)]
         slow = looking.pop(3)
         slow[1].transport.pause_reading()
         last = [asyncio.ensure_future(said_last(reader)) for reader, _ in looking]

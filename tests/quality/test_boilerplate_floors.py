@@ -27,7 +27,7 @@ SITES = {
     "upg.de.test": ('//div[@id="content"]', "//nav", 0.9),
     "install.test": ('//div[@class="sect1"]', '//div[@class="toc"]', 0.97),
 }
-PER_HOST, LEAST_CHARS = 12, 1500
+PER_HOST, MIN_CHARS = 12, 1500
 
 
 def marked_pages() -> list[MarkedPage]:
@@ -41,7 +41,7 @@ def marked_pages() -> list[MarkedPage]:
                 continue
             html = file.read().decode("utf-8", "replace")
             text = content(html, *SITES[host][:2])
-            if len(text) >= LEAST_CHARS:
+            if len(text) >= MIN_CHARS:
                 found[host].append(MarkedPage(html, text, host=host, group=host))
     return [page for pages in found.values() for page in pages]
 

@@ -15,7 +15,7 @@ from spiderling.text.ngrams import normalised
 from spiderling.text.words import NOT_MEASURED, SISTERS, TextWords, is_alone_in_script, keys_of
 from spiderling.training import MAX_WORDS, extended, sentences, train
 
-LEAST = 0.6
+MIN = 0.6
 # From the Universal Declaration of Human Rights (public domain).
 SCOTS = """Awbody, as a member o society, hes the richt tae social security and is entitelt tae realisation, throu
 national darg and international compluterance and confeerin til the organisation and fends o ilka State,
@@ -57,20 +57,20 @@ def models() -> LanguageModels:
 def test_texts_of_all_scripts_are_known(models, code):
     guesses = models.identify([KNOWN[code]])
     assert guesses.nearest() == code
-    assert guesses.known_share(code) >= LEAST
+    assert guesses.known_share(code) >= MIN
 
 
 def test_a_relative_shares_the_ngrams_but_not_the_short_words(models):
     scots = models.identify([SCOTS])
     assert scots.nearest() == "en"
-    assert scots.known_share("en") < LEAST
+    assert scots.known_share("en") < MIN
     unmeasured = LanguageModels(tuple(replace(model, unlisted=NOT_MEASURED) for model in models.models))
-    assert unmeasured.identify([SCOTS]).known_share("en") >= LEAST, "by n-grams alone it is English"
+    assert unmeasured.identify([SCOTS]).known_share("en") >= MIN, "by n-grams alone it is English"
 
 
 def test_with_and_without_tone_marks(models):
     shares = [models.identify([text]).known_share("yo") for text in (YORUBA, without_tones(YORUBA))]
-    assert min(shares) >= LEAST
+    assert min(shares) >= MIN
     assert models.identify(["12, 13", KNOWN["te"]]).known_share("yo") < 0.2
 
 
@@ -87,7 +87,7 @@ def test_latin_letters_in_a_cyrillic_word_are_read_as_cyrillic():
         for text in (cyrillic, cyrillic.translate(str.maketrans("аеој", "aeoj")), f"{cyrillic} Windows")
     ]
     assert shares == pytest.approx([shares[0]] * 3, abs=0.1)
-    assert shares[0] >= LEAST
+    assert shares[0] >= MIN
 
 
 def test_a_few_words_alone_do_not_decide(models):

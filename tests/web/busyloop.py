@@ -11,11 +11,11 @@ from scrapy.crawler import Crawler
 from spiderling.engine.dispatcher import Dispatcher
 
 EXTENSIONS = '{"tests.web.busyloop.BusyLoop": 1}'
-SHARE, LEAST_S, MOST_S = 0.25, 0.005, 0.06
+SHARE, MIN_S, MAX_S = 0.25, 0.005, 0.06
 
 
 class BusyLoop:
-    """Scrapy extension: in SHARE of the cases nothing runs for LEAST_S to MOST_S when a start has just been noted."""
+    """Scrapy extension: in SHARE of the cases nothing runs for MIN_S to MAX_S when a start has just been noted."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BusyLoop:
@@ -24,7 +24,7 @@ class BusyLoop:
         def started(dispatcher: Dispatcher, *args: Any) -> None:
             inner(dispatcher, *args)
             if rng.random() < SHARE:
-                time.sleep(rng.uniform(LEAST_S, MOST_S))
+                time.sleep(rng.uniform(MIN_S, MAX_S))
 
         Dispatcher.started = started  # type: ignore[method-assign]
         return cls()

@@ -110,7 +110,7 @@ class Case:
     """Where the crawl begins: paths or whole URLs."""
     hosts: tuple[str, ...] = ()
     """Further names (patterns) that lead to its server."""
-    most_requests: int | None = None
+    max_requests: int | None = None
     """How many requests it may cost at most, robots.txt included."""
     found: Reason | None = None
     """How at least one URL on one of ``hosts`` ends."""

@@ -153,8 +153,8 @@ def _wrong_end(crawled: Crawled, url: str, expected: Reason | tuple[Reason, ...]
 def _not_left(crawled: Crawled, case: Case) -> list[str]:
     """Whether a trap was fallen into, or not noticed."""
     lines, number = [], sum(name == case.name for name, _ in crawled.web.requests)
-    if case.most_requests is not None and number > case.most_requests:
-        lines.append(f"{number} requests, more than {case.most_requests}")
+    if case.max_requests is not None and number > case.max_requests:
+        lines.append(f"{number} requests, more than {case.max_requests}")
     hosts = [(urlsplit(url).netloc or url, reason) for url, reason in crawled.ends.items()]
     of_case = {reason for host, reason in hosts if any(fnmatch(host, pattern) for pattern in case.hosts)}
     if case.found is not None and case.found.value not in of_case:

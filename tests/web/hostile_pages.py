@@ -94,7 +94,7 @@ async def wants_its_cookie(visit: Visit) -> None:
         await visit.send(to("/", 302, "Set-Cookie: way=1; Path=/") if visit.path == "/set" else to("/set"))
 
 
-add("redirect-over-cookies", wants_its_cookie, seeds=("/",), most_requests=7,
+add("redirect-over-cookies", wants_its_cookie, seeds=("/",), max_requests=7,
     ends={"/set": Reason.REDIRECTED, "/caf%E9": Reason.KEPT})  # fmt: skip
 add("refresh-by-header", site({"/": reply("<p>x", "Refresh: 0; url=/next"), "/next": reply(document("refreshed"))}),
     ends={"/": Reason.BOILERPLATE_ONLY, "/next": Reason.KEPT})  # fmt: skip

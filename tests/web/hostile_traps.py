@@ -18,11 +18,11 @@ async def serve(visit: Visit) -> None:
     await visit.send(rendered(WEB.respond(visit.host, visit.path)))
 
 
-def trap(name: str, most_requests: int, found: Reason, **rest: object) -> None:
+def trap(name: str, max_requests: int, found: Reason, **rest: object) -> None:
     """The trap *name*, which may cost so many requests, robots.txt included; *found*: how some of its URLs end."""
     hosts = tuple(glob for glob in WEB.globs() if WEB.name_of(glob) == name)
     seeds = (f"http://{WEB.host(name)}/",)
-    add(f"trap-{name}", serve, ends={}, seeds=seeds, hosts=hosts, most_requests=most_requests, found=found, **rest)
+    add(f"trap-{name}", serve, ends={}, seeds=seeds, hosts=hosts, max_requests=max_requests, found=found, **rest)
 
 
 COPIES: dict[Reason, int | None] = {Reason.TRAP_COPY: None}

@@ -29,8 +29,8 @@ cdef enum:
 cdef Py_ssize_t[FAR] FAR_OF = [-4, -3, -2, -1, 1, 2, 3, 4]
 cdef Py_ssize_t[WINDOWS] WIDTH_OF = [3, 10, 30]
 cdef Py_ssize_t[REACHES] REACH_OF = [3, 10]
-cdef f32 LEAST = <f32> 1e-3
-cdef f32 MOST = <f32> (1 - 1e-3)
+cdef f32 MIN = <f32> 1e-3
+cdef f32 MAX = <f32> (1 - 1e-3)
 cdef f64 TINY = 1e-9
 cdef f32 ONE = 1
 
@@ -267,8 +267,8 @@ cdef class _Page:
         cdef f32* odd = <f32*> memory(odds, number * <Py_ssize_t> sizeof(f32))
         for at in range(number):
             o[at] = value = chance[at]
-            value = LEAST if value < LEAST else value
-            value = MOST if value > MOST else value
+            value = MIN if value < MIN else value
+            value = MAX if value > MAX else value
             odd[at] = value / (ONE - value)
         columns[OWN_CHANCE + 1] = numpy.log(odds) / 5
         o = c + NEIGHBOURS * number

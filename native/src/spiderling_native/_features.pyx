@@ -25,8 +25,8 @@ cdef enum:  # classes of characters, in the order of features.py
     OTHER, UPPER, DIGIT, STOP, COMMA, SPACE, WIDE, SYMBOL, A_CODE, CLASSES
 
 cdef enum:
-    PLANE = 0x10000, SURROGATES = 0xD800, BEHIND_SURROGATES = 0xE000, FIELD_BITS = 8, MOST_IN_FIELD = 255
-    LEAST_DECLARED = 8, DECLARED_CHARS = 60, OFFSETS = 6, WINDOWS = 3, BROAD = 5
+    PLANE = 0x10000, SURROGATES = 0xD800, BEHIND_SURROGATES = 0xE000, FIELD_BITS = 8, MAX_IN_FIELD = 255
+    MIN_DECLARED = 8, DECLARED_CHARS = 60, OFFSETS = 6, WINDOWS = 3, BROAD = 5
     SURROUNDINGS = PAGE + OFFSETS * TAGS, FEATURES = SURROUNDINGS + WINDOWS * BROAD
 
 cdef Py_ssize_t[OFFSETS] OFFSET_OF = [-3, -2, -1, 1, 2, 3]
@@ -152,7 +152,7 @@ cdef class Features:
         cdef uint32_t code
         memset(marks, 0, CLASSES * sizeof(Py_ssize_t))
         while at < size:
-            stop = at + MOST_IN_FIELD if at + MOST_IN_FIELD < size else size  # no field overflows
+            stop = at + MAX_IN_FIELD if at + MAX_IN_FIELD < size else size  # no field overflows
             fields = 0
             if kind == 1:
                 for at in range(at, stop):
@@ -163,7 +163,7 @@ cdef class Features:
                     fields += self.fields[self.classes[code if code < PLANE else PLANE - 1]]
             at = stop
             for one in range(1, CLASSES):
-                marks[one] += fields >> (FIELD_BITS * (one - 1)) & MOST_IN_FIELD
+                marks[one] += fields >> (FIELD_BITS * (one - 1)) & MAX_IN_FIELD
 
     cdef int end(self, str text, f32* c, Py_ssize_t number) except -1:
         """Fill in what the first and the last characters of a text are."""
@@ -212,14 +212,14 @@ cdef class Features:
         cdef str title = declared[0], description = declared[1], types = declared[2], text
         cdef str name = max(self.dividers.split(title), key=len)[:DECLARED_CHARS]
         cdef str begin = description[:DECLARED_CHARS]
-        cdef bint by_name = len(name) >= LEAST_DECLARED, by_begin = len(begin) >= LEAST_DECLARED, says
+        cdef bint by_name = len(name) >= MIN_DECLARED, by_begin = len(begin) >= MIN_DECLARED, says
         cdef f32* d = c + IN_TITLE * number
         cdef f32* h1 = c + H1 * number
         cdef Py_ssize_t heading = -1, first = -1, named = -1, found
         cdef f32 before = 0, quarter
         for at in range(number):
             text = (<tuple> blocks[at])[0]
-            if len(text) >= LEAST_DECLARED:
+            if len(text) >= MIN_DECLARED:
                 if by_name and (name in text or text in title):
                     d[at] = 1
                     if named < 0:

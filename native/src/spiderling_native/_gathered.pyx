@@ -14,7 +14,7 @@ from spiderling_native._text cimport Buffer, free_buffer, is_ascii_text, put, pu
 from spiderling_native._urls cimport Parts, canonical_parts
 
 cdef enum:
-    MOST = 255  # a byte
+    MAX = 255  # a byte
 
 
 cdef class Gathered:
@@ -127,11 +127,11 @@ cdef class Gathered:
         cdef Py_ssize_t chars = <object> PyTuple_GetItem(link, 3)
         cdef bint nofollow = <object> PyTuple_GetItem(link, 4)
         cdef int said = <object> PyTuple_GetItem(link, 5)
-        if not (0 <= chance <= 1 and chars >= 0 and 0 <= said <= MOST):
+        if not (0 <= chance <= 1 and chars >= 0 and 0 <= said <= MAX):
             raise ValueError("a byte cannot hold what is said of a link")
         flags[0] = <uint8_t> (self.text_block * text_block | self.nofollow * nofollow | said)
-        score[0] = <uint8_t> (MOST * chance) or <uint8_t> (MOST * text_block)
-        anchor[0] = <uint8_t> min(chars, MOST)
+        score[0] = <uint8_t> (MAX * chance) or <uint8_t> (MAX * text_block)
+        anchor[0] = <uint8_t> min(chars, MAX)
 
 
 cdef tuple WIDTHS = (2, 8, 4, 2 * WORDS, 1, 1, 1, 1, 1, 1)  # bytes of one link in each column

@@ -118,7 +118,7 @@ cdef class Scored:
     ) noexcept nogil:
         """Add up the rows of the n-grams from *first* on that end before *last*; for others, the row of zeros.
 
-        The sum of a place's rows fits 16 bits, by MOST in language.py.
+        The sum of a place's rows fits 16 bits, by MAX in language.py.
         """
         cdef int32_t[MAX_WIDTH] sums
         cdef int16_t* rows[ORDER]

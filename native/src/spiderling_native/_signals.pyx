@@ -19,7 +19,7 @@ cdef enum:
     MAX_CHARS = 8000    # of the text in which the most frequent word is sought
     MAX_WORDS = 4001    # of so many characters, and one more
     SLOTS = 8192        # a power of two, twice as many
-    LEAST_LONG = 4      # letters of a long word
+    MIN_LONG = 4      # letters of a long word
     SHORT_LINE = 12     # most long words of a short line
     BASIC = 0x10000     # characters of the basic plane
 
@@ -311,7 +311,7 @@ cdef class LongWords:
                         out[used] = letter
                         used += 1
                         continue
-                    if used - begin < LEAST_LONG:
+                    if used - begin < MIN_LONG:
                         used = begin
                     elif words <= SHORT_LINE:
                         begins[words] = begin

@@ -154,12 +154,12 @@ class OutboxRow(NamedTuple):
         return message_id(self.shard, self.number)
 
 
-def within(rows: Iterable[OutboxRow], most_bytes: int) -> list[OutboxRow]:
-    """The first of *rows* that have *most_bytes* together, but one at least."""
+def within(rows: Iterable[OutboxRow], max_bytes: int) -> list[OutboxRow]:
+    """The first of *rows* that have *max_bytes* together, but one at least."""
     taken: list[OutboxRow] = []
     for row in rows:
-        most_bytes -= len(row.message)
-        if taken and most_bytes < 0:
+        max_bytes -= len(row.message)
+        if taken and max_bytes < 0:
             break
         taken.append(row)
     return taken
@@ -309,8 +309,8 @@ class Store(Protocol):
     def consents(self) -> list[ConsentRow]:
         """All answers of sites about opt-outs, ordered by origin, file and time."""
 
-    def messages(self, shard: int, after: int, most_bytes: int) -> list[OutboxRow]:
-        """The messages to *shard* from the number *after* + 1 on, as many as have *most_bytes*, but one at least."""
+    def messages(self, shard: int, after: int, max_bytes: int) -> list[OutboxRow]:
+        """The messages to *shard* from the number *after* + 1 on, as many as have *max_bytes*, but one at least."""
 
     def blob(self, table: str, row: int) -> bytes | None:
         """The content of a row of one of ``Changes.blobs``; None if there is none."""

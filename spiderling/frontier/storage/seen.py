@@ -224,7 +224,7 @@ _HASH_MASK = (1 << HASH_BITS) - 1
 _KEYS_MOVED_AT_ONCE = 4096  # keys that one ``add`` moves to the filter (chosen: the event loop is not held up)
 _HASH_SHIFT = np.uint64(64 - HASH_BITS)
 _ID_SHIFT = np.uint64(HASH_BITS)
-_LEAST = np.uint64(1)
+_MIN = np.uint64(1)
 
 
 class SeenSet:
@@ -324,5 +324,5 @@ def _turned_all(keys: NDArray[np.int64]) -> Keys:
 
 def _spread(host_ids: Keys, digests: Keys) -> Keys:
     """``_turned`` of the keys with these parts."""
-    turned: Keys = np.maximum(digests << _HASH_SHIFT | host_ids, _LEAST)
+    turned: Keys = np.maximum(digests << _HASH_SHIFT | host_ids, _MIN)
     return turned

@@ -59,7 +59,7 @@ from spiderling.frontier.storage.tables import (
 
 IN_MEMORY = Path()  # in place of a path: the state is lost with the store, which one thread uses at a time
 _CACHE_KB = 32_000  # SQLite's page cache of the writing connection (chosen)
-_LEAST_FREE_BYTES = 1 << 17
+_MIN_FREE_BYTES = 1 << 17
 """Free bytes below which the disk is taken to be what an error of reading or writing is about (chosen: SQLite's index
 of the log grows by 32 kB)."""
 REFUSED = (sqlite3.Error, *tables.UNFIT)
@@ -233,7 +233,7 @@ class SqliteStore:
         with self._reading():
             yield from ((row, content) for row, content in self._whole(table))
 
-    def messages(self, shard: int, after: int, most_bytes: int) -> list[OutboxRow]:
+    def messages(self, shard: int, after: int, max_bytes: int) -> list[OutboxRow]:
         table = tables.TABLES["outbox"]
         query = "SELECT id, time, links, message, checksum FROM outbox WHERE id > ? AND id < ? ORDER BY id"
 
@@ -245,7 +245,7 @@ class SqliteStore:
                 yield OutboxRow(*shard_and_number(values[0]), *values[1:])
 
         try:
-            return within(rows(), most_bytes)
+            return within(rows(), max_bytes)
         except sqlite3.Error as error:
             raise StorageError(f"{self._path} could not be read: {error}.") from error
 
@@ -438,7 +438,7 @@ def _is_full(path: Path, error: Exception) -> bool:
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     is_read_or_write = getattr(error, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR"))
-    return is_read_or_write and shutil.disk_usage(path.parent).free < _LEAST_FREE_BYTES
+    return is_read_or_write and shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES
 
 
 def _create(path: Path) -> None:

@@ -454,7 +454,7 @@ def _is_plain(end: End) -> bool:
 
 GONE_DAYS = 7.0
 """Days between two answers of 404 after which a page counts as gone (chosen: servers are mended within a week)."""
-_HUB_FOUND, _HUB_FROM, _HUB_MOST = 2, 2, 6
+_HUB_FOUND, _HUB_FROM, _HUB_MAX = 2, 2, 6
 """What a look that found a link adds to a page's score, the score from which it is a hub, and the most.  Chosen: a look
 that found none takes 1 off, so a page is no hub by one link of a teaser for long."""
 HUB_CANDIDATE = 3  # score of a page that is not in the corpus: it is given up when it has fallen to 0
@@ -491,7 +491,7 @@ def after_look(page: WatchedPage, outcome: Outcome, found: int, days: float) -> 
     if outcome.reason is Reason.KEPT:
         after.version = min(255, after.version + 1)
     if after.kind in (PAGE, HUB):
-        score = min(_HUB_MOST, after.hub_score + _HUB_FOUND) if found else max(0, after.hub_score - 1)
+        score = min(_HUB_MAX, after.hub_score + _HUB_FOUND) if found else max(0, after.hub_score - 1)
         after.hub_score = score
         after.kind = HUB if score >= _HUB_FROM or not after.version else PAGE
         if not (score or after.version):

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from spiderling.base.errors import DamageError
 
 DAY_S = 86_400.0  # seconds of a day of the watch
-LEAST_WORD_DAYS = 300.0
+MIN_WORD_DAYS = 300.0
 """New words expected of a look, times the days since the last, below which it is left out.  Chosen: in the simulator
 300 got about .95 of the words, 5000 about .80."""
 HALF_LIFE_DAYS = 30.0
@@ -266,9 +266,9 @@ class Found(NamedTuple):
 class Policy:
     """New words a day by host and class, times the square of the wait; dates count where they have been right."""
 
-    def __init__(self, least_word_days: float = 0.0) -> None:
+    def __init__(self, min_word_days: float = 0.0) -> None:
         """A look is left out if the words expected of it, times the days of which nothing is known, are fewer."""
-        self.least_word_days = least_word_days  # word-days below which no look is planned
+        self.min_word_days = min_word_days  # word-days below which no look is planned
         self.rates = Rates()
         self.dates: dict[int, Announcements] = {}  # what became of the announcements of each host that has made any
 
@@ -286,7 +286,7 @@ class Policy:
         changed until the newest of them: what they miss is expected besides.  One that is announced has an event at
         least as surely as the dates are trusted.
 
-        The stop by ``least_word_days`` divides requests like the index.  One by the words alone asks in proportion to
+        The stop by ``min_word_days`` divides requests like the index.  One by the words alone asks in proportion to
         the rate: on the blogs, forums, docs and offices of the simulator it got .86 of the words for 2 % of the
         requests (seeds 0 and 1), where this one got .92 (seed 0).
         """
@@ -301,7 +301,7 @@ class Policy:
         events = np.where(is_announced, np.maximum(events, trust), events)
         days = now - since + (1 - recall) * (since - pages.last)
         index = events * days * tables.words[pages.row, classes(pages, now)]
-        worthwhile: Column = np.where(index >= self.least_word_days, index, 0.0)
+        worthwhile: Column = np.where(index >= self.min_word_days, index, 0.0)
         return worthwhile
 
     def learn_first(self, host: int, words: int, wait: float, now: float) -> None:

@@ -105,7 +105,7 @@ class Budget:
         self.day, self._looks_before, self._words_before = state or (0, 0, 0)
 
 
-MOST_PLANNED = 5_000  # looks that one sweep plans (chosen: 480,000 a day)
+MAX_PLANNED = 5_000  # looks that one sweep plans (chosen: 480,000 a day)
 _FIRST = float(np.finfo(np.float64).max)
 
 
@@ -149,8 +149,8 @@ class Sweep:
         index[is_missed] = np.where(days - rows["last"][is_missed] >= GONE_DAYS, _FIRST, 0.0)
         is_worth = index > 0
         self._best.append(np.array([rows["key"][is_worth].view(np.int64).view(np.float64), index[is_worth]]))
-        if sum(part.shape[1] for part in self._best) > 4 * MOST_PLANNED:
-            self._best = [self._chosen(MOST_PLANNED)]
+        if sum(part.shape[1] for part in self._best) > 4 * MAX_PLANNED:
+            self._best = [self._chosen(MAX_PLANNED)]
 
     def _chosen(self, number: int) -> NDArray[np.float64]:
         best = np.concatenate(self._best, axis=1) if self._best else np.empty((2, 0))
@@ -244,7 +244,7 @@ class Watch:
         self.paragraphs = Blobs(store, "paragraph")
         """Page's key -> 8-byte digests of the paragraphs of its newest version, one behind the other."""
         self.marks: dict[str, int] = {}  # how far the URL log was read (crawl/ended_urls.py)
-        self.policy = Policy(policy.LEAST_WORD_DAYS)
+        self.policy = Policy(policy.MIN_WORD_DAYS)
         self.columns = Columns()
         self.groups = Groups(store)  # what is known of each watched page
         self._planned = Planned(url_states.host_states.looks, self.columns, self._look_at)
@@ -343,7 +343,7 @@ class Watch:
             self._sweep = Sweep(self.policy, self.columns, lambda host: self._is_out_of_reach(host, now))
         if self._sweep.judge_block(days):
             return True
-        best = self._sweep.best(min(self.room(days), MOST_PLANNED))
+        best = self._sweep.best(min(self.room(days), MAX_PLANNED))
         self._sweep = None
         for host in self._planned.add(best):
             self._schedule.wake(host, now, LAST_RANK)
@@ -352,7 +352,7 @@ class Watch:
     def _is_worth_a_sweep(self, days: float) -> bool:
         room = self.room(days)
         is_last = days % 1 >= 1 - 1 / SWEEPS_A_DAY
-        return room >= 1 and (is_last or room * _PAGES_A_LOOK >= self.columns.live or room >= MOST_PLANNED)
+        return room >= 1 and (is_last or room * _PAGES_A_LOOK >= self.columns.live or room >= MAX_PLANNED)
 
     def room(self, days: float) -> int:
         """Looks that may be planned now, by what has passed of the day."""

@@ -46,7 +46,7 @@ SAID = {
 }
 """Kind of page -> parts of types by which a page says that it is one; chosen."""
 _MAX_LINKS = 0.3  # link density from which a block does not open a text; chosen
-_LEAST_DECLARED = 8  # characters of a text below which it is not looked for; chosen
+_MIN_DECLARED = 8  # characters of a text below which it is not looked for; chosen
 _LADDER = (3, 6, 12, 25, 50, 100)  # numbers of words; for each a feature says whether the block has as many; chosen
 _LINK_LADDER = (0.05, 0.3, 0.7)  # shares of characters inside links, each a feature: has the block more?  Chosen
 _OFFSETS = (-3, -2, -1, 1, 2, 3)  # neighbours whose own features a block has too, as distances in blocks; chosen
@@ -203,10 +203,10 @@ def _declared(blocks: Sequence[Block], declared: Declared, firsts: Array, column
     title, description, types = declared
     name = max(DIVIDERS.split(title), key=len)[:_DECLARED_CHARS]
     begin = description[:_DECLARED_CHARS]
-    texts = [block.text if len(block.text) >= _LEAST_DECLARED else "" for block in blocks]
-    if len(name) >= _LEAST_DECLARED:
+    texts = [block.text if len(block.text) >= _MIN_DECLARED else "" for block in blocks]
+    if len(name) >= _MIN_DECLARED:
         in_title[:] = [text != "" and (name in text or text in title) for text in texts]
-    if len(begin) >= _LEAST_DECLARED:
+    if len(begin) >= _MIN_DECLARED:
         in_description[:] = [text != "" and (begin in text or text[:_DECLARED_CHARS] in description) for text in texts]
     headings = np.array([block.heading for block in blocks])
     for marks in (in_title * headings, firsts, in_title):

@@ -48,7 +48,7 @@ _OFFSETS = (-4, -3, -2, -1, 1, 2, 3, 4)  # neighbours whose chances are features
 _WINDOWS = (3, 10, 30)  # blocks to either side over which chances are averaged; chosen
 _NEXT = (3, 10)  # blocks behind, over which chances are averaged; chosen
 _MAX_DEPTH = 60  # depth from which on all elements count as equally deep; chosen
-_LEAST = 1e-3  # least distance of a chance from 0 and 1 in the logit; chosen
+_MIN = 1e-3  # least distance of a chance from 0 and 1 in the logit; chosen
 _TINY = 1e-9  # added to divisors that may be 0
 _BOXES = tuple(f"box {level}" for level in range(_LEVELS))
 _GROUPS = [*_BOXES, "same shape", "same shape and tag", "same shape around", "section"]
@@ -220,7 +220,7 @@ def _chances(mass: _Mass, out: Array) -> None:
     share = mass.share
     both = chance * share
     number = len(chance)
-    clipped = np.minimum(np.maximum(chance, _LEAST), 1 - _LEAST)
+    clipped = np.minimum(np.maximum(chance, _MIN), 1 - _MIN)
     own[0] = chance
     own[1] = np.log(clipped / (1 - clipped)) / 5
     neighbours[:] = 0
@@ -246,7 +246,7 @@ def _chances(mass: _Mass, out: Array) -> None:
 
 _MAX_SCORE = 30.0  # largest absolute score, so that exp does not overflow; chosen
 THRESHOLD = 0.5  # probability from which a block is text; chosen: as likely as not
-_LEAST_WEIGHT = 1e-20
+_MIN_WEIGHT = 1e-20
 """Smaller absolute weights are read as zero.  They are lost in any sum of 32-bit numbers, but products below 1e-38 take
 some processors a hundred times as long; chosen with room for features of 1e-18."""
 
@@ -269,7 +269,7 @@ class Network:
     def from_values(cls, values: dict[str, Any], names: Sequence[str]) -> Network:
         """Read a network of the file; raises ValueError when its *values* do not fit the features *names*."""
         hidden = np.array([values["hidden"].pop(name) for name in names], np.float32)
-        hidden[np.abs(hidden) < _LEAST_WEIGHT] = 0
+        hidden[np.abs(hidden) < _MIN_WEIGHT] = 0
         bias, output = (np.array(values[name], np.float32) for name in ("hidden_bias", "output"))
         network = cls(hidden, bias, output, float(values["output_bias"]))
         shapes = {hidden.shape[1:], bias.shape, output.shape}

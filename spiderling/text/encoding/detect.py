@@ -57,7 +57,7 @@ _TO_KANJI = b"\x1b$"  # escape sequence of ISO-2022-JP, which pages in other enc
 _OVERRULING_GAIN = 0.1
 """Nats for each character by which a known language must explain a text better than an unknown one with the label.
 Measured: text of a known language gains .3 to 4; what is read in the wrong encoding loses .2 and more."""
-_LEAST_GAIN = -0.3  # the same for a page without a label: one of a known language gains -.2 and more; chosen
+_MIN_GAIN = -0.3  # the same for a page without a label: one of a known language gains -.2 and more; chosen
 _POOR_GAIN = -1.0  # the same where chardet finds nothing either; chosen
 _MARGIN = 8.0  # natural logarithm of the odds by which an encoding must fit better than the label it overrules; chosen
 _NO_MATCH = 0.1  # confidence that chardet gives an encoding without any evidence for it
@@ -117,7 +117,7 @@ def _legacy(
         if text is not None:
             return text, name
     gain = _gain(fits[best], fits.values()) if best else -math.inf
-    if best and gain > _LEAST_GAIN:
+    if best and gain > _MIN_GAIN:
         text = _strict(body, best) or body.decode(best, "replace")
         if _looks_like_text(text):
             return text, best

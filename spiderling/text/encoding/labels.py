@@ -81,7 +81,7 @@ _FAMILIES = (
     ("iso-8859-10",),
 )
 """Legacy encodings, in each row the most usual first.  A language uses the first row that can encode its alphabet."""
-_MOST = 0.9  # share of an alphabet that an encoding must have where none has all of it; chosen
+_MAX = 0.9  # share of an alphabet that an encoding must have where none has all of it; chosen
 _ASIAN = (
     (re.compile("[\u3040-\u30ff]"), ("shift_jis", "euc-jp", "iso-2022-jp")),
     (re.compile("[\uac00-\ud7a3]"), ("euc-kr",)),
@@ -181,9 +181,9 @@ def encodings_for(alphabet: str) -> tuple[str, ...]:
     """
     for script, labels in _ASIAN:
         if script.search(alphabet):
-            return _with_room(labels, alphabet, _MOST)
+            return _with_room(labels, alphabet, _MAX)
     # a few letters may be newer than the encodings: one in Persian, two in Romanian
-    rows = (_with_room(labels, alphabet, share) for share in (1.0, _MOST) for labels in _FAMILIES)
+    rows = (_with_room(labels, alphabet, share) for share in (1.0, _MAX) for labels in _FAMILIES)
     return next(filter(None, rows), ())
 
 

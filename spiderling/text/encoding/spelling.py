@@ -152,7 +152,7 @@ _BITS = 18  # binary logarithm of the number of hashes in a table; chosen
 _ORDER = 3  # characters of the longest n-grams: trigrams, as in chared
 _TRUST = 0.8  # weight of the longer n-gram in the interpolation; chosen
 _UNITS = 1000  # units of a nat in the tables, whose 16 bits take half of the time of floats
-_LEAST = int(UNSEEN * _UNITS)
+_MIN = int(UNSEEN * _UNITS)
 _SELDOM_COST = math.log(1e-7)  # log P added for an encoding that the language does not name; chosen, as are all below
 _FOREIGN_BYTE_COST = -1.0  # log P added for each non-ASCII byte if the encoding is no relative of a named one
 _ELSEWHERE_COST = -5.0  # log P added for an encoding of none of the accepted languages
@@ -257,7 +257,7 @@ class Spelling:
         every = np.unique(np.concatenate([letters for letters, _ in tables]))
         rows = np.zeros(1 << 16, np.uint16)
         rows[every] = np.arange(1, len(every) + 1)
-        logs = np.full((len(every) + 1, len(tables)), _LEAST, np.int16)
+        logs = np.full((len(every) + 1, len(tables)), _MIN, np.int16)
         for column, (letters, numbers) in enumerate(tables):
             shares = np.log(numbers / numbers.sum())
             logs[rows.take(letters[:, 0]), column] = np.maximum(shares, UNSEEN) * _UNITS
@@ -369,10 +369,10 @@ class Spelling:
         pairs, triples = (table.take(place).view(np.int16).reshape(-1, width) for place in places)
         rows, singles = self._letters
         single = singles.take(rows.take(letters), 0)
-        logs: Logs = np.maximum(single + np.int16(_ALONE), np.int16(_LEAST))
+        logs: Logs = np.maximum(single + np.int16(_ALONE), np.int16(_MIN))
         np.maximum(logs[1:], pairs[:-1], out=logs[1:])
         np.maximum(logs[2:], triples[:-2], out=logs[2:])
-        logs[single == _LEAST] = _LEAST  # hashes that meet make no word of a foreign letter
+        logs[single == _MIN] = _MIN  # hashes that meet make no word of a foreign letter
         return logs
 
 

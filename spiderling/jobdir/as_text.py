@@ -148,12 +148,9 @@ def _line(name: str, value: object) -> str:
     return f"{name:<11} {value}"
 
 
-_BEST_HOSTS = 10
-"""Hosts that are named; chosen."""
-_LAST_EVENTS = 5
-"""Events that are named; chosen."""
-_MAX_NAMED = 25
-"""Rows of a table whose length depends on the crawl (chosen)."""
+_BEST_HOSTS = 10  # hosts that are named; chosen
+_LAST_EVENTS = 5  # events that are named; chosen
+_MAX_NAMED = 25  # rows of a table whose length depends on the crawl; chosen
 
 
 _FACTS = {

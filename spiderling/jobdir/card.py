@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
 Manifest: TypeAlias = "dict[str, Any]"
 
-NOT_STATED = "none stated"
-"""Licence of a document whose page links to none."""
+NOT_STATED = "none stated"  # licence of a document whose page links to none
 _CREATIVE_COMMONS = re.compile(
     r"https?://(?:www\.)?creativecommons\.org/"
     r"(?:licenses/(?P<kind>by(?:-nc)?(?:-sa)?|by-nc-nd)/(?P<version>[34]\.0)|publicdomain/zero/1\.0)(?:/.*)?"
@@ -218,8 +217,7 @@ _NAMING_FILES = ("only_hosts", "block", "archive_urls", "models", "boilerplate_m
 _OF_THE_MACHINE = ("hosts", "allow_networks", "nameservers", "contact", "cluster_key_file")
 """Options that hold addresses of somebody's network, where a key is, and the contact, which stands apart: no settings
 to repeat."""
-_MAX_NAMED = 500
-"""Different values of an attribute that are counted; others count as "other" (chosen)."""
+_MAX_NAMED = 500  # different values of an attribute that are counted; others count as "other"; chosen
 _KINDS = {"enc_detected": "encodings", "file_type": "file_types", "licence": "licences"}
 """Attribute of a document -> what the card calls their counts."""
 

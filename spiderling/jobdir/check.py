@@ -47,8 +47,7 @@ from spiderling.jobdir.state_reader import damaged_log, has_torn_commit, noted, 
 _T = TypeVar("_T")
 
 _MAX_NAMED = 5
-_ID = re.compile("[0-9a-f]{16}")
-"""The attribute ``id`` of a document that was fetched: the key of its URL."""
+_ID = re.compile("[0-9a-f]{16}")  # the attribute ``id`` of a document that was fetched: the key of its URL
 
 
 def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[str]:

@@ -27,8 +27,7 @@ from spiderling.base.terminal import shown
 from spiderling.base.urls import canonicalize
 from spiderling.frontier.hosts import CLOSED_STATES
 
-_MAX_BYTES = 1_000_000
-"""Bytes of the largest file that is read.  Chosen."""
+_MAX_BYTES = 1_000_000  # bytes of the largest file that is read; chosen
 MAY_BE_ASKED = frozenset(Reason) - MENTIONS - frozenset(CLOSED_STATES.values()) - {Reason.KEPT}
 """Reasons whose ends may be undone: not that of kept pages, and not those of closed hosts, whose URLs come back with
 ``reopen``."""

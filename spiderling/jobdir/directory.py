@@ -50,8 +50,7 @@ from spiderling.frontier.storage.tables import MIGRATIONS, SCHEMA_VERSION, whole
 from spiderling.jobdir.shards import parts_in
 from spiderling.jobdir.state_reader import SoundConnection, damaged_log, has_torn_commit
 
-ASIDE = "aside"
-"""Directory beside the segments of a kind, for what was set aside."""
+ASIDE = "aside"  # directory beside the segments of a kind, for what was set aside
 KINDS = {"corpus": (".prevert.zst",), "links": (".links.zst",), "warc": (".warc.gz", ".warc.zst")}
 """Directory of each kind of segments -> how their names end."""
 _PIECE_BYTES = 1 << 20
@@ -62,15 +61,11 @@ class Surplus(NamedTuple):
     """Bytes of one file of which the state knows nothing."""
 
     path: Path
-    start: int
-    """Bytes of the file that the state knows, before the surplus; 0: it does not know the file."""
-    whole: int
-    """Byte of the file at which the last whole frame ends."""
+    start: int  # bytes of the file that the state knows, before the surplus; 0: it does not know the file
+    whole: int  # byte of the file at which the last whole frame ends
     size: int
-    documents: int
-    """Whole documents in the surplus."""
-    is_one_batch: bool
-    """Whether it is what one checkpoint wrote, or a part of that."""
+    documents: int  # whole documents in the surplus
+    is_one_batch: bool  # whether it is what one checkpoint wrote, or a part of that
     is_damaged: bool = False
     """Whether it holds bytes that no kill leaves: of a batch that was not synced before a power cut, or not ours."""
 
@@ -298,8 +293,7 @@ def _copy(source: Path, start: int, end: int, target: Path) -> None:
         os.fsync(copy.fileno())
 
 
-_GROWTH = 1.25
-"""Factor by which a migration makes a state larger, at most (chosen)."""
+_GROWTH = 1.25  # factor by which a migration makes a state larger, at most; chosen
 
 
 def upgraded(path: Path, migrations: Mapping[int, str] = MIGRATIONS) -> Path | None:
@@ -383,8 +377,7 @@ def _keep(path: Path) -> Path:
 
 PAGE_TOKEN = "page.token"  # noqa: S105 - the name of a file
 """The file with the token of the live page (docs/live.md)."""
-LOCK = Path("state", "lock")
-"""The file that a running crawl has locked, within its directory."""
+LOCK = Path("state", "lock")  # the file that a running crawl has locked, within its directory
 _OURS = {PAGE_TOKEN, "state", "corpus", "crawl.log", "control.yaml", "spider.state", "report.html", "warc", "links"}
 
 
@@ -395,8 +388,7 @@ class Agreement:
         self._database = database
         self._make_agree = make_agree
         self._upgraded_state = upgraded_state
-        self.state_file = upgraded_state or database
-        """The file to read the state from."""
+        self.state_file = upgraded_state or database  # the file to read the state from
 
     def settle(self) -> list[str]:
         """Make output and state agree, and bring the state to this version; returns what was done, in words.

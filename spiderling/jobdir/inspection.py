@@ -29,23 +29,17 @@ from spiderling.frontier.storage.tables import Length, newest_lengths
 from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
 from spiderling.jobdir.state_reader import SoundConnection, UrlRow, is_like, noted, urls_of
 
-SHARD_DIRECTORY = re.compile(r"shard-(\d\d|[1-9]\d{2,})")
-"""The name of a shard's directory, with its number."""
-_IN_LENGTHS = ("waiting", "parked", "distance")
-"""Columns of a host of which the table ``length`` may have newer values."""
-_SHARD_MAP = "shard_map"
-"""Key of the shard map in the table ``meta`` (cluster/shard_map.py)."""
+SHARD_DIRECTORY = re.compile(r"shard-(\d\d|[1-9]\d{2,})")  # the name of a shard's directory, with its number
+_IN_LENGTHS = ("waiting", "parked", "distance")  # columns of a host of which the table ``length`` may have newer values
+_SHARD_MAP = "shard_map"  # key of the shard map in the table ``meta`` (cluster/shard_map.py)
 
 
 class Shard(NamedTuple):
     """Which shard of which crawl."""
 
-    number: int | None
-    """None: its directory has another name than a shard's."""
-    shards: int
-    """How many the crawl has."""
-    crawl: str
-    """Id of the crawl."""
+    number: int | None  # None: its directory has another name than a shard's
+    shards: int  # how many the crawl has
+    crawl: str  # id of the crawl
 
 
 class Outbox(NamedTuple):
@@ -53,8 +47,7 @@ class Outbox(NamedTuple):
 
     shard: int
     messages: int
-    since: float
-    """When the oldest was begun."""
+    since: float  # when the oldest was begun
 
 
 class Ended(NamedTuple):
@@ -83,8 +76,7 @@ class Segment(NamedTuple):
     """The acknowledged part of a file of output."""
 
     path: Path
-    length: int
-    """Bytes that were acknowledged."""
+    length: int  # bytes that were acknowledged
     entries: int
 
 
@@ -93,18 +85,13 @@ class Story(NamedTuple):
 
     url: str
     key: int | None = None
-    host: dict[str, Any] | None = None
-    """The row of its host; None: the host is unknown."""
-    row: UrlRow | None = None
-    """Its row in a queue, if it waits, is in transit or is parked."""
+    host: dict[str, Any] | None = None  # the row of its host; None: the host is unknown
+    row: UrlRow | None = None  # its row in a queue, if it waits, is in transit or is parked
     ended: Ended | None = None
     found: Found | None = None
-    page: str = ""
-    """URL of the page that it was found on, if that is known."""
-    purge: tuple[float, str] | None = None
-    """When its host's whole queue was given up with it, and why."""
-    refusal: Reason | None = None
-    """Why a mention of it would be refused by the crawl's options."""
+    page: str = ""  # URL of the page that it was found on, if that is known
+    purge: tuple[float, str] | None = None  # when its host's whole queue was given up with it, and why
+    refusal: Reason | None = None  # why a mention of it would be refused by the crawl's options
 
 
 def counts_under(prefix: str, counts: Mapping[str, int]) -> Counter[str]:

@@ -53,12 +53,9 @@ _JUDGES_NOTHING: dict[str, Any] = {
     "traps": "off",
 }
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
-_SHARD = re.compile(r"shard-\d{2,}")
-"""Names of the directories of shards (cluster/claims.py)."""
-_LINES_AT_ONCE = 2000
-"""Lines or records in one transaction.  Chosen."""
-_TEXT = 128
-"""Score from which a link's block is running text (docs/links.md)."""
+_SHARD = re.compile(r"shard-\d{2,}")  # names of the directories of shards (cluster/claims.py)
+_LINES_AT_ONCE = 2000  # lines or records in one transaction; chosen
+_TEXT = 128  # score from which a link's block is running text (docs/links.md)
 _ASKED_AGAIN = frozenset({Reason.TIMEOUT, Reason.TOO_SLOW, Reason.CONNECTION, Reason.REDIRECTED, Reason.KEPT})
 """Reasons in an archive that end no URL: it may have been asked again later, or, if kept, the corpus tells of it."""
 
@@ -153,8 +150,7 @@ class _Rebuilding:
     now: float
     has_links: bool
     told: dict[int, tuple[Outcome, int | None]] = field(default_factory=dict)
-    asked: set[str] = field(default_factory=set)
-    """Origins whose front page waits."""
+    asked: set[str] = field(default_factory=set)  # origins whose front page waits
     distances: dict[str, int] = field(default_factory=dict)
 
     def run(self, output: Sequence[Surplus], meta: dict[str, str]) -> str:

@@ -193,8 +193,7 @@ class Shards:
         return found
 
 
-AnyCrawl: TypeAlias = "Inspection | Shards"
-"""A crawl as its readers get it."""
+AnyCrawl: TypeAlias = "Inspection | Shards"  # a crawl as its readers get it
 
 
 def opened(directory: Path) -> AnyCrawl:

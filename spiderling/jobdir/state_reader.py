@@ -40,8 +40,7 @@ _MAY_BE_NEGATIVE = ("exempt",)
 _SIZES = {"keys": 8, "edges": 8, "pages": 16, "lengths": 32}
 """Bytes of an entry in columns that pack 64-bit numbers, by ones, twos or fours."""
 _VALUES = {"state": [state.value for state in HostState], "reason": sorted(KEYS), "kind": ["corpus", "links", "warc"]}
-_MAX_SAID = 120
-"""Characters of SQLite's own message that are printed; it may quote what it could not read (chosen)."""
+_MAX_SAID = 120  # characters of SQLite's own message that are printed; it may quote what it could not read; chosen
 _T = TypeVar("_T")
 
 
@@ -57,10 +56,8 @@ class SoundConnection(sqlite3.Connection):
         except (sqlite3.Error, OSError) as error:
             raise JobdirError(f"{path} cannot be read as the state of a crawl: {error}.") from error
         self.path = path
-        self.looks = True
-        """Whether tables are checked; not needed where each row is compared with its checksum."""
-        self._known: set[str] = set()
-        """Tables and views that were checked."""
+        self.looks = True  # whether tables are checked; not needed where each row is compared with its checksum
+        self._known: set[str] = set()  # tables and views that were checked
 
     def execute(self, query: str, values: Any = ()) -> sqlite3.Cursor:
         with _translated(self.path):

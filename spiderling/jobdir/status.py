@@ -52,40 +52,28 @@ from spiderling.jobdir.status_schema import (
     Yield,
 )
 
-LATELY_S = 300
-"""Running time, in seconds, of which the rates are those of now (chosen)."""
-_HOURS = 6
-"""Hours of the first curve (chosen)."""
-_POINTS = 400
-"""Most points of a curve: more than a screen can show apart (chosen)."""
-_MAX_LINES = 20
-"""Events and warnings that are told (chosen)."""
-_MAX_STATEMENTS = 50
-"""Statements on the use of texts that are told (chosen)."""
-_MAX_TEXTS = 10
-"""Newest texts that are told (chosen: reading them is half of the work of a status)."""
-_BATCHES = 20
-"""Last batches of ends in which kept texts are looked for (chosen)."""
-_MAX_DOMAINS = 50
-"""Top-level domains that are told (chosen)."""
+LATELY_S = 300  # running time, in seconds, of which the rates are those of now; chosen
+_HOURS = 6  # hours of the first curve; chosen
+_POINTS = 400  # most points of a curve: more than a screen can show apart; chosen
+_MAX_LINES = 20  # events and warnings that are told; chosen
+_MAX_STATEMENTS = 50  # statements on the use of texts that are told; chosen
+_MAX_TEXTS = 10  # newest texts that are told; chosen: reading them is half of the work of a status
+_BATCHES = 20  # last batches of ends in which kept texts are looked for; chosen
+_MAX_DOMAINS = 50  # top-level domains that are told; chosen
 _SUMMED = ("pages", "documents", "words", "downloaded_bytes", "kept_bytes")
 _LAST_LABEL = "replace(name, rtrim(name, replace(name, '.', '')), '')"
 """The part of a host's name behind its last dot, in SQL."""
-_BEGINNING = 240
-"""Characters of a text that are told (chosen)."""
-_LOG_BYTES = 256_000
-"""Bytes at the end of crawl.log in which warnings are looked for (chosen)."""
+_BEGINNING = 240  # characters of a text that are told; chosen
+_LOG_BYTES = 256_000  # bytes at the end of crawl.log in which warnings are looked for; chosen
 _WARNING = re.compile(
     rb"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ (WARNING|ERROR|CRITICAL) [\w.]+: ([^\r\n]*)", re.MULTILINE
 )
 TOTALS = ("requests", "pages", "documents", "words", "wire_bytes", "downloaded_bytes", "kept_bytes", "time_s")
 """Totals that are always told."""
-BUDGETS = ("words", "documents", "pages", "downloaded_bytes", "time_s")
-"""Totals that an option ``max_...`` bounds."""
+BUDGETS = ("words", "documents", "pages", "downloaded_bytes", "time_s")  # totals that an option ``max_...`` bounds
 CURVES = ("time", "time_s", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "waiting", "at_work")
 """Columns of the table ``history`` that the curves have."""
-FACTS = ("encoding", "declared", "file", "licence", "optout")
-"""Kinds of facts by which documents are counted."""
+FACTS = ("encoding", "declared", "file", "licence", "optout")  # kinds of facts by which documents are counted
 OPT_OUTS = frozenset(
     reason.value
     for reason in (
@@ -420,10 +408,8 @@ def _part(crawl: Inspection, now: float) -> _Part | None:
     return _Part(began, number + 1, watched, a_day, today, due)
 
 
-PAGE = 100
-"""Hosts on a page of the list (chosen)."""
-_MAX_CHARS = 253
-"""Characters of the longest host name (RFC 1035), and so of what is searched for."""
+PAGE = 100  # hosts on a page of the list; chosen
+_MAX_CHARS = 253  # characters of the longest host name (RFC 1035), and so of what is searched for
 _RATE = "kept_bytes * 1.0 / max(downloaded_bytes, 1)"
 ORDERS = {
     **{name: name for name in ("distance", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "waiting")},

@@ -19,8 +19,7 @@ from spiderling.jobdir.inspection import counts_under
 from spiderling.jobdir.status import hosts_at_work, rates
 from spiderling.jobdir.status_schema import Running
 
-MAX_STATS = 200
-"""Stats of Scrapy that are told, by name (chosen: components of a project may count by host)."""
+MAX_STATS = 200  # stats of Scrapy that are told, by name; chosen: components of a project may count by host
 _TOTALS = {
     "requests": "Requests that were handed out.",
     "pages": "Judged responses.",
@@ -44,16 +43,13 @@ _LABELLED = {
 class Sources:
     """Where the metrics are read."""
 
-    running: Callable[[], Running]
-    """The counters by which the status is told too."""
+    running: Callable[[], Running]  # the counters by which the status is told too
     times: StageTimes
     checkpoint: Histogram
     loop_lag: Histogram
     connections: Callable[[], int]
-    in_text: Callable[[], int]
-    """Pages that wait for text workers or are there."""
-    stats: Callable[[], Mapping[str, Any]]
-    """Scrapy's."""
+    in_text: Callable[[], int]  # pages that wait for text workers or are there
+    stats: Callable[[], Mapping[str, Any]]  # Scrapy's
 
 
 def registry_of(sources: Sources) -> CollectorRegistry:

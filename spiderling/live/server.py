@@ -44,8 +44,7 @@ from spiderling.jobdir.status import LARGE, hosts_of, status_of
 from spiderling.jobdir.status_schema import Running
 from spiderling.reporting.page import part
 
-HEADER = "X-Spiderling"
-"""Must be sent with every POST; its value does not matter."""
+HEADER = "X-Spiderling"  # must be sent with every POST; its value does not matter
 OPEN_PATHS = frozenset({"/", "/page.css", "/page.js", "/session"})
 """What is served to everybody who can connect: nothing of it is about the crawl."""
 HEADERS = {
@@ -150,17 +149,14 @@ def _same(given: str, wanted: bytes) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted)
 
 
-MAX_CONNECTIONS = 64
-"""Connections at the same time (chosen: a browser opens up to six)."""
+MAX_CONNECTIONS = 64  # connections at the same time; chosen: a browser opens up to six
 HEAD_S = 10.0
 """Seconds that a connection may take for the head of a request, from its beginning or the last answer on (chosen)."""
-PAUSE_S = 0.5
-"""Seconds until connections are accepted again after that has failed (chosen)."""
+PAUSE_S = 0.5  # seconds until connections are accepted again after that has failed; chosen
 
 
 class _Connection(NamedTuple):
-    socket: socket.socket
-    """Has a descriptor until it is closed for good, which a client that reads nothing can delay."""
+    socket: socket.socket  # has a descriptor until it is closed for good, which a client that reads nothing can delay
     transport: asyncio.Transport
     handler: web.RequestHandler
 
@@ -173,10 +169,8 @@ class Connections:
         listener.setblocking(False)
         self._listener = listener
         self._server = server
-        self._held: list[_Connection] = []
-        """The oldest first."""
-        self._busy: set[web.RequestHandler] = set()
-        """Those with a request that is being answered."""
+        self._held: list[_Connection] = []  # the oldest first
+        self._busy: set[web.RequestHandler] = set()  # those with a request that is being answered
 
     async def run(self) -> None:
         """Accept until this is cancelled."""
@@ -215,14 +209,10 @@ class Connections:
 
 logger = logging.getLogger(__name__)
 
-MAX_STREAMS = 8
-"""Streams at the same time (chosen: each is a connection that stays open)."""
-EVERY_S = 3.0
-"""Seconds between two events (chosen)."""
-_WRITE_S = 30.0
-"""Seconds after which a browser that takes nothing is given up (chosen)."""
-_REPLACED = b"event: replaced\ndata: \n\n"
-"""The last event of a stream whose place a newer one takes."""
+MAX_STREAMS = 8  # streams at the same time; chosen: each is a connection that stays open
+EVERY_S = 3.0  # seconds between two events; chosen
+_WRITE_S = 30.0  # seconds after which a browser that takes nothing is given up; chosen
+_REPLACED = b"event: replaced\ndata: \n\n"  # the last event of a stream whose place a newer one takes
 
 
 @dataclass(eq=False, slots=True)
@@ -230,10 +220,8 @@ class _Listener:
     """A browser that listens."""
 
     request: web.Request
-    is_slow: bool = False
-    """Whether it has yet to read what was written last."""
-    is_replaced: bool = False
-    """Whether a newer one has its place."""
+    is_slow: bool = False  # whether it has yet to read what was written last
+    is_replaced: bool = False  # whether a newer one has its place
 
 
 class Stream:
@@ -242,12 +230,10 @@ class Stream:
     def __init__(self, made: Callable[[], Awaitable[str]]) -> None:
         """*made*: the status as JSON."""
         self._made = made
-        self._listeners: list[_Listener] = []
-        """The oldest first."""
+        self._listeners: list[_Listener] = []  # the oldest first
         self._latest = b": the next status comes soon\n\n"
         self._turn = asyncio.Event()
-        self._farewell = b""
-        """What all who listen are told last; empty until the crawl ends."""
+        self._farewell = b""  # what all who listen are told last; empty until the crawl ends
 
     @property
     def is_heard(self) -> bool:
@@ -318,14 +304,10 @@ class Stream:
 _of_requests = logging.getLogger(f"{__name__}.requests")
 _of_requests.setLevel(logging.CRITICAL)  # aiohttp logs each request that is no HTTP as an error with a traceback
 
-_MAX_QUERIES = 16
-"""Queries that may wait for the thread (chosen)."""
-_MAX_BODY_BYTES = 10_000
-"""Bytes of the largest body of a POST (chosen)."""
-BODY_S = 10.0
-"""Seconds that a client may take for the body of a POST (chosen)."""
-_CLOSING_S = 1.0
-"""Seconds that connections have when the crawl ends (chosen)."""
+_MAX_QUERIES = 16  # queries that may wait for the thread; chosen
+_MAX_BODY_BYTES = 10_000  # bytes of the largest body of a POST; chosen
+BODY_S = 10.0  # seconds that a client may take for the body of a POST; chosen
+_CLOSING_S = 1.0  # seconds that connections have when the crawl ends; chosen
 _FILES = {
     "/": ("page.html", "text/html"),
     "/page.css": ("page.css", "text/css"),

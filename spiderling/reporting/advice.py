@@ -55,12 +55,9 @@ class Profile(NamedTuple):
     factor: float
     retired: int
     """Hosts that are retired, if it is the one used; else those that would have been, by what they gave in all."""
-    spared_share: float
-    """Share of all downloaded bytes that came from these hosts after each could have been retired."""
-    lost_share: float
-    """Share of all kept bytes that came after that moment, if each host gave its text evenly."""
-    more_bytes: float
-    """Kept bytes to be expected of the parked URLs of retired hosts that it would let go on."""
+    spared_share: float  # share of all downloaded bytes that came from these hosts after each could have been retired
+    lost_share: float  # share of all kept bytes that came after that moment, if each host gave its text evenly
+    more_bytes: float  # kept bytes to be expected of the parked URLs of retired hosts that it would let go on
 
 
 def hosts_by_column(crawl: AnyCrawl) -> Hosts:
@@ -157,18 +154,12 @@ def _sums(hosts: Hosts, chosen: _Mask) -> dict[str, float]:
     }
 
 
-_RECENT = 0.1
-"""Share of the downloaded bytes that counts as the end of the crawl (chosen)."""
-_POOR = 0.25
-"""Yield rate at the end / mean yield rate, below which the advice is to stop (chosen)."""
-_FAIR = 0.6
-"""The same ratio, from which all is well (chosen)."""
-_NOTABLE = 0.2
-"""Share of the tried URLs from which a Reason is named (chosen)."""
-_WORTH_SPARING = 0.15
-"""Share of the download that a stricter profile must have spared to be advised (chosen)."""
-_TOO_MUCH_LOST = 0.03
-"""Share of the text that it may have lost at most (chosen)."""
+_RECENT = 0.1  # share of the downloaded bytes that counts as the end of the crawl; chosen
+_POOR = 0.25  # yield rate at the end / mean yield rate, below which the advice is to stop; chosen
+_FAIR = 0.6  # the same ratio, from which all is well; chosen
+_NOTABLE = 0.2  # share of the tried URLs from which a Reason is named; chosen
+_WORTH_SPARING = 0.15  # share of the download that a stricter profile must have spared to be advised; chosen
+_TOO_MUCH_LOST = 0.03  # share of the text that it may have lost at most; chosen
 
 _BOUNDS = {
     "politeness": "hosts wait for their turn while machine and line have room. More hosts at a time help (more seeds, "

@@ -28,12 +28,9 @@ from spiderling.reporting.advice import advice, hosts_by_column, profile_table, 
 
 MAX_HOSTS = 1000
 """Hosts that a saved page names for what they gave, and for what they cost (chosen: they are half a megabyte)."""
-_MAX_ROWS = 25
-"""Rows of a table that stands for a curve or a list (chosen)."""
-_NARROW_COLUMNS = 4
-"""Columns of a table up to which it fits into a window of 400 pixels (chosen)."""
-_LONG = 24
-"""Characters of a text from which it may be broken to fit a table into the window (chosen)."""
+_MAX_ROWS = 25  # rows of a table that stands for a curve or a list; chosen
+_NARROW_COLUMNS = 4  # columns of a table up to which it fits into a window of 400 pixels; chosen
+_LONG = 24  # characters of a text from which it may be broken to fit a table into the window; chosen
 _DRAWN = (
     "How URLs ended",
     "Links not followed",
@@ -44,10 +41,8 @@ _DRAWN = (
     "Last events",
 )
 """Tables of a status that the script draws."""
-_LIVE = re.compile(r"<!--live-->.*?<!--/live-->", re.DOTALL)
-"""What only the page of a running crawl has."""
-_LOADED = re.compile(r"<!--loaded-->.*?<!--/loaded-->", re.DOTALL)
-"""Where the page names the files that it loads."""
+_LIVE = re.compile(r"<!--live-->.*?<!--/live-->", re.DOTALL)  # what only the page of a running crawl has
+_LOADED = re.compile(r"<!--loaded-->.*?<!--/loaded-->", re.DOTALL)  # where the page names the files that it loads
 _POLICY = "default-src 'none'; script-src '{}'; style-src 'unsafe-inline'; img-src data:"
 
 

@@ -277,7 +277,7 @@ class Frontier:
         self.schedule.release(host, now)
 
     def not_asked(self, fetch: Fetch) -> None:
-        """*fetch* is no request, since its answer is held: it costs no interval of its host."""
+        """Count no request and no interval for *fetch*, since its answer is held and nothing is sent."""
         self.ledger.totals["requests"] -= 1
         self.intervals.hasten(fetch.host)
 

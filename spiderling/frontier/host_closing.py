@@ -83,7 +83,7 @@ class HostClosing(Part):
         self._reopened: list[Host] = []
         self._floor = max(core.options.min_active_hosts, int(core.strategy.reopens))
         self._second_chances: list[list[tuple[float, int]]] = [[] for _ in range(MAX_STEPS + 1)]
-        """For each step of ``RetirementRule.milder``, a heap of the retired hosts that it spares: (-yield rate, id)."""
+        """For each step of ``RetirementRule.milder``, a heap of retired hosts that it keeps open: (-yield rate, id)."""
         self._robots_requests = robots_requests
         self.refusals = Refusals(core.robots)
         self._refused: list[tuple[float, int]] = []

@@ -207,7 +207,7 @@ class Schedule:
         return found
 
     def _make_room(self, now: float) -> None:
-        """If no place is free, a host in the throttle for long makes room for one of the backlog, two ranks better."""
+        """If no place is free, a long-throttled host gives its own to one of the backlog that is two ranks better."""
         if self.places_used >= self._places_in_all and (best := self._backlog.best_rank()) < LAST_RANK:
             host = self.throttle.pop_worse(best + 1, LONG_S)
             if host is not None:

@@ -211,7 +211,7 @@ class Strategy:
         return lambda links: [rank(link) for link in links]
 
     def what_is_read(self, page: LinkingPage) -> LinkingPage:
-        """*page* with usual values for what ``ranker`` does not read; pages that are alike then share a message."""
+        """*page* with defaults in the fields that ``ranker`` does not read, so that more pages share a message."""
         return page
 
     def begin(self, crawl: CrawlView, options: Options) -> None:

@@ -9,7 +9,8 @@ once a day at least.
 
 Idle time has a price as well: while the crawl gets less text a second than it did, the bar is lower, down to a floor.
 At its start a crawl knows little of what hosts give: home pages, from which it begins, hold the least text.  So the bar
-grows with the first text that is kept, and unread hosts of a rank promise nearly as much until some were tried.
+grows with the first text that is kept, and unread hosts of a rank are taken to yield nearly as much as the bar until
+some were tried.
 """
 
 from __future__ import annotations

@@ -170,8 +170,8 @@ class Lane:
     Two nested heaps: addresses ordered by the later of their own due time and that of their first host; in each address
     the hosts ordered by their due time.  So a thousand hosts on one address cost one entry of the outer heap, or two:
     hosts that need a file of their site first stand apart.  Addresses that are due stand in two heaps for each rank,
-    that of their first host.  A host that needs a file comes after those whose page is due, as if it had come
-    PATIENCE_S later: its page is not due before another interval is over, and may never be wanted.
+    that of their first host.  A host that needs a file of its site waits as if it had come PATIENCE_S later: its page
+    is due an interval after the file, or never.
 
     Invariant: an entry whose version is not the host's, or whose key is not the queue's, is stale and skipped.  One
     whose address is due later by now gets its new place when it comes to the front.
@@ -300,7 +300,7 @@ class Shares:
         self._credit = BURST / most
         self._number = 0  # requests handed out
         self._paid_at: dict[Group, float] = {}
-        """Group -> number of requests, of all groups, after which those that it had are within its share."""
+        """Group -> number of requests, of all groups, at which the group is back within its share."""
         self._watched: set[Group] = set()
         """Groups that had more than share and BURST, until what they had is within the share."""
         self._prune_above = PRUNE_ABOVE

@@ -125,7 +125,7 @@ _BEST = math.log(6.0)
 """The logarithm of (the least yield rate that a link of rank 1 promises / that of fruitful hosts) (chosen)."""
 _STEP = math.log(STEP)
 _MIN = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
-"""For each rank from 1 on: the yield rate of fruitful hosts / the least that a link of that rank promises."""
+"""For each rank from 1 on: the yield rate of fruitful hosts / the lowest that is expected of a link of that rank."""
 _SECTION = Struct("=3d")  # a section: ``section`` of Cues, kept and downloaded bytes
 _NOTHING = bytes(_SECTION.size)
 

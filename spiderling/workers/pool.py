@@ -2,9 +2,10 @@
 
 The pool gives each page to the worker with the shortest queue.  A `Worker` is the parent's side of one worker: it
 starts the process (process.py), sends pages, reads answers and watches the time.  A worker answers its pages in order,
-so the oldest unanswered page is the one in work.  When a worker dies or hangs, only that page can be to blame: the
-pages queued behind it go to other workers.  concurrent.futures.ProcessPoolExecutor loses every queued page when one
-page kills its worker, and takes 150 to 220 us of the event loop a page against 40 (measured).
+so the oldest unanswered page is the one in work.  When a worker dies or hangs, only that page can be to blame (after
+SIGKILL, which may not be its fault, it is tried once more): the pages queued behind it go to other workers.
+concurrent.futures.ProcessPoolExecutor loses every queued page when one page kills its worker, and takes 150 to 220 us
+of the event loop a page against 40 (measured).
 
 A worker that has done its share of pages, or has grown, says so with an answer, and works on until a fresh one is
 ready.  So a leak of memory is bounded.

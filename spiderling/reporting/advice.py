@@ -252,7 +252,7 @@ def _going_on(status: Status) -> Iterator[str]:
     if now.yield_rate < _POOR * mean:
         yield (
             f"Consider to stop: {news}. The rich hosts are used up; new seeds bring more than what waits. "
-            "SPIDERLING_MARGINAL_BYTES and _YIELD stop a crawl at such a point."
+            "SPIDERLING_MARGINAL_BYTES stops a crawl at such a point."
         )
         return
     verdict = "The yield sinks" if now.yield_rate < _FAIR * mean else "Let it go on"

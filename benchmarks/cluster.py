@@ -4,8 +4,7 @@
 
 Faults: campaigns of cluster_faults.py, each drawn from its own seed, until there were so many faults.  --log keeps each
 campaign's outcome as a line of JSON; a campaign whose seed stands there is not run again.  Costs: those of a link
-between shards and of a reserved start (cluster_costs.py).  Crawls: CPU a page as one process, one shard, two shards
-(cluster_crawls.py).
+between shards and of a reserved start.  Crawls: CPU a page as one process, one shard, two shards.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 A real spider crawls a web on loopback in processes of its own.  They are killed with
 SIGKILL from outside at random moments (the main process, a worker, all at once, while it
-starts) and from inside at the points of faultlayer.py: while they start, recover, write
+starts) and from inside at the points of inside.py: while they start, recover, write
 and sync a segment, begin a new one, and before, in and after the transaction.  When a
 crawl was killed often enough it runs to its end; then documents and their text, ends,
 host counters and files are compared with those of the crawl that nothing disturbed.

@@ -1,7 +1,9 @@
-"""Text workers that answer at once, for the cases `instant` and `long` of crawl.py: what is left is the main process.
+"""What benchmarks put inside of a crawl's process.
 
-A page's links are its own; its text, with all that was found in it, is that of one of the first pages, under digests
-and shingles of its own, so that nothing is a duplicate.
+InstantClean: text workers that answer at once, for memory.py and the cases `instant` and `long` of crawl.py: what is
+left is the main process.  A page's links are its own; its text, with all that was found in it, is that of one of the
+first pages, under digests and shingles of its own, so that nothing is a duplicate.  Weighing: what the parts of the
+main process take of its memory, for memory.py.  FaultLayer: kills and full disks on order, for faults.py.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     new     pages without end under 40,000 hosts: most links lead to pages that nobody knows
     known   2,000 hosts of 60 pages that are all known after the start, with SPIDERLING_DEDUP=exact
 
-The crawl is a real one over loopback, but its text workers answer at once (instant.py): what they would do is no
-memory of the main process.  ``unexplained``: what the process grew by, less what its parts did (weighing.py), what
+The crawl is a real one over loopback, but its text workers answer at once (inside.py): what they would do is no
+memory of the main process.  ``unexplained``: what the process grew by, less what its parts did (inside.py), what
 SQLite did, and what the allocators hold free.
 """
 

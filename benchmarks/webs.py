@@ -3,7 +3,7 @@
     python -m benchmarks.webs WEB --ready-file F --log F [--tls] [--identity] [--late 6:10]
 
 WEB: a directory, synthetic:HOSTS[:SEED[:BYTES]] (mean size of a page), or linked:HOSTS[:PAGES[:OUTSIDE]]
-(linkedweb.py).  --tls: every link is https, with one certificate of our own for all names; --identity: nothing is
+(LinkedWeb).  --tls: every link is https, with one certificate of our own for all names; --identity: nothing is
 compressed; --late: seconds before an answer, from:to.  Beside the access log stands a file .connections, with one byte
 for each connection.
 """

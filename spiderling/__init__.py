@@ -21,8 +21,9 @@ A package imports only from those below it (tests/test_imports.py):
     cli
     spiders
     middlewares  pipelines  extensions
-    engine  reporting
-    crawl  export
+    engine  live
+    cluster
+    crawl  export  reporting
     jobdir  workers  training
     languages  corpus  archives
     text  frontier  fetch

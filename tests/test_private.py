@@ -13,8 +13,8 @@ import spiderling
 from tests.sources import sinners, tree_of
 
 PACKAGE = Path(spiderling.__file__).parent
-LIBRARIES = {"_typeshed", "scrapy.exceptions._InvalidOutput"}
-"""What is imported all the same: for types, and by engine/downloader.py for one release of Scrapy."""
+LIBRARIES = {"_typeshed"}
+"""What is imported all the same, for types."""
 TESTS = Path(__file__).parent
 OF_THE_LANGUAGE = {"_asdict", "_fields", "_make", "_replace", "_exit"}
 """Public in spite of their names: those of NamedTuple and of ``os``."""

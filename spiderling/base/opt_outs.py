@@ -72,7 +72,7 @@ class Signal(Enum):
     CONTENT_SIGNAL = ("content-signal", OBEY)
     CONTENT_USAGE = ("content-usage", OBEY)
     RSL = ("rsl", OBEY)
-    """A licence by RSL that robots.txt, a header or the page names, or that stands in the page (base/opt_outs.py)."""
+    """A licence by RSL that robots.txt, a header or the page names, or that stands in the page."""
     AI_AGENTS = ("ai-agents", RECORD)  # robots.txt, X-Robots-Tag or meta robots refuse a crawler of AI_AGENTS
 
 

@@ -31,7 +31,7 @@ from spiderling.jobdir.state_reader import SoundConnection, UrlRow, is_like, not
 
 SHARD_DIRECTORY = re.compile(r"shard-(\d\d|[1-9]\d{2,})")  # the name of a shard's directory, with its number
 _IN_LENGTHS = ("waiting", "parked", "distance")  # columns of a host of which the table ``length`` may have newer values
-_SHARD_MAP = "shard_map"  # key of the shard map in the table ``meta`` (cluster/shard_map.py)
+_SHARD_MAP = "shard_map"  # key of the shard map in the table ``meta`` (cluster/claims.py)
 
 
 class Shard(NamedTuple):

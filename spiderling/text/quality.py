@@ -153,10 +153,10 @@ class Quality(NamedTuple):
     symbol_share: float  # symbols that are rare in running text / characters
     good_share: float  # characters in good paragraphs / in all paragraphs of the page
     packed_share: float = 1.0
-    """Packed / unpacked bytes of the clean text.  text/quality.py sets this field and those below."""
+    """Packed / unpacked bytes of the clean text.  `with_spam_signs` of cleaning.py sets this field and those below."""
     top_word_share: float = 0.0  # the most frequent word that is no stop word / words
     outlinks: float = 0.0  # addresses on other hosts that running text links to, per 1,000 bytes of text
-    translated: str = ""  # name of the machine translator, as `spam.translated` finds it; '' for none
+    translated: str = ""  # name of the machine translator, as `translated` finds it; '' for none
 
     def attributes(self) -> dict[str, str]:
         """The signals as attributes of a document."""
@@ -187,8 +187,8 @@ class QualityLimits:
     page_bytes: Range = Range()  # bytes of the page in UTF-8; no limit (texrex: 2000, Schäfer & Bildhauer 2012)
     text_chars: Range = Range(low=250)  # characters of clean text; chosen.  Less new text is near-duplicate.
     badness: Range = Range(high=50.0)
-    """Badness (text/quality.py); chosen by eye: of 100 pages at 40 to 50, mostly manuals and guides to
-    products, 81 were good prose, of 37 above 50 about 14; the others were lists, tables, code and close languages."""
+    """Chosen by eye: of 100 pages at 40 to 50, mostly manuals and guides to products, 81 were good prose, of 37 above
+    50 about 14; the others were lists, tables, code and close languages."""
     stopword_share: Range = Range(low=0.05)  # share of stop words, if the language has a list; chosen
     sentence_words: Range = Range(high=200.0)  # mean words of a sentence; chosen
     repeated_share: Range = Range(high=0.6)  # share of the text in repeated paragraphs; chosen

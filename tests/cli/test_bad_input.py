@@ -59,7 +59,7 @@ def test_what_cannot_be_is_refused_before_what_a_crawl_needs_is_imported(tmp_pat
     imported = set(re.findall(r"import time:.*\| +([\w.]+)", ended.stderr))
     assert ended.returncode == 1 and f"ERROR: The crawl stops: {message}" in ended.stderr
     assert imported >= {"spiderling.spiders.spiderling", "spiderling.cli.command", "spiderling.seeding"}
-    assert not imported & {"numpy", "spiderling.frontier", "spiderling.text", "spiderling.crawl.crawl", "pyarrow"}
+    assert not imported & {"numpy", "spiderling.frontier", "spiderling.text", "spiderling.crawl.crawl", "duckdb"}
 
 
 def test_unknown_language_to_recognise(refused):

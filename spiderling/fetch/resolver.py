@@ -1,7 +1,7 @@
 """Host names to IP addresses, asynchronously, with the time that the answer may be kept.
 
 The frontier keeps addresses until they expire; here only c-ares does, until `forget`.  A and AAAA are asked for at once
-(RFC 8305); the answer of the preferred family is waited for, the other only RESOLUTION_DELAY_S longer.  Search domains
+(RFC 8305); the answer for IPv4 is waited for, that for IPv6 only RESOLUTION_DELAY_S longer.  Search domains
 and the hosts file are not used; the HostMap has fixed addresses.
 """
 
@@ -119,7 +119,7 @@ class Resolver:
         return Resolution(addresses, min(max(float(min(record.ttl for record in records)), MIN_TTL_S), MAX_TTL_S))
 
     async def _answers(self, first: _Query, *others: _Query) -> list[list[pycares.DNSRecord]]:
-        """The answers to use, that of the preferred family *first*; raises as `resolve` does."""
+        """The answers to use, that for IPv4 *first*; raises as `resolve` does."""
         try:
             answer = await first
         except NameServerFailure:

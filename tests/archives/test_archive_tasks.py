@@ -28,7 +28,7 @@ HOSTS = (
 )  # fmt: skip
 """Each gives an archive."""
 PAGES = 40
-"""Pages of each archive: more than a checkpoint's in every part."""
+"""Pages of each archive."""
 SETTINGS = {
     "ALLOW_NETWORKS": NETWORK,
     "DEDUP": "exact",  # no page of one host is one of another; they share paragraphs, and two parts both keep these
@@ -188,7 +188,7 @@ def test_tasks_of_an_array_are_killed_and_paused_and_give_what_one_run_gives(arc
         code, output = node.run(0)
         assert code == 0 and "is finished" in output, output
 
-        layer = json.dumps({"benchmarks.inside.FaultLayer": 1})
+        layer = json.dumps({"benchmarks.inside.FaultLayer": 1, "tests.archives.frequent.FrequentCheckpoints": 2})
         code, output = node.run(1, "-s", f"EXTENSIONS={layer}", "-s", "FAULT=transaction:2")
         assert code == 128 + 9 and "is finished" not in output, output
         code, output = node.run(1)

@@ -48,6 +48,9 @@ FAST = {
     "SPIDERLING_IP_INTERVAL_S": 0,
     "SPIDERLING_DELAY_FACTOR": 0,
     "CLOSESPIDER_TIMEOUT": 600,
+    "METER_CONSTANTS": json.dumps(
+        {"spiderling.engine.dispatcher.RAMP_UP_PER_S": 1000, "spiderling.frontier.intervals.RETRY_DELAY_S": 0.2}
+    ),
 }
 HEAD = (
     "web", "crawler", "pages", "MB", "pages/s", "MB/s", "CPU ms/page", "main ms/page", "lag p99 ms", "own",

@@ -6,6 +6,7 @@ The start (imports, language models) is left out: it is paid once, whatever the 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import resource
@@ -25,9 +26,15 @@ class Meter:
     ``lags_ms``: how late the event loop was, 20 times a second; ``own_ms``: the same, at most what the loop's thread
     worked meanwhile, without the turns that other processes took; ``marks``: pages, seconds, CPU seconds and resident
     MB of the main process, requests in work, once a second; ``opened_s``: the opening, by ``time.perf_counter()``.
+
+    The setting METER_CONSTANTS, in JSON, gives constants of the package other values: module.NAME -> value.
     """
 
     def __init__(self, crawler: Crawler) -> None:
+        for name, value in json.loads(crawler.settings.get("METER_CONSTANTS", "{}")).items():
+            module, _, constant = name.rpartition(".")
+            getattr(importlib.import_module(module), constant)  # one that is gone is an error
+            setattr(importlib.import_module(module), constant, value)
         self._crawler = crawler
         self._file = Path(crawler.settings["METER_FILE"])
         self._lags: list[float] = []

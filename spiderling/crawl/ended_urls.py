@@ -22,7 +22,8 @@ from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.core import AskedAgain
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, End, unpack_ends, unpack_keys
-from spiderling.frontier.watching.pages import NOTED, EndedPage, Validators, to_be_watched, unpacked_validators
+from spiderling.frontier.watching.ended_pages import NOTED, EndedPage, to_be_watched
+from spiderling.frontier.watching.pages import Validators, unpacked_validators
 
 _BATCHES = 200  # batches of the log that are read at once: some ten thousand URLs; chosen
 
@@ -98,7 +99,7 @@ async def take_up(crawl: Crawl) -> None:
 
 
 def plan(crawl: Crawl) -> bool:
-    """Plan some looks at known pages; whether there are more to be planned now."""
+    """Plan the next looks at known pages; returns whether more are to be planned at once."""
     with crawl.errors.changing():
         return crawl.frontier.watch.step(crawl.now())
     return False  # after an error of our own, which stops the crawl

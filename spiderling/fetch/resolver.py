@@ -118,17 +118,17 @@ class Resolver:
         addresses = tuple(str(record.data.addr) for record in records if isinstance(record.data, _ADDRESS))
         return Resolution(addresses, min(max(float(min(record.ttl for record in records)), MIN_TTL_S), MAX_TTL_S))
 
-    async def _answers(self, first: _Query, *others: _Query) -> list[list[pycares.DNSRecord]]:
+    async def _answers(self, first: _Query, second: _Query) -> list[list[pycares.DNSRecord]]:
         """The answers to use, that for IPv4 *first*; raises as `resolve` does."""
         try:
             answer = await first
         except NameServerFailure:
-            if not others or not (answer := await others[0]):
+            if not (answer := await second):
                 raise
             return [answer]
         if not answer:
-            return [await query for query in others]
-        done, _ = await asyncio.wait(others, timeout=RESOLUTION_DELAY_S) if others else (set(), None)
+            return [await second]
+        done, _ = await asyncio.wait([second], timeout=RESOLUTION_DELAY_S)
         return [answer, *(query.result() for query in done if not query.exception())]
 
     async def _query(self, name: str, record_type: str) -> list[pycares.DNSRecord]:

@@ -36,7 +36,7 @@ from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import delete_files, keep_former, put_in_place
 from spiderling.frontier.strategy import LinkingPage
-from spiderling.frontier.watching.pages import with_outcomes
+from spiderling.frontier.watching.ended_pages import with_outcomes
 from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir, Surplus, beyond, recorded_segments, set_aside

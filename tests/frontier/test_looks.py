@@ -22,18 +22,16 @@ from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.storage.url_log import End
 from spiderling.frontier.watching import policy
+from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched, with_outcomes
 from spiderling.frontier.watching.pages import (
     GROUP_PAGES,
     PLANNED,
     Columns,
-    EndedPage,
     Group,
     Standing,
     Validators,
     WatchedPage,
-    to_be_watched,
     unpacked_validators,
-    with_outcomes,
 )
 from spiderling.frontier.watching.policy import FEED, PRIOR_RATE, SITEMAP, Column, Pages, Tables
 

@@ -3,18 +3,14 @@
 A group is a compressed row of the table ``watched``.  Pages of a host have similar URLs, so a page takes some 40 bytes
 beside its ETag.  A row is read when one of its pages is to be looked at, and written when one was.  The columns, in the
 order of the keys, host by host, hold what a sweep needs to judge all pages.
-
-At the end stands what an end makes of a URL that may be watched, and what the answer to a look makes of a page that is.
 """
 
 from __future__ import annotations
 
 import struct
-from base64 import b64decode
-from binascii import Error as NoBase64
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -23,12 +19,9 @@ from numpy.typing import NDArray
 
 from spiderling.base.errors import DamageError, StorageError
 from spiderling.base.files import frame_packer, zstd
-from spiderling.base.outcome import Outcome
-from spiderling.base.reasons import Reason
-from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize_again, url_key
-from spiderling.frontier.storage.protocol import Changes, Store
-from spiderling.frontier.storage.url_log import End, with_outcome
-from spiderling.frontier.watching.policy import FEED, HUB, PAGE, SITEMAP
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
+from spiderling.frontier.storage.protocol import Store
+from spiderling.frontier.watching.policy import PAGE
 
 MAX_ETAG_BYTES = 40  # of an ETag; a longer one is not stored (chosen: those of usual servers have up to 35)
 _FIXED = struct.Struct("<QIB")
@@ -286,9 +279,10 @@ class Groups:
 
 
 _PAGE = np.dtype([("key", "u8"), ("found_at", "f4"), ("last", "f4"), ("part", "u2"), ("kind", "u1"), ("flags", "u1")])
-ANNOUNCED, PLANNED, MISSED, OVER = 1, 2, 4, 8
-"""Flags: a date says that it has changed; a look is planned or in transit; its last answer was 404; it is not looked at
-any more."""
+ANNOUNCED = 1  # flag: a date says that it has changed
+PLANNED = 2  # flag: a look is planned or in transit
+MISSED = 4  # flag: its last answer was 404
+OVER = 8  # flag: it is not looked at any more
 _KEY_MASK = (1 << 64) - 1
 _BLOCK_PAGES = 20_000  # pages that one step of a sweep judges, in some milliseconds (chosen)
 _BLOCK_HOSTS = 5_000  # and most hosts, each of which costs some 2 microseconds; chosen
@@ -377,138 +371,3 @@ def hosts_of(rows: NDArray[np.void]) -> NDArray[np.int64]:
     """The ids of the hosts of *rows*."""
     hosts: NDArray[np.int64] = (rows["key"] >> np.uint64(HASH_BITS)).astype(np.int64)
     return hosts
-
-
-WITHOUT_TEXT = frozenset(
-    reason.value
-    for reason in (
-        *(Reason.BOILERPLATE_ONLY, Reason.BAD_QUALITY, Reason.WRONG_LANGUAGE),
-        *(Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND),
-    )
-)
-"""Ends of pages that are not in the corpus, but may list new ones."""
-NOTED = frozenset({Reason.KEPT.value, Reason.SITEMAP.value}) | WITHOUT_TEXT  # ends of which validators are noted
-HUB_LINKS = 10  # links that nobody had found before from which such a page is tried as a hub; chosen
-
-
-class EndedPage(NamedTuple):
-    """A URL that has ended, with the time of its batch."""
-
-    end: End
-    time: float
-
-
-class Taken(NamedTuple):
-    """What is watched of the URLs that have ended."""
-
-    pages: list[WatchedPage]
-    first_words: dict[int, int]  # key -> words, of pages that were kept since the watch began
-
-
-def to_be_watched(
-    ended: Iterable[EndedPage],
-    validators: Mapping[int, Validators],
-    links: Mapping[int, int],
-    days_at: Callable[[float], float],
-) -> Taken:
-    """Kept pages, sitemaps, feeds, and pages that gave many new *links*.
-
-    *days_at*: from seconds since 1970 to days since the watch began.
-    """
-    taken = Taken([], {})
-    for end, time in ended:
-        kind = _kind(end, links.get(end.key, 0))
-        if kind is None or (kind in (PAGE, HUB) and not _is_plain(end)):
-            continue
-        days = days_at(time)
-        page = WatchedPage(end.key, end.url, days, days, validators.get(end.key, Validators()), kind)
-        page.version = int(end.reason == Reason.KEPT.value)
-        page.hub_score = HUB_CANDIDATE if kind == HUB else 0
-        taken.pages.append(page)
-        if page.version and days > 0:
-            taken.first_words[end.key] = end.words
-    return taken
-
-
-def _kind(end: End, links: int) -> int | None:
-    """What *end* is to be watched as; None: it is not."""
-    if end.reason == Reason.KEPT.value:
-        return PAGE
-    if end.reason == Reason.SITEMAP.value:
-        return (FEED if _mark(end) == b"feed" else SITEMAP) if 200 <= end.status < 300 else None
-    return HUB if end.reason in WITHOUT_TEXT and links >= HUB_LINKS and not end.payload else None
-
-
-def _mark(end: End) -> bytes:
-    try:
-        return b64decode(end.payload)
-    except NoBase64:
-        return b""
-
-
-def _is_plain(end: End) -> bool:
-    """Whether its address alone says what was asked for: no method, body or header of a spider's own."""
-    target = canonicalize_again(end.url)
-    return target is not None and url_key(host_of(end.key), target.url) == end.key
-
-
-GONE_DAYS = 7.0
-"""Days between two answers of 404 after which a page counts as gone (chosen: servers are mended within a week)."""
-_HUB_FOUND, _HUB_FROM, _HUB_MAX = 2, 2, 6
-"""What a look that found a link adds to a page's score, the score from which it is a hub, and the most.  Chosen: a look
-that found none takes 1 off, so a page is no hub by one link of a teaser for long."""
-HUB_CANDIDATE = 3  # score of a page that is not in the corpus: it is given up when it has fallen to 0
-OPT_OUTS = frozenset(
-    {
-        *(Reason.NOINDEX, Reason.OPTED_OUT, Reason.SITE_OPTED_OUT, Reason.ROBOTS_FORBIDDEN),
-        Reason.UNAVAILABLE_FOR_LEGAL_REASONS,
-    }
-)
-"""Ways for a look to be over that say: this page may not be used any more."""
-
-
-def is_answer(page: WatchedPage, outcome: Outcome) -> bool:
-    """Whether *outcome* says what stands on *page* now; a 304 says so only if it was asked for."""
-    is_text = 200 <= outcome.status < 300 or (outcome.status == 304 and page.validators.are_sent)
-    return is_text and outcome.reason not in OPT_OUTS
-
-
-def unmade(page: WatchedPage, reason: Reason, days: float) -> WatchedPage:
-    """*page* when a look at it was not made for *reason*."""
-    after = replace(page, last=days)
-    return replace(after, state=Standing.OPTED_OUT, since=days) if reason in OPT_OUTS else after
-
-
-def after_look(page: WatchedPage, outcome: Outcome, found: int, days: float) -> WatchedPage:
-    """*page* when a look at it was answered by *outcome* and *found* so many new links."""
-    if outcome.status in (404, 410):
-        return _missed(replace(page, last=days), outcome.status == 410, days)
-    if not is_answer(page, outcome):
-        return unmade(page, outcome.reason, days)
-    after = replace(page, last=days, state=Standing.LIVE, since=0.0)
-    if outcome.status != 304:
-        after.validators = Validators(outcome.text_key, outcome.modified, outcome.etag)
-    if outcome.reason is Reason.KEPT:
-        after.version = min(255, after.version + 1)
-    if after.kind in (PAGE, HUB):
-        score = min(_HUB_MAX, after.hub_score + _HUB_FOUND) if found else max(0, after.hub_score - 1)
-        after.hub_score = score
-        after.kind = HUB if score >= _HUB_FROM or not after.version else PAGE
-        if not (score or after.version):
-            after.state = Standing.FRUITLESS
-            after.since = days
-    return after
-
-
-def _missed(page: WatchedPage, is_gone: bool, days: float) -> WatchedPage:
-    since = page.since if page.state is Standing.MISSED else days
-    is_gone = is_gone or days - since >= GONE_DAYS
-    return replace(page, state=Standing.GONE if is_gone else Standing.MISSED, since=since)
-
-
-def with_outcomes(changes: Changes, told: Mapping[int, tuple[Outcome, int | None]]) -> Changes:
-    """*changes* whose ends say what came of their requests, as *told* by URL key, with what they can be asked by."""
-    ends = [with_outcome(end, *told[end.key]) if end.key in told else end for end in changes.url_log.ends]
-    noted = [(end.key, told[end.key][0]) for end in ends if end.reason in NOTED and end.key in told]
-    validators = [(key, Validators(out.text_key, out.modified, out.etag).packed()) for key, out in noted]
-    return replace(changes, url_log=replace(changes.url_log, ends=ends, validators=validators))

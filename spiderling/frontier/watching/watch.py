@@ -31,9 +31,9 @@ from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.storage.protocol import Store
 from spiderling.frontier.url_states import UrlStates
 from spiderling.frontier.watching import policy
+from spiderling.frontier.watching.ended_pages import GONE_DAYS, after_look, is_answer, unmade
 from spiderling.frontier.watching.pages import (
     ANNOUNCED,
-    GONE_DAYS,
     MISSED,
     OVER,
     PLANNED,
@@ -42,13 +42,10 @@ from spiderling.frontier.watching.pages import (
     Groups,
     Standing,
     WatchedPage,
-    after_look,
     group_id,
     host_and_part,
     host_of,
     hosts_of,
-    is_answer,
-    unmade,
 )
 from spiderling.frontier.watching.policy import FEED, SITEMAP, Found, Page, Pages, Policy
 

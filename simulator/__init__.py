@@ -1,4 +1,4 @@
-"""Crawls and watches of webs without a network: a research instrument beside the package (docs/simulator.md).
+"""Crawls and recrawls of webs without a network: a research instrument beside the package (docs/simulator.md).
 
 simulate.py      the command
 comparison.py    strategies on webs, in as many processes as there are cores
@@ -7,5 +7,5 @@ clairvoyants.py  strategies that know the web
 pages.py         a web in arrays; generated.py and linking.py draw one, graphs.py reads a recorded one
 measures.py      the papers' measures of a crawl
 results.py       what is printed and written
-watching/        policies that watch webs which change
+recrawl/        policies that recrawl webs which change
 """

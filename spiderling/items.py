@@ -33,7 +33,7 @@ class PageItem:
     kept_bytes: int = 0  # UTF-8 bytes of new clean text in the document
     digests: tuple[int, ...] = ()  # digests of the page and its text; set by pipeline 400
     paragraphs: bytes = b""
-    """Digests of the page's paragraphs (text/fingerprints.py) if the crawl is watched; set by pipeline 400."""
+    """Digests of the page's paragraphs (text/fingerprints.py) if there is a recrawl; set by pipeline 400."""
     duplicate_bytes: int = 0  # UTF-8 bytes of duplicate paragraphs, in a corpus that marks them; set by pipeline 400
     seen_share: float = 0.0
     """Share of the clean text that was kept before, mostly text of its host's templates; set by pipeline 400."""

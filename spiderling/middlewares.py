@@ -39,7 +39,7 @@ from spiderling.engine.outcomes import (
     of_response,
     value_of,
 )
-from spiderling.engine.requests import fetch_of, look_of
+from spiderling.engine.requests import fetch_of, revisit_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.fetch.responses import challenge_of
 from spiderling.frontier import Fetch
@@ -209,7 +209,7 @@ class LimitsMiddleware(Component):
             return response
         if wants_status(request, self._crawler.spider, response.status):
             return response
-        if response.status == 304 and look_of(request) is not None:
+        if response.status == 304 and revisit_of(request) is not None:
             raise self._unchanged(response)
         target = redirect_target(response)
         if target is not None and not request.meta.get("dont_redirect"):
@@ -224,7 +224,7 @@ class LimitsMiddleware(Component):
         )
 
     def _unchanged(self, response: Response) -> Refused:
-        """The end of a look at a page that is as it was, though its headers may refuse its use by now."""
+        """The end of a revisit of a page that is as it was, though its headers may refuse its use by now."""
         crawl = self.crawl
         said = page_statements(headers_of(response), {}, crawl.options, crawl.now())
         binding = crawl.opt_outs.binding(said)

@@ -45,12 +45,12 @@ from spiderling.engine.outcomes import (
     text_key,
     value_of,
 )
-from spiderling.engine.requests import fetch_of, look_of
+from spiderling.engine.requests import fetch_of, revisit_of
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.export.formats import register_pages
 from spiderling.fetch.tls import FLAG
+from spiderling.frontier.recrawl.recrawl import Revisit
 from spiderling.frontier.site_files import MAX_LICENCES
-from spiderling.frontier.watching.watch import Look
 from spiderling.items import PageItem
 from spiderling.text import Page, kept_language, measure_clean
 from spiderling.text.fingerprints import MAX_PARAGRAPHS, known_again, packed
@@ -293,7 +293,7 @@ class DedupPipeline(PagePipeline):
     (corpus/duplicates.py).  Only kept text is remembered, and becomes durable together with its document.  So a
     page that is fetched again after a kill is not its own duplicate.
 
-    Of a page that is looked at again, its paragraphs are first compared with those of its last version, by digests that
+    Of a page that is revisited, its paragraphs are first compared with those of its last version, by digests that
     are kept for each page apart (text/fingerprints.py).  Where it removes text, it sets ``item.language`` to that
     of the rest.
     """
@@ -301,26 +301,26 @@ class DedupPipeline(PagePipeline):
     def process_page(self, item: PageItem, page: Page) -> None:
         """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE), or WaitsForFiles."""
         crawl = self.crawl
-        look = look_of(item.response.request)
+        revisit = revisit_of(item.response.request)
         item.paragraphs = packed(page.paragraph_digests)
-        if look is not None and look.page.validators.text_key == text_key(page) != 0:
+        if revisit is not None and revisit.page.validators.text_key == text_key(page) != 0:
             raise DropPage(Reason.DUPLICATE, "its text is as it was")
         digests: tuple[int, ...] = ()
         if crawl.options.dedup != "off":
-            if crawl.frontier.is_copy(item.response.url, page.sketch):  # of itself, if it is looked at again
-                raise DropPage(Reason.SOFT_NOT_FOUND if look is None else Reason.DUPLICATE)
+            if crawl.frontier.is_copy(item.response.url, page.sketch):  # of itself, if it is revisited
+                raise DropPage(Reason.SOFT_NOT_FOUND if revisit is None else Reason.DUPLICATE)
             digests = digests_of(page)
             if not crawl.known_digests.isdisjoint(digests):
                 raise DropPage(Reason.DUPLICATE)
-        left_out = self._left_out(item, page, look)
+        left_out = self._left_out(item, page, revisit)
         if left_out.any():
-            rest = self._without(item, page, left_out.tolist(), look is not None)
+            rest = self._without(item, page, left_out.tolist(), revisit is not None)
             digests += (rest,) if digests else ()
         wait_for_files(item, crawl)
         crawl.known_digests.update(digests)
         item.digests = digests
 
-    def _left_out(self, item: PageItem, page: Page, look: Look | None) -> Flags:
+    def _left_out(self, item: PageItem, page: Page, revisit: Revisit | None) -> Flags:
         """For each kept paragraph whether it is a duplicate; of a later version also what the last one had.
 
         Raises DropPage(DUPLICATE) for a later version with nothing new.
@@ -330,11 +330,11 @@ class DedupPipeline(PagePipeline):
             duplicate = crawl.near.judge(id(item), page.shingles)
         else:
             duplicate = np.zeros(sum(paragraph.kept for paragraph in page.paragraphs), np.bool_)
-        if look is None or look.paragraphs is None:
+        if revisit is None or revisit.paragraphs is None:
             return duplicate
         texts = [paragraph.text for paragraph in page.paragraphs if paragraph.kept]
         self._tell_beyond(len(texts) - MAX_PARAGRAPHS, item.response.url)
-        old = duplicate | known_again(page.paragraph_digests, look.paragraphs, len(texts))
+        old = duplicate | known_again(page.paragraph_digests, revisit.paragraphs, len(texts))
         if sum(len(text.encode()) for text, is_old in zip(texts, old, strict=True) if not is_old) < _MIN_NEW_BYTES:
             raise DropPage(Reason.DUPLICATE, "nothing on it is new")
         return old
@@ -343,12 +343,12 @@ class DedupPipeline(PagePipeline):
         """Count the *number* of paragraphs that are not compared with the last version, and so count as known."""
         if number > 0:
             totals = self.crawl.frontier.ledger.totals
-            if not totals["look_paragraphs_beyond"]:
+            if not totals["revisit_paragraphs_beyond"]:
                 logger.warning(
                     "%s has more than %d paragraphs: what is new behind them is not kept. "
-                    "The total look_paragraphs_beyond counts all that are not compared.", url, MAX_PARAGRAPHS
+                    "The total revisit_paragraphs_beyond counts all that are not compared.", url, MAX_PARAGRAPHS
                 )  # fmt: skip
-            totals["look_paragraphs_beyond"] += number
+            totals["revisit_paragraphs_beyond"] += number
 
     def _without(self, item: PageItem, page: Page, duplicate: Sequence[bool], is_later: bool) -> int:
         """Remove or mark duplicates among the kept paragraphs; returns the key of the clean text's digest.
@@ -415,7 +415,7 @@ class CorpusPipeline(PagePipeline):
         response = item.response
         fetch = fetch_of(response.request)
         host = fetch.host if fetch else None
-        look = fetch.look if fetch else None
+        revisit = fetch.revisit if fetch else None
         weight = self.crawl.frontier.strategy.weight(page.batch.number)
         captured = response.request.meta.get(CAPTURED) if response.request is not None else None
         time = datetime.fromtimestamp(captured or self.crawl.now(), UTC)
@@ -432,8 +432,8 @@ class CorpusPipeline(PagePipeline):
             "crawl_date": time.strftime(_TIME),
             "published": page.published,
             "modified": page.modified,
-            "first_seen": _first_seen(look) if look else "",
-            "version": look.page.version + 1 if look else "",
+            "first_seen": _first_seen(revisit) if revisit else "",
+            "version": revisit.page.version + 1 if revisit else "",
             "enc_declared": page.encoding_declared or "",
             "enc_detected": page.encoding_detected or "",
             "distance": host.distance if host else "",
@@ -452,6 +452,6 @@ class CorpusPipeline(PagePipeline):
         }
 
 
-def _first_seen(look: Look) -> str:
-    """When the first version of the page that is looked at again was fetched."""
-    return datetime.fromtimestamp(look.first_seen, UTC).strftime(_TIME)
+def _first_seen(revisit: Revisit) -> str:
+    """When the first version of the page that is revisited was fetched."""
+    return datetime.fromtimestamp(revisit.first_seen, UTC).strftime(_TIME)

@@ -95,7 +95,7 @@ SHARDS = Elsewhere("tests/cluster/test_crawl_of_shards.py", "crawl.start(SEED) f
 ALL_SHARDS = Elsewhere("tests/cluster/test_all_shards.py", 'crawl.start(SHARDS="auto")')
 SHARD_JOBS = Elsewhere("tests/test_scrapyd.py", 'ask("schedule.json", {**job, "jobid": jobid})')
 READ_BACK = Elsewhere("tests/cli/test_export_corpus_tools.py", "test_the_example_reads_what_was_written")
-LOOKS_AGAIN = Elsewhere("tests/crawl/test_watch.py", '"WATCH": "on"')
+REVISITS = Elsewhere("tests/crawl/test_recrawl.py", '"RECRAWL": "on"')
 SHARDS_KEY = Elsewhere("tests/cluster/test_joining.py", "key.chmod(mode)")
 ACTIVATED = NotRun("it alters the shell; the tests run the programs of the environment that they are in")
 FRAGMENT = NotRun("a part of a command, or a pattern of one")
@@ -104,9 +104,9 @@ DOCKER = NotRun("it needs Docker, and builds an image from the network")
 MEASURES = NotRun("it runs for many minutes, or needs data that are not in the checkout")
 
 COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
-    # watch
-    "scrapy crawl spiderling -a lang=cs -a watch=on": LOOKS_AGAIN,
-    "scrapy crawl spiderling -a lang=cs -a watch=30d": LOOKS_AGAIN,
+    # recrawl
+    "scrapy crawl spiderling -a lang=cs -a recrawl=on": REVISITS,
+    "scrapy crawl spiderling -a lang=cs -a recrawl=30d": REVISITS,
     # shards
     "scrapy crawl spiderling -a lang=cs -s SPIDERLING_SHARDS=auto": ALL_SHARDS,
     "curl http://localhost:6800/schedule.json -d project=spiderling -d spider=spiderling -d lang=cs -d jobid=cs "
@@ -301,9 +301,9 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "python -m simulator bfs spiderling --web crawls/bfs --html bfs.html": REPLAYED,
     "python -m simulator bfs spiderling --web crawls/cs": REPLAYED,
     "python -m simulator bfs perfect --web graph/:cs --web graph/:pl": REPLAYED,
-    "python -m simulator.watching": MEASURES,
-    "python -m simulator.watching gov": Run(more="--budget 0.01", says="| gov | spiderling |"),
-    "python -m simulator.watching blogs forum --seeds 3 --budget .02": Run(says="| forum | spiderling |", slow=True),
+    "python -m simulator.recrawl": MEASURES,
+    "python -m simulator.recrawl gov": Run(more="--budget 0.01", says="| gov | spiderling |"),
+    "python -m simulator.recrawl blogs forum --seeds 3 --budget .02": Run(says="| forum | spiderling |", slow=True),
     "python -m simulator yours bfs --web thai": NotRun("the strategy is still to be written by the reader"),
     # extend
     "python -m tests.test_docs": IMPORTED,

@@ -21,8 +21,8 @@ def named(monkeypatch):
     def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0, is_on=False) -> str:
         scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
         engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
-        watch = SimpleNamespace(is_on=is_on)
-        frontier = SimpleNamespace(throttled=lambda now: (held, 3), network_trouble=lambda: "", watch=watch)
+        recrawl = SimpleNamespace(is_on=is_on)
+        frontier = SimpleNamespace(throttled=lambda now: (held, 3), network_trouble=lambda: "", recrawl=recrawl)
         runs = {"is_paused": False, "is_disk_full": False}
         crawl = SimpleNamespace(archives=archives, frontier=frontier, now=lambda: 1000.0, **runs)
         bottleneck = Bottleneck(SimpleNamespace(engine=engine))
@@ -49,7 +49,7 @@ def test_one_that_sleeps_waits_for_something_else(named):
     assert named(held=1) == "politeness"
     assert named(states=Counter({HostState.RESOLVING: 4, HostState.READY: 3})) == "DNS"
     assert named(states=Counter({HostState.RETIRED: 9})) == "hosts"
-    assert named(states=Counter({HostState.RETIRED: 9}), is_on=True) == "watch"
+    assert named(states=Counter({HostState.RETIRED: 9}), is_on=True) == "recrawl"
 
 
 def awaited(hosts, *, in_text=0, trouble="", may_ask=True, **held) -> str:

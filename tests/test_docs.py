@@ -39,9 +39,9 @@ from spiderling.jobdir.status_schema import (
     HostRow,
     Language,
     Line,
-    Looks,
     Rates,
     Refusing,
+    Revisits,
     ShardStatus,
     Status,
     Text,
@@ -123,7 +123,7 @@ elsewhere. `version` is raised when a field goes or changes its meaning; new fie
 This page is generated from spiderling/jobdir/status_schema.py by `python -m tests.test_docs`.
 """
 STATUS = (
-    Status, Urls, Rates, Budget, Ends, Language, Looks, Text, Line, HostRow, Yield, Refusing, Files, Curves,
+    Status, Urls, Rates, Budget, Ends, Language, Revisits, Text, Line, HostRow, Yield, Refusing, Files, Curves,
     ShardStatus,
 )  # fmt: skip
 """The classes of the status, the whole first."""

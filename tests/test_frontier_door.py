@@ -11,7 +11,7 @@ from tests.sources import sinners, tree_of
 
 PACKAGE = Path(spiderling.__file__).parent
 OUTSIDE = sorted(path for path in PACKAGE.rglob("*.py") if "frontier" not in path.relative_to(PACKAGE).parts)
-HANDED_OVER = {"archive_pages", "reachability", "sitemaps", "watch"}
+HANDED_OVER = {"archive_pages", "reachability", "sitemaps", "recrawl"}
 """Parts that a user of their own gets as a whole, and keeps under a name of his own."""
 PARTS = {
     "ledger": {
@@ -25,7 +25,7 @@ PARTS = {
     "robots": {"licences", "parsed_ahead", "statements_of", "want_files"},
     "strategy": {"weight"},
     "host_closing": {"block_where", "judge_by", "reopen_host", "rule", "take_reopened"},
-    "watch": {"begin", "columns", "goes_on", "is_on", "step", "stop"},
+    "recrawl": {"begin", "columns", "goes_on", "is_on", "step", "stop"},
     "probes": {"begin", "due_in", "end", "may_ask"},
 }  # fmt: skip
 """Parts that the door gives as a whole -> what of each is for everybody."""

@@ -112,24 +112,24 @@ def parse_yield_profile(text: str) -> float | None:
     return factor
 
 
-def parse_watch(text: str) -> float:
-    """Days for which a crawl is watched: 0 for ``off``, without end for ``on``; raises BadInput for anything else."""
+def parse_recrawl(text: str) -> float:
+    """Days for which a crawl is recrawled: 0 for ``off``, without end for ``on``; raises BadInput for anything else."""
     if text in ("", "off", "on"):
         return math.inf if text == "on" else 0.0
     number = text.removesuffix("d")
     if not (number.isascii() and number.isdigit() and len(number) < 6 and int(number)):
-        raise BadInput(f"{PREFIX}WATCH is {text!r}; it must be on, off or a number of days such as 30d.")
+        raise BadInput(f"{PREFIX}RECRAWL is {text!r}; it must be on, off or a number of days such as 30d.")
     return float(number)
 
 
-def parse_watch_requests(text: str) -> float:
-    """Looks a day: below 1 a share of what is watched; raises BadInput for what is no such number."""
+def parse_recrawl_requests(text: str) -> float:
+    """Revisits a day: below 1 a share of what is recrawled; raises BadInput for what is no such number."""
     try:
         number = float(text)
     except ValueError:
         number = 0.0
     if not 0 < number < 10**9:
-        raise BadInput(f"{PREFIX}WATCH_REQUESTS is {text!r}; it must be a share such as .05, or a number from 1 on.")
+        raise BadInput(f"{PREFIX}RECRAWL_REQUESTS is {text!r}; it must be a share such as .05, or a number from 1 on.")
     return number
 
 
@@ -336,8 +336,8 @@ def parse_licensee(text: str) -> Licensee:
 
 _CHECKS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
-    "watch": parse_watch,
-    "watch_requests": parse_watch_requests,
+    "recrawl": parse_recrawl,
+    "recrawl_requests": parse_recrawl_requests,
     "documents": media_types.parse,
     "paragraph_kinds": parse_paragraph_kinds,
     "optouts": lambda text: Policy.parse("research", text),

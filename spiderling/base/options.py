@@ -115,15 +115,17 @@ class Options:
         "(docs/sitemaps.md).",
         choices=("off", "on"),
     )
-    watch: str = _option(
+    recrawl: str = _option(
         "off",
-        "Whether pages are looked at again for new text: on, off, or for so many days such as 30d; same as -a watch= "
-        "(docs/watch.md).",
+        "Whether pages are revisited for new text: on, off, or for so many days such as 30d; same as -a recrawl= "
+        "(docs/recrawl.md).",
     )
-    watch_requests: str = _option(
-        ".05", "Looks a day: a share of the URLs that are watched, such as .05, or a number from 1 on."
+    recrawl_requests: str = _option(
+        ".05", "Revisits a day: a share of the URLs that are recrawled, such as .05, or a number from 1 on."
     )
-    watch_words: int = _option(0, "Words kept in a day after which nothing is looked at until the next; 0: any.", low=0)
+    recrawl_words: int = _option(
+        0, "Words kept in a day after which nothing is revisited until the next; 0: any.", low=0
+    )
     allow_networks: str = _option(
         "", "Networks in CIDR form, separated by commas, that may be fetched although private or loopback."
     )

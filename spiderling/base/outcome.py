@@ -60,7 +60,7 @@ class Outcome:
     digests: tuple[int, ...] = ()
     links: LinkBatch | tuple[Link, ...] = field(default=NONE, repr=False)
     links_cut: int = 0  # number of the page's links beyond MAX_LINKS (text/html/blocks.py)
-    etag: bytes = b""  # the ETag of the answer, if it is short enough to be stored (frontier/watching/pages.py)
+    etag: bytes = b""  # the ETag of the answer, if it is short enough to be stored (frontier/recrawl/pages.py)
     modified: int = 0  # its Last-Modified, seconds since 1970; 0: none
     feeds: tuple[str, ...] = ()  # addresses of the feeds that the page names
     paragraphs: bytes = field(default=b"", repr=False)

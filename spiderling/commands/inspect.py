@@ -27,7 +27,7 @@ class Command(SpiderlingCommand):
         "nothing is changed. "
         "'host NAME' shows one host, with --urls also its queue; 'url URL' tells where the URL was found, and "
         "whether and why it waits, was kept or was not; 'gone' lists kept pages that are gone or have opted out since "
-        "(docs/watch.md). --json tells a program the whole "
+        "(docs/recrawl.md). --json tells a program the whole "
         "(docs/status.md). --check proves that the books balance, that every segment can be read, and that corpus and "
         "state agree. --rebuild makes a lost or damaged state anew from corpus/, links/ and warc/ "
         "(docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.errors import BadInput
-from spiderling.base.option_values import PREFIX, converted, parse_tlds, parse_watch
+from spiderling.base.option_values import PREFIX, converted, parse_recrawl, parse_tlds
 from spiderling.base.options import Options
 from spiderling.base.terminal import nearest
 
@@ -32,7 +32,7 @@ _ARGUMENTS = {
     "hosts": "ONLY_HOSTS",
     "strategy": "STRATEGY",
     "urls": "ARCHIVE_URLS",
-    "watch": "WATCH",
+    "recrawl": "RECRAWL",
 }
 """Argument of the spider -> the option that it stands for."""
 _PARSED = ("strategy", "estimators", "quality")
@@ -126,14 +126,14 @@ def directory_of(settings: BaseSettings, options: Options, suffix: str = "", job
     return Path(settings.get("JOBDIR") or f"crawls/{name}")
 
 
-def refuse_watch(options: Options, is_archive: bool) -> None:
-    """Raises BadInput for a crawl that cannot be watched."""
-    if not parse_watch(options.watch):
+def refuse_recrawl(options: Options, is_archive: bool) -> None:
+    """Raises BadInput for a crawl whose pages cannot be revisited."""
+    if not parse_recrawl(options.recrawl):
         return
     if is_archive:
-        raise BadInput(f"pages of archives do not change: leave out {PREFIX}WATCH (-a watch=).")
+        raise BadInput(f"pages of archives do not change: leave out {PREFIX}RECRAWL (-a recrawl=).")
     if options.trail == "off":
         raise BadInput(
-            f"a watch takes from the trail what it is to look at, and {PREFIX}TRAIL is off: set it to full or ends, "
-            f"or leave out {PREFIX}WATCH (-a watch=)."
+            f"a recrawl takes from the trail what it is to revisit, and {PREFIX}TRAIL is off: set it to full or ends, "
+            f"or leave out {PREFIX}RECRAWL (-a recrawl=)."
         )

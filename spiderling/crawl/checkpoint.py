@@ -23,8 +23,8 @@ from spiderling.base.machine import Histogram
 from spiderling.base.outcome import Outcome
 from spiderling.corpus.segments import SegmentWriter
 from spiderling.frontier import Frontier
+from spiderling.frontier.recrawl.ended_pages import with_outcomes
 from spiderling.frontier.storage.protocol import Changes, SegmentRow, Store
-from spiderling.frontier.watching.ended_pages import with_outcomes
 
 MAX_OUTCOMES = 256
 """Outcomes after which a checkpoint is made at the latest.  Chosen: with 64, a crawl of 300 pages a second spends 5 %

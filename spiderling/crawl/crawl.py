@@ -143,8 +143,8 @@ class Crawl:
         if not self.jobdir.is_new:  # in a new directory nobody was asked before, so no interval has to pass first
             self.frontier.restore(state, self.now())
         self.frontier.host_closing.block_where(self.blocked.holds)
-        if self.frontier.watch.is_on:
-            self.frontier.watch.begin(self.now())
+        if self.frontier.recrawl.is_on:
+            self.frontier.recrawl.begin(self.now())
         self.requests_before = self.frontier.ledger.totals["requests"]
         lengths = {row.name: row.length_bytes for row in state.segments if row.kind == "corpus"}
         self._filter = NearDuplicateFilter(self.options, self.jobdir.state / "shingles", self.jobdir.corpus, lengths)
@@ -179,7 +179,7 @@ class Crawl:
     @property
     def is_finished(self) -> bool:
         """Whether nothing is left to do, here and in other shards."""
-        return self.frontier.is_finished and not self.others_work and not self.frontier.watch.goes_on(self.now())
+        return self.frontier.is_finished and not self.others_work and not self.frontier.recrawl.goes_on(self.now())
 
     def totals(self) -> Mapping[str, int]:
         """The totals that the budgets bound: those of all shards."""
@@ -270,7 +270,7 @@ class Crawl:
     async def close(self) -> None:
         """Make everything durable; raises StorageError if that is impossible."""
         self.stopping = True
-        self.frontier.watch.stop()
+        self.frontier.recrawl.stop()
         try:
             await self._filter.write(self.checkpoint.flush, self.checkpoint.lengths, is_last=True)
         finally:

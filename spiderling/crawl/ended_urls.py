@@ -1,8 +1,8 @@
-"""The URL log on disk, read while the crawl goes on: URLs to be asked again, and pages to be watched.
+"""The URL log on disk, read while the crawl goes on: URLs to be asked again, and pages to be revisited.
 
-``ask_again`` in control.yaml lets URLs wait again that ended for a Reason, each end once.  The watch takes up what has
-ended, also of a crawl from before the watch.  Both read the log in batches.  One checkpoint holds what was taken up and
-how far the log was read, so no end is taken up twice, even after a kill.
+``ask_again`` in control.yaml lets URLs wait again that ended for a Reason, each end once.  The recrawl takes up what
+has ended, also before the recrawl began.  Both read the log in batches.  One checkpoint holds what was taken up and how
+far the log was read, so no end is taken up twice, even after a kill.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from spiderling.base.reasons import Reason
 from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.core import AskedAgain
+from spiderling.frontier.recrawl.ended_pages import NOTED, EndedPage, pages_to_recrawl
+from spiderling.frontier.recrawl.pages import Validators, unpacked_validators
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, End, unpack_ends, unpack_keys
-from spiderling.frontier.watching.ended_pages import NOTED, EndedPage, to_be_watched
-from spiderling.frontier.watching.pages import Validators, unpacked_validators
 
 _BATCHES = 200  # batches of the log that are read at once: some ten thousand URLs; chosen
 
@@ -86,22 +86,22 @@ class _Batches(NamedTuple):
 
 
 async def take_up(crawl: Crawl) -> None:
-    """Watch what has ended since the last call, as far as it is durable."""
-    watch = crawl.frontier.watch
+    """Recrawl what has ended since the last call, as far as it is durable."""
+    recrawl = crawl.frontier.recrawl
     while not crawl.stopping:
-        read = await asyncio.to_thread(_read, crawl.jobdir.database, watch.marks)
-        if read.marks == watch.marks or crawl.stopping:
+        read = await asyncio.to_thread(_read, crawl.jobdir.database, recrawl.marks)
+        if read.marks == recrawl.marks or crawl.stopping:
             return
         with crawl.errors.changing():
-            taken = to_be_watched(read.ended, read.validators, read.links, watch.days)
-            watch.take_up(taken.pages, taken.first_words, read.marks)
+            taken = pages_to_recrawl(read.ended, read.validators, read.links, recrawl.days)
+            recrawl.take_up(taken.pages, taken.first_words, read.marks)
         await asyncio.sleep(0)
 
 
 def plan(crawl: Crawl) -> bool:
-    """Plan the next looks at known pages; returns whether more are to be planned at once."""
+    """Plan the next revisits of known pages; returns whether more are to be planned at once."""
     with crawl.errors.changing():
-        return crawl.frontier.watch.step(crawl.now())
+        return crawl.frontier.recrawl.step(crawl.now())
     return False  # after an error of our own, which stops the crawl
 
 

@@ -261,8 +261,8 @@ class Dispatcher:
             request = Request(fetch.url, meta=meta, dont_filter=True, errback=self.end_failed)
             if fetch.cookies:
                 request.headers[b"Cookie"] = fetch.cookies
-        if fetch.look is not None:
-            request.headers.update(requests.conditions(fetch.look.page.validators))
+        if fetch.revisit is not None:
+            request.headers.update(requests.conditions(fetch.revisit.page.validators))
         for name, value in self._headers.items():  # names are as Scrapy's Headers would make them
             dict.setdefault(request.headers, name, [value])
         return request
@@ -565,7 +565,7 @@ class Dispatcher:
         if self.crawl.stopping:
             return
         self.crawl.stopping = True
-        self.crawl.frontier.watch.stop()
+        self.crawl.frontier.recrawl.stop()
         self._offline.end()
         if self.shard is not None:
             self.shard.slots.release()

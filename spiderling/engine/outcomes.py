@@ -35,7 +35,7 @@ from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import ResponseRefused
 from spiderling.fetch.responses import ResponseHead
-from spiderling.frontier.watching.pages import MAX_ETAG_BYTES
+from spiderling.frontier.recrawl.pages import MAX_ETAG_BYTES
 from spiderling.items import PageItem
 from spiderling.text import Page
 
@@ -199,7 +199,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
         facts=_facts(item) if kept else (),
         digests=item.digests if kept else (),
         feeds=page.feeds if page else (),
-        paragraphs=item.paragraphs if kept or (fetch is not None and fetch.look is not None) else b"",
+        paragraphs=item.paragraphs if kept or (fetch is not None and fetch.revisit is not None) else b"",
         links=links_of(page, item.follow) if page else NO_LINKS,
         links_cut=page.links_cut if page else 0,
         etag=etag(response),

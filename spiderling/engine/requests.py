@@ -23,8 +23,8 @@ from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.meta_keys import ANSWER, CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 from spiderling.frontier import Fetch
 from spiderling.frontier.admission import PICKLED
-from spiderling.frontier.watching.pages import Validators
-from spiderling.frontier.watching.watch import Look
+from spiderling.frontier.recrawl.pages import Validators
+from spiderling.frontier.recrawl.recrawl import Revisit
 
 logger = logging.getLogger(__name__)
 
@@ -56,10 +56,10 @@ def headers(agent: str | None, options: Options, codes: Sequence[str]) -> dict[b
     }
 
 
-def look_of(request: Request | None) -> Look | None:
-    """The look that *request* is; None if it is for a page that has not ended yet."""
+def revisit_of(request: Request | None) -> Revisit | None:
+    """The revisit that *request* is; None if it is for a page that has not ended yet."""
     fetch = fetch_of(request)
-    return fetch.look if fetch is not None else None
+    return fetch.revisit if fetch is not None else None
 
 
 def conditions(validators: Validators) -> dict[bytes, bytes]:

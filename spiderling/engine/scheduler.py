@@ -24,7 +24,7 @@ from twisted.internet.defer import Deferred
 from spiderling.base.errors import BadInput, NetworkAway, NoFreeShard, SpiderlingError, Stopped
 from spiderling.base.machine import require
 from spiderling.base.terminal import NUMBERS, End
-from spiderling.crawl.arguments import JOB, directory_of, options_of, refuse_watch
+from spiderling.crawl.arguments import JOB, directory_of, options_of, refuse_recrawl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,7 +147,7 @@ class Scheduler(BaseScheduler):
                 options = options_of(self._crawler.settings, spider)
                 getattr(spider, "prepare", lambda: None)()
                 archives = getattr(spider, "archives", None)
-                refuse_watch(options, archives is not None)
+                refuse_recrawl(options, archives is not None)
                 suffix = "" if archives is None else "-archive"
                 job = "" if options.cluster else getattr(spider, JOB, "")  # all shards of a crawl are in one directory
                 directory = directory_of(self._crawler.settings, options, suffix, job)

@@ -1,4 +1,4 @@
-"""What runs as long as a crawl: ``crawl.log``, checkpoints and snapshots; ``spider.state``; looks at known pages."""
+"""What runs as long as a crawl: ``crawl.log``, checkpoints and snapshots; ``spider.state``; revisits of known pages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.ended_urls import plan, take_up
 from spiderling.engine.component import Component, Extension, error_of
 from spiderling.engine.scheduler import FAILED_STAT
-from spiderling.frontier.watching import policy
-from spiderling.frontier.watching.watch import SWEEPS_A_DAY
+from spiderling.frontier.recrawl import policy
+from spiderling.frontier.recrawl.recrawl import SWEEPS_A_DAY
 
 logger = logging.getLogger(__name__)
 
@@ -154,17 +154,17 @@ _BLOCK_PAUSE_S = 0.05  # seconds between two blocks of a sweep, so that other ta
 
 
 class LookAgain(Extension):
-    """Takes up what has ended, and plans looks, if the crawl is watched (docs/watch.md)."""
+    """Takes up what has ended, and plans revisits, if there is a recrawl (docs/recrawl.md)."""
 
     _idle_until = 0.0
 
     def opened(self) -> None:
         crawl = self.crawl
-        if not crawl.frontier.watch.is_on:
+        if not crawl.frontier.recrawl.is_on:
             return
         self._every_s = min(_MAX_S, max(_MIN_S, policy.DAY_S / SWEEPS_A_DAY))
-        self.repeat(self._take_up, self._every_s, "the watch's log")
-        self.repeat(self._step, _BLOCK_PAUSE_S, "the watch")
+        self.repeat(self._take_up, self._every_s, "the recrawl's log")
+        self.repeat(self._step, _BLOCK_PAUSE_S, "the recrawl")
 
     async def _take_up(self) -> None:
         await take_up(self.crawl)

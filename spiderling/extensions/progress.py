@@ -49,9 +49,9 @@ class Progress(Extension):
         self.repeat(self._tell_waiting, WAITS_S, "the line of what is waited for")
 
     def _tell_waiting(self) -> None:
-        """Tell what the first document waits for; a watch may wait for months until something is new."""
+        """Tell what the first document waits for; a recrawl may wait for months until something is new."""
         crawl = self.crawl
-        if self._documents_before != crawl.frontier.ledger.totals["documents"] or crawl.frontier.watch.is_on:
+        if self._documents_before != crawl.frontier.ledger.totals["documents"] or crawl.frontier.recrawl.is_on:
             self._documents_before = None
         elif not crawl.stopping:
             logger.info("No document yet%s; waiting for: %s", judged(crawl), self._bottleneck.awaited(crawl))
@@ -120,7 +120,9 @@ class Bottleneck:
             return "thrift (hosts of little yield wait for better ones; less thrift asks them sooner)"
         if states[HostState.READY] + states[HostState.SNOOZED] > 0:
             return "politeness (hosts wait for their turn)"
-        return "watch (no look is due yet)" if crawl.frontier.watch.is_on else "hosts (too few have URLs waiting)"
+        return (
+            "recrawl (no revisit is due yet)" if crawl.frontier.recrawl.is_on else "hosts (too few have URLs waiting)"
+        )
 
     def _held(self, crawl: Crawl) -> str:
         """Why nothing may be asked for at all; '' if something may."""

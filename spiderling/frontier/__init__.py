@@ -30,7 +30,7 @@ How a URL passes, and who decides:
     hosts.py             what is known of its host, in memory
     host_closing.py      retires and reopens hosts, by yield, by refusals and by what the user sets
     reachability.py      whether the hosts fail or the network, and asks hosts while it is away
-    watching/            when a page that has ended is asked for again
+    recrawl/            when a page that has ended is asked for again
     core.py              what these parts share, with the answers of the door; what belongs to other shards
     storage/             tables in memory, and what survives a kill
 

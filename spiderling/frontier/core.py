@@ -13,13 +13,13 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier.admission import Admission, Mention
 from spiderling.frontier.hosts import Host, RobotsRequest
+from spiderling.frontier.recrawl.recrawl import Recrawl, Revisit
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes, State
 from spiderling.frontier.strategy import LinkingPage, Strategy
 from spiderling.frontier.url_states import UrlStates
-from spiderling.frontier.watching.watch import Look, Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Core:
     admission: Admission
     robots: Robots
     schedule: Schedule
-    watch: Watch
+    recrawl: Recrawl
     elsewhere: Elsewhere | None = None  # the other shards of the crawl, if there are any
 
     def is_elsewhere(self, host: str) -> bool:
@@ -62,7 +62,7 @@ class Part:
         self._admission = core.admission
         self._robots = core.robots
         self._schedule = core.schedule
-        self._watch = core.watch
+        self._recrawl = core.recrawl
 
 
 class Fetch(NamedTuple):
@@ -75,7 +75,7 @@ class Fetch(NamedTuple):
     payload: bytes | None = None
     robots: RobotsRequest | None = None
     name: str = ""  # the host name in ``url``
-    look: Look | None = None  # what is known of a page that is looked at again
+    revisit: Revisit | None = None  # what is known of a page that is revisited
     cookies: bytes = b""  # the value of the header Cookie; empty: none is sent
     keeps_open: bool = False  # whether another file of the origin may be asked for next, over the same connection
     goes_on: bool = False

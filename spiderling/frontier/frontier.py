@@ -26,6 +26,7 @@ from spiderling.frontier.intervals import BUSY_STATUSES, Slots
 from spiderling.frontier.known_files import stored_robots
 from spiderling.frontier.next_fetch import NextFetch, RobotsRequests
 from spiderling.frontier.reachability import Probes, Reachability
+from spiderling.frontier.recrawl.recrawl import Recrawl, Revisit
 from spiderling.frontier.redirects import Redirects, salt_of_redirect
 from spiderling.frontier.robots import MAX_WAITING, Robots, raised
 from spiderling.frontier.schedule import Schedule
@@ -36,7 +37,6 @@ from spiderling.frontier.storage.url_log import End
 from spiderling.frontier.strategies import parse
 from spiderling.frontier.strategy import LinkingPage, Strategy
 from spiderling.frontier.url_states import Ledger, UrlStates, history_row
-from spiderling.frontier.watching.watch import Look, Watch
 
 
 class Frontier:
@@ -80,8 +80,8 @@ class Frontier:
         )
         self.intervals = self.schedule.intervals
         self._elsewhere = elsewhere
-        self.watch = Watch(options, self.url_states, self.schedule, self._store)
-        parts = self.strategy, self.url_states, self._admission, self.robots, self.schedule, self.watch
+        self.recrawl = Recrawl(options, self.url_states, self.schedule, self._store)
+        parts = self.strategy, self.url_states, self._admission, self.robots, self.schedule, self.recrawl
         self._core = core = Core(options, *parts, elsewhere)
         self.sitemaps = Sitemaps(core)
         self._robots_requests = RobotsRequests(core, self.sitemaps)
@@ -93,7 +93,7 @@ class Frontier:
         self._redirects = Redirects(core)
         self.next_fetch = NextFetch(core, self._robots_requests, self._redirects)
         self._visits: deque[Fetch] = deque()
-        """Files that were answered over connections that are open; their hosts stay in transit until a look at them."""
+        """Files that were answered over connections that are open; their hosts are in transit until then."""
 
     # -- URLs come in
 
@@ -176,8 +176,8 @@ class Frontier:
             host = fetch.host
             if fetch.robots is not None:
                 host.asking = host.robots_requests.popleft()
-            elif fetch.look is not None:
-                self.watch.hand_out(fetch.look)
+            elif fetch.revisit is not None:
+                self.recrawl.hand_out(fetch.revisit)
             else:
                 self.url_states.hand_out(host)
             self.schedule.hand_out(host, fetch.address, now, fetch.goes_on)
@@ -270,7 +270,7 @@ class Frontier:
             host.asking = None
         elif url is not None:
             self.url_states.wait_again(url, first=True)
-        elif self.watch.give_back(fetch.id) is None:
+        elif self.recrawl.give_back(fetch.id) is None:
             return
         if host.is_closed:
             self._robots_requests.drop(host)
@@ -323,8 +323,8 @@ class Frontier:
 
     def report(self, outcome: Outcome, now: float) -> Report:
         """Account for a finished request: count sizes, admit links, end or requeue the URL, release the host."""
-        look = self.watch.take_back(outcome.url_id)
-        report = self._end_page(outcome, now) if look is None else self._end_look(look, outcome, now)
+        revisit = self.recrawl.take_back(outcome.url_id)
+        report = self._end_page(outcome, now) if revisit is None else self._end_revisit(revisit, outcome, now)
         if outcome.feeds:
             self.sitemaps.put_feeds(outcome.url, outcome.feeds, now)
         return report
@@ -359,28 +359,28 @@ class Frontier:
             self.schedule.release(host, now)
         return Report(end, retired)
 
-    def _end_look(self, look: Look, outcome: Outcome, now: float) -> Report:
-        """A look is over.  It counts for no yield, since most of them find nothing; its new links are admitted."""
-        host = look.host
+    def _end_revisit(self, revisit: Revisit, outcome: Outcome, now: float) -> Report:
+        """A revisit is over.  It counts for no yield, since most of them find nothing; its new links are admitted."""
+        host = revisit.host
         ledger = self.url_states.ledger
-        ledger.count_look(outcome)
-        self._note_answer(host, look.target, outcome, now)
+        ledger.count_revisit(outcome)
+        self._note_answer(host, revisit.target, outcome, now)
         if outcome.may_pass:
             self.host_closing.back_off(host, outcome, now)
         else:
             host.failures = 0
-        if self.host_closing.refusals.page_answered(host, look.target, outcome, now):
+        if self.host_closing.refusals.page_answered(host, revisit.target, outcome, now):
             self.host_closing.refuse(host, now)
         known = ledger.discovered
         if outcome.redirect_to is not None and (target := canonicalize(outcome.redirect_to)) is not None:
-            salt = b"" if look.payload is None else salt_of_redirect(look.key)
-            self._core.put(Mention(target, host.distance, REQUEST_RANK, look.key, look.payload, salt, 1), now)
+            salt = b"" if revisit.payload is None else salt_of_redirect(revisit.key)
+            self._core.put(Mention(target, host.distance, REQUEST_RANK, revisit.key, revisit.payload, salt, 1), now)
         linking = LinkingPage.of(host, SEED_RANK, outcome, ledger.totals["pages"])
-        if look.page.version:  # that nothing on it is new says nothing of its links
+        if revisit.page.version:  # that nothing on it is new says nothing of its links
             linking = linking._replace(reason=Reason.KEPT)
-        self._intake.put(linking, batch_of(outcome.links), now, look.key, None)
-        look.found += ledger.discovered - known
-        self.watch.over(look, outcome, now)
+        self._intake.put(linking, batch_of(outcome.links), now, revisit.key, None)
+        revisit.found += ledger.discovered - known
+        self.recrawl.over(revisit, outcome, now)
         self.schedule.release(host, now)
         return Report(None)
 
@@ -393,7 +393,7 @@ class Frontier:
             self.reachability.host_answered(target.origin, host.last_start, now)
         self.schedule.intervals.note_status(host, outcome.status)
         if outcome.paragraphs and outcome.url_id is not None:
-            self.watch.paragraphs.put(outcome.url_id, outcome.paragraphs)
+            self.recrawl.paragraphs.put(outcome.url_id, outcome.paragraphs)
 
     def _end_or_wait(self, url: QueuedUrl, outcome: Outcome, now: float) -> Reason | None:
         """End *url* and return its Reason; None if it waits for another attempt."""
@@ -474,7 +474,7 @@ class Frontier:
         """Whether a host, a queue or an event waits for the store."""
         return (
             self.url_states.has_changes
-            or self.watch.has_changes
+            or self.recrawl.has_changes
             or (self._elsewhere is not None and self._elsewhere.has_changes)
         )
 
@@ -487,8 +487,8 @@ class Frontier:
         self.intervals.forget_idle(now)
         url_states = self.url_states
         changes = url_states.drain(self.robots)
-        blobs, of_watch = self.watch.drain()
-        meta = self.strategy.state() | self.reachability.state() | url_states.failed_seeds.state() | of_watch
+        blobs, of_recrawl = self.recrawl.drain()
+        meta = self.strategy.state() | self.reachability.state() | url_states.failed_seeds.state() | of_recrawl
         changes = replace(changes, url_log=url_states.url_log.drain(now), meta=meta, blobs=blobs)
         return changes if self._elsewhere is None else self._elsewhere.drain(changes, now)
 
@@ -500,7 +500,7 @@ class Frontier:
         self.robots.files.records.look_in_store()
         self.schedule.restore(self.url_states.restore(state, self._store), now)
         self.host_closing.restore(self._store, state.meta, now)
-        self.watch.restore(state.meta)
+        self.recrawl.restore(state.meta)
         if self._elsewhere is not None:
             self._elsewhere.restore(state)
 
@@ -509,6 +509,6 @@ class Frontier:
         self.url_states.queues.note_commit()
         self.hosts.note_commit()
         self.robots.files.records.forget_stored()
-        self.watch.committed()
+        self.recrawl.committed()
         if self._elsewhere is not None:
             self._elsewhere.committed()

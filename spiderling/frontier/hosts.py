@@ -102,8 +102,8 @@ class HostStates:
         self.preferred = bytearray(1)  # whether each host is under a preferred top-level domain
         self.last_starts = array("d", [-math.inf])
         """When the last request of this process to each host started, if it has left memory since; else -inf."""
-        self.looks: dict[int, deque[int]] = {}
-        """Host id -> keys of the pages that it is to be asked for again; only watching/watch.py changes it."""
+        self.revisits: dict[int, deque[int]] = {}
+        """Host id -> keys of the pages that it is to be asked for again; only recrawl/recrawl.py changes it."""
         self._tally = [0] * len(_STATES)
 
     def add_host(
@@ -289,10 +289,10 @@ class Host:
 
     @property
     def has_work(self) -> bool:
-        """Whether it has something to be fetched: a file of the site, a URL, or a page to be looked at again."""
+        """Whether it has something to be fetched: a file of the site, a URL, or a page to be revisited."""
         if self.robots_requests:
             return True
-        waits = self.states.queued[self.id] or self.id in self.states.looks
+        waits = self.states.queued[self.id] or self.id in self.states.revisits
         return bool(waits) and self.states.codes[self.id] not in _CLOSED_CODES
 
 

@@ -236,10 +236,10 @@ class Sitemaps:
             self._put_files(fetch.host, addresses, int(place[1]) - 1, int(place[2]), fetch.id, now)
 
     def put_feeds(self, page: str, addresses: Iterable[str], now: float) -> None:
-        """Queue the feeds of its host that the page at the URL *page* names, when the crawl is watched."""
+        """Queue the feeds of its host that the page at the URL *page* names, if there is a recrawl."""
         target = canonicalize(page)
         host = self._core.url_states.hosts.get(target.host) if target is not None else None
-        if host is not None and target is not None and self._core.watch.is_on:
+        if host is not None and target is not None and self._core.recrawl.is_on:
             for address in list(dict.fromkeys(addresses))[:MAX_FEEDS]:
                 self._put(host, address, url_key(host.id, target.url), now, FEED, _FEED_SALT)
 
@@ -248,15 +248,15 @@ class Sitemaps:
 
         *entries*: (URL, seconds since 1970 at which it changed, or None).
         """
-        look = fetch.look
+        revisit = fetch.revisit
         for url, date in entries:
             refusal = self._put(fetch.host, url, fetch.id, now)
-            if look is not None and refusal is None:
-                look.found += 1
-            elif look is not None and refusal is Reason.SEEN and date is not None and date <= now:
+            if revisit is not None and refusal is None:
+                revisit.found += 1
+            elif revisit is not None and refusal is Reason.SEEN and date is not None and date <= now:
                 target = canonicalize(url)
                 if target is not None:
-                    self._core.watch.announce(look, url_key(fetch.host.id, target.url), date)
+                    self._core.recrawl.announce(revisit, url_key(fetch.host.id, target.url), date)
 
     def left_out(self, number: int) -> None:
         """Count URLs that are left out as too many."""

@@ -9,11 +9,11 @@ from spiderling.base.urls import CanonicalUrl, canonicalize, origins_of
 from spiderling.frontier.core import Core, Fetch, Part
 from spiderling.frontier.hosts import Host, HostState, QueuedUrl, RobotsRequest, identity
 from spiderling.frontier.intake import Sitemaps
+from spiderling.frontier.recrawl.recrawl import Revisit
 from spiderling.frontier.redirects import MAX_REDIRECTS, Redirects
 from spiderling.frontier.robots import ENDS, RobotsVerdict
 from spiderling.frontier.schedule import NameStatus
 from spiderling.frontier.site_files import FileAnswer, SiteFile
-from spiderling.frontier.watching.watch import Look
 
 _MAX_ENDS_PER_STEP = 100  # URLs of one host that may end unfetched in one call (chosen: the event loop goes on)
 _STEP_PAUSE_S = 0.01  # seconds until the host's turn after such a call; chosen
@@ -84,12 +84,14 @@ class NextFetch(Part):
     def _judge(self, url: QueuedUrl, address: str, now: float) -> Fetch | Host | None:
         """Apply traps and robots.txt to *url*; returns what ``_examine`` does."""
         target = url.target
-        look = url if isinstance(url, Look) else None
-        if look is None and (end := self._admission.left_out(url)) is not None:
+        revisit = url if isinstance(url, Revisit) else None
+        if revisit is None and (end := self._admission.left_out(url)) is not None:
             self._end_head(url.host, end, now)
             return None
         cookies = self._redirects.cookies_for(url)
-        fetch = Fetch(url.key, url.url, address, url.host, url.payload, name=target.name, look=look, cookies=cookies)
+        fetch = Fetch(
+            url.key, url.url, address, url.host, url.payload, name=target.name, revisit=revisit, cookies=cookies
+        )
         verdict = self._robots.judge(target.origin, target.url, now)
         if verdict is RobotsVerdict.OPTED_OUT and fetch.id in self.answered:
             return fetch._replace(is_reserved=True)
@@ -118,8 +120,8 @@ class NextFetch(Part):
             self._robots_requests.fail(host.robots_requests.popleft(), now)
         elif host.queued:
             self._url_states.end_head(host, reason)
-        elif isinstance(look := self._url_states.queues.next_look(host), Look):
-            self._watch.end_head(look, reason, now)
+        elif isinstance(revisit := self._url_states.queues.next_revisit(host), Revisit):
+            self._recrawl.end_head(revisit, reason, now)
 
 
 class RobotsRequests(Part):
@@ -245,7 +247,7 @@ class RobotsRequests(Part):
         if request.file is SiteFile.ROBOTS and self._robots.refuses(request.origin):
             return host, HostState.REFUSED
         if request.file is SiteFile.ROBOTS:
-            if host.queued or host.id in host.states.looks:  # else it was asked for the sake of a licence
+            if host.queued or host.id in host.states.revisits:  # else it was asked for the sake of a licence
                 self._sitemaps.put_named(host, self._robots.sitemaps(request.origin), now)
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         self._schedule.intervals.keep(host)

@@ -112,11 +112,11 @@ class Ledger:
         totals["pages"] += outcome.is_judged
         self._count_text(outcome)
 
-    def count_look(self, outcome: Outcome) -> None:
-        """Add those of a look: its documents are documents, its bytes are counted apart."""
+    def count_revisit(self, outcome: Outcome) -> None:
+        """Add those of a revisit: its documents are documents, its bytes are counted apart."""
         totals = self.totals
-        totals["look_downloaded_bytes"] += outcome.body_bytes
-        totals["look_kept_bytes"] += outcome.kept_bytes
+        totals["revisit_downloaded_bytes"] += outcome.body_bytes
+        totals["revisit_kept_bytes"] += outcome.kept_bytes
         self._count_text(outcome)
 
     def _count_text(self, outcome: Outcome) -> None:

@@ -13,12 +13,12 @@ from spiderling.base.errors import BadInput
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import aligned_table
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
-from spiderling.frontier.watching import policy
-from spiderling.frontier.watching.pages import MAX_PARTS, Group, Standing, group_id
+from spiderling.frontier.recrawl import policy
+from spiderling.frontier.recrawl.pages import MAX_PARTS, Group, Standing, group_id
 from spiderling.jobdir.inspection import Ended, Found, Inspection, Story, counts_under
 from spiderling.jobdir.shards import AnyCrawl
 from spiderling.jobdir.state_reader import noted
-from spiderling.jobdir.status_schema import HostRow, Looks, Refusing, ShardStatus, Status, Yield
+from spiderling.jobdir.status_schema import HostRow, Refusing, Revisits, ShardStatus, Status, Yield
 
 
 def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
@@ -68,7 +68,7 @@ def of_url(whole: AnyCrawl, url: str) -> Iterator[str]:
             "found on": (story.page or _origin(found)) if found else "",
             "found at": _time(found.time) if found else "",
             "rank": _rank(story.row.rank, story.row.tries) if story.row else "",
-            "looks": looks_at(crawl, story),
+            "revisits": revisits_at(crawl, story),
         }
     )
     if story.ended is not None:
@@ -215,7 +215,7 @@ def facts_of(status: Status) -> dict[str, str]:
 def tables_of(status: Status) -> Iterator[Table]:
     """The tables of *status* that have rows."""
     found = max(status.urls.discovered, 1)
-    looks = _looks(status.looks) if status.looks else {}
+    revisits = _revisits(status.revisits) if status.revisits else {}
     tables = (
         Table("Shards", [*map(_shard_row, status.shards)]),
         Table(
@@ -230,7 +230,7 @@ def tables_of(status: Status) -> Iterator[Table]:
             [{"reason": end.reason, "links": end.urls, "that_is": end.help} for end in status.mentions],
         ),
         Table("Hosts by state", [{"state": state, "hosts": number} for state, number in status.hosts.items()]),
-        Table("Looks at known pages", [{"what": name, "is": value} for name, value in looks.items()]),
+        Table("Revisits of known pages", [{"what": name, "is": value} for name, value in revisits.items()]),
         Table("Languages", [asdict(language) for language in status.languages]),
         Table("Yield by distance from the seeds", [*map(_yield_row, status.by_distance or ())]),
         Table("Words by top-level domain", [*map(_yield_row, (status.by_tld or ())[:_MAX_NAMED])]),
@@ -309,17 +309,17 @@ def _refusing(hosts: Sequence[Refusing]) -> Table:
     )
 
 
-def _looks(looks: Looks) -> dict[str, str]:
+def _revisits(revisits: Revisits) -> dict[str, str]:
     return {
-        "watched": f"{looks.watched:,} pages, hubs, sitemaps and feeds",
-        "looks": f"{looks.looks:,} in {looks.days:,} days, {looks.per_day:,.1f} a day",
-        "budget": f"{looks.today:,} of {looks.budget:,.1f} looks of this day are made",
-        "next look": "none" if looks.due is None else _time(looks.due),
-        "unchanged (304)": f"{looks.unchanged:,}",
-        "with something new": f"{looks.new:,}: {looks.words:,} words, {looks.links:,} links",
-        "useless": f"{looks.useless:.1%} found nothing new",
-        "gone": f"{looks.gone:,}",
-        "opted out": f"{looks.opted_out:,}",
+        "recrawled": f"{revisits.recrawled:,} pages, hubs, sitemaps and feeds",
+        "revisits": f"{revisits.revisits:,} in {revisits.days:,} days, {revisits.per_day:,.1f} a day",
+        "budget": f"{revisits.today:,} of {revisits.budget:,.1f} revisits of this day are made",
+        "next revisit": "none" if revisits.due is None else _time(revisits.due),
+        "unchanged (304)": f"{revisits.unchanged:,}",
+        "with something new": f"{revisits.new:,}: {revisits.words:,} words, {revisits.links:,} links",
+        "useless": f"{revisits.useless:.1%} found nothing new",
+        "gone": f"{revisits.gone:,}",
+        "opted out": f"{revisits.opted_out:,}",
     }
 
 
@@ -329,8 +329,8 @@ _WORDS = {Standing.GONE: "gone", Standing.OPTED_OUT: "opted-out"}
 def no_longer_there(crawl: AnyCrawl) -> Iterator[str]:
     """A line for each such page: date since when, gone or opted-out, URL, with tabs between them."""
     for part in crawl.parts:
-        began = noted(part.meta, "watch", dict[str, float]()).get("began") or 0.0
-        for row in part.rows("SELECT content FROM watched ORDER BY id"):
+        began = noted(part.meta, "recrawl", dict[str, float]()).get("began") or 0.0
+        for row in part.rows("SELECT content FROM recrawled ORDER BY id"):
             for page in Group.unpacked(row["content"]).pages():
                 if page.version and page.state in _WORDS:
                     since = datetime.fromtimestamp(began + page.since * policy.DAY_S, UTC)
@@ -341,18 +341,18 @@ _SINCE = {
     Standing.MISSED: "not found since {}",
     Standing.GONE: "gone since {}",
     Standing.OPTED_OUT: "opted out since {}",
-    Standing.FRUITLESS: "not looked at any more since {}, for it gave no new link",
+    Standing.FRUITLESS: "not revisited any more since {}, for it gave no new link",
 }
 
 
-def looks_at(part: Inspection, story: Story) -> str:
-    """When the page of *story* was looked at last, and what is known since; empty if it is not watched."""
-    began = noted(part.meta, "watch", dict[str, float]()).get("began")
+def revisits_at(part: Inspection, story: Story) -> str:
+    """When the page of *story* was revisited last, and what is known since; empty if it is not recrawled."""
+    began = noted(part.meta, "recrawl", dict[str, float]()).get("began")
     if began is None or story.host is None:
         return ""
     host = story.host["id"]
     bounds = group_id(host, 0), group_id(host, MAX_PARTS - 1)
-    for row in part.rows("SELECT content FROM watched WHERE id BETWEEN ? AND ?", *bounds):
+    for row in part.rows("SELECT content FROM recrawled WHERE id BETWEEN ? AND ?", *bounds):
         for page in Group.unpacked(row["content"]).pages():
             if page.key != story.key:
                 continue

@@ -32,11 +32,11 @@ from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.segments import Document, documents, frames
 from spiderling.corpus.warc import records
 from spiderling.frontier import Fetch, Frontier
+from spiderling.frontier.recrawl.ended_pages import with_outcomes
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import delete_files, keep_former, put_in_place
 from spiderling.frontier.strategy import LinkingPage
-from spiderling.frontier.watching.ended_pages import with_outcomes
 from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir, Surplus, beyond, recorded_segments, set_aside

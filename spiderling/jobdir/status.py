@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.files import open_regular
-from spiderling.base.option_values import parse_watch, parse_watch_requests
+from spiderling.base.option_values import parse_recrawl, parse_recrawl_requests
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import hint
 from spiderling.base.urls import canonicalize, top_level_domain
 from spiderling.corpus.segments import Document, documents, frame_at
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
+from spiderling.frontier.recrawl import policy
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends
-from spiderling.frontier.watching import policy
 from spiderling.jobdir.inspection import Inspection, counts_under
 from spiderling.jobdir.shards import AnyCrawl, history_of, totals_before
 from spiderling.jobdir.state_reader import noted
@@ -41,9 +41,9 @@ from spiderling.jobdir.status_schema import (
     HostRow,
     Language,
     Line,
-    Looks,
     Rates,
     Refusing,
+    Revisits,
     Running,
     ShardStatus,
     Status,
@@ -100,12 +100,12 @@ def status_of(
     budgets = _budgets(crawl, running, totals, lately if lately.pages_per_s else rates(totals, {}))
     ends = _ends(counts_under("end", counts))
     shards = [_shard(part) for part in crawl.parts if part.shard is not None]
-    looks = looks_of(crawl, now)
+    revisits = revisits_of(crawl, now)
     return Status(
         program=noted(crawl.meta, "version", ""),
         directory=str(crawl.directory),
         process=crawl.holder,
-        phase=_phase(running, bool(crawl.holder), _left(crawl, shards, looks)),
+        phase=_phase(running, bool(crawl.holder), _left(crawl, shards, revisits)),
         lang=crawl.options.lang,
         strategy=crawl.options.strategy,
         text_steps=noted(crawl.meta, "text_steps", ""),
@@ -127,7 +127,7 @@ def status_of(
         mentions=_ends(counts_under("mention", counts)),
         refusals=[end for end in ends if end.reason in OPT_OUTS],
         languages=_languages(counts),
-        looks=looks,
+        revisits=revisits,
         newest=newest_of(crawl),
         warnings=_newest_lines(line for part in crawl.parts for line in warnings_of(part.directory / "crawl.log")),
         events=events_of(crawl),
@@ -142,10 +142,12 @@ def hosts_at_work(hosts: Mapping[str, int]) -> int:
     return sum(number for state, number in hosts.items() if state not in _AT_REST)
 
 
-def _left(crawl: AnyCrawl, shards: Iterable[ShardStatus], looks: Looks | None) -> int:
-    """What there is to be done yet: URLs, archives, messages, looks; 0 if the crawl is finished."""
+def _left(crawl: AnyCrawl, shards: Iterable[ShardStatus], revisits: Revisits | None) -> int:
+    """What there is to be done yet: URLs, archives, messages, revisits; 0 if the crawl is finished."""
     messages = sum(sum(shard.messages.values()) for shard in shards)
-    return crawl.counts["waiting"] + crawl.archives_unread + messages + (looks is not None and looks.due is not None)
+    return (
+        crawl.counts["waiting"] + crawl.archives_unread + messages + (revisits is not None and revisits.due is not None)
+    )
 
 
 def _let_count(crawl: AnyCrawl, running: Running | None) -> None:
@@ -349,38 +351,38 @@ def _columns(rows: list[HistoryRow]) -> dict[str, list[float]]:
 
 
 class _Part(NamedTuple):
-    """The watch of one shard, or of a crawl without shards."""
+    """The recrawl of one shard, or of a crawl without shards."""
 
     began: float
     days: int
-    watched: int
+    recrawled: int
     a_day: float
     today: int
     due: float | None
 
 
-def looks_of(crawl: AnyCrawl, now: float | None = None) -> Looks | None:
-    """The looks of *crawl*, of shards the sums, at the time *now*, the clock's by default; None: it is not watched."""
+def revisits_of(crawl: AnyCrawl, now: float | None = None) -> Revisits | None:
+    """The revisits of *crawl*, of shards the sums, *now*, by default the clock's time; None: there is no recrawl."""
     now = time.time() if now is None else now
     parts = [found for part in crawl.parts if (found := _part(part, now)) is not None]
     if not parts:
         return None
     totals = counts_under("total", crawl.counts)
-    looks = totals["looks"]
+    revisits = totals["revisits"]
     days = max(part.days for part in parts)
-    return Looks(
+    return Revisits(
         since=min(part.began for part in parts),
         days=days,
-        watched=sum(part.watched for part in parts),
-        looks=looks,
-        per_day=round(looks / days, 2),
-        unchanged=totals["looks_304"],
-        new=totals["looks_new"],
-        words=totals["look_words"],
-        links=totals["look_links"],
-        useless=round(1 - totals["looks_new"] / looks, 4) if looks else 0.0,
-        gone=totals["looks_gone"],
-        opted_out=totals["looks_opted_out"],
+        recrawled=sum(part.recrawled for part in parts),
+        revisits=revisits,
+        per_day=round(revisits / days, 2),
+        unchanged=totals["revisits_304"],
+        new=totals["revisits_new"],
+        words=totals["revisit_words"],
+        links=totals["revisit_links"],
+        useless=round(1 - totals["revisits_new"] / revisits, 4) if revisits else 0.0,
+        gone=totals["revisits_gone"],
+        opted_out=totals["revisits_opted_out"],
         today=sum(part.today for part in parts),
         budget=round(sum(part.a_day for part in parts), 2),
         due=min((part.due for part in parts if part.due is not None), default=None),
@@ -389,23 +391,23 @@ def looks_of(crawl: AnyCrawl, now: float | None = None) -> Looks | None:
 
 def _part(crawl: Inspection, now: float) -> _Part | None:
     options = crawl.options
-    said = noted(crawl.meta, "watch", dict[str, Any]())
+    said = noted(crawl.meta, "recrawl", dict[str, Any]())
     began = said.get("began")
-    length_days = parse_watch(options.watch)
-    if began is None or not (length_days or crawl.counts["total/looks"]):
+    length_days = parse_recrawl(options.recrawl)
+    if began is None or not (length_days or crawl.counts["total/revisits"]):
         return None
-    number, looks_before, words_before = said.get("day", (0, 0, 0))
+    number, revisits_before, words_before = said.get("day", (0, 0, 0))
     totals = counts_under("total", crawl.counts)
-    today = totals["looks"] - looks_before
-    watched = said.get("watched", 0)
-    requests = parse_watch_requests(options.watch_requests)
-    a_day = requests if requests >= 1 else requests * watched
-    has_words = bool(options.watch_words) and totals["words"] - words_before >= options.watch_words
-    # as Watch.room allows them: the n-th look of the watch at n - 1/2 of the time of a look
+    today = totals["revisits"] - revisits_before
+    recrawled = said.get("recrawled", 0)
+    requests = parse_recrawl_requests(options.recrawl_requests)
+    a_day = requests if requests >= 1 else requests * recrawled
+    has_words = bool(options.recrawl_words) and totals["words"] - words_before >= options.recrawl_words
+    # as Recrawl.room allows them: the n-th revisit of the recrawl at n - 1/2 of the time of a revisit
     due_days = (int(a_day * number + 0.5) + today + 0.5) / a_day if a_day else length_days
     due_days = max(due_days, number + 1) if has_words else due_days
     due = max(now, began + due_days * policy.DAY_S) if due_days < length_days else None
-    return _Part(began, number + 1, watched, a_day, today, due)
+    return _Part(began, number + 1, recrawled, a_day, today, due)
 
 
 PAGE = 100  # hosts on a page of the list; chosen

@@ -139,38 +139,38 @@ class ShardStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """What the looks at known pages of a watched crawl have come to (docs/watch.md), as of its last checkpoint."""
+class Revisits:
+    """What the revisits of known pages have come to (docs/recrawl.md), as of its last checkpoint."""
 
     since: float
-    """When the watch began."""
+    """When the recrawl began."""
     days: int
     """Its days, with the one that goes on."""
-    watched: int
-    """Pages, hubs, sitemaps and feeds that are looked at."""
-    looks: int
+    recrawled: int
+    """Pages, hubs, sitemaps and feeds that are revisited."""
+    revisits: int
     per_day: float
     """Mean of all days."""
     unchanged: int
     """Answers of 304."""
     new: int
-    """Looks that found new text or links."""
+    """Revisits that found new text or links."""
     words: int
     """In the new text."""
     links: int
     """That nobody had found before."""
     useless: float
-    """Share of the looks that found nothing new."""
+    """Share of the revisits that found nothing new."""
     gone: int
     """Pages of the crawl that are gone: ``scrapy inspect JOBDIR gone`` lists those that were kept."""
     opted_out: int
     """Pages that have opted out since; listed in the same way."""
     today: int
-    """Looks of the day that goes on."""
+    """Revisits of the day that goes on."""
     budget: float
-    """Looks that SPIDERLING_WATCH_REQUESTS allows in a day."""
+    """Revisits that SPIDERLING_RECRAWL_REQUESTS allows in a day."""
     due: float | None
-    """When the budget allows the next look, if there is something to be looked at; null: the watch is over or off."""
+    """When the budget allows the next revisit, if one is worth it; null: the recrawl is over or off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ class Status:
     process: str
     """The process that crawls, as ``process 123 on host``; empty: none."""
     phase: str
-    """running, stopped (URLs wait, a watch is not over, or archives are not read to their end) or finished; from the
+    """running, stopped (URLs wait, a recrawl is not over, or archives are not read to their end) or finished; from the
     crawl's own process also paused (by control.yaml) and stopping."""
     lang: str
     """SPIDERLING_LANG"""
@@ -301,8 +301,8 @@ class Status:
     """Those of ``ends`` that sites asked for: robots.txt, opt-outs."""
     languages: list[Language]
     """Most documents first."""
-    looks: Looks | None
-    """null: the crawl is not watched."""
+    revisits: Revisits | None
+    """null: the crawl is not recrawled."""
     newest: list[Text]
     """Newest first."""
     warnings: list[Line]

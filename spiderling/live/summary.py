@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from spiderling.base.errors import StorageError
-from spiderling.base.option_values import parse_watch, parse_watch_requests
+from spiderling.base.option_values import parse_recrawl, parse_recrawl_requests
 from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.host_closing import threshold
@@ -28,8 +28,8 @@ def source(crawl: Crawl) -> str:
     if crawl.archives is not None:
         return f"; archives: {crawl.archives.standing().partition(', ')[0]}"
     waiting = f"{counted(ledger.waiting, 'URL')} waiting"
-    if crawl.frontier.watch.is_on and not ledger.waiting:
-        waiting = f"{ledger.totals['looks']:,} looks at known pages"
+    if crawl.frontier.recrawl.is_on and not ledger.waiting:
+        waiting = f"{ledger.totals['revisits']:,} revisits of known pages"
     return f", yield rate {ledger.yield_rate:.4f}; {waiting}"
 
 
@@ -47,19 +47,19 @@ def start_line(crawl: Crawl) -> str:
     return (
         f"{verb} the crawl in {crawl.jobdir.path.resolve()}: {languages}, told apart from {others}; "
         f"{'' if crawl.archives is not None else f'strategy {crawl.options.strategy}; '}{rule}; "
-        f"{_watched(crawl)}text steps: {crawl.text_steps}"
+        f"{_recrawled(crawl)}text steps: {crawl.text_steps}"
     )
 
 
-def _watched(crawl: Crawl) -> str:
-    """For how long, and with which budget, known pages are looked at again; '' if they are not."""
-    days = parse_watch(crawl.options.watch)
-    requests = parse_watch_requests(crawl.options.watch_requests)
+def _recrawled(crawl: Crawl) -> str:
+    """For how long, and with which budget, known pages are revisited; '' if they are not."""
+    days = parse_recrawl(crawl.options.recrawl)
+    requests = parse_recrawl_requests(crawl.options.recrawl_requests)
     if not days:
         return ""
     how_long = "without end" if math.isinf(days) else f"for {days:,.0f} days in all"
     many = f"{requests:.1%} of the known pages" if requests < 1 else f"{requests:,.0f} of them"
-    return f"watched {how_long}, with looks at up to {many} a day; "
+    return f"recrawled {how_long}, with revisits of up to {many} a day; "
 
 
 def summary(crawl: Crawl, reason: str) -> str:
@@ -71,7 +71,7 @@ def summary(crawl: Crawl, reason: str) -> str:
     rows = summary_rows(counts, states) | {
         "errors": _errors(crawl),
         "remembers": _remembered(crawl),
-        "watch": _looks(crawl)[:-2],
+        "recrawl": _revisits(crawl)[:-2],
         "parked": _parked(crawl),
         "archives": crawl.archives.standing() if crawl.archives is not None else "",
         "refused": named_counts(counts_under("mention", counts)),
@@ -94,17 +94,17 @@ def _parked(crawl: Crawl) -> str:
     return f"{urls} of closed hosts ({closed}); 'reopen' in control.yaml lets a host go on"
 
 
-def _looks(crawl: Crawl) -> str:
-    """What the watch did, before the next part of a line; '' for a crawl that was never watched."""
+def _revisits(crawl: Crawl) -> str:
+    """What the recrawl did, before the next part of a line; '' for a crawl that had none."""
     totals = crawl.frontier.ledger.totals
-    if not (totals["looks"] or crawl.frontier.watch.is_on):
+    if not (totals["revisits"] or crawl.frontier.recrawl.is_on):
         return ""
-    if not totals["looks"]:
-        return "no look yet; "
+    if not totals["revisits"]:
+        return "no revisit yet; "
     return (
-        f"{totals['looks']:,} looks, {totals['looks_304']:,} unchanged (304), {totals['looks_new']:,} with something "
-        f"new ({totals['look_words']:,} words, {totals['look_links']:,} links), {totals['looks_gone']:,} pages gone, "
-        f"{totals['looks_opted_out']:,} opted out; "
+        f"{totals['revisits']:,} revisits, {totals['revisits_304']:,} unchanged (304), {totals['revisits_new']:,} with "
+        f"something new ({totals['revisit_words']:,} words, {totals['revisit_links']:,} links), "
+        f"{totals['revisits_gone']:,} pages gone, {totals['revisits_opted_out']:,} opted out; "
     )
 
 
@@ -177,11 +177,11 @@ def standing(crawl: Crawl, reason: str) -> str:
         return f"was paused ({reason}); {way}."
     if crawl.archives is not None:
         return "is finished: all archives are read."
-    if crawl.frontier.watch.is_on:
-        return f"is finished: its watch of {crawl.options.watch} is over; a longer one, or -a watch=on, lets it go on."
+    if crawl.frontier.recrawl.is_on:
+        return f"is finished: its recrawl of {crawl.options.recrawl} is over; a longer one or -a recrawl=on goes on."
     if crawl.frontier.ledger.totals["requests"] == crawl.requests_before:
         return (
             "is finished: no URL waits. To start afresh, remove that directory or give another with -s JOBDIR=...; "
-            "to go on, add seeds with -a seeds=..., or look for what is new with -a watch=on."
+            "to go on, add seeds with -a seeds=..., or fetch what is new with -a recrawl=on."
         )
     return "is finished."

@@ -174,7 +174,7 @@ _BOUNDS = {
     "DNS": "give faster resolvers (SPIDERLING_NAMESERVERS).",
     "hosts": "too few have URLs waiting. Give more seeds (scrapy seeds), widen SPIDERLING_TLDS, or let the best "
     "retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
-    "watch": "most of the time no look is due. A larger SPIDERLING_WATCH_REQUESTS makes more looks a day.",
+    "recrawl": "most of the time no revisit is due. A larger SPIDERLING_RECRAWL_REQUESTS makes more revisits a day.",
     "network": "it was away. Look at the line and the name servers.",
     "reading the archives": "a faster disk or line helps, or more files at once (SPIDERLING_ARCHIVE_FILES).",
 }

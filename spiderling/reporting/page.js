@@ -140,8 +140,8 @@ function show(status) {
   table(byId("ends-table"), ["reason", "URLs", "that is"], ends(status.ends), "How URLs ended");
   table(byId("refusals-table"), ["reason", "URLs", "that is"], ends(status.refusals), "Left out because sites ask for it");
   table(byId("mentions-table"), ["reason", "links", "that is"], ends(status.mentions), "Links not followed");
-  byId("looks").hidden = !status.looks;
-  if (status.looks) table(byId("looks-table"), ["what", "is"], looks(status.looks), "Looks at known pages");
+  byId("revisits").hidden = !status.revisits;
+  if (status.revisits) table(byId("revisits-table"), ["what", "is"], revisits(status.revisits), "Revisits of known pages");
   table(byId("languages-table"), ["language", "documents", "words"], status.languages.map((one) => [one.code, one.documents, one.words]), "Languages");
   if (status.statements) table(byId("statements-table"), ["for the front page", "origins"], Object.entries(status.statements), "What sites say");
   if (!isShown(byId("newest-list"), status.newest)) byId("newest-list").replaceChildren(...status.newest.map((text) => make("li", {}, make("time", {}, clock(text.time)),
@@ -153,11 +153,11 @@ function show(status) {
   document.body.dataset.made = status.made;
 }
 
-function looks(one) {
+function revisits(one) {
   return [
-    ["watched", number(one.watched)], ["looks", `${number(one.looks)}, ${number(one.per_day)} a day`],
+    ["recrawled", number(one.recrawled)], ["revisits", `${number(one.revisits)}, ${number(one.per_day)} a day`],
     ["of this day's budget", `${number(one.today)} of ${number(one.budget)}`],
-    ["next look", one.due === null ? "none" : day(one.due)], ["unchanged (304)", number(one.unchanged)],
+    ["next revisit", one.due === null ? "none" : day(one.due)], ["unchanged (304)", number(one.unchanged)],
     ["with something new", `${number(one.new)}: ${number(one.words)} words, ${number(one.links)} links`],
     ["useless", `${number(100 * one.useless)} %`], ["gone", number(one.gone)], ["opted out", number(one.opted_out)],
   ];

@@ -35,7 +35,7 @@ _DRAWN = (
     "How URLs ended",
     "Links not followed",
     "Hosts by state",
-    "Looks at known pages",
+    "Revisits of known pages",
     "Languages",
     "What sites say of the use of their texts",
     "Last events",

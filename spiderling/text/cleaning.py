@@ -62,7 +62,7 @@ def process(
         if refresh and (target := Metadata().read_tag("meta", {"http-equiv": "refresh", "content": refresh})):
             parsed.links.append(RawLink(target, "", "", -1))
         _links(page, parsed, url, options, scores, steps)
-        if options.watches:
+        if options.recrawls:
             page.feeds = feeds_of(recoded, (join(url, parsed.base) if parsed.base else url) or url, detected or "")
     clean = _measured(page, options, url, steps)
     if text is not None and clean and page.language is not None:
@@ -161,7 +161,7 @@ def _measured(page: Page, options: TextOptions, url: str = "", steps: Steps = PY
     page.sketch = sketch([paragraph.text for paragraph in page.paragraphs], url, steps.long_words)
     clean = measure_clean(page)
     page.text_digest = xxhash.xxh3_128_digest(clean.encode("utf-8"))
-    if options.watches:
+    if options.recrawls:
         page.paragraph_digests = digests_of(paragraph.text for paragraph in page.paragraphs if paragraph.kept)
     if options.with_shingles and clean:
         page.shingles = shingles([paragraph.text for paragraph in page.paragraphs if paragraph.kept])

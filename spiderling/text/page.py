@@ -22,7 +22,7 @@ import numpy as np
 
 from spiderling.base.link_batch import NONE as NO_LINKS
 from spiderling.base.link_batch import LinkBatch
-from spiderling.base.option_values import COMMENT, HEADING, TEXT, parse_paragraph_kinds, parse_watch
+from spiderling.base.option_values import COMMENT, HEADING, TEXT, parse_paragraph_kinds, parse_recrawl
 from spiderling.base.options import Options
 from spiderling.text.boilerplate.model import THRESHOLD, BlockModel, load
 from spiderling.text.fingerprints import NO_SHINGLES, Shingles
@@ -104,7 +104,7 @@ class TextOptions:
     kinds: frozenset[str] = frozenset((TEXT, HEADING, COMMENT))  # kinds (base/option_values.py) that are kept
     gathers_links: bool = True  # whether a page's links are wanted; its quality counts them all the same
     shards: int = 1  # shards of the crawl; if there are several, the owners of linked hosts are looked up
-    watches: bool = False  # whether pages are looked at again: then feeds and digests of paragraphs are wanted
+    recrawls: bool = False  # whether pages are revisited: then feeds and digests of paragraphs are wanted
 
     @classmethod
     def from_options(cls, options: Options, accepted: Sequence[str], gathers_links: bool = True) -> TextOptions:
@@ -119,7 +119,7 @@ class TextOptions:
             kinds=parse_paragraph_kinds(options.paragraph_kinds),
             gathers_links=gathers_links,
             shards=options.shards,
-            watches=parse_watch(options.watch) > 0,
+            recrawls=parse_recrawl(options.recrawl) > 0,
         )
 
 
@@ -167,7 +167,7 @@ class Page:
     has_text: bool = False  # whether a paragraph is good and of a wanted kind, whatever its language
     text_source: str = ""  # where text was found that no element holds: of `embedded.SOURCES`, '' for nowhere
     needs_script: bool = False  # whether the page shows nothing until a script has run, and its JSON has no text
-    feeds: tuple[str, ...] = ()  # feeds that the page names; empty unless `TextOptions.watches`, as the following
+    feeds: tuple[str, ...] = ()  # feeds that the page names; empty unless `TextOptions.recrawls`, as the following
     paragraph_digests: bytes = b""  # digests of the kept paragraphs (text/fingerprints.py)
     shingles: Shingles = NO_SHINGLES  # of the kept paragraphs; empty unless `TextOptions.with_shingles`
 

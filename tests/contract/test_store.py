@@ -68,7 +68,7 @@ FULL = Changes(
     events=[(1.0, "begun")],
     outbox=[OutboxRow(2, 1, 5.0, 3, b"abc"), OutboxRow(2, 2, 6.0, 1, b""), OutboxRow(0, 1, 6.5, 2, b"d\x00")],
     peers=[PeerRow(0, 1, 1, 0), PeerRow(2, 2, 1, 77)],
-    blobs={"watched": {1 << 16: b"a\x00", 2: b""}, "rate": {0: b"r"}, "paragraph": {-(2**63): b"12345678"}},
+    blobs={"recrawled": {1 << 16: b"a\x00", 2: b""}, "rate": {0: b"r"}, "paragraph": {-(2**63): b"12345678"}},
 )
 
 

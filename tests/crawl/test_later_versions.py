@@ -1,4 +1,4 @@
-"""What a page that is looked at again gives to the corpus: its new paragraphs, or all; and the feeds that it names."""
+"""What a page that is revisited gives to the corpus: its new paragraphs, or all; and the feeds that it names."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from webs.web import HTML, WebResponse, not_found
 
 HOST = "paper.test"
 SETTINGS = {
-    "WATCH": "on",
+    "RECRAWL": "on",
     "CONSTANTS": {
-        "frontier.watching.policy.DAY_S": 0.2,
-        "frontier.watching.policy.MIN_WORD_DAYS": 0,
+        "frontier.recrawl.policy.DAY_S": 0.2,
+        "frontier.recrawl.policy.MIN_WORD_DAYS": 0,
     },
-    "WATCH_REQUESTS": 20,
+    "RECRAWL_REQUESTS": 20,
     "HOST_INTERVAL_S": 0.02,
     "YIELD_PROFILE": "off",
 }
@@ -72,7 +72,7 @@ def test_a_later_version(tmp_path):
         running.until(lambda: "/by-feed" in web.asked)
         web.has_news.set()
         since = len(web.asked)
-        running.until(lambda: web.asked[since:].count("/") > 2)  # the look after the one that found it
+        running.until(lambda: web.asked[since:].count("/") > 2)  # the revisit after the one that found it
         result = running.stop(signal.SIGINT)
         assert "Traceback" not in result.output, result.output[-2000:]
     (segment,) = crawl.directory.glob("corpus/*.prevert.zst")
@@ -89,8 +89,8 @@ def test_a_later_version(tmp_path):
 def test_paragraphs_that_are_not_compared_are_counted_and_said_once(monkeypatch, caplog):
     monkeypatch.setattr(pipelines, "MAX_PARAGRAPHS", 2)
     monkeypatch.setattr(fingerprints, "MAX_PARAGRAPHS", 2)
-    look = SimpleNamespace(page=SimpleNamespace(validators=SimpleNamespace(text_key=1)), paragraphs=b"")
-    monkeypatch.setattr(pipelines, "look_of", lambda request: look)
+    revisit = SimpleNamespace(page=SimpleNamespace(validators=SimpleNamespace(text_key=1)), paragraphs=b"")
+    monkeypatch.setattr(pipelines, "revisit_of", lambda request: revisit)
     totals = Counter()
     pipeline = pipelines.DedupPipeline(None)
     pipeline.crawl = SimpleNamespace(
@@ -103,4 +103,4 @@ def test_paragraphs_that_are_not_compared_are_counted_and_said_once(monkeypatch,
         item = PageItem(SimpleNamespace(url=f"http://{HOST}/", request=None), page)
         pipeline.process_page(item, page)
         assert [paragraph.kept for paragraph in page.paragraphs] == [True, True, False]
-    assert totals["look_paragraphs_beyond"] == 2 and caplog.text.count("what is new behind them is not kept") == 1
+    assert totals["revisit_paragraphs_beyond"] == 2 and caplog.text.count("what is new behind them is not kept") == 1

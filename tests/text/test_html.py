@@ -480,7 +480,7 @@ def test_all_addresses_of_a_legacy_page_have_their_queries_in_its_encoding(codec
     )
     page = process(
         html.encode(codec), url=URL, http_charset=codec, refresh="1; URL=/h?h=%BE", models=load(("cs",)),
-        options=TextOptions(("cs",), watches=True),
+        options=TextOptions(("cs",), recrawls=True),
     )  # fmt: skip
     assert page.canonical == f"http://h.test/%C5%BE?c={sent}"
     assert page.alternates == {"cs": f"http://h.test/a?a={sent}"}

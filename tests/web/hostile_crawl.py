@@ -101,7 +101,7 @@ def ends_of(directory: Path) -> dict[str, str]:
 
 
 def crawl_all(directory: Path) -> Crawled:
-    """Crawl every case and the good hosts into *directory*; raises AssertionError if it does not end."""
+    """Crawl every case and the good hosts into *directory*; raises AssertionError if it does not end well."""
     seeds = directory.with_name("seeds.txt")
     addresses = {host: f"127.84.98.{number + 10}" for number, host in enumerate(GOOD)}
     with serving(FixedWeb(GOOD, addresses)) as server, hosting(CASES) as web, naming() as names:
@@ -118,6 +118,7 @@ def crawl_all(directory: Path) -> Crawled:
         result = running.wait()
         seconds = time.monotonic() - begin
         memory.join(5)
+        assert result.code == 0, result.output[-6000:]
         return Crawled(crawl, result, web, names, ends_of(directory), memory.main_mb, memory.worker_mb, seconds)
 
 

@@ -73,8 +73,8 @@ class Queues:
         """Tails of a committed flush whose memory is not freed yet; they are not read any more."""
         self.generation = 0  # number of the last flush that was begun
         self._committed = 0  # number of the last flush that was committed
-        self.next_look: Callable[[Host], QueuedUrl] = self.peek
-        """The next look at a host that has one and no waiting URL (watching/watch.py)."""
+        self.next_revisit: Callable[[Host], QueuedUrl] = self.peek
+        """The next revisit of a host that has one and no waiting URL (recrawl/recrawl.py)."""
         self._changes = Changes()  # what the next batch tells the store of the queues
         self._grown: set[int] = set()  # ids of hosts that got URLs since the last batch
 
@@ -139,10 +139,10 @@ class Queues:
         self._states.queued[url.host.id] += 1
 
     def next_up(self, host: Host) -> RobotsRequest | QueuedUrl:
-        """The next file of the site, else URL, else look at a page of *host*, which must have work; it stays there."""
+        """The next file of the site, else URL, else revisit at *host*, which must have work; it stays there."""
         if host.robots_requests:
             return host.robots_requests[0]
-        return self.peek(host) if self._states.queued[host.id] else self.next_look(host)
+        return self.peek(host) if self._states.queued[host.id] else self.next_revisit(host)
 
     def peek(self, host: Host) -> QueuedUrl:
         """The URL that is handed out next; it stays in the queue.  The queue must not be empty."""

@@ -92,7 +92,7 @@ CREATE TABLE length(batch INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, length
 
 CREATE TABLE validator(batch INTEGER PRIMARY KEY, time REAL NOT NULL, checksum INTEGER NOT NULL,
     keys BLOB NOT NULL, validators BLOB NOT NULL);
-CREATE TABLE watched(id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
+CREATE TABLE recrawled(id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
 CREATE TABLE rate(id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
 CREATE TABLE paragraph(id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, content BLOB NOT NULL);
 
@@ -116,8 +116,8 @@ CREATE VIEW yield AS
 
 outbox, peer: the messages that wait for other shards to take them, and how far the exchange with each shard has come.
 length: lengths of queues that are newer than the rows of their hosts.  validator: by what pages are
-asked again; watched: what is watched (watching/pages.py).  rate: how often something new stands there, by host
-(watching/policy.py).  paragraph: digests of the paragraphs of pages, by URL key.  edge: which host links to which, as
+asked again; recrawled: what is recrawled (recrawl/pages.py).  rate: how often something new stands there, by host
+(recrawl/policy.py).  paragraph: digests of the paragraphs of pages, by URL key.  edge: which host links to which, as
 far as that may shorten a distance (hosts.py).  The views are for people
 who read the file with sqlite3 or datasette; they may read while the crawl runs.
 """
@@ -167,7 +167,7 @@ class Table:
         return b"".join([encode(value) for encode, value in zip(self._encoders, row, strict=True)])
 
 
-BLOBS = ("watched", "rate", "paragraph")  # tables of rows that only their writers understand, by an integer
+BLOBS = ("recrawled", "rate", "paragraph")  # tables of rows that only their writers understand, by an integer
 _HISTORY = "tick time time_s pages documents words downloaded_bytes kept_bytes discovered waiting hosts at_work retired"
 TABLES = {
     table.name: table

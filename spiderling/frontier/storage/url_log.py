@@ -8,7 +8,7 @@ It has four append-only tables, which are written in the transaction of each bat
   number of URLs).  The key 0 stands for seeds.
 - *purged*: one row for each queue that was given up as a whole.  A URL that was found, does not wait and is not in
   *ended* ended with the next purge of its host.
-- *validator*: what was noted of pages that ended, by which they can be asked again (watching/ended_pages.py).
+- *validator*: what was noted of pages that ended, by which they can be asked again (recrawl/ended_pages.py).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class UrlLogBatch:
     found: list[int] = field(default_factory=list)
     pages: list[tuple[int, int]] = field(default_factory=list)  # runs of (key of the page, number of keys in ``found``)
     purges: list[Purge] = field(default_factory=list)
-    validators: list[tuple[int, bytes]] = field(default_factory=list)  # (key, watching/pages.py) of pages that ended
+    validators: list[tuple[int, bytes]] = field(default_factory=list)  # (key, recrawl/pages.py) of pages that ended
     segment: str = ""  # the segment with the batch's documents
     offset: int = 0  # where their frame begins in the segment, in bytes
 

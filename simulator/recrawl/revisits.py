@@ -1,6 +1,6 @@
-"""Simulated days of watching: what a policy gets out of a changing web for a daily budget of requests.
+"""Simulated days of recrawling: what a policy gets out of a changing web for a daily budget of requests.
 
-One look is one request, at a page, hub, feed or sitemap.  A page that was never fetched comes
+One revisit is one request, at a page, hub, feed or sitemap.  A page that was never fetched comes
 first, as in a crawl; the rest of the budget goes where the policy says.  What counts is new
 words, and how long they waited; changed bytes count for nothing.
 
@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from simulator.pages import Array
-from simulator.watching.changing import NO_URLS, ChangingWeb, Kind
+from simulator.recrawl.changing import NO_URLS, ChangingWeb, Kind
 
 SLOTS = 4
 """Decisions a day: every six hours (chosen: with twelve no policy gets more words, and each costs as much)."""
@@ -26,14 +26,14 @@ WARM_DAYS = 10
 WEEK_DAYS = 7
 
 
-class Look(NamedTuple):
+class Revisit(NamedTuple):
     """What one request gave: all that a policy gets to know."""
 
     url: int
     now: float
-    """Days since the watch began."""
+    """Days since the recrawl began."""
     wait: float
-    """Days since the look before, or since the URL was found."""
+    """Days since the revisit before, or since the URL was found."""
     is_first: bool
     """The page was never fetched before."""
     words: int
@@ -41,7 +41,7 @@ class Look(NamedTuple):
     found: Array
     """Pages it links to that nobody had found before."""
     announced: Array
-    """Fetched pages that have changed since the last look at them, as a sitemap says."""
+    """Fetched pages that have changed since the last revisit of them, as a sitemap says."""
     is_gone: bool
     is_unchanged: bool
     """Answered with 304."""
@@ -55,13 +55,13 @@ class Look(NamedTuple):
 
 
 class Policy(Protocol):
-    """Decides which known URLs are looked at again."""
+    """Decides which known URLs are revisited."""
 
     def worth(self, urls: Array, waits: Array, now: float) -> Array:
-        """Of a look at each of *urls*, whose last looks were *waits* days ago: highest first, 0 or less not at all."""
+        """Of a revisit of each of *urls*, last asked for *waits* days ago: highest first, 0 or less not at all."""
 
-    def learn(self, look: Look) -> None:
-        """Take in what a look gave, also the first one at a page."""
+    def learn(self, revisit: Revisit) -> None:
+        """Take in what a revisit gave, also the first one at a page."""
 
 
 MakePolicy = Callable[[ChangingWeb], Policy]
@@ -84,8 +84,8 @@ class Result(NamedTuple):
     """Of all days, the first ones among them."""
 
 
-class Watch:
-    """What is known of *web* when its old pages have all been fetched, and how a look changes that."""
+class Recrawl:
+    """What is known of *web* when its old pages have all been fetched, and how a revisit changes that."""
 
     def __init__(self, web: ChangingWeb) -> None:
         self.new: deque[int] = deque()
@@ -111,32 +111,32 @@ class Watch:
         return fetched
 
     def waits(self, urls: Array, now: float) -> Array:
-        """Days since the last look at each."""
+        """Days since the last revisit of each."""
         waits: Array = now - self._last[urls]
         return waits
 
-    def look(self, url: int, now: float) -> Look:
+    def revisit(self, url: int, now: float) -> Revisit:
         """One request."""
-        look = self._gone(url, now) if self._web.urls.dies[url] <= now else self._answer(url, now)
+        revisit = self._gone(url, now) if self._web.urls.dies[url] <= now else self._answer(url, now)
         self._is_fetched[url] = True
-        self._is_gone[url] = look.is_gone
+        self._is_gone[url] = revisit.is_gone
         self._last[url] = now
         self._by_day[int(np.ceil(now)) - 1] += 1
         if now > WARM_DAYS:
-            self._useless += look.is_useless
-            self._unchanged += look.is_unchanged
-        return look
+            self._useless += revisit.is_useless
+            self._unchanged += revisit.is_unchanged
+        return revisit
 
     def result(self) -> Result:
         counted = sum(self._by_day[WARM_DAYS:])
         sums = (self._words, self._words_in_week, counted, self._useless, self._unchanged)
         return Result(*sums, tuple(self._by_day))
 
-    def _gone(self, url: int, now: float) -> Look:
+    def _gone(self, url: int, now: float) -> Revisit:
         wait = now - self._last[url]
-        return Look(url, now, wait, not self._is_fetched[url], 0, NO_URLS, NO_URLS, True, False)
+        return Revisit(url, now, wait, not self._is_fetched[url], 0, NO_URLS, NO_URLS, True, False)
 
-    def _answer(self, url: int, now: float) -> Look:
+    def _answer(self, url: int, now: float) -> Revisit:
         last = self._last[url]
         is_first = not self._is_fetched[url]
         links = np.unique(self._web.links(url, now))
@@ -149,7 +149,7 @@ class Watch:
         is_unchanged = not is_first and self._web.answers_304(url, last, now)
         words = self._take_words(url, now)
         newest = dates.max(initial=-np.inf)
-        return Look(url, now, now - last, is_first, words, found, dated[is_announced], False, is_unchanged, newest)
+        return Revisit(url, now, now - last, is_first, words, found, dated[is_announced], False, is_unchanged, newest)
 
     def _take_words(self, url: int, now: float) -> int:
         times = self._web.added_at[url]
@@ -161,10 +161,10 @@ class Watch:
         return sum(words for _, words in new)
 
 
-def watch(web: ChangingWeb, make_policy: MakePolicy, share: float) -> Result:
-    """Days of watching with *share* of the live URLs as requests a day; what is not spent in a slot is lost."""
+def recrawl(web: ChangingWeb, make_policy: MakePolicy, share: float) -> Result:
+    """Days of recrawling with *share* of the live URLs as requests a day; what is not spent in a slot is lost."""
     policy = make_policy(web)
-    state = Watch(web)
+    state = Recrawl(web)
     allowed = 0.0
     for slot in range(web.days * SLOTS):
         day, part = divmod(slot, SLOTS)
@@ -175,11 +175,11 @@ def watch(web: ChangingWeb, make_policy: MakePolicy, share: float) -> Result:
         chosen = [state.new.popleft() for _ in range(min(number, len(state.new)))]
         chosen += _best(policy, state, now, number - len(chosen))
         for url in chosen:
-            policy.learn(state.look(url, now))
+            policy.learn(state.revisit(url, now))
     return state.result()
 
 
-def _best(policy: Policy, state: Watch, now: float, number: int) -> list[int]:
+def _best(policy: Policy, state: Recrawl, now: float, number: int) -> list[int]:
     """The *number* URLs that are worth most."""
     urls = state.fetched()
     worth = policy.worth(urls, state.waits(urls, now), now)
@@ -190,10 +190,10 @@ def _best(policy: Policy, state: Watch, now: float, number: int) -> list[int]:
 
 def daily_recrawl(web: ChangingWeb) -> Result:
     """All known URLs at the end of each day, and then all that was found there: the reference for shares of words."""
-    state = Watch(web)
+    state = Recrawl(web)
     for day in range(1, web.days + 1):
         for url in state.fetched().tolist():
-            state.look(url, day)
+            state.revisit(url, day)
         while state.new:
-            state.look(state.new.popleft(), day)
+            state.revisit(state.new.popleft(), day)
     return state.result()

@@ -1,4 +1,4 @@
-"""Webs that change and simulated days of watching them: drawn by seed, nothing lost, nothing counted for nothing."""
+"""Webs that change and simulated days of recrawling them: drawn by seed, nothing lost, nothing counted for nothing."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from conftest import scrapy
 
 from simulator.pages import Array
-from simulator.watching.changing import NO_URLS, ChangingWeb, Kind, Lastmod
-from simulator.watching.drawing import draw, make_web
-from simulator.watching.looking import WARM_DAYS, Look, Watch, daily_recrawl, watch
-from simulator.watching.oracle import Greedy, Squared
-from simulator.watching.ours import Ours
-from simulator.watching.rivals import FeedsAndHubs, Proportional, Uniform
-from simulator.watching.webs import BLOGS, DOCS, FORUM, NEWS, OFFICES, PLANS, Plan
+from simulator.recrawl.changing import NO_URLS, ChangingWeb, Kind, Lastmod
+from simulator.recrawl.drawing import draw, make_web
+from simulator.recrawl.oracle import Greedy, Squared
+from simulator.recrawl.ours import Ours
+from simulator.recrawl.revisits import WARM_DAYS, Recrawl, Revisit, daily_recrawl, recrawl
+from simulator.recrawl.rivals import FeedsAndHubs, Proportional, Uniform
+from simulator.recrawl.webs import BLOGS, DOCS, FORUM, NEWS, OFFICES, PLANS, Plan
 from spiderling.base.errors import BadInput
 
 NO_DEATHS: Plan = tuple((replace(kind, articles_per_day=0.2, deaths_per_year=0), 3) for kind in (FORUM, DOCS, BLOGS))
@@ -29,14 +29,14 @@ class Recorded(Uniform):
     """Remembers what it is told."""
 
     def __init__(self, web: ChangingWeb) -> None:
-        self.looks: list[Look] = []
+        self.revisits: list[Revisit] = []
 
-    def learn(self, look: Look) -> None:
-        self.looks.append(look)
+    def learn(self, revisit: Revisit) -> None:
+        self.revisits.append(revisit)
 
 
 class Idle(Uniform):
-    """Finds no look worth its request."""
+    """Finds no revisit worth its request."""
 
     def worth(self, urls: Array, waits: Array, now: float) -> Array:
         return np.zeros(len(urls))
@@ -50,7 +50,7 @@ def test_the_same_seed_gives_the_same_web(name: str) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(one.urls, same.urls, strict=True))
     assert one.added_at == same.added_at and one.added_words == same.added_words
     assert [site.lastmod for site in one.sites] == [site.lastmod for site in same.sites]
-    assert watch(one, Uniform, 0.005) == watch(same, Uniform, 0.005)
+    assert recrawl(one, Uniform, 0.005) == recrawl(same, Uniform, 0.005)
     assert one.added_words != other.added_words
 
 
@@ -71,7 +71,7 @@ def test_what_hubs_no_longer_list_is_lost_without_a_sitemap() -> None:
     kind = replace(NEWS, articles_per_day=25, feed_share=0, teaser_share=0, deep_share=0, deaths_per_year=0)
     web = small(((kind, 2),))
     assert (
-        watch(web, Uniform, 0.005).words
+        recrawl(web, Uniform, 0.005).words
         < 0.9 * web.published(WARM_DAYS)
         < daily_recrawl(web).words
         <= web.published(WARM_DAYS)
@@ -96,24 +96,24 @@ def test_hubs_and_feeds_list_their_newest_and_deep_articles_have_one_page_that_l
 @pytest.mark.slow
 @pytest.mark.parametrize("lastmod", Lastmod)
 def test_a_sitemap_announces_what_its_dates_say(lastmod: Lastmod) -> None:
-    """A true one the pages that were edited since the last look, a lying one all pages, each time it is made."""
+    """A true one the pages that were edited since the last revisit, a lying one all pages, each time it is made."""
     web = small(((replace(FORUM, deaths_per_year=0), 60),))
     sites = [number for number, site in enumerate(web.sites) if site.lastmod is lastmod]
     maps = np.flatnonzero((web.urls.kind == Kind.SITEMAP) & np.isin(web.urls.site, sites)).tolist()
     assert len(maps) >= 3
     for url in maps:
-        state = Watch(web)
+        state = Recrawl(web)
         site = web.site(url)
         made = site.sitemap_made(5.0)
         old = [page for page in site.in_sitemap.urls.tolist() if web.urls.born[page] < 0]
         edited = {page for page in old if any(0 < at <= made for at in web.added_at[page])}
         expected = {Lastmod.NONE: set(), Lastmod.TRUE: edited, Lastmod.LYING: set(old)}[lastmod]
-        look = state.look(url, 5.0)
-        assert set(look.announced.tolist()) == expected
+        revisit = state.revisit(url, 5.0)
+        assert set(revisit.announced.tolist()) == expected
         for page in expected:
-            assert state.look(page, 5.0).words > 0 or page not in edited
-        assert not len(state.look(url, 5.0).announced), "each page was looked at after that"
-        again = state.look(url, made + 1.01)
+            assert state.revisit(page, 5.0).words > 0 or page not in edited
+        assert not len(state.revisit(url, 5.0).announced), "each page was revisited after that"
+        again = state.revisit(url, made + 1.01)
         if lastmod is Lastmod.LYING:
             assert set(again.announced.tolist()) == expected
 
@@ -130,26 +130,26 @@ def test_what_was_published_is_the_words_of_that_time() -> None:
 def test_a_dead_page_costs_one_request_gives_nothing_and_is_left_alone() -> None:
     web = small(((replace(OFFICES, deaths_per_year=4), 6),))
     policies: list[Recorded] = []
-    watch(web, lambda web: policies.append(Recorded(web)) or policies[0], 0.2)
-    gone = [look for look in policies[0].looks if look.is_gone]
-    assert len(gone) > 50 and len({look.url for look in gone}) == len(gone)
-    assert all(look.is_useless and web.urls.dies[look.url] <= look.now for look in gone)
-    last = {look.url: look for look in policies[0].looks}
-    assert all(last[look.url] is look for look in gone)
+    recrawl(web, lambda web: policies.append(Recorded(web)) or policies[0], 0.2)
+    gone = [revisit for revisit in policies[0].revisits if revisit.is_gone]
+    assert len(gone) > 50 and len({revisit.url for revisit in gone}) == len(gone)
+    assert all(revisit.is_useless and web.urls.dies[revisit.url] <= revisit.now for revisit in gone)
+    last = {revisit.url: revisit for revisit in policies[0].revisits}
+    assert all(last[revisit.url] is revisit for revisit in gone)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.003, 0.02, 0.3])
 def test_the_budget_is_kept_and_not_left_idle(share: float) -> None:
     web = make_web("docs", 2)
-    days = watch(web, Uniform, share).requests_by_day
+    days = recrawl(web, Uniform, share).requests_by_day
     allowed = np.cumsum([share * web.live(day) for day in range(web.days)])
     assert (np.abs(np.cumsum(days) - allowed) <= 1).all()
 
 
 @pytest.mark.slow
 def test_a_policy_may_leave_the_budget_idle() -> None:
-    assert watch(make_web("docs", 2), Idle, 0.1).requests == 0
+    assert recrawl(make_web("docs", 2), Idle, 0.1).requests == 0
 
 
 @pytest.mark.slow
@@ -163,16 +163,16 @@ def test_words_count_once_and_by_their_age(wait: float, in_week: bool) -> None:
         if place and times[0] > WARM_DAYS and at < 40 and at + 9 < web.urls.dies[page]
         if all(abs(at - other) > 9 for other in times[place + 1 :])
     )
-    state = Watch(web)
+    state = Recrawl(web)
     at = web.added_at[page][place]
     before = sum(web.added_words[page][:place])
-    assert state.look(page, at - 1e-6).words == before
+    assert state.revisit(page, at - 1e-6).words == before
     words_before = state.result().words_in_week
-    look = state.look(page, at + wait)
-    assert look.words == web.added_words[page][place] and not look.is_first
-    assert state.look(page, at + wait).words == 0
-    assert state.result().words == before + look.words
-    assert state.result().words_in_week - words_before == look.words * in_week
+    revisit = state.revisit(page, at + wait)
+    assert revisit.words == web.added_words[page][place] and not revisit.is_first
+    assert state.revisit(page, at + wait).words == 0
+    assert state.result().words == before + revisit.words
+    assert state.result().words_in_week - words_before == revisit.words * in_week
     assert state.result().useless == 1
 
 
@@ -189,12 +189,12 @@ def test_teasers_change_the_bytes_of_a_page_and_not_its_text() -> None:
 
 
 @pytest.mark.slow
-def test_proportional_goes_by_events_a_day_and_not_by_looks() -> None:
+def test_proportional_goes_by_events_a_day_and_not_by_revisits() -> None:
     web = small(((BLOGS, 1),))
     policy = Proportional(web)
     for url, wait, words in ((0, 4.0, 50), (1, 40.0, 50), (2, 40.0, 0)):
         for _ in range(50):
-            policy.learn(Look(url, 0.0, wait, False, words, NO_URLS, NO_URLS, False, False))
+            policy.learn(Revisit(url, 0.0, wait, False, words, NO_URLS, NO_URLS, False, False))
     often, seldom, never = policy.worth(np.arange(3), np.full(3, 2.0), 60.0)
     assert often == pytest.approx(10 * seldom, rel=0.05) and 0 < never < seldom / 50
     assert policy.worth(np.arange(1), np.full(1, 6.0), 60.0)[0] == pytest.approx(3 * often)
@@ -202,7 +202,7 @@ def test_proportional_goes_by_events_a_day_and_not_by_looks() -> None:
 
 @pytest.mark.slow
 def test_uniform_and_proportional_get_what_was_published_of_them() -> None:
-    """On the web of offices at .05 a first study had .82 and .95 of the words, and 83 and 80 % useless looks.
+    """On the web of offices at .05 a first study had .82 and .95 of the words, and 83 and 80 % useless revisits.
 
     It began with all pages in the order of their sites; in a drawn order its Uniform had .83 to .89.
     """
@@ -210,7 +210,7 @@ def test_uniform_and_proportional_get_what_was_published_of_them() -> None:
     useless = []
     for seed in range(3):
         web = make_web("gov", seed)
-        results = [watch(web, policy, 0.05) for policy in (Uniform, Proportional)]
+        results = [recrawl(web, policy, 0.05) for policy in (Uniform, Proportional)]
         shares.append([result.words / web.published(WARM_DAYS) for result in results])
         useless.append([result.useless / result.requests for result in results])
     uniform, proportional = np.mean(shares, 0)
@@ -222,7 +222,7 @@ def test_uniform_and_proportional_get_what_was_published_of_them() -> None:
 @pytest.mark.slow
 def test_ours_gets_more_words_than_both_for_the_same_few_requests_and_sooner() -> None:
     web = make_web("docs", 1)
-    ours, uniform, proportional = (watch(web, policy, 0.02) for policy in (Ours, Uniform, Proportional))
+    ours, uniform, proportional = (recrawl(web, policy, 0.02) for policy in (Ours, Uniform, Proportional))
     assert ours.words > 1.1 * max(uniform.words, proportional.words)
     assert ours.words_in_week > 1.3 * max(uniform.words_in_week, proportional.words_in_week)
     assert ours.useless < min(uniform.useless, proportional.useless)
@@ -231,7 +231,7 @@ def test_ours_gets_more_words_than_both_for_the_same_few_requests_and_sooner() -
 @pytest.mark.slow
 def test_a_stop_leaves_looks_out_that_would_find_little() -> None:
     web = small(((replace(FORUM, articles_per_day=1), 6),))
-    whole, half, little = (watch(web, lambda web, least=least: Ours(web, least), 0.1) for least in (0, 1000, 5000))
+    whole, half, little = (recrawl(web, lambda web, least=least: Ours(web, least), 0.1) for least in (0, 1000, 5000))
     assert whole.requests > 1.2 * half.requests > 1.5 * little.requests
     assert whole.words >= half.words > 0.85 * whole.words and half.words > little.words > 0.7 * whole.words
 
@@ -239,20 +239,20 @@ def test_a_stop_leaves_looks_out_that_would_find_little() -> None:
 @pytest.mark.slow
 def test_announced_pages_come_first_where_dates_are_true_and_only_there() -> None:
     web = small(((replace(FORUM, steady_share=1, steady_edits_per_day=0.01, edits=0, articles_per_day=0.3), 30),))
-    seen: list[Look] = []
+    seen: list[Revisit] = []
 
     class Listening(Ours):
-        def learn(self, look: Look) -> None:
-            seen.append(look)
-            super().learn(look)
+        def learn(self, revisit: Revisit) -> None:
+            seen.append(revisit)
+            super().learn(revisit)
 
-    watch(web, Listening, 0.05)
+    recrawl(web, Listening, 0.05)
     has_map = set(web.urls.site[web.urls.kind == Kind.SITEMAP].tolist())
     finds: dict[Lastmod, list[bool]] = {lastmod: [] for lastmod in Lastmod}
-    for look in seen:
-        site = int(web.urls.site[look.url])
-        if look.now > 20 and not look.is_first and site in has_map and web.urls.kind[look.url] == Kind.PAGE:
-            finds[web.sites[site].lastmod].append(look.words > 0)
+    for revisit in seen:
+        site = int(web.urls.site[revisit.url])
+        if revisit.now > 20 and not revisit.is_first and site in has_map and web.urls.kind[revisit.url] == Kind.PAGE:
+            finds[web.sites[site].lastmod].append(revisit.words > 0)
     true, lying = (np.mean(finds[lastmod]) for lastmod in (Lastmod.TRUE, Lastmod.LYING))
     assert true > 0.6 > 0.4 > lying, (true, lying)
 
@@ -277,7 +277,7 @@ def test_the_means_by_which_a_web_was_drawn_are_those_of_what_happens() -> None:
 @pytest.mark.slow
 def test_who_knows_these_means_gets_more_words_than_who_knows_nothing() -> None:
     web = make_web("docs", 1)
-    greedy, squared, proportional = (watch(web, policy, 0.02) for policy in (Greedy, Squared, Proportional))
+    greedy, squared, proportional = (recrawl(web, policy, 0.02) for policy in (Greedy, Squared, Proportional))
     assert min(greedy.words, squared.words) > 1.3 * proportional.words
     assert greedy != squared
 
@@ -285,30 +285,32 @@ def test_who_knows_these_means_gets_more_words_than_who_knows_nothing() -> None:
 @pytest.mark.slow
 def test_feeds_and_hubs_are_asked_more_often_the_more_they_give_and_no_page_twice() -> None:
     web = make_web("blogs", 1)
-    looks: list[Look] = []
+    revisits: list[Revisit] = []
 
     class Listening(FeedsAndHubs):
-        def learn(self, look: Look) -> None:
-            looks.append(look)
-            super().learn(look)
+        def learn(self, revisit: Revisit) -> None:
+            revisits.append(revisit)
+            super().learn(revisit)
 
-    result = watch(web, Listening, 0.05)
+    result = recrawl(web, Listening, 0.05)
     assert result.requests < 0.5 * sum(0.05 * web.live(day) for day in range(WARM_DAYS, web.days)), "the rest is idle"
-    again = [look for look in looks if not look.is_first]
-    assert {int(web.urls.kind[look.url]) for look in again} == {Kind.HUB, Kind.FEED}
-    finds = np.array([sum(len(look.found) for look in again if web.urls.site[look.url] == site) for site in range(70)])
-    asked = np.array([sum(web.urls.site[look.url] == site for look in again) for site in range(70)])
+    again = [revisit for revisit in revisits if not revisit.is_first]
+    assert {int(web.urls.kind[revisit.url]) for revisit in again} == {Kind.HUB, Kind.FEED}
+    finds = np.array(
+        [sum(len(revisit.found) for revisit in again if web.urls.site[revisit.url] == site) for site in range(70)]
+    )
+    asked = np.array([sum(web.urls.site[revisit.url] == site for revisit in again) for site in range(70)])
     assert asked[finds >= 20].mean() > 2 * asked[finds <= 1].mean()
     policy = FeedsAndHubs(web)
     feed = int(np.flatnonzero(web.urls.kind == Kind.FEED)[0])
     for _ in range(40):
-        policy.learn(Look(feed, 0.0, 1.0, False, 0, NO_URLS, NO_URLS, False, False))
+        policy.learn(Revisit(feed, 0.0, 1.0, False, 0, NO_URLS, NO_URLS, False, False))
     assert policy.worth(np.array([feed, feed]), np.array([89.0, 91.0]), 91.0).astype(bool).tolist() == [False, True]
 
 
 @pytest.mark.slow
 def test_policies_side_by_side() -> None:
-    ended = scrapy("docs", "--budget", "0.01", module="simulator.watching")
+    ended = scrapy("docs", "--budget", "0.01", module="simulator.recrawl")
     assert ended.code == 0, ended.log
     rows = [line.strip("| ").split(" | ") for line in ended.out.splitlines()]
     assert rows[0] == ["web", "policy", "budget", "words", "in a week", "useless", "requests"]
@@ -322,11 +324,11 @@ def test_policies_side_by_side() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["nws"], "there is no web 'nws' to be watched: name one of news, blogs"),
+        (["nws"], "there is no web 'nws' to be recrawled: name one of news, blogs"),
         (["gov", "--budget", "5"], "--budget above 0 and at most 1; not 1, [5.0]"),
     ],
 )
 def test_what_is_wrong_with_a_comparison_is_said_in_one_sentence(arguments: list[str], says: str) -> None:
-    ended = scrapy(*arguments, module="simulator.watching")
+    ended = scrapy(*arguments, module="simulator.recrawl")
     assert ended.code == 2
     assert says in ended.log

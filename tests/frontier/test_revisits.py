@@ -1,4 +1,4 @@
-"""Looks at pages that have ended: when they are made, what they change, and that a kill loses none of it."""
+"""Revisits of pages that have ended: when they are made, what they change, and that a kill loses none of it."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import url_key
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import HostState
-from spiderling.frontier.storage.url_log import End
-from spiderling.frontier.watching import policy
-from spiderling.frontier.watching.ended_pages import EndedPage, to_be_watched, with_outcomes
-from spiderling.frontier.watching.pages import (
+from spiderling.frontier.recrawl import policy
+from spiderling.frontier.recrawl.ended_pages import EndedPage, pages_to_recrawl, with_outcomes
+from spiderling.frontier.recrawl.pages import (
     GROUP_PAGES,
     PLANNED,
     Columns,
     Group,
+    RecrawlPage,
     Standing,
     Validators,
-    WatchedPage,
     unpacked_validators,
 )
-from spiderling.frontier.watching.policy import FEED, PRIOR_RATE, SITEMAP, Column, Pages, Tables
+from spiderling.frontier.recrawl.policy import FEED, PRIOR_RATE, SITEMAP, Column, Pages, Tables
+from spiderling.frontier.storage.url_log import End
 
 HOST = "http://a.cz/"
 SAME = Answer(reason=Reason.DUPLICATE, kept_bytes=0)
@@ -41,7 +41,7 @@ UNCHANGED = Answer(304, 0, 0)
 GONE = Answer(410, 10, 0)
 MISSING = Answer(404, 10, 0)
 Web = Callable[[str, float], Answer]
-"""(URL, days since the watch began) -> what is there."""
+"""(URL, days since the recrawl began) -> what is there."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,26 +49,26 @@ def every_look_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy, "MIN_WORD_DAYS", 0)
 
 
-class WatchedCrawl(VirtualCrawl):
+class RecrawledCrawl(VirtualCrawl):
     """A crawl of a web that changes."""
 
     def __init__(self, web: Web, **options) -> None:
-        super().__init__({}, **{"watch": "on", **options})
+        super().__init__({}, **{"recrawl": "on", **options})
         self.changing = web
-        self.looks: list[tuple[str, float]] = []
+        self.revisits: list[tuple[str, float]] = []
         self.told: dict[int, tuple[Outcome, None]] = {}
-        self.frontier.watch.begin(self.now)
+        self.frontier.recrawl.begin(self.now)
 
     @property
     def day(self) -> float:
-        return self.frontier.watch.days(self.now)
+        return self.frontier.recrawl.days(self.now)
 
     def answer_of(self, table, key, default):
         return self.changing(key, self.day) if table is self.web else super().answer_of(table, key, default)
 
     def answer(self, fetch: Fetch, answer: Answer) -> None:
-        if fetch.look is not None:
-            self.looks.append((fetch.url, self.day))
+        if fetch.revisit is not None:
+            self.revisits.append((fetch.url, self.day))
         super().answer(fetch, answer)
 
     def outcome(self, fetch: Fetch, answer: Answer, reason: Reason) -> Outcome:
@@ -86,34 +86,34 @@ class WatchedCrawl(VirtualCrawl):
         log = changes.url_log
         ended = [EndedPage(end, log.time) for end in log.ends]
         links = Counter(dict(log.pages))
-        watch = self.frontier.watch
+        recrawl = self.frontier.recrawl
         noted = dict.fromkeys(self.told, Validators())
-        taken = to_be_watched(ended, noted, links, watch.days)
-        watch.take_up(taken.pages, taken.first_words, {})
+        taken = pages_to_recrawl(ended, noted, links, recrawl.days)
+        recrawl.take_up(taken.pages, taken.first_words, {})
         self._store.commit(self.frontier.drain(self.now))
         self.frontier.committed()
 
     def kill_and_resume(self) -> None:
         super().kill_and_resume()
-        self.frontier.watch.begin(self.now)
+        self.frontier.recrawl.begin(self.now)
 
     def live(self, days: float) -> None:
         """Let *days* pass, in quarters of an hour."""
         until = self.now + days * DAY_S
         while self.now < until:
             self.commit()
-            while self.frontier.watch.step(self.now):
+            while self.frontier.recrawl.step(self.now):
                 pass
             self.run(until=min(until, self.now + DAY_S / 96))
 
     def standing(self, url: str) -> Standing:
         self.commit()
-        pages = (page for _, group in self.frontier.watch.groups.stored() for page in group)
+        pages = (page for _, group in self.frontier.recrawl.groups.stored() for page in group)
         return next(page.state for page in pages if page.url == url)
 
-    def looks_at(self, url: str) -> list[float]:
+    def revisits_at(self, url: str) -> list[float]:
         """From the middle of the first day on, when the web of most tests changes."""
-        return [day for looked, day in self.looks if looked == url and day >= 0.5]
+        return [day for looked, day in self.revisits if looked == url and day >= 0.5]
 
 
 def page_links(answer: Answer):
@@ -134,13 +134,13 @@ def paper(url: str, day: float) -> Answer:
 
 
 def test_new_pages_are_found_within_the_budget_and_the_books_balance() -> None:
-    crawl = WatchedCrawl(lambda url, day: page(*[f"{HOST}{n}" for n in range(int(day) + 1)]), watch_requests="8")
+    crawl = RecrawledCrawl(lambda url, day: page(*[f"{HOST}{n}" for n in range(int(day) + 1)]), recrawl_requests="8")
     crawl.run(HOST)
-    assert not crawl.looks
+    assert not crawl.revisits
     crawl.live(20)
-    by_day = Counter(int(day) for _, day in crawl.looks)
+    by_day = Counter(int(day) for _, day in crawl.revisits)
     assert by_day and max(by_day.values()) <= 8
-    assert crawl.frontier.ledger.totals["looks"] == len(crawl.looks)
+    assert crawl.frontier.ledger.totals["revisits"] == len(crawl.revisits)
     assert crawl.ends == {Reason.KEPT: crawl.frontier.ledger.discovered}
     assert {f"{HOST}{n}" for n in range(19)} <= set(crawl.fetched())
     assert min(crawl.gaps("host").values()) >= crawl.options.host_interval_s - 1e-6
@@ -155,10 +155,10 @@ def test_a_page_without_text_that_lists_new_ones_is_looked_at_most() -> None:
             return page(*links, *(f"{HOST}{n}" for n in range(int(day) + 1)), kept_bytes=0)
         return MISSING if url.endswith("robots.txt") else page() if day < 0.01 or url not in links else SAME
 
-    crawl = WatchedCrawl(web, watch_requests="3")
+    crawl = RecrawledCrawl(web, recrawl_requests="3")
     crawl.run(HOST)
     crawl.live(25)
-    assert Counter(url for url, _ in crawl.looks).most_common(1)[0][0] == HOST
+    assert Counter(url for url, _ in crawl.revisits).most_common(1)[0][0] == HOST
     assert f"{HOST}22" in crawl.fetched()
 
 
@@ -170,7 +170,7 @@ def test_404_counts_as_gone_after_a_week_and_410_at_once() -> None:
             return SAME if day > 8 else MISSING
         return GONE if url == HOST + "gone" else MISSING
 
-    crawl = WatchedCrawl(web, watch_requests="4")
+    crawl = RecrawledCrawl(web, recrawl_requests="4")
     crawl.run(HOST)
     crawl.live(6)
     assert crawl.standing(HOST + "missing") is crawl.standing(HOST + "back") is Standing.MISSED
@@ -178,10 +178,10 @@ def test_404_counts_as_gone_after_a_week_and_410_at_once() -> None:
     crawl.live(14)
     assert crawl.standing(HOST + "missing") is Standing.GONE
     assert crawl.standing(HOST + "back") is Standing.LIVE
-    first, second = crawl.looks_at(HOST + "missing")
+    first, second = crawl.revisits_at(HOST + "missing")
     assert second - first >= 7
-    assert len(crawl.looks_at(HOST + "gone")) == 1
-    assert crawl.frontier.ledger.totals["looks_gone"] == 2
+    assert len(crawl.revisits_at(HOST + "gone")) == 1
+    assert crawl.frontier.ledger.totals["revisits_gone"] == 2
 
 
 @pytest.mark.parametrize(
@@ -192,11 +192,11 @@ def test_404_counts_as_gone_after_a_week_and_410_at_once() -> None:
     ],
 )
 def test_a_page_that_opts_out_is_not_asked_again(said: Answer) -> None:
-    crawl = WatchedCrawl(lambda url, day: page() if day < 0.5 else said, watch_requests="4")
+    crawl = RecrawledCrawl(lambda url, day: page() if day < 0.5 else said, recrawl_requests="4")
     crawl.run(HOST)
     crawl.live(20)
     assert crawl.standing(HOST) is Standing.OPTED_OUT
-    assert len(crawl.looks_at(HOST)) == 1
+    assert len(crawl.revisits_at(HOST)) == 1
 
 
 def test_robots_txt_is_read_anew_before_a_look() -> None:
@@ -204,11 +204,11 @@ def test_robots_txt_is_read_anew_before_a_look() -> None:
         forbids = robots("User-agent: *\nDisallow: /secret")
         return (forbids if day > 2 else MISSING) if url.endswith("robots.txt") else page(HOST + "secret")
 
-    crawl = WatchedCrawl(web, watch_requests="4")
+    crawl = RecrawledCrawl(web, recrawl_requests="4")
     crawl.run(HOST)
     crawl.live(20)
     assert crawl.standing(HOST + "secret") is Standing.OPTED_OUT
-    assert all(day < 3.1 for day in crawl.looks_at(HOST + "secret"))
+    assert all(day < 3.1 for day in crawl.revisits_at(HOST + "secret"))
     assert crawl.standing(HOST) is Standing.LIVE
 
 
@@ -221,14 +221,14 @@ def test_a_later_version_waits_for_the_files_of_its_site_too() -> None:
         is_file = url.endswith((".txt", ".json"))
         return MISSING if is_file else page() if day < 0.5 or day > 5 else SAME
 
-    crawl = WatchedCrawl(web, watch_requests="4", optouts="", optout_files="kept")
+    crawl = RecrawledCrawl(web, recrawl_requests="4", optouts="", optout_files="kept")
     crawl.run(HOST)
     crawl.live(20)
     assert crawl.standing(HOST) is Standing.OPTED_OUT
-    looks = crawl.looks_at(HOST)
-    assert [day > 5 for day in looks] == [False] * (len(looks) - 1) + [True]
+    revisits = crawl.revisits_at(HOST)
+    assert [day > 5 for day in revisits] == [False] * (len(revisits) - 1) + [True]
     asked = [(start.time - crawl.starts[0].time) / DAY_S for start in crawl.starts if start.url.endswith("tdmrep.json")]
-    assert asked[0] < 1 and asked[1:] == pytest.approx(looks[-1:], abs=0.01), "no look before it was to be kept"
+    assert asked[0] < 1 and asked[1:] == pytest.approx(revisits[-1:], abs=0.01), "no revisit before it was to be kept"
 
 
 def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:
@@ -239,7 +239,7 @@ def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:
             return Answer(503, 10, 0)
         return to(HOST + "new") if url == HOST + "moved" else SAME if url == HOST else page()
 
-    crawl = WatchedCrawl(web, watch_requests="4")
+    crawl = RecrawledCrawl(web, recrawl_requests="4")
     crawl.run(HOST)
     crawl.live(10)
     assert crawl.standing(HOST + "busy") is crawl.standing(HOST + "moved") is Standing.LIVE
@@ -249,47 +249,51 @@ def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:
 
 @pytest.mark.slow
 def test_looks_that_are_planned_at_a_host_which_is_closed_are_dropped() -> None:
-    crawl = WatchedCrawl(lambda url, day: page() if day < 0.5 else SAME, watch_requests="96")
+    crawl = RecrawledCrawl(lambda url, day: page() if day < 0.5 else SAME, recrawl_requests="96")
     crawl.run(HOST, "http://b.cz/")
     crawl.live(1)
-    while not crawl.frontier.watch.columns.rows["flags"][0] & PLANNED:
+    while not crawl.frontier.recrawl.columns.rows["flags"][0] & PLANNED:
         crawl.now += DAY_S / 96
-        crawl.frontier.watch.step(crawl.now)
+        crawl.frontier.recrawl.step(crawl.now)
     closing = crawl.frontier.host_closing
     closing.close_host(crawl.host("a.cz"), HostState.BLOCKED)
     closed_on = crawl.day
     crawl.live(2)
-    assert max(crawl.looks_at(HOST)) <= closed_on < crawl.looks_at("http://b.cz/")[-1]
+    assert max(crawl.revisits_at(HOST)) <= closed_on < crawl.revisits_at("http://b.cz/")[-1]
     closing.reopen_host(crawl.host("a.cz"), crawl.now)
     crawl.live(1)
-    assert max(crawl.looks_at(HOST)) > closed_on + 2
+    assert max(crawl.revisits_at(HOST)) > closed_on + 2
 
 
 @pytest.mark.slow
 def test_looks_that_are_not_worth_it_are_left_out() -> None:
-    busy, idle = (WatchedCrawl(lambda url, day: page() if day < 0.5 else SAME, watch_requests="9") for _ in range(2))
-    idle.frontier.watch.policy.min_word_days = 3000.0
+    busy, idle = (
+        RecrawledCrawl(lambda url, day: page() if day < 0.5 else SAME, recrawl_requests="9") for _ in range(2)
+    )
+    idle.frontier.recrawl.policy.min_word_days = 3000.0
     for crawl in (busy, idle):
         crawl.run(HOST)
         crawl.live(15)
-    assert len(idle.looks) < len(busy.looks) / 3
+    assert len(idle.revisits) < len(busy.revisits) / 3
 
 
 def test_a_budget_of_words_ends_the_day() -> None:
-    crawl = WatchedCrawl(lambda url, day: page(kept_bytes=5 * (1 + int(day))), watch_requests="40", watch_words=30)
+    crawl = RecrawledCrawl(
+        lambda url, day: page(kept_bytes=5 * (1 + int(day))), recrawl_requests="40", recrawl_words=30
+    )
     crawl.run(HOST)
     crawl.live(12)
-    by_day = Counter(int(day) for _, day in crawl.looks)
+    by_day = Counter(int(day) for _, day in crawl.revisits)
     assert by_day[1] > by_day[10] > 0
 
 
-def test_a_watch_ends_after_its_days() -> None:
-    crawl = WatchedCrawl(lambda url, day: page(), watch="3d", watch_requests="4")
+def test_a_recrawl_ends_after_its_days() -> None:
+    crawl = RecrawledCrawl(lambda url, day: page(), recrawl="3d", recrawl_requests="4")
     crawl.run(HOST)
-    assert crawl.frontier.watch.goes_on(crawl.now)
+    assert crawl.frontier.recrawl.goes_on(crawl.now)
     crawl.live(5)
-    assert not crawl.frontier.watch.goes_on(crawl.now)
-    assert max(day for _, day in crawl.looks) < 3.1
+    assert not crawl.frontier.recrawl.goes_on(crawl.now)
+    assert max(day for _, day in crawl.revisits) < 3.1
 
 
 @pytest.mark.slow
@@ -304,7 +308,7 @@ def test_whenever_it_is_killed_nothing_is_lost_and_no_budget_is_spent_twice(step
         here = [f"{HOST}{number}" for number in range(int(day) + 4)]
         return page(*here) if url == HOST else page() if url in here else MISSING
 
-    crawl = WatchedCrawl(web, watch_requests=str(budget))
+    crawl = RecrawledCrawl(web, recrawl_requests=str(budget))
     crawl.run(HOST)
     crawl.commit()
     for step in steps:
@@ -320,9 +324,9 @@ def test_whenever_it_is_killed_nothing_is_lost_and_no_budget_is_spent_twice(step
     crawl.commit()
     ledger = crawl.frontier.ledger
     assert ledger.balance.error == 0 and not ledger.waiting
-    assert crawl.frontier.watch.columns.live == ledger.ends[Reason.KEPT]
-    by_day = Counter(int(day) for _, day in crawl.looks)
-    # a kill may lose the counts of looks that no checkpoint has: those of a quarter of an hour
+    assert crawl.frontier.recrawl.columns.live == ledger.ends[Reason.KEPT]
+    by_day = Counter(int(day) for _, day in crawl.revisits)
+    # a kill may lose the counts of revisits that no checkpoint has: those of a quarter of an hour
     assert max(by_day.values()) <= budget + len(list(steps)) * (budget / 96 + 1)
     assert f"{HOST}{int(crawl.day) - 9}" in crawl.fetched()
 
@@ -336,16 +340,16 @@ def test_looks_that_a_silent_host_cannot_be_asked_for_leave_the_budget_to_others
         links = [f"{host}{n}" for host in (HOST, "http://b.cz/") for n in range(60)] if url == HOST else []
         return page(*links) if day < 0.5 else SAME
 
-    crawl = WatchedCrawl(web, watch_requests="50")
+    crawl = RecrawledCrawl(web, recrawl_requests="50")
     crawl.run(HOST)
     crawl.live(3)
-    by_host = Counter(url.startswith(HOST) for url, day in crawl.looks if day >= 1)
+    by_host = Counter(url.startswith(HOST) for url, day in crawl.revisits if day >= 1)
     assert 2 <= by_host[True] <= 2 * 25, "its pauses grow to an hour"
     assert by_host[False] > 2 * 20
 
 
-def test_after_a_clock_that_was_ahead_the_watch_goes_on_from_the_day_it_had_reached() -> None:
-    crawl = WatchedCrawl(lambda url, day: page() if day < 0.5 else SAME, now=1e9, watch="8d", watch_requests="4")
+def test_after_a_clock_that_was_ahead_the_recrawl_goes_on_from_the_day_it_had_reached() -> None:
+    crawl = RecrawledCrawl(lambda url, day: page() if day < 0.5 else SAME, now=1e9, recrawl="8d", recrawl_requests="4")
     crawl.run(HOST)
     crawl.live(4)
     crawl.commit()
@@ -353,73 +357,73 @@ def test_after_a_clock_that_was_ahead_the_watch_goes_on_from_the_day_it_had_reac
     crawl.kill_and_resume()
     assert crawl.day == pytest.approx(4, abs=0.5)
     crawl.live(5)
-    assert {4, 5, 6, 7} <= {int(day) for day in crawl.looks_at(HOST)}
-    assert not crawl.frontier.watch.goes_on(crawl.now)
+    assert {4, 5, 6, 7} <= {int(day) for day in crawl.revisits_at(HOST)}
+    assert not crawl.frontier.recrawl.goes_on(crawl.now)
 
 
 def test_304_to_a_request_that_sent_nothing_to_compare_says_nothing() -> None:
     def web(url: str, day: float) -> Answer:
         return page() if day < 0.001 else UNCHANGED
 
-    crawl = WatchedCrawl(web, watch_requests="4")
+    crawl = RecrawledCrawl(web, recrawl_requests="4")
     crawl.run(HOST)
     crawl.live(5)
-    assert crawl.looks and not crawl.frontier.ledger.totals["looks_304"]
-    assert crawl.frontier.watch.policy.rates.rate(crawl.host("a.cz").id, 0) == PRIOR_RATE, "nothing was learnt"
+    assert crawl.revisits and not crawl.frontier.ledger.totals["revisits_304"]
+    assert crawl.frontier.recrawl.policy.rates.rate(crawl.host("a.cz").id, 0) == PRIOR_RATE, "nothing was learnt"
 
 
-def test_a_sitemap_that_robots_txt_comes_to_name_is_found_by_looks() -> None:
+def test_a_sitemap_that_robots_txt_comes_to_name_is_found_by_revisits() -> None:
     def web(url: str, day: float) -> Answer:
         if url.endswith("robots.txt"):
             return robots(f"Sitemap: {HOST}sitemap.xml") if day > 1 else MISSING
         return page() if day < 0.5 or url != HOST else SAME
 
-    crawl = WatchedCrawl(web, watch_requests="4", sitemaps="on")
+    crawl = RecrawledCrawl(web, recrawl_requests="4", sitemaps="on")
     crawl.run(HOST)
     crawl.live(4)
     assert HOST + "sitemap.xml" in crawl.fetched()
 
 
 @pytest.mark.parametrize("payload", [b"feed", b"sitemap 1 50"])
-def test_a_feed_or_sitemap_is_watched_also_where_a_redirect_leads_to_it_or_a_page_has_its_address(payload):
+def test_a_feed_or_sitemap_is_recrawled_also_where_a_redirect_leads_to_it_or_a_page_has_its_address(payload):
     url = HOST + "feed/"
     end = End(
         url_key(7, url, b"anything"), url, Reason.SITEMAP.value, 0, 0, status=200, payload=b64encode(payload).decode()
     )
-    (taken,) = to_be_watched([EndedPage(end, 0.0)], {}, {}, lambda time: 0.0).pages
+    (taken,) = pages_to_recrawl([EndedPage(end, 0.0)], {}, {}, lambda time: 0.0).pages
     assert taken.kind == (FEED if payload == b"feed" else SITEMAP)
     page_end = end._replace(reason=Reason.KEPT.value, payload="")
-    assert not to_be_watched([EndedPage(page_end, 0.0)], {}, {}, lambda time: 0.0).pages
+    assert not pages_to_recrawl([EndedPage(page_end, 0.0)], {}, {}, lambda time: 0.0).pages
 
 
 def test_few_pages_are_judged_for_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a sweep every quarter of an hour each look of the default budget cost 1,900 judgements."""
-    frontier = Frontier(Options(watch="on", watch_requests=".05"))
+    """In a sweep every quarter of an hour each revisit of the default budget cost 1,900 judgements."""
+    frontier = Frontier(Options(recrawl="on", recrawl_requests=".05"))
     frontier.put_seed(HOST, 0.0)
     host = frontier.host("a.cz")
-    watch = frontier.watch
-    watch.begin(0.0)
+    recrawl = frontier.recrawl
+    recrawl.begin(0.0)
     keys = range((host.id << 40) + 1, (host.id << 40) + 4001)
-    watch.take_up([WatchedPage(key, f"{HOST}{key}", -30.0, -1.0, Validators()) for key in keys], {}, {})
+    recrawl.take_up([RecrawlPage(key, f"{HOST}{key}", -30.0, -1.0, Validators()) for key in keys], {}, {})
     judged: list[int] = []
-    usual = watch.policy.worth
+    usual = recrawl.policy.worth
 
     def counted(tables: Tables, pages: Pages, now: float) -> Column:
         judged.append(len(pages.kind))
         return usual(tables, pages, now)
 
-    monkeypatch.setattr(watch.policy, "worth", counted)
+    monkeypatch.setattr(recrawl.policy, "worth", counted)
     for quarter in range(96):
-        while watch.step(quarter * DAY_S / 96):
+        while recrawl.step(quarter * DAY_S / 96):
             pass
-    assert watch.room(0.999) <= 200 / 96 + 1, "the budget of the day is used, 200 looks"
+    assert recrawl.room(0.999) <= 200 / 96 + 1, "the budget of the day is used, 200 revisits"
     assert sum(judged) <= 200 * 250 + len(keys)
 
 
 # -- what is stored
 
 PAGES = st.builds(
-    WatchedPage,
+    RecrawlPage,
     st.integers(-(2**63), 2**63 - 1),
     st.from_regex(r"http://a\.cz/[a-z]{0,9}", fullmatch=True),
     st.floats(-1e4, 1e4, width=32),
@@ -434,13 +438,13 @@ PAGES = st.builds(
 
 
 @given(st.lists(PAGES, min_size=1, max_size=GROUP_PAGES))
-def test_a_group_comes_back_as_it_was(pages: list[WatchedPage]) -> None:
+def test_a_group_comes_back_as_it_was(pages: list[RecrawlPage]) -> None:
     assert Group.unpacked(Group.of(pages).packed()).pages() == pages
 
 
 @settings(max_examples=20)
 @given(st.lists(PAGES, min_size=2, max_size=9, unique_by=lambda page: page.key), PAGES)
-def test_a_page_that_has_changed_is_the_only_one_that_has(pages: list[WatchedPage], after: WatchedPage) -> None:
+def test_a_page_that_has_changed_is_the_only_one_that_has(pages: list[RecrawlPage], after: RecrawlPage) -> None:
     after.key, after.url = pages[1].key, pages[1].url
     group = Group.unpacked(Group.of(pages).packed())
     group.put(after)
@@ -470,7 +474,7 @@ def test_blocks_hold_every_page_once_and_memory_is_small() -> None:
     columns = Columns()
     rng = np.random.default_rng(1)
     keys = [host << 40 | int(n) for host in range(1, 3000) for n in rng.integers(0, 1 << 40, rng.integers(1, 40))]
-    pages = [WatchedPage(key, "", 0.0, 0.0, Validators()) for key in rng.permutation(keys).tolist()]
+    pages = [RecrawlPage(key, "", 0.0, 0.0, Validators()) for key in rng.permutation(keys).tolist()]
     columns.add(pages[:30_000], 0)
     columns.merge()
     columns.add(pages[30_000:], 1)

@@ -1,4 +1,4 @@
-"""The six webs that change while they are watched: what they are made of, and where each number comes from.
+"""The six webs that change while they are recrawled: what they are made of, and where each number comes from.
 
 A number is followed by its source, by a name from the list below, or by "assumption": then no
 published figure was found, and it is the first to be varied.  Rates of sites of one kind differ
@@ -87,9 +87,9 @@ STEADY_SHAPE = 0.7
 SECTIONS_SHAPE = 1.5
 """Parameter of the Dirichlet distribution of a site's articles over its sections (assumption)."""
 FEWEST_PAGES = 5
-"""Least articles that a site has when the watch begins (assumption)."""
+"""Least articles that a site has when the recrawl begins (assumption)."""
 MAX_PAGES = 400
-"""Most articles that a site has when the watch begins, so that a run ends in seconds (assumption)."""
+"""Most articles that a site has when the recrawl begins, so that a run ends in seconds (assumption)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class SiteKind:
     articles_per_day: float
     """Median over the sites."""
     archive_days: float
-    """Days before the watch whose articles are known already."""
+    """Days before the recrawl whose articles are known already."""
     sections: int
     front_links: int
     """Newest articles on the front page."""
@@ -246,5 +246,5 @@ PLANS: dict[str, Plan] = {
 def plan_of(name: str) -> Plan:
     """The plan of the web *name*; raises BadInput for any other."""
     if name not in PLANS:
-        raise BadInput(f"there is no web {name!r} to be watched: name one of {', '.join(PLANS)}.")
+        raise BadInput(f"there is no web {name!r} to be recrawled: name one of {', '.join(PLANS)}.")
     return PLANS[name]

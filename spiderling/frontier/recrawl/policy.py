@@ -1,9 +1,9 @@
-"""The policy of a watch: what is worth a look, and what a look teaches; a crawl and the simulator share it.
+"""The policy of a recrawl: what is worth a revisit, and what a revisit teaches; a crawl and the simulator share it.
 
-*Worth*: expected words since the last look, times the days of which nothing is known.  Both grow with the wait, so the
-index is a rate of words times the square of the wait.  Pages that are looked at by it have intervals in proportion to
-the root of 1 / rate, which is the best division of a budget when what is late is worth less; the rate times the wait
-alone would leave pages with a low rate for ever.
+*Worth*: expected words since the last revisit, times the days of which nothing is known.  Both grow with the wait, so
+the index is a rate of words times the square of the wait.  Pages that are revisited by it have intervals in
+proportion to the root of 1 / rate, which is the best division of a budget when what is late is worth less; the rate
+times the wait alone would leave pages with a low rate for ever.
 
 *Rates*: how often something new comes to stand on pages of a class, and how much.  An event is new text on the page, or
 a link that nobody had found before; never changed bytes.  A page's own history is too short to go by (most show less
@@ -12,10 +12,10 @@ be like the others: rate = (events + PRIOR) / (days + PRIOR / rate of the class)
 Garcia-Molina 2003, *Estimating Frequency of Change*, estimate single pages).
 
 *Dates*: some sitemaps say when the text of a page changed, others when the file was made (18 % in Canel 2023, *The
-Importance of Setting the "lastmod" Tag*, Bing Webmaster Blog).  A date is put to the test when the page is looked at.
+Importance of Setting the "lastmod" Tag*, Bing Webmaster Blog).  A date is put to the test when the page is revisited.
 
 Pages are given as columns, of any number of hosts, so that thousands are judged in one call.  Times are days since the
-watch began.
+recrawl began.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from numpy.typing import NDArray
 
 from spiderling.base.errors import DamageError
 
-DAY_S = 86_400.0  # seconds of a day of the watch
+DAY_S = 86_400.0  # seconds of a day of the recrawl
 MIN_WORD_DAYS = 300.0
-"""New words expected of a look, times the days since the last, below which it is left out.  Chosen: in the simulator
+"""New words expected of a revisit, times the days since the last, below which it is left out.  Chosen: in the simulator
 300 got about .95 of the words, 5000 about .80."""
 HALF_LIFE_DAYS = 30.0
-"""Days after which a look counts half against a new one (chosen: a month).
+"""Days after which a revisit counts half against a new one (chosen: a month).
 
 Time alone takes nothing away: a class that is no longer looked at keeps its rate.
 """
@@ -53,8 +53,8 @@ Chosen: at three ages (2, 14 days) the simulated forums gave .57 of their new wo
 """
 OLDEST = len(AGES_DAYS)  # the class of pages that are older than all of these; 0 are the youngest
 PAGE, HUB, FEED, SITEMAP = range(4)
-"""Kinds of what is watched; a hub is a page that lists new pages.  Only the class of a page changes with its age; those
-of the other kinds are OLDEST + kind."""
+"""Kinds of what is revisited; a hub is a page that lists new pages.  Only the class of a page changes with its age;
+those of the other kinds are OLDEST + kind."""
 NEW = OLDEST + SITEMAP + 1
 """The class of what is fetched for the first time.
 
@@ -65,17 +65,17 @@ _KINDS = range(CLASSES)
 PRIOR_RATE = 1.0
 """Events a day until something is known of a class on any host (chosen, too high by far: so each class is tried)."""
 _EVENTS, _DAYS, _WORDS, _LAST = (number * CLASSES for number in range(4))
-"""Where the sums of the classes begin, and the times of their last looks."""
+"""Where the sums of the classes begin, and the times of their last revisits."""
 _NUMBERS = 4 * CLASSES
 _FOUR_BYTES, _EIGHT_BYTES = "f", "d"
-"""Of a host and of all hosts: only the sums of all grow too large for a single look to count in four bytes."""
+"""Of a host and of all hosts: only the sums of all grow too large for a single revisit to count in four bytes."""
 
 Matrix = NDArray[np.float64]
 _Numbers: TypeAlias = "array[float]"
 
 
 class Rates:
-    """Events, days and words of all looks, by host and class; 176 bytes a host, and 4 for each id of a host."""
+    """Events, days and words of all revisits, by host and class; 176 bytes a host, and 4 for each id of a host."""
 
     def __init__(self) -> None:
         self._row = array("i")  # of each host, by its id
@@ -101,7 +101,7 @@ class Rates:
             raise DamageError(f"the rates of host {host} are damaged: {len(sums)} bytes.")
 
     def learn(self, host: int, kind: int, events: float, words: float, days: float, now: float) -> None:
-        """A look at *now* found *events* with *words* after *days*."""
+        """A revisit of *now* found *events* with *words* after *days*."""
         for sums, begin in ((self._sums, self._made(host)), (self._all, 0)):
             at = begin + kind
             last = sums[_LAST + at]
@@ -112,7 +112,7 @@ class Rates:
             sums[_LAST + at] = max(last, now)
 
     def learn_page(self, host: int, events: float, words: float, age_before: float, age: float, now: float) -> float:
-        """The same of a page, whose class may have changed since its last look: each gets the share it was due.
+        """The same of a page, whose class may have changed since its last revisit: each gets the share it was due.
 
         Returns how many events were expected of it.
         """
@@ -209,7 +209,7 @@ class Announcements:
         return self.trust > BELIEVED
 
     def learn(self, was_announced: bool, has_new_text: bool, expected_events: float, last: float) -> None:
-        """A page was looked at, before that at *last*, of which *expected_events* were expected without dates."""
+        """A page was revisited, before that at *last*, of which *expected_events* were expected without dates."""
         if was_announced and expected_events < SURPRISE_EVENTS:
             self.right += has_new_text
             self.wrong += not has_new_text
@@ -226,7 +226,7 @@ _STARTS = np.append(STARTS_DAYS, np.zeros(CLASSES - len(STARTS_DAYS)))
 
 
 class Pages(NamedTuple):
-    """Columns of what is watched; times are days since the watch began."""
+    """Columns of what is recrawled; times are days since the recrawl began."""
 
     row: Integers  # the row of its host in Tables
     kind: Integers
@@ -255,7 +255,7 @@ class Tables(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a look gave."""
+    """What a revisit gave."""
 
     words: int = 0  # new words on the page
     links: int = 0  # links that nobody had found before
@@ -267,8 +267,8 @@ class Policy:
     """New words a day by host and class, times the square of the wait; dates count where they have been right."""
 
     def __init__(self, min_word_days: float = 0.0) -> None:
-        """A look is left out if the words expected of it, times the days of which nothing is known, are fewer."""
-        self.min_word_days = min_word_days  # word-days below which no look is planned
+        """A revisit is left out if the words expected of it, times the days of which nothing is known, are fewer."""
+        self.min_word_days = min_word_days  # word-days below which no revisit is planned
         self.rates = Rates()
         self.dates: dict[int, Announcements] = {}  # what became of the announcements of each host that has made any
 
@@ -280,11 +280,11 @@ class Policy:
         return Tables(hosts, rate, before, words)
 
     def worth(self, tables: Tables, pages: Pages, now: float) -> Column:
-        """The index of a look at each of *pages*; 0: it is not worth its request.
+        """The index of a revisit of each of *pages*; 0: it is not worth its request.
 
-        Nothing is known of a page since its last look; but if dates are believed and do not announce it, it has hardly
-        changed until the newest of them: what they miss is expected besides.  One that is announced has an event at
-        least as surely as the dates are trusted.
+        Nothing is known of a page since its last revisit; but if dates are believed and do not announce it, it has
+        hardly changed until the newest of them: what they miss is expected besides.  One that is announced has an event
+        at least as surely as the dates are trusted.
 
         The stop by ``min_word_days`` divides requests like the index.  One by the words alone asks in proportion to
         the rate: on the blogs, forums, docs and offices of the simulator it got .86 of the words for 2 % of the
@@ -309,7 +309,7 @@ class Policy:
         self.rates.learn(host, NEW, 1, words, wait, now)
 
     def learn(self, page: Page, found: Found, now: float) -> None:
-        """A look at *now* at *page*, as it was before, has *found* something or nothing."""
+        """A revisit of *now* at *page*, as it was before, has *found* something or nothing."""
         host = page.host
         dates = self.dates.get(host, Announcements())
         events = (found.words > 0) + found.links + dates.trust * dates.is_believed * found.announced

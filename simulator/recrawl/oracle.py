@@ -1,6 +1,6 @@
 """Policies that know by which means the web was drawn, though not what was drawn.
 
-They are yardsticks: a crawl can learn these means, and never better than from its looks.  They are no
+They are yardsticks: a crawl can learn these means, and never better than from its revisits.  They are no
 upper bound either, as they divide the budget by the same kind of index.
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.pages import Array
-from simulator.watching.changing import ChangingWeb, Kind, Lastmod
-from simulator.watching.looking import Look
-from simulator.watching.webs import TEASERS
+from simulator.recrawl.changing import ChangingWeb, Kind, Lastmod
+from simulator.recrawl.revisits import Revisit
+from simulator.recrawl.webs import TEASERS
 
 
 class Greedy:
-    """Expected new words since the last look."""
+    """Expected new words since the last revisit."""
 
     def __init__(self, web: ChangingWeb) -> None:
         self._web = web
@@ -37,7 +37,7 @@ class Greedy:
         self._has_gap = np.zeros(self._rates.shape, bool)
         """More were published than the front page or feed could show: only the section's hub may know them."""
         self._map_made = np.zeros(sites)
-        """When the newest sitemap was made that was looked at."""
+        """When the newest sitemap was made that was revisited."""
         is_true = np.array([site.lastmod is Lastmod.TRUE for site in web.sites])
         has_map = np.bincount(web.urls.site[web.urls.kind == Kind.SITEMAP], minlength=sites) > 0
         self._is_true = is_true & has_map
@@ -64,19 +64,21 @@ class Greedy:
         worth[~is_page & (worth < best[site])] = 0
         return worth
 
-    def learn(self, look: Look) -> None:
-        url = look.url
+    def learn(self, revisit: Revisit) -> None:
+        url = revisit.url
         site = self._web.urls.site[url]
         kind = self._web.urls.kind[url]
         self._is_announced[url] = False
-        self._is_announced[look.announced] = True
+        self._is_announced[revisit.announced] = True
         if kind == Kind.SITEMAP:
-            self._map_made[site] = self._web.site(url).sitemap_made(look.now)
+            self._map_made[site] = self._web.site(url).sitemap_made(revisit.now)
             self._listed_until[site] = np.maximum(self._listed_until[site], self._map_made[site])
         elif kind != Kind.PAGE:
-            self._know(site, int(self._web.urls.section[url]), len(look.found) < self._web.urls.items[url], look.now)
-        elif self._web.sites[site].has_teasers and not look.is_gone and len(look.found) < TEASERS:
-            self._know(site, -1, True, look.now)
+            self._know(
+                site, int(self._web.urls.section[url]), len(revisit.found) < self._web.urls.items[url], revisit.now
+            )
+        elif self._web.sites[site].has_teasers and not revisit.is_gone and len(revisit.found) < TEASERS:
+            self._know(site, -1, True, revisit.now)
 
     def _know(self, site: int, section: int, is_all: bool, now: float) -> None:
         """Articles of a section (-1: all) were seen; *is_all*: fewer were new than were shown."""

@@ -1,8 +1,8 @@
-"""What is watched: on disk groups of up to 64 pages of a host, in memory columns of 20 bytes a page.
+"""The pages of a recrawl: on disk groups of up to 64 pages of a host, in memory columns of 20 bytes a page.
 
-A group is a compressed row of the table ``watched``.  Pages of a host have similar URLs, so a page takes some 40 bytes
-beside its ETag.  A row is read when one of its pages is to be looked at, and written when one was.  The columns, in the
-order of the keys, host by host, hold what a sweep needs to judge all pages.
+A group is a compressed row of the table ``recrawled``.  Pages of a host have similar URLs, so a page takes some 40
+bytes beside its ETag.  A row is read when one of its pages is to be revisited, and written when one was.  The columns,
+in the order of the keys, host by host, hold what a sweep needs to judge all pages.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from spiderling.base.errors import DamageError, StorageError
 from spiderling.base.files import frame_packer, zstd
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
+from spiderling.frontier.recrawl.policy import PAGE
 from spiderling.frontier.storage.protocol import Store
-from spiderling.frontier.watching.policy import PAGE
 
 MAX_ETAG_BYTES = 40  # of an ETag; a longer one is not stored (chosen: those of usual servers have up to 35)
 _FIXED = struct.Struct("<QIB")
@@ -67,18 +67,18 @@ _ROW_BYTES = sum(np.dtype(kind).itemsize for _, kind in _COLUMNS)
 
 
 class Standing(IntEnum):
-    """What is known of a watched page."""
+    """What is known of a page that is revisited."""
 
     LIVE = 0
     MISSED = 1  # its last answer was 404, first at the time ``since``
-    GONE = 2  # 410, or 404 at two looks a week apart; it is not looked at any more
-    OPTED_OUT = 3  # it may not be used, since then; it is not looked at any more
-    FRUITLESS = 4  # it is not in the corpus, and several looks found no link: it is not looked at any more
+    GONE = 2  # 410, or 404 at two revisits a week apart; it is not revisited any more
+    OPTED_OUT = 3  # it may not be used, since then; it is not revisited any more
+    FRUITLESS = 4  # it is not in the corpus, and several revisits found no link: it is not revisited any more
 
 
 @dataclass(slots=True)
-class WatchedPage:
-    """A page, hub, feed or sitemap that has ended; times are days since the watch began."""
+class RecrawlPage:
+    """A page, hub, feed or sitemap that has ended; times are days since the recrawl began."""
 
     key: int
     url: str
@@ -88,12 +88,12 @@ class WatchedPage:
     kind: int = PAGE
     state: Standing = Standing.LIVE
     since: float = 0.0  # since when it stands so, unless it is live
-    hub_score: int = 0  # what looks at it found of late (watch.py)
+    hub_score: int = 0  # what revisits of it found of late (recrawl.py)
     version: int = 0  # documents that were kept of it, at most 255; 0: it is not in the corpus
 
 
 def group_id(host: int, part: int) -> int:
-    """The id of a row of the table ``watched``."""
+    """The id of a row of the table ``recrawled``."""
     return host << PART_BITS | part
 
 
@@ -109,7 +109,7 @@ class Group:
         self._lines = lines  # addresses, and behind them ETags
 
     @classmethod
-    def of(cls, pages: Sequence[WatchedPage]) -> Group:
+    def of(cls, pages: Sequence[RecrawlPage]) -> Group:
         """A group of *pages*."""
         numbers = zip(*map(_values, pages), strict=True)
         columns = [np.array(values, kind) for values, (_, kind) in zip(numbers, _COLUMNS, strict=True)]
@@ -142,15 +142,15 @@ class Group:
     def __len__(self) -> int:
         return len(self._lines) // 2
 
-    def pages(self) -> list[WatchedPage]:
+    def pages(self) -> list[RecrawlPage]:
         """All of them; raises DamageError, as `page` does."""
         return [self._page(at) for at in range(len(self))]
 
-    def page(self, key: int) -> WatchedPage:
+    def page(self, key: int) -> RecrawlPage:
         """The page with this key, which the group must hold."""
         return self._page(self._place(key))
 
-    def put(self, page: WatchedPage) -> None:
+    def put(self, page: RecrawlPage) -> None:
         """*page*, which the group must hold, has changed; its address never does."""
         at = self._place(page.key)
         for column, value in zip(self._columns, _values(page), strict=True):
@@ -164,18 +164,18 @@ class Group:
         except ValueError:
             raise _damage(f"page {key} is not there") from None
 
-    def _page(self, at: int) -> WatchedPage:
+    def _page(self, at: int) -> RecrawlPage:
         key, found, last, since, text_key, modified, *states, version = (column[at].item() for column in self._columns)
         kind, state, score = states
         validators = Validators(text_key, modified, self._lines[len(self) + at])
         try:
             url = self._lines[at].decode()
-            return WatchedPage(key, url, found, last, validators, kind, Standing(state), since, score, version)
+            return RecrawlPage(key, url, found, last, validators, kind, Standing(state), since, score, version)
         except ValueError as error:
             raise _damage(error) from None
 
 
-def _values(page: WatchedPage) -> tuple[float, ...]:
+def _values(page: RecrawlPage) -> tuple[float, ...]:
     """What the columns have of it."""
     validators = page.validators
     times = page.key, page.found_at, page.last, page.since
@@ -183,10 +183,10 @@ def _values(page: WatchedPage) -> tuple[float, ...]:
 
 
 def _damage(error: Exception | str) -> DamageError:
-    return DamageError(f"a row of watched pages is damaged: {error}; see `scrapy inspect JOBDIR --check`.")
+    return DamageError(f"a row of recrawled pages is damaged: {error}; see `scrapy inspect JOBDIR --check`.")
 
 
-_TABLE = "watched"
+_TABLE = "recrawled"
 
 
 class Blobs:
@@ -230,7 +230,7 @@ class Groups:
     def __bool__(self) -> bool:
         return bool(self._changed)
 
-    def stored(self) -> Iterator[tuple[int, list[WatchedPage]]]:
+    def stored(self) -> Iterator[tuple[int, list[RecrawlPage]]]:
         """All groups as the store has them."""
         for group, row in self._store.blobs(_TABLE):
             yield group, Group.unpacked(row).pages()
@@ -240,17 +240,17 @@ class Groups:
         if group not in self._open:
             row = self._rows.get(group)
             if row is None:
-                raise StorageError(f"the state is damaged: the watched pages {group} are missing.")
+                raise StorageError(f"the state is damaged: the recrawled pages {group} are missing.")
             self._open[group] = Group.unpacked(row)
         return self._open[group]
 
-    def replace(self, group: int, page: WatchedPage) -> None:
+    def replace(self, group: int, page: RecrawlPage) -> None:
         """*page* of the group has changed."""
         self.get(group).put(page)
         self._changed.add(group)
 
-    def add(self, host: int, pages: list[WatchedPage], columns: Columns) -> None:
-        """Watch *pages* of *host*, none of which is in *columns*: its last group is filled up first."""
+    def add(self, host: int, pages: list[RecrawlPage], columns: Columns) -> None:
+        """Recrawl *pages* of *host*, none of which is in *columns*: its last group is filled up first."""
         first, behind = (columns.place(number << HASH_BITS) for number in (host, host + 1))
         parts = columns.rows["part"][first:behind]
         part = int(parts.max()) if len(parts) else 0
@@ -280,31 +280,31 @@ class Groups:
 
 _PAGE = np.dtype([("key", "u8"), ("found_at", "f4"), ("last", "f4"), ("part", "u2"), ("kind", "u1"), ("flags", "u1")])
 ANNOUNCED = 1  # flag: a date says that it has changed
-PLANNED = 2  # flag: a look is planned or in transit
+PLANNED = 2  # flag: a revisit is planned or in transit
 MISSED = 4  # flag: its last answer was 404
-OVER = 8  # flag: it is not looked at any more
+OVER = 8  # flag: it is not revisited any more
 _KEY_MASK = (1 << 64) - 1
 _BLOCK_PAGES = 20_000  # pages that one step of a sweep judges, in some milliseconds (chosen)
 _BLOCK_HOSTS = 5_000  # and most hosts, each of which costs some 2 microseconds; chosen
 
 
 class Columns:
-    """All watched pages in memory, by key; added ones count from the next ``merge`` on."""
+    """All recrawled pages in memory, by key; added ones count from the next ``merge`` on."""
 
     def __init__(self) -> None:
         self.rows: NDArray[np.void] = np.empty(0, _PAGE)
         self._added: list[NDArray[np.void]] = []
-        self.over = 0  # pages that are not looked at any more
+        self.over = 0  # pages that are not revisited any more
 
     def __len__(self) -> int:
         return len(self.rows) + sum(map(len, self._added))
 
     @property
     def live(self) -> int:
-        """Pages that are looked at."""
+        """Pages that are revisited."""
         return len(self) - self.over
 
-    def add(self, pages: Iterable[WatchedPage], part: int) -> None:
+    def add(self, pages: Iterable[RecrawlPage], part: int) -> None:
         """Add *pages* of one group."""
         values = [(p.key & _KEY_MASK, p.found_at, p.last, part, p.kind, flags_of(p.state)) for p in pages]
         self.over += sum(bool(flags & OVER) for *_, flags in values)
@@ -318,7 +318,7 @@ class Columns:
             self.rows = rows[np.argsort(rows["key"], kind="stable")]
 
     def find(self, key: int) -> int | None:
-        """The place of a page; None if it is not watched, or not merged yet."""
+        """The place of a page; None if it is not recrawled, or not merged yet."""
         at = self.place(key)
         return at if at < len(self.rows) and self.rows["key"][at] == np.uint64(key & _KEY_MASK) else None
 
@@ -332,8 +332,8 @@ class Columns:
         flags = self.rows["flags"]
         flags[at] = flags[at] | flag if is_set else flags[at] & (255 - flag)
 
-    def update(self, at: int, page: WatchedPage) -> None:
-        """Take in what a look has changed; the page is not planned any more."""
+    def update(self, at: int, page: RecrawlPage) -> None:
+        """Take in what a revisit has changed; the page is not planned any more."""
         row = self.rows[at]
         was_over = bool(row["flags"] & OVER)
         row["last"] = page.last

@@ -1,4 +1,4 @@
-"""Draws a web that changes: articles, edits, deaths, hubs, feeds, sitemaps, teasers, all before the first look."""
+"""Draws a web that changes: articles, edits, deaths, hubs, feeds, sitemaps, teasers, all before the first revisit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from simulator.pages import Array
-from simulator.watching import webs
-from simulator.watching.changing import ChangingWeb, Kind, Lastmod, Listing, Site, Truth, Urls
-from simulator.watching.webs import PLANS, Plan, SiteKind, plan_of
+from simulator.recrawl import webs
+from simulator.recrawl.changing import ChangingWeb, Kind, Lastmod, Listing, Site, Truth, Urls
+from simulator.recrawl.webs import PLANS, Plan, SiteKind, plan_of
 
 DAYS = 60
-"""Days that a watch is simulated (chosen: enough for most kinds of pages to change)."""
+"""Days that a recrawl is simulated (chosen: enough for most kinds of pages to change)."""
 YEAR_DAYS = 365
 
 
@@ -126,7 +126,7 @@ class _Drawing:
 
 
 def _births(rate: float, archive_days: float, days: int, rng: np.random.Generator) -> Array:
-    """When the articles of a site are published, in order; those before the watch are known when it begins."""
+    """When the articles of a site are published, in order; those before the recrawl are known when it begins."""
     known = int(np.clip(rng.poisson(rate * archive_days), webs.FEWEST_PAGES, webs.MAX_PAGES))
     old = -archive_days * rng.random(known)
     new = days * rng.random(rng.poisson(rate * days))
@@ -143,7 +143,7 @@ def _parents(kind: SiteKind, born: Array, rng: np.random.Generator) -> Array:
 
 
 def _edits(kind: SiteKind, born: Array, until: Array, days: int, rng: np.random.Generator) -> _Edits:
-    """Edits within the watch and before *until*."""
+    """Edits within the recrawl and before *until*."""
     number = len(born)
     begin = np.maximum(born, 0)
     mean = kind.edits * rng.gamma(webs.EDITS_SHAPE, 1 / webs.EDITS_SHAPE, number)

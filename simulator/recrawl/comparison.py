@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from simulator.watching.changing import ChangingWeb
-from simulator.watching.drawing import make_web
-from simulator.watching.looking import WARM_DAYS, MakePolicy, watch
-from simulator.watching.oracle import Greedy, Squared
-from simulator.watching.ours import Ours
-from simulator.watching.rivals import FeedsAndHubs, Proportional, Uniform
+from simulator.recrawl.changing import ChangingWeb
+from simulator.recrawl.drawing import make_web
+from simulator.recrawl.oracle import Greedy, Squared
+from simulator.recrawl.ours import Ours
+from simulator.recrawl.revisits import WARM_DAYS, MakePolicy, recrawl
+from simulator.recrawl.rivals import FeedsAndHubs, Proportional, Uniform
 
 POLICIES: dict[str, MakePolicy] = {
     "uniform": Uniform,
@@ -37,7 +37,7 @@ class Figures(NamedTuple):
     useless: float
     """Share of the requests that gave neither new words nor a new link."""
     requests: float
-    """Requests / those of one look a day at each live URL."""
+    """Requests / those of one revisit a day at each live URL."""
 
 
 class Row(NamedTuple):
@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
 def measure(web: ChangingWeb, make_policy: MakePolicy, budget: float) -> Figures:
     """*budget*: requests a day / live URLs."""
-    result = watch(web, make_policy, budget)
+    result = recrawl(web, make_policy, budget)
     words = web.published(WARM_DAYS)
     daily = sum(web.live(day) for day in range(WARM_DAYS, web.days))
     useless = result.useless / max(1, result.requests)

@@ -1,4 +1,4 @@
-"""What servers say of versions of their pages, also wrongly, and what a watched crawl makes of it."""
+"""What servers say of versions of their pages, also wrongly, and what a recrawl makes of it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from webs.web import HTML, WebResponse, not_found, plain, redirect
 
 HOST = "server.test"
 SETTINGS = {
-    "WATCH": "on",
+    "RECRAWL": "on",
     "CONSTANTS": {
-        "frontier.watching.policy.DAY_S": 0.2,
-        "frontier.watching.policy.MIN_WORD_DAYS": 0,
+        "frontier.recrawl.policy.DAY_S": 0.2,
+        "frontier.recrawl.policy.MIN_WORD_DAYS": 0,
     },
-    "WATCH_REQUESTS": 40,
+    "RECRAWL_REQUESTS": 40,
     "HOST_INTERVAL_S": 0.02,
     "SITEMAPS": "on",
     "DELAY_FACTOR": 0,
@@ -74,7 +74,7 @@ def _feed(link: str) -> WebResponse:
     return WebResponse(200, FEED_TYPE, f"<rss><channel><item><link>{link}</link></item></channel></rss>".encode())
 
 
-def test_feeds_behind_redirects_are_watched_and_an_unchanged_page_can_opt_out(tmp_path) -> None:
+def test_feeds_behind_redirects_are_recrawled_and_an_unchanged_page_can_opt_out(tmp_path) -> None:
     site = Site()
     with serving(site) as server:
         crawl = Crawl(tmp_path / "job", server, **SETTINGS)
@@ -82,17 +82,17 @@ def test_feeds_behind_redirects_are_watched_and_an_unchanged_page_can_opt_out(tm
         running.until(lambda: {"/by-feed", "/by-sitemap"} <= {*site.asked} and site.asked.count("/opted-out") > 1)
         site.has_changed.set()
         running.until(lambda: {"/by-newer-feed", "/by-sitemap-later", "/opted-out"} <= {*site.asked_later})
-        looks_before = site.asked_later.count("/")
-        running.until(lambda: site.asked_later.count("/") > looks_before + 3)
+        revisits_before = site.asked_later.count("/")
+        running.until(lambda: site.asked_later.count("/") > revisits_before + 3)
         result = running.stop(signal.SIGINT)
         assert "ERROR" not in result.output, result.output
-    assert crawl.state().counts["total/looks_opted_out"] == 1
+    assert crawl.state().counts["total/revisits_opted_out"] == 1
     assert site.asked_later.count("/opted-out") == 1
     assert len(crawl.digests()) == 6
     with closing(opened(crawl.directory)) as whole:
         told = ["\n".join(of_url(whole, f"http://{HOST}/{name}")) for name in ("opted-out", "", "nowhere")]
-    assert re.search(r"^looks +the last at .* UTC, opted out since .* UTC$", told[0], re.MULTILINE)
-    assert re.search(r"^looks +the last at .* UTC$", told[1], re.MULTILINE) and "looks" not in told[2]
+    assert re.search(r"^revisits +the last at .* UTC, opted out since .* UTC$", told[0], re.MULTILINE)
+    assert re.search(r"^revisits +the last at .* UTC$", told[1], re.MULTILINE) and "revisits" not in told[2]
     assert all(paragraphs(doc.url.removeprefix(f"http://{HOST}")) == doc.paragraphs for doc in crawl.documents())
 
 

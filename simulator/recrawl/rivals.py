@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.pages import Array
-from simulator.watching.changing import ChangingWeb, Kind
-from simulator.watching.looking import Look
+from simulator.recrawl.changing import ChangingWeb, Kind
+from simulator.recrawl.revisits import Revisit
 
 PRIOR_EVENTS = 0.5
-"""Events that each URL is taken to have shown before the watch (chosen)."""
+"""Events that each URL is taken to have shown before the recrawl (chosen)."""
 PRIOR_DAYS = 10.0
 """Days in which it showed them (chosen: an event in 20 days)."""
 
@@ -23,12 +23,12 @@ class Uniform:
     def worth(self, urls: Array, waits: Array, now: float) -> Array:
         return waits
 
-    def learn(self, look: Look) -> None:
+    def learn(self, revisit: Revisit) -> None:
         """Nothing."""
 
 
 class Proportional:
-    """Looks in proportion to each URL's own rate of events, estimated from the looks at it.
+    """Revisits in proportion to each URL's own rate of events, estimated from the revisits of it.
 
     An event is new words or a new link.  Cho & Garcia-Molina 2003 (*Effective Page Refresh Policies for Web
     Crawlers*) discuss this policy, and show that it is not the best one for the freshness of copies.
@@ -42,10 +42,10 @@ class Proportional:
         worth: Array = self._events[urls] / self._days[urls] * waits
         return worth
 
-    def learn(self, look: Look) -> None:
-        if not look.is_first:
-            self._events[look.url] += not look.is_useless
-            self._days[look.url] += look.wait
+    def learn(self, revisit: Revisit) -> None:
+        if not revisit.is_first:
+            self._events[revisit.url] += not revisit.is_useless
+            self._days[revisit.url] += revisit.wait
 
 
 class FeedsAndHubs:
@@ -69,7 +69,9 @@ class FeedsAndHubs:
         worth: Array = np.where(self._is_list[urls] & (overdue >= 0), overdue + 1e-9, 0.0)
         return worth
 
-    def learn(self, look: Look) -> None:
-        if not look.is_first:
-            factor = self.LONGER if look.is_useless else self.SHORTER
-            self._interval[look.url] = np.clip(self._interval[look.url] * factor, self.SHORTEST_DAYS, self.LONGEST_DAYS)
+    def learn(self, revisit: Revisit) -> None:
+        if not revisit.is_first:
+            factor = self.LONGER if revisit.is_useless else self.SHORTER
+            self._interval[revisit.url] = np.clip(
+                self._interval[revisit.url] * factor, self.SHORTEST_DAYS, self.LONGEST_DAYS
+            )

@@ -1,6 +1,6 @@
 """A web that changes: what each URL of it shows at any time.
 
-Times are days since the watch began; what happened before is negative.  No object stands for a
+Times are days since the recrawl began; what happened before is negative.  No object stands for a
 URL: its number is the index into every column.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simulator.pages import Array
-from simulator.watching.webs import SITEMAP_EVERY_DAYS, TEASERS
+from simulator.recrawl.webs import SITEMAP_EVERY_DAYS, TEASERS
 
 NO_URLS: Array = np.empty(0, np.int64)
 

@@ -1,4 +1,4 @@
-"""What an end makes of a URL that may be watched, and what the answer to a look makes of a page that is."""
+"""What an end makes of a URL that may be recrawled, and what the answer to a revisit makes of a page that is."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import NamedTuple
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize_again, url_key
+from spiderling.frontier.recrawl.pages import RecrawlPage, Standing, Validators, host_of
+from spiderling.frontier.recrawl.policy import FEED, HUB, PAGE, SITEMAP
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.url_log import End, with_outcome
-from spiderling.frontier.watching.pages import Standing, Validators, WatchedPage, host_of
-from spiderling.frontier.watching.policy import FEED, HUB, PAGE, SITEMAP
 
 WITHOUT_TEXT = frozenset(
     reason.value
@@ -36,13 +36,13 @@ class EndedPage(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What is watched of the URLs that have ended."""
+    """What is recrawled of the URLs that have ended."""
 
-    pages: list[WatchedPage]
-    first_words: dict[int, int]  # key -> words, of pages that were kept since the watch began
+    pages: list[RecrawlPage]
+    first_words: dict[int, int]  # key -> words, of pages that were kept since the recrawl began
 
 
-def to_be_watched(
+def pages_to_recrawl(
     ended: Iterable[EndedPage],
     validators: Mapping[int, Validators],
     links: Mapping[int, int],
@@ -50,7 +50,7 @@ def to_be_watched(
 ) -> Taken:
     """Kept pages, sitemaps, feeds, and pages that gave many new *links*.
 
-    *days_at*: from seconds since 1970 to days since the watch began.
+    *days_at*: from seconds since 1970 to days since the recrawl began.
     """
     taken = Taken([], {})
     for end, time in ended:
@@ -58,7 +58,7 @@ def to_be_watched(
         if kind is None or (kind in (PAGE, HUB) and not _is_plain(end)):
             continue
         days = days_at(time)
-        page = WatchedPage(end.key, end.url, days, days, validators.get(end.key, Validators()), kind)
+        page = RecrawlPage(end.key, end.url, days, days, validators.get(end.key, Validators()), kind)
         page.version = int(end.reason == Reason.KEPT.value)
         page.hub_score = HUB_CANDIDATE if kind == HUB else 0
         taken.pages.append(page)
@@ -68,7 +68,7 @@ def to_be_watched(
 
 
 def _kind(end: End, links: int) -> int | None:
-    """What *end* is to be watched as; None: it is not."""
+    """What *end* is in the recrawl; None: nothing."""
     if end.reason == Reason.KEPT.value:
         return PAGE
     if end.reason == Reason.SITEMAP.value:
@@ -92,8 +92,8 @@ def _is_plain(end: End) -> bool:
 GONE_DAYS = 7.0
 """Days between two answers of 404 after which a page counts as gone (chosen: servers are mended within a week)."""
 _HUB_FOUND = 2
-"""What a look that found a link adds to a page's score.  Chosen: one that found none takes 1 off, so a page is no hub
-by one link of a teaser for long."""
+"""What a revisit that found a link adds to a page's score.  Chosen: one that found none takes 1 off, so one link of a
+teaser makes no page a hub for long."""
 _HUB_FROM = 2  # score from which a page is a hub; chosen
 _HUB_MAX = 6  # highest score; chosen
 HUB_CANDIDATE = 3  # score of a page that is not in the corpus: it is given up when it has fallen to 0
@@ -103,23 +103,23 @@ OPT_OUTS = frozenset(
         Reason.UNAVAILABLE_FOR_LEGAL_REASONS,
     }
 )
-"""Ways for a look to be over that say: this page may not be used any more."""
+"""Ways for a revisit to be over that say: this page may not be used any more."""
 
 
-def is_answer(page: WatchedPage, outcome: Outcome) -> bool:
+def is_answer(page: RecrawlPage, outcome: Outcome) -> bool:
     """Whether *outcome* says what stands on *page* now; a 304 says so only if it was asked for."""
     is_text = 200 <= outcome.status < 300 or (outcome.status == 304 and page.validators.are_sent)
     return is_text and outcome.reason not in OPT_OUTS
 
 
-def unmade(page: WatchedPage, reason: Reason, days: float) -> WatchedPage:
-    """*page* when a look at it was not made for *reason*."""
+def unmade(page: RecrawlPage, reason: Reason, days: float) -> RecrawlPage:
+    """*page* when a revisit of it was not made for *reason*."""
     after = replace(page, last=days)
     return replace(after, state=Standing.OPTED_OUT, since=days) if reason in OPT_OUTS else after
 
 
-def after_look(page: WatchedPage, outcome: Outcome, found: int, days: float) -> WatchedPage:
-    """*page* when a look at it was answered by *outcome* and *found* so many new links."""
+def after_revisit(page: RecrawlPage, outcome: Outcome, found: int, days: float) -> RecrawlPage:
+    """*page* when a revisit of it was answered by *outcome* and *found* so many new links."""
     if outcome.status in (404, 410):
         return _missed(replace(page, last=days), outcome.status == 410, days)
     if not is_answer(page, outcome):
@@ -139,7 +139,7 @@ def after_look(page: WatchedPage, outcome: Outcome, found: int, days: float) -> 
     return after
 
 
-def _missed(page: WatchedPage, is_gone: bool, days: float) -> WatchedPage:
+def _missed(page: RecrawlPage, is_gone: bool, days: float) -> RecrawlPage:
     since = page.since if page.state is Standing.MISSED else days
     is_gone = is_gone or days - since >= GONE_DAYS
     return replace(page, state=Standing.GONE if is_gone else Standing.MISSED, since=since)

@@ -1,6 +1,6 @@
-"""Policies that watch webs which change, side by side, without a network (docs/simulator.md).
+"""Policies that recrawl webs which change, side by side, without a network (docs/simulator.md).
 
-python -m simulator.watching [WEB ...] [--budget SHARE] [--seeds N]
+python -m simulator.recrawl [WEB ...] [--budget SHARE] [--seeds N]
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import argparse
 import sys
 from contextlib import closing
 
-from simulator.watching.comparison import BUDGETS, HEAD, POLICIES, Row, cells, compare
-from simulator.watching.webs import PLANS, plan_of
+from simulator.recrawl.comparison import BUDGETS, HEAD, POLICIES, Row, cells, compare
+from simulator.recrawl.webs import PLANS, plan_of
 from spiderling.base.errors import BadInput
 from spiderling.base.terminal import Meter, markdown_table
 
@@ -18,7 +18,7 @@ from spiderling.base.terminal import Meter, markdown_table
 def main(arguments: list[str]) -> int:
     """Print a table as far as it is known when all is done or at Ctrl-C; returns the exit code."""
     parser = argparse.ArgumentParser(
-        "python -m simulator.watching",
+        "python -m simulator.recrawl",
         description="Which pages of a finished crawl are worth another request? Tries policies on webs that change.",
     )
     webs = ", ".join(PLANS)

@@ -1,12 +1,12 @@
-"""The watch of a crawl: which of the URLs that have ended are looked at again, and what becomes of a look.
+"""The recrawl of a crawl: which of the URLs that have ended are revisited, and what becomes of a revisit.
 
-A look is another request for a URL that has ended.  It is no end, and the ledger of URLs knows nothing of it.
+A revisit is another request for a URL that has ended.  It is no end, and the ledger of URLs knows nothing of it.
 
-A *sweep* judges all watched pages in blocks (policy.py); its best ones are planned, as many as the budget of the day
-allows by then.  A host's planned looks come after its waiting URLs, so new pages are first.  What is planned is lost
+A *sweep* judges all recrawled pages in blocks (policy.py); its best ones are planned, as many as the budget of the day
+allows by then.  A host's planned revisits come after its waiting URLs, so new pages are first.  What is planned is lost
 with the process and planned again, since nothing of it is known before its answer.
 
-Times are days since the watch began.
+Times are days since the recrawl began.
 """
 
 from __future__ import annotations
@@ -21,18 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.errors import DamageError
-from spiderling.base.option_values import parse_watch, parse_watch_requests
+from spiderling.base.option_values import parse_recrawl, parse_recrawl_requests
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize_again
 from spiderling.frontier.hosts import LAST_RANK, Host, QueuedUrl
-from spiderling.frontier.schedule import Schedule
-from spiderling.frontier.storage.protocol import Store
-from spiderling.frontier.url_states import UrlStates
-from spiderling.frontier.watching import policy
-from spiderling.frontier.watching.ended_pages import GONE_DAYS, after_look, is_answer, unmade
-from spiderling.frontier.watching.pages import (
+from spiderling.frontier.recrawl import policy
+from spiderling.frontier.recrawl.ended_pages import GONE_DAYS, after_revisit, is_answer, unmade
+from spiderling.frontier.recrawl.pages import (
     ANNOUNCED,
     MISSED,
     OVER,
@@ -40,83 +37,86 @@ from spiderling.frontier.watching.pages import (
     Blobs,
     Columns,
     Groups,
+    RecrawlPage,
     Standing,
-    WatchedPage,
     group_id,
     host_and_part,
     host_of,
     hosts_of,
 )
-from spiderling.frontier.watching.policy import FEED, SITEMAP, Found, Page, Pages, Policy
+from spiderling.frontier.recrawl.policy import FEED, SITEMAP, Found, Page, Pages, Policy
+from spiderling.frontier.schedule import Schedule
+from spiderling.frontier.storage.protocol import Store
+from spiderling.frontier.url_states import UrlStates
 
 PAYLOADS = {FEED: b"feed", SITEMAP: b"sitemap 1 50"}  # kind -> the mark by which intake.py knows its file
 
 
 @dataclass(slots=True, eq=False)
-class Look(QueuedUrl):
-    """A look that is planned or in transit; the page as it was known before."""
+class Revisit(QueuedUrl):
+    """A revisit that is planned or in transit; the page as it was known before."""
 
-    page: WatchedPage = field(kw_only=True)
+    page: RecrawlPage = field(kw_only=True)
     paragraphs: bytes | None = None  # 8-byte digests of the paragraphs of its newest version; None: unknown
     first_seen: float = 0.0  # when its first version ended, in seconds since 1970
-    found: int = 0  # links that nobody had found before, as far as the look has come
-    announced: int = 0  # watched pages that it says have changed
-    newest_date: float = float("-inf")  # the newest date that it gives to a page, in days since the watch began
+    found: int = 0  # links that nobody had found before, as far as the revisit has come
+    announced: int = 0  # recrawled pages that it says have changed
+    newest_date: float = float("-inf")  # the newest date that it gives to a page, in days since the recrawl began
 
 
 class Budget:
-    """How many looks the day that goes on allows, in requests and in words; what a day leaves is lost."""
+    """How many revisits the day that goes on allows, in requests and in words; what a day leaves is lost."""
 
     def __init__(self, options: Options, url_states: UrlStates) -> None:
-        """*url_states* count looks and words."""
-        self._requests = parse_watch_requests(options.watch_requests)
-        self._words = options.watch_words
+        """*url_states* count revisits and words."""
+        self._requests = parse_recrawl_requests(options.recrawl_requests)
+        self._words = options.recrawl_words
         self._url_states = url_states
-        self.day = 0  # number of the day; the watch begins with 0
-        self._looks_before = 0
+        self.day = 0  # number of the day; the recrawl begins with 0
+        self._revisits_before = 0
         self._words_before = 0
 
     def begin_day(self, day: int) -> None:
-        """What was looked at and kept until now belongs to the days before *day*."""
+        """What was revisited and kept until now belongs to the days before *day*."""
         self.day = day
-        self._looks_before = self._url_states.totals["looks"]
+        self._revisits_before = self._url_states.totals["revisits"]
         self._words_before = self._url_states.totals["words"]
 
-    def allowed(self, days: float, watched: int) -> int:
-        """Looks that may still be made by *days* since the watch began.
+    def allowed(self, days: float, recrawled: int) -> int:
+        """Revisits that may still be made by *days* since the recrawl began.
 
-        *watched*: number of pages, for a budget that is a share of them.
+        *recrawled*: number of pages, for a budget that is a share of them.
         """
         if self._words and self._url_states.totals["words"] - self._words_before >= self._words:
             return 0
-        a_day = self._requests if self._requests >= 1 else self._requests * watched
+        a_day = self._requests if self._requests >= 1 else self._requests * recrawled
         due = int(a_day * days + 0.5) - int(a_day * self.day + 0.5)  # so a day may have less than one
-        return due - (self._url_states.totals["looks"] - self._looks_before)
+        return due - (self._url_states.totals["revisits"] - self._revisits_before)
 
     def state(self) -> tuple[int, int, int]:
         """What `restore` takes."""
-        return self.day, self._looks_before, self._words_before
+        return self.day, self._revisits_before, self._words_before
 
     def restore(self, state: Sequence[int] | None) -> None:
         """Take up what was committed, if there is anything."""
-        self.day, self._looks_before, self._words_before = state or (0, 0, 0)
+        self.day, self._revisits_before, self._words_before = state or (0, 0, 0)
 
 
-MAX_PLANNED = 5_000  # looks that one sweep plans (chosen: 480,000 a day)
+MAX_PLANNED = 5_000  # revisits that one sweep plans (chosen: 480,000 a day)
 _FIRST = float(np.finfo(np.float64).max)
 
 
 class Sweep:
-    """Judges all watched pages, block by block, as they stand when it begins."""
+    """Judges all recrawled pages, block by block, as they stand when it begins."""
 
     def __init__(self, policy: Policy, columns: Columns, is_out_of_reach: Callable[[int], bool]) -> None:
-        """*is_out_of_reach*: whether the host of this id is; its pages are not looked at."""
+        """*is_out_of_reach*: whether the host of this id is; its pages are not revisited."""
         columns.merge()
         self._policy = policy
         self._is_out_of_reach = is_out_of_reach
         self._blocks = (columns.rows[first:end] for first, end in columns.blocks())
         self._best: list[NDArray[np.float64]] = []
-        """(keys, as the floats with their bits; indexes) of pages that are worth a look."""
+        """(keys, as the floats with their bits; indexes) of pages that are worth a revisit."""
 
     def judge_block(self, days: float) -> bool:
         """Judge the next block; returns whether there was one."""
@@ -155,22 +155,22 @@ class Sweep:
 
 
 class Planned:
-    """Keys of pages, host by host, in the order of their looks; each has the flag PLANNED in *columns*."""
+    """Keys of pages, host by host, in the order of their revisits; each has the flag PLANNED in *columns*."""
 
     def __init__(
-        self, by_host: dict[int, deque[int]], columns: Columns, make_look: Callable[[Host, int], Look]
+        self, by_host: dict[int, deque[int]], columns: Columns, make_revisit: Callable[[Host, int], Revisit]
     ) -> None:
-        """*by_host*: host id -> keys, which others read (HostStates.looks); *make_look*: of a host and a key."""
+        """*by_host*: host id -> keys, which others read (HostStates.revisits); *make_revisit*: of a host and a key."""
         self._by_host = by_host
         self._columns = columns
-        self._make_look = make_look
-        self._at_hand: dict[int, Look] = {}  # host id -> the look that is its next, as it was made
+        self._make_revisit = make_revisit
+        self._at_hand: dict[int, Revisit] = {}  # host id -> the revisit that is its next, as it was made
 
     def __len__(self) -> int:
         return sum(map(len, self._by_host.values()))
 
     def add(self, keys: Iterable[int]) -> set[int]:
-        """Plan looks at the pages with these *keys*, unless they are; returns the ids of their hosts."""
+        """Plan revisits of the pages with these *keys*, unless they are; returns the ids of their hosts."""
         hosts = set()
         for key in keys:
             at = self._columns.find(key)
@@ -180,28 +180,28 @@ class Planned:
                 hosts.add(host_of(key))
         return hosts
 
-    def next_at(self, host: Host) -> Look:
-        """The next look at *host*, which has one."""
+    def next_at(self, host: Host) -> Revisit:
+        """The next revisit of *host*, which has one."""
         key = self._by_host[host.id][0]
-        look = self._at_hand.get(host.id)
-        if look is None or look.key != key or look.host is not host:
-            look = self._at_hand[host.id] = self._make_look(host, key)
-        return look
+        revisit = self._at_hand.get(host.id)
+        if revisit is None or revisit.key != key or revisit.host is not host:
+            revisit = self._at_hand[host.id] = self._make_revisit(host, key)
+        return revisit
 
     def take_next(self, host_id: int) -> None:
-        """The next look at a host is no longer planned."""
+        """The next revisit of a host is no longer planned."""
         keys = self._by_host[host_id]
         keys.popleft()
         if not keys:
             del self._by_host[host_id]
         self._at_hand.pop(host_id, None)
 
-    def put_back(self, look: Look) -> None:
-        """*look* was taken and not made: it is the next again."""
-        self._by_host.setdefault(look.host.id, deque()).appendleft(look.key)
+    def put_back(self, revisit: Revisit) -> None:
+        """*revisit* was taken and not made: it is the next again."""
+        self._by_host.setdefault(revisit.host.id, deque()).appendleft(revisit.key)
 
     def drop_where(self, is_left_out: Callable[[int], bool]) -> None:
-        """Drop the looks at the hosts with ids that are left out; their pages may be planned again."""
+        """Drop the revisits of the hosts with ids that are left out; their pages may be planned again."""
         for host_id in [host_id for host_id in self._by_host if is_left_out(host_id)]:
             for key in self._by_host.pop(host_id):
                 at = self._columns.find(key)
@@ -215,22 +215,22 @@ class Planned:
         self._at_hand.clear()
 
 
-META = "watch"  # key in the table ``meta``
+META = "recrawl"  # key in the table ``meta``
 SWEEPS_A_DAY = 96  # sweeps a day, at most (chosen: every quarter of an hour)
-_PAGES_A_LOOK = 80
-"""Pages that are judged for each look that is planned, but for the last sweep of a day (chosen: with the default budget
-four sweeps a day, as in the simulator)."""
+_PAGES_A_REVISIT = 80
+"""Pages that are judged for each revisit that is planned, but for the last sweep of a day (chosen: with the default
+budget four sweeps a day, as in the simulator)."""
 
 
-class Watch:
-    """Looks at the URLs of one crawl; off, nothing is looked at."""
+class Recrawl:
+    """Revisits of the URLs of one crawl; off, nothing is revisited."""
 
     def __init__(self, options: Options, url_states: UrlStates, schedule: Schedule, store: Store) -> None:
-        self._length_days = parse_watch(options.watch)
+        self._length_days = parse_recrawl(options.recrawl)
         self._url_states = url_states
         self._schedule = schedule
         self._store = store
-        self._in_transit: dict[int, Look] = {}
+        self._in_transit: dict[int, Revisit] = {}
         self._began: float | None = None
         self._budget = Budget(options, url_states)
         self._next_sweep = -math.inf
@@ -243,9 +243,9 @@ class Watch:
         self.marks: dict[str, int] = {}  # how far the URL log was read (crawl/ended_urls.py)
         self.policy = Policy(policy.MIN_WORD_DAYS)
         self.columns = Columns()
-        self.groups = Groups(store)  # what is known of each watched page
-        self._planned = Planned(url_states.host_states.looks, self.columns, self._look_at)
-        url_states.queues.next_look = self._planned.next_at
+        self.groups = Groups(store)  # what is known of each recrawled page
+        self._planned = Planned(url_states.host_states.revisits, self.columns, self._revisit_at)
+        url_states.queues.next_revisit = self._planned.next_at
 
     # -- it begins and ends
 
@@ -254,15 +254,15 @@ class Watch:
         return self._length_days > 0
 
     def days(self, now: float) -> float:
-        """Days since the watch began."""
+        """Days since the recrawl began."""
         return 0.0 if self._began is None else (now - self._began) / policy.DAY_S
 
     def time(self, days: float) -> float:
-        """Seconds since 1970 at so many *days* since the watch began."""
+        """Seconds since 1970 at so many *days* since the recrawl began."""
         return (self._began or 0.0) + days * policy.DAY_S
 
     def goes_on(self, now: float) -> bool:
-        """Whether there may be something to be looked at; while looks are in transit it goes on."""
+        """Whether there may be something to be revisited; while revisits are in transit it goes on."""
         return self.is_on and (self.days(now) < self._length_days or bool(self._in_transit))
 
     def restore(self, meta: Mapping[str, str]) -> None:
@@ -279,7 +279,7 @@ class Watch:
             self.policy.restore(host, row)
 
     def begin(self, now: float) -> None:
-        """The watch is on: if it was never, it begins *now*."""
+        """The recrawl is on: if it was never, it begins *now*."""
         if self._began is None:
             self._began = now
             self._budget.begin_day(0)
@@ -302,11 +302,11 @@ class Watch:
 
     # -- pages come in
 
-    def take_up(self, pages: Iterable[WatchedPage], first_words: Mapping[int, int], marks: dict[str, int]) -> None:
-        """Watch *pages* that have ended; *first_words*: those of what a page newly found gave, by key."""
+    def take_up(self, pages: Iterable[RecrawlPage], first_words: Mapping[int, int], marks: dict[str, int]) -> None:
+        """Recrawl *pages* that have ended; *first_words*: those of what a page newly found gave, by key."""
         if self._is_stopped:
             return
-        by_host: defaultdict[int, list[WatchedPage]] = defaultdict(list)
+        by_host: defaultdict[int, list[RecrawlPage]] = defaultdict(list)
         self.columns.merge()
         for page in pages:
             if self.columns.find(page.key) is None:
@@ -320,7 +320,7 @@ class Watch:
         self.marks = marks
         self._is_changed = True
 
-    # -- what is worth a look
+    # -- what is worth a revisit
 
     def step(self, now: float) -> bool:
         """Judge a block of pages, or plan the best when all are judged; returns whether a sweep goes on."""
@@ -349,10 +349,10 @@ class Watch:
     def _is_worth_a_sweep(self, days: float) -> bool:
         room = self.room(days)
         is_last = days % 1 >= 1 - 1 / SWEEPS_A_DAY
-        return room >= 1 and (is_last or room * _PAGES_A_LOOK >= self.columns.live or room >= MAX_PLANNED)
+        return room >= 1 and (is_last or room * _PAGES_A_REVISIT >= self.columns.live or room >= MAX_PLANNED)
 
     def room(self, days: float) -> int:
-        """Looks that may be planned now, by what has passed of the day."""
+        """Revisits that may be planned now, by what has passed of the day."""
         planned = len(self._in_transit) + len(self._planned)
         return self._budget.allowed(days, self.columns.live) - planned
 
@@ -365,86 +365,86 @@ class Watch:
             return False
         return host.due > now + max(policy.DAY_S / SWEEPS_A_DAY, self._schedule.intervals.of(host))
 
-    # -- looks go out
+    # -- revisits go out
 
-    def _look_at(self, host: Host, key: int) -> Look:
+    def _revisit_at(self, host: Host, key: int) -> Revisit:
         at = self.columns.find(key)
         if at is None:
-            raise DamageError(f"a look is planned at a page of {host.name} that is not watched.")
+            raise DamageError(f"a revisit is planned at a page of {host.name} that is not recrawled.")
         page = self.groups.get(group_id(host.id, int(self.columns.rows["part"][at]))).page(key)
         target = canonicalize_again(page.url)
         if target is None:
-            raise DamageError(f"the state is damaged: {page.url!r} is watched and no URL.")
-        look = Look(key, page.url, host, LAST_RANK, target, payload=PAYLOADS.get(page.kind), page=page)
-        look.paragraphs = self.paragraphs.get(key)
-        look.first_seen = self.time(page.found_at)
-        return look
+            raise DamageError(f"the state is damaged: {page.url!r} is recrawled and no URL.")
+        revisit = Revisit(key, page.url, host, LAST_RANK, target, payload=PAYLOADS.get(page.kind), page=page)
+        revisit.paragraphs = self.paragraphs.get(key)
+        revisit.first_seen = self.time(page.found_at)
+        return revisit
 
-    def hand_out(self, look: Look) -> None:
-        """*look* leaves for its host."""
-        self._planned.take_next(look.host.id)
-        self._in_transit[look.key] = look
+    def hand_out(self, revisit: Revisit) -> None:
+        """*revisit* leaves for its host."""
+        self._planned.take_next(revisit.host.id)
+        self._in_transit[revisit.key] = revisit
 
-    def give_back(self, key: int) -> Look | None:
-        """The look at this page was not made: it is planned again."""
-        look = self.take_back(key)
-        if look is not None and not self._is_stopped:
-            self._planned.put_back(look)
-        return look
+    def give_back(self, key: int) -> Revisit | None:
+        """The revisit of this page was not made: it is planned again."""
+        revisit = self.take_back(key)
+        if revisit is not None and not self._is_stopped:
+            self._planned.put_back(revisit)
+        return revisit
 
-    def take_back(self, key: int | None) -> Look | None:
-        """The look in transit at the page with this key; the caller must end it."""
+    def take_back(self, key: int | None) -> Revisit | None:
+        """The revisit in transit at the page with this key; the caller must end it."""
         return self._in_transit.pop(key, None) if key is not None else None
 
     # -- answers come back
 
-    def end_head(self, look: Look, reason: Reason, now: float) -> None:
-        """A planned look is over unmade, for *reason*."""
-        self._planned.take_next(look.host.id)
-        self._url_states.totals["looks_unmade"] += 1
-        self._write(look, unmade(look.page, reason, self.days(now)))
+    def end_head(self, revisit: Revisit, reason: Reason, now: float) -> None:
+        """A planned revisit is over unmade, for *reason*."""
+        self._planned.take_next(revisit.host.id)
+        self._url_states.totals["revisits_unmade"] += 1
+        self._write(revisit, unmade(revisit.page, reason, self.days(now)))
 
-    def over(self, look: Look, outcome: Outcome, now: float) -> None:
-        """The look was answered by *outcome*: learn from it, and note what is known of the page now."""
+    def over(self, revisit: Revisit, outcome: Outcome, now: float) -> None:
+        """The revisit was answered by *outcome*: learn from it, and note what is known of the page now."""
         days = self.days(now)
         totals = self._url_states.totals
-        totals["looks"] += 1
-        if is_answer(look.page, outcome):
-            totals["looks_304"] += outcome.status == 304
-            totals["looks_new"] += bool(outcome.words or look.found)
-            totals["look_words"] += outcome.words
-            totals["look_links"] += look.found
-            self._learn(look, Found(outcome.words, look.found, look.announced, look.newest_date), days)
-        self._write(look, after_look(look.page, outcome, look.found, days))
+        totals["revisits"] += 1
+        if is_answer(revisit.page, outcome):
+            totals["revisits_304"] += outcome.status == 304
+            totals["revisits_new"] += bool(outcome.words or revisit.found)
+            totals["revisit_words"] += outcome.words
+            totals["revisit_links"] += revisit.found
+            self._learn(revisit, Found(outcome.words, revisit.found, revisit.announced, revisit.newest_date), days)
+        self._write(revisit, after_revisit(revisit.page, outcome, revisit.found, days))
 
-    def _learn(self, look: Look, found: Found, days: float) -> None:
-        at = self.columns.find(look.key)
+    def _learn(self, revisit: Revisit, found: Found, days: float) -> None:
+        at = self.columns.find(revisit.key)
         if at is None:
             return
-        host = look.host.id
+        host = revisit.host.id
         _, found_at, last, _, kind, flags = self.columns.rows[at].item()
         self.policy.learn(Page(host, kind, found_at, last, bool(flags & ANNOUNCED)), found, days)
         self._learnt |= {0, host}
 
-    def _write(self, look: Look, page: WatchedPage) -> None:
+    def _write(self, revisit: Revisit, page: RecrawlPage) -> None:
         totals = self._url_states.totals
-        totals["versions"] += page.version > max(1, look.page.version)
-        totals["looks_gone"] += page.state is Standing.GONE
-        totals["looks_opted_out"] += page.state is Standing.OPTED_OUT
+        totals["versions"] += page.version > max(1, revisit.page.version)
+        totals["revisits_gone"] += page.state is Standing.GONE
+        totals["revisits_opted_out"] += page.state is Standing.OPTED_OUT
         at = self.columns.find(page.key)
         if at is not None:
             self.columns.update(at, page)
-            self.groups.replace(group_id(look.host.id, int(self.columns.rows["part"][at])), page)
+            self.groups.replace(group_id(revisit.host.id, int(self.columns.rows["part"][at])), page)
 
     # -- dates of sitemaps and feeds
 
-    def announce(self, look: Look, key: int, date: float) -> None:
-        """The sitemap or feed that *look* is at says that the page with this key changed at *date*."""
+    def announce(self, revisit: Revisit, key: int, date: float) -> None:
+        """The sitemap or feed that *revisit* is of says that the page with this key changed at *date*."""
         days = self.days(date)
-        look.newest_date = max(look.newest_date, days)
+        revisit.newest_date = max(revisit.newest_date, days)
         at = self.columns.find(key)
         if at is not None and days > self.columns.rows["last"][at]:
-            look.announced += not self.columns.rows["flags"][at] & ANNOUNCED
+            revisit.announced += not self.columns.rows["flags"][at] & ANNOUNCED
             self.columns.flag(at, ANNOUNCED, True)
 
     # -- the store
@@ -459,14 +459,14 @@ class Watch:
             return {}, {}
         self._is_changed = False
         blobs = {
-            "watched": self.groups.drain(),
+            "recrawled": self.groups.drain(),
             "rate": {host: self.policy.packed(host) for host in self._learnt},
             "paragraph": self.paragraphs.drain(),
         }
         self._learnt = set()
         if self._began is None:
             return blobs, {}
-        said = {"began": self._began, "day": self._budget.state(), "marks": self.marks, "watched": self.columns.live}
+        said = {"began": self._began, "day": self._budget.state(), "marks": self.marks, "recrawled": self.columns.live}
         return blobs, {META: json.dumps(said)}
 
     def committed(self) -> None:

@@ -1,4 +1,4 @@
-"""A crawl that is watched, over real sockets, of a web that changes: a month passes in seconds."""
+"""A recrawl, over real sockets, of a web that changes: a month passes in seconds."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ CHANGES_ON = 6.0
 INTERVAL_S = 0.02
 ROBOTS_MAX_AGE_S = 1
 SETTINGS = {
-    "WATCH": "on",
+    "RECRAWL": "on",
     "CONSTANTS": {
-        "frontier.watching.policy.DAY_S": DAY_S,
-        "frontier.watching.policy.MIN_WORD_DAYS": 0,
+        "frontier.recrawl.policy.DAY_S": DAY_S,
+        "frontier.recrawl.policy.MIN_WORD_DAYS": 0,
         "frontier.known_files.MAX_AGE_S": ROBOTS_MAX_AGE_S,
     },
-    "WATCH_REQUESTS": 12,
+    "RECRAWL_REQUESTS": 12,
     "HOST_INTERVAL_S": INTERVAL_S,
     "SITEMAPS": "on",
     "YIELD_PROFILE": "off",
@@ -169,7 +169,7 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     with closing(Inspection(crawl.directory)) as inspection:
         assert list(problems(inspection)) == []
         status = status_of(inspection)
-        looks = status.looks
+        revisits = status.revisits
         shown = "\n".join(overview(status)), saved(inspection)
         listed = {tuple(line.split("\t")[1:]) for line in no_longer_there(inspection)}
     assert listed == {(why, f"http://{HOST}/{name}") for name, why in TO_BE_TAKEN_OUT.items()}
@@ -179,29 +179,33 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     assert documents == Counter(["", *OLD, "mended", *articles])
     new = [document for document in crawl.documents() if document.url.endswith("mended")][1]
     assert any("mended-later" in part for part in new.paragraphs)
-    assert f"{totals['looks']:,} looks, " in result.output
-    assert status.phase == "stopped", "no URL waits, but the watch goes on"
-    assert (looks.looks, looks.gone, looks.opted_out) == (totals["looks"], 2, 2)
-    assert looks.per_day == round(looks.looks / looks.days, 2) and 0 <= looks.today <= looks.budget == 12
-    assert looks.useless == round(1 - looks.new / looks.looks, 4) and looks.due >= looks.since
-    watched = state.counts["discovered"] - len(TO_BE_TAKEN_OUT)
-    assert watched - 3 <= looks.watched <= watched, "the last ones may not be taken up yet"
-    assert all("Looks at known pages" in text and f"{looks.useless:.1%} found nothing new" in text for text in shown)
-    assert totals["looks_304"] > 5 and totals["versions"] == 1
-    assert (totals["looks_gone"], totals["looks_opted_out"]) == (2, 2)
+    assert f"{totals['revisits']:,} revisits, " in result.output
+    assert status.phase == "stopped", "no URL waits, but the recrawl goes on"
+    assert (revisits.revisits, revisits.gone, revisits.opted_out) == (totals["revisits"], 2, 2)
+    assert (
+        revisits.per_day == round(revisits.revisits / revisits.days, 2) and 0 <= revisits.today <= revisits.budget == 12
+    )
+    assert revisits.useless == round(1 - revisits.new / revisits.revisits, 4) and revisits.due >= revisits.since
+    recrawled = state.counts["discovered"] - len(TO_BE_TAKEN_OUT)
+    assert recrawled - 3 <= revisits.recrawled <= recrawled, "the last ones may not be taken up yet"
+    assert all(
+        "Revisits of known pages" in text and f"{revisits.useless:.1%} found nothing new" in text for text in shown
+    )
+    assert totals["revisits_304"] > 5 and totals["versions"] == 1
+    assert (totals["revisits_gone"], totals["revisits_opted_out"]) == (2, 2)
     assert state.counts["discovered"] == len(["", "feed", "sitemap.xml", *OLD, *articles]) == sum(state.ends.values())
     assert state.counts["mention/opted-out"] and not any(entry.path == "/refused" for entry in log)
     starts = [entry.time_s for entry in log]
     assert starts[-1] - starts[0] > (len(starts) - 10) * INTERVAL_S, "arrivals are late at times, never early in all"
-    assert not web.trespasses, "a look goes by the newest robots.txt"
+    assert not web.trespasses, "a revisit goes by the newest robots.txt"
     assert sum(entry.status == 200 for entry in log if entry.path == "/0") <= 2, "304 from then on, but for a kill"
 
 
 @pytest.mark.parametrize(
     ("settings", "why"),
-    [({"WATCH": "on", "TRAIL": "off"}, "TRAIL is off"), ({"WATCH": "often"}, "on, off or a number of days")],
+    [({"RECRAWL": "on", "TRAIL": "off"}, "TRAIL is off"), ({"RECRAWL": "often"}, "on, off or a number of days")],
 )
-def test_what_cannot_be_watched_is_refused(tmp_path, settings: dict[str, str], why: str) -> None:
+def test_what_cannot_be_recrawled_is_refused(tmp_path, settings: dict[str, str], why: str) -> None:
     arguments = ["-a", "lang=cs"]
     arguments += [part for key, value in settings.items() for part in ("-s", f"SPIDERLING_{key}={value}")]
     assert why in refusal(tmp_path / "job", *arguments)

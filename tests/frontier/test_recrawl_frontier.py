@@ -1,4 +1,4 @@
-"""Which page is worth another look: rates that pages of a class share, dates that must earn trust, the index."""
+"""Which page is worth another revisit: rates that pages of a class share, dates that must earn trust, the index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spiderling.base.errors import DamageError
-from spiderling.frontier.watching.policy import (
+from spiderling.frontier.recrawl.policy import (
     CLASSES,
     FEED,
     HALF_LIFE_DAYS,
@@ -129,7 +129,7 @@ def test_events_since_birth_add_up_over_the_ages() -> None:
 
 
 def test_a_look_after_long_is_counted_for_each_age_that_the_page_had() -> None:
-    """Replies come in the first days; who looks only when the page is old must not take them for an old page's."""
+    """Replies come in the first days; who revisits only when the page is old must not take them for an old page's."""
     assert days_by_class(0.5, 5.0) == [(0, 0.5), (1, 1.0), (2, 2.0), (3, 1.0)]
     assert days_by_class(40.0, 50.0) == [(OLDEST, 10.0)]
     rates = Rates()
@@ -142,7 +142,7 @@ def test_a_look_after_long_is_counted_for_each_age_that_the_page_had() -> None:
 
 
 def index(rate, last, dates=None, is_announced=False, kind=PAGE, **more):
-    """That of a look on the day 10 at an old page with *rate* events a day, of one word each."""
+    """That of a revisit on the day 10 of an old page with *rate* events a day, of one word each."""
     policy = Policy(more.get("min_word_days", 0.0))
     policy.dates[1] = dates or Announcements()
     rates = np.full((1, CLASSES), rate)

@@ -11,7 +11,6 @@ somboonviwat-2006: the Thai-like web without politeness: harvest rate over the f
 suchomel-2012: the web with the yields of Suchomel & Pomikálek 2012, Table 1: what a threshold keeps, and yield rates.
 schaefer-2014: block score and badness as predictors of a link's target, on the links of a real crawl of the miniature
    web, in-host and cross-host.
-cyclic: yield rate of the 1,000 pages before and after each change of phase (the same paper, section 3).
 speed: CPU time of `bfs` on a web of ten times --pages (20,000 with --quick), while the other core is at work.
 
 RESULT has the figures of targets by web; yield_vs_bfs is the yield rate of `yield` with the paper's
@@ -52,7 +51,7 @@ from simulator.comparison import (
     summaries,
 )
 from simulator.graphs import of_crawl
-from simulator.measures import Sample, at_pages, coverage
+from simulator.measures import at_pages, coverage
 from simulator.pages import TEXT_SCORE, PageWeb
 
 GENERATED = ("thai", "pt", "scarce", "w12")
@@ -213,7 +212,8 @@ DEFAULT = "spiderling"
 THRIFT = "spiderling:thrift=6"
 """The default for a line that is paid by the gigabyte."""
 LSWC = tuple(f"lswc:s={s},t={t}" for s in (1, 3) for t in (1, 5))
-RIVALS = ("yield", "heidix", *LSWC, "hard", "soft")
+FOCUSED = ("simulator.rivals.Hard", "simulator.rivals.Soft")
+RIVALS = ("yield", "heidix", *LSWC, *FOCUSED)
 CHOOSING = (31, 32, 33, 34, 35)
 TEST = (41, 42, 43, 44, 45)
 TO_THE_END = 1.1
@@ -415,7 +415,7 @@ def targets_of(bench: Bench) -> Finish:
 def like_somboonviwat(bench: Bench) -> Finish:
     pages = bench.pages // 2
     terms = Terms(pages=pages, word_share=1.1, pages_per_s=0.0, concurrency=1, options=NO_POLITENESS)
-    names = {"thai": ("bfs", "soft", "hard", "distance", *LSWC, PERFECT_LANGUAGE), "thai-pure": LSWC}
+    names = {"thai": ("bfs", *FOCUSED, *LSWC, PERFECT_LANGUAGE), "thai-pure": LSWC}
     jobs = {web: bench.runs(web, range(1, min(bench.seeds, 4) + 1), names[web], terms) for web in names}
 
     def finish() -> dict[str, Any]:
@@ -500,36 +500,6 @@ def like_schaefer(bench: Bench) -> Finish:
     return dict if bench.is_quick else finish
 
 
-def cyclic(bench: Bench) -> Finish:
-    pages = bench.pages // 2
-    burn_in, phase = pages * 2 // 25, pages // 25
-    changes = [burn_in + number * phase for number in range(3)]
-    terms = Terms(pages=pages, word_share=1.1, max_pages=changes[-1] + phase)
-    jobs = bench.runs("thai", range(1, bench.seeds + 1), (f"cyclic:burn_in={burn_in},phase={phase}", "bfs"), terms)
-    span = phase // 2
-
-    def finish() -> dict[str, Any]:
-        heading(f"Cyclic: yield rates of the {span:,} pages before and after a change of phase")
-        rows = []
-        for of_one in by_strategy(jobs):
-            rates = [
-                statistics.fmean(yield_between(run.samples, change + shift, change + shift + span) for run in of_one)
-                for change in changes
-                for shift in (-span, 0)
-            ]
-            rows.append((of_one[0].task.strategy, *(f"{rate:.4f}" for rate in rates)))
-        table(("strategy", *(f"{side} {change:,}" for change in changes for side in ("before", "after"))), rows)
-        return {}
-
-    return finish
-
-
-def yield_between(samples: Sequence[Sample], low: float, high: float) -> float:
-    """Yield rate of the pages from *low* to *high*."""
-    one, other = at_pages(samples, low), at_pages(samples, high)
-    return (other.kept_bytes - one.kept_bytes) / max(other.downloaded_bytes - one.downloaded_bytes, 1)
-
-
 def speed(bench: Bench) -> Finish:
     job = bench.pool.submit(_pages_per_s, 20_000 if bench.is_quick else 10 * bench.pages)
 
@@ -555,7 +525,6 @@ PARTS = {
     "somboonviwat-2006": like_somboonviwat,
     "suchomel-2012": like_suchomel,
     "schaefer-2014": like_schaefer,
-    "cyclic": cyclic,
 }
 """As they are begun: the longest first, though it is told last."""
 

@@ -294,9 +294,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     # strategies
     "python -m simulator": SIMULATED,
     "python -m simulator bfs spiderling": SIMULATED,
-    "python -m simulator lswc:s=1,t=1 lswc:s=3,t=5 hard soft --web thai --seeds 5 --html lswc.html": SIMULATED._replace(
-        slow=True
-    ),
+    "python -m simulator lswc:s=3,t=5 simulator.rivals.Hard --seeds 5 --html lswc.html": SIMULATED._replace(slow=True),
     "python -m simulator yield -s SPIDERLING_YIELD_PROFILE=paper --web pt --pages 1e6 --rate 100": SIMULATED,
     "python -m simulator bfs spiderling --web crawls/bfs --html bfs.html": REPLAYED,
     "python -m simulator bfs spiderling --web crawls/cs": REPLAYED,
@@ -304,7 +302,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "python -m simulator.recrawl": MEASURES,
     "python -m simulator.recrawl gov": Run(more="--budget 0.01", says="| gov | spiderling |"),
     "python -m simulator.recrawl blogs forum --seeds 3 --budget .02": Run(says="| forum | spiderling |", slow=True),
-    "python -m simulator yours bfs --web thai": NotRun("the strategy is still to be written by the reader"),
+    "python -m simulator mine.Yours bfs --web thai": NotRun("the strategy is still to be written by the reader"),
     # extend
     "python -m tests.test_docs": IMPORTED,
     "python -m docs.architecture": IMPORTED,

@@ -52,7 +52,6 @@ class Reason(Enum):
     HOST_SPENT = ("host-spent", "its host gave as much as SPIDERLING_MAX_HOST_DOCUMENTS or _BYTES lets it")
     HOST_BLOCKED = ("host-blocked", "its host was blocked by the user")
     HOST_FULL = ("host-full", "its host's queue was full")
-    PASSED_OVER = ("passed-over", "it waited until the strategy had no use for it any more")
     TRAPPED = ("trapped", "it waited in what turned out to be a trap: a fruitless part of its host, a made-up name")
     HOST_REFUSED = ("host-refused", "its host refuses us; its robots.txt is tried again after 1, 7 and 30 days")
     MIRROR = ("mirror", "its host shows the pages of another host under the same paths")

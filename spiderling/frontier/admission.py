@@ -13,7 +13,6 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, CanonicalUrl, canonicalize, port_of, top_level_domain, url_key
 from spiderling.frontier.hosts import LAST_RANK, SEED_RANK, Host, HostState, QueuedUrl
 from spiderling.frontier.storage.queues import line_of, plain_line
-from spiderling.frontier.strategy import Strategy
 from spiderling.frontier.traps import Traps
 from spiderling.frontier.url_states import UrlStates
 
@@ -37,9 +36,8 @@ class Mention:
 class Admission:
     """Accepts or refuses; an accepted URL waits in its host's queue or ends at once."""
 
-    def __init__(self, options: Options, url_states: UrlStates, strategy: Strategy) -> None:
+    def __init__(self, options: Options, url_states: UrlStates) -> None:
         self._url_states = url_states
-        self._strategy = strategy
         self.scope = Scope(options)
         self.traps = Traps(options, url_states.hosts)
         self._of_usual_ports = self._by_port(80), self._by_port(443)
@@ -84,8 +82,6 @@ class Admission:
         """Why a URL that waited ends unfetched, by what was learnt since it was found; None if it does not."""
         if url.rank == SEED_RANK or url.payload:
             return None
-        if self._strategy.is_stale(url.rank, self._url_states.ledger.totals["pages"]):
-            return Reason.PASSED_OVER
         return Reason.TRAPPED if self.traps.holds(url.host, url.target) else None
 
     def lower(self, host_id: int, distance: int) -> int:

@@ -67,7 +67,7 @@ class Frontier:
         self.strategy.begin(self.url_states, options)
         self.hosts = self.url_states.hosts
         self.host_states = self.url_states.host_states
-        self._admission = Admission(options, self.url_states, self.strategy)
+        self._admission = Admission(options, self.url_states)
         self.robots = Robots(options, stored_robots(self._store), failed_on)
         self.schedule = Schedule(
             options,
@@ -347,7 +347,7 @@ class Frontier:
             visit = self._admission.traps.visit(host, target.path, outcome)
         if self.host_closing.refusals.page_answered(host, target, outcome, now):
             self.host_closing.refuse(host, now)
-        linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome, ledger.totals["pages"])
+        linking = LinkingPage.of(host, url.rank if url else SEED_RANK, outcome)
         if end is not None:
             self.strategy.learn(linking, target, outcome)
         self._intake.put(linking, links, now, outcome.url_id or 0, visit)
@@ -375,7 +375,7 @@ class Frontier:
         if outcome.redirect_to is not None and (target := canonicalize(outcome.redirect_to)) is not None:
             salt = b"" if revisit.payload is None else salt_of_redirect(revisit.key)
             self._core.put(Mention(target, host.distance, REQUEST_RANK, revisit.key, revisit.payload, salt, 1), now)
-        linking = LinkingPage.of(host, SEED_RANK, outcome, ledger.totals["pages"])
+        linking = LinkingPage.of(host, SEED_RANK, outcome)
         if revisit.page.version:  # that nothing on it is new says nothing of its links
             linking = linking._replace(reason=Reason.KEPT)
         self._intake.put(linking, batch_of(outcome.links), now, revisit.key, None)

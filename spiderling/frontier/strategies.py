@@ -14,7 +14,8 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, is_dataclass
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import xxhash
@@ -128,7 +129,7 @@ class Spiderling(Heidix):
 
 
 @dataclass
-class _ByHead(Strategy):
+class ByHead(Strategy):
     """A host's rank is that of its best queued URL: one order over the whole crawl."""
 
     ranks_hosts = True
@@ -138,34 +139,7 @@ class _ByHead(Strategy):
 
 
 @dataclass
-class Hard(Strategy):
-    """Hard focused: links of irrelevant pages are dropped (Somboonviwat et al. 2006)."""
-
-    def ranker(self, page: LinkingPage) -> Ranker:
-        rank = USUAL_RANK if page.is_relevant else DROPPED
-        return lambda link: rank
-
-
-@dataclass
-class Soft(_ByHead):
-    """Soft focused: links of relevant pages first (Somboonviwat et al. 2006)."""
-
-    def ranker(self, page: LinkingPage) -> Ranker:
-        rank = USUAL_RANK - 1 if page.is_relevant else USUAL_RANK + 1
-        return lambda link: rank
-
-
-@dataclass
-class Dfs(_ByHead):
-    """Depth first (left open by Somboonviwat et al.): the deepest links first, down to nine below the seeds."""
-
-    def ranker(self, page: LinkingPage) -> Ranker:
-        rank = LAST_RANK if page.rank == SEED_RANK else max(1, page.rank - 1)
-        return lambda link: rank
-
-
-@dataclass
-class RandomWalk(_ByHead):
+class RandomWalk(ByHead):
     """Random walks, as many at a time as requests (ClaraX, Schäfer et al. 2014, 5), with weights against their bias.
 
     From a page, the walk goes on to one of its links, drawn among all of them.  The walk ends with the probability
@@ -207,19 +181,7 @@ class RandomWalk(_ByHead):
 
 
 @dataclass
-class Distance(_ByHead):
-    """URLs at the smallest distance first; those farther than *t* are dropped (left open by Somboonviwat et al.)."""
-
-    t: int = _parameter(LAST_RANK, most=LAST_RANK)
-
-    def ranker(self, page: LinkingPage) -> Ranker:
-        distance = 1 if page.is_relevant else page.rank + 1
-        rank = DROPPED if distance > self.t else min(distance, LAST_RANK)
-        return lambda link: rank
-
-
-@dataclass
-class Lswc(_ByHead):
+class Lswc(ByHead):
     """Language specific crawling (Somboonviwat et al. 2006, section 3), with its thresholds S and T.
 
     Servers that gave text or a relevant page go first.  Links of relevant pages have the rank 1 within their server and
@@ -275,53 +237,24 @@ class Lswc(_ByHead):
         return host.account.pages >= self.s and not (host.documents or self._is_relevant(host.id))
 
 
-@dataclass
-class Cyclic(Strategy):
-    """Breadth first in phases; each phase begins with the links of good pages (Schäfer et al. 2014, 3).
-
-    Links of good pages in blocks of running text have the rank 1 and stay.  Other links have the rank 2 + phase and are
-    passed over if their turn comes in a later phase.
-    """
-
-    burn_in: int = 1_000_000  # pages of the first phase
-    phase: int = 10_000_000  # pages of each later phase
-    phases: int = _parameter(4, most=LAST_RANK - 2)  # number of later phases; the last one has no end
-    badness: float = 10.0  # the highest badness of a good page
-    power: float = _parameter(0.0, most=100)
-
-    def number(self, pages: int) -> int:
-        """The number of the phase after *pages* pages of the crawl; 0: the burn-in."""
-        return 0 if pages < self.burn_in else min(self.phases, 1 + (pages - self.burn_in) // self.phase)
-
-    def ranker(self, page: LinkingPage) -> Ranker:
-        is_good = page.reason is Reason.KEPT and page.badness <= self.badness
-        rank = 2 + self.number(page.pages)
-        return lambda link: 1 if is_good and link.text_block else rank
-
-    def is_stale(self, rank: int, pages: int) -> bool:
-        return 1 < rank < 2 + self.number(pages)
-
-
 STRATEGIES: dict[str, type[Strategy]] = {
     "spiderling": Spiderling,
     "yield": Yield,
     "bfs": Bfs,
     "heidix": Heidix,
     "lswc": Lswc,
-    "hard": Hard,
-    "soft": Soft,
-    "dfs": Dfs,
     "random-walk": RandomWalk,
-    "distance": Distance,
-    "cyclic": Cyclic,
 }
 """By the name that ``-a strategy=`` takes."""
 
 
 def parse(text: str) -> Strategy:
-    """The strategy of a name with parameters, such as ``lswc:s=3,t=5``; raises BadInput for anything else."""
+    """The strategy of a name with parameters, such as ``lswc:s=3,t=5``; raises BadInput for anything else.
+
+    A name with dots is the import path of a dataclass, as in ``mine.strategies.ShortPathsFirst``.
+    """
     name, _, rest = text.strip().partition(":")
-    cls = STRATEGIES.get(name)
+    cls = _imported(name) if "." in name else STRATEGIES.get(name)
     if cls is None:
         raise BadInput(f"SPIDERLING_STRATEGY is {name!r}; {hint(name, STRATEGIES)}")
     parameters = {spec.name: spec for spec in fields(cls)}  # type: ignore[arg-type]  # each is a dataclass
@@ -333,6 +266,17 @@ def parse(text: str) -> Strategy:
             raise BadInput(f"SPIDERLING_STRATEGY is {text!r}; {name} has no parameter {key!r}, {known}.")
         values[key] = _number(text, parameters[key], value)
     return cls(**values)
+
+
+def _imported(path: str) -> type[Strategy]:
+    """The strategy at an import path."""
+    try:
+        found = resolve_name(path)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise BadInput(f"SPIDERLING_STRATEGY is {path!r}, which cannot be imported: {error}.") from error
+    if not (isinstance(found, type) and issubclass(found, Strategy) and is_dataclass(found)):
+        raise BadInput(f"SPIDERLING_STRATEGY is {path!r}, which is no dataclass that inherits from Strategy.")
+    return found
 
 
 def _number(text: str, parameter: Field[Any], value: str) -> int | float:

@@ -84,12 +84,11 @@ class LinkingPage(NamedTuple):
     """Whether it is in an accepted language by the rule of Somboonviwat et al. 2006, however it ended."""
     language: str = ""  # its language by that rule; '' if unknown
     badness: float = 0.0
-    pages: int = 0  # judged responses of the whole crawl so far
 
     @classmethod
-    def of(cls, host: Host, rank: int, outcome: Outcome, pages: int) -> LinkingPage:
+    def of(cls, host: Host, rank: int, outcome: Outcome) -> LinkingPage:
         """The page of *host* with this *outcome*, whose URL has the rank *rank*."""
-        return cls(host, outcome.reason, rank, outcome.relevant, outcome.page_language, outcome.badness, pages)
+        return cls(host, outcome.reason, rank, outcome.relevant, outcome.page_language, outcome.badness)
 
     @property
     def is_relevant(self) -> bool:
@@ -241,10 +240,6 @@ class Strategy:
     def foreign_pages(self, host: Host) -> int:
         """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
         return 0
-
-    def is_stale(self, rank: int, pages: int) -> bool:
-        """Whether a URL of *rank* ends as ``passed-over`` when its turn comes after *pages* pages of the crawl."""
-        return False
 
     def weight(self, links: int) -> float:
         """Sampling weight of a document of a page with *links* links; 0: the crawl draws no sample."""

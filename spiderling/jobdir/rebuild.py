@@ -254,7 +254,6 @@ class _Rebuilding:
 
     def _found(self, surplus: Surplus) -> None:
         """Queue the URLs that the pages link to, unless they have ended."""
-        pages = self.frontier.ledger.totals["pages"]
         for line in self._committing(read_links(surplus.path, surplus.whole)):
             target = canonicalize(line.url)
             host = self.frontier.host(target.host) if target is not None else None
@@ -266,7 +265,7 @@ class _Rebuilding:
                 for url, score, anchor, flags in zip(line.links, line.scores, line.anchors, said, strict=True)
             ]
             links += [Link(line.redirect_to)] if line.redirect_to else []
-            linking = LinkingPage.of(host, 0, _outcome(line), pages)
+            linking = LinkingPage.of(host, 0, _outcome(line))
             self.frontier.put_links(linking, links, self.now, url_key(host.id, target.url))
         self._commit(self._drained())
 

@@ -25,8 +25,7 @@ TIMES_EVERY = 50
 """The time of every 50th fetch is kept, which is enough to see a clock that drifts."""
 HOSTS_AT_ONE_ADDRESS = 16
 EVERY_STRATEGY = (
-    "bfs", "yield", "heidix", "spiderling", "spiderling:thrift=3", "hard", "soft", "dfs", "random-walk", "distance",
-    "lswc", "cyclic",
+    "bfs", "yield", "heidix", "spiderling", "spiderling:thrift=3", "random-walk", "lswc",
 )  # fmt: skip
 
 

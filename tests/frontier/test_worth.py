@@ -330,17 +330,16 @@ def decided(frontier: Frontier) -> list[object]:
             [strategy.gives_up(host), *(strategy.host_rank(host_id, host.account, head) for head in range(10))]
         )
     for host_id, reason in itertools.product(range(1, 10), REASONS):
-        page = LinkingPage(frontier.hosts.by_id(host_id), reason, 3, badness=5.0, pages=frontier.ledger.totals["pages"])
+        page = LinkingPage(frontier.hosts.by_id(host_id), reason, 3, badness=5.0)
         target = canonicalize(f"http://h{host_id}.cz/{reason.value}")
         batch = gathered([Link(f"http://h{n}.cz/{section}/1", score=0.4) for n in range(12) for section in SECTIONS])
         strategy.learn(page, target, Outcome(1, target.url, reason, 200, body_bytes=1, links=batch))
         links = NewLinks(batch, np.arange(batch.size), [frontier.hosts.find(name) for name in batch.hosts])
         found.append(strategy.batch_ranker(page)(links))
-    found.append([strategy.is_stale(rank, 10**6) for rank in range(10)])
     return found
 
 
-@pytest.mark.parametrize("name", [*STRATEGIES, "lswc:s=3,t=5", "cyclic:burn_in=10,phase=10"])
+@pytest.mark.parametrize("name", [*STRATEGIES, "lswc:s=3,t=5"])
 def test_every_strategy_decides_after_a_kill_as_if_there_had_been_none(name: str) -> None:
     """Relevant servers that gave no text (h0 to h2) among them, which the accounts do not tell from others."""
     frontier, store, rng = begun(name), SqliteStore(), random.Random(4)

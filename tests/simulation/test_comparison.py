@@ -23,7 +23,7 @@ from simulator.comparison import (
 )
 from simulator.generated import RECIPES, generate
 from simulator.graphs import of_crawl, read_graph
-from simulator.measures import at_pages, at_words
+from simulator.measures import at_words
 from simulator.pages import BYTES_PER_WORD
 from simulator.replay import Replay, world
 from spiderling.base.errors import BadInput
@@ -114,19 +114,6 @@ def test_runs_are_the_same_on_one_core_and_on_two() -> None:
 def test_a_rate_that_a_crawl_never_reached_is_not_made_up() -> None:
     (summary,) = summaries([crawl(Task("thai", "bfs", 1), replace(TERMS, max_pages=100))])
     assert summary.words_per_mb == (None,) * len(SHARES)
-
-
-@pytest.mark.slow
-def test_each_phase_of_the_cyclic_strategy_pushes_the_share_of_good_pages_up_again() -> None:
-    """Schäfer et al. 2014, section 3; 500 pages before and after two changes of phase on three webs."""
-    before = after = 0
-    for seed in (1, 2, 3):
-        task = Task("thai", "cyclic:burn_in=1500,phase=1000", seed)
-        samples = crawl(task, replace(TERMS, pages=20_000, max_pages=3_000)).samples
-        for change in (1_500, 2_500):
-            low, at, high = (at_pages(samples, pages).documents for pages in (change - 500, change, change + 500))
-            before, after = before + at - low, after + high - at
-    assert after > 1.15 * before
 
 
 @pytest.mark.slow

@@ -79,7 +79,7 @@ def test_the_values_for_shards_are_those_that_the_machine_is_divided_into():
     assert {name: share[name] for name in given if name in share} == {
         name: given[name] for name in given if name in share
     }
-    assert {"SPIDERLING_WORKERS", "SPIDERLING_DEDUP_BYTES", "SPIDERLING_MAX_EXACT_KEYS"} <= given.keys()
+    assert {"SPIDERLING_WORKERS", "SPIDERLING_DEDUP_BYTES"} <= given.keys()
 
 
 @pytest.mark.parametrize("name", ["spiderling@.service", "spiderling-shard@.service"])

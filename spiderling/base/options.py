@@ -100,12 +100,6 @@ class Options:
     active_hosts: int = _option(
         5000, "Hosts that may be at work at once; the others with URLs wait on disk for their turn.", low=1
     )
-    max_exact_keys: int = _option(
-        200_000_000,
-        "URLs up to which the seen set is exact, 10 to 12 bytes each; beyond it a Bloom filter of the same memory "
-        "takes about one new URL in 10,000 for a known one.",
-        low=1,
-    )
     max_host_queue: int = _option(
         20_000, "URLs that may wait for one host; of more, those of the lowest rank end as host-full.", low=1
     )

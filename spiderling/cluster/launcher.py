@@ -34,7 +34,6 @@ from spiderling.jobdir.shards import AnyCrawl, commands_for, opened, parts_in, p
 CORES_A_SHARD = 3
 """Chosen: a page takes 3 ms of the main process and 4 to 5 ms of a text worker (docs/performance.md), so two workers
 keep one main process busy."""
-KEY_BYTES = 12  # memory of a URL in an exact seen set, at most (the option max_exact_keys)
 MAX_DEATHS = 3  # times that a process is started again within DEATHS_S; chosen: a cause that lasts shows by then
 DEATHS_S = 3600.0  # seconds; chosen: a crawl of weeks may lose a process now and then
 
@@ -51,7 +50,6 @@ class Share(NamedTuple):
 
     workers: int
     dedup_bytes: int
-    max_exact_keys: int
 
     def settings(self) -> dict[str, str]:
         return {f"{PREFIX}{name.upper()}": f"{value}" for name, value in self._asdict().items()}
@@ -72,13 +70,8 @@ def divide(options: Options, given: Collection[str], shards: int, machine: Machi
     Raises BadInput if what was given is more than the machine has, taken by all.
     """
     _refuse_excess(options, given, shards, machine)
-    defaults = Options()
     workers = min(max(shards, machine.cores - shards), MAX_WORKERS * shards)
-    part = Share(
-        workers=0,
-        dedup_bytes=max(MIN_FILTER_BYTES, machine.memory_bytes // 4 // shards),
-        max_exact_keys=max(1, defaults.max_exact_keys // shards),
-    )
+    part = Share(workers=0, dedup_bytes=max(MIN_FILTER_BYTES, machine.memory_bytes // 4 // shards))
     own = {name: getattr(options, name) for name in part._fields if name in given}
     return [
         part._replace(**{"workers": workers // shards + (shard < workers % shards), **own}) for shard in range(shards)
@@ -94,14 +87,12 @@ def _refuse_excess(options: Options, given: Collection[str], shards: int, machin
             f"together should be at most the {machine.cores} cores of this machine. Give at most {max_workers}, "
             "or none."
         )
-    for name, unit in (("dedup_bytes", 1), ("max_exact_keys", KEY_BYTES)):
-        value = getattr(options, name)
-        if name in given and value * unit * shards > machine.memory_bytes:
-            raise BadInput(
-                f"{PREFIX}{name.upper()} is {value} for each of {shards} shards: together that takes "
-                f"{value * unit * shards / 1e9:,.1f} GB, and this machine has {machine.memory_bytes / 1e9:,.1f} GB. "
-                f"Give at most {machine.memory_bytes // shards // unit}, or none."
-            )
+    if "dedup_bytes" in given and options.dedup_bytes * shards > machine.memory_bytes:
+        raise BadInput(
+            f"{PREFIX}DEDUP_BYTES is {options.dedup_bytes} for each of {shards} shards: together that takes "
+            f"{options.dedup_bytes * shards / 1e9:,.1f} GB, and this machine has {machine.memory_bytes / 1e9:,.1f} GB. "
+            f"Give at most {machine.memory_bytes // shards}, or none."
+        )
 
 
 def describe(shares: Sequence[Share], machine: Machine) -> str:
@@ -113,7 +104,7 @@ def describe(shares: Sequence[Share], machine: Machine) -> str:
     return (
         f"{counted(len(shares), 'shard')} on {counted(machine.cores, 'core')}{too_many}; each has "
         f"{' or '.join(map(str, workers))} text worker{'' if workers == [1] else 's'}, "
-        f"{some.dedup_bytes / 1e6:,.0f} MB to know near-duplicates by, {some.max_exact_keys:,} exact keys"
+        f"{some.dedup_bytes / 1e6:,.0f} MB to know near-duplicates by"
     )
 
 

@@ -206,12 +206,11 @@ class UrlStates:
             strategy.host_rank,
         )
         self.ledger = Ledger()
-        self.seen = SeenSet(max_exact=options.max_exact_keys)
+        self.seen = SeenSet()
         self.url_log = UrlLog(options.trail)
         self.in_transit: dict[int, QueuedUrl] = {}
         self._events: list[tuple[float, str]] = []
         self.failed_seeds = FailedSeeds()
-        self._max_exact_keys = options.max_exact_keys
         self._max_queue = options.max_host_queue
 
     @property
@@ -230,7 +229,7 @@ class UrlStates:
         What was in transit waits again, or is parked if its host was closed.
         """
         self.ledger = Ledger(state.counts)
-        self.seen = SeenSet(state.seen, self._max_exact_keys)
+        self.seen = SeenSet(state.seen)
         self.graph.restore(state.edges)
         open_hosts = self.hosts.load_hosts()
         for row in store.used_hosts():

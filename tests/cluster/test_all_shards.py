@@ -126,7 +126,7 @@ def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
         running.until(lambda: " waiting; 2 shards at work" in running.output())
         paused = running.stop(signal.SIGINT)
         assert paused.code == 0 and paused.lines("The crawl of all shards in", "was paused; the same command goes on")
-        assert paused.lines("Starting the crawl in", "2 shards on", "text worker", "exact keys")
+        assert paused.lines("Starting the crawl in", "2 shards on", "text worker", "near-duplicates")
         assert not processes_of(tmp_path) and not socket.exists()
         control.write_text("pause: false")
         ended = crawl.start(SHARDS="auto").wait()

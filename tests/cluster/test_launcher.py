@@ -57,8 +57,6 @@ def test_the_sum_of_the_defaults_is_what_one_crawl_takes(machine: Machine, shard
     assert all(share.workers >= 1 for share in shares)
     assert sum(share.workers for share in shares) == min(max(shards, machine.cores - shards), MAX_WORKERS * shards)
     assert sum(share.dedup_bytes for share in shares) <= max(machine.memory_bytes // 4, shards * MIN_FILTER_BYTES)
-    whole = Options().max_exact_keys
-    assert whole - shards <= sum(share.max_exact_keys for share in shares) <= max(whole, shards)
     Options.from_settings(shares[0].settings())  # each is within its bounds
 
 
@@ -74,26 +72,24 @@ def test_workers_that_were_given_hold_or_are_refused(machine: Machine, shards: i
         assert {share.workers for share in shares} == {workers}
 
 
-@pytest.mark.parametrize(("name", "fits", "excess"), [("dedup_bytes", 10**9, 10**9 + 1), ("max_exact_keys", 83, 10**8)])
-def test_memory_that_was_given_fits_all_together(name: str, fits: int, excess: int) -> None:
+def test_memory_that_was_given_fits_all_together() -> None:
     machine = Machine(8, 4 * 10**9)
-    assert getattr(divide(Options(**{name: fits}), {name}, 4, machine)[3], name) == fits
-    most = 4 * 10**9 // 4 // (1 if name == "dedup_bytes" else 12)
-    with pytest.raises(BadInput, match=rf"for each of 4 shards: together .* Give at most {most}, or none\."):
-        divide(Options(**{name: excess}), {name}, 4, machine)
+    assert divide(Options(dedup_bytes=10**9), {"dedup_bytes"}, 4, machine)[3].dedup_bytes == 10**9
+    with pytest.raises(BadInput, match=r"for each of 4 shards: together .* Give at most 1000000000, or none\."):
+        divide(Options(dedup_bytes=10**9 + 1), {"dedup_bytes"}, 4, machine)
 
 
 def test_an_option_of_zero_is_not_given() -> None:
-    settings = {"SPIDERLING_WORKERS": "0", "SPIDERLING_DEDUP_BYTES": None, "SPIDERLING_MAX_EXACT_KEYS": 7}
-    assert given_among(settings) == {"max_exact_keys"}
-    share = divide(Options(max_exact_keys=7), {"max_exact_keys"}, 3, Machine(9, 10**10))[0]
-    assert share.settings()["SPIDERLING_MAX_EXACT_KEYS"] == "7" and share.workers == 2
+    settings = {"SPIDERLING_WORKERS": "0", "SPIDERLING_DEDUP_BYTES": 7 * 10**6, "SPIDERLING_SHARDS": None}
+    assert given_among(settings) == {"dedup_bytes"}
+    share = divide(Options(dedup_bytes=7 * 10**6), {"dedup_bytes"}, 3, Machine(9, 10**10))[0]
+    assert share.settings()["SPIDERLING_DEDUP_BYTES"] == "7000000" and share.workers == 2
 
 
 def test_what_is_told() -> None:
     shares = divide(Options(), (), 5, Machine(16, 64 * 10**9))
     assert describe(shares, Machine(16, 0)) == (
-        "5 shards on 16 cores; each has 2 or 3 text workers, 3,200 MB to know near-duplicates by, 40,000,000 exact keys"
+        "5 shards on 16 cores; each has 2 or 3 text workers, 3,200 MB to know near-duplicates by"
     )
     crowd = divide(Options(), (), 4, Machine(2, 64 * 10**9))
     crowded = "4 shards on 2 cores (8 main processes and text workers, more than cores); each has 1 text worker,"

@@ -1,10 +1,9 @@
-"""The seen set against a Python set: exact while it is a table, without a miss once it is a Bloom filter."""
+"""The seen set against a Python set."""
 
 from __future__ import annotations
 
 import random
 import tracemalloc
-from array import array
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.base.urls import key_of, url_key
+from spiderling.base.urls import key_of
 from spiderling.corpus.duplicates import DigestSet
-from spiderling.frontier.storage.seen import PARTS, Bloom, KeyTable, SeenSet
+from spiderling.frontier.storage.seen import PARTS, KeyTable, SeenSet
 
 KEYS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3).map(lambda n: n << 40 | 7))
 
@@ -35,19 +34,17 @@ def test_same_as_a_python_set(known: list[int], new: list[int]) -> None:
     assert seen.drain().tolist() == []
 
 
-@pytest.mark.parametrize("max_exact", [1 << 62, 100])
-def test_many_are_looked_up_at_once(max_exact: int) -> None:
+def test_many_are_looked_up_at_once() -> None:
     rng = random.Random(1)
     pairs = [(rng.randrange(1, 1 << 24), rng.randrange(1 << 40)) for _ in range(400)]
-    seen = SeenSet([key_of(*pair) for pair in pairs[:200]], max_exact)
+    seen = SeenSet([key_of(*pair) for pair in pairs[:200]])
     hosts, digests = (np.array(part, np.uint64) for part in zip(*pairs, strict=True))
     assert seen.missing(hosts, digests) == list(range(200, 400))
     assert seen.missing(hosts[:0], digests[:0]) == []
 
 
-@pytest.mark.parametrize("max_exact", [1 << 62, 3])
-def test_keys_enter_by_their_parts(max_exact: int) -> None:
-    by_parts, whole = SeenSet(max_exact=max_exact), SeenSet(max_exact=max_exact)
+def test_keys_enter_by_their_parts() -> None:
+    by_parts, whole = SeenSet(), SeenSet()
     for host_id in (1, 2, (1 << 24) - 1, 1):  # the third one's keys are negative
         digests = [0, 7, (1 << 40) - 1, 7]
         keys = [key_of(host_id, digest) for digest in digests]
@@ -95,42 +92,6 @@ def test_values_of_a_prefix() -> None:
     assert sorted(table.values(5)) == [1, 2]
     assert list(table.values((1 << 40) - 1)) == [4]
     assert list(table.values(7)) == []
-
-
-def keys_of_urls(number: int, host: int = 3) -> list[int]:
-    return [url_key(host, f"http://a.cz/{n}") for n in range(number)]
-
-
-@pytest.mark.parametrize("restart", [False, True])
-def test_bloom_filter_takes_over_and_misses_no_known_key(restart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables: list[KeyTable] = []
-
-    class Noted(KeyTable):
-        def __init__(self) -> None:
-            super().__init__()
-            tables.append(self)
-
-    monkeypatch.setattr("spiderling.frontier.storage.seen.KeyTable", Noted)
-    keys = keys_of_urls(30_000)
-    seen = SeenSet(keys[:4000], max_exact=5000)
-    wrong = sum(not seen.add(key) for key in keys[4000:])
-    assert wrong <= 20, "about one new URL in 10,000 below four times the exact number"
-    if restart:
-        seen = SeenSet(array("q", keys), max_exact=5000)
-    assert all(key in seen for key in keys)
-    assert not any(seen.add(key) for key in keys)
-    assert len(tables) > 1 and len(tables[-1]) == 0, "the table was moved bit by bit and given up"
-
-
-def test_bloom_filter_keeps_its_stated_error() -> None:
-    rng = np.random.default_rng(1)
-    bloom, keys = Bloom(100_000), rng.integers(1, 2**63, 100_000, dtype=np.int64).view(np.uint64)
-    bloom.update(keys[:50_000])
-    for key in keys[50_000:].tolist():
-        bloom.add(key)
-    assert all(key in bloom for key in keys[::50].tolist())
-    wrong = sum(key in bloom for key in rng.integers(1, 2**63, 100_000).tolist())
-    assert wrong / 100_000 < 3e-4
 
 
 def test_digests_of_pages_that_are_not_kept_are_forgotten() -> None:

@@ -1,9 +1,4 @@
-"""The seen set: the 64-bit keys of all URLs ever discovered.
-
-It is exact up to a given number of keys, with 10 to 12 bytes a key, in a hash table.  Then a Bloom filter of about the
-same size takes over, which takes about one new URL in 10,000 for a known one.  The store has the exact keys in any
-case.
-"""
+"""The seen set: the 64-bit keys of all URLs ever discovered, with 10 to 12 bytes a key."""
 
 from __future__ import annotations
 
@@ -160,68 +155,7 @@ def _distinct(keys: Keys) -> Keys:
     return distinct
 
 
-BITS_PER_KEY = 24
-_WORDS = 8  # 64-bit words of a block
-_MIX = 0x9E3779B97F4A7C15  # odd multiplier that spreads the keys over the blocks: 2**64 divided by the golden ratio
-_SALTS = (
-    0x47B6137B44974D91,
-    0x8824AD5BA2B7289D,
-    0x705495C72DF1424B,
-    0x9EFC49475C6BFB31,
-    0x2DF1424B9EFC4947,
-    0x5C6BFB3144974D91,
-    0xA2B7289D705495C7,
-    0xB7289D7047B6137B,
-)
-"""Odd multipliers, one for each word of a block: each chooses the bit of its word."""
-_ALL = (1 << 64) - 1
-
-
-class Bloom:
-    """A Bloom filter of 64-bit keys, for seen sets that no longer fit in memory.
-
-    It has split blocks (Putze, Sanders & Singler 2007; Parquet has the same): a key sets one bit in each of the eight
-    64-bit words of one block, so a look-up reads one cache line.  With 24 bits a key, a full filter takes one new key
-    in 10,000 for a known one, and fewer before it is full; keys may be added beyond that.  It never takes a known key
-    for a new one.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self._blocks = max(1, capacity * BITS_PER_KEY // (64 * _WORDS))
-        self._array: NDArray[np.uint64] = np.zeros(self._blocks * _WORDS, np.uint64)
-        self._words = memoryview(self._array)  # type: ignore[arg-type]
-
-    def __contains__(self, key: int) -> bool:
-        mixed = key * _MIX & _ALL
-        word = (mixed >> 32) * self._blocks >> 32 << 3
-        for salt in _SALTS:
-            if not self._words[word] >> ((key * salt & _ALL) >> 58) & 1:
-                return False
-            word += 1
-        return True
-
-    def add(self, key: int) -> bool:
-        """Add *key*; True if it was certainly not there."""
-        if key in self:
-            return False
-        word = ((key * _MIX & _ALL) >> 32) * self._blocks >> 32 << 3
-        for salt in _SALTS:
-            self._words[word] |= 1 << ((key * salt & _ALL) >> 58)
-            word += 1
-        return True
-
-    def update(self, keys: NDArray[np.uint64]) -> None:
-        """Add many keys."""
-        first = ((keys * np.uint64(_MIX) >> np.uint64(32)) * np.uint64(self._blocks) >> np.uint64(32)) << np.uint64(3)
-        for number, salt in enumerate(_SALTS):
-            bits = np.uint64(1) << (keys * np.uint64(salt) >> np.uint64(58))
-            np.bitwise_or.at(self._array, (first + np.uint64(number)).astype(np.int64), bits)
-
-
-BLOOM_KEYS_PER_EXACT = 4
-"""Keys for which the filter is made, for each key that the exact set may hold: about the same memory."""
 _HASH_MASK = (1 << HASH_BITS) - 1
-_KEYS_MOVED_AT_ONCE = 4096  # keys that one ``add`` moves to the filter (chosen: the event loop is not held up)
 _HASH_SHIFT = np.uint64(64 - HASH_BITS)
 _ID_SHIFT = np.uint64(HASH_BITS)
 _MIN = np.uint64(1)
@@ -234,60 +168,35 @@ class SeenSet:
     id.  0, which is no URL's key, becomes 1, since a KeyTable cannot hold 0.
     """
 
-    def __init__(self, keys: Iterable[int] = (), max_exact: int = 1 << 62) -> None:
-        """*keys*: signed 64-bit integers.  With more than *max_exact* keys the set is a Bloom filter."""
-        self._max_exact = max_exact
+    def __init__(self, keys: Iterable[int] = ()) -> None:
+        """*keys*: signed 64-bit integers."""
         self._table = KeyTable()
-        self._bloom: Bloom | None = None
-        self._moving: list[NDArray[np.uint64]] = []
         self._new = array("q")
         self._table.update(_turned_all(np.frombuffer(keys if isinstance(keys, array) else array("q", keys), np.int64)))
-        self._number = len(self._table)
-        if self._number > max_exact:
-            self._begin_bloom()
-            while self._moving:
-                self._move()
 
     def __len__(self) -> int:
-        return self._number
+        return len(self._table)
 
     def __contains__(self, key: int) -> bool:
-        turned = _turned(key)
-        return turned in self._table or (self._bloom is not None and turned in self._bloom)
+        return _turned(key) in self._table
 
     def missing(self, host_ids: Keys, digests: Keys) -> list[int]:
         """The indices of the keys that are not in the set; a key is given by its two parts."""
-        turned = _spread(host_ids, digests)
-        missing = self._table.missing(turned)
-        return missing if self._bloom is None else [at for at in missing if int(turned[at]) not in self._bloom]
+        return self._table.missing(_spread(host_ids, digests))
 
     def add(self, key: int) -> bool:
         """Add *key*; True if it was not there."""
-        turned = _turned(key)
-        if self._bloom is None:
-            if not self._table.add(turned):
-                return False
-            if self._number >= self._max_exact:
-                self._begin_bloom()
-        else:
-            if self._moving:
-                self._move()
-            if turned in self._table or not self._bloom.add(turned):
-                return False
-        self._number += 1
-        self._new.append(key)
-        return True
+        is_new = self._table.add(_turned(key))
+        if is_new:
+            self._new.append(key)
+        return is_new
 
     def enter(self, host_ids: Sequence[int], digests: Sequence[int]) -> list[int]:
         """``add`` for keys given by their two parts; returns each key, or 0 in its place if it was there."""
         keys = list(map(key_of, host_ids, digests))
-        if self._bloom is not None or self._number + len(keys) > self._max_exact:
-            return [key if self.add(key) else 0 for key in keys]
         parts = zip(host_ids, digests, strict=True)
-        known = self._table.add_all([digest << 64 - HASH_BITS | host_id or 1 for host_id, digest in parts])
-        for at in known:
+        for at in self._table.add_all([digest << 64 - HASH_BITS | host_id or 1 for host_id, digest in parts]):
             keys[at] = 0
-        self._number += len(keys) - len(known)
         self._new.extend(filter(None, keys))
         return keys
 
@@ -295,21 +204,6 @@ class SeenSet:
         """The keys added since the last call, in order."""
         new, self._new = self._new, array("q")
         return new
-
-    def _begin_bloom(self) -> None:
-        """From now on new keys are added to the filter; ``add`` moves the old ones, a few at a time."""
-        self._bloom = Bloom(BLOOM_KEYS_PER_EXACT * max(self._max_exact, 1))
-        self._moving = [self._table.keys_of(part) for part in range(PARTS)]
-
-    def _move(self) -> None:
-        assert self._bloom is not None
-        keys = self._moving[-1]
-        self._bloom.update(keys[:_KEYS_MOVED_AT_ONCE])
-        self._moving[-1] = keys[_KEYS_MOVED_AT_ONCE:]
-        if not len(self._moving[-1]):
-            self._moving.pop()
-        if not self._moving:
-            self._table = KeyTable()
 
 
 def _turned(key: int) -> int:

@@ -288,7 +288,7 @@ class Options:
     )
     page: str = _option(
         "",
-        "Where the live page is served (docs/live.md): 127.0.0.1:8580 or unix:/path, then further host names by which "
+        "Where the live page is served (docs/live.md): 127.0.0.1:8580, then further host names by which "
         "it is reached, with commas; empty: nowhere.",
     )
 

@@ -3,8 +3,8 @@
 A bounded number of connections is accepted, none of which keeps its place for long without a request.  The status is
 made once for all browsers that listen to it.
 
-A request must name a host of the list, against DNS rebinding, and a foreign Origin is refused.  On loopback and a Unix
-socket everybody may look; elsewhere, and for controls everywhere, the token is needed: as ``Authorization: Bearer``, or
+A request must name a host of the list, against DNS rebinding, and a foreign Origin is refused.  On loopback everybody
+may look; elsewhere, and for controls everywhere, the token is needed: as ``Authorization: Bearer``, or
 as a cookie for which the page exchanges it.  The token lies in ``page.token`` beside the crawl.  What changes anything
 is a POST of JSON with a header of our own, which no form and no foreign page can send.
 """
@@ -12,7 +12,6 @@ is a POST of JSON with a header of our own, which no form and no foreign page ca
 from __future__ import annotations
 
 import asyncio
-import errno
 import functools
 import hashlib
 import hmac
@@ -21,20 +20,17 @@ import logging
 import os
 import secrets
 import socket
-import stat
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.aiohttp import make_aiohttp_handler
 
 from spiderling.base.errors import BadInput, SpiderlingError, StorageError, place_of
-from spiderling.base.machine import is_reserved
 from spiderling.base.option_values import PageAddress
 from spiderling.jobdir.as_text import of_host
 from spiderling.jobdir.control_file import change
@@ -88,7 +84,7 @@ class Access:
     """Judges requests; its methods raise web.HTTPException."""
 
     def __init__(self, token: str, address: PageAddress, port: int) -> None:
-        """*port* is the one that is listened at, 0 for a Unix socket."""
+        """*port* is the one that is listened at."""
         self._token = token.encode()
         self._pass = hmac.new(self._token, b"spiderling live page", hashlib.sha256).hexdigest().encode()
         self._is_local = address.is_local
@@ -149,79 +145,17 @@ def _same(given: str, wanted: bytes) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted)
 
 
-MAX_CONNECTIONS = 64  # connections at the same time; chosen: a browser opens up to six
+MAX_CONNECTIONS = 64
+"""Connections at the same time, beside those of one turn of the event loop (chosen: a browser opens up to six)."""
+_BACKLOG = 16  # connections that are accepted in one turn; chosen
 HEAD_S = 10.0
 """Seconds that a connection may take for the head of a request, from its beginning or the last answer on (chosen)."""
-PAUSE_S = 0.5  # seconds until connections are accepted again after that has failed; chosen
-
-
-class _Connection(NamedTuple):
-    socket: socket.socket  # has a descriptor until it is closed for good, which a client that reads nothing can delay
-    transport: asyncio.Transport
-    handler: web.RequestHandler
-
-
-class Connections:
-    """Accepts one connection after the other; asyncio's servers take all that have come, before any can be closed."""
-
-    def __init__(self, listener: socket.socket, server: web.Server) -> None:
-        """*server* serves what *listener* accepts."""
-        listener.setblocking(False)
-        self._listener = listener
-        self._server = server
-        self._held: list[_Connection] = []  # the oldest first
-        self._busy: set[web.RequestHandler] = set()  # those with a request that is being answered
-
-    async def run(self) -> None:
-        """Accept until this is cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                accepted, _ = await loop.sock_accept(self._listener)
-                if is_reserved(accepted.fileno()) or not self._has_room():
-                    accepted.close()
-                    continue
-                transport, handler = await loop.connect_accepted_socket(self._server, accepted)
-            except OSError:  # no descriptor is left, or the other side has gone already
-                await asyncio.sleep(PAUSE_S)
-            else:
-                self._held.append(_Connection(accepted, transport, handler))
-
-    def _has_room(self) -> bool:
-        """Whether there is a place, which the connection that has waited longest for a request may have to leave."""
-        self._held = [one for one in self._held if one.socket.fileno() >= 0]
-        if len(self._held) < MAX_CONNECTIONS:
-            return True
-        idle = next((one for one in self._held if one.handler not in self._busy), None)
-        if idle is not None:
-            self._held.remove(idle)
-            idle.transport.abort()
-        return idle is not None
-
-    def begin(self, request: web.Request) -> None:
-        """Note that *request* is being answered, so that its connection stays."""
-        self._busy.add(request.protocol)
-
-    def end(self, request: web.Request) -> None:
-        """Note that *request* is answered, but for what its client has not read yet."""
-        self._busy.discard(request.protocol)
-
-
-logger = logging.getLogger(__name__)
-
 MAX_STREAMS = 8  # streams at the same time; chosen: each is a connection that stays open
 EVERY_S = 3.0  # seconds between two events; chosen
-_WRITE_S = 30.0  # seconds after which a browser that takes nothing is given up; chosen
+WRITE_S = 30.0  # seconds after which a browser that takes nothing is given up; chosen
 _REPLACED = b"event: replaced\ndata: \n\n"  # the last event of a stream whose place a newer one takes
 
-
-@dataclass(eq=False, slots=True)
-class _Listener:
-    """A browser that listens."""
-
-    request: web.Request
-    is_slow: bool = False  # whether it has yet to read what was written last
-    is_replaced: bool = False  # whether a newer one has its place
+logger = logging.getLogger(__name__)
 
 
 class Stream:
@@ -230,9 +164,8 @@ class Stream:
     def __init__(self, made: Callable[[], Awaitable[str]]) -> None:
         """*made*: the status as JSON."""
         self._made = made
-        self._listeners: list[_Listener] = []  # the oldest first
+        self._listeners: list[asyncio.Queue[bytes]] = []  # the next event for each browser, the oldest browser first
         self._latest = b": the next status comes soon\n\n"
-        self._turn = asyncio.Event()
         self._farewell = b""  # what all who listen are told last; empty until the crawl ends
 
     @property
@@ -255,56 +188,51 @@ class Stream:
                 if said != trouble:
                     trouble = said
                     logger.warning("The live page stands still: %s", trouble)
-            self._next_turn()  # also with the former status: only writing shows which browsers have gone
+            self._tell_all(self._latest)  # also the former status: only writing shows which browsers have gone
 
     def end(self, last: str) -> None:
         """Tell all who listen that the crawl has ended, and its *last* status as JSON, or nothing."""
         self._farewell = f"event: ended\ndata: {last}\n\n".encode()
-        self._next_turn()
+        self._tell_all(self._farewell)
 
-    def _next_turn(self) -> None:
-        self._turn.set()
-        self._turn = asyncio.Event()
+    def _tell_all(self, event: bytes) -> None:
+        for listener in self._listeners:
+            _tell(listener, event)
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Send each status until the browser goes, a newer one takes its place, or the crawl ends."""
-        self._make_room()
-        listener = _Listener(request)
+        if len(self._listeners) == MAX_STREAMS:
+            _tell(self._listeners.pop(0), _REPLACED)
+        listener: asyncio.Queue[bytes] = asyncio.Queue(1)
         self._listeners.append(listener)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         response.force_close()  # afterwards the connection is of no more use
         try:
             await response.prepare(request)
-            await response.write(b"retry: 5000\n\n")
-            while not (self._farewell or listener.is_replaced):
-                listener.is_slow = True
-                await asyncio.wait_for(response.write(self._latest), _WRITE_S)
-                listener.is_slow = False
-                await self._turn.wait()
-            await asyncio.wait_for(response.write(self._farewell or _REPLACED), _WRITE_S)
+            event = b"retry: 5000\n\n" + (self._farewell or self._latest)
+            while True:
+                await asyncio.wait_for(response.write(event), WRITE_S)
+                if event in (self._farewell, _REPLACED):
+                    break
+                event = await listener.get()
         except (TimeoutError, ConnectionError):
             pass  # the browser has gone
         finally:
-            if not listener.is_replaced:
+            if listener in self._listeners:
                 self._listeners.remove(listener)
         return response
 
-    def _make_room(self) -> None:
-        """End the stream of a browser that does not read, else the oldest one, if there are as many as there may be."""
-        if len(self._listeners) < MAX_STREAMS:
-            return
-        leaving = next((one for one in self._listeners if one.is_slow), self._listeners[0])
-        self._listeners.remove(leaving)
-        leaving.is_replaced = True
-        if leaving.is_slow and leaving.request.transport is not None:
-            leaving.request.transport.abort()
-        self._next_turn()
+
+def _tell(listener: asyncio.Queue[bytes], event: bytes) -> None:
+    """Let *event* be the next that *listener* gets, in place of one that it has not taken."""
+    if listener.full():
+        listener.get_nowait()
+    listener.put_nowait(event)
 
 
 _of_requests = logging.getLogger(f"{__name__}.requests")
 _of_requests.setLevel(logging.CRITICAL)  # aiohttp logs each request that is no HTTP as an error with a traceback
 
-_MAX_QUERIES = 16  # queries that may wait for the thread; chosen
 _MAX_BODY_BYTES = 10_000  # bytes of the largest body of a POST; chosen
 BODY_S = 10.0  # seconds that a client may take for the body of a POST; chosen
 _CLOSING_S = 1.0  # seconds that connections have when the crawl ends; chosen
@@ -313,10 +241,6 @@ _FILES = {
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
 }
-
-
-class TooBusy(SpiderlingError):
-    """More is asked at once than the thread can answer."""
 
 
 class Server:
@@ -342,18 +266,16 @@ class Server:
         self._changing = changing
         self._metrics = make_aiohttp_handler(registry)
         token = token_in(directory / PAGE_TOKEN)
-        self._socket = _listening(address)
-        port = 0 if address.path else self._socket.getsockname()[1]
+        self._socket = socket.create_server(
+            (address.host, address.port), family=socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        )
+        host, port, *_ = self._socket.getsockname()
         self._access = Access(token, address, port)
-        self.place = f"unix:{address.path}" if address.path else f"http://{self._socket_name()}/"
+        self.place = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
         """Where it is served, for people."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="live page")
-        self._queries = 0
+        self._busy: set[web.RequestHandler] = set()  # connections with a request that is being answered
         self._stream = Stream(lambda: self._query(self._status(())))
-
-    def _socket_name(self) -> str:
-        host, port, *_ = self._socket.getsockname()
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     async def start(self) -> None:
         app = web.Application(middlewares=[self._guard], client_max_size=_MAX_BODY_BYTES)
@@ -377,16 +299,25 @@ class Server:
             auto_decompress=False,
         )
         await self._runner.setup()
-        assert self._runner.server is not None
-        self._connections = Connections(self._socket, self._runner.server)
-        self._tasks = [asyncio.ensure_future(part.run()) for part in (self._connections, self._stream)]
+        loop = asyncio.get_running_loop()
+        self._listening = await loop.create_server(self._connected, sock=self._socket, backlog=_BACKLOG)
+        self._telling = asyncio.ensure_future(self._stream.run())
+
+    def _connected(self) -> web.RequestHandler:
+        """What serves a new connection; if there are too many, the one that waits longest for a request has to go."""
+        server = self._runner.server
+        assert server is not None
+        held = [one for one in server.connections if one.transport is not None and not one.transport.is_closing()]
+        if len(held) >= MAX_CONNECTIONS:
+            leaving = min(held, key=self._busy.__contains__).transport
+            assert leaving is not None
+            leaving.abort()
+        return server()
 
     async def close(self) -> None:
         """End, when the crawl is closed; whoever listens is told how it stands."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.wait(self._tasks)
-        self._socket.close()
+        self._telling.cancel()
+        self._listening.close()
         last = ""
         if self._stream.is_heard:
             with suppress(Exception):  # the crawl must end well, whoever looks
@@ -400,7 +331,7 @@ class Server:
     async def _guard(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        self._connections.begin(request)
+        self._busy.add(request.protocol)
         try:
             self._access.check(request)
             return await handler(request)
@@ -410,7 +341,7 @@ class Server:
             logger.warning("The live page could not answer: %s at %s", type(error).__name__, place_of(error))
             raise web.HTTPInternalServerError(text="The crawl goes on, but could not answer this.\n") from None
         finally:
-            self._connections.end(request)
+            self._busy.discard(request.protocol)
 
     # -- what is read
 
@@ -443,20 +374,12 @@ class Server:
             return web.json_response(text=await self._query(ask))
         except BadInput as error:
             return web.json_response({"error": str(error)}, status=404)
-        except TooBusy as error:
-            return web.json_response({"error": str(error)}, status=429)
         except SpiderlingError as error:
             return web.json_response({"error": str(error)}, status=503)
 
     async def _query(self, ask: Callable[[AnyCrawl], str]) -> str:
         """What *ask* reads of the state, in the thread."""
-        if self._queries >= _MAX_QUERIES:
-            raise TooBusy("too many questions at once")
-        self._queries += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self._asked, ask)
-        finally:
-            self._queries -= 1
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._asked, ask)
 
     def _asked(self, ask: Callable[[AnyCrawl], str]) -> str:
         with closing(opened(self._whole)) as crawl:
@@ -514,33 +437,3 @@ def _encodable(text: str) -> str:
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(HEADERS)
-
-
-def _listening(address: PageAddress) -> socket.socket:
-    if not address.path:
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        return socket.create_server((address.host, address.port), family=family)
-    with suppress(FileNotFoundError):
-        if not stat.S_ISSOCK(os.stat(address.path).st_mode):
-            raise OSError(errno.EEXIST, "it is there, and is no socket")
-        _remove_unused(address.path)
-    listener = socket.socket(socket.AF_UNIX)
-    try:
-        os.fchmod(listener.fileno(), 0o600)  # on Linux the file gets the mode of the socket
-        listener.bind(address.path)
-        listener.listen()
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def _remove_unused(path: str) -> None:
-    """Remove a socket that a crawl has left; raises OSError if somebody listens at it."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            os.unlink(path)
-            return
-    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))

@@ -199,7 +199,7 @@ def test_a_token_that_others_could_read_is_made_anew(tmp_path):
         ("127.0.0.1:99999", "write an address and a port"),
         ("0.0.0.0:8580", "say by which names"),
         ("[::]:8580", "say by which names"),
-        ("unix:", "path of a socket"),
+        ("unix:/tmp/s", "write an address and a port"),
         ("127.0.0.1:8580,a b", "write host names"),
     ],
 )

@@ -148,7 +148,6 @@ def quick(monkeypatch):
     monkeypatch.setattr(server, "HEAD_S", 0.3)
     monkeypatch.setattr(server, "BODY_S", 0.3)
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 4)
-    monkeypatch.setattr(server, "PAUSE_S", 0.05)
 
 
 @pytest.mark.parametrize("before", [False, True])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,10 +58,7 @@ class Watched:
 
     def ask(self, path: str, body: Any = None, method: str = "", **headers: str) -> Answer:
         """Ask with *headers*, named with underscores; *body* is sent as JSON, or as it is if that is text."""
-        connection = http.client.HTTPConnection(*_place(self.host), timeout=60)
-        if self.url.startswith("unix:"):
-            connection.sock = socket.socket(socket.AF_UNIX)
-            connection.sock.connect(self.url.removeprefix("unix:"))
+        connection = http.client.HTTPConnection(self.host, timeout=60)
         try:
             given = {name.replace("_", "-"): value for name, value in headers.items()}
             sent = body if body is None or isinstance(body, str) else json.dumps(body)
@@ -75,11 +71,6 @@ class Watched:
     def command(self, **control: Any) -> Answer:
         """Send a control as a program with the token does."""
         return self.ask("/control", control, Authorization=f"Bearer {self.token}", **OUR_OWN)
-
-
-def _place(host: str) -> tuple[str, int]:
-    name, _, port = host.rpartition(":")
-    return (name, int(port)) if port.isdecimal() else ("localhost", 80)
 
 
 @contextmanager

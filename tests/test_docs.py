@@ -69,7 +69,7 @@ OPTIONS_HEAD = """\
 
 Set in your project's settings, or on the command line with `-s NAME=value`. An unknown name, a wrong type or a value
 out of bounds is refused. Changed options take effect when a crawl is resumed; only `SPIDERLING_LANG`,
-`SPIDERLING_YIELD_UNIT`, `SPIDERLING_DEDUP` and `SPIDERLING_SHARDS` are fixed once it has begun. Large numbers may be
+`SPIDERLING_DEDUP` and `SPIDERLING_SHARDS` are fixed once it has begun. Large numbers may be
 written as `500k`, `2.5M` or `1e6`, bytes as `10GB` or `512MiB`. In brackets: default, unit, bounds.
 
 This page is generated from spiderling/base/options.py by `python -m tests.test_docs`.

@@ -372,7 +372,7 @@ def test_another_language_is_refused_by_the_command(finished):
     assert finished.state() == before
 
 
-@pytest.mark.parametrize(("name", "value"), [("lang", "sk"), ("yield_unit", "registrable"), ("dedup", "off")])
+@pytest.mark.parametrize(("name", "value"), [("lang", "sk"), ("dedup", "off")])
 async def test_what_the_kept_text_was_judged_by_cannot_change(tmp_path, name, value):
     options = {"lang": "cs", "allow_networks": NETWORK}
     crawl = OpenCrawl(Options(**options), tmp_path / "job", pytest.fail)

@@ -179,7 +179,6 @@ class Options:
         "Threshold t(n) = f*(log10 n - 1) below which a host is retired: off, permissive (f=.002), normal (.005), "
         "paper (.01), or a number for f.",
     )
-    yield_unit: str = _option("host", "What is measured and retired together.", choices=("host", "registrable"))
     min_active_hosts: int = _option(
         0,
         "When fewer hosts have URLs to be fetched, the best retired ones go on, judged by a milder threshold each "

@@ -5,7 +5,7 @@ ada_url) without fragment, session ids and campaign parameters.  Two
 URLs are the same when their canonical forms are: scheme, port and ``www.`` count.
 Only the *host record* folds http, https, ports 80 and 443 and a leading ``www.``.
 
-All hosts of a registrable domain are of one shard.  So what is measured or limited by domain (traps, yield, shares of
+All hosts of a registrable domain are of one shard.  So what is measured or limited by domain (traps, shares of
 the places, opt-outs) stays within one process, and so do most hosts that share an address.
 """
 

@@ -51,7 +51,7 @@ logger = logging.getLogger(__name__)
 
 SEGMENT_BYTES = 200_000_000  # compressed bytes at which a new segment is begun; chosen: a file copied in seconds
 _BATCH_URLS = 200  # URLs that the frontier takes in one turn of the event loop, in some milliseconds; chosen
-_UNCHANGEABLE = ("lang", "yield_unit", "dedup", "shards")
+_UNCHANGEABLE = ("lang", "dedup", "shards")
 """Options that a resumed crawl must not change: they have judged what is kept already, or whose hosts it asks."""
 
 

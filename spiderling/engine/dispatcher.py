@@ -530,7 +530,7 @@ class Dispatcher:
         alone.
         """
         report = self.crawl.finish(outcome if self._holds(outcome.url_id) else further(outcome), item)
-        for host in report.retired:
+        if (host := report.retired) is not None:
             account = host.account
             mb = account.downloaded_bytes / 1e6
             logger.info(

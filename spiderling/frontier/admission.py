@@ -129,20 +129,13 @@ class Admission:
         host_id = hosts.find(name)
         if not host_id:
             host_id = hosts.create(name, distance)
-            if self.is_blocked(name) or hosts.is_unit_retired(name):
-                host = hosts.by_id(host_id)
-                hosts.set_closed(host, self.verdict(host) or host.state)
+            if self.is_blocked(name):
+                hosts.set_closed(hosts.by_id(host_id), HostState.BLOCKED)
         return host_id
 
-    def verdict(self, host: Host) -> HostState | None:
-        """The state to close *host* in, since its name is blocked or its unit retired; None to leave it open."""
-        if host.pinned:
-            return None
-        if self.is_blocked(host.name):
-            return HostState.BLOCKED
-        return (
-            HostState.RETIRED if not host.second_chances and self._url_states.hosts.is_unit_retired(host.name) else None
-        )
+    def blocks(self, host: Host) -> bool:
+        """Whether *host* is to be closed, since the user blocked its name and did not reopen it."""
+        return not host.pinned and self.is_blocked(host.name)
 
     def found_on(self, source: str | None, target: CanonicalUrl) -> tuple[int, int]:
         """(distance of *target* as found on the page *source*, key of the page); (0, 0) if its host is unknown."""

@@ -89,7 +89,7 @@ class Report(NamedTuple):
     """What became of a reported URL."""
 
     end: Reason | None  # None: it waits for another attempt, or had ended before
-    retired: tuple[Host, ...] = ()
+    retired: Host | None = None  # its host, if that was retired by it
 
 
 class AskedAgain(NamedTuple):

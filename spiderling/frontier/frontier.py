@@ -354,10 +354,10 @@ class Frontier:
         if visit is not None and (mirror := self._admission.traps.leave(visit)) is not None:
             self.url_states.note_event(now, f"{mirror.name} is left alone: a mirror of another host")
             self.host_closing.close_host(mirror, HostState.MIRROR)
-        retired = self.host_closing.review(host)
+        is_retired = self.host_closing.review(host)
         if url is not None:
             self.schedule.release(host, now)
-        return Report(end, retired)
+        return Report(end, host if is_retired else None)
 
     def _end_revisit(self, revisit: Revisit, outcome: Outcome, now: float) -> Report:
         """A revisit is over.  It counts for no yield, since most of them find nothing; its new links are admitted."""

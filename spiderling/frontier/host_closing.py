@@ -128,10 +128,9 @@ class HostClosing(Part):
         self._url_states.note_event(now, what)
 
     def vet(self, host: Host) -> None:
-        """Close *host*, which is to get a place, if it was blocked or its unit retired meanwhile."""
-        state = self._admission.verdict(host)
-        if state is not None:
-            self.close_host(host, state)
+        """Close *host*, which is to get a place, if it was blocked meanwhile."""
+        if self._admission.blocks(host):
+            self.close_host(host, HostState.BLOCKED)
 
     def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
         """Block every host, known or yet to come, whose name satisfies *is_blocked*; returns those newly blocked.
@@ -157,12 +156,13 @@ class HostClosing(Part):
         if host.failures > _FAILURES_PER_RETRY * (self._options.retries + 1):
             self._url_states.purge(host, outcome.reason)
 
-    def review(self, host: Host) -> tuple[Host, ...]:
-        """Retire *host* if its yield is too low, or close it if its budget is spent; returns the hosts retired."""
-        retired = self.retire_if_poor(host)
+    def review(self, host: Host) -> bool:
+        """Retire *host* if its yield is too low, or close it if its budget is spent; returns whether it was retired."""
+        if self.retire_if_poor(host):
+            return True
         if not host.is_closed and self.is_spent(host):
             self.close_host(host, HostState.SPENT)
-        return retired
+        return False
 
     def is_spent(self, host: Host) -> bool:
         """Whether *host* has reached one of the budgets for a host; 0 is no limit."""
@@ -193,7 +193,7 @@ class HostClosing(Part):
             elif row.state == HostState.RETIRED.value:
                 taken = max(0, -row.exempt)
                 account = YieldAccount(row.pages, row.downloaded_bytes, row.kept_bytes)
-                if is_milder and not self.rule.milder(taken).retires(hosts.account_of(row.name, account)):
+                if is_milder and not self.rule.milder(taken).retires(account):
                     spared.append(row.id)
                 else:
                     self._note_retired(row.id, account, taken)
@@ -201,14 +201,11 @@ class HostClosing(Part):
             host = hosts.by_id(host_id)
             if not self.is_spent(host):
                 self.reopen_host(host, now, is_pinned=host.pinned)
-        goes_on = [host for host in map(hosts.by_id, spared) if not self._gives_up(host)]
-        # all of them before the first is woken: a host whose unit has a retired one is closed when its turn comes
-        for host in goes_on:
-            number = self._url_states.reopen_queue(host, is_pinned=False)
-            what = f"the yield profile is milder: reopened {host.name}, with {number} URLs"
-            self._url_states.note_event(now, what)
-        for host in goes_on:
-            self._schedule.wake(host.id, now)
+        for host in map(hosts.by_id, spared):
+            if not self._gives_up(host):
+                number = self.reopen_host(host, now, is_pinned=False)
+                what = f"the yield profile is milder: reopened {host.name}, with {number} URLs"
+                self._url_states.note_event(now, what)
 
     def relax(self, now: float) -> None:
         """While too few hosts are at work, reopen retired ones: fewest steps first, then best yield rate.
@@ -251,22 +248,15 @@ class HostClosing(Part):
         if self._floor and step is not None:
             heapq.heappush(self._second_chances[step], (-account.rate, host_id))
 
-    def retire_if_poor(self, host: Host) -> tuple[Host, ...]:
-        """Retire *host* if the strategy gives it up, or its unit if its yield is too low; returns the hosts retired."""
-        hosts = self._url_states.hosts
-        rule = self.rule.milder(host.second_chances)
+    def retire_if_poor(self, host: Host) -> bool:
+        """Retire *host* if the strategy gives it up, or if its yield is too low; returns whether it was retired."""
         if host.is_closed or host.pinned:
-            return ()
-        if self._gives_up(host):
-            unit: tuple[Host, ...] = (host,)
-        elif rule.retires(hosts.account_of(host.name, host.account)):
-            unit = tuple(member for member in hosts.unit_in_memory(host) if not (member.is_closed or member.pinned))
-        else:
-            return ()
-        for member in unit:
-            self.close_host(member, HostState.RETIRED)
-            self._note_retired(member.id, member.account, member.second_chances)
-        return unit
+            return False
+        if not (self._gives_up(host) or self.rule.milder(host.second_chances).retires(host.account)):
+            return False
+        self.close_host(host, HostState.RETIRED)
+        self._note_retired(host.id, host.account, host.second_chances)
+        return True
 
 
 IN_A_ROW = 5

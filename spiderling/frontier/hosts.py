@@ -32,7 +32,7 @@ STEP = 1.7
 
 @dataclass(slots=True)
 class YieldAccount:
-    """What was downloaded from and kept of one host (or one registrable domain)."""
+    """What was downloaded from and kept of one host."""
 
     pages: int = 0  # judged responses: final status, not robots.txt, redirects or 304
     downloaded_bytes: int = 0  # bytes of response bodies, as UTF-8
@@ -225,7 +225,7 @@ class Host:
     states: HostStates = field(repr=False)  # the columns of all hosts: its state, distance and length of the queue
     domain: int = 0  # 16 bits of the hash of its registrable domain (workbench.py)
     account: YieldAccount = field(default_factory=YieldAccount)
-    """Pages and bytes of this host alone, also where its domain is measured as one (HostTable.count_bytes)."""
+    """(HostTable.count_bytes)"""
     documents: int = 0  # (Frontier, when a page is reported; the words too)
     words: int = 0
     due: float = 0.0

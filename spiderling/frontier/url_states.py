@@ -199,7 +199,6 @@ class UrlStates:
         self.graph = HostGraph(self.host_states)
         self.queues = Queues(store, self.host_states, Draw(strategy.power, options.random_seed))
         self.hosts = HostTable(
-            options.yield_unit,
             self.host_states,
             self.queues,
             lambda name: top_level_domain(name) in preferred,

@@ -164,7 +164,6 @@ def _other(draw: random.Random, host: str, answer: Answer, pages: int) -> Answer
 CASES: dict[str, Callable[[Any], Order]] = {
     **{f"thai, {strategy}": generated("thai", strategy=strategy) for strategy in EVERY_STRATEGY},
     "pt, retirement": generated("pt", strategy="spiderling", yield_profile="normal"),
-    "pt, retirement by registrable domain": generated("pt", strategy="yield", yield_unit="registrable"),
     "pt, retired hosts come back": generated("pt", strategy="yield", min_active_hosts=30),
     "scarce": generated("scarce"),
     "thai, traps": generated("thai", trap_share=0.3, strategy="bfs", traps="pages=6"),

@@ -87,13 +87,6 @@ def test_host_on_disk_is_blocked_when_its_turn_comes() -> None:
     assert crawl.frontier.hosts.states.hosts_by_state() == {HostState.EXHAUSTED: 6, HostState.BLOCKED: 2}
 
 
-def test_siblings_on_disk_are_retired_with_the_rest_of_their_domain() -> None:
-    poor = {f"http://s{n}.spam.cz/{m}": page(body_bytes=100_000, kept_bytes=0) for n in range(6) for m in range(12)}
-    crawl = VirtualCrawl(poor, active_hosts=1, yield_unit="registrable", strategy="yield")
-    crawl_with_checkpoints(crawl, *poor)
-    assert crawl.ends == {Reason.BOILERPLATE_ONLY: 11, Reason.HOST_RETIRED: 61}
-
-
 def test_full_queue_gives_up_the_lowest_rank_first() -> None:
     crawl = VirtualCrawl(
         {f"http://a.cz/{name}{n}": page() for name in ("poor", "kept") for n in range(4)}, max_host_queue=4

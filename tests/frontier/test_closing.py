@@ -211,9 +211,8 @@ def test_a_second_chance_survives_a_restart_and_is_written_down() -> None:
     assert crawl.host("some.cz").second_chances == second_chances and not crawl.host("some.cz").pinned
 
 
-@pytest.mark.parametrize("unit", ["host", "registrable"])
-def test_a_milder_profile_lets_retired_hosts_go_on_after_a_restart(unit: str) -> None:
-    crawl = VirtualCrawl(SOME | NONE, strategy="yield", yield_unit=unit).run(*SOME, *NONE)
+def test_a_milder_profile_lets_retired_hosts_go_on_after_a_restart() -> None:
+    crawl = VirtualCrawl(SOME | NONE, strategy="yield").run(*SOME, *NONE)
     crawl.commit()
     crawl.kill_and_resume()
     assert [crawl.host(name).state for name in ("some.cz", "none.cz")] == [HostState.RETIRED] * 2, "as before"
@@ -227,19 +226,6 @@ def test_a_milder_profile_lets_retired_hosts_go_on_after_a_restart(unit: str) ->
     crawl.kill_and_resume()
     crawl.run()
     assert Reason.HOST_RETIRED not in crawl.ends
-
-
-def test_a_milder_profile_reopens_all_hosts_of_a_domain_that_are_retired_together() -> None:
-    """The first was woken before the others were reopened, and closed again for their sake."""
-    names = [f"{letter}.some.cz" for letter in "abc"]
-    web = {f"http://{name}/{n}": page(body_bytes=100_000, kept_bytes=300) for n in range(150) for name in names}
-    crawl = VirtualCrawl(web, strategy="yield", yield_unit="registrable").run(*web)
-    assert {crawl.host(name).state for name in names} == {HostState.RETIRED}
-    crawl.commit()
-    crawl.options = replace(crawl.options, yield_profile="0.001")
-    crawl.kill_and_resume()
-    crawl.run()
-    assert crawl.ends == {Reason.KEPT: 450}
 
 
 REFUSED = Answer(status=403, kept_bytes=0)

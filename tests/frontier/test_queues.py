@@ -27,7 +27,7 @@ class Shop:
         """The last one."""
         self.states = HostStates()
         self.queues = Queues(self.store, self.states)
-        self.hosts = HostTable("host", self.states, self.queues)
+        self.hosts = HostTable(self.states, self.queues)
         if store is None:
             self.hosts.create("a.cz", 0)
         else:

@@ -149,45 +149,11 @@ def test_further_item_of_a_page_adds_to_its_host() -> None:
     crawl = VirtualCrawl({"http://a.cz/": page(body_bytes=900, kept_bytes=10)}).run("http://a.cz/")
     frontier = crawl.frontier
     report = frontier.report(Outcome(None, "http://www.a.cz/", Reason.KEPT, kept_bytes=5, words=2, language="cs"), 0.0)
-    assert (report.end, report.retired) == (None, ())
+    assert (report.end, report.retired) == (None, None)
     assert crawl.host("a.cz").account == YieldAccount(1, 900, 15)
     assert frontier.ledger.languages["cs"] == 1
     assert not frontier.report(Outcome(None, "about:blank", Reason.KEPT), 0.0).end is not None
     crawl.check()
-
-
-def sibling_web() -> dict[str, Answer]:
-    return poor_site("x.spam.cz", 9) | poor_site("y.spam.cz", 9) | poor_site("ok.cz", 6)
-
-
-def test_hosts_of_one_registrable_domain_are_retired_together() -> None:
-    crawl = VirtualCrawl(sibling_web(), yield_unit="registrable").run(*sibling_web())
-    assert {host.name: host.state for host in crawl.frontier.hosts} == {
-        "x.spam.cz": HostState.RETIRED,
-        "y.spam.cz": HostState.RETIRED,
-        "ok.cz": HostState.EXHAUSTED,
-    }
-    assert crawl.ends == {Reason.BOILERPLATE_ONLY: 18, Reason.HOST_RETIRED: 6}
-    crawl.run("http://z.spam.cz/")
-    assert crawl.host("z.spam.cz").state is HostState.RETIRED, "a new name of a retired domain buys no new grace"
-    assert crawl.ends[Reason.HOST_RETIRED] == 7
-
-
-def test_report_names_who_was_retired_with_the_host() -> None:
-    frontier = VirtualCrawl({}, yield_unit="registrable").frontier
-    for name in ("x.spam.cz", "y.spam.cz"):
-        frontier.put_seed(f"http://{name}/", 0.0)
-    reports = [
-        frontier.report(Outcome(None, "http://x.spam.cz/", Reason.WRONG_LANGUAGE, 200, body_bytes=100_000), 0.0)
-        for _ in range(11)
-    ]
-    assert [report.retired for report in reports[:-1]] == [()] * 10
-    assert {host.name for host in reports[-1].retired} == {"x.spam.cz", "y.spam.cz"}
-
-
-def test_by_host_siblings_stay() -> None:
-    crawl = VirtualCrawl(sibling_web()).run(*sibling_web())
-    assert crawl.ends == {Reason.BOILERPLATE_ONLY: 24}
 
 
 def test_the_least_of_a_judgement_is_the_papers() -> None:

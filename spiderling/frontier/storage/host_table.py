@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 import xxhash
 
 from spiderling.base.errors import DamageError
-from spiderling.base.urls import MAX_HOST_ID, domain_mark, registrable_domain
+from spiderling.base.urls import MAX_HOST_ID, domain_mark
 from spiderling.frontier.hosts import STATE_OF, Host, HostState, HostStates, YieldAccount
 from spiderling.frontier.storage.protocol import HostRow, Store, lines_before_chunks
 from spiderling.frontier.storage.queues import Queues, line_of
@@ -61,29 +60,17 @@ class NameIndex:
         self._table.update(np.concatenate(keys))
 
 
-@dataclass(slots=True)
-class _Unit:
-    """The hosts of one registrable domain, which are measured and retired together."""
-
-    account: YieldAccount = field(default_factory=YieldAccount)  # the sum over the hosts
-    retired: int = 0  # how many of the hosts are retired
-
-
 class HostTable:
     """Hosts by name and id, and the yield accounts by which they are retired."""
 
     def __init__(
         self,
-        unit: str,
         states: HostStates,
         queues: Queues,
         prefers: Callable[[str], bool] = lambda name: False,
         rank_of: Callable[[int, YieldAccount], int] = lambda host_id, account: 0,
     ) -> None:
-        """*unit*: what is measured and retired as one, ``host`` or ``registrable`` (domain).
-
-        *prefers*: whether the host of a name goes before others.  *rank_of*: the rank of a host by its id and account.
-        """
+        """*prefers*: whether the host of a name goes before others.  *rank_of*: a host's rank by its id and account."""
         self._prefers = prefers
         self._rank_of = rank_of
         self.states = states
@@ -99,7 +86,6 @@ class HostTable:
         """Id -> name of hosts without a record in the batch that was drained last and is not committed yet."""
         self._recent_ids: dict[str, int] = {}  # name -> id of hosts that links led to lately
         self._idle: set[Host] = set()  # hosts in memory that may have no place on the workbench
-        self._units: dict[str, _Unit] | None = {} if unit == "registrable" else None
 
     def __len__(self) -> int:
         return len(self.states)
@@ -218,15 +204,11 @@ class HostTable:
         numbers = (row.pages, row.downloaded_bytes, row.kept_bytes, row.exempt)
         if row.state not in STATE_OF or not all(isinstance(number, int) for number in numbers):
             raise DamageError(f"the state is damaged: the host {row.name} has what no host has.")
-        account = YieldAccount(row.pages, row.downloaded_bytes, row.kept_bytes)
         if row.downloaded_bytes:
+            account = YieldAccount(row.pages, row.downloaded_bytes, row.kept_bytes)
             self.states.ranks[row.id] = self._rank_of(row.id, account)
         if row.exempt > 0:
             self.pinned.add(row.id)
-        if self._units is not None:
-            unit = self._unit(row.name)
-            unit.account.count_bytes(account.pages, account.downloaded_bytes, account.kept_bytes)
-            unit.retired += STATE_OF[row.state] is HostState.RETIRED
 
     def _update_of(self, host_id: int) -> tuple[int, int, int, int]:
         """The entry of ``Changes.host_updates`` for a host."""
@@ -251,37 +233,14 @@ class HostTable:
                 self._queues.release_head(host.id)
 
     def count_bytes(self, host: Host, pages: int, downloaded_bytes: int, kept_bytes: int) -> None:
-        """Add to the accounts of *host* and of its unit."""
+        """Add to the account of *host*."""
         host.account.count_bytes(pages, downloaded_bytes, kept_bytes)
-        if self._units is not None:
-            self._unit(host.name).account.count_bytes(pages, downloaded_bytes, kept_bytes)
         self.changed.add(host)
-
-    def account_of(self, name: str, own: YieldAccount) -> YieldAccount:
-        """The account by which the host *name* is retired: its *own*, or the sum over its unit."""
-        return own if self._units is None else self._unit(name).account
-
-    def unit_in_memory(self, host: Host) -> list[Host]:
-        """*host* and the others of its unit in memory; those not in memory are retired when they come into it."""
-        if self._units is None:
-            return [host]
-        domain = registrable_domain(host.name)
-        return [member for member in self.in_memory() if registrable_domain(member.name) == domain]
-
-    def is_unit_retired(self, name: str) -> bool:
-        """Whether any host of the unit of the host *name* is retired."""
-        return self._units is not None and self._unit(name).retired > 0
 
     def set_closed(self, host: Host, state: HostState) -> None:
         """Give *host* a closed state, or EXHAUSTED when it is reopened."""
-        if self._units is not None:
-            self._unit(host.name).retired += (state is HostState.RETIRED) - (host.state is HostState.RETIRED)
         host.state = state
         self.changed.add(host)
-
-    def _unit(self, name: str) -> _Unit:
-        assert self._units is not None
-        return self._units.setdefault(registrable_domain(name), _Unit())
 
     def _enter(self, host: Host) -> None:
         self._live[host.id] = host

@@ -101,7 +101,6 @@ def refusal() -> str:
 
 EXTRAS = {
     "cluster": ("redis", "redis>=8,<9"),
-    "commoncrawl": ("duckdb", "duckdb>=1.1"),
     "dedup": ("duckdb", "duckdb>=1.1"),
     "documents": ("pypdfium2", "pypdfium2>=5"),
     "parquet": ("duckdb", "duckdb>=1.1"),

@@ -12,22 +12,19 @@ from scrapy.exceptions import UsageError
 
 from spiderling import languages
 from spiderling.base.addresses import addresses_of
-from spiderling.base.errors import BadInput, SpiderlingError
-from spiderling.base.machine import require
+from spiderling.base.errors import SpiderlingError
 from spiderling.base.option_values import parse_tlds
 from spiderling.base.options import Options
 from spiderling.cli.command import SpiderlingCommand, named_values, option
 from spiderling.crawl.arguments import options_of
 from spiderling.languages import LanguageInfo
 from spiderling.seeding import sources
-from spiderling.seeding.sources import Source
 from spiderling.spiders.spiderling import SpiderlingSpider
 
 if TYPE_CHECKING:
     from spiderling.seeding.spider import SeedFile
 
-_ACTIONS = ("wikipedia", "search", "commoncrawl", "sitemap", "check")
-_READ_FROM_FILES = ("wikipedia", "commoncrawl")  # sources whose files are read, if any are named
+_ACTIONS = ("sitemap", "wikipedia", "commoncrawl", "check")
 
 
 class Command(SpiderlingCommand):
@@ -36,8 +33,8 @@ class Command(SpiderlingCommand):
     arguments = f"{'|'.join(_ACTIONS)} ... -a lang=LANG -o FILE"
     summary = "Find seeds, and check what they give"
     description = (
-        "wikipedia [DUMP...]: what its articles link to. search --endpoint URL: random words as queries. "
-        "commoncrawl [INDEX...]: hosts that Common Crawl has met. sitemap SITE...: what sites list of themselves. "
+        "sitemap SITE...: what sites list of themselves. wikipedia DUMP...: what its articles link to. "
+        "commoncrawl [INDEX...]: hosts that Common Crawl has met. "
         "check FILE: fetch each seed, run the text chain, and write the good ones to -o in the order of their "
         "yield. All ask as a crawl does: robots.txt, its pace, SPIDERLING_CONTACT; stopped, the same command goes "
         "on. docs/seeds.md has more. Example: "
@@ -49,12 +46,6 @@ class Command(SpiderlingCommand):
         option("-o", dest="output", metavar="FILE", help="seeds are added to this file (check: it is written)"),
         option("--per-host", type=int, default=20, metavar="N", help="most seeds of one host (default 20)"),
         option("--homes", action="store_true", help="the home page of each host, not the pages that are linked to"),
-        option("--api", metavar="URL", help="wikipedia: its API, by default that of the language's Wikipedia"),
-        option("--endpoint", metavar="URL", help="search: address of a SearXNG instance"),
-        option("--queries", type=int, default=100, metavar="N", help="search: number of queries (default 100)"),
-        option("--size", type=int, default=3, metavar="N", help="search: words of a query, 1 to 10 (default 3)"),
-        option("--seed", type=int, default=1, metavar="N", help="search: the same number draws the same queries"),
-        option("--text", metavar="FILE", help="search: a text to take the words from instead of the model"),
         option(
             "--collections", default=sources.COLLECTIONS, metavar="URL", help="commoncrawl: the list of its indexes"
         ),
@@ -73,49 +64,27 @@ class Command(SpiderlingCommand):
         # before anything is asked, so that a bad language costs no request
         options = options_of(self.given_settings, SpiderlingSpider(**arguments))
         infos = languages.find_languages(options.lang, options.models)
+        from spiderling.seeding.spider import SeedFile, check, collect
+
         out = Path(opts.output)
-        is_read = bool(names) and action in _READ_FROM_FILES
-        if not is_read:
-            addresses_of(options, is_offline=False)
+        if action == "wikipedia" and not names:
+            raise UsageError("name a dump: scrapy seeds wikipedia FILE-externallinks.sql.gz -a lang=cs -o seeds.txt")
+        if action == "wikipedia" or (action == "commoncrawl" and names):
+            with closing(SeedFile(out, opts.per_host, opts.homes)) as output:
+                return _from_files(_urls_in(action, names, infos, options), output, action)
+        addresses_of(options, is_offline=False)
         if action == "check":
             if len(names) != 1:
                 raise UsageError("name one file of seeds: scrapy seeds check seeds.txt -a lang=cs -o good.txt")
-            from spiderling.seeding.check import check
-
             return check(names[0], out, self.given_settings, arguments)
-        if action == "commoncrawl" and any(name.endswith(".parquet") for name in names):
-            require("commoncrawl")
-        source = None if is_read else _source(action, names, opts, infos, options)
-        arguments.pop("tlds", None)  # it chooses among what is found, not whom to ask
-        from spiderling.seeding.spider import SeedFile, collect
-
-        with closing(SeedFile(out, opts.per_host, opts.homes)) as output:
-            if source is None:
-                return _from_files(_urls_in(action, names, infos, options), output, action)
-            return collect(source, output, self.given_settings, arguments)
-
-
-def _source(
-    action: str, names: list[str], opts: argparse.Namespace, infos: list[LanguageInfo], options: Options
-) -> Source:
-    """What is to be asked."""
-    if action == "sitemap":
-        from spiderling.seeding.sources import SitemapSource
-
-        return SitemapSource(names)
-    if action == "wikipedia":
-        return sources.WikipediaSource(opts.api or f"https://{infos[0].code}.wikipedia.org/w/api.php")
-    if action == "commoncrawl":
-        return sources.CommonCrawlSource(_wanted(infos, options), max(1, opts.pages), opts.collections)
-    if not opts.endpoint:
-        raise BadInput(
-            "search needs --endpoint, the address of a SearXNG instance, such as http://localhost:8080/search"
+        source: sources.Source = (
+            sources.SitemapSource(names)
+            if action == "sitemap"
+            else sources.CommonCrawlSource(_wanted(infos, options), max(1, opts.pages), opts.collections)
         )
-    if not 1 <= opts.size <= 10 or opts.queries < 1:
-        raise BadInput("--size must be 1 to 10, --queries at least 1.")
-    counts = sources.words_of(Path(opts.text)) if opts.text else infos[0].words()
-    engine = sources.SearxNG(opts.endpoint, infos[0].code)
-    return sources.SearchSource(engine, sources.middle_words(counts), opts.queries, opts.size, opts.seed)
+        arguments.pop("tlds", None)  # it chooses among what is found, not whom to ask
+        with closing(SeedFile(out, opts.per_host, opts.homes)) as output:
+            return collect(source, output, self.given_settings, arguments)
 
 
 def _wanted(infos: list[LanguageInfo], options: Options) -> sources.Wanted:

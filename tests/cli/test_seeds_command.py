@@ -295,4 +295,4 @@ def test_unwritable_output(seeds):
 def test_usage(seeds, arguments):
     ended = seeds(*arguments)
     assert ended.code == 2
-    assert "scrapy seeds wikipedia|search|" in ended.out + ended.log
+    assert "scrapy seeds sitemap|wikipedia|" in ended.out + ended.log

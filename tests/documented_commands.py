@@ -235,7 +235,6 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy inspect JOBDIR --check": Run(says="The crawl is whole."),
     "scrapy inspect JOBDIR --rebuild": Elsewhere("tests/test_rebuild.py", '"--rebuild"'),
     "scrapy report JOBDIR": Run(says="report.html"),
-    "python -m spiderling.corpus.warc JOBDIR/warc": Run(),
     "sqlite3 -readonly crawls/demo/state/frontier.sqlite 'SELECT * FROM hosts'": Run(says="example.cz"),
     "zstd -dc crawls/demo/corpus/*.prevert.zst": Run(says='url="http://www.example.cz/"'),
     "zstd -dc crawls/demo/corpus/*.prevert.zst | head -20": Run(says='url="http://www.example.cz/"'),

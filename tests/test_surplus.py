@@ -320,7 +320,6 @@ def test_an_archive_tells_where_a_checkpoint_ends(opened, compression):
         with pytest.raises(JobdirError, match=f"warc/{row.name}"):
             judged(opened.path, opened.database, "cs", False)()
     writer.close()
-    kind.finish([])
 
 
 def test_links_and_archive_are_cut_by_the_rule_of_the_corpus(opened):

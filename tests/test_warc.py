@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 from contextlib import closing
 
 import pytest
 from conftest import NETWORK, Crawl, page, serving
 from fastwarc.warc import ArchiveIterator as FastIterator
+from fastwarc.warc import WarcRecordType
 from handled import OK, PAGE, chunked, fetch, reply
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ from spiderling.base.errors import StorageError
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
-from spiderling.corpus.warc import EXCHANGE, WarcKind, index_all, records, surt, verdict
+from spiderling.corpus.warc import EXCHANGE, WarcKind, records, verdict
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.check import problems
@@ -256,32 +256,11 @@ def test_a_content_coding_stays_as_it_came(crawl):
     assert b"Strana a" in gzip.decompress(response.block.partition(b"\r\n\r\n")[2])
 
 
-def test_files_rotate_have_an_index_each_and_the_index_is_true(crawl):
-    files = [path for path in (crawl.directory / "warc").iterdir() if path.suffix != ".cdxj"]
+def test_files_rotate_and_fastwarc_reads_them(crawl):
+    files = list((crawl.directory / "warc").iterdir())
     assert len(files) > 2 and {path.suffix for path in files} == {".gz", ".zst"}
-    number = 0
-    for path in files:
-        lines = path.with_name(f"{path.name}.cdxj").read_text().splitlines()
-        assert lines == sorted(lines)
-        for line in lines:
-            key, time, values = line.split(" ", 2)
-            entry = json.loads(values)
-            assert entry["filename"] == path.name and key == surt(entry["url"]) and len(time) == 14
-            data = path.read_bytes()[int(entry["offset"]) :][: int(entry["length"])]
-            record = next(iter(FastIterator(io.BytesIO(data))))
-            assert record.headers["WARC-Target-URI"] == entry["url"]
-            assert (record.headers["WARC-Type"] == "revisit") == (entry["mime"] == "warc/revisit")
-            assert str(record.http_headers.status_code) == entry["status"]
-            number += 1
-    assert number == 9
-
-
-def test_an_index_that_was_lost_is_made_again_the_same(crawl):
-    index = sorted((crawl.directory / "warc").glob("*.cdxj"))[0]
-    former = index.read_text()
-    index.unlink()
-    index_all([index.with_suffix("")])
-    assert index.read_text() == former
+    found = [record.record_type for path in files for record in FastIterator(io.BytesIO(path.read_bytes()))]
+    assert found.count(WarcRecordType.response) + found.count(WarcRecordType.revisit) == 9
 
 
 def test_the_check_reads_the_archive_too(crawl):
@@ -301,19 +280,3 @@ def test_a_record_with_another_length_or_digest_is_not_whole(tmp_path):
     path.write_bytes(gzip.compress(data))
     with pytest.raises(StorageError, match="at byte 0 no record that is whole"):
         list(records(path, path.stat().st_size))
-
-
-@pytest.mark.parametrize(
-    ("url", "key"),
-    [  # as the package surt 0.3.1 gives them
-        ("http://www.a.test/", "test,a)/"),
-        ("http://a.test", "test,a)/"),
-        ("http://WWW2.A.test:80/Path/?b=2&a=1", "test,a)/path?a=1&b=2"),
-        ("https://a.test:443/x//y/", "test,a)/x/y"),
-        ("http://a.test:8080/x?", "test,a:8080)/x"),
-        ("http://127.0.0.1/", "1,0,0,127)/"),
-        ("http://a.test./x", "test,a)/x"),
-    ],
-)
-def test_index_keys_are_those_that_replay_tools_look_for(url, key):
-    assert surt(url) == key

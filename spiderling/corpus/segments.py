@@ -49,12 +49,6 @@ class SegmentKind:
         """The frames of a batch; *entries* are bytes."""
         return self._pack(b"".join(entries))
 
-    def finish_segment(self, path: Path) -> None:
-        """Called when nothing more will be added to *path*; returns at once."""
-
-    def finish(self, paths: Sequence[Path]) -> None:
-        """Called when nothing more will be added to *paths*, all segments of the crawl; raises StorageError."""
-
 
 class SegmentWriter:
     """Writes entries to ``<directory>/<prefix>-00001<suffix>``, -00002 and so on; used by one thread."""
@@ -85,7 +79,6 @@ class SegmentWriter:
                     "it."
                 )
         self._lengths = {row.name: row.length_bytes for row in rows}
-        self._written = [directory / row.name for row in rows]
         self._number = max((number_of(row.name) or 0 for row in rows), default=0)
         is_open = bool(rows) and rows[-1].name.endswith(self.kind.suffix)
         self._current = rows[-1] if is_open else None
@@ -133,21 +126,12 @@ class SegmentWriter:
                 self._file.close()
             self._file = None
 
-    def finish(self) -> None:
-        """Close the file when all of it is acknowledged; raises StorageError."""
-        self.close()
-        self.kind.finish(self._written)
-
     def _open(self) -> SegmentRow:
         """Open the segment to append to, a new one if the last is full; returns its row."""
         row = self._current
         if row is None or row.length_bytes >= self._max_bytes:
             self.close()
-            if row is not None:
-                self.kind.finish_segment(self._directory / row.name)
-            path = self._next()
-            self._written.append(path)
-            row = SegmentRow(path.name, 0, 0, self.kind.name)
+            row = SegmentRow(self._next().name, 0, 0, self.kind.name)
         if self._file is None:
             self._file = (self._directory / row.name).open("ab")
             sync_directory(self._directory)

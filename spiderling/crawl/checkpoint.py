@@ -137,8 +137,6 @@ class Checkpoint:
         try:
             await self.flush()
             self.refuse_lost()
-            for segments in self._writers:
-                await asyncio.get_running_loop().run_in_executor(self._writer, segments.finish)
         except StorageError as error:
             self.error = error
             raise

@@ -79,7 +79,6 @@ PARTS = ("crawls/cc/*/", "crawls/cs crawls/sk")
 """A shell puts in the directories."""
 SAMPLED = Run(more="--sample 0.99", says=" documents in ")
 """One in a hundred of so few documents is mostly none."""
-SHUFFLED = Run(says=" sentences ")
 DROPPED = Run(says=" dropped")
 TRAINED = Run(says="Model of ")
 TRAINED_AGAIN = TRAINED._replace(slow=True)
@@ -242,28 +241,27 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     # use what came out
     "scrapy export JOBDIR -o cs.jsonl": EXPORTED,
     "scrapy export JOBDIR -o OUT --salvage": EXPORTED,
-    "scrapy export crawls/demo -o cs.txt --where lang=cs": EXPORTED,
-    "scrapy export crawls/demo -o cs.vert --where lang=cs": EXPORTED,
+    "scrapy export crawls/demo -o cs.txt --where \"lang = 'cs'\"": EXPORTED,
+    "scrapy export crawls/demo -o cs.vert --where \"lang = 'cs'\"": EXPORTED,
     "scrapy export crawls/rm -o rm-web.txt": EXPORTED,
     "grep -oE '.{30}slov.{30}' cs.txt | head -3": Run(),
-    "scrapy export crawls/demo -o cs.jsonl --where lang=cs": EXPORTED,
+    "scrapy export crawls/demo -o cs.jsonl --where \"lang = 'cs'\"": EXPORTED,
     "scrapy export crawls/cs -o cs.parquet --split lang --shard-bytes 2G": EXPORTED,
-    "scrapy export crawls/cs -o good.jsonl.zst --where 'badness<=10' --where 'crawl_date>=2026-06' --max-distance 3": (
-        EXPORTED
-    ),
-    "scrapy export crawls/cs -o june.parquet --since 2026-06 --until 2026-07 --split week": (
-        EXPORTED._replace(instead=("--until 2026-07", "--until 2999"))
+    "scrapy export crawls/cs -o good.jsonl.zst --where 'badness <= 10 AND distance <= 3'": EXPORTED,
+    "scrapy export crawls/cs -o june.parquet "
+    """--where "crawl_date >= '2026-06' AND crawl_date < '2026-07'" --split week""": EXPORTED._replace(
+        instead=("2026-07", "2999")
     ),
     "scrapy export crawls/cs -o cs-monitor/ --incremental": EXPORTED,
-    "scrapy export crawls/cs -o cs-monitor-vert/ --incremental --format vertical --where lang=cs": EXPORTED,
+    "scrapy export crawls/cs -o cs-monitor-vert/ --incremental --format vertical --where \"lang = 'cs'\"": EXPORTED,
     "scrapy inspect crawls/cs gone > gone.tsv": Run(),
     "scrapy export crawls/cs -o cs-monitor-2/ --incremental --drop-url gone.txt": EXPORTED,
     "scrapy export crawls/cs crawls/sk -o one-percent.vert.gz --sample 0.01": SAMPLED,
-    "scrapy export crawls/cs -o cs-dataset/ --where 'licence=*creativecommons.org/*'": EXPORTED,
-    "scrapy export crawls/cs -o sentences.txt --shuffle sentences --seed 1": SHUFFLED,
-    "scrapy export crawls/cs -o cs-sentences.txt.zst --shuffle sentences --seed 1": SHUFFLED,
-    "scrapy export crawls/cs -o cs-open/ --where 'licence=*creativecommons.org/licenses/by/*,"
-    "*creativecommons.org/licenses/by-sa/*,*creativecommons.org/publicdomain/*'": EXPORTED,
+    """scrapy export crawls/cs -o cs-dataset/ --where "licence LIKE '%creativecommons.org/%'\"""": EXPORTED,
+    """scrapy export crawls/cs -o cs-open/ --where "licence LIKE '%creativecommons.org/licenses/by/%' """
+    "OR licence LIKE '%creativecommons.org/licenses/by-sa/%' "
+    """OR licence LIKE '%creativecommons.org/publicdomain/%'\"""": EXPORTED,
+    "scrapy export crawls/cs -o cs.txt": EXPORTED,
     "scrapy export crawls/cs -o cs.vert.zst": EXPORTED,
     "scrapy export crawls/cs -o cs/": EXPORTED,
     "scrapy export crawls/cs -o cs.parquet": EXPORTED,

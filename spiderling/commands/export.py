@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,13 +33,13 @@ class Command(SpiderlingCommand):
     description = (
         "Copy the corpus of crawls (their directories) or files to OUT, whose name says the format: .prevert, "
         ".vert, .tei.xml, .jsonl, .txt (each packed with a further .zst or .gz) or .parquet; a directory, as cs/, "
-        "gets a dataset in Parquet that datasets.load_dataset reads. --where takes documents by "
-        "their attributes, lists of hosts and URLs keep documents out: one entry a line, '*.a.example' for all "
-        "hosts below that name, a URL with * at its end for all that begin so. OUT.json says what it was made of, "
-        "OUT.dropped.tsv which documents the lists left out. Nothing is changed in the crawls. --salvage takes "
+        "gets a dataset in Parquet that datasets.load_dataset reads. --where takes documents by a condition in SQL on "
+        "the columns of JSONL and Parquet, lists of hosts and URLs keep documents out: one entry a line, '*.a.example' "
+        "for all hosts below that name, a URL with * at its end for all that begin so. OUT.json says what it was made "
+        "of, OUT.dropped.tsv which documents the lists left out. Nothing is changed in the crawls. --salvage takes "
         "what is whole of a damaged corpus, with or without its state, and says what it had to leave out. "
         "Exit code 1 if no document is taken; then nothing is written. "
-        "Example: scrapy export crawls/cs -o cs.parquet --split lang --where 'badness<=10' --max-distance 3"
+        "Example: scrapy export crawls/cs -o cs.parquet --split lang --where 'badness <= 10 AND distance <= 3'"
     )
 
     if_interrupted = "interrupted; nothing was written."
@@ -59,18 +58,14 @@ class Command(SpiderlingCommand):
             "--where",
             action="append",
             default=[],
-            metavar="CONDITION",
-            help="take documents of which it is true: distance<=3, lang=cs,sk, host!=*.a.example, "
-            "licence=*creativecommons.org/* ...; may be repeated",
+            metavar="SQL",
+            help="take documents of which it is true: distance <= 3, lang IN ('cs', 'sk'), host NOT LIKE "
+            "'%%.a.example', crawl_date >= '2026-06' ...; may be repeated",
         ),
-        option("--since", default="", metavar="DATE", help="take what was fetched since: 2026-06, 30d (ago) ..."),
-        option("--until", default="", metavar="DATE", help="take what was fetched before: 2026-06, 2026-06-30 ..."),
-        option("--max-distance", type=int, metavar="N", help="take hosts up to N hops from the seeds only"),
         option(
             "--sample", type=float, default=1, metavar="SHARE", help="take this share of the documents, such as 0.01"
         ),
-        option("--seed", default="", metavar="TEXT", help="draw another sample of the same size, or another order"),
-        option("--shuffle", choices=["sentences"], default="", help="write single sentences, in random order"),
+        option("--seed", default="", metavar="TEXT", help="draw another sample of the same size"),
         option("--drop-host", action="append", default=[], metavar="LIST", help="file with hosts to drop"),
         option("--drop-url", action="append", default=[], metavar="LIST", help="file with URLs to drop"),
         option(
@@ -97,11 +92,10 @@ class Command(SpiderlingCommand):
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
         if opts.incremental and (opts.force or opts.salvage):
             raise UsageError("--incremental only adds, so neither --force nor --salvage goes with it")
-        from spiderling.export.sources import Salvage, Selection, account, corpus_of, fetched
+        from spiderling.export.sources import Salvage, Selection, account, corpus_of
 
         salvage = Salvage() if opts.salvage else None
-        conditions = opts.where + fetched(opts.since, opts.until, datetime.now(UTC))
-        selection = Selection(conditions, opts.max_distance, opts.sample, opts.seed)
+        selection = Selection(opts.where, opts.sample, opts.seed)
         try:
             corpus = corpus_of(args, opts.salvage)
             plan = _plan(opts, selection)
@@ -157,7 +151,6 @@ def _plan(opts: argparse.Namespace, selection: Selection) -> Plan:
         DropList(chain.from_iterable(hosts.values()), chain.from_iterable(urls.values())),
         {name: len(entries) for name, entries in (hosts | urls).items()},
         is_dataset=is_dataset and not opts.incremental,
-        shuffle=opts.shuffle,
         is_forced=opts.force,
     )
 
@@ -176,16 +169,10 @@ def _result(summary: Summary, selection: Selection) -> Iterator[str]:
     if not summary.files:
         yield f"No document is left, so nothing is written; {counts}."
     else:
-        yield f"{_taken(summary)} in {_place(summary)}, {counts}."
+        yield f"{summary.kept:,} documents in {_place(summary)}, {counts}."
     if summary.idle:
         more = " ..." if len(summary.idle) > _MAX_NAMED else ""
         yield f"Entries without a document: {', '.join(summary.idle[:_MAX_NAMED])}{more}"
-
-
-def _taken(summary: Summary) -> str:
-    entries = sum(file.entries for file in summary.files)
-    sentences = f"{entries:,} sentences of " if summary.unit == "sentences" else ""
-    return f"{sentences}{summary.kept:,} documents"
 
 
 def _place(summary: Summary) -> str:

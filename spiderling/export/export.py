@@ -1,4 +1,4 @@
-"""Writes a finished corpus anew: in another format, a part of it, without listed documents, or as sentences.
+"""Writes a finished corpus again: in another format, a part of it, or without listed documents.
 
 It takes one document at a time, so memory does not grow with the corpus.  Files have temporary names until all are
 complete.
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -25,12 +24,10 @@ from spiderling.base.addresses import DropList
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.files import PART, part_of, sync_directory, sync_file, write_whole
 from spiderling.base.machine import require
-from spiderling.base.terminal import with_progress
-from spiderling.corpus.segments import StoredDocument, parsed
+from spiderling.corpus.segments import StoredDocument
 from spiderling.export.formats import Registry, month_of, number, split_name, writer
 from spiderling.export.sources import Corpus, Selection
 from spiderling.jobdir.card import Manifest, Tally, checksum, files_in, last_names, read_manifest, software, write_pair
-from spiderling.text.prevertical import rendered, sentences
 
 _MAX_PART_BYTES = 100  # bytes of a part's name in a file's name; chosen: file systems allow 255 bytes for all
 
@@ -78,8 +75,6 @@ class Plan:
     drop: DropList = field(default_factory=DropList)  # hosts and URLs whose documents are left out
     lists: Mapping[str, int] = field(default_factory=dict)  # file with entries of `drop` -> number of its entries
     is_dataset: bool = False  # whether `out` is a directory in the form that ``datasets.load_dataset`` reads
-    shuffle: str = ""
-    """"sentences": they are written instead of documents, in random order by the seed of the selection."""
     is_forced: bool = False  # whether what an earlier export wrote under these names is replaced
 
     def __post_init__(self) -> None:
@@ -88,15 +83,6 @@ class Plan:
             require("parquet")
         if self.is_dataset and self.format_name != "parquet":
             raise BadInput(f"{self.out}/ is a directory, which gets Parquet; leave --format out, or name a file.")
-        if self.shuffle and set(self.splits) - set(KEPT):
-            raise BadInput(f"shuffled sentences can be split by {' or '.join(KEPT)} only: they keep nothing else.")
-        if self.shuffle and self.format_name == "tei":
-            raise BadInput("TEI is for whole texts; write shuffled sentences in another format, as .txt or .parquet.")
-
-    @property
-    def unit(self) -> str:
-        """What an entry of a file is."""
-        return self.shuffle or "documents"
 
     def part_of(self, attributes: Mapping[str, str]) -> str:
         """The part of a document, as text for a file's name; "" without splits."""
@@ -149,11 +135,6 @@ class Plan:
         """The log of documents that lists left out; never in a directory that will be published."""
         return self.out.with_name(f"{self.out.name}.dropped.tsv")
 
-    @property
-    def workspace(self) -> Path:
-        """A directory for what is needed on disk meanwhile."""
-        return self.out.with_name(f"{self.out.name}.sentences{PART}")
-
     def _beside(self, name: str, ending: str) -> Path:
         return self.out / name if self.is_dataset else self.out.with_name(self.out.name + ending)
 
@@ -165,65 +146,6 @@ def _safe(name: str) -> str:
     return name
 
 
-KEPT = ("lang", "tld")  # attributes of a document that its sentences keep: they lead to no page
-_BUCKETS = 256  # files on disk; one of them at a time is in memory; chosen: 400 MB of 100 GB
-
-
-class Shuffle:
-    """Takes documents; when the block ends, gives their sentences in an order that *seed* determines.
-
-    Whoever may not copy whole texts may often publish single sentences, shuffled over the whole corpus: so do Schäfer
-    2015 (COW) and Goldhahn et al. 2012 (Leipzig Corpora).  They keep the address of each sentence; here it goes, so
-    that the texts cannot be put together again.  The memory does not grow with the corpus: sentences go to buckets on
-    disk by a hash of their number, and each bucket is sorted by it.
-    """
-
-    def __init__(self, take: Callable[[StoredDocument], None], directory: Path, seed: str) -> None:
-        """*take* gets each sentence as a document; *directory* is for the buckets, and is removed at the end."""
-        self._take = take
-        self._directory = directory
-        self._seed = seed
-        self._number = 0
-        self._files = ExitStack()
-
-    def __enter__(self) -> Shuffle:
-        shutil.rmtree(self._directory, ignore_errors=True)  # of a killed run
-        self._directory.mkdir()
-        self._paths = [self._directory / f"{number:03d}" for number in range(_BUCKETS)]
-        self._buckets = [self._files.enter_context(path.open("w", encoding="utf-8")) for path in self._paths]
-        return self
-
-    def add(self, document: StoredDocument) -> None:
-        """Raises OSError."""
-        kept = "\t".join(document.attributes.get(name, "") for name in KEPT)
-        for paragraph in parsed(document).paragraphs:
-            for sentence in sentences(paragraph):
-                key = xxhash.xxh3_64_intdigest(f"{self._seed}\n{self._number}".encode("utf-8", "replace"))
-                self._buckets[key * _BUCKETS >> 64].write(f"{key:016x}\t{kept}\t{sentence}\n")
-                self._number += 1
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        try:
-            self._files.close()
-            if error is None:
-                for document in with_progress(self._shuffled(), "sentences", self._number):
-                    self._take(document)
-        finally:
-            shutil.rmtree(self._directory, ignore_errors=True)
-
-    def _shuffled(self) -> Iterator[StoredDocument]:
-        number = 0
-        for path in self._paths:
-            for line in sorted(path.read_text("utf-8").split("\n")[:-1]):
-                number += 1
-                _, *kept, sentence = line.split("\t")
-                sizes = {"length": len(sentence.encode()), "words": len(sentence.split())}
-                attributes = {"id": number, **dict(zip(KEPT, kept, strict=True)), **sizes}
-                texts = {name: str(value) for name, value in attributes.items()}
-                yield StoredDocument(texts, rendered(texts, [(sentence, "")]))
-            path.unlink()
-
-
 MAX_WAITING_CHARS = 64_000_000  # characters that wait to be written to all open files together; chosen
 
 
@@ -231,7 +153,7 @@ class Written(NamedTuple):
     """A complete file."""
 
     name: str
-    entries: int  # documents or, if they were shuffled, sentences
+    documents: int
     bytes: int
 
 
@@ -245,9 +167,9 @@ class _Shard:
         self.path = path
         self.part = part
         self.temporary = part_of(path)
-        self.entries = 0
+        self.documents = 0
         try:
-            self.writer = writer(self.temporary, path.name, plan.format_name, plan.unit, registry)
+            self.writer = writer(self.temporary, path.name, plan.format_name, registry)
         except OSError:
             with suppress(OSError):
                 self.temporary.unlink(missing_ok=True)
@@ -300,7 +222,7 @@ class Parts:
         name = self._plan.part_of(document.attributes)
         shard = self._open.get(name) or self._begin(name)
         shard.writer.add(document)
-        shard.entries += 1
+        shard.documents += 1
         if shard.writer.waiting == 0 and 0 < self._plan.shard_bytes <= shard.size:
             self._close(name)
         if len(self._open) > 1 and sum(one.writer.waiting for one in self._open.values()) > MAX_WAITING_CHARS:
@@ -341,9 +263,10 @@ class Parts:
         for path in self._former - ours:
             path.unlink(missing_ok=True)
         sync_directory(self._complete[0].path.parent)
-        found = ((shard.path, shard.entries) for shard in self._complete)
-        names = ((path.relative_to(plan.directory), entries, path.stat().st_size) for path, entries in found)
-        return sorted(Written(name.as_posix(), entries, size) for name, entries, size in names)
+        return sorted(
+            Written(shard.path.relative_to(plan.directory).as_posix(), shard.documents, shard.path.stat().st_size)
+            for shard in self._complete
+        )
 
     def abort(self) -> None:
         """Remove the files with temporary names, and directories that were made for them."""
@@ -363,7 +286,6 @@ class Summary(NamedTuple):
     idle: list[str]  # entries of the lists that no document matched
     files: list[Written]
     directory: Path  # where they are
-    unit: str  # what their entries are: "documents" or "sentences"
 
 
 def export(
@@ -384,9 +306,8 @@ def export(
         parts = Parts(plan)
         tally = Tally()
         log_path = plan.dropped if plan.lists else Path(os.devnull)
-        shuffled = Shuffle(parts.add, plan.workspace, plan.selection.seed)
-        with log_path.open("w", encoding="utf-8") as log, shuffled if plan.shuffle else nullcontext(parts) as sink:
-            dropped = _copy(documents, sink, plan, log, tally)
+        with log_path.open("w", encoding="utf-8") as log:
+            dropped = _copy(documents, parts, plan, log, tally)
         if tally.documents:
             files = parts.commit()
             manifest = _manifest(corpus, plan, dropped, tally, files, parts.names)
@@ -398,11 +319,11 @@ def export(
             with suppress(OSError):  # the first error is told, not one while clearing away
                 plan.dropped.unlink(missing_ok=True)
                 parts.abort()
-    return Summary(tally.documents, dropped, sorted(plan.drop.idle), files, plan.directory, plan.unit)
+    return Summary(tally.documents, dropped, sorted(plan.drop.idle), files, plan.directory)
 
 
-def _copy(documents: Iterable[StoredDocument], sink: Parts | Shuffle, plan: Plan, log: IO[str], tally: Tally) -> int:
-    """Add the documents that *plan* takes to *sink* and *tally*; returns how many its lists drop."""
+def _copy(documents: Iterable[StoredDocument], parts: Parts, plan: Plan, log: IO[str], tally: Tally) -> int:
+    """Add the documents that *plan* takes to *parts* and *tally*; returns how many its lists drop."""
     dropped = 0
     for document in documents:
         attributes = document.attributes
@@ -411,7 +332,7 @@ def _copy(documents: Iterable[StoredDocument], sink: Parts | Shuffle, plan: Plan
             log.write("\t".join((attributes.get("id", ""), attributes["url"], rule)) + "\n")
             dropped += 1
         elif plan.selection.takes(attributes):
-            sink.add(document)
+            parts.add(document)
             tally.count_document(attributes)
     return dropped
 
@@ -424,7 +345,6 @@ def _manifest(
         "version": __version__,
         "software": software(),
         "format": plan.format_name,
-        "unit": plan.unit,
         "purposes": corpus.purposes,
         "sources": [source.path.name for source in corpus.sources],
         "documents": tally.documents,
@@ -433,10 +353,7 @@ def _manifest(
         "selection": plan.selection.described(),
         "crawls": corpus.crawls,
         "contents": tally.contents(),
-        "files": [
-            {"name": name, plan.unit: entries, "bytes": size, "sha256": checksum(plan.directory / name)}
-            for name, entries, size in files
-        ],
+        "files": [{**file._asdict(), "sha256": checksum(plan.directory / file.name)} for file in files],
     }
     if plan.format_name == "vertical":
         found["registries"] = [plan.registry(part).name for part in parts]

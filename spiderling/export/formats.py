@@ -18,7 +18,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path, PurePath
@@ -76,6 +76,8 @@ _SQL_TYPES = {
     "paragraphs": "STRUCT(text VARCHAR, class VARCHAR, kind VARCHAR, heading BOOLEAN, lang VARCHAR, dup BOOLEAN)[]",
 }
 """Type of a column -> that of DuckDB in which it is read."""
+CONDITION_COLUMNS = [name for name, kind in COLUMNS.items() if kind not in ("text", "paragraphs")]
+"""The columns that a condition of ``--where`` may name; dates, and languages with their shares, are text."""
 _MONTH = re.compile(r"\d{4}-\d\d(?!\d)")
 _INT = re.compile(r"-?\d{1,18}")
 
@@ -85,8 +87,7 @@ def record_of(document: Document) -> dict[str, Any]:
     attributes = document.attributes
     record = {name: _READERS[kind](attributes.get(name, "")) for name, kind in COLUMNS.items()}
     record["text"] = "\n".join(document.paragraphs)
-    further = {name: value for name, value in attributes.items() if name not in COLUMNS}
-    record["other"] = json.dumps(further, ensure_ascii=False) if further else ""
+    record["other"] = _other(attributes)
     record["paragraphs"] = [
         {
             "text": text,
@@ -99,6 +100,19 @@ def record_of(document: Document) -> dict[str, Any]:
         for text, detail in zip(document.paragraphs, document.details, strict=True)
     ]
     return record
+
+
+def condition_values(attributes: Mapping[str, str], columns: Iterable[str]) -> list[str | float | None]:
+    """The values of *columns* for a condition."""
+    values = {**attributes, "other": _other(attributes) or "{}"}
+    return [
+        number(values.get(name, "")) if COLUMNS[name] in ("int", "float") else values.get(name, "") for name in columns
+    ]
+
+
+def _other(attributes: Mapping[str, str]) -> str:
+    further = {name: value for name, value in attributes.items() if name not in COLUMNS}
+    return json.dumps(further, ensure_ascii=False) if further else ""
 
 
 def number(value: str) -> float | None:
@@ -262,13 +276,8 @@ def _jsonl(document: StoredDocument) -> str:
     return json.dumps(record | {"crawl_date": time and f"{time:%Y-%m-%dT%H:%M:%SZ}"}, ensure_ascii=False) + "\n"
 
 
-def _sentence(document: StoredDocument) -> str:
-    """Only the text: a shuffled sentence is a line."""
-    return "".join(f"{paragraph}\n" for paragraph in parsed(document).paragraphs)
-
-
 def _text(document: StoredDocument) -> str:
-    return _sentence(document) + "\n"
+    return "".join(f"{paragraph}\n" for paragraph in parsed(document).paragraphs) + "\n"
 
 
 def _vertical(document: StoredDocument) -> str:
@@ -419,20 +428,18 @@ class Registry:
 # -- writers
 
 
-def writer(
-    path: Path, name: str, format_name: str, unit: str = "documents", registry: Registry | None = None
-) -> TextWriter:
+def writer(path: Path, name: str, format_name: str, registry: Registry) -> TextWriter:
     """A writer to the new file *path*, which will be renamed to *name*; raises OSError and, for *name*, BadInput.
 
-    *unit*: what each of its documents is; *registry* collects what stands in a vertical file.
+    *registry* collects what stands in a vertical file.
     """
     if checked(name, format_name) == "parquet":
         return ParquetWriter(path)
     if format_name == "vertical":
-        return TextWriter(path, name, (registry or Registry()).noted)
+        return TextWriter(path, name, registry.noted)
     if format_name == "tei":
         return TextWriter(path, name, tei, TEI_HEAD, TEI_TAIL)
-    return TextWriter(path, name, _sentence if (format_name, unit) == ("text", "sentences") else ENCODERS[format_name])
+    return TextWriter(path, name, ENCODERS[format_name])
 
 
 class TextWriter:

@@ -197,7 +197,6 @@ class _Increment:
         chosen = self._plan.selection.described()
         return {
             "format": self._plan.format_name,
-            "unit": self._plan.unit,
             "split": list(self._plan.splits),
             **{name: chosen[name] for name in ("where", "sample", "seed")},
         }
@@ -317,7 +316,7 @@ def _part(name: str, manifest: Manifest) -> dict[str, Any]:
     contents = manifest["contents"]
     return {
         "name": name,
-        **{key: manifest[key] for key in ("made", "unit", "documents")},
+        **{key: manifest[key] for key in ("made", "documents")},
         **{key: contents[key] for key in ("words", "text_bytes", "crawl_dates")},
         "files": [file | {"name": f"{name}/{file['name']}"} for file in files_in(manifest)],
     }

@@ -55,18 +55,12 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
     contents = manifest["contents"]
     crawls = manifest["crawls"]
     dates = " to ".join(date[:10] for date in contents["crawl_dates"])
-    unit = manifest.get("unit", "documents")
     lines = [
         *headed(manifest),
         f"{contents['documents']:,} documents, {contents['words']:,} words, {contents['text_bytes'] / 1e6:,.2f} MB of "
         f"text in UTF-8 from {contents['hosts']:,} hosts, crawled {dates}. Made by Spiderling "
         f"{manifest['software']['spiderling']}. All that follows stands in {manifest_name} too.",
         "",
-        *(
-            [f"The documents are divided into {unit}, in random order and without the addresses of their pages.", ""]
-            if unit != "documents"
-            else []
-        ),
         *_selected(manifest),
         *_markdown(
             "Languages",
@@ -83,8 +77,8 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
         *_counts("Kinds of files", "kind", contents["file_types"]),
         *_markdown(
             "Files",
-            ("file", unit, "bytes", "SHA-256"),
-            [(f["name"], f[unit], f["bytes"], f["sha256"]) for f in manifest["files"]],
+            ("file", "documents", "bytes", "SHA-256"),
+            [(f["name"], f["documents"], f["bytes"], f["sha256"]) for f in manifest["files"]],
         ),
         "## Limits",
         "",

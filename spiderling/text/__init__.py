@@ -19,7 +19,7 @@
     steps.py         the steps that can be compiled, in Python and from spiderling-native (native/)
     page.py          Page, the value that holds all results, and how it comes from a text worker
     listing.py       what a sitemap or feed lists, with dates
-    prevertical.py   a document as it stands in the corpus; sentences and tokens
+    prevertical.py   a document as it stands in the corpus; tokens
 
 Nothing here uses the network or a clock.  The only file read is that of the weights for boilerplate/model.py.
 """

@@ -1,9 +1,9 @@
 """Writes prevertical, ``<doc ...>`` and ``<p ...>`` elements, one tag or one paragraph a line; and divides paragraphs
-into sentences and tokens, for vertical files.
+into tokens, for vertical files.
 
-Sentences and tokens go by one rule for all languages, by Unicode's classes and without a dictionary.  A token is a word
-with its marks, inner apostrophes and hyphens; a number with its separators; an address; a Chinese or Japanese
-character; or any other sign.  Thai, Lao, Khmer and Burmese are divided only at spaces, because their words need a
+Tokens go by one rule for all languages, by Unicode's classes and without a dictionary.  A token is a word with its
+marks, inner apostrophes and hyphens; a number with its separators; an address; a Chinese or Japanese character; or any
+other sign.  Thai, Lao, Khmer and Burmese are divided only at spaces, because their words need a
 dictionary.
 """
 
@@ -64,36 +64,6 @@ def escape(text: str) -> str:
     if _UNUSUAL.search(text) is None:
         return text
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _NOT_XML.sub("", text))
-
-
-_END = re.compile(
-    r"""
-      [。！？।॥؟។]+["'»”“’‘)\]」』]*\s*                             # these always end a sentence
-    | (?P<stop>[.!?…]+)["'»”“’‘)\]]*\s+(?=["'«„“‘(\[¿¡]*(?P<next>\w))
-    """,
-    re.VERBOSE,
-)
-_SHORT = re.compile(r"(?:^|[^\w])(?:[^\W\d_]|\d{1,2})$")  # an initial or ordinal: the full stop is part of it
-
-
-def sentences(paragraph: str) -> Iterator[str]:
-    """The sentences of *paragraph*, which lose nothing but the space between them.
-
-    A sentence ends at a stop before a space and anything but a small letter, unless the stop belongs to an initial or
-    to a number of one or two digits.
-
-    >>> list(sentences("It was J. Novák. He came on 5. May at 3.15 p.m. to us! Why?"))
-    ['It was J. Novák.', 'He came on 5. May at 3.15 p.m. to us!', 'Why?']
-    """
-    begin = 0
-    for match in _END.finditer(paragraph):
-        if match["stop"] == "." and _SHORT.search(paragraph, max(0, match.start() - 3), match.start()):
-            continue
-        if match["next"] is None or not match["next"].islower():
-            yield paragraph[begin : match.end()].strip()
-            begin = match.end()
-    if rest := paragraph[begin:].strip():
-        yield rest
 
 
 _JOINERS = "\u200c\u200d"

@@ -126,7 +126,7 @@ def test_a_damaged_card_is_no_card(crawl, tmp_path, content):
 
 
 def test_an_export_has_a_card_with_the_crawls_it_was_made_of(crawl, tmp_path, manifest):
-    ended = scrapy("export", str(crawl.directory), "-o", str(tmp_path / "b.jsonl"), "--where", "host=b.test")
+    ended = scrapy("export", str(crawl.directory), "-o", str(tmp_path / "b.jsonl"), "--where", "host = 'b.test'")
     assert ended.code == 0, ended.log
     told = json.loads((tmp_path / "b.jsonl.json").read_text("utf-8"))
     assert told["contents"]["documents"] == told["contents"]["hosts"] == 1

@@ -254,7 +254,7 @@ def export(crawl: Crawl, source: Path, out: Path, *options: str) -> None:
 
 def test_a_cut_by_distance_takes_hosts_whole(crawl, tmp_path):
     out = tmp_path / "near.prevert"
-    export(crawl, crawl.directory, out, "--max-distance", "1")
+    export(crawl, crawl.directory, out, "--where", "distance <= 1")
     assert distances(out) == {host: {distance} for host, distance in LAST.items() if distance != "2"}
     hosts = Counter(document.attributes["host"] for document in stored_documents(Source(out)))
     assert hosts == {"seed.test": 17, "b.test": 1, "c.test": 2}

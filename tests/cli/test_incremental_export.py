@@ -126,7 +126,7 @@ def test_the_parts_are_the_whole_and_nothing_stands_in_two(tmp_path_factory, ste
 def test_the_command_adds_a_part_and_says_so(tmp_path):
     crawl = Growing(tmp_path / "cs")
     crawl.grow(4)
-    command = ("export", str(crawl.directory), "-o", f"{tmp_path}/news/", "--incremental", "--where", "lang=cs")
+    command = ("export", str(crawl.directory), "-o", f"{tmp_path}/news/", "--incremental", "--where", "lang = 'cs'")
     first = scrapy(*command)
     assert (first.code, first.log) == (0, "")
     assert first.out == f"4 documents in {tmp_path}/news/part-00001/news.parquet, 0 dropped.\n"
@@ -284,7 +284,7 @@ def test_what_would_not_fit_the_parts_is_refused(tmp_path):
     added(out, crawl)
     crawl.grow(3)
     assert "begun with the format 'prevertical', not 'jsonl'" in refused(out, crawl, format_name="jsonl")
-    assert "begun with the where [], not ['lang=cs']" in refused(out, crawl, selection=Selection(["lang=cs"]))
+    assert "begun with the where [], not [\"lang = 'cs'\"]" in refused(out, crawl, selection=Selection(["lang = 'cs'"]))
     assert "begun with the split []" in refused(out, crawl, splits=("lang",))
     twin = Growing(tmp_path / "other" / "cs")
     twin.number = 100
@@ -314,6 +314,6 @@ def test_places_that_cannot_take_parts_are_refused(tmp_path):
     assert not (tmp_path / "new").exists()
     ended = scrapy("export", str(crawl.directory), "-o", f"{tmp_path}/new", "--incremental", "--force")
     assert ended.code == 2 and "--incremental only adds" in ended.log + ended.out
-    nothing = scrapy("export", str(crawl.directory), "-o", f"{tmp_path}/new", "--incremental", "--where", "lang=xx")
+    nothing = scrapy("export", str(crawl.directory), "-o", f"{tmp_path}/new", "--incremental", "--where", "lang = 'xx'")
     assert (nothing.code, nothing.out) == (0, "No document is left, so nothing is written.\n")
     assert not (tmp_path / "new").exists()

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from spiderling.base.terminal import markdown_table
 from spiderling.cluster.launcher import with_parent
 from spiderling.corpus.links import LinkLine
-from spiderling.jobdir.shards import links_of_crawl
+from spiderling.jobdir.inspection import links_of_crawl
 from spiderling.text.steps import choose
 
 ROOT = Path(__file__).resolve().parent.parent

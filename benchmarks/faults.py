@@ -29,8 +29,7 @@ from benchmarks.common import arguments, result, table
 from benchmarks.inside import POINTS
 from spiderling.corpus.warc import records
 from spiderling.jobdir.check import problems
-from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.shards import links_of_crawl
+from spiderling.jobdir.inspection import Inspection, links_of_crawl
 from webs.web import FixedWeb, html, plain, redirect
 
 OUTSIDE = ("main", "worker", "all", "start-up")

@@ -121,7 +121,7 @@ def make_web(name: str, seed: int, terms: Terms) -> PageWeb:
     if graph and any(Path(graph).glob(NODES + "*")):
         return read_graph(Path(graph), language, seed)
     if (directory / "links").is_dir():
-        from spiderling.jobdir.shards import links_of_crawl  # which needs SQLite
+        from spiderling.jobdir.inspection import links_of_crawl  # which needs SQLite
 
         return of_crawl(directory.name, links_of_crawl(directory), terms.language)
     raise BadInput(

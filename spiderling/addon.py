@@ -89,7 +89,6 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "spiderling.extensions.limits.Budget": 35,
         "spiderling.extensions.lifecycle.LookAgain": 38,
         "spiderling.extensions.progress.Progress": 40,
-        "spiderling.extensions.progress.ArchiveBar": 45,
         "spiderling.extensions.alerts.AlertWatch": 50,
         "spiderling.extensions.live_page.LivePage": 55,
         "spiderling.extensions.lifecycle.SpiderState": 0,

@@ -17,8 +17,7 @@ from spiderling.base.reasons import Reason
 from spiderling.corpus.links import LinkKind, read_links
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.jobdir.check import problems
-from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.shards import links_of_crawl
+from spiderling.jobdir.inspection import Inspection, links_of_crawl
 from webs.web import FixedWeb, WebResponse, html, redirect
 
 
@@ -91,7 +90,7 @@ async def test_links_are_cut_back_with_the_corpus_also_when_they_are_not_wanted_
 
 def test_it_is_read_without_scrapy(crawl):
     code = (
-        "import sys, pathlib; from spiderling.jobdir.shards import links_of_crawl; "
+        "import sys, pathlib; from spiderling.jobdir.inspection import links_of_crawl; "
         f"print(len(list(links_of_crawl(pathlib.Path({str(crawl.directory)!r})))), 'scrapy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "5 False\n"

@@ -90,7 +90,6 @@ class Archives:
         self._max_pages = options.text_workers(from_archives=True) * _PAGES_PER_WORKER
         self._in_work: dict[int, _Work] = {}
         self._freed = asyncio.Event()
-        self.bytes_read = 0  # bytes of all archives that were read since the start
         self.errors: dict[str, str] = {}  # archive -> why it could not be read to its end
         self._note_unread()
 
@@ -134,7 +133,6 @@ class Archives:
         readers.start([source for source in unread if is_url(source)], 1)
         try:
             async for batch in readers.batches():
-                self.bytes_read += batch.bytes_read
                 place = self._places[batch.source]
                 # wait for a slow page, because each checkpoint names the done records behind it
                 while place.spread > _MAX_SPREAD and self._in_work:
@@ -266,7 +264,6 @@ class Batch(NamedTuple):
 
     source: str
     records: list[Record]
-    bytes_read: int  # bytes of the archive that were read since its last batch
     size: int | None = None  # bytes of the whole archive, 0 if unknown; None unless it is read to its end
     error: str = ""  # why the archive cannot be read on; then it has no further batch
 
@@ -326,22 +323,20 @@ class Readers:
     def _batches_of(self, source: str) -> Iterator[Batch]:
         records: list[Record] = []
         raw = None
-        told = 0
         try:
             raw = self._open_raw(source)
             for record in self._records(source, raw):
                 records.append(record)
                 if len(records) >= _BATCH_RECORDS or sum(len(one.body) for one in records) >= _BATCH_BYTES:
-                    yield Batch(source, records, raw.bytes_read - told)
+                    yield Batch(source, records)
                     records = []
-                    told = raw.bytes_read
-            yield Batch(source, records, raw.bytes_read - told, size=raw.size or 0)
+            yield Batch(source, records, size=raw.size or 0)
         except NoWarc as error:
-            yield Batch(source, records, 0, error=f"{source} {error}")
+            yield Batch(source, records, error=f"{source} {error}")
         except ArchiveUnread as error:
-            yield Batch(source, records, 0, error=f"{error} {_AGAIN}")
+            yield Batch(source, records, error=f"{error} {_AGAIN}")
         except Exception as error:  # whatever an archive holds must not end the reading of the others
-            yield Batch(source, records, 0, error=f"{source} cannot be read on: {error!r}. {_AGAIN}")
+            yield Batch(source, records, error=f"{source} cannot be read on: {error!r}. {_AGAIN}")
         finally:
             if raw is not None:
                 raw.close()

@@ -100,7 +100,6 @@ class FileRaw(io.FileIO):
             self.size: int | None = os.path.getsize(path)  # bytes of the whole, if that is known
         except OSError as error:
             raise self._unread(path, error) from error
-        self.bytes_read = 0
 
     def read(self, size: int | None = -1) -> bytes:
         """Some of the next bytes, none at the end; raises ArchiveUnread."""
@@ -108,7 +107,6 @@ class FileRaw(io.FileIO):
             data: bytes = super().read(size)
         except OSError as error:
             raise self._unread(self.name, error) from error
-        self.bytes_read += len(data)
         return data
 
     def _unread(self, path: str, error: OSError) -> ArchiveUnread:
@@ -125,7 +123,6 @@ class UrlRaw:
     def __init__(self, url: str, options: Options, allows: Callable[[str], bool]) -> None:
         """*allows*: which IP addresses may be connected to."""
         self.size: int | None = None  # bytes of the whole, if that is known
-        self.bytes_read = 0
         self._url = url
         self._options = options
         self._allows = allows
@@ -149,7 +146,6 @@ class UrlRaw:
                 self._pause(error)
                 continue
             self._offset += len(data)
-            self.bytes_read += len(data)
             if data:
                 self._failures = 0
             return data

@@ -214,8 +214,7 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Plan
 
 def _shards_in(directory: Path) -> int:
     """How many shards the crawl in *directory* has; 0 if it is not begun, or has none."""
-    from spiderling.jobdir.inspection import Inspection
-    from spiderling.jobdir.shards import parts_in
+    from spiderling.jobdir.inspection import Inspection, parts_in
 
     for part in parts_in(directory):
         if part != directory and (part / "state/frontier.sqlite").is_file():

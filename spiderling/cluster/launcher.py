@@ -28,8 +28,7 @@ from spiderling.base.terminal import NUMBERS, counted
 from spiderling.base.urls import MAX_SHARDS
 from spiderling.jobdir.as_text import summary_rows
 from spiderling.jobdir.directory import acquired
-from spiderling.jobdir.inspection import counts_under
-from spiderling.jobdir.shards import AnyCrawl, commands_for, opened, parts_in, progress_of
+from spiderling.jobdir.inspection import AnyCrawl, commands_for, counts_under, opened, parts_in, progress_of
 
 CORES_A_SHARD = 3
 """Chosen: a page takes 3 ms of the main process and 4 to 5 ms of a text worker (docs/performance.md), so two workers

@@ -48,7 +48,7 @@ class Command(SpiderlingCommand):
             raise UsageError("--json tells of the whole crawl: say scrapy inspect JOBDIR --json", print_help=False)
         # what reads a crawl takes half a second to import, and Scrapy imports the commands to list them
         from spiderling.jobdir.as_text import no_longer_there, of_host, of_url, overview
-        from spiderling.jobdir.shards import opened
+        from spiderling.jobdir.inspection import opened
         from spiderling.jobdir.status import status_of
 
         directory = Path(args[0])
@@ -78,7 +78,7 @@ class Command(SpiderlingCommand):
     def _check(self, directory: Path) -> Iterator[str]:
         from spiderling.frontier.storage.state_file import to_check
         from spiderling.jobdir.check import problems
-        from spiderling.jobdir.shards import opened, parts_in
+        from spiderling.jobdir.inspection import opened, parts_in
 
         def without_advice(text: str) -> str:
             """*text*; who checks need not be told to check."""

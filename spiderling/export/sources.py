@@ -24,8 +24,7 @@ from spiderling.base.terminal import hint
 from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attributes_of, frames, stored_documents
 from spiderling.export.formats import CONDITION_COLUMNS, condition_values, split_name
 from spiderling.jobdir.card import Manifest, files_in, provenance, read_manifest
-from spiderling.jobdir.inspection import Segment
-from spiderling.jobdir.shards import AnyCrawl, opened, parts_in
+from spiderling.jobdir.inspection import AnyCrawl, Segment, opened, parts_in
 from spiderling.jobdir.state_reader import noted
 
 _MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, 3.1.1: the first bytes of a zstd frame

@@ -1,23 +1,20 @@
-"""How a crawl goes on, on the screen: lines of progress with the bottleneck, a bar for archives, and the summary."""
+"""How a crawl goes on, on the screen: lines of progress with the bottleneck, and the summary."""
 
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import time
 from collections import Counter
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scrapy.crawler import Crawler
 
-from spiderling.archives.sources import is_url
 from spiderling.base.terminal import counted
 from spiderling.crawl.arguments import progress_s
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
 from spiderling.frontier.hosts import HostState
-from spiderling.jobdir.shards import progress_of
+from spiderling.jobdir.inspection import progress_of
 from spiderling.live.summary import judged, source, start_line, summary
 
 if TYPE_CHECKING:
@@ -28,7 +25,6 @@ logger = logging.getLogger(__name__)
 
 WAITS_S = 10.0  # seconds between two lines until the first document; chosen: who has just begun a crawl looks on
 _BUSY = 0.9  # share of a core from which the main process, which uses no second one, counts as the bottleneck; chosen
-_SHOWN_S = 1.0  # seconds between two looks at the number of bytes; chosen
 
 
 class Progress(Extension):
@@ -150,50 +146,3 @@ class Bottleneck:
         parts += [f"text workers ({counted(in_text, 'page')})"] if in_text else []
         parts += ["the archives"] if crawl.archives is not None else []
         return ", ".join(parts) or "the seeds"
-
-
-class ArchiveBar(Extension):
-    """A progress bar of a crawl of archives, on a terminal only: how many of their bytes are read.
-
-    The lines of the log scroll above it.
-    """
-
-    def opened(self) -> None:
-        self._bar: Any = None
-        self._handlers: list[logging.StreamHandler[IO[str]]] = []
-        archives = self.crawl.archives
-        if archives is None or not sys.stderr.isatty():
-            return
-        from tqdm import tqdm  # a crawl of the web needs none
-
-        sizes = [0 if is_url(source) else os.path.getsize(source) for source in archives.unread]
-        self._bar = tqdm(total=sum(sizes) if all(sizes) else None, unit="B", unit_scale=True, leave=False)
-        for handler in logging.getLogger().handlers:
-            if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stderr:
-                handler.setStream(_AboveBar(self._bar))
-                self._handlers.append(handler)
-        self.repeat(self._show, _SHOWN_S, "the progress bar")
-
-    def _show(self) -> None:
-        assert self.crawl.archives is not None
-        self._bar.update(self.crawl.archives.bytes_read - self._bar.n)
-
-    def closed(self, reason: str) -> None:
-        for handler in self._handlers:
-            handler.setStream(sys.stderr)
-        if self._bar is not None:
-            self._bar.close()
-
-
-class _AboveBar:
-    """Standard error for a log: the bar is taken away for each line, and drawn again."""
-
-    def __init__(self, bar: Any) -> None:
-        self._bar = bar
-
-    def write(self, text: str) -> None:
-        with self._bar.external_write_mode(sys.stderr):
-            sys.stderr.write(text)
-
-    def flush(self) -> None:
-        sys.stderr.flush()

@@ -15,8 +15,7 @@ from spiderling.base.terminal import aligned_table
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.recrawl.pages import MAX_PARTS, Group, Standing, group_id
-from spiderling.jobdir.inspection import Ended, Found, Inspection, Story, counts_under
-from spiderling.jobdir.shards import AnyCrawl
+from spiderling.jobdir.inspection import AnyCrawl, Ended, Found, Inspection, Story, counts_under
 from spiderling.jobdir.state_reader import noted
 from spiderling.jobdir.status_schema import HostRow, Refusing, Revisits, ShardStatus, Status, Yield
 
@@ -233,7 +232,6 @@ def tables_of(status: Status) -> Iterator[Table]:
         Table("Revisits of known pages", [{"what": name, "is": value} for name, value in revisits.items()]),
         Table("Languages", [asdict(language) for language in status.languages]),
         Table("Yield by distance from the seeds", [*map(_yield_row, status.by_distance or ())]),
-        Table("Words by top-level domain", [*map(_yield_row, (status.by_tld or ())[:_MAX_NAMED])]),
         hosts_table(f"The {_BEST_HOSTS} hosts that gave most", status.best_hosts or []),
         _refusing(status.refusing or []),
         Table(

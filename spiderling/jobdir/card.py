@@ -31,8 +31,7 @@ from spiderling.base.files import whole_number, write_whole
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import markdown_table, printable
-from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.shards import AnyCrawl
+from spiderling.jobdir.inspection import AnyCrawl, Inspection
 from spiderling.jobdir.state_reader import noted
 from spiderling.languages import LanguageInfo
 from spiderling.languages.seeds import MODEL_SEEDS

@@ -47,7 +47,7 @@ from spiderling.frontier.storage.state_file import (
     what_to_do,
 )
 from spiderling.frontier.storage.tables import MIGRATIONS, SCHEMA_VERSION, whole_rows
-from spiderling.jobdir.shards import parts_in
+from spiderling.jobdir.inspection import parts_in
 from spiderling.jobdir.state_reader import SoundConnection, damaged_log, has_torn_commit
 
 ASIDE = "aside"  # directory beside the segments of a kind, for what was set aside

@@ -1,6 +1,6 @@
 """Reads from a job directory what is known of hosts and URLs, beside a running crawl or after any kill.
 
-A crawl without shards has one job directory, else each shard has its own (shards.py).
+A crawl without shards has one job directory; else each shard has its own, and `Shards` sums over them.
 
 Nothing is written.  Everything that one ``Inspection`` returns is from one read transaction.
 """
@@ -8,22 +8,27 @@ Nothing is written.  Everything that one ``Inspection`` returns is from one read
 from __future__ import annotations
 
 import fcntl
+import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from spiderling.archives.sources import UNREAD_KEY
 from spiderling.base.errors import BadInput, JobdirError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import HASH_BITS, canonicalize, shard_of_page, url_key
-from spiderling.corpus.segments import Document, documents, frame_at
+from spiderling.base.urls import HASH_BITS, canonicalize, owner_of, shard_of_page, url_key
+from spiderling.corpus.links import LinkLine, read_links
+from spiderling.corpus.segments import SUFFIX, Document, documents, frame_at
 from spiderling.frontier.admission import Scope
-from spiderling.frontier.storage.protocol import message_id
+from spiderling.frontier.storage.protocol import HistoryRow, message_id
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
 from spiderling.frontier.storage.tables import Length, newest_lengths
 from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
@@ -245,12 +250,12 @@ class Inspection:
         execute = self.connection.execute
         views = execute("SELECT name, sql FROM sqlite_master WHERE type = 'view' AND sql LIKE '%FROM host%'").fetchall()
         for name in ("host", *(name for name, _ in views)):
-            execute(f"SELECT 1 FROM {name} LIMIT 0")  # noqa: S608 - checks its values (state_reader.py)
+            execute(f"SELECT 1 FROM {name} LIMIT 0")  # checks its values (state_reader.py)
         columns = [name for _, name, *_ in execute("PRAGMA table_info(host)") if name not in _IN_LENGTHS]
         execute("CREATE TEMP TABLE newer(waiting, parked, distance, id INTEGER PRIMARY KEY)")
         self.connection.executemany("INSERT INTO newer VALUES (?, ?, ?, ?)", self.lengths.values())
         columns += [f"coalesce(newer.{name}, host.{name}) AS {name}" for name in _IN_LENGTHS]
-        both = f"SELECT {', '.join(columns)} FROM main.host LEFT JOIN newer USING (id)"  # noqa: S608 - our own names
+        both = f"SELECT {', '.join(columns)} FROM main.host LEFT JOIN newer USING (id)"
         execute(f"CREATE TEMP VIEW host AS {both}")
         for _, sql in views:
             execute(sql.replace("CREATE VIEW", "CREATE TEMP VIEW"))
@@ -338,3 +343,223 @@ class Inspection:
         query = "SELECT time, reason FROM purged WHERE host = ? AND time >= ? ORDER BY time LIMIT 1"
         row = self.connection.execute(query, (host, found.time if found else 0.0)).fetchone() if found else None
         return (row[0], row[1]) if row else None
+
+
+_SUMMED = HistoryRow._fields[HistoryRow._fields.index("time_s") + 1 :]
+_values = attrgetter(*_SUMMED)
+_ALL = f"SELECT {', '.join(HistoryRow._fields)} FROM history"
+_UNTIL = f"SELECT {', '.join(_SUMMED)} FROM history WHERE tick <= ? ORDER BY tick DESC LIMIT 1"
+
+
+def history_of(parts: Sequence[Inspection]) -> list[HistoryRow]:
+    """For each row of each of *parts*, the sums over all at that time, and the longest running time."""
+    rows = [
+        (HistoryRow(*row), place)
+        for place, part in enumerate(parts)
+        for row in part.connection.execute(_ALL).fetchall()
+    ]
+    last: dict[int, HistoryRow] = {}
+    found = []
+    for row, place in sorted(rows, key=lambda row: row[0][:2]):
+        last[place] = row
+        sums = map(sum, zip(*map(_values, last.values()), strict=True))
+        found.append(HistoryRow(row.tick, row.time, max(each.time_s for each in last.values()), *sums))
+    return found
+
+
+def totals_before(parts: Sequence[Inspection], seconds: int, time_s: int) -> Counter[str]:
+    """The totals of *parts* when the one that ran last had run for *seconds* less; empty: all 0.
+
+    *time_s*: the running time of all.
+    """
+    times = [
+        (row["time"], place)
+        for place, part in enumerate(parts)
+        for row in part.rows("SELECT time FROM history ORDER BY tick DESC LIMIT 1")
+    ]
+    if not times:
+        return Counter()
+    newest = parts[max(times)[1]]
+    ran_s = newest.counts["total/time_s"]
+    query = "SELECT tick, time_s FROM history WHERE time_s <= ? ORDER BY tick DESC LIMIT 1"
+    then = newest.rows(query, ran_s - seconds)
+    if not then:
+        return Counter()
+    before: Counter[str] = Counter()
+    for part in parts:
+        for row in part.rows(_UNTIL, then[0]["tick"]):
+            before.update(row)
+    before["time_s"] = time_s - (ran_s - then[0]["time_s"])
+    return before
+
+
+class Shards:
+    """The shards of one crawl that are here, opened for reading; each is read at a moment of its own."""
+
+    def __init__(self, directory: Path, parts: Sequence[Inspection]) -> None:
+        """*parts*, the shards in *directory*, at least one; raises JobdirError if they are not of one crawl."""
+        self.directory = directory
+        self.parts = parts
+        self._by_number = {_number_of(part): part for part in parts}
+        self._shards = max(part.shard.shards for part in parts if part.shard)
+        first: dict[str, str] = {}
+        for part in parts:
+            if part.shard is not None:
+                first.setdefault(part.shard.crawl, part.directory.name)
+        if len(first) > 1:
+            raise JobdirError(
+                f"{directory} holds shards of different crawls ({', '.join(first.values())}); move those of one crawl "
+                "to a directory of their own."
+            )
+
+    def close(self) -> None:
+        """Close all."""
+        for part in self.parts:
+            part.close()
+
+    @property
+    def note(self) -> str:
+        """What must be known of the parts that are looked at; empty: they are the whole crawl."""
+        missing = [number for number in range(self._shards) if number not in self._by_number]
+        if not missing:
+            return ""
+        return f"{_named(missing)} of {self._shards} {'is' if len(missing) == 1 else 'are'} not here"
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """The sums over the shards; but the running time is the longest."""
+        counts = sum((part.counts for part in self.parts), start=Counter[str]())
+        counts["total/time_s"] = max(part.counts["total/time_s"] for part in self.parts)
+        return counts
+
+    @property
+    def archives_unread(self) -> int:
+        """0: shards read no archives."""
+        return sum(part.archives_unread for part in self.parts)
+
+    @property
+    def meta(self) -> dict[str, str]:
+        """What is noted in the first shard; the crawl began when the first of all began."""
+        created = min(noted(part.meta, "created", 0.0) for part in self.parts)
+        return self.parts[0].meta | {"created": json.dumps(created)}
+
+    @property
+    def options(self) -> Options:
+        """Those of the first shard; others may have been started with some of their own."""
+        return self.parts[0].options
+
+    @property
+    def holder(self) -> str:
+        """The processes that crawl now; empty when there are none."""
+        return ", ".join(filter(None, (part.holder for part in self.parts)))
+
+    def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
+        """The rows of *query* in each shard, one shard after the other."""
+        return list(chain.from_iterable(part.rows(query, *values) for part in self.parts))
+
+    def rows_of_hosts(self, query: str, *values: object) -> list[dict[str, Any]]:
+        """`rows` of a *query* of hosts, with what is newer."""
+        return list(chain.from_iterable(part.rows_of_hosts(query, *values) for part in self.parts))
+
+    def segments(self, kind: str) -> list[Segment]:
+        """The files of a kind (corpus/segments.py), shard by shard."""
+        return list(chain.from_iterable(part.segments(kind) for part in self.parts))
+
+    def part_of(self, name: str) -> Inspection:
+        """The shard that has the host *name* or the URL's host, or would have it; raises BadInput if it is not here."""
+        target = canonicalize(name if "://" in name else f"http://{name}/")
+        host = target.host if target else name
+        owner = owner_of(host, self._shards)
+        mine = self._by_number.get(owner)
+        # those that have the host go first: the list of public suffixes may be another one here than in the crawl
+        found = next((part for part in (mine, *self.parts) if part is not None and part.host(host) is not None), mine)
+        if found is None:
+            raise BadInput(f"{host} belongs to shard {owner} of {self._shards}, which is not in {self.directory}.")
+        return found
+
+
+AnyCrawl: TypeAlias = "Inspection | Shards"  # a crawl as its readers get it
+
+
+def opened(directory: Path) -> AnyCrawl:
+    """The crawl in *directory*, or the shard; raises BadInput when there is none, JobdirError if it cannot be read."""
+    places = parts_in(directory)
+    if places == [directory]:
+        return Inspection(directory)
+    with ExitStack() as stack:
+        parts = [stack.enter_context(closing(Inspection(place))) for place in places]
+        begun = [part for part in parts if part.shard is not None or part.counts["discovered"]]
+        if not begun:
+            raise BadInput(f"the shards in {directory} are only being made; look again in some seconds.")
+        crawl = Shards(directory, begun)
+        stack.pop_all()
+    return crawl
+
+
+def parts_in(directory: Path) -> list[Path]:
+    """The job directories of the crawl in *directory*: itself, or those of its shards that are here, by number.
+
+    A shard that has lost its state is among them, one without any output or state is not.
+    """
+    if (directory / "state").exists() or not directory.is_dir():
+        return [directory]
+    found = {
+        int(named[1]): place
+        for place in directory.iterdir()
+        if (named := SHARD_DIRECTORY.fullmatch(place.name))
+        and ((place / "state/frontier.sqlite").is_file() or any(place.glob(f"corpus/*{SUFFIX}")))
+    }
+    return [found[number] for number in sorted(found)] or [directory]
+
+
+def progress_of(totals: Mapping[str, int], pages_per_s: float | None) -> str:
+    """What a progress line says first, of one process or of all shards, in four figures; None: no speed is known."""
+    speed = "" if pages_per_s is None else f" ({pages_per_s:.1f}/s)"
+    downloaded = f"{totals['downloaded_bytes'] / 1e6:,.1f} MB downloaded"
+    return f"{totals['pages']:,} pages{speed}, {downloaded}, {totals['words']:,} words"
+
+
+def commands_for(directory: Path) -> str:
+    """What to run on the crawl of shards in *directory*, in sentences without a last full stop."""
+    return (
+        f"scrapy inspect {directory}, scrapy report {directory}. To remove text that more than one shard found, run "
+        f"scrapy dedup {directory} -o corpus.prevert.zst"
+    )
+
+
+def links_of_crawl(directory: Path) -> Iterator[LinkLine]:
+    """The lines of a crawl, finished or running, as far as they were acknowledged.
+
+    Raises BadInput if it has none, StorageError if a segment is damaged.
+    """
+    with closing(opened(directory)) as crawl:
+        segments = crawl.segments("links")
+    if not segments:
+        raise BadInput(f"{directory} holds no links: crawl with -s SPIDERLING_LINKS=on to have them written.")
+    for segment in segments:
+        yield from read_links(segment.path, segment.length)
+
+
+def _number_of(part: Inspection) -> int:
+    """The number of a shard by the name of its directory; raises JobdirError if it cannot be that."""
+    shard = part.shard
+    if shard is None or shard.number is None:
+        raise JobdirError(
+            f"{part.directory} is named as a shard of a crawl, and holds a crawl without shards; move it elsewhere."
+        )
+    is_peer = part.rows("SELECT shard FROM peer WHERE shard = ?", shard.number)
+    if shard.number >= shard.shards or is_peer:
+        raise JobdirError(
+            f"{part.directory} holds another of the {shard.shards} shards than its name says: it is a copy, or was "
+            "renamed. Take it away, or give it the name that it had."
+        )
+    return shard.number
+
+
+def _named(numbers: Sequence[int]) -> str:
+    """
+    >>> _named([3]), _named([2, 5, 7])
+    ('shard 3', 'shards 2, 5 and 7')
+    """
+    *others, last = map(str, numbers)
+    return f"shards {', '.join(others)} and {last}" if others else f"shard {last}"

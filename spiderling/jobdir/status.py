@@ -23,14 +23,13 @@ from spiderling.base.files import open_regular
 from spiderling.base.option_values import parse_recrawl, parse_recrawl_requests
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import hint
-from spiderling.base.urls import canonicalize, top_level_domain
+from spiderling.base.urls import canonicalize
 from spiderling.corpus.segments import Document, documents, frame_at
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends
-from spiderling.jobdir.inspection import Inspection, counts_under
-from spiderling.jobdir.shards import AnyCrawl, history_of, totals_before
+from spiderling.jobdir.inspection import AnyCrawl, Inspection, counts_under, history_of, totals_before
 from spiderling.jobdir.state_reader import noted
 from spiderling.jobdir.status_schema import (
     Budget,
@@ -59,10 +58,7 @@ _MAX_LINES = 20  # events and warnings that are told; chosen
 _MAX_STATEMENTS = 50  # statements on the use of texts that are told; chosen
 _MAX_TEXTS = 10  # newest texts that are told; chosen: reading them is half of the work of a status
 _BATCHES = 20  # last batches of ends in which kept texts are looked for; chosen
-_MAX_DOMAINS = 50  # top-level domains that are told; chosen
 _SUMMED = ("pages", "documents", "words", "downloaded_bytes", "kept_bytes")
-_LAST_LABEL = "replace(name, rtrim(name, replace(name, '.', '')), '')"
-"""The part of a host's name behind its last dot, in SQL."""
 _BEGINNING = 240  # characters of a text that are told; chosen
 _LOG_BYTES = 256_000  # bytes at the end of crawl.log in which warnings are looked for; chosen
 _WARNING = re.compile(
@@ -278,28 +274,14 @@ def _newest_lines(lines: Iterable[Line]) -> list[Line]:
 
 
 def _by_distance(crawl: AnyCrawl) -> list[Yield]:
-    """All hosts, then those at each distance."""
-    found = _sums_by(crawl, "distance")
+    """All hosts, then those at each distance, which SQLite adds up."""
+    found: dict[int, Counter[str]] = {}
+    columns = ", ".join(f"sum({column}) AS {column}" for column in _SUMMED)
+    query = f"SELECT distance, count(*) AS hosts, sum(documents > 0) AS giving, {columns} FROM host GROUP BY 1"
+    for row in crawl.rows_of_hosts(query):
+        found.setdefault(row.pop("distance"), Counter()).update(row)
     groups = [("all", sum(found.values(), start=Counter())), *((f"distance {at}", found[at]) for at in sorted(found))]
     return [_yield(*group) for group in groups]
-
-
-def _by_tld(crawl: AnyCrawl) -> list[Yield]:
-    found: dict[str, Counter[str]] = {}
-    for label, sums in _sums_by(crawl, _LAST_LABEL).items():
-        found.setdefault(top_level_domain(str(label)), Counter()).update(sums)
-    order = sorted(found, key=lambda name: (-found[name]["words"], name))
-    return [_yield(name, found[name]) for name in order[:_MAX_DOMAINS]]
-
-
-def _sums_by(crawl: AnyCrawl, group: str) -> dict[Any, Counter[str]]:
-    """Value of the expression *group* -> the sums over its hosts, which SQLite adds up."""
-    sums: dict[Any, Counter[str]] = {}
-    columns = ", ".join(f"sum({column}) AS {column}" for column in _SUMMED)
-    query = f"SELECT {group} AS at, count(*) AS hosts, sum(documents > 0) AS giving, {columns} FROM host GROUP BY 1"
-    for row in crawl.rows_of_hosts(query):
-        sums.setdefault(row.pop("at"), Counter()).update(row)
-    return sums
 
 
 def _yield(group: str, sums: Counter[str]) -> Yield:
@@ -453,7 +435,6 @@ def hosts_of(
 LARGE: dict[str, Callable[[AnyCrawl], Any]] = {
     "best_hosts": lambda crawl: hosts_of(crawl, most=10).hosts,
     "by_distance": _by_distance,
-    "by_tld": _by_tld,
     "refusing": _refusing,
     "files": _files,
     "facts": lambda crawl: {kind: dict(counts_under(f"fact/{kind}", crawl.counts).most_common()) for kind in FACTS},

@@ -312,14 +312,12 @@ class Status:
     note: str
     """Which shards are not told of; empty: this is the whole crawl."""
     shards: list[ShardStatus]
-    """Those that are told of, by number; empty: the crawl has none. All totals are the sums over them, but ``time_s``:
-    the crawl ran while any of them ran. Budgets are the sums of theirs, but that of time."""
+    """Those that are told of, by number; empty: the crawl has none. All totals are the sums over them, but ``time_s``,
+    which is the longest: they run beside each other. Budgets are the sums of theirs, but that of time."""
     best_hosts: list[HostRow] | None = None
     """Those that gave most words; null in the stream of the live page."""
     by_distance: list[Yield] | None = None
     """All hosts, then those at each distance from the seeds; null in the stream of the live page."""
-    by_tld: list[Yield] | None = None
-    """By top-level domain, those with most words first; null in the stream of the live page."""
     refusing: list[Refusing] | None = None
     """null in the stream of the live page."""
     files: list[Files] | None = None

@@ -35,7 +35,7 @@ from spiderling.base.option_values import PageAddress
 from spiderling.jobdir.as_text import of_host
 from spiderling.jobdir.control_file import change
 from spiderling.jobdir.directory import PAGE_TOKEN
-from spiderling.jobdir.shards import AnyCrawl, opened
+from spiderling.jobdir.inspection import AnyCrawl, opened
 from spiderling.jobdir.status import LARGE, hosts_of, status_of
 from spiderling.jobdir.status_schema import Running
 from spiderling.reporting.page import part

@@ -11,8 +11,7 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.host_closing import threshold
 from spiderling.frontier.hosts import CLOSED_STATES
 from spiderling.jobdir.as_text import named_counts, summary_rows
-from spiderling.jobdir.inspection import counts_under
-from spiderling.jobdir.shards import commands_for
+from spiderling.jobdir.inspection import commands_for, counts_under
 
 
 def judged(crawl: Crawl) -> str:

@@ -1,165 +1,63 @@
-"""What to do next, in plain words, and what hosts cost and gave, by which it is told.
+"""What to do next, in plain words, and what hosts cost and gave, as a paper has it (Suchomel & Pomikálek 2012).
 
-The measures are those of Suchomel & Pomikálek 2012.  Our kept bytes are measured after near-duplicates were removed.
+Our kept bytes are measured after near-duplicates were removed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain
-from typing import NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
-from spiderling.base.option_values import YIELD_PROFILES
-from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.terminal import counted, with_progress
-from spiderling.frontier.host_closing import MIN_BYTES, MIN_PAGES, threshold
+from spiderling.base.terminal import counted
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
-from spiderling.frontier.strategies import parse
 from spiderling.jobdir.as_text import Table
-from spiderling.jobdir.shards import AnyCrawl
+from spiderling.jobdir.inspection import AnyCrawl
 from spiderling.jobdir.status import rates
 from spiderling.jobdir.status_schema import Curves, Rates, Status
 
-_Column: TypeAlias = "npt.NDArray[np.int64]"
-_Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
-
-class Hosts(NamedTuple):
-    """All hosts by column; bytes in UTF-8 as the yield rate has them (frontier/hosts.py)."""
-
-    states: npt.NDArray[np.str_]
-    pages: _Column
-    downloaded_bytes: _Column
-    kept_bytes: _Column
-    parked: _Column
-
-    @property
-    def rates(self) -> npt.NDArray[np.float64]:
-        """Yield rates; 0 where nothing was downloaded."""
-        return self.kept_bytes / np.maximum(self.downloaded_bytes, 1)
-
-    def in_state(self, state: HostState) -> _Mask:
-        """Which hosts are in *state*."""
-        return np.asarray(self.states == state.value)
-
-
-class Profile(NamedTuple):
-    """What a threshold function would have meant."""
-
-    name: str
-    factor: float
-    retired: int
-    """Hosts that are retired, if it is the one used; else those that would have been, by what they gave in all."""
-    spared_share: float  # share of all downloaded bytes that came from these hosts after each could have been retired
-    lost_share: float  # share of all kept bytes that came after that moment, if each host gave its text evenly
-    more_bytes: float  # kept bytes to be expected of the parked URLs of retired hosts that it would let go on
-
-
-def hosts_by_column(crawl: AnyCrawl) -> Hosts:
-    """The hosts of *crawl*, of all its shards."""
-    query = "SELECT state, pages, downloaded_bytes, kept_bytes, parked FROM host"
-    number = sum(sum(part.hosts_by_state.values()) for part in crawl.parts)
-    rows = [*with_progress(chain.from_iterable(part.newest().execute(query) for part in crawl.parts), "hosts", number)]
-    states, *columns = zip(*rows, strict=True) if rows else [()] * 5
-    return Hosts(np.array(states, str), *(np.array(column, np.int64) for column in columns))
-
-
-def profiles(hosts: Hosts, options: Options) -> list[Profile]:
-    """Each profile, the one used and a stricter one, from the mildest to the strictest."""
-    factors = {name: factor or 0.0 for name, factor in YIELD_PROFILES.items()} | {"0.02": 0.02}
-    factors[options.yield_profile] = options.yield_factor() or 0.0
-    used = factors[used_profile(options)]
-    return [_profile(hosts, name, factors[name], used) for name in sorted(factors, key=factors.__getitem__)]
-
-
-def used_profile(options: Options) -> str:
-    """The profile by which the crawl's strategy retires hosts; "off" for one that retires none."""
-    return options.yield_profile if parse(options.strategy).retires else "off"
-
-
-def _profile(hosts: Hosts, name: str, factor: float, used_factor: float) -> Profile:
-    pages = np.maximum(hosts.pages, 1)
-    are = hosts.in_state(HostState.RETIRED)
-    below = are
-    if factor != used_factor:
-        by_rule = retired_by(hosts, factor)
-        below = are | by_rule if factor > used_factor else are & by_rule
-    first = np.maximum(MIN_BYTES, hosts.downloaded_bytes * MIN_PAGES / pages)
-    after = np.where(below, 1 - np.minimum(1.0, first / np.maximum(hosts.downloaded_bytes, 1)), 0.0)
-    return Profile(
-        name,
-        factor,
-        int(below.sum()),
-        float((after * hosts.downloaded_bytes).sum() / max(1, hosts.downloaded_bytes.sum())),
-        float((after * hosts.kept_bytes).sum() / max(1, hosts.kept_bytes.sum())),
-        float((hosts.kept_bytes / pages * hosts.parked)[are & ~below].sum()),
-    )
-
-
-def retired_by(hosts: Hosts, factor: float) -> _Mask:
-    """The hosts that t(n) of *factor* retires by what they gave in all; none for 0."""
-    reached = (hosts.pages >= MIN_PAGES) & (hosts.downloaded_bytes >= MIN_BYTES)
-    limits = np.array([threshold(int(pages), factor) for pages in hosts.pages])
-    return reached & (hosts.rates < limits) if factor else np.zeros(len(hosts.states), bool)
-
-
-def profile_table(hosts: Hosts, options: Options) -> Table:
-    used = used_profile(options)
-    return Table(
-        "What a stricter or milder threshold would have meant",
-        [
-            {
-                "profile": f"{profile.name} (used)" if profile.name == used else profile.name,
-                "factor_f": profile.factor,
-                "hosts_retired": profile.retired,
-                "%_of_download_spared": round(100 * profile.spared_share, 1),
-                "%_of_text_lost": round(100 * profile.lost_share, 1),
-                "more_MB_of_text": round(profile.more_bytes / 1e6, 2),
-            }
-            for profile in profiles(hosts, options)
-        ],
-        "The threshold is t(n) = f (log10 n - 1), where n is the number of a host's pages. The profile in use has the "
-        "hosts that are retired now; the other rows are estimates from the hosts' totals: a retired host is taken to "
-        "have given its text evenly, and the URLs parked with hosts that a milder profile lets go on to give as much "
-        "as those before.",
-    )
-
-
-def threshold_table(hosts: Hosts) -> Table:
+def threshold_table(crawl: AnyCrawl) -> Table:
     """Table 1 of the paper: what the hosts above each yield rate cost and gave."""
     marks = [-1.0, 0.0, *(0.0001 * 2**step for step in range(13))]
+    sums = {at: _sums_above(crawl, at) for at in marks}
+    whole = sums[marks[0]]
+    rows = [
+        {
+            "yield_rate_above": "any" if at < 0 else f"{at:g}",
+            "hosts": found["hosts"],
+            "down_MB": round(found["down"] / 1e6, 2),
+            "kept_MB": round(found["kept"] / 1e6, 2),
+            "yield_rate": round(found["kept"] / max(found["down"], 1), 4),
+            "%_of_downloaded": round(100 * found["down"] / max(whole["down"], 1), 1),
+            "%_of_kept": round(100 * found["kept"] / max(whole["kept"], 1), 1),
+        }
+        for at, found in sums.items()
+    ]
     return Table(
         "What hosts above a yield rate cost and gave",
-        [{"yield_rate_above": "any" if at < 0 else f"{at:g}", **_sums(hosts, hosts.rates > at)} for at in marks],
+        rows,
         "As Table 1 of Suchomel & Pomikálek 2012; there, the hosts above .0128 hold 74 % of the text for 7 % of the "
         "download.",
     )
 
 
-def _sums(hosts: Hosts, chosen: _Mask) -> dict[str, float]:
-    down = int(hosts.downloaded_bytes[chosen].sum())
-    kept = int(hosts.kept_bytes[chosen].sum())
-    return {
-        "hosts": int(chosen.sum()),
-        "down_MB": round(down / 1e6, 2),
-        "kept_MB": round(kept / 1e6, 2),
-        "yield_rate": round(kept / max(down, 1), 4),
-        "%_of_downloaded": round(100 * down / max(1, int(hosts.downloaded_bytes.sum())), 1),
-        "%_of_kept": round(100 * kept / max(1, int(hosts.kept_bytes.sum())), 1),
-    }
+def _sums_above(crawl: AnyCrawl, rate: float) -> Counter[str]:
+    """The number of the hosts above *rate*, and the bytes that they cost and gave."""
+    query = (
+        "SELECT count(*) AS hosts, coalesce(sum(downloaded_bytes), 0) AS down, coalesce(sum(kept_bytes), 0) AS kept "
+        "FROM host WHERE kept_bytes > ? * max(downloaded_bytes, 1)"
+    )
+    sums = Counter[str]()
+    for row in crawl.rows(query, rate):
+        sums.update(row)
+    return sums
 
 
 _RECENT = 0.1  # share of the downloaded bytes that counts as the end of the crawl; chosen
 _POOR = 0.25  # yield rate at the end / mean yield rate, below which the advice is to stop; chosen
 _FAIR = 0.6  # the same ratio, from which all is well; chosen
 _NOTABLE = 0.2  # share of the tried URLs from which a Reason is named; chosen
-_WORTH_SPARING = 0.15  # share of the download that a stricter profile must have spared to be advised; chosen
-_TOO_MUCH_LOST = 0.03  # share of the text that it may have lost at most; chosen
 
 _BOUNDS = {
     "politeness": "hosts wait for their turn while machine and line have room. More hosts at a time help (more seeds, "
@@ -203,18 +101,11 @@ _CAUSES = {
 }
 
 
-def advice(status: Status, hosts: Hosts, options: Options) -> list[str]:
+def advice(status: Status) -> list[str]:
     """Sentences, the weightiest first; *status* with its curves."""
     if not status.totals["pages"]:
         return ["No page has been fetched yet; the reasons below say why, if URLs have ended."]
-    return [
-        *_going_on(status),
-        *_shards(status),
-        *_bound(status),
-        *_threshold(status, hosts, options),
-        *_spent_on(status),
-        *_parked(status, hosts),
-    ]
+    return [*_going_on(status), *_shards(status), *_bound(status), *_spent_on(status), *_parked(status)]
 
 
 def recent(curves: Curves) -> Rates | None:
@@ -286,30 +177,6 @@ def _bound(status: Status) -> Iterator[str]:
         yield f"In {number:,} of {counted(lines, 'progress line')} the bottleneck was {name}{why}"
 
 
-def _threshold(status: Status, hosts: Hosts, options: Options) -> Iterator[str]:
-    table = profiles(hosts, options)
-    used = next(profile for profile in table if profile.name == used_profile(options))
-    needs = "" if used.name == options.yield_profile else ", with a strategy that retires hosts,"
-    for profile in table:
-        spared = profile.spared_share - used.spared_share
-        lost = profile.lost_share - used.lost_share
-        if profile.factor > used.factor and spared > _WORTH_SPARING and lost < _TOO_MUCH_LOST:
-            yield (
-                f"A stricter yield profile ({profile.name}, f={profile.factor:g}){needs} would have spared about "
-                f"{spared:.0%} of the download for {lost:.1%} of the text."
-            )
-            return
-    for profile in reversed(table):
-        gain = profile.more_bytes / max(1, status.totals["kept_bytes"])
-        if profile.factor < used.factor and gain > _NOTABLE:
-            yield (
-                f"Go on with -s SPIDERLING_YIELD_PROFILE={profile.name}, a milder one: the crawl then reopens by "
-                f"itself the retired hosts that it spares. Their parked URLs may give {gain:.0%} more text "
-                f"({size(profile.more_bytes)}), at a lower yield rate."
-            )
-            return
-
-
 def _spent_on(status: Status) -> Iterator[str]:
     ends = Counter({end.reason: end.urls for end in status.ends})
     tried = max(1, ends.total() - sum(ends[reason.value] for reason in CLOSED_STATES.values()))
@@ -321,11 +188,12 @@ def _spent_on(status: Status) -> Iterator[str]:
         yield f"{counted(full, 'URL')} came to a host whose queue was full: SPIDERLING_MAX_HOST_QUEUE."
 
 
-def _parked(status: Status, hosts: Hosts) -> Iterator[str]:
+def _parked(status: Status) -> Iterator[str]:
     """None of the parked URLs of a mirror is told, since its original has the same pages."""
     retired = status.hosts.get(HostState.RETIRED.value, 0)
     if retired:
-        parked = int(hosts.parked[~hosts.in_state(HostState.MIRROR)].sum())
+        closed = {reason.value for state, reason in CLOSED_STATES.items() if state is not HostState.MIRROR}
+        parked = sum(end.urls for end in status.ends if end.reason in closed)
         yield (
             f"{counted(retired, 'host')} {'was' if retired == 1 else 'were'} retired; {counted(parked, 'URL')} "
             f"{'is' if parked == 1 else 'are'} parked with hosts left alone."

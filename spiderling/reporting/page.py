@@ -21,10 +21,10 @@ from typing import Any
 
 from spiderling.base.terminal import printable
 from spiderling.jobdir.as_text import Table, facts_of, hosts_table, tables_of
-from spiderling.jobdir.shards import AnyCrawl, opened
+from spiderling.jobdir.inspection import AnyCrawl, opened
 from spiderling.jobdir.status import hosts_of, status_of
 from spiderling.jobdir.status_schema import Curves, HostRow, Status
-from spiderling.reporting.advice import advice, hosts_by_column, profile_table, threshold_table
+from spiderling.reporting.advice import advice, threshold_table
 
 MAX_HOSTS = 1000
 """Hosts that a saved page names for what they gave, and for what they cost (chosen: they are half a megabyte)."""
@@ -60,15 +60,10 @@ def report(directory: Path) -> str:
 def saved(crawl: AnyCrawl) -> str:
     """The page of *crawl* as one file."""
     status = status_of(crawl)
-    by_column = hosts_by_column(crawl)
     orders = ("words", "downloaded_bytes")
     named = {host.name: host for order in orders for host in hosts_of(crawl, order=order, most=MAX_HOSTS).hosts}
-    tables = [
-        *tables_of(replace(status, best_hosts=None)),  # they are on the page already
-        profile_table(by_column, crawl.options),
-        threshold_table(by_column),
-    ]
-    return page_of(status, [*named.values()], advice(status, by_column, crawl.options), tables)
+    tables = [*tables_of(replace(status, best_hosts=None)), threshold_table(crawl)]  # those hosts are on it already
+    return page_of(status, [*named.values()], advice(status), tables)
 
 
 def page_of(status: Status, hosts: Sequence[HostRow], sentences: Iterable[str], tables: Iterable[Table]) -> str:

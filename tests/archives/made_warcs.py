@@ -66,7 +66,7 @@ class Bytes:
     """An archive in memory."""
 
     def __init__(self, data: bytes) -> None:
-        self._stream, self.size, self.bytes_read = io.BytesIO(data), len(data), 0
+        self._stream, self.size = io.BytesIO(data), len(data)
 
     def read(self, size: int) -> bytes:
         return self._stream.read(size)

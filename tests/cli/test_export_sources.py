@@ -23,7 +23,6 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.as_text import overview
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import hosts_of, status_of
-from spiderling.reporting.advice import hosts_by_column
 from spiderling.text.prevertical import rendered
 from webs.web import FixedWeb
 
@@ -303,5 +302,5 @@ def test_readers_know_distances_and_lengths_that_are_newer_than_the_rows_of_the_
         assert hosts_of(opened, "h20").hosts[0].waiting == 7
         text = "\n".join(overview(status_of(opened)))
         assert "distance 2" in text and "distance 9" in text
-        assert hosts_by_column(opened).parked.tolist() == [0] * 19 + [5]
+        assert hosts_of(opened, "h20").hosts[0].parked == 5
     store.close()

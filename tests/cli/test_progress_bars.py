@@ -14,10 +14,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import DEADLINE_S, ROOT, document, paragraphs, scrapy, start_scrapy
+from conftest import DEADLINE_S, ROOT, paragraphs, scrapy, start_scrapy
 
 from spiderling.text.prevertical import rendered
-from tests.archives.made_warcs import FORMS, record
 
 SENTENCE = "Snažili jsme se, aby tato kniha byla užitečná pro více kategorií čtenářů."
 
@@ -57,7 +56,6 @@ COMMANDS = {
     "identify": (["identify", "c.prevert", "--among", "cs,sk"], ["x 200 paragraphs"]),
     "dedup": (["dedup", "c.prevert", "-o", "new.prevert"], [" documents read", " ranges of hashes", "50/50 ["]),
     "simulator": (["bfs", "--pages", "500", "--jobs", "1"], ["1 of 1 crawls: ", " pages"]),
-    "report": (["report", str(JOBDIR), "-o", "r.html"], [" hosts"]),
     "check": (["inspect", str(JOBDIR), "--check"], [" rows of the table host", " documents of the corpus"]),
     "train": (["train", "xx", "text", "--out", "models", "--neighbours", "cs,sk"], ["counting: ", "done: ", " steps"]),
 }
@@ -66,7 +64,7 @@ COMMANDS = {
 
 def words_of(name: str, directory: Path) -> list[str]:
     (directory / "text").write_text("".join(f"{paragraphs(n)[0]}\n" for n in range(60)))
-    files = {"c.prevert", "out.txt", "new.prevert", "r.html", "text", "models"}
+    files = {"c.prevert", "out.txt", "new.prevert", "text", "models"}
     return [str(directory / word) if word in files else word for word in COMMANDS[name][0]]
 
 
@@ -100,19 +98,3 @@ def test_a_log_gets_whole_lines_and_a_pipe_nothing(corpus, tmp_path, name):
 def test_a_log_gets_no_more_than_a_line_a_minute(corpus, tmp_path):
     ended = scrapy(*words_of("export", tmp_path))
     assert (ended.code, ended.log) == (0, "")
-
-
-@pytest.mark.slow
-def test_the_log_of_an_archive_crawl_scrolls_above_its_bar(tmp_path):
-    records = [record(f"http://h{n % 4}.test/{n}", document(f"{n}").encode()) for n in range(100)]
-    archive = tmp_path / "a.warc.gz"
-    archive.write_bytes(FORMS["gzip by record"](records))
-    shown = on_terminal(
-        "crawl", "archive", "-a", "lang=cs", "-a", f"warc={archive}", "-s", f"JOBDIR={tmp_path / 'job'}",
-        "-s", "LOGSTATS_INTERVAL=1",
-    )  # fmt: skip
-    total = archive.stat().st_size
-    assert re.search(rf"\d+%\|.*/{total / 1000:.3g}k", shown), shown
-    lines = [line for line in re.split(r"[\r\n]", shown) if "[spiderling" in line]
-    assert len(lines) >= 2 and all(re.match(r"\d{4}-\d\d-\d\d ", line) for line in lines), "each begins a line"
-    assert "is finished: all archives are read." in shown

@@ -20,7 +20,7 @@ from scrapy.settings import Settings
 from spiderling.base.errors import BadInput
 from spiderling.base.urls import owner_of
 from spiderling.crawl.arguments import options_of
-from spiderling.jobdir.shards import parts_in
+from spiderling.jobdir.inspection import parts_in
 from spiderling.spiders.spiderling import SpiderlingSpider
 from webs.web import FixedWeb
 

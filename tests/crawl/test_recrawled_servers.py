@@ -14,7 +14,7 @@ from scrapy.http import Response
 
 from spiderling.engine.outcomes import etag, last_modified
 from spiderling.jobdir.as_text import of_url
-from spiderling.jobdir.shards import opened
+from spiderling.jobdir.inspection import opened
 from webs.web import HTML, WebResponse, not_found, plain, redirect
 
 HOST = "server.test"

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
-from made import MB, hosts_of, status_of
+from contextlib import closing
 
-from spiderling.base.options import Options
+import pytest
+from made import MB, status_of
+
+from spiderling.frontier.storage.protocol import Changes, HostRow
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status_schema import ShardStatus, Urls
-from spiderling.reporting.advice import advice, recent
+from spiderling.reporting.advice import advice, recent, threshold_table
 
 STEADY = tuple((t, 10 * t, 100 * t, t * MB, t * MB // 20) for t in range(100, 10_100, 100))
 FADING = (*STEADY[:-10], *((t, 10 * t, 100 * t, t * MB, 450 * MB) for t in range(9_100, 10_100, 100)))
-NONE = hosts_of()
 
 
-def said(history: tuple = (), hosts=NONE, options: dict | None = None, **more) -> str:
-    return " ".join(advice(status_of(hosts, history, **more), hosts, Options(lang="cs", **options or {})))
+def said(history: tuple = (), **more) -> str:
+    return " ".join(advice(status_of(history, **more)))
 
 
 def test_an_empty_crawl():
@@ -45,10 +48,10 @@ def test_archives_are_read_on():
 
 
 def test_one_and_several_are_told_in_their_numbers():
-    one = hosts_of(("retired", 1000, 50 * MB, 0, 1), ("exhausted", 1000, 50 * MB, 20 * MB, 0))
-    assert "1 host was retired; 1 URL is parked with hosts left alone." in said(hosts=one)
-    two = hosts_of(("retired", 1000, 50 * MB, 0, 1), ("retired", 1000, 50 * MB, 0, 1), ("mirror", 9, MB, 0, 50))
-    assert "2 hosts were retired; 2 URLs are parked" in said(hosts=two), "what a mirror has left is not wanted"
+    one = said(STEADY, hosts={"retired": 1, "exhausted": 1}, ends={"host-retired": 1})
+    assert "1 host was retired; 1 URL is parked with hosts left alone." in one
+    two = said(STEADY, hosts={"retired": 2, "mirror": 1}, ends={"host-retired": 2, "mirror": 50})
+    assert "2 hosts were retired; 2 URLs are parked" in two, "what a mirror has left is not wanted"
     assert "At this pace the URL that waits takes" in said(STEADY, waiting=1)
     assert said(STEADY[:1], waiting=1).startswith("1 URL waits; it is too early")
     assert "1 URL came to a host whose queue was full" in said(STEADY, ends={"host-full": 1})
@@ -70,18 +73,6 @@ def test_what_it_is_bound_by(bound, words):
     assert words in text and f"In 7 of 9 progress lines the bottleneck was {bound}" in text
 
 
-def test_a_stricter_profile_that_costs_no_text_is_named():
-    hosts = hosts_of(("ready", 100, 50 * MB, 20 * MB, 0), ("ready", 1000, 50 * MB, MB // 2 + 1, 0))
-    text = said(hosts=hosts)
-    assert "A stricter yield profile (paper, f=0.01) would have spared about 49% of the download" in text
-
-
-def test_a_milder_profile_that_would_give_much_is_named():
-    hosts = hosts_of(("ready", 10, MB, MB // 2, 0), ("retired", 1000, 50 * MB, MB // 3, 9000))
-    text = said(hosts=hosts)
-    assert "Go on with -s SPIDERLING_YIELD_PROFILE=permissive, a milder one: the crawl then reopens by itself" in text
-
-
 def test_what_most_urls_came_to():
     text = said(STEADY, ends={"wrong-language": 60, "kept": 40, "host-retired": 900, "host-full": 3})
     assert "58% of the URLs that were tried were pages in other languages" in text
@@ -99,8 +90,31 @@ def test_messages_and_what_shards_have_in_common_are_told():
 
 
 def test_the_last_tenth_of_the_bytes():
-    now = recent(status_of(NONE, STEADY).curves)
+    now = recent(status_of(STEADY).curves)
     assert (now.seconds, now.pages_per_s, now.downloaded_bytes_per_s * now.seconds) == (1000, 10, 1000 * MB)
-    assert recent(status_of(NONE, STEADY[:1]).curves) is None
-    assert recent(status_of(NONE, (STEADY[0],) * 3).curves) is None, "nothing came meanwhile"
-    assert recent(status_of(NONE).curves) is None
+    assert recent(status_of(STEADY[:1]).curves) is None
+    assert recent(status_of((STEADY[0],) * 3).curves) is None, "nothing came meanwhile"
+    assert recent(status_of().curves) is None
+
+
+@pytest.mark.parametrize("rows", [((10, 5), (100, 2), (80, 0.5), (10, 0), (1, 0)), ()])
+def test_the_table_of_yield_rates_is_that_of_the_paper(tmp_path, rows):
+    """*rows*: megabytes that a host cost and gave."""
+    (tmp_path / "state").mkdir()
+    with closing(SqliteStore(tmp_path / "state/frontier.sqlite")) as store:
+        hosts = [
+            HostRow(n, f"h{n}.cz", "ready", 0, downloaded_bytes=int(down * MB), kept_bytes=int(kept * MB))
+            for n, (down, kept) in enumerate(rows, 1)
+        ]
+        store.commit(Changes(hosts=hosts, meta={"options": "{}"}))
+    with closing(Inspection(tmp_path)) as crawl:
+        found = {row.pop("yield_rate_above"): [*row.values()] for row in threshold_table(crawl).rows}
+    numbers = [row[0] for row in found.values()]
+    assert numbers == sorted(numbers, reverse=True)
+    if not rows:
+        assert {*numbers} == {0}
+        return
+    assert found["any"] == [5, 201.0, 7.5, round(7.5 / 201, 4), 100.0, 100.0]
+    assert found["0"][:3] == [3, 190.0, 7.5]
+    assert found["0.0064"][:3] == [2, 110.0, 7.0], "the third has .00625"
+    assert found["0.0256"] == [1, 10.0, 5.0, 0.5, round(1000 / 201, 1), round(500 / 7.5, 1)]

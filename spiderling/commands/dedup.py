@@ -24,11 +24,11 @@ class Command(SpiderlingCommand):
     description = (
         "Write the corpora of crawls (their directories) or files to OUT without the paragraphs of which more "
         "than half of the word 7-tuples stand in paragraphs before them; the first occurrence stays, so give the "
-        "better corpus first. OUT may be of any format that scrapy export writes. A run that was interrupted or "
-        "killed goes on with the same command. Example: scrapy dedup crawls/cs old/cs.prevert.zst -o cs.prevert.zst"
+        "better corpus first. OUT may be of any format that scrapy export writes. "
+        "Example: scrapy dedup crawls/cs old/cs.prevert.zst -o cs.prevert.zst"
     )
 
-    if_interrupted = "interrupted; the same command goes on from here."
+    if_interrupted = "interrupted; nothing was written."
 
     options = (
         option("-o", dest="out", metavar="OUT", help="file to write"),
@@ -61,10 +61,14 @@ class Command(SpiderlingCommand):
         plan = Plan(out, format_of(out.name))
         work = Path(opts.temp or out.parent) / f"{out.name}.work"
         with closing(Deduplication(corpus, rule, work, parse_size(opts.memory))) as run:
-            totals = run.judge()
-            documents = run.without_duplicates(with_progress(corpus.stored(), "documents written", totals.documents))
-            kept = export(corpus, documents, plan, {"dedup": rule._asdict() | totals._asdict()}).kept
-        shutil.rmtree(work)
+            try:
+                totals = run.judge()
+                texts = with_progress(corpus.stored(), "documents written", totals.documents)
+                kept = export(
+                    corpus, run.without_duplicates(texts), plan, {"dedup": rule._asdict() | totals._asdict()}
+                ).kept
+            finally:
+                shutil.rmtree(work)
         if not kept:
             raise BadInput("there is no document in the corpora, so nothing is written.")
         share = 100 * totals.duplicates / max(1, totals.units)

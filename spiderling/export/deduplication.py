@@ -9,17 +9,14 @@ one of shingles and not of words, a paragraph is not compared with itself, and s
 **The steps.**  A unit depends on earlier ones only by shingles that stand in several units, and these are few.  So
 (1) the shingles of all units, as 64-bit hashes, go to a DuckDB file, chunk by chunk; (2) those in several units get
 numbers, one range of hashes after the other; (3) the units are judged in their order, with one byte of memory for
-each number; (4) the corpus is written without the duplicates.  Each step is committed with its result, so a killed run
-goes on.  The SQL of 1 and 2 is not specific to DuckDB, and the ranges of 2 are independent.
+each number; (4) the corpus is written without the duplicates.  The SQL of 1 and 2 is not specific to DuckDB, and the
+ranges of 2 are independent.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +28,7 @@ from spiderling.base.machine import require
 from spiderling.base.terminal import with_progress
 from spiderling.corpus.segments import Document, StoredDocument, parsed
 from spiderling.export.sources import Corpus
-from spiderling.text.fingerprints import FORM, WINDOW, shingles
+from spiderling.text.fingerprints import WINDOW, shingles
 from spiderling.text.prevertical import rendered, written
 
 if TYPE_CHECKING:
@@ -45,13 +42,9 @@ RANGE_ROWS = 4_000_000  # rows of ``shared`` that are judged at once; chosen
 _HASHES = 1 << 64
 
 _TABLES = """
-CREATE TABLE IF NOT EXISTS run (description VARCHAR);
-CREATE TABLE IF NOT EXISTS chunk (documents BIGINT, units BIGINT, shingles BIGINT);
-CREATE TABLE IF NOT EXISTS shingle (hash UBIGINT, unit BIGINT);
-CREATE TABLE IF NOT EXISTS unit (unit BIGINT, shingles BIGINT);
-CREATE TABLE IF NOT EXISTS step (name VARCHAR, number BIGINT);
-CREATE TABLE IF NOT EXISTS shared (number BIGINT, unit BIGINT);
-CREATE TABLE IF NOT EXISTS duplicate (unit BIGINT);
+CREATE OR REPLACE TABLE shingle (hash UBIGINT, unit BIGINT);
+CREATE OR REPLACE TABLE unit (unit BIGINT, shingles BIGINT);
+CREATE OR REPLACE TABLE shared (number BIGINT, unit BIGINT);
 """
 _NUMBERED = """
 INSERT INTO shared
@@ -91,181 +84,106 @@ class Totals(NamedTuple):
 
 
 class Deduplication:
-    """One run over a corpus; if killed, another with the same arguments goes on in the directory *work*."""
+    """One run over a corpus, in the directory *work*; what a killed run left there is overwritten."""
 
     def __init__(self, corpus: Corpus, rule: Rule, work: Path, memory_bytes: int) -> None:
-        """Raises BadInput for values out of bounds, and when *work* holds another run or is in use."""
+        """Raises BadInput for values out of bounds, and when *work* is in use."""
         if memory_bytes < MIN_MEMORY_BYTES:
             raise BadInput(f"{memory_bytes:,} bytes of memory are too few; {MIN_MEMORY_BYTES:,} are the least.")
         if not 1 <= rule.window <= 100:
             raise BadInput(f"tuples of {rule.window} words make no sense; take 1 to 100 (onion and the papers: 7).")
         if not 0 <= rule.threshold < 1:
             raise BadInput(f"a threshold of {rule.threshold} makes no sense; take a share from 0 to below 1, as 0.5.")
+        require("dedup")
         self._corpus = corpus
         self._rule = rule
         self._work = work
         self._sql_bytes = memory_bytes - _OWN_BYTES
-        self._thread = ThreadPoolExecutor(1)
-        self._connection = self._open()
+        with _told(work):
+            self._connection = self._open()
+        self._duplicate = np.zeros(0, np.bool_)  # for each unit, whether it is a duplicate
 
     def _open(self) -> DuckDBPyConnection:
-        require("dedup")
         import duckdb  # large, and only this command needs it
 
-        with _told(self._work):
-            self._work.mkdir(parents=True, exist_ok=True)
-            connection = duckdb.connect(
-                str(self._work / "work.duckdb"),
-                config={"memory_limit": f"{self._sql_bytes}B", "temp_directory": str(self._work / "spill")},
-            )
-            connection.execute(_TABLES)
-            rows = connection.execute("SELECT description FROM run").fetchall()
-            if not rows:
-                connection.execute("INSERT INTO run VALUES (?)", [self._description()])
-            elif rows[0][0] != self._description():
-                connection.close()
-                raise BadInput(
-                    f"{self._work} holds an unfinished run over other files, with another rule or by another version; "
-                    "finish that one, or remove the directory."
-                )
+        self._work.mkdir(parents=True, exist_ok=True)
+        connection = duckdb.connect(
+            str(self._work / "work.duckdb"),
+            config={"memory_limit": f"{self._sql_bytes}B", "temp_directory": str(self._work / "spill")},
+        )
+        connection.execute(_TABLES)
         return connection
 
-    def _description(self) -> str:
-        """Rule, way of hashing and sources, which must not change for a run to go on."""
-        sources = [[str(s.path.resolve()), s.length or s.path.stat().st_size] for s in self._corpus.sources]
-        return json.dumps({"rule": self._rule._asdict(), "form": FORM, "sources": sources})
-
     def close(self) -> None:
-        self._thread.shutdown()
         self._connection.close()
 
-    def _execute(self, query: str, *values: object) -> DuckDBPyConnection:
-        """Run *query* in another thread, because DuckDB notices Ctrl-C only when a query is done."""
-        running = self._thread.submit(self._connection.execute, query, list(values))
-        try:
-            return running.result()
-        except KeyboardInterrupt:
-            self._connection.interrupt()
-            wait([running])
-            raise
-
     def judge(self) -> Totals:
-        """Steps 1 to 3, as far as they are not done.  Raises StorageError and BadInput."""
+        """Steps 1 to 3.  Raises StorageError."""
         with _told(self._work):
-            self._collect()
-            self._number()
-            self._decide()
-            return self._totals()
+            totals = self._collect()
+            self._number(totals.shingles)
+            self._decide(totals.units)
+            return totals._replace(duplicates=int(np.count_nonzero(self._duplicate)))
 
-    def _totals(self) -> Totals:
-        query = "SELECT sum(documents), sum(units), sum(shingles), (SELECT count(*) FROM duplicate) FROM chunk"
-        return Totals._make(int(number or 0) for number in self._one(query))
-
-    def _one(self, query: str, *values: object) -> tuple[Any, ...]:
-        row = self._execute(query, *values).fetchone()
+    def _one(self, query: str) -> Any:
+        row = self._connection.execute(query).fetchone()
         assert row is not None
-        return row
+        return row[0]
 
-    def _is_done(self, name: str) -> bool:
-        return bool(self._one("SELECT count(*) FROM step WHERE name = ?", name)[0])
-
-    @contextmanager
-    def _committed(self, name: str, number: int = 0) -> Iterator[None]:
-        """A transaction that also records that the step *name*, *number* is done."""
-        self._connection.execute("BEGIN")
-        try:
-            yield
-            self._execute("INSERT INTO step VALUES (?, ?)", name, number)
-            self._connection.execute("COMMIT")
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-
-    # -- step 1
-
-    def _collect(self) -> None:
-        """Collect the shingles, sorted within each chunk so that a range of hashes stands in few places."""
-        if self._is_done("collected"):
-            return
-        documents, first, *_ = self._totals()
+    def _collect(self) -> Totals:
+        """Step 1: collect the shingles, sorted within each chunk so that a range of hashes stands in few places."""
+        totals = Totals(0, 0, 0, 0)
         texts = with_progress(self._corpus.stored(), "documents read", self._corpus.documents)
-        for number, hashes, sizes in _chunks(islice(texts, documents, None), self._rule):
-            documents += number
-            units = np.arange(first, first + len(sizes))
-            first += len(units)
-            with self._committed("chunk", documents):
-                self._connection.register("hashes", {"hash": hashes, "unit": np.repeat(units, sizes)})
-                self._connection.register("sizes", {"unit": units, "shingles": sizes})
-                self._execute("INSERT INTO shingle SELECT hash, unit FROM hashes ORDER BY hash")
-                self._execute("INSERT INTO unit SELECT unit, shingles FROM sizes WHERE shingles > 0")
-                self._execute("INSERT INTO chunk VALUES (?, ?, ?)", number, len(units), len(hashes))
-        with self._committed("collected"):
-            pass
+        for documents, hashes, sizes in _chunks(texts, self._rule):
+            units = np.arange(totals.units, totals.units + len(sizes))
+            self._connection.register("hashes", {"hash": hashes, "unit": np.repeat(units, sizes)})
+            self._connection.register("sizes", {"unit": units, "shingles": sizes})
+            self._connection.execute("INSERT INTO shingle SELECT hash, unit FROM hashes ORDER BY hash")
+            self._connection.execute("INSERT INTO unit SELECT unit, shingles FROM sizes WHERE shingles > 0")
+            new = (documents, len(units), len(hashes), 0)
+            totals = Totals._make(sum(pair) for pair in zip(totals, new, strict=True))
+        return totals
 
-    # -- step 2
-
-    def _number(self) -> None:
-        """Number the shingles that stand in several units."""
-        total = self._one("SELECT count(*) FROM shingle")[0]
+    def _number(self, total: int) -> None:
+        """Step 2: number the shingles that stand in several units."""
         ranges = 1 + total * BYTES_PER_SHINGLE // self._sql_bytes
-        done = {row[0] for row in self._execute("SELECT number FROM step WHERE name = 'range'").fetchall()}
         for number in with_progress(range(ranges), "ranges of hashes", ranges):
-            if number not in done:
-                low = _HASHES * number // ranges
-                high = _HASHES * (number + 1) // ranges - 1
-                with self._committed("range", number):
-                    first = self._one("SELECT coalesce(max(number) + 1, 0) FROM shared")[0]
-                    self._execute(_NUMBERED, first, low, high, low, high)
+            low = _HASHES * number // ranges
+            high = _HASHES * (number + 1) // ranges - 1
+            first = self._one("SELECT coalesce(max(number) + 1, 0) FROM shared")
+            self._connection.execute(_NUMBERED, [first, low, high, low, high])
 
-    # -- step 3
+    def _decide(self, units: int) -> None:
+        """Step 3: judge the units in the order of the corpus."""
+        parts = 1 + self._one("SELECT count(*) FROM shared") // RANGE_ROWS
+        seen = self._flags("seen", self._one("SELECT coalesce(max(number) + 1, 0) FROM shared"))
+        self._duplicate = self._flags("duplicates", units)
+        for part in with_progress(range(parts), "parts of the corpus judged", parts):
+            low = units * part // parts
+            high = units * (part + 1) // parts - 1
+            found = self._connection.execute(_POSTINGS, [low, high, low, high]).fetchnumpy()
+            known = _duplicates(found["unit"], found["number"], found["shingles"], seen, self._rule.threshold)
+            self._duplicate[known] = True
 
-    def _decide(self) -> None:
-        """Judge the units in the order of the corpus."""
-        if self._is_done("decided"):
-            return
-        rows, shared = self._one("SELECT count(*), coalesce(max(number) + 1, 0) FROM shared")
-        units = self._totals().units
-        parts = 1 + rows // RANGE_ROWS
-        seen = self._flags(shared)
-        with self._committed("decided"):
-            for part in with_progress(range(parts), "parts of the corpus judged", parts):
-                low = units * part // parts
-                high = units * (part + 1) // parts - 1
-                found = self._execute(_POSTINGS, low, high, low, high).fetchnumpy()
-                known = _duplicates(found["unit"], found["number"], found["shingles"], seen, self._rule.threshold)
-                self._connection.register("known", {"unit": np.array(known, np.int64)})
-                self._execute("INSERT INTO duplicate SELECT unit FROM known")
-
-    def _flags(self, number: int) -> NDArray[np.bool_]:
-        """A flag for each of *number* shared shingles, on disk if they would take too much memory."""
+    def _flags(self, name: str, number: int) -> NDArray[np.bool_]:
+        """*number* flags, on disk if they would take too much memory."""
         if number < self._sql_bytes // 4:
             return np.zeros(number, np.bool_)
-        return np.memmap(self._work / "seen", np.bool_, "w+", shape=(number,))
-
-    # -- step 4
+        return np.memmap(self._work / name, np.bool_, "w+", shape=(number,))
 
     def without_duplicates(self, documents: Iterable[StoredDocument]) -> Iterator[StoredDocument]:
-        """*documents*, those of the corpus, without duplicates; empty documents are left out."""
-        duplicates = self._ordered_duplicates()
-        following = next(duplicates, -1)
+        """Step 4: *documents*, those of the corpus, without duplicates; empty documents are left out."""
         unit = 0
         for stored in documents:
             document = parsed(stored)
             paragraphs = len(document.paragraphs)
-            flags = [False] * (paragraphs if self._rule.unit == "paragraph" else 1)
-            while unit <= following < unit + len(flags):
-                flags[following - unit] = True
-                following = next(duplicates, -1)
-            unit += len(flags)
+            number = paragraphs if self._rule.unit == "paragraph" else 1
+            flags = self._duplicate[unit : unit + number].tolist()
+            unit += number
             if not any(flags):
                 yield stored
             elif not all(flags) or self._rule.mark:
                 yield self._changed(document, flags if self._rule.unit == "paragraph" else flags * paragraphs)
-
-    def _ordered_duplicates(self) -> Iterator[int]:
-        rows = self._connection.cursor().execute("SELECT unit FROM duplicate ORDER BY unit")
-        while batch := rows.fetchmany(10_000):
-            yield from (int(unit) for (unit,) in batch)
 
     def _changed(self, document: Document, flags: list[bool]) -> StoredDocument:
         """*document* with the flagged paragraphs removed, or marked if the rule says so."""
@@ -343,6 +261,10 @@ def _told(work: Path) -> Iterator[None]:
             raise StorageError(f"{work} cannot be read or written: {first_line}") from error
         if isinstance(error, duckdb.OutOfMemoryException):
             raise StorageError(f"the memory is too little; give more by --memory: {first_line}") from error
-        raise StorageError(f"{work} cannot be used: {first_line}  Remove it to begin anew.") from error
+        raise StorageError(f"{work} cannot be used: {first_line}  Remove it to begin again.") from error
+    except RuntimeError as error:
+        if "interrupted" in str(error):  # by Ctrl-C, as DuckDB says it
+            raise KeyboardInterrupt from None
+        raise
     except OSError as error:
         raise StorageError(f"{work} could not be written: {error.strerror or error}.") from error

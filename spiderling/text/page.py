@@ -165,7 +165,7 @@ class Page:
     clean_chars: int = 0
     words: int = 0  # white-space separated words of the clean text
     has_text: bool = False  # whether a paragraph is good and of a wanted kind, whatever its language
-    text_source: str = ""  # where text was found that no element holds: of `embedded.SOURCES`, '' for nowhere
+    text_source: str = ""  # where text was found that no element holds: 'json-ld' or 'state', '' for nowhere
     needs_script: bool = False  # whether the page shows nothing until a script has run, and its JSON has no text
     feeds: tuple[str, ...] = ()  # feeds that the page names; empty unless `TextOptions.recrawls`, as the following
     paragraph_digests: bytes = b""  # digests of the kept paragraphs (text/fingerprints.py)

@@ -16,9 +16,10 @@ import shutil
 import sys
 import tarfile
 import unicodedata
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from multiprocessing import Pool
@@ -34,13 +35,11 @@ sys.path.insert(0, str(HERE.parent))
 from models.spellings import both_serbian, latin_crimean_tatar, unmarked  # noqa: E402
 from spiderling.base.files import zstd  # noqa: E402
 from spiderling.languages.registry import CONTRAST, SEEDS, TRUSTED  # noqa: E402
-from spiderling.training import (  # noqa: E402
-    DRAWN_WORDS,
-    alphabet,
-    save,
-    sentences,
-    train,
-)
+from spiderling.text.boilerplate.rules import is_unspaced  # noqa: E402
+from spiderling.text.language import LanguageModel  # noqa: E402
+from spiderling.text.ngrams import normalise  # noqa: E402
+from spiderling.text.words import NOT_MEASURED  # noqa: E402
+from spiderling.training import MAX_WORDS, alphabet, first, save, sentences, train, unlisted  # noqa: E402
 
 DATA = HERE.parent.parent / "shared" / "data"
 SOURCES = {
@@ -60,6 +59,12 @@ LISTS = ("unilex", "cc-by-sa")
 HELD_OUT = 50
 HELD_OUT_SENTENCES = 30
 HELD_OUT_CHARS = range(30, 200)
+DRAWN_WORDS = 80_000
+"""Words of the text that is made from a frequency list; chosen."""
+LINE_WORDS = 10
+"""Words of a line of that text; chosen."""
+GOLDEN = 0.6180339887
+"""Fraction of the golden ratio, whose multiples are spread evenly between 0 and 1."""
 MAX_LIST_COUNT = 10**9
 MAX_SEEDS = 400
 TRUSTED_KINDS = ("news", "government", "universities", "education", "culture / history")
@@ -146,7 +151,7 @@ def build(code: str, about: Mapping[str, Any], encodings: Mapping[str, list[str]
     if texts is None:
         lacking = ", ".join(path for path in about.get("texts") or [f"texts of {code}"] if path not in FILES)
         return f"{code}  LEFT AS IT IS: {lacking} not in the directory of texts"
-    model = train(code, texts.sentences, texts.words, about.get("drawn", DRAWN_WORDS))
+    model = model_of(code, texts.sentences, texts.words, about.get("drawn", DRAWN_WORDS))
     folders = dict.fromkeys(path.partition("/")[0] for path in texts.paths)
     legacy = about["encodings"]
     description = {
@@ -173,6 +178,36 @@ def build(code: str, about: Mapping[str, Any], encodings: Mapping[str, list[str]
         (other / CONTRAST).rename(directory / CONTRAST)
     shutil.rmtree(other, ignore_errors=True)
     return f"{code}  {size / 1000:.0f} kB  known {model.known}"
+
+
+def model_of(code: str, lines: Sequence[str], listed: Mapping[str, int], number: int = DRAWN_WORDS) -> LanguageModel:
+    """The model from *lines*, and from *listed*, a frequency list that counts as a text of *number* words.
+
+    Some languages have a list that is better than their texts.
+    """
+    model = train(code, lines, drawn(listed, number))
+    if not listed:
+        return model
+    if not model.spaced:
+        plain = Counter({word: count for word, count in listed.items() if normalise(word) == f" {word} "})
+        return replace(model, words=first(plain, MAX_WORDS))
+    shares = (model.unlisted, unlisted(model.words, listed, model.words))
+    return replace(model, unlisted=max((share for share in shares if share < NOT_MEASURED), default=NOT_MEASURED))
+
+
+def drawn(listed: Mapping[str, int], number: int) -> list[str]:
+    """Lines of *number* words together, in which words are as frequent as in the list *listed* (word -> count).
+
+    The same list gives the same lines: word i stands in the cumulated counts at the
+    fractional part of i times the golden ratio.
+    """
+    words = list(listed)
+    total = sum(listed.values())
+    between = "" if is_unspaced("".join(words[:1000])) else " "
+    ends = list(accumulate(listed.values()))
+    places = (int((index * GOLDEN) % 1 * total) for index in range(number if words else 0))
+    text = [words[bisect_right(ends, place)] for place in places]
+    return [between.join(text[start : start + LINE_WORDS]) for start in range(0, len(text), LINE_WORDS)]
 
 
 def scripts(words: Mapping[str, int]) -> list[str]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
 from pathlib import Path
@@ -25,19 +24,16 @@ from spiderling.text.boilerplate.rules import is_unspaced
 from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import codec_of, encodings_for
 from spiderling.text.language import LanguageModel, LanguageModels
-from spiderling.text.ngrams import ORDER, NgramCounts, count_ngrams, normalise, packed, sum_of
-from spiderling.text.quality import build_profile, merged, stoplist_of
+from spiderling.text.ngrams import ORDER, NgramCounts, count_ngrams, normalise, packed
+from spiderling.text.quality import build_profile, stoplist_of
 from spiderling.text.words import NOT_MEASURED, short_chars
 
 MAX_NGRAMS = 40_000  # n-grams of a model for each alphabet; chosen
 MAX_WORDS = 5_000  # words of a model's word list; chosen
 MAX_CHARS = 500_000  # characters of text that a model is made from; chosen: more change nothing
-DRAWN_WORDS = 80_000  # words of the text that `train` makes from a frequency list; chosen
-_LINE_WORDS = 10  # words of a line of that text; chosen
 _DOCUMENT_WORDS = 500  # words of a stretch of text that counts as one document of the profile; chosen: a short article
 _HELD_OUT = 10  # one of this many lines is held out; chosen
 _MIN_HELD_OUT_WORDS = 30  # held-out short words by which a share is measured; chosen
-_GOLDEN = 0.6180339887  # fraction of the golden ratio, whose multiples are spread evenly between 0 and 1
 
 
 def sentences(texts: Iterable[str]) -> list[str]:
@@ -46,21 +42,19 @@ def sentences(texts: Iterable[str]) -> list[str]:
     return sorted((line for line in lines if any(map(str.isalpha, line))), key=_shuffled)
 
 
-def train(
-    code: str, lines: Sequence[str], listed: Mapping[str, int] | None = None, number: int = DRAWN_WORDS
-) -> LanguageModel:
+def train(code: str, lines: Sequence[str], further: Sequence[str] = ()) -> LanguageModel:
     """The model of the language *code* from *lines*, sentences or paragraphs (see `sentences`).
 
-    *listed*, a frequency list, counts as a text of *number* words (see `drawn`): some languages have a list that is
-    better than their texts.
+    *further* lines are counted with them, beyond MAX_CHARS too, and are not held out.
     """
     written = [line for line, end in zip(lines, accumulate(map(len, lines)), strict=True) if end <= MAX_CHARS]
-    lines = [*written, *drawn(listed or {}, number)]
+    lines = [*written, *further]
     texts = list(map(normalise, lines))
     spaced = not is_unspaced(" ".join(lines[:1000]))
     ngrams = _ngrams(texts)
-    words = Counter(word for text in texts for word in text.split())
-    frequent = _first(words if spaced else _unspaced_words(listed or {}, ngrams), MAX_WORDS)
+    words = _words(texts)
+    held_out = _words(map(normalise, split(written)[1]))
+    frequent = first(words if spaced else _pairs(ngrams), MAX_WORDS)
     return LanguageModel(
         code,
         ngrams,
@@ -69,83 +63,45 @@ def train(
         stoplist_of(frequent, words.total()) if spaced else frozenset(),
         spaced,
         known=_known(lines),
-        unlisted=_unlisted(written, words, listed or {}) if spaced else NOT_MEASURED,
+        unlisted=unlisted(frequent, held_out, first(words - held_out, MAX_WORDS)) if spaced else NOT_MEASURED,
         tokens=words.total(),
     )
 
 
-def extended(old: LanguageModel, lines: Sequence[str]) -> LanguageModel:
-    """The model of the text of *old* and *lines* together."""
-    new = train(old.code, lines)
-    words = _first(Counter(old.words) + Counter(new.words), MAX_WORDS)
-    tokens = old.tokens + new.tokens
-    return replace(
-        new,
-        ngrams=sum_of(old.ngrams, new.ngrams).first(MAX_NGRAMS),
-        words=words,
-        profile=merged(old.profile, old.tokens, new.profile, new.tokens),
-        stoplist=stoplist_of(words, tokens) if new.spaced else frozenset(),
-        encodings=old.encodings,
-        known=_known(lines, old.ngrams),
-        unlisted=_unlisted(lines, Counter(old.words) + Counter(new.words), {}) if new.spaced else NOT_MEASURED,
-        tokens=tokens,
-        contrast=old.contrast,
-    )
-
-
-def _unspaced_words(listed: Mapping[str, int], ngrams: NgramCounts) -> Counter[str]:
-    """Word -> count in a language without spaces: the list, else all 2-grams (most Chinese words have two letters)."""
-    if listed:
-        return Counter({word: count for word, count in listed.items() if normalise(word) == f" {word} "})
+def _pairs(ngrams: NgramCounts) -> Counter[str]:
+    """Word -> count in a language without spaces: all 2-grams (most Chinese words have two letters)."""
     return Counter({gram: count for gram, count in ngrams.as_dict().items() if len(gram) == 2 and " " not in gram})
+
+
+def _words(texts: Iterable[str]) -> Counter[str]:
+    return Counter(word for text in texts for word in text.split())
 
 
 def _ngrams(texts: Sequence[str]) -> NgramCounts:
     return count_ngrams(texts, ORDER).first(MAX_NGRAMS)
 
 
-def _known(lines: Sequence[str], old: NgramCounts | None = None) -> float:
-    """`LanguageModel.known`: share of n-grams in held-out *lines* that are usual in the other lines and *old*."""
+def _known(lines: Sequence[str]) -> float:
+    """`LanguageModel.known`: share of n-grams in held-out *lines* that are usual in the other lines."""
     rest, test = split(lines)
     if not rest or not test:
         return 1.0
     ngrams = _ngrams(list(map(normalise, rest)))
-    ngrams = sum_of(old, ngrams).first(MAX_NGRAMS) if old else ngrams
     trial = LanguageModels((LanguageModel("", ngrams, {}, {}, spaced=not is_unspaced(" ".join(rest[:1000]))),))
     return max(0.01, round(trial.usual_share("", test), 3))
 
 
-def _unlisted(lines: Sequence[str], words: Counter[str], listed: Mapping[str, int]) -> float:
-    """`LanguageModel.unlisted`, by held-out *lines* and by the whole list *listed*, the larger; *words*: of all text.
+def unlisted(frequent: Mapping[str, int], tried: Mapping[str, int], kept: Collection[str]) -> float:
+    """`LanguageModel.unlisted`: share of the short words among *tried* (word -> count) that are not in *kept*.
 
-    A model of fewer than MAX_WORDS words has a list that is too small to tell anything.
+    The *frequent* words of the model tell which are short.  Fewer than MAX_WORDS are too few to tell anything.
     """
-    if len(words) < MAX_WORDS:
+    max_chars = short_chars(frequent) if len(frequent) >= MAX_WORDS else 0
+    short = {word: count for word, count in tried.items() if len(word) <= max_chars}
+    total = sum(short.values())
+    if total < _MIN_HELD_OUT_WORDS:
         return NOT_MEASURED
-    held_out = Counter(word for line in split(lines)[1] for word in normalise(line).split())
-    max_chars = short_chars(_first(words, MAX_WORDS))
-    shares = []
-    for counts, lasting in ((held_out, words - held_out), (Counter(listed), words)):
-        short = {word: count for word, count in counts.items() if len(word) <= max_chars}
-        kept = _first(lasting, MAX_WORDS)
-        if sum(short.values()) >= _MIN_HELD_OUT_WORDS:
-            shares.append(sum(count for word, count in short.items() if word not in kept) / sum(short.values()))
-    return round(max(shares, default=NOT_MEASURED), 3)
-
-
-def drawn(listed: Mapping[str, int], number: int) -> list[str]:
-    """Lines of *number* words together, in which words are as frequent as in the list *listed* (word -> count).
-
-    The same list gives the same lines: word i stands in the cumulated counts at the
-    fractional part of i times the golden ratio.
-    """
-    words = list(listed)
-    total = sum(listed.values())
-    between = "" if is_unspaced("".join(words[:1000])) else " "
-    ends = list(accumulate(listed.values()))
-    places = (int((index * _GOLDEN) % 1 * total) for index in range(number if words else 0))
-    text = [words[bisect_right(ends, place)] for place in places]
-    return [between.join(text[start : start + _LINE_WORDS]) for start in range(0, len(text), _LINE_WORDS)]
+    return round(sum(count for word, count in short.items() if word not in kept) / total, 3)
 
 
 class Check(NamedTuple):
@@ -185,7 +141,7 @@ def _shuffled(line: str) -> tuple[int, str]:
     return xxhash.xxh3_64_intdigest(line.encode("utf-8", "replace")), line
 
 
-def _first(counts: Counter[str], number: int) -> dict[str, int]:
+def first(counts: Counter[str], number: int) -> dict[str, int]:
     """The *number* most frequent words, equal ones in the order of code points."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number])
 
@@ -224,7 +180,6 @@ class Wanted:
     neighbours: Sequence[str] = ()
     name: str = ""
     encodings: Sequence[str] = ()  # labels of legacy encodings; empty: those that can encode the alphabet
-    add: bool = False  # add the text to the existing model: that in `out`, else the one that a crawl would take
     force: bool = False  # replace the model in `out`, and train in spite of foreign text
     dirs: str = ""  # the option SPIDERLING_MODELS
 
@@ -252,7 +207,7 @@ def _made(wanted: Wanted, meter: Meter) -> str:
     meter.step("looking for lines in other languages")
     foreign = _foreign(wanted, lines, known)
     meter.step("counting")
-    model = extended(old.model(), lines) if wanted.add and old else train(wanted.code, lines)
+    model = train(wanted.code, lines)
     description = _description(wanted, old, texts, model)
     written = save(wanted.out / wanted.code, description, model)
     meter.step("checking on held-out lines")
@@ -260,13 +215,13 @@ def _made(wanted: Wanted, meter: Meter) -> str:
     check = held_out_check(wanted.code, lines, rivals)
     meter.step("done")
     report = [
-        f"Model of {model.code} from {size / 1000:.0f} kB of text{' more' if wanted.add else ''}, "
-        f"written to {wanted.out / wanted.code} ({written / 1000:.0f} kB).",
+        f"Model of {model.code} from {size / 1000:.0f} kB of text, written to {wanted.out / wanted.code} "
+        f"({written / 1000:.0f} kB).",
         f"Frequent words: {', '.join(list(model.words)[:20])}",
         f"Alphabet: {alphabet(model.words)}",
         f"Legacy encodings: {', '.join(description['encodings']) or 'none has room for the alphabet'}",
     ]
-    if size < GOOD_BYTES and not wanted.add:
+    if size < GOOD_BYTES:
         report.append(f"WARNING: less than {GOOD_BYTES // 1000} kB of text; it works, more text makes it surer.")
     if model.spaced and len(model.words) < _FREQUENT_WORDS:
         report.append(
@@ -285,12 +240,11 @@ def _check(wanted: Wanted, known: Mapping[str, LanguageInfo]) -> None:
         raise BadInput(f"{code} is {same.name}, which goes by {same.code} here; say: scrapy train {same.code} ...")
     if code in GROUPS:
         raise BadInput(f"{code} is a group of languages ({', '.join(GROUPS[code])}); train one of them.")
-    if wanted.add and code not in known:
-        raise BadInput(f"--add: there is no model of {code} to be added to; leave --add out.")
-    if (wanted.out / code / DESCRIPTION).exists() and not (wanted.force or wanted.add):
+    if (wanted.out / code / DESCRIPTION).exists() and not wanted.force:
         raise BadInput(
-            f"there is a model in {wanted.out / code} already; say --add to add the text to it or --force to replace "
-            "it, or name another directory with --out and put that into SPIDERLING_MODELS, where it hides this one."
+            f"there is a model in {wanted.out / code} already; say --force to replace it by one from all of the texts "
+            "that you give, or name another directory with --out and put that into SPIDERLING_MODELS, where it hides "
+            "this one."
         )
     for neighbour in wanted.neighbours:
         if neighbour not in known:
@@ -370,7 +324,6 @@ def _description(
         code = model.code
         encodings = encodings_for(alphabet(model.words))
         old = LanguageInfo(code, code, iso3=code if len(code) == 3 else "", encodings=encodings)
-    before = old.origin if wanted.add else {}
     return {
         "iso3": old.iso3,
         "name": wanted.name or old.name,
@@ -381,11 +334,8 @@ def _description(
         "neighbours": list(wanted.neighbours or old.neighbours),
         "encodings": list(wanted.encodings or old.encodings),
         "origin": {
-            "texts": [
-                *(before.get("texts") or []),
-                *({"source": path.name, "licence": "unknown: state it here"} for path in wanted.paths),
-            ],
-            "bytes": int(before.get("bytes") or 0) + sum(len(text.encode()) for text in texts),
+            "texts": [{"source": path.name, "licence": "unknown: state it here"} for path in wanted.paths],
+            "bytes": sum(len(text.encode()) for text in texts),
             "digest": f"xxh3_128:{xxhash.xxh3_128_hexdigest(chr(0).join(texts).encode())}",
             "date": date.today().isoformat(),
         },

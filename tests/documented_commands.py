@@ -285,7 +285,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy identify page.html -s SPIDERLING_MODELS=my-models": Run(says="Czech"),
     "scrapy train LANG text.txt --out my-models": TRAINED,
     "scrapy train rm rm.txt --name Romansh --neighbours it,fr,de --out my-models": TRAINED_AGAIN,
-    "scrapy train rm rm-web.txt --add --out my-models": TRAINED,
+    "scrapy train rm rm.txt rm-web.txt --force --out my-models": TRAINED,
     "scrapy train hsb wikipedia.txt news.txt --name 'Upper Sorbian' --neighbours cs,pl,de --out my-models": TRAINED,
     "python -m models.block_model PAGES.jsonl --out my.json": Run(says="12 pages of 12 hosts"),
     # strategies

@@ -46,7 +46,8 @@ scrapy train hsb wikipedia.txt news.txt --name 'Upper Sorbian' --neighbours cs,p
 scrapy identify page.html -s SPIDERLING_MODELS=my-models
 scrapy crawl spiderling -a lang=hsb -a seeds=FILE -s SPIDERLING_MODELS=my-models
 ```
-`--add` adds text to an existing model; `--encodings` names legacy encodings. Models in the directories of
+To add text to a model, train it again from all of its texts (`--force`). `--encodings` names legacy encodings.
+Models in the directories of
 `SPIDERLING_MODELS` come before the bundled ones. [low-resource.md](low-resource.md) says how, step by step.
 
 ## Bundled

@@ -12,7 +12,7 @@ from conftest import scrapy
 from models.block_model import make_block_model
 from spiderling.base.errors import BadInput
 from spiderling.base.files import zstd
-from spiderling.languages import available, find_languages, load
+from spiderling.languages import find_languages, load
 from spiderling.text.boilerplate.model import load as load_weights
 from spiderling.training import Wanted, make_model
 
@@ -63,26 +63,6 @@ def test_a_bundled_language_keeps_its_description(tmp_path):
     make("cs", path, out=tmp_path / "m", neighbours=["sk"])
     (info,) = find_languages("Czech", str(tmp_path / "m"))
     assert (info.iso3, info.tlds, "windows-1250" in info.encodings) == ("ces", ("cz",), True)
-
-
-@pytest.mark.slow
-def test_text_is_added_to_a_model(tmp_path):
-    path = tmp_path / "more.txt"
-    path.write_text("\n".join(f"žluťoučký kůň číslo {number} úpěl ďábelské ódy" for number in range(300)), "utf-8")
-    report = make("cs", path, out=tmp_path / "m", neighbours=["sk"], add=True)
-    assert "kB of text more" in report
-    old, new = available()["cs"].model(), available(str(tmp_path / "m"))["cs"].model()
-    assert new.tokens == old.tokens + 300 * 6
-    assert new.words["kůň"] >= 300
-    assert new.words["se"] == old.words["se"]
-    assert new.ngrams.as_dict()["kůň "] >= old.ngrams.as_dict().get("kůň ", 0) + 300
-    assert list(new.profile) == list(old.profile), "of the larger text"
-    again = make("cs", path, out=tmp_path / "m", neighbours=["sk"], add=True)
-    assert "more" in again, "to the one in --out, though SPIDERLING_MODELS does not name it"
-    twice = available(str(tmp_path / "m"))["cs"]
-    assert twice.tokens == new.tokens + 300 * 6
-    added = len(path.read_bytes())
-    assert twice.origin["bytes"] == available()["cs"].origin["bytes"] + 2 * added
 
 
 def test_a_text_of_few_words_is_told_before_it_counts_as_recognised(tmp_path):
@@ -140,7 +120,6 @@ def test_the_wrong_code_is_refused(tmp_path):
         ("hbs", b"", {}, "hbs is a group of languages"),
         ("sl", b"", {"neighbours": ["xx"]}, "no model of 'xx'"),
         ("sl", b"", {"encodings": ["rot13"]}, "--encodings: 'rot13' is not an encoding"),
-        ("qxx", b"", {"add": True}, "--add: there is no model of qxx"),
     ],
 )
 def test_bad_input(tmp_path, code, content, more, message):
@@ -155,7 +134,7 @@ def test_bad_input(tmp_path, code, content, more, message):
 @pytest.mark.slow
 def test_a_code_that_is_taken(slovene, tmp_path):
     make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"])
-    with pytest.raises(BadInput, match=r"there is a model in .*/qsl already; say --add .* or --force"):
+    with pytest.raises(BadInput, match=r"there is a model in .*/qsl already; say --force"):
         make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"])
     make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"], force=True)
 

@@ -14,15 +14,14 @@ from spiderling.cli.command import SpiderlingCommand, option
 class Command(SpiderlingCommand):
     """Thin shell around `make_model`."""
 
-    arguments = "LANG text.txt [more.txt ...] [--add] [--out DIR] [--neighbours a,b] ..."
+    arguments = "LANG text.txt [more.txt ...] [--out DIR] [--neighbours a,b] ..."
     summary = "Make a language model from plain text"
     description = (
         "Make a language model from plain UTF-8 text, best one sentence or paragraph a line; 50 kB are enough to "
-        "start with. LANG is the ISO 639 code. What is learned is tried on a tenth of the text. --add adds the "
-        "text to the model in --out, else to the one that there is. The model goes into --out, by default the first "
-        "directory of SPIDERLING_MODELS. Example: scrapy train hsb wikipedia.txt news.txt --out my-models "
-        "--name 'Upper Sorbian' --neighbours cs,pl,de ; then: scrapy crawl spiderling -a lang=hsb -a seeds=FILE "
-        "-s SPIDERLING_MODELS=my-models"
+        "start with. LANG is the ISO 639 code. What is learned is tried on a tenth of the text. The model goes into "
+        "--out, by default the first directory of SPIDERLING_MODELS. Example: scrapy train hsb wikipedia.txt news.txt "
+        "--out my-models --name 'Upper Sorbian' --neighbours cs,pl,de ; then: scrapy crawl spiderling -a lang=hsb "
+        "-a seeds=FILE -s SPIDERLING_MODELS=my-models"
     )
 
     error_code = 2
@@ -34,7 +33,6 @@ class Command(SpiderlingCommand):
             metavar="DIR",
             help="directory of models (first of SPIDERLING_MODELS)",
         ),
-        option("--add", action="store_true", help="add the text to the model in --out, else to the one that there is"),
         option(
             "--encodings",
             default="",
@@ -67,7 +65,6 @@ class Command(SpiderlingCommand):
             _parts(opts.neighbours),
             opts.name,
             _parts(opts.encodings),
-            opts.add,
             opts.force,
             dirs,
         )

@@ -22,34 +22,39 @@ _HEAD_BYTES = 4096  # bytes in which a tag must stand if a file is HTML; chosen
 def identify(body: bytes, models: LanguageModels, names: dict[str, str]) -> Iterator[str]:
     """Lines of a report on *body*, text or HTML; raises BadInput when there is no text in it."""
     paragraphs, encoding = _html(body, models) if _HTML.search(body, 0, _HEAD_BYTES) else _text(body, models)
-    guesses = _guesses(models, paragraphs)
-    if guesses.nearest() is None:
+    parts = list(_guesses(models, paragraphs))
+    sizes = [float(part.sizes.sum()) for part in parts]
+    if not sum(sizes):
         raise BadInput(
             "there is no text in it; give a file with some sentences of text, or an HTML page that has them."
         )
     yield f"{'encoding':<12}{encoding}"
-    order = [guesses.codes[index] for index in (-guesses.scores.sum(0)).argsort(kind="stable").tolist()]
-    for place, code in enumerate(order[:_NEAREST]):
+    scores = sum(part.scores.sum(0) for part in parts)
+    order = [models.codes[index] for index in (-scores).argsort(kind="stable").tolist()[:_NEAREST]]
+    shares = [
+        sum(part.known_share(code) * size for part, size in zip(parts, sizes, strict=True)) / sum(sizes)
+        for code in order
+    ]
+    for place, (code, share) in enumerate(zip(order, shares, strict=True)):
         label = "language" if not place else "next" if place == 1 else ""
-        yield f"{label:<12}{code:<5}{names[code]}, known share {guesses.known_share(code):.2f}"
-    sure = guesses.sure()
-    counts = Counter(code or "unsure" for code in sure)
+        yield f"{label:<12}{code:<5}{names[code]}, known share {share:.2f}"
+    rows = [(code, part, row) for part in parts for row, code in enumerate(part.sure())]
+    counts = Counter(code or "unsure" for code, _, _ in rows)
     yield f"{'paragraphs':<12}{', '.join(f'{code} {count}' for code, count in counts.most_common())}"
     least = Options().min_known_share
-    if guesses.known_share(order[0]) < least:
+    if shares[0] < least:
         yield f"{'':<12}none of the languages: a crawl keeps known shares from {least} on"
     yield ""
     yield f"{'lang':<6}{'share':<7}text"
-    for row, (named, text) in enumerate(zip(sure, paragraphs, strict=True)):
-        yield f"{named or '-':<6}{guesses.known_share(named, [row]) if named else 0:<7.2f}{text}"
+    for (named, part, row), text in zip(rows, paragraphs, strict=True):
+        yield f"{named or '-':<6}{part.known_share(named, [row]) if named else 0:<7.2f}{text}"
 
 
-def _guesses(models: LanguageModels, paragraphs: Sequence[str]) -> Guesses:
-    """The guesses at all *paragraphs*, with a progress bar on a terminal."""
-    batches = range(0, max(1, len(paragraphs)), _BATCH_LINES)
-    unit = f"x {_BATCH_LINES} paragraphs"
-    found = [models.identify(paragraphs[at : at + _BATCH_LINES]) for at in with_progress(batches, unit, len(batches))]
-    return Guesses.joined(found)
+def _guesses(models: LanguageModels, paragraphs: Sequence[str]) -> Iterator[Guesses]:
+    """The guesses at *paragraphs*, _BATCH_LINES at once, with a progress bar on a terminal."""
+    batches = range(0, len(paragraphs), _BATCH_LINES)
+    for at in with_progress(batches, f"x {_BATCH_LINES} paragraphs", len(batches)):
+        yield models.identify(paragraphs[at : at + _BATCH_LINES])
 
 
 def _html(body: bytes, models: LanguageModels) -> tuple[Sequence[str], str]:

@@ -30,7 +30,6 @@ from spiderling.text.ngrams import (
     Places,
     crossing,
     hash_rows,
-    joined_starts,
     normalised,
     windows,
 )
@@ -80,12 +79,6 @@ class TextNgrams:
     starts: Places  # as from `normalised`
     usual_in: Callable[[str], UsualNgrams]  # the usual n-grams of a language
     _found: dict[str, Array] = field(default_factory=dict)
-
-    @classmethod
-    def joined(cls, parts: Sequence[TextNgrams]) -> TextNgrams:
-        """The n-grams of all texts of *parts*, of which there is at least one."""
-        grams = {size: np.concatenate([part.grams[size] for part in parts]) for size in parts[0].grams}
-        return cls(grams, joined_starts([part.starts for part in parts]), parts[0].usual_in)
 
     def likeness(self, code: str) -> Array:
         """Share of usual n-grams in each text, in units of the share expected in the language *code*."""
@@ -229,14 +222,6 @@ class Guesses:
         totals = self.scores.sum(0)
         order = np.argsort(-totals, kind="stable").tolist()
         return tuple(self.codes[i] for i in order if totals[order[0]] - totals[i] < _MIN_MARGIN * ORDER)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Guesses]) -> Guesses:
-        """The guesses at all texts of *parts*, of which there is at least one."""
-        scores = np.concatenate([part.scores for part in parts])
-        sizes = np.concatenate([part.sizes for part in parts])
-        ngrams = TextNgrams.joined([part.ngrams for part in parts])
-        return cls(parts[0].codes, scores, sizes, ngrams, KnownWords.joined([part.words for part in parts]))
 
     def leaning(self, code: str | None, weight: float) -> Guesses:
         """These guesses with *weight*, a natural logarithm of odds, in favour of *code* in each text."""

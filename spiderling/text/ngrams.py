@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -179,12 +178,6 @@ def _mixed(values: Hashes) -> Hashes:
     return mixed
 
 
-def joined_starts(parts: Sequence[Places]) -> Places:
-    """Where each text begins, and the last one ends, when *parts* stand one behind the other."""
-    ends = np.cumsum([0, *(part[-1] for part in parts)])
-    return np.concatenate([*(part[:-1] + end for part, end in zip(parts, ends, strict=False)), ends[-1:]])
-
-
 def crossing(starts: Places, size: int) -> Places:
     """Places of the n-grams that reach into the next text or beyond the last."""
     places: Places = np.maximum(starts[1:, None] - np.arange(1, size), 0).ravel()
@@ -298,13 +291,6 @@ def count_ngrams(texts: Iterable[str], order: int) -> NgramCounts:
         shifts = np.arange(size - 1, -1, -1, dtype=np.uint64) * np.uint64(16)
         sizes[size] = letters[(grams[:, None] >> shifts) & np.uint64(0xFFFF)], numbers.astype(np.uint32)
     return NgramCounts(sizes)
-
-
-def sum_of(first: NgramCounts, second: NgramCounts) -> NgramCounts:
-    """The counts of two texts together."""
-    counts = Counter(first.as_dict())
-    counts.update(second.as_dict())
-    return NgramCounts.of(dict(sorted(counts.items(), key=lambda item: (len(item[0]), item[0]))))
 
 
 def packed(ngrams: NgramCounts) -> bytes:

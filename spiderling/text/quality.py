@@ -95,21 +95,6 @@ def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, 
     return {word: _spread(logs[word]) for word in chosen}
 
 
-def merged(first: Profile, first_size: int, second: Profile, second_size: int) -> Profile:
-    """The profile of two texts together, sizes in words: the words of the larger one, means and deviations pooled."""
-    if first_size < second_size:
-        first, first_size, second, second_size = second, second_size, first, first_size
-    share = second_size / max(1, first_size + second_size)
-    return {word: _pooled(values, second.get(word, values), share) for word, values in first.items()}
-
-
-def _pooled(one: Expected, two: Expected, share: float) -> Expected:
-    """The values of a word in two sets of documents together; *share* of the text is in the second."""
-    mean = (1 - share) * one[0] + share * two[0]
-    variance = (1 - share) * (one[1] ** 2 + (one[0] - mean) ** 2) + share * (two[1] ** 2 + (two[0] - mean) ** 2)
-    return round(mean, 3), round(math.sqrt(variance), 3), max(one[2], two[2])
-
-
 def _cost(count: int, words: int, mean: float, sd: float, limit: float) -> float:
     return min(limit, max(0.0, (mean - math.log10(max(count, 0.5) / words)) / sd))
 

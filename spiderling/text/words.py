@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spiderling.text.ngrams import Array, Hashes, NgramCounts, Places, are_capital, codepoints, joined_starts
+from spiderling.text.ngrams import Array, Hashes, NgramCounts, Places, are_capital, codepoints
 
 Keys = npt.NDArray[np.uint64]
 _BASE = 0x9E3779B97F4A7C15
@@ -54,12 +54,6 @@ class TextWords:
     written: Hashes
     """As from `normalised`."""
     _split: dict[bool, Words] = field(default_factory=dict)
-
-    @classmethod
-    def joined(cls, parts: Sequence[TextWords]) -> TextWords:
-        """All texts of *parts*, of which there is at least one."""
-        chars, written = (np.concatenate([getattr(part, name) for part in parts]) for name in ("chars", "written"))
-        return cls(chars, joined_starts([part.starts for part in parts]), written)
 
     def split(self, without_tones: bool = False) -> Words:
         """The words."""
@@ -349,11 +343,6 @@ class KnownWords:
     list_of: Callable[[str], WordList | None]  # the word list of a language
     count: ShortWords  # `short_words`, perhaps compiled (text/steps.py)
     _counted: dict[str, tuple[Places, Places]] = field(default_factory=dict)
-
-    @classmethod
-    def joined(cls, parts: Sequence[KnownWords]) -> KnownWords:
-        """The words of all texts of *parts*, of which there is at least one."""
-        return cls(TextWords.joined([part.words for part in parts]), parts[0].list_of, parts[0].count)
 
     def likeness(self, code: str, rows: Sequence[int] | slice) -> float:
         """How many short words the texts *rows*, taken as one, have as expected in the language *code*: 0 to 1."""

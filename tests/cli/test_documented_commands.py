@@ -128,7 +128,7 @@ def furnish(place: Path, line: str, job: Path) -> None:
         if name not in outputs:
             (place / name).parent.mkdir(exist_ok=True)
             (place / name).write_bytes(content(job))
-    if "SPIDERLING_MODELS=my-models" in line or "--add" in line:
+    if "SPIDERLING_MODELS=my-models" in line or "--force" in line:
         trained = scrapy("train", "rm", "text.txt", "--neighbours", "pl", "--out", "my-models", cwd=place)
         assert trained.code == 0, trained.log
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.build import DRAWN_WORDS, drawn, model_of
 from spiderling.languages import load
 from spiderling.text.language import LanguageModels
 from spiderling.text.ngrams import (
@@ -21,11 +22,10 @@ from spiderling.text.ngrams import (
     count_ngrams,
     normalise,
     normalised,
-    sum_of,
     words,
 )
 from spiderling.text.quality import LIMIT, badness, build_profile, listed, stoplist_of
-from spiderling.training import DRAWN_WORDS, alphabet, drawn, held_out_check, sentences, train
+from spiderling.training import alphabet, held_out_check, sentences, train
 
 CZECH = """Když se kočka vrátila domů, bylo už tma a všichni spali.
 Jen pes seděl u dveří a čekal na ni, protože měl hlad.
@@ -125,7 +125,7 @@ def test_model_of_a_script_without_spaces():
 
 
 def test_extra_words_lend_their_ngrams():
-    plain, more = train("cs", sentences([CZECH])), train("cs", sentences([CZECH]), {"žloutek": 1000, "x": 1})
+    plain, more = train("cs", sentences([CZECH])), model_of("cs", sentences([CZECH]), {"žloutek": 1000, "x": 1})
     assert "žlou" not in plain.ngrams.as_dict()
     assert more.ngrams.as_dict()["žlou"] == more.words["žloutek"] == pytest.approx(DRAWN_WORDS, rel=0.01)
     assert more.words["kočka"] == plain.words["kočka"]
@@ -148,7 +148,6 @@ def test_ngrams_are_counted():
     assert counts.as_dict() == Counter(grams)
     assert counts.first(2).as_dict() == {" ": 5, "a": 2}
     assert NgramCounts.of(counts.as_dict()) == counts
-    assert sum_of(counts, NgramCounts.of({"ab": 1, "ž": 2})).as_dict() == Counter(grams) + Counter({"ab": 1, "ž": 2})
     assert len(count_ngrams([], 4)) == 0
 
 

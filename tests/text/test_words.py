@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from models.build import model_of
 from spiderling.languages import load
 from spiderling.text import LanguageModels
-from spiderling.text.language import Guesses
 from spiderling.text.ngrams import normalised
 from spiderling.text.words import NOT_MEASURED, SISTERS, TextWords, is_alone_in_script, keys_of
-from spiderling.training import MAX_WORDS, extended, sentences, train
+from spiderling.training import MAX_WORDS, sentences, train
 
 MIN = 0.6
 # From the Universal Declaration of Human Rights (public domain).
@@ -98,15 +98,12 @@ def test_a_few_words_alone_do_not_decide(models):
     assert likeness[0] > likeness[1] + 0.1
 
 
-def test_rows_apart_together_and_in_parts(models):
+def test_rows_apart_and_together(models):
     texts = [ENGLISH, "", YORUBA, SCOTS, "..."]
     whole = models.identify(texts)
-    parts = Guesses.joined([models.identify(texts[:2]), models.identify([]), models.identify(texts[2:])])
     codes = ["en", "en", "yo", "en", "yo"]
     alone = [models.identify([text]).known_share(code) for text, code in zip(texts, codes, strict=True)]
     assert whole.known_shares(codes, range(5)) == pytest.approx(alone)
-    assert parts.known_shares(codes, range(5)) == pytest.approx(alone)
-    assert parts.known_share("en", [0, 3]) == pytest.approx(whole.known_share("en", [0, 3]))
     assert whole.known_share("en", [3]) < whole.known_share("en", [0, 3]) < whole.known_share("en", [0])
     assert whole.known_shares([], []) == []
 
@@ -127,9 +124,7 @@ def test_unlisted_words_are_measured_on_held_out_lines_or_the_rest_of_a_list():
     assert train("xx", lines[:20]).unlisted == NOT_MEASURED, "a small list tells nothing"
     listed = {word: 2 if place < MAX_WORDS else 1 for place, word in enumerate(words)}
     rest = (len(words) - MAX_WORDS) / sum(listed.values())
-    assert train("xx", [], listed, 40_000).unlisted == pytest.approx(rest, abs=0.05)
-    more = extended(train("xx", lines), sentences([line.upper() for line in lines[:200]]))
-    assert 0 <= more.unlisted <= 1
+    assert model_of("xx", [], listed, 40_000).unlisted == pytest.approx(rest, abs=0.05)
 
 
 def test_names_and_titles_do_not_count_against_a_text(models):

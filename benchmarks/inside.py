@@ -186,7 +186,6 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
         "strategy: sections": [worth._sections] if worth else [],
         "strategy: words": [worth._words] if worth else [],
         "strategy: languages of hosts": [worth._languages] if worth else [],
-        "strategy: notes": [worth.notes] if worth else [],
         "trail": [url_states.url_log],
         "checkpoint": [crawl.checkpoint],
         "counts": [url_states.ledger, crawler.stats],

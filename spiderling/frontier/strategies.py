@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -108,10 +107,10 @@ class Heidix(Strategy):
         self.worth.learn(page, target.path, outcome.body_bytes, outcome.kept_bytes)
 
     def state(self) -> dict[str, str]:
-        return self.worth.notes.entries()
+        return self.worth.state()
 
     def restore(self, meta: Mapping[str, str]) -> None:
-        self.worth.notes.restore(meta)
+        self.worth.restore(meta)
 
 
 @dataclass
@@ -226,9 +225,8 @@ class Lswc(ByHead):
 
     def restore(self, meta: Mapping[str, str]) -> None:
         for key, value in meta.items():
-            with suppress(ValueError):
-                if key.startswith(_RELEVANT):
-                    self._relevant[int(key.removeprefix(_RELEVANT))] = int(value)
+            if key.startswith(_RELEVANT):
+                self._relevant[int(key.removeprefix(_RELEVANT))] = int(value)
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = USUAL_RANK) -> int:
         return 0 if account.kept_bytes or self._is_relevant(host_id) else head

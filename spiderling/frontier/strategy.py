@@ -224,7 +224,7 @@ class Strategy:
         return {}
 
     def restore(self, meta: Mapping[str, str]) -> None:
-        """After a restart: restore what ``state`` returned; damage must not stop the crawl."""
+        """After a restart: restore what ``state`` returned."""
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = USUAL_RANK) -> int:
         """The rank, 0 to 9, of a host with *account* whose next URL has the rank *head*.

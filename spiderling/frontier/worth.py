@@ -130,8 +130,29 @@ _SECTION = Struct("=3d")  # a section: ``section`` of Cues, kept and downloaded 
 _NOTHING = bytes(_SECTION.size)
 
 
+_KEY = "learnt"  # the key of the snapshot in the store's ``meta``; the keys of the lines have a number behind it
+LINES = 128  # batches from one snapshot to the next; chosen: a restart reads the lines in well under a second
+
+
+class Note(NamedTuple):
+    """What one page gave."""
+
+    host_id: int
+    section: int  # ``section_of`` its path (base/urls.py)
+    rate: float  # the yield rate of its host, above 0
+    kept_bytes: int
+    body_bytes: int
+    is_wanted: bool | None  # whether it is in a wanted language; None: nobody knows
+    words: list[int]  # the words of its URL (base/urls.py); empty if the language is not known
+
+
 class Worth:
-    """The estimators with their weights, and what they look at."""
+    """The estimators with their weights, and what they look at.
+
+    What a crawl has learnt is kept as a log in ``meta``: a line of notes a batch, which is much shorter than the tables
+    that it changes, and a snapshot of the tables every LINES.  A restart reads the snapshot and then the later lines in
+    order, which gives the tables as they were at the last commit.
+    """
 
     def __init__(
         self,
@@ -147,9 +168,14 @@ class Worth:
         """
         self._crawl = crawl
         self._estimators = [(weights[name], of) for name, (of, _) in ESTIMATORS.items() if weights.get(name)]
-        self._known = tuple(languages), tuple(top_level_domains)
-        self.forget()
-        self.notes = Notes(self)
+        self._words = UrlWords(languages, top_level_domains)
+        self._languages = HostLanguages()
+        self._sections: dict[int, bytes] = {}
+        self._fruitful = [0, 0]
+        self._read = [0, 0]
+        self._note_means()
+        self._line: list[Note] = []  # notes of the next batch
+        self._number = 0  # the number of the last batch that had notes
 
     # -- yield rates, and the ranks of hosts
 
@@ -235,20 +261,11 @@ class Worth:
         is_wanted = True if page.is_relevant else False if _is_foreign(page) else None
         line = path.encode("utf-8", "surrogatepass")
         words = [] if is_wanted is None else [*words_of_name(name_of("http://" + host.name)), *words_of_path(line)]
-        self.notes.add(Note(host.id, section_of(line), rate, kept_bytes, body_bytes, is_wanted, words))
+        note = Note(host.id, section_of(line), rate, kept_bytes, body_bytes, is_wanted, words)
+        self._take(note)
+        self._line.append(note)
 
-    # -- tables of what pages gave
-
-    def forget(self) -> None:
-        """Be as before the first note."""
-        self._words = UrlWords(*self._known)
-        self._sections: dict[int, bytes] = {}
-        self._languages = HostLanguages()
-        self._fruitful = [0, 0]
-        self._read = [0, 0]
-        self._note_means()
-
-    def take(self, note: Note) -> None:
+    def _take(self, note: Note) -> None:
         """Count what a page gave."""
         key = note.host_id << 32 | note.section
         _, kept, downloaded = _SECTION.unpack(self._sections.get(key, _NOTHING))
@@ -276,25 +293,41 @@ class Worth:
             *self._words.columns(),
         ]
 
-    def fill(self, columns: Sequence[bytes]) -> None:
-        """Restore what ``columns`` returned; raises ValueError for what it cannot have returned."""
-        kinds = (np.uint64, np.uint64, np.float64)
-        sums, keys, values = (np.frombuffer(c, kind) for c, kind in zip(columns[:3], kinds, strict=True))
-        rows = values.reshape(len(keys), -1)
-        about = rows[:, :1]
-        given = rows[:, 1:]
-        if rows.shape[1] != 3 or not (np.abs(about) <= 1).all() or not ((given >= 0) & (given < MAX)).all():
-            raise ValueError("sections that are none")
-        if len(sums) != 4 or sums.max() >= MAX:
-            raise ValueError("sums that are none")
-        self._fruitful = sums[:2].tolist()
-        self._read = sums[2:].tolist()
+    def _fill(self, columns: Sequence[bytes]) -> None:
+        """Restore what ``columns`` returned."""
+        sums = array("Q", columns[0]).tolist()
+        self._fruitful = sums[:2]
+        self._read = sums[2:]
         self._note_means()
         size = _SECTION.size
-        packed = rows.tobytes()
-        self._sections = {key: packed[at * size : (at + 1) * size] for at, key in enumerate(keys.tolist())}
+        packed = columns[2]
+        self._sections = {key: packed[at * size : (at + 1) * size] for at, key in enumerate(array("Q", columns[1]))}
         self._languages.fill(columns[3:6])
         self._words.fill(columns[6:])
+
+    def state(self) -> dict[str, str]:
+        """Entries of ``meta``, in JSON, with what was learnt since the last call."""
+        if not self._line:
+            return {}
+        self._number += 1
+        entries = {f"{_KEY}:{self._number % LINES}": json.dumps([self._number, self._line])}
+        if self._number % LINES == 0:
+            pack = frame_packer(level=1)  # one serves one thread at a time
+            packed = [base64.b64encode(pack(column)).decode("ascii") for column in self.columns()]
+            entries[_KEY] = json.dumps([self._number, packed])
+        self._line = []
+        return entries
+
+    def restore(self, meta: Mapping[str, str]) -> None:
+        """Restore what ``state`` returned."""
+        if _KEY in meta:
+            self._number, packed = json.loads(meta[_KEY])
+            self._fill([zstd.decompress(base64.b64decode(column)) for column in packed])
+        lines = [json.loads(meta.get(f"{_KEY}:{place}", "[0, []]")) for place in range(LINES)]
+        for number, notes in sorted(line for line in lines if line[0] > self._number):
+            for note in notes:
+                self._take(Note(*note))
+            self._number = number
 
 
 def _is_foreign(page: LinkingPage) -> bool:
@@ -307,114 +340,6 @@ def _beside(rate: float, usual: float) -> float:
     return max(-1.0, min(1.0, math.log(max(rate, 1e-6) / usual) / _SCALE))
 
 
-KEY = "learnt"  # the key of the snapshot in the store's ``meta``; the keys of the lines have a number behind it
-LINES = 128  # batches from one snapshot to the next; chosen: a restart reads the lines in well under a second
-_DAMAGES = (
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    AttributeError,
-    RecursionError,
-    MemoryError,
-    zstd.ZstdError,
-)
-"""Exceptions that damaged notes raise; binascii.Error is a ValueError."""
-_MAX = 1e6  # a yield rate above that of any host; compressed documents may have more than 1
-
-
-class Note(NamedTuple):
-    """What one page gave."""
-
-    host_id: int
-    section: int  # ``section_of`` its path (base/urls.py)
-    rate: float  # the yield rate of its host, above 0
-    kept_bytes: int
-    body_bytes: int
-    is_wanted: bool | None  # whether it is in a wanted language; None: nobody knows
-    words: list[int]  # the words of its URL (base/urls.py); empty if the language is not known
-
-
-class Notes:
-    """What a crawl has learnt, as a log in ``meta``: a line of notes a batch, a snapshot of the tables every LINES.
-
-    The notes of a batch are much shorter than the tables that they change.  A restart reads the snapshot and then the
-    later lines in order, which gives the tables as they were at the last commit.
-    """
-
-    def __init__(self, tables: Worth) -> None:
-        self._tables = tables
-        self._line: list[Note] = []
-        self._number = 0  # the number of the last batch that had notes
-        self._is_whole = True  # whether a restart from the store would give the tables, the current line apart
-
-    def add(self, note: Note) -> None:
-        """Count what a page gave, and keep it for the next line."""
-        self._tables.take(note)
-        self._line.append(note)
-
-    def entries(self) -> dict[str, str]:
-        """What the store must learn since the last call, in JSON."""
-        if not self._line:
-            return {}
-        self._number += 1
-        entries = {f"{KEY}:{self._number % LINES}": json.dumps([self._number, self._line])}
-        if not self._is_whole:  # the lines that stand there are damaged, or follow one that is
-            entries = {f"{KEY}:{place}": "null" for place in range(LINES)}
-        if not self._is_whole or self._number % LINES == 0:
-            entries[KEY] = json.dumps(_packed(self._number, self._tables.columns()))
-        self._line = []
-        self._is_whole = True
-        return entries
-
-    def restore(self, meta: Mapping[str, str]) -> None:
-        """Restore what ``entries`` returned; if that is damaged, everything is learnt anew."""
-        try:
-            if KEY in meta:
-                self._number, columns = _unpacked(json.loads(meta[KEY]))
-                self._tables.fill(columns)
-            lines = [json.loads(meta.get(f"{KEY}:{place}", "null")) for place in range(LINES)]
-            for number, notes in sorted(line for line in lines if line is not None and line[0] > self._number):
-                if number != self._number + 1:
-                    raise ValueError("a line is missing")
-                for note in notes:
-                    self._tables.take(_checked(note))
-                self._number = number
-        except _DAMAGES:
-            self._tables.forget()
-            self._number = 0
-            self._is_whole = False
-
-
-def _packed(number: int, columns: Sequence[bytes]) -> str:
-    head = json.dumps([number, *map(len, columns)]).encode()
-    pack = frame_packer(level=1)  # one serves one thread at a time
-    return base64.b64encode(pack(b"\n".join((head, b"".join(columns))))).decode("ascii")
-
-
-def _unpacked(text: str) -> tuple[int, list[bytes]]:
-    data = zstd.decompress(base64.b64decode(text, validate=True))
-    head, _, rest = data.partition(b"\n")
-    number, *lengths = json.loads(head)
-    columns = []
-    at = 0
-    for length in lengths:
-        columns.append(rest[at : at + length])
-        at += length
-    if at != len(rest):
-        raise ValueError("columns that do not fit")
-    return int(number), columns
-
-
-def _checked(row: Any) -> Note:
-    """A note as it came from the store; raises ValueError for what is none."""
-    match note := Note(*row):
-        case (int(), int(), float(rate), int(), int(), bool() | None, list(words)) if 0 < rate < _MAX:
-            if all(type(word) is int and word >= 0 for word in (*note[:2], *note[3:5], *words)):
-                return note
-    raise ValueError("no note")
-
-
 _MAX_HOSTS = 50_000  # hosts that are remembered (chosen); the one that came first is forgotten first
 _SPLIT = 0.23
 """Prior of how often two pages of one host differ, divided by how often any two pages of the crawl do.
@@ -424,7 +349,6 @@ pages, and 12 % of all pages are wanted.
 """
 _PAIRS = 20.0  # weight of this prior, in pairs of pages (chosen)
 _SPLITS = 0.05, 0.75  # bounds of the estimate of `_SPLIT` (chosen)
-MAX = 2**50  # more pages or bytes than any crawl has; larger numbers in a state are damage
 
 
 class HostLanguages:
@@ -485,18 +409,13 @@ class HostLanguages:
         return [column.tobytes() for column in (array("Q", self._hosts), array("Q", pages), array("d", spread))]
 
     def fill(self, columns: Sequence[bytes]) -> None:
-        """Restore what ``columns`` returned; raises ValueError for what it cannot have returned."""
-        kinds = (np.uint64, np.uint64, np.float64)
-        hosts, pages, spread = (np.frombuffer(c, kind) for c, kind in zip(columns, kinds, strict=True))
-        counts: Any = pages.reshape(len(hosts) + 1, 2).tolist()
+        """Restore what ``columns`` returned."""
+        hosts, pages, spread = (array(kind, column) for kind, column in zip("QQd", columns, strict=True))
+        counts = list(map(list, zip(pages[::2], pages[1::2], strict=True)))
         self._pages = counts.pop(0)
-        if not (min(self._pages) > 0 and max(map(max, counts), default=0) <= max(self._pages) < MAX):
-            raise ValueError("hosts that are none")
         self.mean = self._pages[0] / sum(self._pages)
-        self._differ, self._pairs = spread.tolist()
-        if not 0 <= self._differ <= self._pairs < MAX:
-            raise ValueError("a spread that is none")
-        self._hosts = dict(zip(hosts.tolist(), counts, strict=True))
+        self._differ, self._pairs = spread
+        self._hosts = dict(zip(hosts, counts, strict=True))
         self._prior = None
 
 
@@ -549,21 +468,12 @@ class UrlWords:
         return [self._good.tobytes(), self._bad.tobytes(), array("d", self._pages).tobytes()]
 
     def fill(self, columns: Sequence[bytes]) -> None:
-        """Restore what ``columns`` returned; raises ValueError for what it cannot have returned."""
-        good = array("f", columns[0])
-        bad = array("f", columns[1])
-        pages = array("d", columns[2])
-        counts = np.concatenate((good, bad, pages))
-        if not len(good) == len(bad) == 1 << WORD_BITS or not ((counts >= 0) & (counts < np.inf)).all():
-            raise ValueError("counts that are none")
-        one, other = pages
-        if not (one and other):
-            raise ValueError("no pages")
-        self._good = good
-        self._bad = bad
-        self._pages = [one, other]
-        for place in np.flatnonzero(np.array(good) + np.array(bad)).tolist():
-            self._count(good, place, 0.0)
+        """Restore what ``columns`` returned."""
+        self._good = array("f", columns[0])
+        self._bad = array("f", columns[1])
+        self._pages = array("d", columns[2]).tolist()
+        for place in np.flatnonzero(np.array(self._good) + np.array(self._bad)).tolist():
+            self._count(self._good, place, 0.0)
 
     def guesses(self, words: NDArray[np.uint16], doubts: NDArray[np.float64]) -> NDArray[np.float64]:
         """The languages guessed of URLs, each from -1 (not wanted) to 1; each row of *words* has the words of one.

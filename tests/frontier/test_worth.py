@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from example_counts import examples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
@@ -29,12 +26,9 @@ from spiderling.frontier.strategies import STRATEGIES, Heidix, LinkingPage, Spid
 from spiderling.frontier.strategy import FoundLink, NewLinks
 from spiderling.frontier.worth import (
     ESTIMATORS,
-    KEY,
     LINES,
     Cues,
     HostLanguages,
-    Note,
-    Notes,
     UrlWords,
     Worth,
     page_quality,
@@ -355,107 +349,17 @@ def test_every_strategy_decides_after_a_kill_as_if_there_had_been_none(name: str
     assert decided(resumed) == decided(frontier)
 
 
-@pytest.mark.parametrize("value", ["", "null", '"x"', "{}", "1.5", "[" * 9999, "9" * 9999])
-def test_damaged_notes_of_relevant_servers_do_not_stop_a_crawl(value: str) -> None:
-    strategy, frontier = parse("lswc"), begun("bfs")
-    strategy.begin(frontier.url_states, Options())
-    strategy.restore({"relevant servers:0": value, "relevant servers:x": "1", "relevant servers:1": "5"})
-    assert [strategy.host_rank(n, frontier.hosts.by_id(1).account, 7) for n in (1, 1024, 1025, 1026)] == [7, 0, 7, 0]
-
-
 def test_a_batch_holds_its_own_notes_alone_and_the_tables_come_seldom() -> None:
     frontier, rng = begun("spiderling"), random.Random(1)
     sizes = []
     for _ in range(2 * LINES):
         teach(frontier, rng, 64)
-        sizes.append({key: len(value) for key, value in frontier.drain(0.0).meta.items() if key.startswith(KEY)})
-    assert [KEY in size for size in sizes] == [number % LINES == LINES - 1 for number in range(2 * LINES)]
+        sizes.append({key: len(value) for key, value in frontier.drain(0.0).meta.items() if key.startswith("learnt")})
+    assert ["learnt" in size for size in sizes] == [number % LINES == LINES - 1 for number in range(2 * LINES)]
     assert {len(size) for size in sizes} == {1, 2}
-    assert max(size for one in sizes for key, size in one.items() if key != KEY) < 100 * 64
-    assert {key for size in sizes for key in size} <= {KEY, *(f"{KEY}:{place}" for place in range(LINES))}
+    assert max(size for one in sizes for key, size in one.items() if key != "learnt") < 100 * 64
+    assert {key for size in sizes for key in size} <= {"learnt", *(f"learnt:{place}" for place in range(LINES))}
     assert not frontier.drain(0.0).meta
-
-
-def saved(batches: int) -> dict[str, str]:
-    frontier, rng, meta = begun("heidix"), random.Random(1), dict[str, str]()
-    for _ in range(batches):
-        teach(frontier, rng, 3)
-        meta |= frontier.drain(0.0).meta
-    return meta
-
-
-META, SHARED = saved(LINES + 9), begun("heidix")
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4) | st.just(10**400),
-    lambda inner: st.lists(inner, max_size=9) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
-    max_leaves=12,
-)
-
-
-@settings(deadline=None, max_examples=examples(30))
-@given(st.sampled_from([KEY, f"{KEY}:3", f"{KEY}:8", f"{KEY}:40"]), JSON, st.integers(0, 300))
-def test_damage_is_learnt_anew(key: str, value: object, cut: int) -> None:
-    line = json.loads(META[key])
-    damaged = [json.dumps(value), META[key][:cut], META[key][cut:], "[" * 10_000]
-    if isinstance(line, list):
-        damaged += [json.dumps([value, line[1]]), json.dumps([line[0], value]), json.dumps([line[0], [value]])]
-        damaged += [json.dumps([line[0], [[*line[1][0][: cut % 7], value, *line[1][0][cut % 7 + 1 :]]]])]
-    for text in damaged:
-        worth_of(SHARED).forget()
-        Notes(worth_of(SHARED)).restore(META | {key: text})
-        assert all(1 <= rank <= 9 for rank in ranks(SHARED))
-
-
-def test_after_damage_nothing_old_comes_back() -> None:
-    frontier, meta = begun("heidix"), META | {KEY: '"nonsense"'}
-    worth_of(frontier).notes.restore(meta)
-    assert worth_of(frontier).columns() == worth_of(begun("heidix")).columns()
-    for batch in range(3):
-        teach(frontier, random.Random(batch), 5)
-        meta |= frontier.drain(0.0).meta
-        again = begun("heidix")
-        worth_of(again).notes.restore(meta)
-        assert worth_of(again).columns() == worth_of(frontier).columns()
-
-
-class OtherTables:
-    """Tables of which nothing is true but their columns."""
-
-    def __init__(self, columns: Sequence[bytes]) -> None:
-        self._columns = columns
-
-    def take(self, note: Note) -> None:
-        """Nothing."""
-
-    def columns(self) -> Sequence[bytes]:
-        return self._columns
-
-    def fill(self, columns: Sequence[bytes]) -> None:
-        raise AssertionError
-
-    def forget(self) -> None:
-        raise AssertionError
-
-
-def snapshot_of(columns: Sequence[bytes]) -> dict[str, str]:
-    """What the store has of tables with these columns."""
-    notes, entries = Notes(OtherTables(columns)), dict[str, str]()
-    while KEY not in entries:
-        notes.add(Note(1, 1, 0.5, 1, 1, None, []))
-        entries = notes.entries()
-    return {KEY: entries[KEY]}
-
-
-def test_tables_that_do_not_fit_are_refused() -> None:
-    mended = begun("heidix")
-    worth = worth_of(mended)
-    teach(frontier := begun("heidix"), random.Random(1), 50)
-    columns = worth_of(frontier).columns()
-    for at, column in enumerate(columns):
-        for other in (column[:-1], column[:-8], b"", b"\xff" * len(column), b"\x00" * len(column)):
-            bad = [*columns[:at], other, *columns[at + 1 :]]
-            Notes(worth).restore(snapshot_of(bad))
-            assert len(worth.columns()[1]) <= 36 * 8 and all(1 <= rank <= 9 for rank in ranks(mended))
 
 
 def crawled(alpha: float, beta: float, hosts: int = 400, pages: int = 8) -> HostLanguages:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 
-from spiderling.base.terminal import end_at_signal
+from spiderling.base.terminal import command_name, end_at_signal
 
 end_at_signal()  # what follows takes a second to import
 
@@ -20,7 +20,7 @@ from scrapy.utils.project import ENVVAR, get_project_settings
 
 from spiderling import __version__, commands
 from spiderling.base.machine import refusal
-from spiderling.cli.command import OwnCommand, command_name, print_lines, refuse_unknown
+from spiderling.cli.command import OwnCommand, print_lines, refuse_unknown
 
 
 def main() -> None:

@@ -16,6 +16,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
 
+from spiderling.base.terminal import runs_without_us
+
 logger = logging.getLogger(__name__)
 
 COMPONENTS: dict[str, Any] = {
@@ -131,8 +133,8 @@ class SpiderlingAddon:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> SpiderlingAddon:
-        """Leave spiders of Scrapy's own alone: its shell, fetch, view and bench, should COMMANDS_MODULE not be ours."""
-        if crawler.spidercls.__module__.startswith("scrapy."):
+        """Leave alone Scrapy's own spiders and the commands that begin no crawl, which need no language and JOBDIR."""
+        if runs_without_us() or crawler.spidercls.__module__.startswith("scrapy."):
             crawler.settings.set("JOBDIR", None, priority="cmdline")
             raise NotConfigured
         return cls()

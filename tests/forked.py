@@ -184,6 +184,7 @@ def _become(request: dict[str, Any], import_path: Sequence[str]) -> None:
     given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     sys.path[:] = [request["cwd"], *given, *import_path]
     sys.argv = [request["module"], *request["arguments"]]
+    sys.orig_argv = [sys.executable, "-m", *sys.argv]
     encoding = os.environ.get("PYTHONIOENCODING")
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), encoding)
     sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), encoding)

@@ -266,6 +266,19 @@ def _is_free(number: int) -> bool:
     return isinstance(handler, End) or handler in (_terminate, *_USUAL.values())
 
 
+def command_name() -> str:
+    """The command that this process was started with, which Scrapy's program takes out of ``sys.argv``; '' if none."""
+    names = [Path(part).name for part in sys.orig_argv]
+    place = next((number for number, name in enumerate(names, 1) if name in _PROGRAMS), 0)
+    arguments = sys.orig_argv[place:] if place else sys.argv[1:]
+    return next((argument for argument in arguments if not argument.startswith("-")), "")
+
+
+def runs_without_us() -> bool:
+    """Whether this command line is one of Scrapy's that begins no crawl; it runs as in a project without the add-on."""
+    return _program() in _PROGRAMS and command_name() in ("bench", "check", "fetch", "parse", "shell", "view")
+
+
 def _program() -> str:
     path = Path(sys.argv[0])
     return path.parent.name if path.name == "__main__.py" else path.name

@@ -19,32 +19,24 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict
-from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings
-from scrapy.utils.python import global_object_name
 
 from spiderling.base.errors import BadInput, NetworkAway, SpiderlingError
 from spiderling.base.machine import refusal
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.base.terminal import end_at_signal, nearest, printable, restore_signals
+from spiderling.base.terminal import command_name, end_at_signal, nearest, printable, restore_signals
 from spiderling.engine.scheduler import INTERRUPTED, NO_NETWORK
 
 Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
 _USAGE = 2  # exit code of wrong usage
 _FLAG = re.compile(r"--?[a-zA-Z]")
 _IN_HELP = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-_ADDON = "spiderling.addon.SpiderlingAddon"
 
 
 def program() -> str:
     """The program that runs: ``spiderling`` (``spiderling/__main__.py``) or ``scrapy``; both have the same commands."""
     return "spiderling" if sys.argv[0] == "spiderling" else "scrapy"
-
-
-def command_name() -> str:
-    """The command that ``sys.argv`` names; '' if none."""
-    return next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
 
 
 def refuse_unknown(ours: Iterable[str], module: str) -> None:
@@ -202,19 +194,3 @@ def read_input(name: str, alternatives: str) -> bytes:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
         raise BadInput(f"{name} cannot be read: {error.strerror}; give a file, {alternatives}.") from None
-
-
-class StockCommand(ScrapyCommand):
-    """A command of Scrapy that begins no crawl of ours: it runs as in a project without the add-on.
-
-    So it opens no JOBDIR and needs no language.  Scrapy's class follows it.
-    """
-
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
-        restore_signals()  # a shell goes on after Ctrl-C
-        assert self.settings is not None
-        addons = self.settings.getdict("ADDONS").items()
-        others = {addon: order for addon, order in addons if global_object_name(load_object(addon)) != _ADDON}
-        self.settings.set("ADDONS", others, priority="cmdline")
-        self.settings.set("JOBDIR", None, priority="cmdline")  # a project may set that of its crawl

@@ -17,9 +17,7 @@ from spiderling.languages import GROUPS, available
 from webs.web import FixedWeb
 
 COMMANDS = sorted(
-    path.stem
-    for path in ROOT.glob("spiderling/commands/*.py")
-    if path.stem not in ("__init__", "settings") and "StockCommand" not in path.read_text("utf-8")
+    path.stem for path in ROOT.glob("spiderling/commands/*.py") if path.stem not in ("__init__", "settings")
 )
 PROGRAM = "from spiderling.__main__ import main; main()"
 

@@ -135,7 +135,7 @@ def test_settings_that_hold_components_have_ours_and_the_users(project):
     assert shown == ENTRIES["ITEM_PIPELINES"] | changed
 
 
-@pytest.mark.parametrize("command", ["shell", "fetch", "view"])
+@pytest.mark.parametrize("command", ["shell", "fetch", "view", "parse", "check"])
 def test_the_same_without_our_commands_module(project, url, command, monkeypatch):
     told = project / "told.py"
     told.write_text(told.read_text().replace('COMMANDS_MODULE = "spiderling.commands"', ""))

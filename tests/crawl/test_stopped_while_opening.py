@@ -253,7 +253,7 @@ def test_a_signal_while_a_shard_is_claimed_or_redis_awaited(server, tmp_path, st
 @pytest.mark.parametrize(
     ("stage", "arguments"),
     [
-        ("spiderling.commands.view", ("inspect", "x")),
+        ("spiderling.commands.train", ("inspect", "x")),
         ("spiderling.commands.export:Command.work", ("export", "x", "-o", "y.jsonl")),
         ("spiderling.commands.languages:Command.work", ("languages",)),
     ],

@@ -1,32 +1,53 @@
-"""The frame of every command: how it is described, which flags it knows, what it prints, how it fails."""
+"""The frame of every command: how it is described, its flags, what it prints, how it fails, how it crawls."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import logging
 import os
 import re
 import sys
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import scrapy.commands
-from scrapy.commands import ScrapyCommand
+from scrapy import Spider
+from scrapy.addons import AddonManager
+from scrapy.commands import BaseRunSpiderCommand, ScrapyCommand
+from scrapy.crawler import AsyncCrawlerProcess, Crawler
 from scrapy.exceptions import UsageError
-from scrapy.settings import Settings
+from scrapy.settings import BaseSettings, Settings
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import get_project_settings
 
-from spiderling.base.errors import BadInput, NetworkAway, SpiderlingError
-from spiderling.base.machine import refusal
+from spiderling.base.errors import BadInput, JobdirError, NetworkAway, SpiderlingError
+from spiderling.base.machine import memory_bytes, missing, refusal, require, usable_cores
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.base.terminal import command_name, end_at_signal, nearest, printable, restore_signals
-from spiderling.engine.scheduler import INTERRUPTED, NO_NETWORK
+from spiderling.base.terminal import (
+    command_name,
+    counted,
+    end_at_signal,
+    ignore_signals,
+    nearest,
+    printable,
+    restore_signals,
+)
+from spiderling.crawl.arguments import AUTO, JOB, directory_of, options_of, progress_s
+from spiderling.engine.component import crawl_of, error_of, has_crawl
+from spiderling.engine.scheduler import FAILED_STAT, INTERRUPTED, NO_NETWORK, NOT_OPENED, OFFLINE, Opening
+
+if TYPE_CHECKING:
+    from spiderling.cluster.launcher import Plan
+    from spiderling.crawl.crawl import Crawl
+
+logger = logging.getLogger(__name__)
 
 Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
 _USAGE = 2  # exit code of wrong usage
@@ -194,3 +215,197 @@ def read_input(name: str, alternatives: str) -> bytes:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
         raise BadInput(f"{name} cannot be read: {error.strerror}; give a file, {alternatives}.") from None
+
+
+_TALKATIVE = ("utils.log", "addons", "middleware", "crawler", "core.engine", "extensions.telnet")
+"""Loggers of Scrapy that list its parts at the level INFO."""
+
+
+class CrawlCommand(OwnCommand, BaseRunSpiderCommand):
+    """Exits with 1 if the crawl could not begin or go on, and with 3 without a network.  Scrapy's class follows it."""
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        end_at_signal(NOT_OPENED)
+        assert self.settings is not None
+        AddonManager.load_pre_crawler_settings(self.settings)  # -o is judged by the formats of add-ons too
+        super().process_options(args, opts)
+        if any(feed.get("format") == "parquet" for feed in self.settings["FEEDS"].values()) and missing("parquet"):
+            raise UsageError(f"{missing('parquet')}.", print_help=False)
+        if not self.settings.getpriority("LOG_LEVEL") or self.settings["LOG_LEVEL"] != "DEBUG":
+            _quieten()
+
+    def check_arguments(self, crawler: Crawler, arguments: Mapping[str, str]) -> None:
+        """Raise BadInput for arguments of the spider that cannot be, before an engine is made."""
+
+    def has_run_shards(self, args: list[str]) -> bool:
+        """Whether other processes were the shards of the crawl, and have ended; raises BadInput or JobdirError."""
+        return False
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        self.spider_arguments = opts.spargs
+        try:
+            if self.has_run_shards(args):
+                return
+            if isinstance(self.crawler_process, AsyncCrawlerProcess):
+                # the first thing that the event loop does
+                asyncio.get_event_loop().call_soon(lambda: Opening(self._made))
+            super().run(args, opts)  # type: ignore[safe-super]
+        except (BadInput, JobdirError) as error:
+            logger.error("The crawl stops: %s", error)
+            self.exitcode = 1
+            return
+        finally:
+            ignore_signals()
+        engine = self._made._engine
+        if engine is not None and engine.spider is not None and not self.exitcode:
+            logger.warning("Stopped at once by a second signal; the same command goes on and fetches what is lost")
+        failed = self._made.stats.get_value(FAILED_STAT) if self._made._stats else None
+        if failed:
+            self.exitcode = NO_NETWORK if failed == OFFLINE else 1
+
+    def _create_crawler(self, spidercls: type[Spider] | str) -> Crawler:
+        self._made = super()._create_crawler(spidercls)
+        self.check_arguments(self._made, self.spider_arguments)
+        return self._made
+
+
+def _quieten() -> None:
+    """Keep Scrapy's list of its parts from hiding the few lines that a person reads."""
+    for name in _TALKATIVE:
+        logging.getLogger(f"scrapy.{name}").addFilter(lambda record: record.levelno > logging.INFO)
+    logging.getLogger("asyncio").setLevel(logging.INFO)  # the add-on's LOG_LEVEL comes too late for its first line
+
+
+_OFFLINE_WAIT_S = 120.0
+"""SPIDERLING_OFFLINE_WAIT_S of a command, unless it is given; chosen: a person waits, and the same command goes on."""
+_FOR_LONG_CRAWLS = ("SPIDERLING_PAGE", "SPIDERLING_ALERT_COMMAND")
+_SpiderT = TypeVar("_SpiderT", bound="AskedSpider")
+
+
+class AskedSpider(Spider):
+    """A spider that a command runs and then asks for its results."""
+
+    failure: SpiderlingError | None = None  # why the crawl could not begin or go on, or gave nothing
+
+    def closed(self, reason: str) -> None:
+        """Note the results while the crawl is still open."""
+        self.failure = error_of(self.crawler)
+        if has_crawl(self.crawler):
+            self.note_crawl(crawl_of(self.crawler), reason)
+
+    def note_crawl(self, crawl: Crawl, reason: str) -> None:
+        """Note the results of *crawl*, which ends for *reason*; none here."""
+
+
+def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: Any) -> _SpiderT:
+    """Crawl with a spider of *spider_class* until it ends; raises SpiderlingError if it fails or never begins.
+
+    Somebody waits for it: where nothing answers, that is told on standard error, and the end comes soon.
+    """
+    if "SpiderlingAddon" not in str(list(settings["ADDONS"])):  # outside of a project, or in one of something else
+        settings["ADDONS"].set("spiderling.addon.SpiderlingAddon", 300, priority="cmdline")
+    if not settings.getpriority("SPIDERLING_OFFLINE_WAIT_S"):
+        settings.set("SPIDERLING_OFFLINE_WAIT_S", _OFFLINE_WAIT_S, priority="cmdline")
+    # the live page and alerts are about crawls that nobody waits for
+    settings.setdict(dict.fromkeys(_FOR_LONG_CRAWLS), priority="cmdline")
+    if not settings.getbool("LOG_ENABLED"):
+        # by its name, since the module takes long to import
+        logging.getLogger("spiderling.engine.offline").addHandler(logging.StreamHandler())
+    process = AsyncCrawlerProcess(settings)
+    crawler = process.create_crawler(spider_class)
+    process.crawl(crawler, **arguments)
+    process.start()
+    spider = crawler.spider
+    if isinstance(spider, spider_class) and spider.failure is not None:
+        raise spider.failure
+    if process.bootstrap_failed or not isinstance(spider, spider_class):
+        raise SpiderlingError("the command could not begin; -s LOG_ENABLED=1 shows why.")
+    return spider
+
+
+_SHARDS = f"{PREFIX}SHARDS"
+_CLUSTER = f"{PREFIX}CLUSTER"
+_PAGE = f"{PREFIX}PAGE"
+_OF_THE_LAUNCHER = ("--logfile=", "--pidfile=", "--profile=")
+"""Flags of the command that hold for the process that starts the shards."""
+
+
+def wanted_shards(settings: BaseSettings) -> int | None:
+    """The number of shards that this process is to start, 0 for as many as fit; None: it crawls itself.
+
+    Raises BadInput if SPIDERLING_SHARDS is no number of shards.
+    """
+    said = str(settings.get(_SHARDS) or 1).strip()
+    has_redis = bool(settings.get(_CLUSTER))
+    if said == AUTO:
+        if has_redis:
+            raise BadInput(
+                f"{_SHARDS}={AUTO} starts all shards on this machine, with a Redis of their own: give no {_CLUSTER}, "
+                f"or give a number of shards."
+            )
+        return 0
+    number = Options.from_settings({_SHARDS: said}).shards
+    return None if has_redis or number == 1 else number
+
+
+def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Plan | None:
+    """What to start for *wanted* shards, 0: as many as the cores call for; None: this process crawls by itself.
+
+    Raises SpiderlingError.
+    """
+    spider = crawler.spidercls(**arguments)
+    if hasattr(spider, "archives"):
+        if wanted:
+            raise BadInput(f"archives are read without {_SHARDS}: each process can read its own files.")
+        return None
+    settings = crawler.settings
+    options = options_of(settings, spider)
+    directory = directory_of(settings, options, job=getattr(spider, JOB, ""))
+    is_whole = (directory / "state").exists()
+    if is_whole and wanted:
+        raise JobdirError(f"{directory} holds a crawl without shards. Give another directory with -s JOBDIR=...")
+    from spiderling.cluster.launcher import Machine, describe, divide, given_among, shards_for
+
+    machine = Machine(usable_cores(), memory_bytes())
+    begun = _shards_in(directory)
+    if begun and wanted and begun != wanted:
+        raise BadInput(f"the crawl in {directory} has {_SHARDS}={begun}, not {wanted}; that cannot change.")
+    shards = begun or wanted or shards_for(machine.cores)
+    if is_whole or (shards == 1 and not begun):
+        why = (
+            "it has none so far" if is_whole else f"{counted(machine.cores, 'core')} call for no more than one process"
+        )
+        logger.info("The crawl in %s goes without shards: %s", directory.resolve(), why)
+        return None
+    require("cluster")
+    if settings.getdict("FEEDS"):
+        raise BadInput("-o and -O are for a crawl without shards; of one with shards scrapy export writes such files.")
+    from spiderling.cluster.launcher import Plan
+
+    shares = divide(options, given_among(settings), shards, machine)
+    common = {"JOBDIR": str(directory), _SHARDS: str(shards)}
+    each = [{**common, **share.settings()} for share in shares]
+    for other in each[1:]:
+        other[_PAGE] = ""  # the live page of one shard shows all of them
+    verb = "Resuming" if begun else "Starting"
+    words = (
+        f"{verb} the crawl in {directory.resolve()}: {describe(shares, machine)}. Each logs to its own crawl.log; its "
+        "warnings and errors stand here too"
+    )
+    command = [sys.executable, *sys.orig_argv[1:], *_OF_THE_LAUNCHER]
+    return Plan(command, directory, each, words, progress_s(settings))
+
+
+def _shards_in(directory: Path) -> int:
+    """How many shards the crawl in *directory* has; 0 if it is not begun, or has none."""
+    from spiderling.jobdir.inspection import Inspection, parts_in
+
+    for part in parts_in(directory):
+        if part != directory and (part / "state/frontier.sqlite").is_file():
+            inspection = Inspection(part)
+            try:
+                if inspection.shard is not None:
+                    return inspection.shard.shards
+            finally:
+                inspection.close()
+    return 0

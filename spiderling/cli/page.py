@@ -19,8 +19,7 @@ from spiderling.base.opt_outs import RslFile, Signal, Statement, together
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.cli.command import read_input
-from spiderling.cli.crawl_command import AskedSpider, run_spider
+from spiderling.cli.command import AskedSpider, read_input, run_spider
 from spiderling.crawl.arguments import options_of
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import crawl_of

@@ -16,8 +16,7 @@ from scrapy.spiderloader import get_spider_loader
 from spiderling.base.addresses import addresses_of
 from spiderling.base.errors import BadInput
 from spiderling.base.terminal import nearest
-from spiderling.cli.command import program
-from spiderling.cli.crawl_command import CrawlCommand, plan_of, wanted_shards
+from spiderling.cli.command import CrawlCommand, plan_of, program, wanted_shards
 from spiderling.crawl.arguments import declared_arguments, options_of
 from spiderling.languages import find_languages
 from spiderling.languages.registry import spelled_out

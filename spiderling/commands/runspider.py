@@ -2,7 +2,7 @@
 
 from scrapy.commands import runspider
 
-from spiderling.cli.crawl_command import CrawlCommand
+from spiderling.cli.command import CrawlCommand
 
 
 class Command(CrawlCommand, runspider.Command):

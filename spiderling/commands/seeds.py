@@ -18,11 +18,10 @@ from spiderling.base.options import Options
 from spiderling.cli.command import SpiderlingCommand, named_values, option
 from spiderling.crawl.arguments import options_of
 from spiderling.languages import LanguageInfo
-from spiderling.seeding import sources
 from spiderling.spiders.spiderling import SpiderlingSpider
 
 if TYPE_CHECKING:
-    from spiderling.seeding.spider import SeedFile
+    from spiderling.seeding import SeedFile, Wanted
 
 _ACTIONS = ("sitemap", "wikipedia", "commoncrawl", "check")
 
@@ -46,9 +45,7 @@ class Command(SpiderlingCommand):
         option("-o", dest="output", metavar="FILE", help="seeds are added to this file (check: it is written)"),
         option("--per-host", type=int, default=20, metavar="N", help="most seeds of one host (default 20)"),
         option("--homes", action="store_true", help="the home page of each host, not the pages that are linked to"),
-        option(
-            "--collections", default=sources.COLLECTIONS, metavar="URL", help="commoncrawl: the list of its indexes"
-        ),
+        option("--collections", metavar="URL", help="commoncrawl: the list of its indexes"),
         option(
             "--pages", type=int, default=10, metavar="N", help="commoncrawl: pages of the index a domain (default 10)"
         ),
@@ -64,7 +61,7 @@ class Command(SpiderlingCommand):
         # before anything is asked, so that a bad language costs no request
         options = options_of(self.given_settings, SpiderlingSpider(**arguments))
         infos = languages.find_languages(options.lang, options.models)
-        from spiderling.seeding.spider import SeedFile, check, collect
+        from spiderling.seeding import COLLECTIONS, CommonCrawlSource, SeedFile, SitemapSource, Source, check, collect
 
         out = Path(opts.output)
         if action == "wikipedia" and not names:
@@ -77,21 +74,23 @@ class Command(SpiderlingCommand):
             if len(names) != 1:
                 raise UsageError("name one file of seeds: scrapy seeds check seeds.txt -a lang=cs -o good.txt")
             return check(names[0], out, self.given_settings, arguments)
-        source: sources.Source = (
-            sources.SitemapSource(names)
+        source: Source = (
+            SitemapSource(names)
             if action == "sitemap"
-            else sources.CommonCrawlSource(_wanted(infos, options), max(1, opts.pages), opts.collections)
+            else CommonCrawlSource(_wanted(infos, options), max(1, opts.pages), opts.collections or COLLECTIONS)
         )
         arguments.pop("tlds", None)  # it chooses among what is found, not whom to ask
         with closing(SeedFile(out, opts.per_host, opts.homes)) as output:
             return collect(source, output, self.given_settings, arguments)
 
 
-def _wanted(infos: list[LanguageInfo], options: Options) -> sources.Wanted:
+def _wanted(infos: list[LanguageInfo], options: Options) -> Wanted:
     """The languages by ISO 639-3, and the domains that are given, else the national ones."""
+    from spiderling.seeding import Wanted
+
     text = "national" if options.tlds == "all" else options.tlds
     tlds = parse_tlds(text, "TLDS", [tld for info in infos for tld in info.tlds]) or ()
-    return sources.Wanted([info.iso3 for info in infos], sorted(tlds))
+    return Wanted([info.iso3 for info in infos], sorted(tlds))
 
 
 def _from_files(urls: Iterable[str], output: SeedFile, name: str) -> str:
@@ -106,8 +105,10 @@ def _from_files(urls: Iterable[str], output: SeedFile, name: str) -> str:
 
 def _urls_in(action: str, names: list[str], infos: list[LanguageInfo], options: Options) -> Iterator[str]:
     """The URLs in the files that are named."""
+    from spiderling.seeding import dumped_links, indexed_hosts
+
     for path in map(Path, names):
         if action == "wikipedia":
-            yield from sources.dumped_links(path)
+            yield from dumped_links(path)
         else:
-            yield from sources.indexed_hosts(path, _wanted(infos, options))
+            yield from indexed_hosts(path, _wanted(infos, options))

@@ -58,7 +58,7 @@ def test_what_cannot_be_is_refused_before_what_a_crawl_needs_is_imported(tmp_pat
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
     imported = set(re.findall(r"import time:.*\| +([\w.]+)", ended.stderr))
     assert ended.returncode == 1 and f"ERROR: The crawl stops: {message}" in ended.stderr
-    assert imported >= {"spiderling.spiders.spiderling", "spiderling.cli.command", "spiderling.seeding"}
+    assert imported >= {"spiderling.spiders.spiderling", "spiderling.cli.command"}
     assert not imported & {"numpy", "spiderling.frontier", "spiderling.text", "spiderling.crawl.crawl", "duckdb"}
 
 

@@ -29,7 +29,7 @@ def test_a_server_that_accepts_and_never_answers_is_named_at_once_and_given_up(t
     out = tmp_path / "seeds.txt"
     with socket.create_server(("127.84.13.99", 0)) as silent:
         port = silent.getsockname()[1]
-        places = ("engine.download_handler", "seeding.spider")
+        places = ("engine.download_handler", "seeding")
         constants = {f"spiderling.{place}.FIRST_BYTE_TIMEOUT_S": 0.5 for place in places}
         monkeypatch.setenv("CONSTANTS", json.dumps(constants))
         limits = {"OFFLINE_WAIT_S": 1, "HOSTS": "silent.test=127.84.13.99", "PORTS": "all"}

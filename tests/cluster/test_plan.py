@@ -11,8 +11,8 @@ from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
 from spiderling.base.errors import BadInput, JobdirError
-from spiderling.cli import crawl_command
-from spiderling.cli.crawl_command import plan_of, wanted_shards
+from spiderling.cli import command
+from spiderling.cli.command import plan_of, wanted_shards
 from spiderling.cluster.claims import ShardMap
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.spiders.spiderling import SpiderlingSpider
@@ -20,8 +20,8 @@ from spiderling.spiders.spiderling import SpiderlingSpider
 
 @pytest.fixture(autouse=True)
 def sixteen_cores(monkeypatch):
-    monkeypatch.setattr(crawl_command, "usable_cores", lambda: 16)
-    monkeypatch.setattr(crawl_command, "memory_bytes", lambda: 64 * 10**9)
+    monkeypatch.setattr(command, "usable_cores", lambda: 16)
+    monkeypatch.setattr(command, "memory_bytes", lambda: 64 * 10**9)
 
 
 def plan(directory: Path, wanted: int, arguments: dict[str, str] | None = None, **settings):
@@ -83,7 +83,7 @@ def test_a_crawl_without_shards_stays_one(tmp_path):
 
 
 def test_few_cores_call_for_no_shards(tmp_path, monkeypatch):
-    monkeypatch.setattr(crawl_command, "usable_cores", lambda: 5)
+    monkeypatch.setattr(command, "usable_cores", lambda: 5)
     assert plan(tmp_path / "cs", 0) is None
     begin(tmp_path / "cs", 1)
     assert len(plan(tmp_path / "cs", 0).settings) == 1, "a crawl of one shard has its state in that"

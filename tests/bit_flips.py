@@ -68,7 +68,7 @@ def made(scratch: Path) -> list[Path]:
         leave_killed(killed)
     settled = Path(shutil.copytree(killed.directory, scratch / "settled"))
     with closing(Jobdir(settled)) as jobdir:
-        jobdir.judge("cs", moves=False).settle()
+        jobdir.judge("cs", moves=False)()
     with closing(SqliteStore(settled / DATABASE)) as store:
         state = store.load()
         generation = state.counts.get(GENERATION, 0) + 1
@@ -116,7 +116,7 @@ def checked(directory: Path) -> str:
 def opened(directory: Path) -> str:
     """Read everything that a crawl reads of its directory; raises SpiderlingError if it is refused."""
     with closing(Jobdir(directory)) as jobdir:
-        jobdir.judge("cs", moves=False).settle()
+        jobdir.judge("cs", moves=False)()
     with closing(SqliteStore(directory / DATABASE)) as store:
         state = store.load()
         frontier = Frontier(Options(lang="cs"), store=store)

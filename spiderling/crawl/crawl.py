@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ from spiderling.frontier.core import Elsewhere
 from spiderling.frontier.storage.protocol import SegmentRow, State, Store
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
-from spiderling.jobdir.directory import Agreement, Jobdir, undo
+from spiderling.jobdir.directory import Jobdir, undo
 from spiderling.jobdir.state_reader import noted
 from spiderling.languages.registry import spelled_out
 from spiderling.text.steps import choose
@@ -103,14 +103,14 @@ class Crawl:
             self.jobdir = Jobdir(directory)
             opened.callback(self.jobdir.close)
             moves = options.surplus == "aside" or options.durability == "normal"  # then a power cut undoes commits
-            agreement = opened.enter_context(closing(self.jobdir.judge(self._prefix, moves)))
-            store = SqliteStore(agreement.state_file, synced=options.durability == "full", writes=False)
+            make_agree = self.jobdir.judge(self._prefix, moves)
+            store = SqliteStore(self.jobdir.database, synced=options.durability == "full", writes=False)
             opened.callback(store.close)
             state = store.load()
             self.is_resumed = bool(state.meta)
             changed = compare_options(options, state.meta, directory, archives is not None)
             self._take_up(state, store, judged, elsewhere)
-            settled, writers = self._begin_writing(store, agreement, state.segments)
+            settled, writers = self._begin_writing(store, make_agree, state.segments)
             self.checkpoint = Checkpoint(self.frontier, store, writers, self.now, fail, self.jobdir.still_here)
             opened.pop_all()  # from here on ``close`` does it
         self.errors.begin_noting(self.frontier, self.checkpoint, state.meta)
@@ -151,10 +151,10 @@ class Crawl:
         self.near = self._filter.near  # knows near-duplicates; None when the crawl does not look for them
 
     def _begin_writing(
-        self, store: SqliteStore, agreement: Agreement, known: Sequence[SegmentRow]
+        self, store: SqliteStore, make_agree: Callable[[], list[str]], known: Sequence[SegmentRow]
     ) -> tuple[list[str], list[SegmentWriter]]:
         """Change files for the first time, since the state is usable; says what was done to make them agree."""
-        settled = agreement.settle()
+        settled = make_agree()
         store.begin_writing(self.jobdir.database)
         writers = _writers(self.options, self._prefix, self.jobdir.path, known)
         self.jobdir.sync_names()

@@ -8,11 +8,9 @@ if it was told to.  A file stays as it is if no crawl would give it its name.  I
 crawl writes, unless this crawl would write to its name next.  All is judged before the state is opened, since SQLite
 then makes the log anew and later removes it.  Files are changed when the state was read and found usable.
 
-The state of an earlier version becomes one of this version, whole or not at all: the rows are copied into a new file
-with their checksums, so that damage is still noticed, and one transaction there makes the new schema.  When that file
-is synced and its crawl was found usable, one renaming puts it in the place of the old one.  The old one stays beside
-it, under a name such as ``frontier.sqlite.schema-1``, with the content of its write-ahead log.  After a kill at any
-moment the file with the state's name is either the old one or the new one, and the next start goes on with that.
+The state of an earlier version becomes one of this version in one transaction, after a copy of it was kept under a
+name such as ``frontier.sqlite.schema-1``.  Its surplus was dealt with before.  SQLite's rollback journal makes it whole
+after a kill, so it is the old state or the new one.
 """
 
 from __future__ import annotations
@@ -20,28 +18,25 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 import socket
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
-from spiderling.base.files import replacing, sync_directory
+from spiderling.base.files import sync_directory
 from spiderling.base.option_values import PREFIX
 from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost
 from spiderling.corpus.warc import ends_batch
 from spiderling.frontier.storage.protocol import SegmentRow
 from spiderling.frontier.storage.state_file import (
-    delete_files,
     log_of,
     new_file_for,
     put_in_place,
-    readable,
     usable_version,
     version_of,
     what_to_do,
@@ -293,85 +288,36 @@ def _copy(source: Path, start: int, end: int, target: Path) -> None:
         os.fsync(copy.fileno())
 
 
-_GROWTH = 1.25  # factor by which a migration makes a state larger, at most; chosen
+def upgrade(path: Path, migrations: Mapping[int, str] = MIGRATIONS) -> Path | None:
+    """Bring the state at *path* to this version's schema; returns where the former one is kept, None if there is none.
 
-
-def upgraded(path: Path, migrations: Mapping[int, str] = MIGRATIONS) -> Path | None:
-    """A file beside the state at *path* with the same rows, of this version's schema; None if that is the state's own.
-
-    The state is not changed.  The caller holds the lock of the crawl's directory, and deletes the file if it does not
-    let it take over.  Raises JobdirError or StorageError.
+    Each row keeps its checksum, so damage is still noticed.  The caller holds the lock of the crawl's directory.
+    Raises JobdirError or StorageError; the state is as it was then.
     """
     version = version_of(path)
     if version is None or version not in migrations:
         return None
     steps = [migrations[number] for number in range(version, max(migrations) + 1)]
-    with _all_or_nothing(path):
-        _refuse_full_disk(path)
-        new = new_file_for(path)
-        with (
-            readable(path) as uri,
-            closing(sqlite3.connect(uri, uri=True)) as old,
-            closing(sqlite3.connect(new, isolation_level=None)) as made,
-        ):
-            old.backup(made)
-            made.executescript(
-                f"PRAGMA synchronous=OFF; BEGIN; {''.join(steps)} PRAGMA user_version={version + len(steps)}; COMMIT;"
-            )
-    return new
-
-
-def take_over(path: Path, new: Path) -> Path:
-    """Put *new*, which was `upgraded` from the state at *path*, in its place; returns where the old file is then.
-
-    Raises JobdirError or StorageError, and the old state is as it was.
-    """
-    with _all_or_nothing(path):
-        _empty_log(path)
-        kept = _keep(path)
-        put_in_place(new, path)
-    return kept
-
-
-@contextmanager
-def _all_or_nothing(path: Path) -> Iterator[None]:
+    names = (path.with_name(f"{path.name}.schema-{version}{f'.{number}' if number else ''}") for number in count())
+    kept = next(name for name in names if not name.exists())
     try:
-        yield
+        with closing(sqlite3.connect(path, isolation_level=None)) as state:
+            new = new_file_for(kept)
+            with closing(sqlite3.connect(new)) as copy:
+                state.backup(copy)
+            put_in_place(new, kept)
+            state.execute("PRAGMA journal_mode=DELETE")  # a log would hide the new version from who only reads
+            state.executescript(f"BEGIN; {''.join(steps)} PRAGMA user_version={version + len(steps)}; COMMIT;")
     except (OSError, sqlite3.Error) as error:
         with suppress(OSError):
-            new_file_for(path)
+            new_file_for(kept)
+            kept.unlink(missing_ok=True)
+        is_read = getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY"
         raise StorageError(
-            f"{path} is of an earlier version (schema {version_of(path)}) and could not be brought to this one: "
-            f"{error}. It is as it was: mend that and start again, or go on with the earlier version."
+            f"{path} is of an earlier version (schema {version}) and could not be brought to this one: "
+            f"{'another process reads it' if is_read else error}. It is "
+            "as it was: mend that and start again, or go on with the earlier version."
         ) from error
-
-
-def _empty_log(path: Path) -> None:
-    """Move the content of the write-ahead log into the file; SQLite would take the log for the new file's."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as old:
-        if old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-            raise OSError("another process reads it")
-
-
-def _refuse_full_disk(path: Path) -> None:
-    size = sum(file.stat().st_size for file in (path, log_of(path)) if file.exists())
-    needed = int(size * _GROWTH)
-    free = shutil.disk_usage(path.parent).free
-    if free < needed:
-        raise OSError(f"{needed / 1e6:,.0f} MB are needed on its disk, {free / 1e6:,.0f} MB are free")
-
-
-def _keep(path: Path) -> Path:
-    """Give the old file a second name, under which it stays; where the file system has no hard links, copy it."""
-    name = f"{path.name}.schema-{version_of(path)}"
-    names = (path.with_name(f"{name}{f'.{number}' if number else ''}") for number in count())
-    kept = next(name for name in names if not name.exists() or name.samefile(path))
-    try:
-        kept.unlink(missing_ok=True)
-        kept.hardlink_to(path)
-    except OSError:
-        with path.open("rb") as source, replacing(kept) as copy:
-            shutil.copyfileobj(source, copy)
     return kept
 
 
@@ -379,33 +325,6 @@ PAGE_TOKEN = "page.token"  # noqa: S105 - the name of a file
 """The file with the token of the live page (docs/live.md)."""
 LOCK = Path("state", "lock")  # the file that a running crawl has locked, within its directory
 _OURS = {PAGE_TOKEN, "state", "corpus", "crawl.log", "control.yaml", "spider.state", "report.html", "warc", "links"}
-
-
-class Agreement:
-    """Makes output and state of a crawl agree by ``settle``; ``close`` follows in any case."""
-
-    def __init__(self, database: Path, make_agree: Callable[[], list[str]], upgraded_state: Path | None) -> None:
-        self._database = database
-        self._make_agree = make_agree
-        self._upgraded_state = upgraded_state
-        self.state_file = upgraded_state or database  # the file to read the state from
-
-    def settle(self) -> list[str]:
-        """Make output and state agree, and bring the state to this version; returns what was done, in words.
-
-        The caller has read the state and found it usable.  Raises JobdirError or StorageError.
-        """
-        done = self._make_agree()
-        if self._upgraded_state is not None:
-            former = take_over(self._database, self._upgraded_state)
-            done.append(f"the state was brought to this version's schema; the former is kept as {former}")
-        return done
-
-    def close(self) -> None:
-        """Delete the upgraded state, unless it was settled."""
-        if self._upgraded_state is not None:
-            with suppress(OSError):  # the next upgrade deletes it
-                delete_files(self._upgraded_state)
 
 
 class Jobdir:
@@ -440,15 +359,20 @@ class Jobdir:
                 f"{'Free space on its disk' if is_full else 'Mend its permissions'}, or give another with -s JOBDIR=..."
             ) from error
 
-    def judge(self, prefix: str, moves: bool) -> Agreement:
-        """Find out whether output and state can be made to agree.
+    def judge(self, prefix: str, moves: bool) -> Callable[[], list[str]]:
+        """Find out whether output and state can be made to agree; returns what makes them, and says what it did.
 
-        Nothing is changed before `Agreement.settle`, but that a state of an earlier version gets a new file beside it.
-        Raises JobdirError if they must not be made to agree, StorageError if the state cannot be upgraded or text was
-        lost.
+        The caller calls that when the state was read and found usable.  Nothing is changed before, but a state of an
+        earlier version.  Raises JobdirError if they must not be made to agree, StorageError if the state cannot be
+        upgraded or text was lost; so does what is returned.
         """
         make_agree = judged(self.path, self.database, prefix, moves)
-        return Agreement(self.database, make_agree, upgraded(self.database))
+        if version_of(self.database) in (None, SCHEMA_VERSION):
+            return make_agree
+        done = make_agree()
+        if former := upgrade(self.database):
+            done.append(f"the state was brought to this version's schema; the former is kept as {former}")
+        return lambda: done
 
     def sync_names(self) -> None:
         """Make the names of the directory, of what leads to it and of what is in it durable; raises StorageError."""

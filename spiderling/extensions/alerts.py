@@ -21,10 +21,8 @@ from datetime import UTC, datetime
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
-from spiderling.base.errors import SpiderlingError, StorageError
 from spiderling.base.option_values import PREFIX
 from spiderling.base.terminal import counted
-from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension, error_of
 from spiderling.live.summary import standing
 
@@ -52,8 +50,8 @@ class AlertWatch(Extension):
         self._errors_told = self.crawl.frontier.ledger.totals["internal_errors"]
         self._told: dict[str, float] = {}  # kind of trouble -> when it was told last
         self._is_away = False  # whether it was told that the network is away
-        self._waiting: asyncio.Queue[dict[str, str]] = asyncio.Queue()
-        self._delivery = asyncio.ensure_future(self._deliver())
+        self._waiting: list[dict[str, str]] = []  # alerts that the command has not taken, the oldest first
+        self._delivery: asyncio.Task[None] | None = None  # hands them over, while there are any
         self.repeat(self._look, LOOK_S, "the alerts")
 
     def _look(self) -> None:
@@ -91,77 +89,66 @@ class AlertWatch(Extension):
 
     def _tell(self, kind: str, text: str) -> None:
         place = self.crawl.jobdir.path.resolve()
-        time = datetime.fromtimestamp(self.crawl.now(), UTC).isoformat(timespec="seconds")
         logger.info("Alert (%s): %s", kind, text)
-        self._waiting.put_nowait(
+        self._waiting.append(
             {
                 "kind": kind,
                 "text": f"{place.name}: {text}",
                 "crawl": str(place),
                 "machine": socket.gethostname(),
-                "time": time,
+                "time": datetime.fromtimestamp(self.crawl.now(), UTC).isoformat(timespec="seconds"),
             }
         )
+        if self._delivery is None or self._delivery.done():
+            self._delivery = asyncio.ensure_future(self._deliver())
 
     async def closed(self, reason: str) -> None:
         """Tell how the crawl has ended, and give what waits a last chance."""
         self._look()
-        self._tell(*end_of(self.crawl, reason, error_of(self._crawler)))
+        if (error := error_of(self._crawler)) is not None:
+            self._tell("failed", f"The crawl has stopped: {error}")
+        else:
+            said = standing(self.crawl, reason)
+            is_budget = reason.startswith("budget") or reason == "marginal-yield"
+            kind = "finished" if said.startswith("is finished") else "budget" if is_budget else "stopped"
+            self._tell(kind, f"The crawl {said}")
+        assert self._delivery is not None
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._waiting.join(), LAST_S)
-        self._delivery.cancel()
-        await asyncio.wait([self._delivery])
+            await asyncio.wait_for(self._delivery, LAST_S)
+        if self._waiting:
+            logger.warning("%s could not be sent", counted(len(self._waiting), "alert"))
 
     async def _deliver(self) -> None:
-        """Hand over what waits, in order, until this is cancelled."""
+        """Hand over what waits, in order."""
         is_failing = False
-        left = 0
+        while self._waiting:
+            why = await self._refusal(json.dumps(self._waiting[0]).encode())
+            if not why:
+                del self._waiting[0]
+            elif not is_failing:
+                logger.warning("%sALERT_COMMAND takes no alert, and is tried again: %s", PREFIX, why)
+            is_failing = bool(why)
+            if why:
+                await asyncio.sleep(PAUSE_S)
+
+    async def _refusal(self, data: bytes) -> str:
+        """Why the command did not take *data* on its standard input; '' if it did.  Its errors go where ours go."""
         try:
-            while True:
-                alert = await self._waiting.get()
-                left = 1
-                while why := await _refusal(self._command, json.dumps(alert).encode()):
-                    if not is_failing:
-                        logger.warning("%sALERT_COMMAND takes no alert, and is tried again: %s", PREFIX, why)
-                    is_failing = True
-                    await asyncio.sleep(PAUSE_S)
-                is_failing = False
-                left = 0
-                self._waiting.task_done()
+            process = await asyncio.to_thread(
+                subprocess.Popen,
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C does not reach it
+            )
+        except OSError as error:
+            return f"{type(error).__name__}: {error}"
+        try:
+            await asyncio.to_thread(process.communicate, data, LIMIT_S)
+        except subprocess.TimeoutExpired:
+            return f"it ran for more than {LIMIT_S:g} s"
         finally:
-            left += self._waiting.qsize()
-            if left:
-                logger.warning("%s could not be sent", counted(left, "alert"))
-
-
-async def _refusal(command: list[str], data: bytes) -> str:
-    """Why *command* did not take *data* on its standard input; '' if it did.  Its errors go where ours go."""
-    try:
-        process = await asyncio.to_thread(_start, command)
-    except OSError as error:
-        return f"{type(error).__name__}: {error}"
-    try:
-        await asyncio.to_thread(process.communicate, data, LIMIT_S)
-    except subprocess.TimeoutExpired:
-        return f"it ran for more than {LIMIT_S:g} s"
-    finally:
-        if process.poll() is None:  # also when the crawl ends meanwhile
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    return f"it ended with exit code {process.returncode}" if process.returncode else ""
-
-
-def _start(command: list[str]) -> subprocess.Popen[bytes]:
-    """*command* in a group of its own, which Ctrl-C does not reach."""
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
-
-
-def end_of(crawl: Crawl, reason: str, error: SpiderlingError | None) -> tuple[str, str]:
-    """Kind and text of the alert that *crawl* has ended for *reason*, or by an *error*."""
-    if error is not None:
-        kind = "storage-failed" if isinstance(error, StorageError) else "failed"
-        return kind, f"The crawl has stopped: {error}"
-    said = standing(crawl, reason)
-    is_budget = reason.startswith("budget") or reason == "marginal-yield"
-    kind = "finished" if said.startswith("is finished") else "budget" if is_budget else "stopped"
-    return kind, f"The crawl {said}"
+            if process.poll() is None:  # also when the crawl ends meanwhile
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        return f"it ended with exit code {process.returncode}" if process.returncode else ""

@@ -249,7 +249,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy export crawls/cs -o cs.parquet --split lang --shard-bytes 2G": EXPORTED,
     "scrapy export crawls/cs -o good.jsonl.zst --where 'badness <= 10 AND distance <= 3'": EXPORTED,
     "scrapy export crawls/cs -o june.parquet "
-    """--where "crawl_date >= '2026-06' AND crawl_date < '2026-07'" --split week""": EXPORTED._replace(
+    """--where "crawl_date >= '2026-06' AND crawl_date < '2026-07'" --split tld""": EXPORTED._replace(
         instead=("2026-07", "2999")
     ),
     "scrapy export crawls/cs -o cs-monitor/ --incremental": EXPORTED,
@@ -265,7 +265,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy export crawls/cs -o cs.vert.zst": EXPORTED,
     "scrapy export crawls/cs -o cs/": EXPORTED,
     "scrapy export crawls/cs -o cs.parquet": EXPORTED,
-    "scrapy export crawls/cs -o cs/ --force --drop-host hosts.txt --drop-url urls.txt": DROPPED,
+    "scrapy export crawls/cs -o cs-2/ --drop-host hosts.txt --drop-url urls.txt": DROPPED,
     "scrapy export crawls/cs -o cs.prevert.zst --drop-host hosts.txt --drop-url urls.txt": DROPPED,
     "scrapy dedup JOBDIR... -o cs.prevert.zst": Run(),
     "scrapy dedup crawls/demo crawls/bfs -o both.prevert.zst": Run(),

@@ -73,25 +73,27 @@ class Command(SpiderlingCommand):
             action="store_true",
             help="add a part with what is new since the last one to the directory OUT; in --format, else Parquet",
         ),
-        option("--force", action="store_true", help="replace what an earlier export wrote to OUT"),
+        option(
+            "--split",
+            action="append",
+            default=[],
+            metavar="SQL",
+            help="a file for each value of lang, tld, substr(crawl_date, 1, 7) ...; may be repeated",
+        ),
         option("--salvage", action="store_true", help="leave out what is damaged; exit with 1 if there is any"),
     )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        from spiderling.export.export import SPLITS
         from spiderling.export.formats import FORMATS
 
         parser.add_argument("--format", choices=FORMATS, help="of OUT, where its name does not say it")
-        parser.add_argument(
-            "--split", action="append", default=[], choices=list(SPLITS), help="a file for each; may be repeated"
-        )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or not opts.out:
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
-        if opts.incremental and (opts.force or opts.salvage):
-            raise UsageError("--incremental only adds, so neither --force nor --salvage goes with it")
+        if opts.incremental and opts.salvage:
+            raise UsageError("--incremental takes acknowledged text alone, so --salvage does not go with it")
         from spiderling.export.sources import Salvage, Selection, account, corpus_of
 
         salvage = Salvage() if opts.salvage else None
@@ -151,7 +153,6 @@ def _plan(opts: argparse.Namespace, selection: Selection) -> Plan:
         DropList(chain.from_iterable(hosts.values()), chain.from_iterable(urls.values())),
         {name: len(entries) for name, entries in (hosts | urls).items()},
         is_dataset=is_dataset and not opts.incremental,
-        is_forced=opts.force,
     )
 
 

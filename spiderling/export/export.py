@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
@@ -25,41 +26,11 @@ from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.files import PART, part_of, sync_directory, sync_file, write_whole
 from spiderling.base.machine import require
 from spiderling.corpus.segments import StoredDocument
-from spiderling.export.formats import Registry, month_of, number, split_name, writer
-from spiderling.export.sources import Corpus, Selection
-from spiderling.jobdir.card import Manifest, Tally, checksum, files_in, last_names, read_manifest, software, write_pair
+from spiderling.export.formats import Registry, split_name, writer
+from spiderling.export.sources import Corpus, Expressions, Selection
+from spiderling.jobdir.card import Manifest, Tally, checksum, last_names, software, write_pair
 
 _MAX_PART_BYTES = 100  # bytes of a part's name in a file's name; chosen: file systems allow 255 bytes for all
-
-
-def _quality(attributes: Mapping[str, str]) -> str:
-    """The part by badness; the limits: Schäfer et al. 2014 select up to 10, their program texrex keeps up to 35."""
-    badness = number(attributes.get("badness", ""))
-    if badness is None:
-        return ""
-    return "badness-to-10" if badness <= 10 else "badness-to-35" if badness <= 35 else "badness-above-35"
-
-
-def _week(attributes: Mapping[str, str]) -> str:
-    """The week by ISO 8601, which begins on a Monday: 2026-W23."""
-    try:
-        year, week, _ = date.fromisoformat(attributes.get("crawl_date", "")[:10]).isocalendar()
-    except ValueError:
-        return ""
-    return f"{year}-W{week:02d}"
-
-
-SPLITS: dict[str, Callable[[Mapping[str, str]], str]] = {
-    "lang": lambda attributes: attributes.get("lang", ""),
-    "tld": lambda attributes: attributes.get("tld", ""),
-    "host": lambda attributes: attributes.get("host", ""),
-    "distance": lambda attributes: f"distance-{attributes['distance']}" if "distance" in attributes else "",
-    "month": month_of,
-    "week": _week,
-    "day": lambda attributes: attributes.get("crawl_date", "")[:10] if month_of(attributes) else "",
-    "quality": _quality,
-}
-"""Name of a split -> function from attributes to the part, "" for unknown; months, weeks and days are the fetch's."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +40,12 @@ class Plan:
     out: Path
     """The file; with splits, its name is the pattern of the files' names.  The directory of a dataset."""
     format_name: str
-    splits: tuple[str, ...] = ()  # keys of SPLITS, the first one outermost
+    splits: tuple[str, ...] = ()  # expressions whose values name the parts, the outermost first
     shard_bytes: int = 0  # bytes from which on another file follows; 0: no limit
     selection: Selection = field(default_factory=Selection)
     drop: DropList = field(default_factory=DropList)  # hosts and URLs whose documents are left out
     lists: Mapping[str, int] = field(default_factory=dict)  # file with entries of `drop` -> number of its entries
     is_dataset: bool = False  # whether `out` is a directory in the form that ``datasets.load_dataset`` reads
-    is_forced: bool = False  # whether what an earlier export wrote under these names is replaced
 
     def __post_init__(self) -> None:
         """Raises BadInput for a plan that cannot be carried out."""
@@ -83,10 +53,15 @@ class Plan:
             require("parquet")
         if self.is_dataset and self.format_name != "parquet":
             raise BadInput(f"{self.out}/ is a directory, which gets Parquet; leave --format out, or name a file.")
+        self.split_by.values({})
+
+    @cached_property
+    def split_by(self) -> Expressions:
+        return Expressions(self.splits, "split, such as lang, tld, distance or substr(crawl_date, 1, 7) for the month")
 
     def part_of(self, attributes: Mapping[str, str]) -> str:
         """The part of a document, as text for a file's name; "" without splits."""
-        return ".".join(_safe(SPLITS[split](attributes)) for split in self.splits)
+        return ".".join(_safe("" if value is None else str(value)) for value in self.split_by.values(attributes))
 
     def data_file(self, part: str, number: int) -> Path:
         if self.is_dataset:
@@ -104,18 +79,6 @@ class Plan:
         """The name of a part as a corpus of a server."""
         stem, _ = split_name(self.out.name)
         return re.sub(r"\W+", "_", f"{stem}_{part}" if part else stem).lower()
-
-    def former_files(self) -> set[Path]:
-        """The files that an earlier export wrote under these names, if they are to be replaced."""
-        if not self.is_forced:
-            return set()
-        directory = self.data_file("", 1).parent
-        manifest = read_manifest(self.manifest)
-        names = [file["name"] for file in files_in(manifest)]
-        registries = manifest.get("registries")
-        names += [name for name in (registries if isinstance(registries, list) else ()) if isinstance(name, str)]
-        paths = (self.directory / name for name in names)
-        return {path for path in paths if path.parent == directory and path.is_file()}
 
     @property
     def directory(self) -> Path:
@@ -161,9 +124,9 @@ class _Shard:
     """A file that is being written."""
 
     def __init__(self, path: Path, part: str, plan: Plan, registry: Registry) -> None:
-        """Raises BadInput if *path* exists, unless the plan is to replace it."""
-        if path.exists() and not (plan.is_forced and path.is_file()):
-            raise BadInput(f"{path} exists; remove it, replace it with --force, or give another name.")
+        """Raises BadInput if *path* exists."""
+        if path.exists():
+            raise BadInput(f"{path} exists; remove it, or give another name.")
         self.path = path
         self.part = part
         self.temporary = part_of(path)
@@ -198,7 +161,6 @@ class Parts:
         self._complete: list[_Shard] = []
         self._numbers: Counter[str] = Counter()  # part -> number of its files
         self._registries: defaultdict[str, Registry] = defaultdict(Registry)
-        self._former = plan.former_files()
         if plan.is_dataset:
             self._make_directory()
         if not plan.splits:
@@ -206,13 +168,8 @@ class Parts:
 
     def _make_directory(self) -> None:
         out = self._plan.out
-        if out.is_file():
-            raise BadInput(f"{out} is a file; give another name.")
-        if out.is_dir() and not _is_free(out):
-            if read_manifest(self._plan.manifest).get("format") != self._plan.format_name:
-                raise BadInput(f"{out} holds other files than those of an export; give a new or an empty directory.")
-            if not self._plan.is_forced:
-                raise BadInput(f"{out} holds an export; replace it with --force, or give another name.")
+        if out.exists() and not (out.is_dir() and _is_free(out)):
+            raise BadInput(f"{out} exists; give the name of a new or an empty directory.")
         (out / "data").mkdir(parents=True, exist_ok=True)
         for rest in (out / "data").glob(f"*{PART}"):
             rest.unlink()
@@ -248,7 +205,7 @@ class Parts:
         return sorted(self._numbers)
 
     def commit(self) -> list[Written]:
-        """Complete all files, give them their names, and remove those of an earlier export; raises OSError."""
+        """Complete all files and give them their names; raises OSError."""
         plan = self._plan
         for name in list(self._open):
             self._close(name)
@@ -259,9 +216,6 @@ class Parts:
         for name in self.names if plan.format_name == "vertical" else ():
             files = [shard.path.name for shard in self._complete if shard.part == name]
             write_whole(plan.registry(name), self._registries[name].text(plan.corpus_name(name), files))
-        ours = {shard.path for shard in self._complete} | {plan.registry(name) for name in self.names}
-        for path in self._former - ours:
-            path.unlink(missing_ok=True)
         sync_directory(self._complete[0].path.parent)
         return sorted(
             Written(shard.path.relative_to(plan.directory).as_posix(), shard.documents, shard.path.stat().st_size)
@@ -297,9 +251,6 @@ def export(
     read when all documents are written, go into the manifest.  Raises BadInput if a file exists, StorageError if one
     cannot be written, DamageError if a segment cannot be read.
     """
-    crawled = {source.path.resolve() for source in corpus.sources if source.length is not None}
-    if plan.out.resolve() in crawled:
-        raise BadInput(f"{plan.out} is a segment of a crawl; give another name.")
     parts: Parts | None = None
     files: list[Written] = []
     try:

@@ -3,8 +3,7 @@
 JSONL and Parquet have the same columns (docs/formats.md), and every record has every column.  A missing value is "" in
 a column of text and null in one of numbers or times, so readers that guess types from the first records guess right.
 
-Text formats are encoded document by document and packed in frames of about a megabyte (zstd or gzip, by the name of
-the file), so a file need not stay open.
+Text formats are packed in frames of about a megabyte (zstd or gzip, by the file's name), so no file need stay open.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ _INT = re.compile(r"-?\d{1,18}")
 def record_of(document: Document) -> dict[str, Any]:
     """Column -> value of *document*; a malformed value counts as missing."""
     attributes = document.attributes
-    record = {name: _READERS[kind](attributes.get(name, "")) for name, kind in COLUMNS.items()}
+    record = {name: _READERS.get(kind, str)(attributes.get(name, "")) for name, kind in COLUMNS.items()}
     record["text"] = "\n".join(document.paragraphs)
     record["other"] = _other(attributes)
     record["paragraphs"] = [
@@ -105,9 +104,8 @@ def record_of(document: Document) -> dict[str, Any]:
 def condition_values(attributes: Mapping[str, str], columns: Iterable[str]) -> list[str | float | None]:
     """The values of *columns* for a condition."""
     values = {**attributes, "other": _other(attributes) or "{}"}
-    return [
-        number(values.get(name, "")) if COLUMNS[name] in ("int", "float") else values.get(name, "") for name in columns
-    ]
+    readers = {"int": _int, "float": number}
+    return [readers.get(COLUMNS[name], str)(values.get(name, "")) for name in columns]
 
 
 def _other(attributes: Mapping[str, str]) -> str:
@@ -147,15 +145,8 @@ def _shares(value: str) -> list[dict[str, Any]]:
     return [{"lang": language, "share": number(share)} for language, _, share in pairs]
 
 
-_READERS: dict[str, Callable[[str], Any]] = {
-    "string": str,
-    "text": str,
-    "int": _int,
-    "float": number,
-    "time": _time,
-    "shares": _shares,
-    "paragraphs": str,
-}
+_READERS: dict[str, Callable[[str], Any]] = {"int": _int, "float": number, "time": _time, "shares": _shares}
+"""Kind of a column -> how a value is read; others are text."""
 
 
 # -- TEI
@@ -244,7 +235,6 @@ def _when(date: str) -> str:
 
 
 def _languages(attributes: Mapping[str, str]) -> str:
-    """Codes with their share in percent."""
     pairs = (entry.partition(":") for entry in attributes.get("langs", "").split())
     shares = ((code, re.fullmatch(r"[01](?:\.\d+)?", share)) for code, _, share in pairs if _LANGUAGE.fullmatch(code))
     return "".join(
@@ -304,9 +294,7 @@ ENCODERS: dict[str, Callable[[StoredDocument], str]] = {
 FORMATS = (*ENCODERS, "parquet")
 _ENDINGS = {
     ".prevert": "prevertical",
-    ".prevertical": "prevertical",
     ".vert": "vertical",
-    ".vertical": "vertical",
     ".jsonl": "jsonl",
     ".parquet": "parquet",
     ".txt": "text",
@@ -322,11 +310,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def ending_of(format_name: str) -> str:
-    """The usual ending of a file with that format, packed by zstd.
-
-    >>> ending_of("vertical"), ending_of("parquet")
-    ('.vert.zst', '.parquet')
-    """
+    """The usual ending of a file with that format, packed by zstd."""
     ending = next(ending for ending, name in _ENDINGS.items() if name == format_name)
     return ending if format_name == "parquet" else f"{ending}.zst"
 
@@ -334,7 +318,7 @@ def ending_of(format_name: str) -> str:
 def format_of(name: str) -> str:
     """The format by a file's name, prevertical without an ending.
 
-    Raises BadInput for an unknown ending, and for packed Parquet.
+    Raises BadInput for an unknown ending and for packed Parquet.
     """
     stem, ending = split_name(name)
     unknown = PurePath(stem).suffix

@@ -170,69 +170,58 @@ class Salvage:
         if source.length is None and _is_whole(source):
             yield from stored_documents(source)
             return
-        lost = frames = read = taken = 0
-        for part in _parts(source.path):
-            if part.documents:
-                yield from part.documents
-                read += part.length
-                taken += len(part.documents)
-            elif source.length is None or part.offset < source.length:  # bytes behind it were never acknowledged
-                lost += part.length
-                frames += part.frames
         size = source.path.stat().st_size if source.path.exists() else 0
-        lost += max(0, (source.length or 0) - size)
+        length = size if source.length is None else source.length  # bytes behind it were never acknowledged
+        lost = max(0, length - size)
+        frames = read = taken = 0
+        for begin, end, number, documents in _parts(source.path, size):
+            if documents:
+                yield from documents
+                read += end - begin
+                taken += len(documents)
+            elif begin < length:
+                lost += end - begin
+                frames += max(1, number)
         if lost:
             estimate = max(1, round(taken * lost / read)) if read else None
             missing = estimate if source.entries is None else source.entries - taken
             self.losses.append({"file": source.path.name, "bytes": lost, "frames": frames, "documents": missing})
 
 
-class _Part(NamedTuple):
-    """A whole frame, or the bytes between two whole frames."""
+def _parts(path: Path, size: int) -> Iterator[tuple[int, int, int, Sequence[StoredDocument]]]:
+    """The parts of a file of *size* bytes in order: whole frames, and what is between them.
 
-    offset: int
-    length: int
-    documents: Sequence[StoredDocument] = ()  # those of a whole frame, at least one; else empty
-    frames: int = 0  # number of frames that seem to begin in other bytes; 0 for a whole frame
-
-
-def _parts(path: Path) -> Iterator[_Part]:
-    """The parts of a file in order; none if it is missing or empty."""
-    if not path.exists() or not path.stat().st_size:
+    A part is its first byte, its end, how many frames seem to begin in it, and the documents of a whole frame.
+    """
+    if not size:
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        begin = at = 0
-        while at < len(data):
-            part = _frame(path, at, len(data)) if data[at : at + len(_MAGIC)] == _MAGIC else None
-            if part is None:
-                at = data.find(_MAGIC, at + 1) % (len(data) + 1)  # -1, none found, becomes the end
+        end = number = 0
+        for match in re.finditer(re.escape(_MAGIC), data):
+            begin = match.start()
+            if begin < end:
                 continue
-            if at > begin:
-                yield _damaged(data, begin, at)
-            yield part
-            begin = at = at + part.length
-        if at > begin:
-            yield _damaged(data, begin, at)
+            number += 1
+            frame = _frame(path, begin, size)
+            if frame is not None:
+                if begin > end:
+                    yield end, begin, number - 1, ()
+                length, documents = frame
+                end = begin + length
+                number = 0
+                yield begin, end, 1, documents
+        if size > end:
+            yield end, size, number, ()
 
 
-def _damaged(data: mmap.mmap, begin: int, end: int) -> _Part:
-    """The stretch of *data* from *begin* to *end*, which may be as long as the file: it is searched, not copied."""
-    frames = 0
-    at = data.find(_MAGIC, begin, end)
-    while at >= 0:
-        frames += 1
-        at = data.find(_MAGIC, at + 1, end)
-    return _Part(begin, end - begin, frames=max(1, frames))
-
-
-def _frame(path: Path, begin: int, size: int) -> _Part | None:
-    """The whole frame at byte *begin* of a file of *size* bytes, else None."""
+def _frame(path: Path, begin: int, size: int) -> tuple[int, list[StoredDocument]] | None:
+    """Length and documents of the whole frame at byte *begin* of a file of *size* bytes, else None."""
     try:
         frame = next(frames(path, size, begin, _MAX_BYTES))
         documents = _documents(frame.data.decode())
     except (DamageError, UnicodeDecodeError):
         return None
-    return _Part(begin, frame.length, documents) if documents else None
+    return (frame.length, documents) if documents else None
 
 
 def _documents(text: str) -> list[StoredDocument]:
@@ -263,11 +252,42 @@ def account(losses: Iterable[Loss]) -> Iterator[str]:
 
 # -- selection
 
-_EXAMPLES = "distance <= 3, lang IN ('cs', 'sk'), host NOT LIKE '%.a.example' or crawl_date >= '2026-01'"
+_CONDITION = "condition, such as distance <= 3, lang IN ('cs', 'sk') or host NOT LIKE '%.a.example'"
+
+
+class Expressions:
+    """Expressions in SQL on the columns of a document (docs/formats.md); they can read nothing else."""
+
+    def __init__(self, texts: Sequence[str], what: str) -> None:
+        """*what* they are is said to the user.  Raises BadInput."""
+        self.texts = list(texts)
+        self._what = what
+        words = set(re.findall(r"\w+", " ".join(texts).lower()))
+        self._columns = [name for name in CONDITION_COLUMNS if name in words]
+        self._sqlite = sqlite3.connect(":memory:", check_same_thread=False)
+        for text in texts:
+            self._values_of([text], {})
+
+    def values(self, attributes: Mapping[str, str]) -> tuple[Any, ...]:
+        """Their values for the document with *attributes*; raises BadInput."""
+        return self._values_of(self.texts, attributes) if self.texts else ()
+
+    def _values_of(self, texts: Sequence[str], attributes: Mapping[str, str]) -> tuple[Any, ...]:
+        columns = ", ".join(["1", *(f"? AS {name}" for name in self._columns)])
+        expressions = ", ".join(f"({text}\n)" for text in texts)  # a comment ends at the line's end
+        query = f"SELECT {expressions} FROM (SELECT {columns})"  # noqa: S608 - the user's own, on one row
+        try:
+            found: tuple[Any, ...] = self._sqlite.execute(query, condition_values(attributes, self._columns)).fetchone()
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+            said = str(error)
+            if (name := said.removeprefix("no such column: ")) != said:
+                said = f"there is no column {name}, and text stands in quotes; {hint(name, CONDITION_COLUMNS)}"
+            raise BadInput(f"{', '.join(texts)!r} is no {self._what}: {said}") from error
+        return found
 
 
 class Selection:
-    """Conditions in SQL, all of which must hold, then a sample of the documents that meet them."""
+    """Conditions, all of which must hold, then a sample of the documents that meet them."""
 
     def __init__(self, conditions: Sequence[str] = (), share: float = 1, seed: str = "") -> None:
         """*share*: size of the sample, which ids and *seed* determine; a smaller sample is part of a larger one.
@@ -276,37 +296,16 @@ class Selection:
         """
         if not 0 < share <= 1:
             raise BadInput(f"a sample of {share} cannot be drawn; give a share above 0 and up to 1, such as 0.01.")
-        self.conditions = list(conditions)
+        self._conditions = Expressions(conditions, _CONDITION)
         self._share = share
         self.seed = seed
         self.left_out: Counter[str] = Counter()  # condition, or "sample" -> number of documents that it left out
-        self._met = dict.fromkeys(self.conditions, False)  # condition -> whether any document met it
-        words = set(re.findall(r"\w+", " ".join(self.conditions).lower()))
-        self._columns = [name for name in CONDITION_COLUMNS if name in words]
-        self._sqlite = sqlite3.connect(":memory:")  # an expression can read no file
-        for condition in self.conditions:
-            self._results({}, [condition])
-
-    def _results(self, attributes: Mapping[str, str], conditions: Sequence[str]) -> tuple[Any, ...]:
-        """For each of *conditions*, whether the document with *attributes* meets it."""
-        named = ", ".join(["1", *(f"? AS {name}" for name in self._columns)])
-        expressions = ", ".join(f"({condition}\n)" for condition in conditions)  # a comment ends at the line's end
-        values = condition_values(attributes, self._columns)
-        query = f"SELECT {expressions} FROM (SELECT {named})"  # noqa: S608 - the user's own, on one row
-        try:
-            found: tuple[Any, ...] = self._sqlite.execute(query, values).fetchone()
-        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            what = str(error)
-            if (name := what.removeprefix("no such column: ")) != what:
-                what = f"there is no column {name}, and text stands in quotes; {hint(name, CONDITION_COLUMNS)}"
-            raise BadInput(f"{' AND '.join(conditions)!r} is no condition, such as {_EXAMPLES}: {what}") from error
-        return found
+        self._met = dict.fromkeys(conditions, False)  # condition -> whether any document met it
 
     def takes(self, attributes: Mapping[str, str]) -> bool:
         """Whether the document with *attributes* is taken; if not, counts it in `left_out`."""
-        results = self._results(attributes, self.conditions) if self.conditions else ()
         failed = ""
-        for condition, holds in zip(self.conditions, results, strict=True):
+        for condition, holds in zip(self._conditions.texts, self._conditions.values(attributes), strict=True):
             self._met[condition] |= bool(holds)
             failed = failed or ("" if holds else condition)
         key = f"{self.seed}\n{attributes.get('id') or attributes.get('url', '')}".encode("utf-8", "replace")
@@ -317,7 +316,8 @@ class Selection:
 
     def described(self) -> dict[str, object]:
         """Conditions, sample and `left_out`, for the manifest."""
-        return {"where": self.conditions, "sample": self._share, "seed": self.seed, "left_out": dict(self.left_out)}
+        where = self._conditions.texts
+        return {"where": where, "sample": self._share, "seed": self.seed, "left_out": dict(self.left_out)}
 
     def warnings(self) -> list[str]:
         return [f"No document meets {condition}." for condition, is_met in self._met.items() if not is_met]

@@ -95,7 +95,7 @@ def test_export_of_a_crawl_and_a_file_with_everything_beside_it(tmp_path):
     again = scrapy("export", str(out), "-o", str(out))
     assert (again.code, again.log) == (
         1,
-        f"scrapy export: {out} exists; remove it, replace it with --force, or give another name.\n",
+        f"scrapy export: {out} exists; remove it, or give another name.\n",
     )
     copy = scrapy("export", str(out), "-o", str(tmp_path / "copy.prevert"))
     assert copy.code == 0 and urls_in(tmp_path / "copy.prevert") == urls_in(out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -15,12 +14,13 @@ import yaml
 from conftest import DEADLINE_S, ROOT, scrapy
 from lxml import etree
 
+from spiderling.base.addresses import DropList
 from spiderling.base.files import zstd
 from spiderling.corpus.segments import StoredDocument
 from spiderling.export.export import Plan
 from spiderling.export.export import export as write_export
-from spiderling.export.formats import TEI_HEAD, TEI_TAIL, tei
-from spiderling.export.sources import corpus_of
+from spiderling.export.formats import TEI_HEAD, TEI_TAIL, format_of, tei
+from spiderling.export.sources import Selection, corpus_of
 from spiderling.text.prevertical import rendered, written
 
 TEI = "{http://www.tei-c.org/ns/1.0}"
@@ -113,14 +113,6 @@ def test_the_registry_declares_what_is_written_and_nothing_else(corpus, tmp_path
     assert "g" not in declared_in((tmp_path / names[2]).read_text("utf-8"))
 
 
-def test_force_replaces_registries_too(corpus, tmp_path):
-    export(corpus, tmp_path / "c.vert", "--split", "lang")
-    export(corpus, tmp_path / "c.vert", "--force")
-    assert {path.name for path in tmp_path.glob("c*vert*")} == {
-        "c.vert", "c.vert.json", "c.vert.README.md", "c.vert.registry",
-    }  # fmt: skip
-
-
 def test_the_registry_of_shards_names_them_all(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("spiderling.export.formats.FRAME_CHARS", 1)
     found = corpus_of([str(corpus)])
@@ -195,25 +187,15 @@ def test_a_directory_becomes_a_dataset(corpus, tmp_path):
     assert [table["id"].to_pylist() for table in tables] == [["00000000000000a1"], ["c3"], ["b2"]]
 
 
-def test_a_directory_is_replaced_by_force_only(corpus, tmp_path):
-    out = tmp_path / "cs"
-    export(corpus, f"{out}/", "--split", "lang")
-    (out / "notes.txt").write_text("mine")
-    refused = scrapy("export", str(corpus), "-o", str(out))
-    assert refused.code == 1 and "holds an export; replace it with --force, or give another name." in refused.log
-    export(corpus, out, "--force")
-    assert sorted(path.name for path in out.iterdir()) == ["README.md", "data", "manifest.json", "notes.txt"]
-    assert [path.name for path in (out / "data").iterdir()] == ["all-00001.parquet"]
-
-
-def test_a_directory_of_other_files_is_left_alone(corpus, tmp_path):
-    """A project's README.md is not replaced by that of a corpus."""
+def test_a_directory_that_is_not_empty_is_left_alone(corpus, tmp_path):
+    """A project's README.md is not replaced by that of a corpus, and no export by another."""
     (tmp_path / "README.md").write_text("mine")
-    for options in ([], ["--force"]):
-        refused = scrapy("export", str(corpus), "-o", str(tmp_path), *options)
-        assert refused.code == 1 and "holds other files than those of an export" in refused.log
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "in"]
-    assert (tmp_path / "README.md").read_text() == "mine"
+    export(corpus, f"{tmp_path}/cs/")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for out in (tmp_path, tmp_path / "cs"):
+        refused = scrapy("export", str(corpus), "-o", str(out))
+        assert refused.code == 1 and f"{out} exists; give the name of a new or an empty directory." in refused.log
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_a_directory_that_a_killed_export_left_is_written_to(corpus, tmp_path):
@@ -270,55 +252,15 @@ def test_the_example_reads_what_was_written(corpus, tmp_path):
     assert found >= {"pandas reads", "polars reads", "lxml reads"}, ended.stdout
 
 
-# -- what was there before, and what is left behind
+# -- what is left behind
 
 
-def test_force_replaces_what_an_earlier_export_wrote_and_nothing_else(corpus, tmp_path):
-    out = tmp_path / "c.jsonl"
-    others = tmp_path / "c.other.jsonl"
-    export(corpus, out, "--split", "lang")
-    others.write_text("mine\n")
-    told = json.loads((tmp_path / "c.jsonl.json").read_text())
-    told["files"] += [{"name": "in/corpus.prevert"}, {"name": "../x"}, {"name": ".."}, {"name": ""}, {"no": 1}, 5]
-    told["registries"] = 5
-    (tmp_path / "c.jsonl.json").write_text(json.dumps(told))
-    export(corpus, out, "--force", "--where", "lang = 'cs'", "--split", "lang")
-    assert sorted(path.name for path in tmp_path.glob("c*.jsonl")) == ["c.cs.jsonl", "c.other.jsonl"]
-    assert corpus.exists() and others.read_text() == "mine\n"
-
-
-def test_force_spoils_no_crawl(tmp_path):
-    job = shutil.copytree(ROOT / "tests/jobdirs/killed", tmp_path / "job")
-    (job / "corpus/manifest.json").write_text('{"files": [{"name": "cs-00001.prevert.zst"}]}')
-    segment = job / "corpus/cs-00001.prevert.zst"
-    before = {path: path.read_bytes() for path in (job / "corpus").iterdir()}
-    for out, message in (
-        (segment, "is a segment of a crawl"),
-        (segment.parent, "holds other files"),
-        (job, "other files"),
-    ):
-        ended = scrapy("export", str(job), "-o", str(out), "--force")
-        assert ended.code == 1 and message in ended.log
-    assert {path: path.read_bytes() for path in (job / "corpus").iterdir()} == before
-
-
-def test_force_keeps_the_former_files_if_the_new_ones_fail(corpus, tmp_path):
-    out = tmp_path / "c.jsonl"
-    export(corpus, out)
-    before = {path: path.read_bytes() for path in tmp_path.glob("c*")}
-    for wrong in (["--where", "language='cs'"], ["--format", "parquet", "--split", "lang", "--shard-bytes", "x"]):
-        assert scrapy("export", str(corpus), "-o", str(out), "--force", *wrong).code == 1
-    (tmp_path / "in" / "cut.prevert").write_text(DOCUMENTS[0][:-9], "utf-8")
-    assert scrapy("export", str(corpus), str(tmp_path / "in" / "cut.prevert"), "-o", str(out), "--force").code == 1
-    assert {path: path.read_bytes() for path in tmp_path.glob("c*")} == before
-
-
-@pytest.mark.parametrize("out", ["c.jsonl", "c.parquet", "c.vert", "c.tei.xml", "dir/"])
-@pytest.mark.parametrize("options", [["--where", "lang = 'en'"], ["--drop-host", "all.txt"]])
-def test_where_nothing_matches_nothing_is_written(corpus, tmp_path, out, options):
-    (tmp_path / "all.txt").write_text("a.cz\nb.sk\n")
+@pytest.mark.parametrize("out", ["c.jsonl", "c.parquet", "c.vert", "c.tei.xml", "dir"])
+@pytest.mark.parametrize("how", [{"selection": Selection(["lang = 'en'"])}, {"drop": DropList(["a.cz", "b.sk"])}])
+def test_where_nothing_matches_nothing_is_written(corpus, tmp_path, out, how):
     corpus.write_text("".join(DOCUMENTS[:2]), "utf-8")
-    given = [option.replace("all.txt", str(tmp_path / "all.txt")) for option in options]
-    ended = scrapy("export", str(corpus), "-o", f"{tmp_path}/{out}", *given)
-    assert ended.code == 1 and ended.out.startswith("No document is left, so nothing is written; ")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.txt", "in"]
+    found = corpus_of([str(corpus)])
+    format_name = "parquet" if out == "dir" else format_of(out)
+    summary = write_export(found, found.stored(), Plan(tmp_path / out, format_name, is_dataset=out == "dir", **how))
+    assert (summary.kept, summary.files) == (0, [])
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]

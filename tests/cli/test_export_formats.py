@@ -263,11 +263,10 @@ def test_a_shard_that_is_full_is_followed_by_another(corpus, tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("split", "names"),
     [
-        ("month", ["2026-01", "2026-11"]),
-        ("week", ["2026-W01", "2026-W47"]),
-        ("day", ["2026-01-01", "2026-11-22"]),
-        ("distance", ["distance-0", "distance-9"]),
-        ("quality", ["badness-above-35", "badness-to-10", "badness-to-35"]),
+        ("substr(crawl_date, 1, 7)", ["2026-01", "2026-11"]),
+        ("strftime('%Y-W%W', crawl_date)", ["2026-W00", "2026-W46"]),
+        ("distance", ["0", "9"]),
+        ("CASE WHEN badness <= 10 THEN 'good' WHEN badness > 35 THEN 'bad' END", ["good", "bad", "unknown"]),
         ("host", ["a.cz", "h0.sk"]),
     ],
 )
@@ -398,6 +397,8 @@ def test_bad_arguments(corpus, tmp_path):
     for arguments, message in (
         (["-o", str(tmp_path / "c.parquet.gz")], "Parquet is packed by itself"),
         (["-o", str(tmp_path / "c"), "--shard-bytes", "much"], "'much' is no size"),
+        (["-o", str(tmp_path / "c"), "--split", "month"], "'month' is no split, such as lang, tld"),
+        (["-o", str(corpus)], "exists; remove it, or give another name."),
         (["-o", str(tmp_path / "c"), "--shard-bytes", "9" * 400], "is no size"),
         (["-o", str(tmp_path / ("c" * 252)), "--split", "lang"], "could not be written: File name too long"),
         (["-o", str(tmp_path / ("c" * 300))], "could not be written: File name too long"),
@@ -412,7 +413,7 @@ def test_bad_arguments(corpus, tmp_path):
     [
         ("cs.jsonl.zst", "cs", "jsonl"), ("a.b.parquet", "a.b", "parquet"), ("cs", "cs", "prevertical"),
         ("cs.zst", "cs", "prevertical"), ("cs.vert", "cs", "vertical"), ("v1.2.txt.gz", "v1.2", "text"),
-        ("cs.prevertical.zst", "cs", "prevertical"), (".jsonl", ".jsonl", "prevertical"),
+        ("cs.prevert.zst", "cs", "prevertical"), (".jsonl", ".jsonl", "prevertical"),
     ],
 )  # fmt: skip
 def test_the_name_says_the_format(name, stem, found):

@@ -262,9 +262,7 @@ def test_a_cut_by_distance_takes_hosts_whole(crawl, tmp_path):
 def test_a_split_and_a_condition_and_the_attribute_go_by_it(crawl, tmp_path):
     export(crawl, crawl.directory, tmp_path / "all.prevert", "--split", "distance")
     parts = {path.name: distances(path) for path in tmp_path.glob("*.prevert")}
-    assert parts == {
-        f"all.distance-{n}.prevert": {host: {n} for host, distance in LAST.items() if distance == n} for n in "012"
-    }
+    assert parts == {f"all.{n}.prevert": {host: {n} for host, distance in LAST.items() if distance == n} for n in "012"}
     export(crawl, crawl.directory, tmp_path / "two.jsonl", "--where", "distance=2")
     (line,) = (tmp_path / "two.jsonl").read_text("utf-8").splitlines()
     assert (json.loads(line)["url"], json.loads(line)["distance"]) == ("http://d.test/1", 2)

@@ -159,7 +159,9 @@ def test_every_format_and_each_split_and_shards(tmp_path, format_name):
     crawl = Growing(tmp_path / "cs")
     for number in (1, 2):
         crawl.grow(6)
-        result = added(tmp_path / "out", crawl, format_name=format_name, splits=("month",), shard_bytes=1 << 20)
+        result = added(
+            tmp_path / "out", crawl, format_name=format_name, splits=("substr(crawl_date, 1, 7)",), shard_bytes=1 << 20
+        )
         assert result.part == f"part-0000{number}"
         assert result.summary is not None and len(result.summary.files) == 2
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
@@ -312,8 +314,8 @@ def test_places_that_cannot_take_parts_are_refused(tmp_path):
     with pytest.raises(BadInput, match="only crawls grow"):
         add_part(corpus_of([str(segment)]), Plan(tmp_path / "new", "prevertical"))
     assert not (tmp_path / "new").exists()
-    ended = scrapy("export", str(crawl.directory), "-o", f"{tmp_path}/new", "--incremental", "--force")
-    assert ended.code == 2 and "--incremental only adds" in ended.log + ended.out
+    ended = scrapy("export", str(crawl.directory), "-o", f"{tmp_path}/new", "--incremental", "--salvage")
+    assert ended.code == 2 and "--incremental takes acknowledged text alone" in ended.log + ended.out
     nothing = scrapy("export", str(crawl.directory), "-o", f"{tmp_path}/new", "--incremental", "--where", "lang = 'xx'")
     assert (nothing.code, nothing.out) == (0, "No document is left, so nothing is written.\n")
     assert not (tmp_path / "new").exists()

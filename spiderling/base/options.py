@@ -65,9 +65,6 @@ class Options:
         "spiderling",
         "What is fetched first and left out, such as lswc:s=3,t=5 (docs/strategies.md); also -a strategy=.",
     )
-    estimators: str = _option(
-        "", "Weights of the estimators of spiderling and heidix, as host=3,section=0 (docs/strategies.md)."
-    )
     random_seed: int = _option(
         1, "Seed of what is drawn by chance in a strategy; the same crawl with the same seed draws the same.", low=0
     )

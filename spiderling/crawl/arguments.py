@@ -35,7 +35,7 @@ _ARGUMENTS = {
     "recrawl": "RECRAWL",
 }
 """Argument of the spider -> the option that it stands for."""
-_PARSED = ("strategy", "estimators", "quality")
+_PARSED = ("strategy", "quality")
 """Options that only the parts which use them understand.  Those take half a second to import."""
 _DEFAULTS = Options()
 
@@ -84,11 +84,9 @@ def _checked(values: Mapping[str, Any]) -> Options:
     if all(getattr(options, name) == getattr(_DEFAULTS, name) for name in _PARSED):
         return options
     from spiderling.frontier.strategies import parse as parse_strategy
-    from spiderling.frontier.worth import parse_weights
     from spiderling.text.quality import parse_quality
 
     parse_strategy(options.strategy)
-    parse_weights(options.estimators)
     parse_quality(options.quality)
     return options
 

@@ -36,7 +36,7 @@ from spiderling.frontier.strategy import (
     Strategy,
     chance,
 )
-from spiderling.frontier.worth import BADNESS_STEP, ESTIMATORS, Worth, parse_weights
+from spiderling.frontier.worth import BADNESS_STEP, WEIGHTS, Worth
 
 if TYPE_CHECKING:
     from spiderling.base.options import Options
@@ -79,16 +79,15 @@ class Heidix(Strategy):
 
     power: float = _parameter(1.0, most=100)
     """A rank is drawn with a probability proportional to 1 / (rank + 1) to this power."""
-    estimators: ClassVar[tuple[str, ...]] = "host", "page-inside", "page-outside", "block", "url"
+    weights: ClassVar[Mapping[str, float]] = {
+        name: WEIGHTS[name] for name in ("host", "page-inside", "page-outside", "block", "url")
+    }
+    """Weights of the estimators, in log-odds."""
     ranks_hosts = True
-
-    def weights(self, options: Options) -> dict[str, float]:
-        """Weights of the estimators."""
-        return {name: ESTIMATORS[name][1] for name in self.estimators} | parse_weights(options.estimators)
 
     def begin(self, crawl: CrawlView, options: Options) -> None:
         tlds = parse_tlds(options.prefer_tlds, "PREFER_TLDS") or ()
-        self.worth = Worth(self.weights(options), crawl, options.lang.split(","), tlds)
+        self.worth = Worth(self.weights, crawl, options.lang.split(","), tlds)
 
     def ranker(self, page: LinkingPage) -> Ranker:
         return lambda link: self.worth.ranks(page, NewLinks.of(link))[0]
@@ -119,7 +118,7 @@ class Spiderling(Heidix):
 
     power: float = _parameter(20.0, most=100)
     thrift: float = _parameter(1.0, most=100)
-    estimators: ClassVar[tuple[str, ...]] = tuple(ESTIMATORS)
+    weights = WEIGHTS
     retires = True
     reopens = True
 

@@ -22,10 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spiderling.base.errors import BadInput
 from spiderling.base.files import frame_packer, zstd
 from spiderling.base.reasons import Reason
-from spiderling.base.terminal import hint
 from spiderling.base.urls import OF_NAME, WORD_BITS, name_of, section_of, word_hash, words_of_name, words_of_path
 from spiderling.frontier.hosts import LAST_RANK, STEP
 
@@ -86,27 +84,7 @@ ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
 An estimator returns -1 to 1, and 0 if it knows nothing.  It has no branches, since it works on arrays, which have an
 entry for each link of a page.
 """
-HIGHEST_WEIGHT = 8.0  # the highest weight that a user may set (chosen)
-
-
-def parse_weights(text: str) -> dict[str, float]:
-    """The weights of a list such as ``host=3,section=0``; raises BadInput for anything else."""
-    weights: dict[str, float] = {}
-    for part in filter(None, map(str.strip, text.split(","))):
-        name, _, value = map(str.strip, part.partition("="))
-        if name not in ESTIMATORS:
-            raise BadInput(f"SPIDERLING_ESTIMATORS has {name!r}; {hint(name, ESTIMATORS)}")
-        try:
-            weights[name] = float(value)
-        except ValueError:
-            weights[name] = -1.0
-        if not 0 <= weights[name] <= HIGHEST_WEIGHT:
-            raise BadInput(
-                f"SPIDERLING_ESTIMATORS has {part!r}; write a weight of 0 (off) to {HIGHEST_WEIGHT:g}, as {name}=1."
-            )
-    return weights
-
-
+WEIGHTS = {name: weight for name, (_, weight) in ESTIMATORS.items()}
 _USUAL_RATE = 0.03  # yield rate that a crawl is taken to have before it has downloaded anything (chosen)
 _BIAS = math.log(_USUAL_RATE / (1 - _USUAL_RATE))
 """The log-odds of `_USUAL_RATE`, from which the estimators raise or lower a link."""

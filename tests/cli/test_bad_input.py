@@ -108,7 +108,6 @@ BAD_OPTIONS = {
     "CONTACT=https://www.example.com/bot": "SPIDERLING_CONTACT is 'https://www.example.com/bot', an example;",
     "CONTACT=me": "SPIDERLING_CONTACT is 'me'; it must be an e-mail address or the URL of a page that",
     "STRATEGY=bsf": "SPIDERLING_STRATEGY is 'bsf';",
-    "ESTIMATORS=hots=3": "SPIDERLING_ESTIMATORS ",
     "JUSTEXT_PRESET=lax": "SPIDERLING_JUSTEXT_PRESET is 'lax'; it must be ",
     "MODELS=/no/such/models": "SPIDERLING_MODELS names /no/such/models, which is not a directory",
 }

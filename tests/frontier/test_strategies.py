@@ -462,7 +462,7 @@ def test_a_batch_is_ranked_by_the_formulas(pages, links, name, reason, distance)
     for link in links:
         said = {WANTED: 1, FOREIGN: -1}.get(link.said, 0)
         values = plain.values(page, link_to(frontier, link), usual) | {"hreflang": said}
-        weighed = [weight * values[name] for name, weight in strategy.weights(Options()).items()]
+        weighed = [weight * values[name] for name, weight in strategy.weights.items()]
         odds = sum(weighed) + math.log(0.03 / 0.97)
         expected.append(1 + (math.log(6) - math.log(1 / (1 + math.exp(-odds)) / fruitful)) / math.log(1.7))
     for times in (1, 25):  # a few links are ranked one by one, many side by side

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_crawl import VirtualCrawl, page
 
-from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
@@ -22,17 +21,17 @@ from spiderling.base.urls import canonicalize, words_of_name, words_of_path
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import LAST_RANK, YieldAccount
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.strategies import STRATEGIES, Heidix, LinkingPage, Spiderling, parse
+from spiderling.frontier.strategies import STRATEGIES, Heidix, LinkingPage, Spiderling
 from spiderling.frontier.strategy import FoundLink, NewLinks
 from spiderling.frontier.worth import (
     ESTIMATORS,
     LINES,
+    WEIGHTS,
     Cues,
     HostLanguages,
     UrlWords,
     Worth,
     page_quality,
-    parse_weights,
 )
 
 SIGNED, SHARE = st.floats(-1, 1), st.floats(0, 1)
@@ -115,46 +114,19 @@ def test_host_rank_follows_its_record_and_a_young_host_has_the_promise_of_its_li
     assert rank(1, rich, 2) < rank(1, rich, 8), "what it has left to give counts too"
 
 
-def test_weights_are_options() -> None:
-    def weights(strategy: str, estimators: str) -> dict[str, float]:
-        given = parse(strategy)
-        assert isinstance(given, Heidix)
-        return {name: weight for name, weight in given.weights(Options(estimators=estimators)).items() if weight}
-
-    given_weights = weights("spiderling", "host=5, section=0,hreflang=2.5,")
-    assert given_weights["host"] == 5 and given_weights["hreflang"] == 2.5
-    assert [*given_weights] == [name for name in ESTIMATORS if name != "section"]
-    assert weights("heidix", "section=1").keys() - weights("heidix", "").keys() == {"section"}
-
-
 def test_a_weight_changes_the_rank_of_a_link(frontier: Frontier) -> None:
     """The link stands in running text, which counts less with a smaller weight, and not at all with 0."""
 
-    def rank(**options: str) -> int:
-        other = Frontier(Options(lang="cs", **options))  # type: ignore[arg-type]
+    def rank(weight: float = ESTIMATORS["block"][1]) -> int:
+        class Weighed(Spiderling):
+            weights = WEIGHTS | {"block": weight}
+
+        other = Frontier(Options(lang="cs"), strategy=Weighed())
         other.put_seed("http://a.cz/", 0.0)
         ranker = other.strategy.ranker(LinkingPage(other.hosts.by_id(1), Reason.BAD_QUALITY))
         return ranker(found(other, "http://b.cz/x", block=True))
 
-    assert rank(estimators="block=8") < rank() <= rank(estimators="block=0.1")
-    assert rank(estimators="block=0.1") <= rank(estimators="block=0") > rank()
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("hots=3", "did you mean host"),
-        ("x=3", "known are host, language"),
-        ("host", "weight of 0"),
-        ("host=nan", "'host=nan'"),
-        ("host=-1", "0 (off) to 8"),
-        ("host=9", "0 (off) to 8"),
-        ("=", "has ''"),
-    ],
-)
-def test_weights_that_are_none_are_refused(text: str, says: str) -> None:
-    with pytest.raises(BadInput, match=re.escape(says)):
-        parse_weights(text)
+    assert rank(8) < rank() <= rank(0.1) <= rank(0) > rank()
 
 
 def test_codes_in_the_path_and_top_level_domains_are_known_before_any_page_was_read() -> None:
@@ -237,7 +209,7 @@ def test_heidix_uses_the_papers_estimators_only_and_retires_nobody() -> None:
     frontier = Frontier(Options(lang="cs", strategy="heidix"))
     strategy = frontier.strategy
     assert isinstance(strategy, Heidix)
-    assert set(strategy.weights(Options())) < set(ESTIMATORS)
+    assert set(strategy.weights) < set(ESTIMATORS)
     assert (strategy.retires, strategy.power) == (False, 1.0)
 
 

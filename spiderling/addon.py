@@ -79,11 +79,6 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "spiderling.pipelines.DedupPipeline": 400,
         "spiderling.pipelines.CorpusPipeline": 500,
     },
-    "FEED_EXPORTERS": {
-        "prevert": "spiderling.export.formats.PrevertExporter",
-        "prevertical": "spiderling.export.formats.PrevertExporter",
-        "parquet": "spiderling.export.formats.ParquetExporter",
-    },
     "EXTENSIONS": {
         "spiderling.extensions.lifecycle.Lifecycle": 10,
         "spiderling.extensions.control.Control": 30,
@@ -138,11 +133,6 @@ class SpiderlingAddon:
             crawler.settings.set("JOBDIR", None, priority="cmdline")
             raise NotConfigured
         return cls()
-
-    @classmethod
-    def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
-        """Add what the command line is read by: the formats of ``-o``."""
-        _add("FEED_EXPORTERS", settings)
 
     def update_settings(self, settings: BaseSettings) -> None:
         for name in ENTRIES:

@@ -171,8 +171,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "scrapy crawl spiderling -a lang=cs -a seeds=good.txt -s SPIDERLING_CONTACT=me@example.org": (
         Run(says=FINISHED, slow=True)
     ),
-    "scrapy crawl spiderling -a lang=cs -o corpus.parquet -o corpus.prevert": BEGUN,
-    "scrapy crawl spiderling -a lang=cs -O corpus.parquet": BEGUN_AGAIN,
+    "scrapy crawl spiderling -a lang=cs -o corpus.jsonl": BEGUN,
     "scrapy crawl spiderling -a lang=hsb -a seeds=FILE -s SPIDERLING_MODELS=my-models": Run(
         instead=("FILE", "seeds.txt"), says=FINISHED, slow=True
     ),

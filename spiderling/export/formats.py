@@ -11,22 +11,18 @@ from __future__ import annotations
 import glob
 import gzip
 import json
-import logging
 import math
 import re
-import shutil
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path, PurePath
-from typing import IO, Any
+from typing import Any
 from urllib.parse import quote
 
 from itemadapter import ItemAdapter
 from itemadapter.adapter import AdapterInterface
-from scrapy.exporters import BaseItemExporter
 
 from spiderling import __version__
 from spiderling.base.errors import BadInput
@@ -36,7 +32,7 @@ from spiderling.corpus.segments import Document, StoredDocument, parsed, unescap
 from spiderling.items import PageItem
 from spiderling.languages import available
 from spiderling.text import clean_text
-from spiderling.text.prevertical import escape, rendered, tokens, written
+from spiderling.text.prevertical import escape, tokens, written
 
 FRAME_CHARS = 1_000_000  # characters of a frame; chosen
 _ROW_GROUP_DOCUMENTS = 6_144
@@ -506,10 +502,6 @@ class ParquetWriter(TextWriter):
 
 TEXT = "text"  # name of the field with the text; chosen
 
-logger = logging.getLogger(__name__)
-
-_NO_NAME = re.compile(r"^(?![^\W\d])|[^\w.-]")
-
 
 def register_pages() -> None:
     """Make ``ItemAdapter``, and so every exporter, read PageItems."""
@@ -551,50 +543,3 @@ class PageAdapter(AdapterInterface):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-class PrevertExporter(BaseItemExporter):
-    """Prevertical: fields become attributes of ``<doc>``, lines of ``text`` its paragraphs."""
-
-    def __init__(self, file: IO[bytes], **options: Any) -> None:
-        super().__init__(**options)
-        self.file = file
-
-    def export_item(self, item: Any) -> None:
-        self.file.write(self._document(item).encode("utf-8", "replace"))
-
-    def _document(self, item: Any) -> str:
-        """*item* as prevertical: a page's document as in the corpus, unless the feed wants only some fields."""
-        if isinstance(item, PageItem) and item.document is not None and self.fields_to_export is None:
-            return item.document.decode()
-        fields = {name: "" if value is None else str(value) for name, value in self.get_serialized_fields(item)}
-        lines = fields.pop(TEXT, "").split("\n")
-        return rendered(
-            {_NO_NAME.sub("_", name): value for name, value in fields.items()}, [(line, "") for line in lines if line]
-        )
-
-
-class ParquetExporter(PrevertExporter):
-    """Apache Parquet with the columns of ``scrapy export``; other fields are in ``other``, as text."""
-
-    def start_exporting(self) -> None:
-        """Leave a file with content as it is, because Parquet cannot be appended to."""
-        self._work = tempfile.TemporaryDirectory()
-        self._path = Path(self._work.name, "feed")
-        self._writer = None if self.file.tell() else ParquetWriter(self._path)
-        if self._writer is None:
-            logger.error(
-                "The Parquet feed is not written: its file exists, and Parquet cannot be appended to. Add "
-                "'overwrite': True to the feed, or %%(time)s to its name; scrapy export makes one of the corpus."
-            )
-
-    def export_item(self, item: Any) -> None:
-        if self._writer is not None:
-            self._writer.add(StoredDocument({}, self._document(item)))
-
-    def finish_exporting(self) -> None:
-        with self._work:
-            if self._writer is not None:
-                self._writer.close()
-                with self._path.open("rb") as file:
-                    shutil.copyfileobj(file, self.file)

@@ -2,8 +2,7 @@
 
 Corpora only grow: a segment of a crawl is appended to and never changed (corpus/segments.py).  So what is new is known
 exactly, whatever clocks say: the manifest of each part names the bytes of each segment that it was made of, and the
-next part begins behind them.  A part is written under a temporary name and renamed when it is complete; the directory
-then has a new manifest and README, made from those of the parts, so that whoever took some parts knows which are new.
+next part begins behind them.  A part, with its card, is written under a temporary name and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -12,11 +11,9 @@ import fcntl
 import os
 import re
 import shutil
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,22 +22,12 @@ import xxhash
 from spiderling.base.addresses import DropList
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.files import PART, sync_directory, write_whole
-from spiderling.base.terminal import markdown_table, with_progress
+from spiderling.base.terminal import with_progress
 from spiderling.corpus.segments import Source, stored_documents
 from spiderling.export.export import Plan, Summary, export
 from spiderling.export.formats import ending_of
 from spiderling.export.sources import Corpus
-from spiderling.jobdir.card import (
-    MANIFEST,
-    README,
-    Manifest,
-    files_in,
-    headed,
-    read_manifest,
-    software,
-    take_down,
-    write_pair,
-)
+from spiderling.jobdir.card import Manifest, read_manifest
 from spiderling.jobdir.inspection import SHARD_DIRECTORY
 
 _PART = re.compile(r"part-(\d{5,})")
@@ -115,9 +102,8 @@ class _Increment:
         self._parts = _parts_in(directory)
         self._reached: dict[str, list[Any]] = self._last["increment"]["sources"] if self._parts else {}
         """Segment -> first byte and end of what the last part was made of, documents before the end, digest."""
-        names = {path.name for path in directory.iterdir()} - self._parts.keys() - {MANIFEST, README}
-        if names or (not self._parts and (directory / MANIFEST).exists()):
-            raise BadInput(f"{directory} holds other files than parts ({min(names, default=MANIFEST)}); give another.")
+        if not self._parts and (name := next((path.name for path in directory.iterdir()), "")):
+            raise BadInput(f"{directory} holds other files than parts ({name}); give another.")
         for key, source in self._sources.items():
             self._refuse_changed(key, source)
         self._refuse_other_options()
@@ -156,12 +142,8 @@ class _Increment:
         if summary is not None and summary.files:
             part.with_name(name + PART).rename(part)
             sync_directory(self._directory)
-            self._parts = _parts_in(self._directory)
             summary = summary._replace(directory=part)
-        named = [said["name"] for said in read_manifest(self._directory / MANIFEST).get("parts", ())]
-        if self._parts and named != list(self._parts):  # a kill may have come between the last part and the card
-            write_card(self._directory, self._parts)
-        return Added(name if name in self._parts else "", summary, last, len(stands))
+        return Added(name if part.exists() else "", summary, last, len(stands))
 
     def _write(self, name: str, corpus: Corpus) -> tuple[Summary, list[_Row]]:
         """Write the part under its temporary name; also what the lists left out of it."""
@@ -281,70 +263,3 @@ def _tail(path: Path, end: int) -> str:
         begin = max(0, end - _TAIL_BYTES)
         file.seek(begin)
         return xxhash.xxh3_128_hexdigest(file.read(end - begin))
-
-
-_LOADED = {"parquet": "*.parquet", "jsonl": "*.jsonl.zst"}
-"""Formats that readers of datasets take as they are -> the files of a part."""
-
-
-def write_card(directory: Path, parts: Mapping[str, Manifest]) -> None:
-    """Write the manifest and the README of *directory*, whose *parts* have these manifests; raises StorageError."""
-    manifest = _manifest(parts)
-    last = parts[max(parts)]
-    write_pair(manifest, directory / README, directory / MANIFEST, _readme(manifest, last["crawls"]))
-
-
-def _manifest(parts: Mapping[str, Manifest]) -> Manifest:
-    languages: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    licences: Counter[str] = Counter()
-    for manifest in parts.values():
-        licences.update(manifest["contents"]["licences"])
-        for code, numbers in manifest["contents"]["languages"].items():
-            languages[code].update(numbers)
-    found: Manifest = {
-        "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"),
-        "software": software(),
-        "contents": {"languages": languages, "licences": licences},
-        "parts": [_part(name, manifest) for name, manifest in parts.items()],
-    }
-    pattern = _LOADED.get(next(iter(parts.values()))["format"])
-    data_files = [{"split": "train", "path": f"part-*/{pattern}"}]
-    return found | ({"configs": [{"config_name": "default", "data_files": data_files}]} if pattern else {})
-
-
-def _part(name: str, manifest: Manifest) -> dict[str, Any]:
-    contents = manifest["contents"]
-    return {
-        "name": name,
-        **{key: manifest[key] for key in ("made", "documents")},
-        **{key: contents[key] for key in ("words", "text_bytes", "crawl_dates")},
-        "files": [file | {"name": f"{name}/{file['name']}"} for file in files_in(manifest)],
-    }
-
-
-def _readme(manifest: Manifest, crawls: list[Manifest]) -> str:
-    parts = manifest["parts"]
-    documents = sum(part["documents"] for part in parts)
-    words = sum(part["words"] for part in parts)
-    rows = [
-        (
-            part["name"],
-            part["made"],
-            f"{part['documents']:,}",
-            f"{part['words']:,}",
-            " to ".join(date[:10] for date in part["crawl_dates"]),
-            f"{sum(file['bytes'] for file in part['files']):,}",
-        )
-        for part in parts
-    ]
-    lines = [
-        *headed(manifest),
-        f"{documents:,} documents, {words:,} words in {len(parts):,} parts. A part is never changed: each export adds "
-        f"one, with what was new. The card of each, beside its files, says how it was made; {MANIFEST} has the "
-        "checksums of all files.",
-        "",
-        *markdown_table(("part", "made (UTC)", "documents", "words", "fetched", "bytes"), rows),
-        "",
-        *take_down(crawls),
-    ]
-    return "\n".join(lines) + "\n"

@@ -55,7 +55,7 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
     crawls = manifest["crawls"]
     dates = " to ".join(date[:10] for date in contents["crawl_dates"])
     lines = [
-        *headed(manifest),
+        *_headed(manifest),
         f"{contents['documents']:,} documents, {contents['words']:,} words, {contents['text_bytes'] / 1e6:,.2f} MB of "
         f"text in UTF-8 from {contents['hosts']:,} hosts, crawled {dates}. Made by Spiderling "
         f"{manifest['software']['spiderling']}. All that follows stands in {manifest_name} too.",
@@ -84,12 +84,12 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
         "What the web says is in it: errors, opinions, personal data of the people who are written about, and text by "
         "machines. Boilerplate, languages and near-duplicates were told by models that err.",
         "",
-        *take_down(crawls),
+        *_take_down(crawls),
     ]
     return "\n".join(lines)
 
 
-def headed(manifest: Manifest) -> list[str]:
+def _headed(manifest: Manifest) -> list[str]:
     """The head of a card, which hubs read, and its title."""
     contents = manifest["contents"]
     names = ", ".join(filter(None, contents["languages"])) or "no language"
@@ -129,7 +129,7 @@ def _selected(manifest: Manifest) -> list[str]:
     return ["## What was taken", "", *(f"- {name}: {said}" for name, said in facts.items() if said), ""]
 
 
-def take_down(crawls: Iterable[Manifest]) -> list[str]:
+def _take_down(crawls: Iterable[Manifest]) -> list[str]:
     """Whom to write to who wants a page taken out."""
     contacts = ", ".join(sorted({crawl["contact"] for crawl in crawls if crawl["contact"]}))
     whom = f"write to {contacts}" if contacts else "write to whoever publishes it"
@@ -364,9 +364,9 @@ def write_card(directory: Path) -> None:
     write_pair(manifest, directory / "corpus" / README, directory / "corpus" / MANIFEST)
 
 
-def write_pair(manifest: Manifest, readme: Path, path: Path, page: str = "") -> None:
-    """Each file whole or not at all, the manifest last; *page* stands in *readme*.  Raises StorageError."""
-    write_whole(readme, page or readme_of(manifest, path.name))
+def write_pair(manifest: Manifest, readme: Path, path: Path) -> None:
+    """Each file whole or not at all, the manifest last.  Raises StorageError."""
+    write_whole(readme, readme_of(manifest, path.name))
     write_whole(path, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
 
 

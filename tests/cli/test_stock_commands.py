@@ -149,8 +149,8 @@ def test_a_spider_of_ours_is_parsed_in_the_checkout_without_a_crawl(url, tmp_pat
     assert not (tmp_path / "job").exists()
 
 
-def test_runspider_is_a_crawl_with_our_formats_and_exit_codes(project):
-    feed = ("-o", "x.parquet", "-s", "SPIDERLING_ALLOW_NETWORKS=", "-s", "SPIDERLING_CONTACT=")
+def test_runspider_is_a_crawl_with_our_exit_codes(project):
+    feed = ("-o", "x.jsonl", "-s", "SPIDERLING_ALLOW_NETWORKS=", "-s", "SPIDERLING_CONTACT=")
     ended = scrapy("runspider", "foreign/__init__.py", *feed, cwd=project)
     assert ended.code == 1 and ended.errors[0].startswith("The crawl stops: no contact is given")
     assert "Unrecognized output format" in scrapy("runspider", "foreign/__init__.py", "-o", "x.parqet", cwd=project).log

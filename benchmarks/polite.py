@@ -101,7 +101,7 @@ def judging(robots: Robots, sites: list[Site], bodies: list[bytes], rounds: int)
         if linked:
             said += robots.licences.of_page(url, linked, 1.0) or []
         for text in inline:
-            said += RslFile(text.encode(), options.licensee()).statements(url, "/")
+            said += RslFile(text.encode()).statements(url, "/")
         policy.binding(together(robots.statements_of(url), said))
     return (time.process_time() - begin) / rounds * 1e6
 

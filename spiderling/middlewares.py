@@ -179,7 +179,7 @@ class SiteFilesMiddleware(Component):
         """What a text worker reads in a sitemap or feed; raises WorkerCrash, and SpiderlingError if none can be had."""
         workers = self.crawl.workers
         if workers is None:
-            return unpacked(await asyncio.to_thread(read_listing, body, url, self.crawl.options.licensee()))
+            return unpacked(await asyncio.to_thread(read_listing, body, url))
         return await workers.read_listing(body, url)
 
 

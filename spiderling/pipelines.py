@@ -204,7 +204,7 @@ def licence_statements(item: PageItem, headers: Sequence[tuple[str, str]], crawl
         found.append(Statement(Signal.RSL, UNKNOWN, TRAINING))
     target = canonicalize_again(url) if inline else None
     for text in inline[:MAX_LICENCES]:
-        found += RslFile(text.encode(), crawl.options.licensee()).statements(url, target.path if target else "/")
+        found += RslFile(text.encode()).statements(url, target.path if target else "/")
     return found
 
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
-from spiderling.base.opt_outs import Licensee
 from spiderling.base.option_values import (
     PREFIX,
     YIELD_PROFILES,
@@ -204,21 +203,6 @@ def test_ports(ports: str) -> None:
         return
     with pytest.raises(BadInput, match="SPIDERLING_PORTS"):
         Options.from_settings({"SPIDERLING_PORTS": ports})
-
-
-@pytest.mark.parametrize(("country", "advice"), [("UK", "write GB"), ("EN", "such as CZ"), ("Czechia", "such as CZ")])
-def test_country_that_there_is_not_would_meet_conditions_that_bind_us(country: str, advice: str) -> None:
-    with pytest.raises(BadInput, match=rf"SPIDERLING_USER has '{country}', which is .* no country .*{advice}\.$"):
-        read("user", country)
-    assert Options(user="gb").licensee() == Licensee("", "GB")
-
-
-@pytest.mark.parametrize("user", ["education, cz", "CZ,education"])
-def test_user_and_country_in_either_order(user: str) -> None:
-    assert Options(user=user).licensee() == Licensee("education", "CZ")
-    for wrong in ("education,personal", "CZ,SK", "everybody"):
-        with pytest.raises(BadInput, match="SPIDERLING_USER has"):
-            read("user", wrong)
 
 
 @pytest.mark.parametrize(

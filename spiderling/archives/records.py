@@ -28,7 +28,7 @@ from spiderling.base.files import unpack_frame, zstd
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize
-from spiderling.fetch.errors import DecodedTooBig, NotHttp
+from spiderling.fetch.errors import BadHttp, DecodedTooBig
 from spiderling.fetch.responses import BodyDecoder, Chunked, challenge_of
 
 _TYPES = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit | WarcRecordType.conversion
@@ -213,7 +213,7 @@ def _joined(body: bytes) -> bytes:
     """
     content = bytearray()
     chunked = Chunked()
-    with suppress(NotHttp):
+    with suppress(BadHttp):
         for piece in chunked.unframed(body):
             content += piece
     return bytes(content) if content or chunked.is_over else body

@@ -282,7 +282,6 @@ class Follow(Enum):
 
 RSL_NAMESPACE = "https://rslstandard.org/rsl"
 RSL_MEDIA_TYPE = "application/rsl+xml"
-USERS = ("commercial", "non-commercial", "education", "government", "personal")
 _RSL_USES = {
     Purpose.AI_TRAIN: frozenset({"all", "ai-all", "ai-train", "train-ai", "train-genai"}),
     Purpose.SEARCH: frozenset({"all", "search"}),
@@ -292,20 +291,6 @@ _RSL_USES = {
 _KNOWN_USES = frozenset().union(*_RSL_USES.values(), {"ai-input", "ai-index"})
 _FREE = frozenset({"free", "attribution"})
 _PAYMENTS = frozenset({"purchase", "subscription", "training", "crawl", "use", "contribution"})
-_CODES = """
-AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC
-CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD
-GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH
-KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW
-MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC
-SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY
-UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
-"""
-COUNTRIES = frozenset(_CODES.split())  # codes of ISO 3166-1 alpha-2
-ALIASES = {"UK": "GB", "EL": "GR"}  # what the EU and many others write for two of them
-_MEMBERS = "AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IT LT LU LV MT NL PL PT RO SE SI SK"
-"""Of the EU, which is a token of its own."""
-_EU = frozenset(_MEMBERS.split())
 _NAMES = """
 rsl content license permits prohibits payment standard custom amount accepts reporting legal alternate schema copyright
 terms
@@ -319,13 +304,6 @@ _TOKENS = re.compile(r"[^\s,]+")
 UNKNOWN = "unknown"  # what is stated of terms that cannot be read, or had
 
 
-class Licensee(NamedTuple):
-    """Who would use the text; '' for what he does not say, and then no condition on it is met."""
-
-    user: str = ""  # one of USERS
-    country: str = ""  # ISO 3166-1 alpha-2
-
-
 class _Licence(NamedTuple):
     """One <license>: *permits* and *prohibits* are tokens by type."""
 
@@ -337,15 +315,11 @@ class _Licence(NamedTuple):
         """Whether one of *uses* is among those that it permits; without a list it permits all (3.5)."""
         return "usage" not in self.permits or bool(uses & self.permits["usage"])
 
-    def hindrance(self, who: Licensee) -> str:
-        """Why *who* may not use what it offers; '' if he may."""
-        here = {who.country, "EU" if who.country in _EU else who.country} - {""}
-        for kind, mine in (("user", {who.user} - {""}), ("geo", here)):
-            if kind in self.permits and not mine & self.permits[kind]:
-                return kind
-            if kind in self.prohibits and (not mine or mine & self.prohibits[kind]):
-                return kind
-        return "" if self.price in _FREE else self.price
+    @property
+    def hindrance(self) -> str:
+        """Why what it offers may not be used, '' if it may; a condition on the user or his country is never met."""
+        conditions = [kind for kind in ("user", "geo") if kind in self.permits or kind in self.prohibits]
+        return conditions[0] if conditions else "" if self.price in _FREE else self.price
 
 
 class _Content(NamedTuple):
@@ -360,9 +334,8 @@ class _Content(NamedTuple):
 class RslFile:
     """A licence file, a licence within a page, or a feed with licences."""
 
-    def __init__(self, body: bytes, who: Licensee, address: str = "") -> None:
+    def __init__(self, body: bytes, address: str = "") -> None:
         """*address*: that of the file, to be recorded."""
-        self._who = who
         self._tail = f"={address[:300]}" if address else ""
         self._contents: list[_Content] = []
         self._is_sound = False  # whether all of it was understood
@@ -425,7 +398,7 @@ class RslFile:
         offers = [licence for licence in licences if licence.offers(uses)]
         if not offers:  # research organisations need no permission (Directive (EU) 2019/790, article 3)
             return "not-permitted", purpose is not Purpose.RESEARCH
-        hindrances = [licence.hindrance(self._who) for licence in offers]
+        hindrances = [licence.hindrance for licence in offers]
         if all(hindrances):
             return hindrances[0], True
         prices = {licence.price for licence, hindered in zip(offers, hindrances, strict=True) if not hindered}
@@ -483,12 +456,7 @@ class RslFile:
         self._is_sound &= kind in ("usage", "user", "geo")
         tokens = _TOKENS.findall("".join(element.itertext()))
         self._is_sound &= len(tokens) <= _MAX_TOKENS
-        spelled = (_country(token) if kind == "geo" else token.lower() for token in tokens[:_MAX_TOKENS])
-        return kind, frozenset(token for token in spelled if ":" not in token)
-
-
-def _country(token: str) -> str:
-    return ALIASES.get(token.upper(), token.upper())
+        return kind, frozenset(token.lower() for token in tokens[:_MAX_TOKENS] if ":" not in token)
 
 
 def _folded(host: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from spiderling.base import media_types
 from spiderling.base.errors import BadInput
-from spiderling.base.opt_outs import ALIASES, COUNTRIES, USERS, Licensee, Policy
+from spiderling.base.opt_outs import Policy
 from spiderling.base.urls import canonicalize, is_top_level_domain, top_level_domain
 
 if TYPE_CHECKING:
@@ -303,28 +303,6 @@ def parse_paragraph_kinds(text: str) -> frozenset[str]:
     return kinds
 
 
-def parse_licensee(text: str) -> Licensee:
-    """Who would use the text, as ``education,CZ``, either part or none of it; raises BadInput.
-
-    >>> parse_licensee("education, cz")
-    Licensee(user='education', country='CZ')
-    """
-    who = Licensee()
-    for part in filter(None, map(str.strip, text.split(","))):
-        code = part.upper()
-        if part in USERS and not who.user:
-            who = who._replace(user=part)
-        elif code in COUNTRIES and not who.country:
-            who = who._replace(country=code)
-        else:
-            example = f"write {ALIASES[code]}" if code in ALIASES else "write two letters, such as CZ"
-            raise BadInput(
-                f"{PREFIX}USER has {part!r}, which is none of {', '.join(sorted(USERS))} and no country of ISO "
-                f"3166-1; {example}."
-            )
-    return who
-
-
 _CHECKS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
     "recrawl": parse_recrawl,
@@ -333,7 +311,6 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "paragraph_kinds": parse_paragraph_kinds,
     "optouts": lambda text: Policy.parse("research", text),
     "ports": parse_ports,
-    "user": parse_licensee,
     "traps": parse_traps,
     "tlds": parse_tlds,
     "alert_command": _command,

@@ -13,8 +13,8 @@ from typing import Any
 
 from spiderling.base.errors import BadInput
 from spiderling.base.machine import memory_bytes, usable_cores
-from spiderling.base.opt_outs import Licensee, Policy
-from spiderling.base.option_values import PREFIX, checked, parse_licensee, parse_yield_profile
+from spiderling.base.opt_outs import Policy
+from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
 from spiderling.base.option_values import option as _option
 from spiderling.base.terminal import nearest
 from spiderling.base.urls import MAX_SHARDS
@@ -54,11 +54,6 @@ class Options:
         "When tdmrep.json and ai.txt are asked for: before the first page of a site (first), or once one of its pages "
         "is to be kept, which is then fetched before what they say is known (kept; docs/opt-outs.md).",
         choices=("first", "kept"),
-    )
-    user: str = _option(
-        "",
-        "What you are (commercial, non-commercial, education, government, personal) and the country you are in, as in "
-        "education,CZ, for licences by RSL with conditions on that; empty: none is met (docs/opt-outs.md).",
     )
     # what is fetched first
     strategy: str = _option(
@@ -354,10 +349,6 @@ class Options:
     def policy(self) -> Policy:
         """How opt-outs are treated; raises BadInput if `optouts` cannot be read."""
         return Policy.parse(self.purpose, self.optouts)
-
-    def licensee(self) -> Licensee:
-        """Who asks for licences."""
-        return parse_licensee(self.user)
 
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""

@@ -62,7 +62,7 @@ def _of_licences(found: Found, page: Page, options: Options) -> list[Statement]:
     url = canonicalize(found.task.url)
     said = [Statement(Signal.RSL, f"not-fetched={address[:300]}") for address in linked]
     for text in inline:
-        said += RslFile(text.encode(), options.licensee()).statements(found.task.url, url.path if url else "/")
+        said += RslFile(text.encode()).statements(found.task.url, url.path if url else "/")
     return said
 
 

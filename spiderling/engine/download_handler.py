@@ -19,7 +19,7 @@ from typing import Any
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.crawler import Crawler
-from scrapy.exceptions import DownloadCancelledError, StopDownload
+from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError, StopDownload
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 from twisted.python.failure import Failure
@@ -47,7 +47,6 @@ from spiderling.fetch.client import (
 )
 from spiderling.fetch.errors import (
     AddressForbidden,
-    BodyCut,
     NoDescriptor,
     ResponseRefused,
     TransferCut,
@@ -308,7 +307,7 @@ class DownloadHandler(BaseDownloadHandler):
                 stop = self._stop_by(signals.bytes_received, request, data=chunk)
                 if stop is not None:
                     return b"".join(pieces), [], stop
-        except BodyCut:
+        except ResponseDataLossError:
             if request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
                 raise
             return b"".join(pieces), ["dataloss"], None

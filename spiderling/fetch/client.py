@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, cast
 
+from scrapy.exceptions import DownloadConnectionRefusedError, ResponseDataLossError, UnsupportedURLSchemeError
+
 from spiderling.base.machine import is_reserved
 from spiderling.base.urls import serialize
-from spiderling.fetch.errors import BadRequest, BodyCut, NoConnection, NoDescriptor, NotHttp, NoTls, TooSlow
+from spiderling.fetch.errors import BadHttp, NoDescriptor, TlsFailed, TooSlow
 from spiderling.fetch.responses import END_OF_HEAD, HEAD_START, Framing, ResponseHead
 from spiderling.fetch.tls import Server, Sessions
 
@@ -88,21 +90,21 @@ class Wire(asyncio.Protocol):
         self._received += len(data)
         try:
             if self._received > MAX_HEAD_BYTES + FRAMING_RATIO * self.body_bytes:
-                raise NotHttp(f"more than {MAX_HEAD_BYTES} bytes that are not body")
+                raise BadHttp(f"more than {MAX_HEAD_BYTES} bytes that are not body")
             if self._framing is None:
                 data = self._read_heads(data)
             if self._framing is not None:
                 self._read_body(data, self._framing)
-        except NotHttp as error:
+        except BadHttp as error:
             self.end(error)
 
     def _read_heads(self, data: bytes) -> bytes:
-        """Read heads up to the final one; what follows that.  Raises NotHttp."""
+        """Read heads up to the final one; what follows that.  Raises BadHttp."""
         begin = max(0, len(self._head_bytes) - 2)
         self._head_bytes += data if self._head_bytes else data.lstrip(b"\r\n")
         start = self._head_bytes[: len(HEAD_START)].upper()
         if not HEAD_START.startswith(start):
-            raise NotHttp(f"an answer that begins with {bytes(self._head_bytes[:80])!r}")
+            raise BadHttp(f"an answer that begins with {bytes(self._head_bytes[:80])!r}")
         while (found := END_OF_HEAD.search(self._head_bytes, begin)) is not None:
             head = ResponseHead.parsed(bytes(self._head_bytes[: found.start()]))
             del self._head_bytes[: found.end()]
@@ -137,10 +139,10 @@ class Wire(asyncio.Protocol):
         elif self._framing.may_be_closed:
             self.end()
         else:
-            self.end(BodyCut(f"the connection was closed within the body ({exc or 'in good order'})"))
+            self.end(ResponseDataLossError(f"the connection was closed within the body ({exc or 'in good order'})"))
 
     async def read_head(self) -> ResponseHead:
-        """The final head; raises NotHttp or OSError if there is none."""
+        """The final head; raises BadHttp or OSError if there is none."""
         while self._head is None:
             await self._news()
         return self._head
@@ -227,7 +229,7 @@ class TlsWire(Wire):
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
         if self._received > MAX_HEAD_BYTES + FRAMING_RATIO * self.body_bytes:
-            self.end(NotHttp(f"more than {MAX_HEAD_BYTES} bytes that are not body"))
+            self.end(BadHttp(f"more than {MAX_HEAD_BYTES} bytes that are not body"))
             return
         self._incoming.write(data)
         self._advance()
@@ -251,7 +253,7 @@ class TlsWire(Wire):
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError as error:
-            self._be_left(error if self._is_open else NoTls(str(error)))
+            self._be_left(error if self._is_open else TlsFailed(str(error)))
         if self._outgoing.pending:
             super().write(self._outgoing.read())
 
@@ -277,10 +279,10 @@ class UrlParts(NamedTuple):
 
     @classmethod
     def of(cls, url: str, is_verbatim: bool) -> UrlParts:
-        """*is_verbatim*: *url* is serialised and asked for as it is.  Raises BadRequest."""
+        """*is_verbatim*: *url* is serialised and asked for as it is.  Raises UnsupportedURLSchemeError."""
         found = _URL.match(url if is_verbatim else serialize(url) or "")
         if found is None or int(found[3] or 0) > MAX_PORT:
-            raise BadRequest("not a URL over http or https that can be asked for")
+            raise UnsupportedURLSchemeError("not a URL over http or https that can be asked for")
         port = int(found[3]) if found[3] else None
         return cls(found[1] == "https", found[2].strip("[]").removesuffix("."), port, found[4] + (found[5] or ""))
 
@@ -300,14 +302,14 @@ class RawRequest(NamedTuple):
     body: bytes = b""
 
     def encoded(self) -> bytes:
-        """The bytes to send; raises BadRequest if a server would read them as something else."""
+        """The bytes to send; raises UnsupportedURLSchemeError if a server would read them as something else."""
         lines = [f"{self.method} {self.target} HTTP/1.1".encode()]
         lines += [name + b": " + value for name, value in self.headers]
         lines += [b"", b""]
         head = b"\r\n".join(lines)
         breaks = len(lines) - 1
         if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head or lines[0].count(b" ") != 2:
-            raise BadRequest("there is a space in the URL, or a line break or NUL in a header")
+            raise UnsupportedURLSchemeError("there is a space in the URL, or a line break or NUL in a header")
         return head + self.body
 
 
@@ -402,7 +404,7 @@ class ConnectTarget:
     async def connect(self) -> Wire:
         """A connection to the address that answers first (RFC 8305).
 
-        Raises BadRequest, NoConnection or NoDescriptor.
+        Raises UnsupportedURLSchemeError, DownloadConnectionRefusedError or NoDescriptor.
         """
         sock = None
         try:
@@ -411,13 +413,13 @@ class ConnectTarget:
             await asyncio.get_running_loop().create_connection(lambda: wire, sock=sock)
             wire.socket = sock
         except ValueError as error:
-            raise BadRequest(f"no name for TLS: {error}") from error
+            raise UnsupportedURLSchemeError(f"no name for TLS: {error}") from error
         except NoDescriptor:
             raise
         except OSError as error:
             if sock is not None:
                 sock.close()
-            raise NoConnection(str(error)) from error
+            raise DownloadConnectionRefusedError(str(error)) from error
         return wire
 
     async def _connected_first(self) -> socket.socket:
@@ -520,7 +522,7 @@ def _resolve(future: asyncio.Future[None]) -> None:
 async def send(request: RawRequest, target: ConnectTarget, kept: Wire | None = None) -> RawResponse:
     """Send *request*, over the open connection *kept* if given; returns when the final headers are here.
 
-    Raises BadRequest, NoConnection, NoTls, NoDescriptor, NotHttp or OSError.
+    Raises UnsupportedURLSchemeError, DownloadConnectionRefusedError, TlsFailed, NoDescriptor, BadHttp or OSError.
     """
     sent = request.encoded()
     wire = await target.connect() if kept is None else kept.next()
@@ -539,7 +541,7 @@ async def send(request: RawRequest, target: ConnectTarget, kept: Wire | None = N
     except OSError as error:
         wire.abort()
         if error.errno in _NEVER_MADE:
-            raise NoConnection(f"{error}: {target.addresses[0]}:{target.place.port}") from error
+            raise DownloadConnectionRefusedError(f"{error}: {target.addresses[0]}:{target.place.port}") from error
         raise
     except BaseException:
         wire.abort()

@@ -1,4 +1,4 @@
-"""How a download can fail: Scrapy's errors and ours, into which `translated` turns those of the client.
+"""How a download can fail: Scrapy's errors and ours.  `translated` adds the URL, and turns others into these.
 
 Ours, never worth a retry:
 ResponseRefused       we do not want it: not text, too big, no language of ours ...
@@ -57,7 +57,7 @@ class TransferCut(DownloadCancelledError):
 
 
 class BadHttp(DownloadFailedError):
-    """The answer breaks HTTP; another attempt would not help."""
+    """The answer is not HTTP/1, or too much of it is not body; another attempt would not help."""
 
     reason = Reason.BAD_HTTP
 
@@ -85,22 +85,6 @@ class NoDescriptor(OSError):
     """This process has too many files and sockets open for another connection."""
 
 
-class BadRequest(Exception):
-    """A URL or header cannot be sent."""
-
-
-class NoConnection(Exception):
-    """No address could be connected to."""
-
-
-class NoTls(Exception):
-    """An address could be connected to, but the TLS handshake failed."""
-
-
-class NotHttp(Exception):
-    """What came is not HTTP/1, or too much of it is not body."""
-
-
 class DecodedTooBig(Exception):
     """A layer of the body is larger than allowed once decoded, or too large for what was sent."""
 
@@ -113,35 +97,26 @@ class NameServerFailure(Exception):
     """No usable answer (time-out, SERVFAIL, REFUSED); asking again may help."""
 
 
-class BodyCut(Exception):
-    """The body ended before its framing said so."""
-
-
-_OURS = (DownloadCancelledError, StopDownload, TooSlow)
-_TRANSLATION: tuple[tuple[Any, type[Exception]], ...] = (
+_KNOWN: tuple[tuple[Any, type[Exception]], ...] = (
     (NoDescriptor, TransferCut),
     (TimeoutError, DownloadTimeoutError),
     ((NameNotFound, NameServerFailure), CannotResolveHostError),
-    (NotHttp, BadHttp),
-    (BodyCut, ResponseDataLossError),
-    (BadRequest, UnsupportedURLSchemeError),
-    (NoTls, TlsFailed),
-    (NoConnection, DownloadConnectionRefusedError),
 )
+_AS_THEY_ARE = (DownloadCancelledError, StopDownload, TooSlow, MemoryError, sqlite3.Error, StorageError)
+_OF_THE_CLIENT = (BadHttp, TlsFailed, DownloadConnectionRefusedError, ResponseDataLossError, UnsupportedURLSchemeError)
 
 
 def translated(error: Exception, url: str) -> Exception:
-    """*error* as one of the errors that this module names.
-
-    Ours, and those that stop the crawl, stay as they are; the first row of _TRANSLATION that fits decides on others.
-    """
-    if isinstance(error, (*_OURS, MemoryError, sqlite3.Error, StorageError)):
+    """*error* as one of the errors that this module names; those that stop the crawl stay as they are."""
+    if isinstance(error, _AS_THEY_ARE):
         return error
     if isinstance(error, DecodedTooBig):
         return ResponseRefused(Reason.TOO_BIG, f"{url} is too large once decoded, or too large for what was sent.")
-    is_bug = is_made_here(error) and not isinstance(error, (OSError, UnsupportedURLSchemeError))
+    if isinstance(error, _OF_THE_CLIENT):
+        return type(error)(f"{url}: {error}")
+    is_bug = is_made_here(error) and not isinstance(error, OSError)
     unknown = HandlerFailed if is_bug else DownloadFailedError  # a library's error on a server's data is no bug of ours
-    kind = next((ours for theirs, ours in _TRANSLATION if isinstance(error, theirs)), unknown)
+    kind = next((known for theirs, known in _KNOWN if isinstance(error, theirs)), unknown)
     return kind(f"{url}: {type(error).__name__}: {error}")
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 import brotli  # type: ignore[import-untyped]
 
 from spiderling.base.files import whole_number, zstd
-from spiderling.fetch.errors import DecodedTooBig, NotHttp
+from spiderling.fetch.errors import BadHttp, DecodedTooBig
 
 MAX_HEADERS = 256  # most lines in one head (chosen)
 MAX_CHUNK_LINE_BYTES = 16_384  # most bytes of the line before a chunk (Chromium's limit)
@@ -48,26 +48,26 @@ class ResponseHead(NamedTuple):
 
     @classmethod
     def parsed(cls, head: bytes) -> ResponseHead:
-        """*head* without the empty line at its end; raises NotHttp.
+        """*head* without the empty line at its end; raises BadHttp.
 
         A line without a colon, or with what is no token before it, is passed over.
         """
         if b"\0" in head:
-            raise NotHttp("there is a NUL in the headers")
+            raise BadHttp("there is a NUL in the headers")
         lines = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if lines.count(b"\n") > MAX_HEADERS:
-            raise NotHttp(f"more than {MAX_HEADERS} headers")
+            raise BadHttp(f"more than {MAX_HEADERS} headers")
         status_line, _, fields = lines.partition(b"\n")
         found = _STATUS_LINE.match(status_line)
         if found is None:
-            raise NotHttp(f"no status line: {status_line[:80]!r}")
+            raise BadHttp(f"no status line: {status_line[:80]!r}")
         if b"\n " in fields or b"\n\t" in fields:
             fields = _FOLD.sub(b" ", fields)
         headers = [(name, value.strip(b" \t")) for name, value in _FIELD.findall(fields)]
         is_chunked = b"chunked" in _values(headers, b"transfer-encoding")
         lengths = set() if is_chunked else _values(headers, b"content-length")
         if len(lengths) > 1:
-            raise NotHttp(f"contradicting lengths: {lengths}")
+            raise BadHttp(f"contradicting lengths: {lengths}")
         length = whole_number(lengths.pop()) if lengths else None
         line = status_line.decode("utf-8", "surrogateescape")
         return cls(found[1].decode().upper(), int(found[2]), line, headers, is_chunked, length)
@@ -142,7 +142,7 @@ class Chunked:
         self._is_last = False  # whether the last chunk is over, so that trailers and an empty line remain
 
     def unframed(self, data: bytes) -> Iterator[bytes]:
-        """The pieces of the body in *data*, the next bytes received; raises NotHttp after them."""
+        """The pieces of the body in *data*, the next bytes received; raises BadHttp after them."""
         data = self._line + data
         at = 0
         while not self.is_over:
@@ -159,7 +159,7 @@ class Chunked:
         self._line = b"" if self.is_over else data[at:]
         self.is_overrun = self.is_over and at < len(data)
         if len(self._line) > MAX_CHUNK_LINE_BYTES:
-            raise NotHttp(f"more than {MAX_CHUNK_LINE_BYTES} bytes in a line between chunks")
+            raise BadHttp(f"more than {MAX_CHUNK_LINE_BYTES} bytes in a line between chunks")
 
     def _end_line(self, line: bytes) -> None:
         if self._is_last:
@@ -169,7 +169,7 @@ class Chunked:
         else:
             size = _CHUNK_SIZE.match(line)
             if size is None or self._is_behind_chunk:
-                raise NotHttp(f"no chunk begins with {line[:80]!r}")
+                raise BadHttp(f"no chunk begins with {line[:80]!r}")
             self._left = int(size[1], 16)
             self._is_last = not self._left
             self._is_behind_chunk = True

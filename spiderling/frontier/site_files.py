@@ -253,5 +253,5 @@ def parsed(file: SiteFile, body: bytes, options: Options) -> Rules:
     if file is SiteFile.TDMREP:
         return TdmRep(body)
     if file is SiteFile.LICENCE:
-        return RslFile(body, options.licensee())
+        return RslFile(body)
     return RobotsTxt(body, options) if file is SiteFile.ROBOTS else AiTxt(body, options)

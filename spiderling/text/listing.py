@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeAlias
 from lxml import etree
 
 from spiderling.base import opt_outs
-from spiderling.base.opt_outs import Licensee, Purpose, RslFile, Signal, Statement
+from spiderling.base.opt_outs import Purpose, RslFile, Signal, Statement
 from spiderling.base.urls import canonicalize
 from spiderling.text.declared import iso_date, seconds_of
 from spiderling.text.embedded import decoded
@@ -322,20 +322,20 @@ class Listing(NamedTuple):
     said: Mapping[int, list[Statement]] = {}  # number of an entry, from 0 on -> what its licence, if any, says to us
 
 
-def read_listing(body: bytes, address: str, who: Licensee) -> Packed:
-    """What the sitemap or feed in *body*, at *address*, lists, if it is one; licences of entries are read for *who*."""
+def read_listing(body: bytes, address: str) -> Packed:
+    """What the sitemap or feed in *body*, at *address*, lists, if it is one."""
     feed = read_feed(body, address) if _IS_FEED.search(body[:_HEAD_BYTES].replace(b"\0", b"")) else Feed([])
     if feed.entries:
         dated = ((entry.url, entry.modified or entry.published) for entry in feed.entries)
-        said = {number: _said(entry, who) for number, entry in enumerate(feed.entries) if entry.licence}
+        said = {number: _said(entry) for number, entry in enumerate(feed.entries) if entry.licence}
         return *_packed(dated), False, feed.left_out, said
     sitemap = read_sitemap(body)
     return *_packed(zip(sitemap.urls, sitemap.dates, strict=True)), sitemap.is_index, sitemap.left_out, {}
 
 
-def _said(entry: FeedEntry, who: Licensee) -> _Said:
+def _said(entry: FeedEntry) -> _Said:
     target = canonicalize(entry.url)
-    found = RslFile(entry.licence, who).statements(entry.url, target.path if target else "/")
+    found = RslFile(entry.licence).statements(entry.url, target.path if target else "/")
     return [(said.detail, [purpose.value for purpose in said.refuses]) for said in found]
 
 

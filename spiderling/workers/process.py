@@ -24,13 +24,12 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spiderling.base import media_types
 from spiderling.base.errors import SpiderlingError
-from spiderling.base.opt_outs import Licensee
 from spiderling.base.options import Options
 from spiderling.base.urls import go_by_suffixes, suffix_file
 from spiderling.text import Page, TextOptions
@@ -85,7 +84,6 @@ class WorkerConfig:
     documents: tuple[str, ...] = ()  # kinds (base/media_types.py) that are converted; other bodies count as HTML
     document_bytes: int = media_types.MAX_DOCUMENT_BYTES  # bytes of a document above which it gives no text
     document_wall_s: float = 16.0  # seconds in which a document must be converted
-    licensee: Licensee = field(default_factory=Licensee)  # who would use the pages of a feed, for their licences
     compiled: str = AUTO  # the option SPIDERLING_COMPILED
     suffix_file: Path | None = None  # holds the list of public suffixes; None: the one bundled with tldextract
     process: str = "spiderling.workers.process:text_process"
@@ -103,7 +101,6 @@ class WorkerConfig:
             page_cpu_s=CPU_SHARE * PAGE_TIMEOUT_S,
             documents=tuple(sorted(usable(media_types.parse(options.documents))[0])),
             document_wall_s=_CONVERSION_SHARE * PAGE_TIMEOUT_S,
-            licensee=options.licensee(),
             compiled=options.compiled,
             suffix_file=suffix_file(),
         )
@@ -167,7 +164,7 @@ def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> N
     max_bytes = (memory_bytes(1) or _peak_bytes()) + config.max_growth_bytes
     while (frame := _receive(stream)) is not None:
         signal.setitimer(signal.ITIMER_PROF, config.page_cpu_s)
-        kind, value = _attempt(work, config.licensee, *frame)
+        kind, value = _attempt(work, *frame)
         signal.setitimer(signal.ITIMER_PROF, 0)
         pages += 1
         has_grown = _peak_bytes() > max_bytes and (memory_bytes(1) or _peak_bytes()) > max_bytes
@@ -177,14 +174,12 @@ def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> N
             gc.collect()
 
 
-def _attempt(
-    work: Callable[[Task], Page], who: Licensee, address: bytes, body: bytes, is_listing: int
-) -> tuple[int, Any]:
+def _attempt(work: Callable[[Task], Page], address: bytes, body: bytes, is_listing: int) -> tuple[int, Any]:
     """The page or listing, or the exception as text: an exception does not end the worker."""
     charset, refresh, url = address.decode("utf-8").split("\n", 2)
     try:
         if is_listing:
-            return PAGE, read_listing(body, url, who)
+            return PAGE, read_listing(body, url)
         return PAGE, work(Task(body, url, charset or None, refresh))
     except Exception as error:
         return ERROR, f"{type(error).__name__}: {error}"

@@ -10,9 +10,10 @@ import pytest
 from handled import CHUNKED_HEAD, OK, PAGE, chunked, failing, fetch, reply
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scrapy.exceptions import ResponseDataLossError
 
 from spiderling.fetch.client import Wire
-from spiderling.fetch.errors import BadHttp, BodyCut, NotHttp
+from spiderling.fetch.errors import BadHttp
 from spiderling.fetch.responses import ResponseHead
 
 LENGTH = b"Content-Length: %d" % len(PAGE)
@@ -72,7 +73,7 @@ async def read(wire: Wire) -> tuple[ResponseHead | None, bytes, Exception | None
         head = await wire.read_head()
         while piece := await wire.read():
             body += piece
-    except (NotHttp, BodyCut, OSError) as error:
+    except (BadHttp, ResponseDataLossError, OSError) as error:
         return head, body, error
     return head, body, None
 
@@ -111,7 +112,7 @@ async def test_a_page_with_such_headers_comes_out_of_the_handler():
 )
 async def test_what_browsers_refuse_is_bad_http(answer):
     assert isinstance((await failing(answer))[1], BadHttp)
-    assert {type(received(answer, packets)[2]) for packets in ([1_000_000], [1], [3, 5])} == {NotHttp}
+    assert {type(received(answer, packets)[2]) for packets in ([1_000_000], [1], [3, 5])} == {BadHttp}
 
 
 def test_the_answers_to_head_and_those_without_content_have_no_body():
@@ -170,7 +171,7 @@ def test_an_answer_is_read_alike_in_whatever_packets_it_comes(answer):
 
 def test_any_bytes_are_a_head_or_not_http():
     for head in (b"", b"\xff" * 1000, b"HTTP/1.1 200" + b"\n" * 300, b"HTTP/1.1 200" + b"\ra:" * 300):
-        with pytest.raises(NotHttp):
+        with pytest.raises(BadHttp):
             ResponseHead.parsed(head)
 
 

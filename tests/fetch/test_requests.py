@@ -23,11 +23,11 @@ from scrapy.exceptions import (
     DownloadFailedError,
     DownloadTimeoutError,
     StopDownload,
+    UnsupportedURLSchemeError,
 )
 
 from spiderling.base.machine import RunningTime
 from spiderling.fetch.client import ConnectTarget, RawRequest, UrlParts, Wire
-from spiderling.fetch.errors import BadRequest
 
 
 async def test_verbatim_url_is_sent_as_it_is():
@@ -65,7 +65,7 @@ def test_the_parts_of_a_url_are_those_that_a_browser_asks_for(url, name, port, t
 )
 @pytest.mark.parametrize("is_verbatim", [True, False])
 def test_what_cannot_be_asked_for_is_refused(url, is_verbatim):
-    with pytest.raises(BadRequest):
+    with pytest.raises(UnsupportedURLSchemeError):
         UrlParts.of(url, is_verbatim)
 
 
@@ -148,7 +148,7 @@ async def test_bad_urls_and_headers_are_download_errors(url, verbatim):
 def test_no_request_is_sent_that_reads_as_another(method, target, headers):
     try:
         head = RawRequest(method, target, headers, b"the body").encoded()
-    except (BadRequest, UnicodeEncodeError):
+    except (UnsupportedURLSchemeError, UnicodeEncodeError):
         return
     lines = head.removesuffix(b"the body").split(b"\r\n")
     assert lines == [f"{method} {target} HTTP/1.1".encode(), *(b": ".join(field) for field in headers),

@@ -84,7 +84,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "spiderling.extensions.control.Control": 30,
         "spiderling.extensions.limits.FreeDisk": 33,
         "spiderling.extensions.limits.Budget": 35,
-        "spiderling.extensions.lifecycle.LookAgain": 38,
+        "spiderling.extensions.lifecycle.Recrawls": 38,
         "spiderling.extensions.progress.Progress": 40,
         "spiderling.extensions.alerts.AlertWatch": 50,
         "spiderling.extensions.live_page.LivePage": 55,

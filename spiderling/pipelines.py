@@ -174,6 +174,8 @@ def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
         raise DropPage(Reason.SITE_OPTED_OUT, str(policy.binding(of_site) or ""))
     if policy.sees(Signal.RSL):
         item.statements += licence_statements(item, headers, crawl)
+    if not (of_site or item.statements):
+        return
     item.statements = together(of_site, item.statements)
     if not item.page.licence and any(map(owes_attribution, item.statements)):
         item.page.licence = RSL_ATTRIBUTION

@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
 import pytest
+from scrapy import Request, Spider
+from scrapy.http import Response
 
-from spiderling.engine.log_format import is_heard
-
-
-@pytest.fixture
-def loggers():
-    """A logger and the one above it, under a root of their own."""
-    root = logging.RootLogger(logging.NOTSET)
-    manager = logging.Manager(root)
-    return manager.getLogger("a.b"), manager.getLogger("a"), root
+from spiderling.engine.log_format import QuietLogFormatter
+from spiderling.items import PageItem
 
 
-def handler(level):
-    made = logging.NullHandler()
-    made.setLevel(level)
-    return made
-
-
-def test_a_line_is_made_if_a_handler_somewhere_takes_it(loggers):
-    for logger in loggers:
-        assert not is_heard(loggers[0]), "nobody listens yet"
-        logger.addHandler(handler(logging.INFO))
-        assert not is_heard(loggers[0])
-        debug = handler(logging.DEBUG)
-        logger.addHandler(debug)
-        assert is_heard(loggers[0])
-        logger.removeHandler(debug)
-
-
-def test_levels_and_propagation_count_too(loggers):
-    low, middle, root = loggers
-    root.addHandler(handler(logging.DEBUG))
-    assert is_heard(low)
-    middle.setLevel(logging.INFO)
-    assert not is_heard(low)
-    low.setLevel(logging.DEBUG)
-    assert is_heard(low), "its own level comes first"
-    middle.propagate = False
-    assert not is_heard(low)
+@pytest.mark.parametrize(("level", "number"), [("INFO", 0), ("DEBUG", 2), (logging.DEBUG, 2), (None, 0)])
+def test_lines_of_single_pages_are_made_at_debug_alone(level, number):
+    formatter = QuietLogFormatter.from_crawler(SimpleNamespace(settings={"LOG_LEVEL": level}))
+    answer = Response("http://a.cz/", request=Request("http://a.cz/"))
+    item, spider = PageItem(answer), Spider("a")
+    lines = [
+        formatter.crawled(answer.request, answer, spider),
+        formatter.dropped(item, ValueError("why"), answer, spider),
+        formatter.scraped(item, answer, spider),
+    ]
+    made = [line["msg"] % line["args"] for line in lines if line is not None]
+    assert len(made) == number and all("http://a.cz/" in line for line in made)

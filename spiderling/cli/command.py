@@ -40,7 +40,7 @@ from spiderling.base.terminal import (
     restore_signals,
 )
 from spiderling.crawl.arguments import AUTO, JOB, directory_of, options_of, progress_s
-from spiderling.engine.component import crawl_of, error_of, has_crawl
+from spiderling.engine.component import scheduler_of
 from spiderling.engine.scheduler import FAILED_STAT, INTERRUPTED, NO_NETWORK, NOT_OPENED, OFFLINE, Opening
 
 if TYPE_CHECKING:
@@ -289,9 +289,10 @@ class AskedSpider(Spider):
 
     def closed(self, reason: str) -> None:
         """Note the results while the crawl is still open."""
-        self.failure = error_of(self.crawler)
-        if has_crawl(self.crawler):
-            self.note_crawl(crawl_of(self.crawler), reason)
+        scheduler = scheduler_of(self.crawler)
+        self.failure = scheduler.error
+        if scheduler.dispatcher is not None:
+            self.note_crawl(scheduler.dispatcher.crawl, reason)
 
     def note_crawl(self, crawl: Crawl, reason: str) -> None:
         """Note the results of *crawl*, which ends for *reason*; none here."""

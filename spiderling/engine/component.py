@@ -14,22 +14,12 @@ from typing import TYPE_CHECKING, Self
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.errors import BadInput
 from spiderling.engine.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from spiderling.crawl.crawl import Crawl
     from spiderling.engine.dispatcher import Dispatcher
-
-
-def error_of(crawler: Crawler) -> SpiderlingError | None:
-    """Why the crawl could not be opened, or had to stop; None if neither."""
-    return _scheduler_of(crawler).error
-
-
-def has_crawl(crawler: Crawler) -> bool:
-    """Whether a crawl could be opened."""
-    return _scheduler_of(crawler).dispatcher is not None
 
 
 def crawl_of(crawler: Crawler) -> Crawl:
@@ -38,13 +28,14 @@ def crawl_of(crawler: Crawler) -> Crawl:
 
 
 def dispatcher_of(crawler: Crawler) -> Dispatcher:
-    scheduler = _scheduler_of(crawler)
+    scheduler = scheduler_of(crawler)
     if scheduler.dispatcher is None:
         raise scheduler.error or BadInput("no crawl is open yet: ask for it when the spider is opened, or later.")
     return scheduler.dispatcher
 
 
-def _scheduler_of(crawler: Crawler) -> Scheduler:
+def scheduler_of(crawler: Crawler) -> Scheduler:
+    """Its ``error`` says why the crawl could not be opened or had to stop; it has a ``dispatcher`` if it was opened."""
     scheduler = crawler.engine.scheduler
     if not isinstance(scheduler, Scheduler):
         raise BadInput(f"SCHEDULER is {type(scheduler).__name__}; the components of a crawl need {Scheduler.__name__}.")
@@ -59,13 +50,12 @@ class Component:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """How Scrapy makes it."""
         return cls(crawler)
 
     @property
     def has_crawl(self) -> bool:
         """Whether a crawl could be opened."""
-        return has_crawl(self._crawler)
+        return scheduler_of(self._crawler).dispatcher is not None
 
     @cached_property
     def crawl(self) -> Crawl:

@@ -33,7 +33,6 @@ from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.internal_errors import Changing
 from spiderling.engine import requests
-from spiderling.engine.log_format import is_heard
 from spiderling.engine.meta_keys import CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 from spiderling.engine.offline import Offline, trouble_of
 from spiderling.engine.outcomes import (
@@ -457,8 +456,7 @@ class Dispatcher:
         if fetch is None or fetch.robots is not None or isinstance(error, (FileTaken, NotMade, TransferCut)):
             self.end_file(request, error)
         elif self._holds(fetch.id) and error is not None:
-            if is_heard(logger):
-                logger.debug("%s: %s", request.url, error)
+            logger.debug("%s: %s", request.url, error)
             trouble = trouble_of(error, request.meta.get("wire_bytes") or 0)
             if trouble is not None:
                 return self._end_once_known(failure, fetch, error, trouble)

@@ -42,7 +42,7 @@ or with NO_NETWORK if it is OFFLINE."""
 OFFLINE = NetworkAway.finish_reason  # finish reason of a crawl that has no network
 NOT_OPENED = End("stopped before the crawl was opened; nothing is lost, and the same command begins it or goes on.", 0)
 _AT_ONCE = End("stopped at once by a second signal; nothing is lost, and the same command goes on.", 0)
-_LOOK_S = 0.01  # seconds between two looks whether the engine runs; chosen
+_POLL_S = 0.01  # seconds between two checks whether the engine runs; chosen
 
 
 class Opening:
@@ -96,7 +96,7 @@ class Opening:
 
     async def _hand_over(self) -> None:
         while not self._crawler.engine.running and self._crawler.crawling:
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
         for number, handler in self._theirs.items():
             signal.signal(number, handler)
         if self._first is not None:

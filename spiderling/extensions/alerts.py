@@ -23,7 +23,7 @@ from scrapy.exceptions import NotConfigured
 
 from spiderling.base.option_values import PREFIX
 from spiderling.base.terminal import counted
-from spiderling.engine.component import Extension, error_of
+from spiderling.engine.component import Extension, scheduler_of
 from spiderling.live.summary import standing
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class AlertWatch(Extension):
     async def closed(self, reason: str) -> None:
         """Tell how the crawl has ended, and give what waits a last chance."""
         self._look()
-        if (error := error_of(self._crawler)) is not None:
+        if (error := scheduler_of(self._crawler).error) is not None:
             self._tell("failed", f"The crawl has stopped: {error}")
         else:
             said = standing(self.crawl, reason)

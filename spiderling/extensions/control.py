@@ -18,7 +18,7 @@ from spiderling.jobdir.control_file import TEMPLATE, ControlFile, read_control, 
 
 logger = logging.getLogger(__name__)
 
-_POLL_S = 2.0  # seconds between two looks at the file; chosen
+_POLL_S = 2.0  # seconds between two checks of the file; chosen
 
 
 class Control(Extension):
@@ -35,11 +35,11 @@ class Control(Extension):
         with crawl.errors.changing():
             if self.dispatcher.shard is None and not os.path.lexists(crawl.jobdir.control):
                 crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
-            await self._look()  # a crawl without URLs would end before the first poll
+            await self._poll()  # a crawl without URLs would end before the first poll
             stop_if_spent(self.dispatcher)  # a budget may be spent before the start
-        self.repeat(self._look, _POLL_S, "control.yaml")
+        self.repeat(self._poll, _POLL_S, "control.yaml")
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         crawl = self.crawl
         shard = self.dispatcher.shard
         try:

@@ -19,7 +19,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import registrable_domain
 from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.ended_urls import plan, take_up
-from spiderling.engine.component import Component, Extension, error_of
+from spiderling.engine.component import Component, Extension, scheduler_of
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.recrawl.recrawl import SWEEPS_A_DAY
@@ -48,12 +48,12 @@ class Lifecycle(Extension):
 
     def _refuse(self) -> None:
         """Close the spider of a crawl that could not be opened, or has failed before its first request."""
-        error = error_of(self._crawler)
+        error = scheduler_of(self._crawler).error
         if error is not None:
             raise CloseSpider(error.finish_reason)
 
     def opened(self) -> None:
-        if error_of(self._crawler) is not None:
+        if scheduler_of(self._crawler).error is not None:
             return
         registrable_domain("example.com")  # reads the list of suffixes now, not while the first page is settled
         _collect_less_often()
@@ -153,7 +153,7 @@ _MIN_S, _MAX_S = 0.05, 60.0  # bounds of the seconds between two steps; chosen
 _BLOCK_PAUSE_S = 0.05  # seconds between two blocks of a sweep, so that other tasks have their turn; chosen
 
 
-class LookAgain(Extension):
+class Recrawls(Extension):
     """Takes up what has ended, and plans revisits, if there is a recrawl (docs/recrawl.md)."""
 
     _idle_until = 0.0

@@ -12,12 +12,12 @@ from spiderling.engine.dispatcher import Dispatcher
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 5.0  # seconds between two looks; chosen: a busy crawl writes some ten megabytes in them
-_TICK_S = 1.0  # seconds between two counts of the running time, each with a look at the budgets; chosen
+POLL_S = 5.0  # seconds between two questions for the free disk; chosen: a busy crawl writes some ten megabytes in them
+_TICK_S = 1.0  # seconds between two counts of the running time, each with a check of the budgets; chosen
 
 
 class Budget(Extension):
-    """Counts the running time, and looks at the budgets (crawl/budgets.py) every second.
+    """Counts the running time, and checks the budgets (crawl/budgets.py) every second.
 
     Restarted with a larger budget, the crawl goes on.
 
@@ -59,10 +59,10 @@ class FreeDisk(Extension):
 
     async def opened(self) -> None:
         if self.crawl.options.min_free_bytes and self.crawl.archives is None:
-            await self._look()
-            self.repeat(self._look, LOOK_S, "the look at the free disk")
+            await self._poll()
+            self.repeat(self._poll, POLL_S, "the question for the free disk")
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         crawl = self.crawl
         try:
             free = (await asyncio.to_thread(shutil.disk_usage, crawl.jobdir.path)).free

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spiderling.archives.records import Record  # needs FastWARC, and a crawl of the web does not
     from spiderling.frontier import Fetch
 
-_LOOK_S = 0.05
+_POLL_S = 0.05
 """Seconds between two checks whether the scraper is idle.  Chosen."""
 
 
@@ -61,7 +61,7 @@ class ArchiveSpider(CorpusSpider):
             self.crawler.stats.set_value(FAILED_STAT, "archive-unread")
         # Scrapy sees that the spider is idle when ``start`` ends; of pages that end later it would learn in 5 s
         while engine.scraper.slot is not None and not engine.scraper.slot.is_idle():
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
     async def _let_close(self) -> None:
         """Close the spider when ``start`` has ended.  Scrapy does so after a response only, and here are none."""
@@ -72,7 +72,7 @@ class ArchiveSpider(CorpusSpider):
                 if not closing.called:
                     closing.callback(self)
                 return
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
 
 def response_of(fetch: Fetch, record: Record) -> Response:

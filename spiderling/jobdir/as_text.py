@@ -14,7 +14,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.terminal import aligned_table
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
-from spiderling.frontier.recrawl.pages import MAX_PARTS, Group, Standing, group_id
+from spiderling.frontier.recrawl.pages import RecrawlPage, Standing
 from spiderling.jobdir.inspection import AnyCrawl, Ended, Found, Inspection, Story, counts_under
 from spiderling.jobdir.state_reader import noted
 from spiderling.jobdir.status_schema import HostRow, Refusing, Revisits, ShardStatus, Status, Yield
@@ -328,11 +328,11 @@ def no_longer_there(crawl: AnyCrawl) -> Iterator[str]:
     """A line for each such page: date since when, gone or opted-out, URL, with tabs between them."""
     for part in crawl.parts:
         began = noted(part.meta, "recrawl", dict[str, float]()).get("began") or 0.0
-        for row in part.rows("SELECT content FROM recrawled ORDER BY id"):
-            for page in Group.unpacked(row["content"]).pages():
-                if page.version and page.state in _WORDS:
-                    since = datetime.fromtimestamp(began + page.since * policy.DAY_S, UTC)
-                    yield f"{since:%Y-%m-%d}\t{_WORDS[page.state]}\t{page.url}"
+        for row in part.rows("SELECT id, content FROM recrawled ORDER BY id"):
+            page = RecrawlPage.unpacked(row["id"], row["content"])
+            if page.version and page.state in _WORDS:
+                since = datetime.fromtimestamp(began + page.since * policy.DAY_S, UTC)
+                yield f"{since:%Y-%m-%d}\t{_WORDS[page.state]}\t{page.url}"
 
 
 _SINCE = {
@@ -346,20 +346,15 @@ _SINCE = {
 def revisits_at(part: Inspection, story: Story) -> str:
     """When the page of *story* was revisited last, and what is known since; empty if it is not recrawled."""
     began = noted(part.meta, "recrawl", dict[str, float]()).get("began")
-    if began is None or story.host is None:
+    rows = part.rows("SELECT content FROM recrawled WHERE id = ?", story.key)
+    if began is None or story.key is None or not rows:
         return ""
-    host = story.host["id"]
-    bounds = group_id(host, 0), group_id(host, MAX_PARTS - 1)
-    for row in part.rows("SELECT content FROM recrawled WHERE id BETWEEN ? AND ?", *bounds):
-        for page in Group.unpacked(row["content"]).pages():
-            if page.key != story.key:
-                continue
-            last, since = (
-                f"{datetime.fromtimestamp(began + days * policy.DAY_S, UTC):%Y-%m-%d %H:%M:%S} UTC"
-                for days in (page.last, page.since)
-            )
-            said = ["none so far" if page.last == page.found_at else f"the last at {last}"]
-            said += [f"version {page.version}"] if page.version > 1 else []
-            said += [_SINCE[page.state].format(since)] if page.state in _SINCE else []
-            return ", ".join(said)
-    return ""
+    page = RecrawlPage.unpacked(story.key, rows[0]["content"])
+    last, since = (
+        f"{datetime.fromtimestamp(began + days * policy.DAY_S, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        for days in (page.last, page.since)
+    )
+    said = ["none so far" if page.last == page.found_at else f"the last at {last}"]
+    said += [f"version {page.version}"] if page.version > 1 else []
+    said += [_SINCE[page.state].format(since)] if page.state in _SINCE else []
+    return ", ".join(said)

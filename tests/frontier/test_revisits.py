@@ -23,10 +23,8 @@ from spiderling.frontier.hosts import HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.recrawl.ended_pages import EndedPage, pages_to_recrawl, with_outcomes
 from spiderling.frontier.recrawl.pages import (
-    GROUP_PAGES,
     PLANNED,
     Columns,
-    Group,
     RecrawlPage,
     Standing,
     Validators,
@@ -108,7 +106,7 @@ class RecrawledCrawl(VirtualCrawl):
 
     def standing(self, url: str) -> Standing:
         self.commit()
-        pages = (page for _, group in self.frontier.recrawl.groups.stored() for page in group)
+        pages = (RecrawlPage.unpacked(*row) for row in self._store.blobs("recrawled"))
         return next(page.state for page in pages if page.url == url)
 
     def revisits_at(self, url: str) -> list[float]:
@@ -437,28 +435,15 @@ PAGES = st.builds(
 )
 
 
-@given(st.lists(PAGES, min_size=1, max_size=GROUP_PAGES))
-def test_a_group_comes_back_as_it_was(pages: list[RecrawlPage]) -> None:
-    assert Group.unpacked(Group.of(pages).packed()).pages() == pages
+@given(PAGES)
+def test_a_page_comes_back_as_it_was(page: RecrawlPage) -> None:
+    assert RecrawlPage.unpacked(page.key, page.packed()) == page
 
 
-@settings(max_examples=20)
-@given(st.lists(PAGES, min_size=2, max_size=9, unique_by=lambda page: page.key), PAGES)
-def test_a_page_that_has_changed_is_the_only_one_that_has(pages: list[RecrawlPage], after: RecrawlPage) -> None:
-    after.key, after.url = pages[1].key, pages[1].url
-    group = Group.unpacked(Group.of(pages).packed())
-    group.put(after)
-    assert Group.unpacked(group.packed()).pages() == [pages[0], after, *pages[2:]]
-    assert group.page(after.key) == after
-    missing = next(key for key in range(10) if key not in {page.key for page in pages})
-    with pytest.raises(DamageError, match=f"page {missing} is not there"):
-        group.page(missing)
-
-
-@given(st.binary(max_size=60))
-def test_a_damaged_group_is_named(row: bytes) -> None:
-    with pytest.raises(DamageError, match="damaged"):
-        Group.unpacked(row)
+@pytest.mark.parametrize("row", [b"", bytes(28), b"\xff" * 40])
+def test_a_damaged_row_is_named(row: bytes) -> None:
+    with pytest.raises(DamageError, match="recrawled pages is damaged"):
+        RecrawlPage.unpacked(1, row)
 
 
 @given(st.lists(st.builds(Validators, st.integers(0, 9), st.integers(0, 9), st.binary(max_size=40)), max_size=5))
@@ -475,9 +460,9 @@ def test_blocks_hold_every_page_once_and_memory_is_small() -> None:
     rng = np.random.default_rng(1)
     keys = [host << 40 | int(n) for host in range(1, 3000) for n in rng.integers(0, 1 << 40, rng.integers(1, 40))]
     pages = [RecrawlPage(key, "", 0.0, 0.0, Validators()) for key in rng.permutation(keys).tolist()]
-    columns.add(pages[:30_000], 0)
+    columns.add(pages[:30_000])
     columns.merge()
-    columns.add(pages[30_000:], 1)
+    columns.add(pages[30_000:])
     columns.merge()
     bounds = list(columns.blocks())
     assert bounds[0][0] == 0 and bounds[-1][1] == len(keys)

@@ -1,24 +1,22 @@
-"""The pages of a recrawl: on disk groups of up to 64 pages of a host, in memory columns of 20 bytes a page.
+"""The pages of a recrawl: on disk a row of the table ``recrawled`` each, in memory columns of 18 bytes a page.
 
-A group is a compressed row of the table ``recrawled``.  Pages of a host have similar URLs, so a page takes some 40
-bytes beside its ETag.  A row is read when one of its pages is to be revisited, and written when one was.  The columns,
-in the order of the keys, host by host, hold what a sweep needs to judge all pages.
+A row has 29 bytes beside ETag and address.  It is read when its page is to be revisited, and written when it was.  The
+columns, in the order of the keys, host by host, hold what a sweep needs to judge all pages.
 """
 
 from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spiderling.base.errors import DamageError, StorageError
-from spiderling.base.files import frame_packer, zstd
+from spiderling.base.errors import DamageError
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
 from spiderling.frontier.recrawl.policy import PAGE
 from spiderling.frontier.storage.protocol import Store
@@ -55,15 +53,7 @@ def unpacked_validators(packed: bytes) -> Iterator[Validators]:
         yield Validators(text_key, modified, packed[at - length : at])
 
 
-GROUP_PAGES = 64  # pages of a full group (chosen: a few kB, about a page of SQLite)
-PART_BITS = 16  # bits of a group's id that hold its number within its host; those above are the host's id
-MAX_PARTS = 1 << PART_BITS
-_LEVEL = 3
-_COLUMNS = (
-    *(("key", "<i8"), ("found_at", "<f4"), ("last", "<f4"), ("since", "<f4"), ("text_key", "<u8")),
-    *(("modified", "<u4"), ("kind", "u1"), ("state", "u1"), ("hub_score", "u1"), ("version", "u1")),
-)
-_ROW_BYTES = sum(np.dtype(kind).itemsize for _, kind in _COLUMNS)
+_ROW = struct.Struct("<fffQI5B")  # of a page, but for its ETag and its address
 
 
 class Standing(IntEnum):
@@ -91,102 +81,24 @@ class RecrawlPage:
     hub_score: int = 0  # what revisits of it found of late (recrawl.py)
     version: int = 0  # documents that were kept of it, at most 255; 0: it is not in the corpus
 
-
-def group_id(host: int, part: int) -> int:
-    """The id of a row of the table ``recrawled``."""
-    return host << PART_BITS | part
-
-
-def host_and_part(group: int) -> tuple[int, int]:
-    return group >> PART_BITS, group & MAX_PARTS - 1
-
-
-class Group:
-    """The pages of one group, column by column, since similar values compress better together."""
-
-    def __init__(self, columns: list[NDArray[Any]], lines: list[bytes]) -> None:
-        self._columns = columns
-        self._lines = lines  # addresses, and behind them ETags
-
-    @classmethod
-    def of(cls, pages: Sequence[RecrawlPage]) -> Group:
-        """A group of *pages*."""
-        numbers = zip(*map(_values, pages), strict=True)
-        columns = [np.array(values, kind) for values, (_, kind) in zip(numbers, _COLUMNS, strict=True)]
-        return cls(columns, [*(page.url.encode() for page in pages), *(page.validators.etag for page in pages)])
-
-    @classmethod
-    def unpacked(cls, row: bytes) -> Group:
-        """The group of a row; raises DamageError for what ``packed`` cannot have made."""
-        try:
-            data = bytearray(zstd.decompress(row))
-            number = int.from_bytes(data[:2], "little")
-            lines = bytes(data[2 + number * _ROW_BYTES :]).split(b"\n")
-            if len(lines) != 2 * number or not number:
-                raise ValueError(f"{number} pages have {len(lines)} lines")
-            at = 2
-            columns = []
-            for _, kind in _COLUMNS:
-                columns.append(np.frombuffer(data, kind, number, at))
-                at += columns[-1].nbytes
-            return cls(columns, lines)
-        except (zstd.ZstdError, ValueError) as error:
-            raise _damage(error) from None
-
     def packed(self) -> bytes:
-        """The row."""
-        columns = (column.tobytes() for column in self._columns)
-        data = b"".join([len(self).to_bytes(2, "little"), *columns, b"\n".join(self._lines)])
-        return frame_packer(_LEVEL, has_checksum=False)(data)
+        """Its row in the table ``recrawled``."""
+        text_key, modified, etag = self.validators
+        states = self.kind, self.state, self.hub_score, min(255, self.version), len(etag)
+        return _ROW.pack(self.found_at, self.last, self.since, text_key, modified, *states) + etag + self.url.encode()
 
-    def __len__(self) -> int:
-        return len(self._lines) // 2
-
-    def pages(self) -> list[RecrawlPage]:
-        """All of them; raises DamageError, as `page` does."""
-        return [self._page(at) for at in range(len(self))]
-
-    def page(self, key: int) -> RecrawlPage:
-        """The page with this key, which the group must hold."""
-        return self._page(self._place(key))
-
-    def put(self, page: RecrawlPage) -> None:
-        """*page*, which the group must hold, has changed; its address never does."""
-        at = self._place(page.key)
-        for column, value in zip(self._columns, _values(page), strict=True):
-            column[at] = value
-        self._lines[len(self) + at] = page.validators.etag
-
-    def _place(self, key: int) -> int:
+    @classmethod
+    def unpacked(cls, key: int, row: bytes) -> RecrawlPage:
+        """The page of a row; raises DamageError for what ``packed`` cannot have made."""
         try:
-            keys: list[int] = self._columns[0].tolist()
-            return keys.index(key)
-        except ValueError:
-            raise _damage(f"page {key} is not there") from None
-
-    def _page(self, at: int) -> RecrawlPage:
-        key, found, last, since, text_key, modified, *states, version = (column[at].item() for column in self._columns)
-        kind, state, score = states
-        validators = Validators(text_key, modified, self._lines[len(self) + at])
-        try:
-            url = self._lines[at].decode()
-            return RecrawlPage(key, url, found, last, validators, kind, Standing(state), since, score, version)
-        except ValueError as error:
-            raise _damage(error) from None
-
-
-def _values(page: RecrawlPage) -> tuple[float, ...]:
-    """What the columns have of it."""
-    validators = page.validators
-    times = page.key, page.found_at, page.last, page.since
-    return *times, *validators[:2], page.kind, page.state, page.hub_score, min(255, page.version)
-
-
-def _damage(error: Exception | str) -> DamageError:
-    return DamageError(f"a row of recrawled pages is damaged: {error}; see `scrapy inspect JOBDIR --check`.")
-
-
-_TABLE = "recrawled"
+            found_at, last, since, text_key, modified, kind, state, score, version, length = _ROW.unpack_from(row)
+            url = row[_ROW.size + length :].decode()
+            validators = Validators(text_key, modified, row[_ROW.size : _ROW.size + length])
+            return cls(key, url, found_at, last, validators, kind, Standing(state), since, score, version)
+        except (struct.error, ValueError) as error:
+            raise DamageError(
+                f"a row of recrawled pages is damaged: {error}; see `scrapy inspect JOBDIR --check`."
+            ) from None
 
 
 class Blobs:
@@ -218,67 +130,7 @@ class Blobs:
         self._draining = {}
 
 
-class Groups:
-    """Groups that were read or changed since the last batch, and the others as the store has them."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._rows = Blobs(store, _TABLE)
-        self._open: dict[int, Group] = {}  # those that were read or changed
-        self._changed: set[int] = set()
-
-    def __bool__(self) -> bool:
-        return bool(self._changed)
-
-    def stored(self) -> Iterator[tuple[int, list[RecrawlPage]]]:
-        """All groups as the store has them."""
-        for group, row in self._store.blobs(_TABLE):
-            yield group, Group.unpacked(row).pages()
-
-    def get(self, group: int) -> Group:
-        """The pages of a group, which must exist."""
-        if group not in self._open:
-            row = self._rows.get(group)
-            if row is None:
-                raise StorageError(f"the state is damaged: the recrawled pages {group} are missing.")
-            self._open[group] = Group.unpacked(row)
-        return self._open[group]
-
-    def replace(self, group: int, page: RecrawlPage) -> None:
-        """*page* of the group has changed."""
-        self.get(group).put(page)
-        self._changed.add(group)
-
-    def add(self, host: int, pages: list[RecrawlPage], columns: Columns) -> None:
-        """Recrawl *pages* of *host*, none of which is in *columns*: its last group is filled up first."""
-        first, behind = (columns.place(number << HASH_BITS) for number in (host, host + 1))
-        parts = columns.rows["part"][first:behind]
-        part = int(parts.max()) if len(parts) else 0
-        group = self.get(group_id(host, part)).pages() if len(parts) else []
-        while pages:
-            room = GROUP_PAGES - len(group)
-            if room > 0:
-                self._open[group_id(host, part)] = Group.of([*group, *pages[:room]])
-                self._changed.add(group_id(host, part))
-                columns.add(pages[:room], part)
-                pages = pages[room:]
-            part += 1
-            group = []
-
-    def drain(self) -> dict[int, bytes]:
-        """The rows of the groups that have changed since the last call."""
-        for group in self._changed:
-            self._rows.put(group, self._open[group].packed())
-        self._open.clear()
-        self._changed.clear()
-        return self._rows.drain()
-
-    def committed(self) -> None:
-        """The store has what was drained last."""
-        self._rows.committed()
-
-
-_PAGE = np.dtype([("key", "u8"), ("found_at", "f4"), ("last", "f4"), ("part", "u2"), ("kind", "u1"), ("flags", "u1")])
+_PAGE = np.dtype([("key", "u8"), ("found_at", "f4"), ("last", "f4"), ("kind", "u1"), ("flags", "u1")])
 ANNOUNCED = 1  # flag: a date says that it has changed
 PLANNED = 2  # flag: a revisit is planned or in transit
 MISSED = 4  # flag: its last answer was 404
@@ -304,11 +156,12 @@ class Columns:
         """Pages that are revisited."""
         return len(self) - self.over
 
-    def add(self, pages: Iterable[RecrawlPage], part: int) -> None:
-        """Add *pages* of one group."""
-        values = [(p.key & _KEY_MASK, p.found_at, p.last, part, p.kind, flags_of(p.state)) for p in pages]
-        self.over += sum(bool(flags & OVER) for *_, flags in values)
-        self._added.append(np.array(values, _PAGE))
+    def add(self, pages: Iterable[RecrawlPage]) -> None:
+        """Add *pages*."""
+        values = ((p.key & _KEY_MASK, p.found_at, p.last, p.kind, flags_of(p.state)) for p in pages)
+        rows = np.fromiter(values, _PAGE)
+        self.over += int(np.count_nonzero(rows["flags"] & OVER))
+        self._added.append(rows)
 
     def merge(self) -> None:
         """Bring the added pages into order."""

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spiderling.base.errors import DamageError
+from spiderling.base.errors import DamageError, StorageError
 from spiderling.base.option_values import parse_recrawl, parse_recrawl_requests
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
@@ -36,11 +36,8 @@ from spiderling.frontier.recrawl.pages import (
     PLANNED,
     Blobs,
     Columns,
-    Groups,
     RecrawlPage,
     Standing,
-    group_id,
-    host_and_part,
     host_of,
     hosts_of,
 )
@@ -243,7 +240,7 @@ class Recrawl:
         self.marks: dict[str, int] = {}  # how far the URL log was read (crawl/ended_urls.py)
         self.policy = Policy(policy.MIN_WORD_DAYS)
         self.columns = Columns()
-        self.groups = Groups(store)  # what is known of each recrawled page
+        self.pages = Blobs(store, "recrawled")  # what is known of each recrawled page, by its key
         self._planned = Planned(url_states.host_states.revisits, self.columns, self._revisit_at)
         url_states.queues.next_revisit = self._planned.next_at
 
@@ -273,8 +270,7 @@ class Recrawl:
         self._budget.restore(said.get("day"))
         if not self.is_on:
             return
-        for group, pages in self.groups.stored():
-            self.columns.add(pages, host_and_part(group)[1])
+        self.columns.add(RecrawlPage.unpacked(key, row) for key, row in self._store.blobs("recrawled"))
         for host, row in self._store.blobs("rate"):
             self.policy.restore(host, row)
 
@@ -306,16 +302,17 @@ class Recrawl:
         """Recrawl *pages* that have ended; *first_words*: those of what a page newly found gave, by key."""
         if self._is_stopped:
             return
-        by_host: defaultdict[int, list[RecrawlPage]] = defaultdict(list)
+        new: dict[int, RecrawlPage] = {}
         self.columns.merge()
         for page in pages:
             if self.columns.find(page.key) is None:
-                by_host[host_of(page.key)].append(page)
+                new[page.key] = page
             if page.key in first_words:
                 self.policy.learn_first(host_of(page.key), first_words[page.key], 0.0, page.found_at)
                 self._learnt |= {0, host_of(page.key)}
-        for host, new in by_host.items():
-            self.groups.add(host, list({page.key: page for page in new}.values()), self.columns)
+        for page in new.values():
+            self.pages.put(page.key, page.packed())
+        self.columns.add(new.values())
         self.columns.merge()
         self.marks = marks
         self._is_changed = True
@@ -368,10 +365,10 @@ class Recrawl:
     # -- revisits go out
 
     def _revisit_at(self, host: Host, key: int) -> Revisit:
-        at = self.columns.find(key)
-        if at is None:
-            raise DamageError(f"a revisit is planned at a page of {host.name} that is not recrawled.")
-        page = self.groups.get(group_id(host.id, int(self.columns.rows["part"][at]))).page(key)
+        row = self.pages.get(key)
+        if row is None:
+            raise StorageError(f"the state is damaged: the recrawled page {key} of {host.name} is missing.")
+        page = RecrawlPage.unpacked(key, row)
         target = canonicalize_again(page.url)
         if target is None:
             raise DamageError(f"the state is damaged: {page.url!r} is recrawled and no URL.")
@@ -422,7 +419,7 @@ class Recrawl:
         if at is None:
             return
         host = revisit.host.id
-        _, found_at, last, _, kind, flags = self.columns.rows[at].item()
+        _, found_at, last, kind, flags = self.columns.rows[at].item()
         self.policy.learn(Page(host, kind, found_at, last, bool(flags & ANNOUNCED)), found, days)
         self._learnt |= {0, host}
 
@@ -434,7 +431,7 @@ class Recrawl:
         at = self.columns.find(page.key)
         if at is not None:
             self.columns.update(at, page)
-            self.groups.replace(group_id(revisit.host.id, int(self.columns.rows["part"][at])), page)
+            self.pages.put(page.key, page.packed())
 
     # -- dates of sitemaps and feeds
 
@@ -451,7 +448,7 @@ class Recrawl:
 
     @property
     def has_changes(self) -> bool:
-        return self._is_changed or bool(self.groups) or bool(self.paragraphs)
+        return self._is_changed or bool(self.pages) or bool(self.paragraphs)
 
     def drain(self) -> tuple[dict[str, dict[int, bytes]], dict[str, str]]:
         """Blobs and meta that the store must learn."""
@@ -459,7 +456,7 @@ class Recrawl:
             return {}, {}
         self._is_changed = False
         blobs = {
-            "recrawled": self.groups.drain(),
+            "recrawled": self.pages.drain(),
             "rate": {host: self.policy.packed(host) for host in self._learnt},
             "paragraph": self.paragraphs.drain(),
         }
@@ -471,5 +468,5 @@ class Recrawl:
 
     def committed(self) -> None:
         """The store has what was drained last."""
-        self.groups.committed()
+        self.pages.committed()
         self.paragraphs.committed()

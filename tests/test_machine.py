@@ -1,13 +1,16 @@
-"""Cores that a process may use: those of its affinity, and no more than its control groups have time for."""
+"""What of the machine a crawl uses: its cores, and clocks that no jump, stop or sleep upsets."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from spiderling.base import machine
+from spiderling.base.machine import STOPPED_S, TICK_S, Clock, running_time
 
 
 @pytest.mark.parametrize(
@@ -40,3 +43,42 @@ def test_cores_where_there_are_no_control_groups(tmp_path: Path, monkeypatch) ->
     monkeypatch.setattr(machine, "GROUPS", tmp_path / "none")
     assert machine.usable_cores() == 3
     assert machine.memory_bytes() > 10**8
+
+
+def test_the_machines_clock_is_read_once_and_may_jump_afterwards(monkeypatch):
+    """It is set by twenty years, forward or back; the crawl's own clock goes on by the time that has passed."""
+    crawl_clock = Clock()
+    began, before = crawl_clock.now(), time.monotonic()
+    for jump_s in (6e8, -6e8):
+        monkeypatch.setattr(machine.time, "time", lambda jump_s=jump_s: before + jump_s)
+        passed_s = time.monotonic() - before
+        assert 0 <= crawl_clock.now() - began <= passed_s + 60
+
+
+@pytest.fixture
+def skip(monkeypatch):
+    """Lets the time go on by so many seconds in which nothing runs."""
+    skipped, read = [0.0], time.clock_gettime
+    monkeypatch.setattr("spiderling.base.machine.time.clock_gettime", lambda clock: read(clock) + sum(skipped))
+    return skipped.append
+
+
+async def test_a_stopped_process_and_a_sleeping_machine_grow_no_older(skip):
+    """Whether that is asked before the next tick of the event loop or after it."""
+    running = running_time()
+    began = running.now()
+    for hours in (1, 2):
+        skip(hours * 3600.0)
+        assert running.stopped_s() == pytest.approx(sum(range(hours + 1)) * 3600, abs=60)
+        assert running.now() - began < 60
+        await asyncio.sleep(2 * TICK_S)
+        assert running.stopped_s() == pytest.approx(sum(range(hours + 1)) * 3600, abs=60)
+        assert running.now() - began < 60
+
+
+async def test_a_busy_event_loop_is_no_stopped_process(skip):
+    running = running_time()
+    began = running.now()
+    skip(STOPPED_S / 2)
+    assert running.now() - began >= STOPPED_S / 2
+    assert running_time() is running, "one for each event loop"

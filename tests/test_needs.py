@@ -17,33 +17,20 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.fixture
-def item(monkeypatch):
-    """A test that needs something, after which it is asked whether it may run."""
-
-    def asked(name: str, strict: bool, **entry) -> None:
-        monkeypatch.setenv(needs.STRICT, "1" if strict else "")
-        monkeypatch.setitem(needs.NEEDS, name, needs.Need(**{"is_here": lambda: False, "how": "buy one"} | entry))
-        conftest.pytest_runtest_setup(SimpleNamespace(iter_markers=lambda _: [needs.needs(name).mark]))
-
-    yield asked
+@pytest.mark.parametrize(
+    ("is_strict", "may_be_missing", "ends"),
+    [(False, False, pytest.skip), (True, False, pytest.fail), (True, True, pytest.skip)],
+)
+def test_what_is_missing_skips_and_says_how_one_gets_it_or_fails_where_all_was_installed(
+    monkeypatch, is_strict, may_be_missing, ends
+):
+    monkeypatch.setenv(needs.STRICT, "1" if is_strict else "")
+    missing = needs.Need(is_here=lambda: False, how="buy one", may_be_missing=may_be_missing)
+    monkeypatch.setitem(needs.NEEDS, "a tape", missing)
     needs.why_not.cache_clear()
-
-
-def test_what_is_missing_skips_and_says_how_one_gets_it(item):
-    with pytest.raises(pytest.skip.Exception, match=r"a tape is missing here \(buy one\)"):
-        item("a tape", strict=False)
-    item("a robot", strict=True, is_here=lambda: True)
-
-
-def test_where_all_was_installed_a_skip_for_want_of_a_program_fails(item):
-    with pytest.raises(pytest.fail.Exception, match=r"a tape is missing here \(buy one\)"):
-        item("a tape", strict=True)
-    with pytest.raises(pytest.skip.Exception):
-        item("a right", strict=True, may_be_missing=True)
-
-
-def test_a_need_that_is_not_explained_is_refused():
+    with pytest.raises(ends.Exception, match=r"a tape is missing here \(buy one\)"):
+        conftest.pytest_runtest_setup(SimpleNamespace(iter_markers=lambda _: [needs.needs("a tape").mark]))
+    needs.why_not.cache_clear()
     with pytest.raises(AssertionError, match=r"say in tests/needs\.py what gs9 is"):
         needs.needs("gs9")
 

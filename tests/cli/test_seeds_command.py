@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import gzip
 import json
-import os
-import pty
 import signal
 import socket
-import struct
 import subprocess
 import sys
-import termios
 import time
 from collections import Counter
 
 import pytest
 from conftest import DEADLINE_S, DEFAULTS, ROOT, document, scrapy, serving
+from test_progress_bars import on_terminal
 
 from spiderling.languages.seeds import read_seeds
 from webs.web import FixedWeb, WebResponse, html, plain, redirect
@@ -237,24 +232,9 @@ def test_check(seeds, tmp_path):
 @pytest.mark.slow
 def test_a_bar_on_a_terminal_tells_how_far_it_is(settings, tmp_path):
     (tmp_path / "all.txt").write_text("http://good.test/\nhttp://english.test/\n")
-    command = ["check", str(tmp_path / "all.txt"), "-a", "lang=cs", "-o", str(tmp_path / "good.txt"), *settings]
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
-    subprocess.run(
-        [sys.executable, "-m", "scrapy", "seeds", *command],
-        cwd=ROOT,
-        stderr=theirs,
-        stdout=theirs,
-        timeout=DEADLINE_S,
-        check=True,
-    )
-    os.close(theirs)
-    shown = b""
-    with contextlib.suppress(OSError):  # EIO is the end
-        while part := os.read(ours, 4096):
-            shown += part
-    os.close(ours)
-    assert b"2/2 [" in shown
+    out = str(tmp_path / "good.txt")
+    shown = on_terminal("seeds", "check", str(tmp_path / "all.txt"), "-a", "lang=cs", "-o", out, *settings)
+    assert "2/2 [" in shown
 
 
 # -- bad input

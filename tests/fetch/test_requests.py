@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import subprocess
-import sys
 import warnings
 import weakref
-from pathlib import Path
 
 import pytest
-from conftest import DEADLINE_S
 from example_counts import examples
 from handled import DOWNLOAD_ERRORS, OK, PAGE, fetch, handling, reply, serving
 from hypothesis import given, settings
@@ -190,68 +185,6 @@ async def test_cancelled_and_failed_downloads_leave_nothing_open():
         await asyncio.sleep(0)
     assert not unraised
     assert not [str(w.message) for w in caught if "handler" in str(w.filename) or "aiohttp" in str(w.message)]
-
-
-CRAWL = """
-import asyncio, sys
-import scrapy
-from handled import Due, opened
-from scrapy.crawler import AsyncCrawlerProcess
-from spiderling.base.options import Options
-from spiderling.engine.download_handler import DownloadHandler
-from spiderling.fetch.errors import ResponseRefused
-
-OK = b"HTTP/1.1 200 OK\\r\\nContent-Type: "
-PAGES = {b"/": OK + b"text/html\\r\\n\\r\\n<p>one", b"/img": OK + b"image/png\\r\\n\\r\\nx"}
-
-async def serve(reader, writer):
-    path = (await reader.readuntil(b"\\r\\n\\r\\n")).split()[1]
-    writer.write(PAGES.get(path, b""))
-    writer.close()
-
-class S(scrapy.Spider):
-    name = "s"
-    async def start(self):
-        print(type(asyncio.get_running_loop()).__module__)
-        self.server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        port = self.server.sockets[0].getsockname()[1]
-        for path in ("", "img", "drop"):
-            meta = {"judge_type": True, "verbatim_url": True}
-            yield scrapy.Request(f"http://x.test:{port}/{path}", meta=meta, errback=self.failed)
-    def parse(self, response):
-        print("page", response.body.decode(), response.ip_address, response.meta["wire_bytes"])
-    def failed(self, failure):
-        print("failed", failure.type.__name__, getattr(failure.value, "reason", ""))
-
-class Alone(DownloadHandler):
-    @classmethod
-    def from_crawler(cls, crawler):
-        return cls(crawler, opened(Options.from_settings(crawler.settings), Due()))
-
-process = AsyncCrawlerProcess({
-    "DOWNLOAD_HANDLERS": {"http": Alone, "https": Alone}, "ASYNCIO_EVENT_LOOP": "uvloop.Loop",
-    "RETRY_ENABLED": False, "LOG_LEVEL": "WARNING",
-    "SPIDERLING_ALLOW_NETWORKS": "127.0.0.0/8", "SPIDERLING_HOSTS": "*.test=127.0.0.1",
-    "TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False,
-})
-process.crawl(S)
-process.start()
-"""
-
-
-@pytest.mark.slow
-def test_real_crawl_on_uvloop():
-    command = [sys.executable, "-W", "always::ResourceWarning", "-c", CRAWL]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
-    run = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False, env=environment)
-    lines = run.stdout.splitlines()
-    assert lines[0] == "uvloop", run.stderr
-    assert sorted(lines[1:]) == [
-        "failed DownloadFailedError ",
-        "failed ResponseRefused Reason.NOT_TEXT",
-        "page <p>one 127.0.0.1 6",
-    ], run.stderr
-    assert "Unclosed" not in run.stderr
 
 
 async def test_what_was_about_to_be_asked_when_the_process_was_stopped_is_not_asked(monkeypatch):

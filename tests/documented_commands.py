@@ -196,11 +196,7 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     ),
     "sbatch --array=0-99%20 examples/clusters/archive.sbatch crawls/cc -a lang=cs "
     "-s SPIDERLING_CONTACT=you@example.org": Elsewhere("tests/archives/test_archive_tasks.py", "archive.sbatch"),
-    "pip install datatrove": INSTALLS,
     "pip install warcio": INSTALLS,
-    "python examples/clusters/archive_datatrove.py crawls/cc 4 -a lang=cs -s SPIDERLING_CONTACT=you@example.org": (
-        Elsewhere("tests/archives/test_archive_tasks.py", "archive_datatrove.py")
-    ),
     "scrapy seeds sitemap SITE -a lang=cs -o seeds.txt": SEEDS,
     "scrapy seeds sitemap www.example.cz example.sk -a lang=cs -o seeds.txt -s SPIDERLING_CONTACT=me@example.org": (
         SEEDS._replace(instead=("www.example.cz example.sk", "http://www.example.cz/ http://example.sk/"))

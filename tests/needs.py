@@ -148,7 +148,6 @@ NEEDS = {
     "zstd": program("zstd"),
     "compiled steps": Need(has_compiled_steps, "make native", ("cc", "gcc", "clang"), "python3-dev"),
     # packages of Python
-    "datatrove": module("datatrove"),
     "duckdb": module("duckdb"),
     "pypdfium2": module("pypdfium2"),
     "scrapyd": module("scrapyd"),

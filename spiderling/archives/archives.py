@@ -11,9 +11,10 @@ import asyncio
 import json
 import logging
 import os
-import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -127,7 +128,7 @@ class Archives:
 
     async def pages(self, is_stopping: Callable[[], bool]) -> AsyncIterator[tuple[Fetch, Record]]:
         """Each page for the pipelines, as fast as they take them; it is in work until ``settle``."""
-        readers = Readers(self._open, self._records)
+        readers = Readers(self._batches_of, _BATCHES_PER_THREAD * (self._options.archive_files + 1))
         unread = self.unread
         readers.start([source for source in unread if not is_url(source)], self._options.archive_files)
         readers.start([source for source in unread if is_url(source)], 1)
@@ -179,8 +180,27 @@ class Archives:
             return Reason.OUT_OF_SCOPE
         return self._crawl.pages.unwanted(target)
 
-    def _records(self, source: str, raw: Raw) -> Iterator[Record]:
-        return self._reader.records(raw, self._places[source].last)
+    def _batches_of(self, source: str) -> Iterator[Batch]:
+        """The batches of an archive, the last one with its size or an error; called by the threads that read."""
+        records: list[Record] = []
+        raw = None
+        try:
+            raw = self._open(source)
+            for record in self._reader.records(raw, self._places[source].last):
+                records.append(record)
+                if len(records) >= _BATCH_RECORDS or sum(len(one.body) for one in records) >= _BATCH_BYTES:
+                    yield Batch(source, records)
+                    records = []
+            yield Batch(source, records, size=raw.size or 0)
+        except NoWarc as error:
+            yield Batch(source, records, error=f"{source} {error}")
+        except ArchiveUnread as error:
+            yield Batch(source, records, error=f"{error} {_AGAIN}")
+        except Exception as error:  # whatever an archive holds must not end the reading of the others
+            yield Batch(source, records, error=f"{source} cannot be read on: {error!r}. {_AGAIN}")
+        finally:
+            if raw is not None:
+                raw.close()
 
     def _judged(self, place: Place, record: Record) -> Fetch | None:
         """The page of *record* for the pipelines; None for any other, which is accounted for here."""
@@ -269,33 +289,30 @@ class Batch(NamedTuple):
 
 
 class Readers:
-    """Reads a few batches ahead of the event loop, which takes them.
+    """Threads that read archives a few batches ahead of the event loop, which takes them.
 
     The threads are daemons: one that hangs in a read does not keep the process from ending.
     """
 
-    def __init__(self, open_raw: Callable[[str], Raw], records: Callable[[str, Raw], Iterator[Record]]) -> None:
-        self._open_raw = open_raw
-        self._records = records
+    def __init__(self, batches_of: Callable[[str], Iterator[Batch]], ahead: int) -> None:
+        """*ahead*: batches that may wait to be taken."""
+        self._batches_of = batches_of
         self._loop = asyncio.get_running_loop()
-        self._batches: asyncio.Queue[Batch | None] = asyncio.Queue()
-        self._room = threading.Semaphore(0)
+        self._batches: asyncio.Queue[Batch | None] = asyncio.Queue(ahead)
         self._is_stopped = False
         self._running = 0
 
     def start(self, sources: Sequence[str], threads: int) -> None:
         """Read *sources* in order, *threads* at once."""
-        waiting = queue.SimpleQueue[str | None]()
-        for source in (*sources, *[None] * threads):
-            waiting.put(source)
+        waiting = iter(sources)
         for _ in range(min(threads, len(sources))):
             self._running += 1
-            self._room.release(_BATCHES_PER_THREAD)
             threading.Thread(target=self._run, args=(waiting,), name="archive", daemon=True).start()
 
     def stop(self) -> None:
         self._is_stopped = True
-        self._room.release(self._running + 1)
+        while not self._batches.empty():  # or a thread would wait for room in it
+            self._batches.get_nowait()
 
     async def batches(self) -> AsyncIterator[Batch]:
         """The batches of all archives, as they are read."""
@@ -305,38 +322,11 @@ class Readers:
                 self._running -= 1
             else:
                 yield batch
-                self._room.release()
 
-    def _run(self, waiting: queue.SimpleQueue[str | None]) -> None:
+    def _run(self, waiting: Iterator[str]) -> None:
         """Hand over the batches of the *waiting* archives, then None."""
-        batches = (batch for source in iter(waiting.get, None) for batch in self._batches_of(source))
-        for batch in chain(batches, [None]):
-            if batch is not None:
-                self._room.acquire()
+        for batch in chain((batch for source in waiting for batch in self._batches_of(source)), [None]):
             if self._is_stopped:
                 return
-            try:
-                self._loop.call_soon_threadsafe(self._batches.put_nowait, batch)
-            except RuntimeError:  # the loop is closed
-                return
-
-    def _batches_of(self, source: str) -> Iterator[Batch]:
-        records: list[Record] = []
-        raw = None
-        try:
-            raw = self._open_raw(source)
-            for record in self._records(source, raw):
-                records.append(record)
-                if len(records) >= _BATCH_RECORDS or sum(len(one.body) for one in records) >= _BATCH_BYTES:
-                    yield Batch(source, records)
-                    records = []
-            yield Batch(source, records, size=raw.size or 0)
-        except NoWarc as error:
-            yield Batch(source, records, error=f"{source} {error}")
-        except ArchiveUnread as error:
-            yield Batch(source, records, error=f"{error} {_AGAIN}")
-        except Exception as error:  # whatever an archive holds must not end the reading of the others
-            yield Batch(source, records, error=f"{source} cannot be read on: {error!r}. {_AGAIN}")
-        finally:
-            if raw is not None:
-                raw.close()
+            with suppress(RuntimeError, CancelledError):  # the loop is closed
+                asyncio.run_coroutine_threadsafe(self._batches.put(batch), self._loop).result()

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import DEADLINE_S, NETWORK, ROOT, Crawl, scrapy
-from needs import needs
 
 from benchmarks.archive import pages, write
 
@@ -208,63 +206,4 @@ def test_tasks_of_an_array_are_killed_and_paused_and_give_what_one_run_gives(arc
 
     assert node.requeued == ["requeue 77_2"] and list(node.disk.iterdir()) == []
     assert sorted(path.name for path in parts.iterdir()) == ["000", "000.paths", "001", "001.paths", "002", "002.paths"]
-    assert_same_as(one_run, parts)
-
-
-# -- datatrove
-
-
-class Executor:
-    """Runs the example with datatrove's local executor, two tasks at once."""
-
-    def __init__(self, parts: Path) -> None:
-        self._parts = parts
-        self._output = parts.with_name("output.txt")
-
-    def start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, str(EXAMPLES / "archive_datatrove.py"), str(self._parts), "2", *CRAWL]
-        command += ["-s", "SPIDERLING_WORKERS=1"]
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        with self._output.open("wb") as stream:
-            return subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=stream, stderr=stream, start_new_session=True
-            )
-
-    def wait(self, process: subprocess.Popen[bytes]) -> tuple[int, str]:
-        return process.wait(DEADLINE_S), self._output.read_text()
-
-    @property
-    def done(self) -> list[str]:
-        return sorted(path.name for path in self._parts.glob(".datatrove/completions/*"))
-
-
-@pytest.mark.slow
-@needs("datatrove")
-def test_tasks_of_datatrove_are_killed_and_paused_and_give_what_one_run_gives(archives, one_run, tmp_path):
-    with busy_server(archives[5]) as server:
-        parts = tmp_path / "parts"
-        share_out([*map(str, archives[:5]), server.url], parts)
-        executor = Executor(parts)
-
-        running = executor.start()
-        while executor.done != ["00000", "00001"] or not server.asked.is_set():
-            assert running.poll() is None, executor.wait(running)
-            time.sleep(0.05)
-        crawl = (parts / "002/state/lock").read_text().split()[1]
-        os.kill(int(crawl), signal.SIGTERM)
-        code, output = executor.wait(running)
-        assert code == 1 and "002 is stopped; start this again to go on" in output, output
-
-        server.asked.clear()
-        running = executor.start()
-        assert server.asked.wait(DEADLINE_S)
-        os.killpg(running.pid, signal.SIGKILL)
-        executor.wait(running)
-        assert executor.done == ["00000", "00001"]
-
-        server.relent()
-        code, output = executor.wait(executor.start())
-        assert code == 0 and "is finished" in output, output
-        code, output = executor.wait(executor.start())
-        assert code == 0 and "already been completed" in output, output
     assert_same_as(one_run, parts)

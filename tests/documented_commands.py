@@ -247,10 +247,11 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     """--where "crawl_date >= '2026-06' AND crawl_date < '2026-07'" --split tld""": EXPORTED._replace(
         instead=("2026-07", "2999")
     ),
-    "scrapy export crawls/cs -o cs-monitor/ --incremental": EXPORTED,
-    "scrapy export crawls/cs -o cs-monitor-vert/ --incremental --format vertical --where \"lang = 'cs'\"": EXPORTED,
+    "scrapy export crawls/cs -o cs-monitor/2026-11-28.parquet --after cs-monitor/2026-11-27.parquet.json": Elsewhere(
+        "tests/cli/test_incremental_export.py", '"--after"'
+    ),
     "scrapy inspect crawls/cs gone > gone.tsv": Run(),
-    "scrapy export crawls/cs -o cs-monitor-2/ --incremental --drop-url gone.txt": EXPORTED,
+    "scrapy export crawls/cs -o cs-monitor-2.parquet --drop-url gone.txt": EXPORTED,
     "scrapy export crawls/cs crawls/sk -o one-percent.vert.gz --sample 0.01": SAMPLED,
     """scrapy export crawls/cs -o cs-dataset/ --where "licence LIKE '%creativecommons.org/%'\"""": EXPORTED,
     """scrapy export crawls/cs -o cs-open/ --where "licence LIKE '%creativecommons.org/licenses/by/%' """

@@ -19,7 +19,6 @@ from spiderling.cli.command import SpiderlingCommand, option
 
 if TYPE_CHECKING:
     from spiderling.export.export import Plan, Summary
-    from spiderling.export.increments import Added
     from spiderling.export.sources import Corpus, Salvage, Selection
 
 _MAX_NAMED = 10  # entries of lists that are named because no document matched them; chosen: what fits on a line or two
@@ -68,11 +67,7 @@ class Command(SpiderlingCommand):
         option("--seed", default="", metavar="TEXT", help="draw another sample of the same size"),
         option("--drop-host", action="append", default=[], metavar="LIST", help="file with hosts to drop"),
         option("--drop-url", action="append", default=[], metavar="LIST", help="file with URLs to drop"),
-        option(
-            "--incremental",
-            action="store_true",
-            help="add a part with what is new since the last one to the directory OUT; in --format, else Parquet",
-        ),
+        option("--after", metavar="JSON", help="take what the crawls have got since the export with this OUT.json"),
         option(
             "--split",
             action="append",
@@ -92,18 +87,17 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or not opts.out:
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
-        if opts.incremental and opts.salvage:
-            raise UsageError("--incremental takes acknowledged text alone, so --salvage does not go with it")
-        from spiderling.export.sources import Salvage, Selection, account, corpus_of
+        if opts.after and opts.salvage:
+            raise UsageError("--after takes acknowledged text alone, so --salvage does not go with it")
+        from spiderling.export.sources import Salvage, Selection, account, corpus_of, grown_since
 
         salvage = Salvage() if opts.salvage else None
         selection = Selection(opts.where, opts.sample, opts.seed)
         try:
             corpus = corpus_of(args, opts.salvage)
+            if opts.after:
+                corpus = grown_since(corpus, Path(opts.after))
             plan = _plan(opts, selection)
-            if opts.incremental:
-                yield from self._add_part(corpus, plan)
-                return
             summary = _export(corpus, plan, salvage)
         except DamageError as error:
             raise DamageError(f"{error} With --salvage everything that is whole is written.") from error
@@ -116,25 +110,6 @@ class Command(SpiderlingCommand):
             if not salvage.losses:
                 yield "Every segment is whole; nothing was left out."
 
-    def _add_part(self, corpus: Corpus, plan: Plan) -> Iterator[str]:
-        from spiderling.export.increments import add_part
-
-        added = add_part(corpus, plan)
-        for warning in (*corpus.troubles, *(plan.selection.warnings() if added.part else ())):
-            self.warn(warning)
-        if added.to_remove:
-            self.warn(f"{added.to_remove:,} documents of earlier parts are on the lists; {plan.dropped} names them.")
-        yield from _added(added, plan.selection)
-
-
-def _added(added: Added, selection: Selection) -> Iterator[str]:
-    if added.summary is not None and added.summary.files:
-        yield from _result(added.summary._replace(idle=[]), selection)
-    elif added.last:
-        yield f"Nothing is new since {added.last}, so nothing is written."
-    else:
-        yield "No document is left, so nothing is written."
-
 
 def _plan(opts: argparse.Namespace, selection: Selection) -> Plan:
     from spiderling.export.export import Plan
@@ -143,7 +118,7 @@ def _plan(opts: argparse.Namespace, selection: Selection) -> Plan:
     hosts = {name: read_list(name) for name in opts.drop_host}
     urls = {name: read_list(name) for name in opts.drop_url}
     out = Path(opts.out)
-    is_dataset = opts.incremental or opts.out.endswith("/") or os.path.isdir(out)  # false for a name that is too long
+    is_dataset = opts.out.endswith("/") or os.path.isdir(out)  # false for a name that is too long
     return Plan(
         out,
         opts.format or ("parquet" if is_dataset else format_of(out.name)),
@@ -152,7 +127,7 @@ def _plan(opts: argparse.Namespace, selection: Selection) -> Plan:
         selection,
         DropList(chain.from_iterable(hosts.values()), chain.from_iterable(urls.values())),
         {name: len(entries) for name, entries in (hosts | urls).items()},
-        is_dataset=is_dataset and not opts.incremental,
+        is_dataset=is_dataset,
     )
 
 

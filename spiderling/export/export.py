@@ -27,7 +27,7 @@ from spiderling.base.files import PART, part_of, sync_directory, sync_file, writ
 from spiderling.base.machine import require
 from spiderling.corpus.segments import StoredDocument
 from spiderling.export.formats import Registry, split_name, writer
-from spiderling.export.sources import Corpus, Expressions, Selection
+from spiderling.export.sources import Corpus, Expressions, Selection, taken
 from spiderling.jobdir.card import Manifest, Tally, checksum, last_names, software, write_pair
 
 _MAX_PART_BYTES = 100  # bytes of a part's name in a file's name; chosen: file systems allow 255 bytes for all
@@ -303,6 +303,7 @@ def _manifest(
         "lists": {last_names(name): number for name, number in plan.lists.items()},
         "selection": plan.selection.described(),
         "crawls": corpus.crawls,
+        "taken": taken(corpus),
         "contents": tally.contents(),
         "files": [{**file._asdict(), "sha256": checksum(plan.directory / file.name)} for file in files],
     }

@@ -305,12 +305,6 @@ def split_name(name: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else (name, "")
 
 
-def ending_of(format_name: str) -> str:
-    """The usual ending of a file with that format, packed by zstd."""
-    ending = next(ending for ending, name in _ENDINGS.items() if name == format_name)
-    return ending if format_name == "parquet" else f"{ending}.zst"
-
-
 def format_of(name: str) -> str:
     """The format by a file's name, prevertical without an ending.
 

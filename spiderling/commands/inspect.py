@@ -29,7 +29,7 @@ class Command(SpiderlingCommand):
         "whether and why it waits, was kept or was not; 'gone' lists kept pages that are gone or have opted out since "
         "(docs/recrawl.md). --json tells a program the whole "
         "(docs/status.md). --check proves that the books balance, that every segment can be read, and that corpus and "
-        "state agree. --rebuild makes a lost or damaged state anew from corpus/, links/ and warc/ "
+        "state agree. --rebuild makes a lost or damaged state anew from corpus/ and links/ "
         "(docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"
     )
 

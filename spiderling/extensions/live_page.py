@@ -66,24 +66,13 @@ class LivePage(Extension):
 
     def _made(self, address: PageAddress) -> Server:
         # a crawl without a page does without a server
-        from spiderling.live.metrics import Sources, registry_of
+        from spiderling.live.metrics import registry_of
         from spiderling.live.server import Server
 
-        engine = self._crawler.engine
-        sources = Sources(
-            running=self._running,
-            times=self.crawl.times,
-            checkpoint=self.crawl.checkpoint.times,
-            loop_lag=self._lag,
-            connections=lambda: len(engine.downloader.active),
-            in_text=lambda: (
-                len(engine.scraper.slot.queue) + len(engine.scraper.slot.active) if engine.scraper.slot else 0
-            ),
-            stats=self._crawler.stats.get_stats,
-        )
+        registry = registry_of(self._crawler, self._running, self._lag)
         shard = self.dispatcher.shard
         changing = nullcontext if shard is None else shard.control.alone
-        return Server(address, self.crawl.jobdir.path, self._running, registry_of(sources), shard is not None, changing)
+        return Server(address, self.crawl.jobdir.path, self._running, registry, shard is not None, changing)
 
     def _measure_lag(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -283,7 +283,8 @@ def card_of(crawl: Inspection) -> Manifest:
     """
     from spiderling.jobdir.status import status_of  # which a crawl needs at its end alone
 
-    former = _known_checksums(crawl)
+    files = files_in(read_manifest(crawl.directory / "corpus" / MANIFEST))
+    former = {(file["name"], file.get("bytes")): file.get("sha256") for file in files}
     return {
         "made": _utc(time.time()),
         "software": software(),
@@ -294,7 +295,7 @@ def card_of(crawl: Inspection) -> Manifest:
                 "name": segment.path.name,
                 "documents": segment.entries,
                 "bytes": segment.length,
-                "sha256": former.get(segment.path.name) or checksum(segment.path, segment.length),
+                "sha256": former.get((segment.path.name, segment.length)) or checksum(segment.path, segment.length),
             }
             for segment in crawl.segments("corpus")
         ],
@@ -384,23 +385,6 @@ def files_in(manifest: Manifest) -> list[Manifest]:
     files = manifest.get("files")
     known = (file for file in (files if isinstance(files, list) else ()) if isinstance(file, dict))
     return [file for file in known if isinstance(file.get("name"), str)]
-
-
-def _known_checksums(crawl: Inspection) -> dict[str, Any]:
-    """Name -> checksum in the card of the corpus, of each segment that is as long as the card says."""
-    lengths = {segment.path.name: segment.length for segment in crawl.segments("corpus")}
-    files = files_in(read_manifest(crawl.directory / "corpus" / MANIFEST))
-    return {file["name"]: file.get("sha256") for file in files if file.get("bytes", -1) == lengths.get(file["name"])}
-
-
-def changed_files(crawl: Inspection) -> list[str]:
-    """Names of segments that are as long as the card says and have another checksum; raises StorageError."""
-    said = _known_checksums(crawl)
-    return [
-        segment.path.name
-        for segment in crawl.segments("corpus")
-        if segment.path.name in said and said[segment.path.name] != checksum(segment.path, segment.length)
-    ]
 
 
 # -- what it is made of

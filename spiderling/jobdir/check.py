@@ -11,7 +11,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import TypeVar
 
 import numpy as np
@@ -40,7 +40,6 @@ from spiderling.frontier.storage.tables import (
     read_written,
 )
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
-from spiderling.jobdir.card import changed_files
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under
 from spiderling.jobdir.state_reader import damaged_log, has_torn_commit, noted, queues_by_host
 
@@ -66,7 +65,7 @@ def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[s
     yield from told
     crawl.connection.looks = True
     compared.append("checksums of the state's rows, and how many there are")
-    for part in (_books, _sums, _trail, _corpus, _beside, _card):
+    for part in (_books, _sums, _trail, _corpus, _beside):
         try:
             yield from part(crawl, compared)
         except SpiderlingError as error:  # damage to what it reads; the other parts may say more
@@ -214,14 +213,6 @@ def _unnamed(crawl: Inspection, lengths: Mapping[str, int]) -> Iterator[str]:
             yield f"not compared: corpus/{path.name}, which the state does not name"
         elif more > 0:
             yield f"not compared: {more:,} bytes of corpus/{path.name} behind its recorded length"
-
-
-def _card(crawl: Inspection, compared: list[str]) -> Iterator[str]:
-    """Segments that have not grown since the card of the corpus was written have the checksums that it says."""
-    with suppress(StorageError):  # what cannot be read is told of above
-        for name in changed_files(crawl):
-            yield f"{name} is not what its checksum in corpus/manifest.json says: it was changed"
-        compared.append("segments with their checksums in corpus/manifest.json, where it has any")
 
 
 def _beside(crawl: Inspection, compared: list[str]) -> Iterator[str]:

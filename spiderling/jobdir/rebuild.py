@@ -2,8 +2,8 @@
 
 A new frontier is told how each page ended, as in a crawl.  Its changes go to a new file, which takes the state's place
 when it is whole.  The corpus says which pages were kept; ``links/`` says how all others ended and where they lead to.
-Without ``links/``, ``warc/`` says how they ended, and the front page of each host is fetched again for its links.
-Queues, robots.txt and what was learnt begin anew.
+Without ``links/`` the front page of each host is fetched again for its links.  Queues, robots.txt and what was learnt
+begin anew.
 """
 
 from __future__ import annotations
@@ -56,8 +56,6 @@ _JUDGES_NOTHING: dict[str, Any] = {
 _SHARD = re.compile(r"shard-\d{2,}")  # names of the directories of shards (cluster/claims.py)
 _LINES_AT_ONCE = 2000  # lines or records in one transaction; chosen
 _TEXT = 128  # score from which a link's block is running text (docs/links.md)
-_ASKED_AGAIN = frozenset({Reason.TIMEOUT, Reason.TOO_SLOW, Reason.CONNECTION, Reason.REDIRECTED, Reason.KEPT})
-"""Reasons in an archive that end no URL: it may have been asked again later, or, if kept, the corpus tells of it."""
 
 
 def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[str]:
@@ -270,29 +268,9 @@ class _Rebuilding:
         self._commit(self._drained())
 
     def _archive(self, surplus: Surplus) -> None:
-        """Tell how pages ended by the archive, if there is no ``links/``."""
-        captures = 0
-        status = 0
-        for record in self._committing(records(surplus.path, surplus.whole)):
-            if record.is_capture:
-                captures += 1
-                status = whole_number(record.block[9:12]) or 0
-            elif record.headers.get("warc-type") == "metadata" and not self.has_links:
-                self._end_archived(record.headers.get("warc-target-uri", ""), record.block, status)
-        self._commit(
-            replace(self._drained(), segments=[SegmentRow(surplus.path.name, surplus.whole, captures, "warc")])
-        )
-
-    def _end_archived(self, url: str, block: bytes, status: int) -> None:
-        lines = block.decode("utf-8", "replace").split("\r\n")
-        said = {name: value for name, _, value in (line.partition(": ") for line in lines)}
-        try:
-            reason = Reason.of(said.get("reason", ""))
-        except (KeyError, ValueError):
-            return  # the record is a file of a site
-        if reason not in _ASKED_AGAIN and not (reason is Reason.HTTP_ERROR and (status == 429 or status >= 500)):
-            size = whole_number(said.get("downloadedBytes", "")) or 0
-            self._end(Outcome(None, url, reason, status, body_bytes=size), 0)
+        """Note how much the archive holds."""
+        captures = sum(record.is_capture for record in records(surplus.path, surplus.whole))
+        self._commit(Changes(segments=[SegmentRow(surplus.path.name, surplus.whole, captures, "warc")]))
 
     def _committing(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """Each of *items*; after every `_LINES_AT_ONCE` the changes that have gathered are committed."""

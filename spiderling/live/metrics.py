@@ -6,15 +6,15 @@ Labels are bounded: reasons, states, the corpus's languages, and the first MAX_S
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from scrapy.crawler import Crawler
 
-from spiderling.base.machine import BOUNDS_S, Histogram, StageTimes
+from spiderling.base.machine import BOUNDS_S, Histogram
+from spiderling.engine.component import crawl_of
 from spiderling.jobdir.inspection import counts_under
 from spiderling.jobdir.status import hosts_at_work, rates
 from spiderling.jobdir.status_schema import Running
@@ -39,23 +39,13 @@ _LABELLED = {
 """Metric -> prefix of its counts, its label, its help."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where the metrics are read."""
+def registry_of(crawler: Crawler, running: Callable[[], Running], loop_lag: Histogram) -> CollectorRegistry:
+    """A registry of the crawl's own, with memory, processor time and open files of its main process.
 
-    running: Callable[[], Running]  # the counters by which the status is told too
-    times: StageTimes
-    checkpoint: Histogram
-    loop_lag: Histogram
-    connections: Callable[[], int]
-    in_text: Callable[[], int]  # pages that wait for text workers or are there
-    stats: Callable[[], Mapping[str, Any]]  # Scrapy's
-
-
-def registry_of(sources: Sources) -> CollectorRegistry:
-    """A registry of the crawl's own, with memory, processor time and open files of its main process."""
+    *running* gives the counters by which the status is told too.
+    """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(CrawlCollector(sources))
+    registry.register(CrawlCollector(crawler, running, loop_lag))
     ProcessCollector(registry=registry)
     return registry
 
@@ -63,11 +53,13 @@ def registry_of(sources: Sources) -> CollectorRegistry:
 class CrawlCollector(Collector):
     """Names and help are the schema that examples/operations/ relies on."""
 
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
+    def __init__(self, crawler: Crawler, running: Callable[[], Running], loop_lag: Histogram) -> None:
+        self._crawler = crawler
+        self._running = running
+        self._loop_lag = loop_lag
 
     def collect(self) -> Iterator[Metric]:
-        running = self._sources.running()
+        running = self._running()
         yield from self._counters(running)
         yield from self._gauges(running)
         yield from self._times()
@@ -85,11 +77,13 @@ class CrawlCollector(Collector):
 
     def _gauges(self, running: Running) -> Iterator[Metric]:
         totals = counts_under("total", running.counts)
+        scraper = self._crawler.engine.scraper.slot
+        in_text = len(scraper.queue) + len(scraper.active) if scraper else 0
         values = {
             "yield_rate": ("Kept bytes / downloaded bytes, of the whole crawl.", rates(totals, {}).yield_rate),
             "hosts_at_work": ("Hosts with URLs to be fetched.", hosts_at_work(running.hosts)),
-            "connections": ("Requests in the downloader.", self._sources.connections()),
-            "text_pages": ("Pages that wait for text workers or are there.", self._sources.in_text()),
+            "connections": ("Requests in the downloader.", len(self._crawler.engine.downloader.active)),
+            "text_pages": ("Pages that wait for text workers or are there.", in_text),
             "paused": ("1 while control.yaml pauses the crawl.", running.is_paused),
             "network_away": ("1 while nothing answers.", bool(running.trouble)),
         }
@@ -102,13 +96,14 @@ class CrawlCollector(Collector):
         yield _labelled(GaugeMetricFamily, "bottleneck", "1 for what limits the speed now.", "name", {name: 1})
 
     def _times(self) -> Iterator[Metric]:
-        times = self._sources.times
+        crawl = crawl_of(self._crawler)
+        times = crawl.times
         stages = {
             "download": ("From a request's turn to the end of its body.", times.download),
             "text": ("Of a page in the queue of the text workers and there.", times.text),
-            "checkpoint": ("To write a checkpoint.", self._sources.checkpoint),
+            "checkpoint": ("To write a checkpoint.", crawl.checkpoint.times),
             "dns": ("To resolve a name.", times.dns),
-            "loop_lag": ("By which the event loop is late.", self._sources.loop_lag),
+            "loop_lag": ("By which the event loop is late.", self._loop_lag),
         }
         for name, (text, histogram) in stages.items():
             bounds = [*map(str, BOUNDS_S), "+Inf"]
@@ -118,7 +113,7 @@ class CrawlCollector(Collector):
     def _stats(self) -> Metric:
         stats = {
             name: value
-            for name, value in sorted(self._sources.stats().items())
+            for name, value in sorted(self._crawler.stats.get_stats().items())
             if isinstance(value, (int, float)) and not name.startswith("spiderling/")
         }
         first = dict(list(stats.items())[:MAX_STATS])

@@ -24,9 +24,10 @@ from spiderling.frontier import Frontier
 from spiderling.frontier.storage import queues
 from spiderling.frontier.storage.protocol import Changes, Flush
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.storage.tables import TABLES
 from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.card import provenance
-from spiderling.jobdir.check import problems
+from spiderling.jobdir.check import damaged_rows, problems
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import status_of
 from spiderling.reporting.page import saved
@@ -277,6 +278,16 @@ def test_a_queue_that_lost_a_chunk_is_an_error_when_it_is_reached(job):
             "UPDATE count SET key = 'end/dns' WHERE key = 'end/http-error'",
             r"\d+ URLs ended as dns by the counts, 0 by the",
         ),
+        ("UPDATE count SET value = value + 1 WHERE key = 'discovered'", "the books do not balance"),
+        ("UPDATE count SET value = value + 1 WHERE key IN ('discovered', 'waiting')", "stand in the queues"),
+        ("UPDATE host SET waiting = 7", "1 hosts have other queues than they count: a.test"),
+        ("UPDATE file SET entries = entries + 1", "documents, not"),
+        ("UPDATE count SET value = value - 1 WHERE key = 'total/documents'", "the counts say"),
+        ("DELETE FROM digest", "the digests of"),
+        (
+            "INSERT INTO ended SELECT batch + 1000, time, segment, offset_bytes, checksum, keys, ends FROM ended",
+            "ended before",
+        ),
     ],
 )
 def test_the_check_finds_what_is_missing_between_tables(job, statement, problem):
@@ -284,6 +295,51 @@ def test_the_check_finds_what_is_missing_between_tables(job, statement, problem)
     change(job, statement)
     with closing(Inspection(job)) as crawl:
         assert any(re.search(problem, line) for line in problems(crawl))
+
+
+OTHER = (
+    "CASE typeof({0}) WHEN 'text' THEN {0} || '!' WHEN 'blob' THEN zeroblob(length({0}) + 1) WHEN 'null' THEN 1 "
+    "ELSE {0} + 1 END"
+)
+"""Another value of a column, of the same kind."""
+
+
+def test_the_check_finds_a_row_of_any_table_that_was_changed_or_is_gone(job):
+    """No sum of the books tells of these: only what was written beside each row does."""
+    names = sorted({*TABLES, "host", "chunk"})
+    filled = set()
+    with closing(sqlite3.connect(job / "state/frontier.sqlite", isolation_level=None)) as state:
+        for name in names:
+            columns = [row[1] for row in state.execute(f"PRAGMA table_info({name})")]
+            last = f"{columns[0]} = (SELECT max({columns[0]}) FROM {name})"
+            harms = [f"DELETE FROM {name} WHERE {last}"]
+            harms += [f"UPDATE {name} SET {one} = {OTHER.format(one)} WHERE {last}" for one in columns[1:]]
+            for harm in harms:
+                state.execute("BEGIN")
+                if state.execute(harm).rowcount:
+                    filled.add(name)
+                    assert any(f"of table {name} " in line for line in damaged_rows(state)), harm
+                state.execute("ROLLBACK")
+        state.execute("DROP VIEW consents")
+        assert any("are not those that were made: consents" in line for line in damaged_rows(state))
+    assert {"host", "seen", "ended", "found", "meta", "count", "file", "history", "digest"} <= filled
+
+
+def test_a_check_says_once_why_parts_of_the_state_cannot_be_read(job):
+    state = job / "state/frontier.sqlite"
+    with closing(sqlite3.connect(state)) as database:
+        size = database.execute("PRAGMA page_size").fetchone()[0]
+    whole = state.read_bytes()
+    state.write_bytes(whole[: 2 * size] + b"\x5a" * (len(whole) - 2 * size))
+    said = told(job)["check"]
+    assert sum("is malformed" in line for line in said) == 1, said
+    assert any(line.startswith("the state's structure, ") for line in said), said
+
+
+def test_the_check_finds_a_segment_that_lost_text(job):
+    segment = min(job.glob("corpus/*.zst"))
+    os.truncate(segment, segment.stat().st_size - 3)
+    assert any("ends before its recorded length" in line for line in told(job)["check"])
 
 
 def test_the_check_says_what_it_compared_and_what_it_could_not(job):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -188,97 +187,6 @@ def test_a_running_crawl_can_be_read_and_goes_on(server, tmp_path: Path) -> None
 
 def test_the_command_prints_it(crawl: Crawl) -> None:
     assert run(crawl, "url", "http://a.test/target") == told(crawl, "url", "http://a.test/target") + "\n"
-
-
-def damaged(crawl: Crawl, tmp_path: Path, statement: str = "", cut: int = 0) -> list[str]:
-    """What the check says of a copy of the crawl that *statement* changed, or whose segment lost *cut* bytes."""
-    copy = tmp_path / "copy"
-    (copy / "state").mkdir(parents=True)
-    (copy / "corpus").mkdir()
-    database = "state/frontier.sqlite"
-    with (
-        closing(sqlite3.connect(crawl.directory / database)) as source,
-        closing(sqlite3.connect(copy / database)) as to,
-    ):
-        source.backup(to)
-        to.execute(statement or "SELECT 1")
-        to.commit()
-    for path in crawl.directory.glob("corpus/*"):
-        data = path.read_bytes()
-        (copy / "corpus" / path.name).write_bytes(data[: len(data) - cut])
-    with closing(Inspection(copy)) as opened:
-        return list(problems(opened))
-
-
-@pytest.mark.parametrize(
-    ("statement", "message"),
-    [
-        ("UPDATE count SET value = value + 1 WHERE key = 'discovered'", "the books do not balance"),
-        ("UPDATE count SET value = value + 1 WHERE key IN ('discovered', 'waiting')", "stand in the queues"),
-        ("UPDATE host SET waiting = 7 WHERE name = 'b.test'", "1 hosts have other queues than they count: b.test"),
-        ("UPDATE file SET entries = entries + 1", "documents, not"),
-        ("UPDATE count SET value = value - 1 WHERE key = 'total/documents'", "the counts say"),
-        ("DELETE FROM digest", "the digests of"),
-        (
-            "INSERT INTO ended SELECT batch + 1000, time, segment, offset_bytes, checksum, keys, ends FROM ended",
-            "ended before",
-        ),
-    ],
-)
-def test_a_check_finds_what_is_wrong_with_the_books(crawl: Crawl, tmp_path: Path, statement: str, message: str) -> None:
-    assert any(message in line for line in damaged(crawl, tmp_path, statement))
-
-
-@pytest.mark.parametrize(
-    ("statement", "message"),
-    [
-        ("UPDATE host SET words = words + 1 WHERE name = 'b.test'", "of table host 1 rows are not as they were"),
-        ("UPDATE host SET distance = 7 WHERE name = 'b.test'", "of table host 1 rows are not as they were"),
-        ("DELETE FROM host WHERE id = (SELECT max(id) FROM host)", "of table host"),
-        ("DELETE FROM seen WHERE batch = 1", "of table seen 1 rows are not as they were written, or rows before them"),
-        ("DELETE FROM seen WHERE batch = (SELECT max(batch) FROM seen)", "of table seen"),
-        ("UPDATE seen SET keys = zeroblob(length(keys)) WHERE batch = 2", "of table seen 1 rows are not"),
-        ("UPDATE digest SET keys = substr(keys, 9) WHERE batch = 1", "of table digest 1 rows are not"),
-        ("DELETE FROM ended WHERE batch = 2", "of table ended 1 rows are not as they were written, or rows before"),
-        ("UPDATE ended SET time = time + 1 WHERE batch = 2", "of table ended 1 rows are not"),
-        ("UPDATE found SET batch = -batch", "of table found"),
-        ("DELETE FROM purged", "of table purged 0 rows are there, "),
-        ("UPDATE event SET what = what || '!'", "of table event"),
-        ("UPDATE robots SET expires = 0 WHERE origin LIKE '%//b.test'", "of table robots 1 rows are not as they were"),
-        ("DELETE FROM robots WHERE origin LIKE '%//b.test'", "rows are there, "),
-        ("DELETE FROM consent", "of table consent 0 rows are there, "),
-        ("UPDATE meta SET value = value || ' ' WHERE key = 'version'", "of table meta 1 rows are not as they were "),
-        ("UPDATE meta SET value = x'00' WHERE key = 'version'", "of table meta 1 rows are not as they were written: v"),
-        ("UPDATE file SET entries = 0", "of table file"),
-        ("UPDATE history SET pages = 0", "of table history"),
-        ("DELETE FROM history", "of table history 0 rows are there, "),
-        ("UPDATE written SET checksum = 0 WHERE name = 'count'", "of table count some rows are not those that were"),
-        ("DROP VIEW consents", "the state's tables are not those that were made: consents"),
-    ],
-)
-def test_a_check_finds_rows_that_were_changed_or_are_gone(
-    crawl: Crawl, tmp_path: Path, statement: str, message: str
-) -> None:
-    """No sum of the books tells of these: only what was written beside each row does."""
-    assert any(message in line for line in damaged(crawl, tmp_path, statement))
-
-
-def test_a_check_says_once_why_parts_of_the_state_cannot_be_read(crawl: Crawl, tmp_path: Path) -> None:
-    shutil.copytree(crawl.directory, tmp_path / "job")
-    state = tmp_path / "job/state/frontier.sqlite"
-    with closing(sqlite3.connect(state)) as database:
-        size = database.execute("PRAGMA page_size").fetchone()[0]
-    whole = state.read_bytes()
-    state.write_bytes(whole[: 2 * size] + b"\x5a" * (len(whole) - 2 * size))
-    with closing(Inspection(tmp_path / "job")) as opened:
-        told = list(problems(opened))
-    assert sum("is malformed" in line for line in told) == 1, told
-    assert any(line.startswith("the state's structure, ") for line in told), told
-
-
-def test_a_check_finds_a_segment_that_lost_text(crawl: Crawl, tmp_path: Path) -> None:
-    assert damaged(crawl, tmp_path) == []
-    assert any("ends before its recorded length" in line for line in damaged(crawl, tmp_path / "cut", cut=3))
 
 
 @pytest.mark.parametrize("arguments", [(), ("job", "host"), ("job", "page", "x"), ("job", "host", "a", "b")])

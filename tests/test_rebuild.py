@@ -176,17 +176,12 @@ def test_a_damaged_state_names_rebuild_which_keeps_it_and_makes_a_new_one(killed
     if spoil is spoil_byte:
         assert f"make it anew with `scrapy inspect {job} --rebuild`" in check.log
         assert f"`scrapy export {job} --salvage`" in check.log
+        with pytest.raises(JobdirError, match=f"scrapy inspect {job} --check.*scrapy inspect {job} --rebuild"):
+            OpenCrawl(Options(lang="cs", allow_networks=NETWORK), job, pytest.fail)
     assert made.code == 0, made.log
     assert f"{job}/state/frontier.sqlite.former" in made.out
     assert (job / "state/frontier.sqlite.former").read_bytes() == damaged
     assert whole(job) == [] and hosts(job) == hosts(killed)
-
-
-def test_a_start_on_a_state_that_cannot_be_read_names_the_rebuild_of_this_directory(killed, tmp_path):
-    job = copied(killed, tmp_path / "job")
-    spoil_byte(job / "state/frontier.sqlite")
-    with pytest.raises(JobdirError, match=f"scrapy inspect {job} --check.*scrapy inspect {job} --rebuild"):
-        OpenCrawl(Options(lang="cs", allow_networks=NETWORK), job, pytest.fail)
 
 
 def test_a_state_is_rebuilt_beside_files_of_something_else(killed, tmp_path):

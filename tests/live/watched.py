@@ -68,9 +68,9 @@ class Watched:
         finally:
             connection.close()
 
-    def command(self, **control: Any) -> Answer:
-        """Send a control as a program with the token does."""
-        return self.ask("/control", control, Authorization=f"Bearer {self.token}", **OUR_OWN)
+    def command(self, body: Any = None, **control: Any) -> Answer:
+        """Send a control, or *body* in its place, as a program with the token does."""
+        return self.ask("/control", control if body is None else body, Authorization=f"Bearer {self.token}", **OUR_OWN)
 
 
 @contextmanager

@@ -69,7 +69,7 @@ class LivePage(Extension):
         from spiderling.live.metrics import registry_of
         from spiderling.live.server import Server
 
-        registry = registry_of(self._crawler, self._running, self._lag)
+        registry = registry_of(self.crawl, self._crawler, self._running, self._lag)
         shard = self.dispatcher.shard
         changing = nullcontext if shard is None else shard.control.alone
         return Server(address, self.crawl.jobdir.path, self._running, registry, shard is not None, changing)

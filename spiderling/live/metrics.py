@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 from scrapy.crawler import Crawler
 
 from spiderling.base.machine import BOUNDS_S, Histogram
-from spiderling.engine.component import crawl_of
+from spiderling.crawl.crawl import Crawl
 from spiderling.jobdir.inspection import counts_under
 from spiderling.jobdir.status import hosts_at_work, rates
 from spiderling.jobdir.status_schema import Running
@@ -39,13 +39,15 @@ _LABELLED = {
 """Metric -> prefix of its counts, its label, its help."""
 
 
-def registry_of(crawler: Crawler, running: Callable[[], Running], loop_lag: Histogram) -> CollectorRegistry:
+def registry_of(
+    crawl: Crawl, crawler: Crawler, running: Callable[[], Running], loop_lag: Histogram
+) -> CollectorRegistry:
     """A registry of the crawl's own, with memory, processor time and open files of its main process.
 
     *running* gives the counters by which the status is told too.
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(CrawlCollector(crawler, running, loop_lag))
+    registry.register(CrawlCollector(crawl, crawler, running, loop_lag))
     ProcessCollector(registry=registry)
     return registry
 
@@ -53,7 +55,8 @@ def registry_of(crawler: Crawler, running: Callable[[], Running], loop_lag: Hist
 class CrawlCollector(Collector):
     """Names and help are the schema that examples/operations/ relies on."""
 
-    def __init__(self, crawler: Crawler, running: Callable[[], Running], loop_lag: Histogram) -> None:
+    def __init__(self, crawl: Crawl, crawler: Crawler, running: Callable[[], Running], loop_lag: Histogram) -> None:
+        self._crawl = crawl
         self._crawler = crawler
         self._running = running
         self._loop_lag = loop_lag
@@ -96,12 +99,11 @@ class CrawlCollector(Collector):
         yield _labelled(GaugeMetricFamily, "bottleneck", "1 for what limits the speed now.", "name", {name: 1})
 
     def _times(self) -> Iterator[Metric]:
-        crawl = crawl_of(self._crawler)
-        times = crawl.times
+        times = self._crawl.times
         stages = {
             "download": ("From a request's turn to the end of its body.", times.download),
             "text": ("Of a page in the queue of the text workers and there.", times.text),
-            "checkpoint": ("To write a checkpoint.", crawl.checkpoint.times),
+            "checkpoint": ("To write a checkpoint.", self._crawl.checkpoint.times),
             "dns": ("To resolve a name.", times.dns),
             "loop_lag": ("By which the event loop is late.", self._loop_lag),
         }

@@ -21,7 +21,8 @@ from spiderling.frontier import Frontier
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer
-from spiderling.frontier.storage.protocol import Changes, OutboxRow, OutboxSummary, PeerRow, State, Store
+from spiderling.frontier.storage.protocol import Changes, OutboxRow, OutboxSummary, PeerRow, State
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import LinkingPage
 
 
@@ -176,7 +177,7 @@ class Outbox:
 
     # -- to the other shard
 
-    def outgoing(self, store: Store, sealed: Callable[[OutboxRow], bytes]) -> Outgoing:
+    def outgoing(self, store: SqliteStore, sealed: Callable[[OutboxRow], bytes]) -> Outgoing:
         """What becomes of the stream now."""
         self._fill(store)
         anew = self._is_doubtful
@@ -207,7 +208,7 @@ class Outbox:
         size = sum(len(one.message) for one in self._window) + len(row.message)
         return not self._window or (len(self._window) < WINDOW_MESSAGES and size <= WINDOW_BYTES)
 
-    def _fill(self, store: Store) -> None:
+    def _fill(self, store: SqliteStore) -> None:
         """Bring messages that did not fit before into the window."""
         end = self._window_ends_at()
         if end >= self._durable or len(self._window) > WINDOW_MESSAGES // 2:
@@ -249,7 +250,7 @@ class Exchange:
     """
 
     def __init__(
-        self, me: int, shards: int, seal: Seal, store: Store, first_file: int = 0, derive: Derive | None = None
+        self, me: int, shards: int, seal: Seal, store: SqliteStore, first_file: int = 0, derive: Derive | None = None
     ) -> None:
         """*first_file*: as in `SiteFiles`; *derive* may be a faster `derived` of link_batch.py."""
         self.me = me

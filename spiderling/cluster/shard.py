@@ -23,7 +23,7 @@ from spiderling.cluster.heartbeat import Heartbeat
 from spiderling.cluster.redis_transport import RedisTransport
 from spiderling.cluster.slots import SlotRequests
 from spiderling.crawl.crawl import Crawl
-from spiderling.frontier.storage.protocol import Store
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.text.steps import choose
 
 logger = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class Shard:
         self._held_until = 0.0
         self.control = CrawlControl(directory, self._claim.control)  # control.yaml of the crawl
 
-    def elsewhere(self, store: Store) -> Exchange:
+    def elsewhere(self, store: SqliteStore) -> Exchange:
         """The other shards, for the frontier whose state is in *store*."""
         first_file = secrets.randbits(_NUMBER_BITS)
         derive = choose(self.options.compiled).steps.derived

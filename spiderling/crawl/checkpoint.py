@@ -24,7 +24,8 @@ from spiderling.base.outcome import Outcome
 from spiderling.corpus.segments import SegmentWriter
 from spiderling.frontier import Frontier
 from spiderling.frontier.recrawl.ended_pages import with_outcomes
-from spiderling.frontier.storage.protocol import Changes, SegmentRow, Store
+from spiderling.frontier.storage.protocol import Changes, SegmentRow
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 MAX_OUTCOMES = 256
 """Outcomes after which a checkpoint is made at the latest.  Chosen: with 64, a crawl of 300 pages a second spends 5 %
@@ -37,7 +38,7 @@ class Checkpoint:
     def __init__(
         self,
         frontier: Frontier,
-        store: Store,
+        store: SqliteStore,
         writers: Sequence[SegmentWriter],
         now: Callable[[], float],
         fail: Callable[[StorageError], None],

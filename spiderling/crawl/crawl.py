@@ -32,7 +32,7 @@ from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.frontier import Fetch, Frontier, Report
 from spiderling.frontier.core import Elsewhere
-from spiderling.frontier.storage.protocol import SegmentRow, State, Store
+from spiderling.frontier.storage.protocol import SegmentRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
 from spiderling.jobdir.directory import Jobdir, undo
@@ -75,7 +75,7 @@ class Crawl:
         directory: Path,
         fail: Callable[[SpiderlingError], None],
         archives: Sequence[str] | None = None,
-        elsewhere: Callable[[Store], Elsewhere] | None = None,
+        elsewhere: Callable[[SqliteStore], Elsewhere] | None = None,
     ) -> None:
         """Open or resume the crawl in *directory*; *fail* ends it when it cannot go on.
 
@@ -119,7 +119,11 @@ class Crawl:
         self._note_manifest(state, changed, settled)
 
     def _take_up(
-        self, state: State, store: SqliteStore, judged: AddressPolicy, elsewhere: Callable[[Store], Elsewhere] | None
+        self,
+        state: State,
+        store: SqliteStore,
+        judged: AddressPolicy,
+        elsewhere: Callable[[SqliteStore], Elsewhere] | None,
     ) -> None:
         """Make the parts that hold what earlier runs have found."""
         self.now = Clock().now

@@ -31,7 +31,7 @@ from spiderling.frontier.redirects import Redirects, salt_of_redirect
 from spiderling.frontier.robots import MAX_WAITING, Robots, raised
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.site_files import FileAnswer
-from spiderling.frontier.storage.protocol import Changes, HistoryRow, State, Store
+from spiderling.frontier.storage.protocol import Changes, HistoryRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import End
 from spiderling.frontier.strategies import parse
@@ -49,7 +49,7 @@ class Frontier:
         self,
         options: Options,
         allows: Callable[[str], bool] = lambda address: True,
-        store: Store | None = None,
+        store: SqliteStore | None = None,
         strategy: Strategy | None = None,
         failed_on: Callable[[Exception, str], None] = raised,
         elsewhere: Elsewhere | None = None,
@@ -60,7 +60,7 @@ class Frontier:
         a parser of ours fails on a site's file (robots.py).  *elsewhere*: the other shards of the crawl, if it has any.
         """
         self.strategy = strategy or parse(options.strategy)
-        self._store: Store = SqliteStore() if store is None else store
+        self._store: SqliteStore = SqliteStore() if store is None else store
         self._allows = allows
         self._is_blocked_address: Callable[[str], bool] = lambda address: False
         self.url_states = UrlStates(options, self._store, self.strategy)

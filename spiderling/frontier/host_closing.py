@@ -19,7 +19,8 @@ from spiderling.frontier.hosts import Host, HostState, YieldAccount
 from spiderling.frontier.known_files import RobotsRecord, RobotsStatus
 from spiderling.frontier.next_fetch import RobotsRequests
 from spiderling.frontier.robots import REFUSING, Robots
-from spiderling.frontier.storage.protocol import ConsentRow, Store
+from spiderling.frontier.storage.protocol import ConsentRow
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 MIN_PAGES = 8
 """Judged responses before which no host is retired (SpiderLing)."""
@@ -170,7 +171,7 @@ class HostClosing(Part):
         downloaded = self._options.max_host_bytes
         return 0 < documents <= host.documents or 0 < downloaded <= host.account.downloaded_bytes
 
-    def restore(self, store: Store, meta: Mapping[str, str], now: float) -> None:
+    def restore(self, store: SqliteStore, meta: Mapping[str, str], now: float) -> None:
         """After a restart: reopen hosts whose budget has grown, or that a milder profile than the last one spares.
 
         Other retired ones are noted for a second chance.  *meta* has the options of the last run.

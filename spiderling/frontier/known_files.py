@@ -19,7 +19,8 @@ from spiderling.base.options import Options
 from spiderling.base.urls import canonicalize_again
 from spiderling.frontier import intervals
 from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
-from spiderling.frontier.storage.protocol import ConsentRow, RobotsRow, Store
+from spiderling.frontier.storage.protocol import ConsentRow, RobotsRow
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 MAX_AGE_S = 86_400.0  # seconds after which a robots.txt is fetched again (RFC 9309, 2.4: no more than a day)
 MAX_RECORDS = 20_000  # records kept in memory, some 300 bytes each beside their files; chosen
@@ -116,7 +117,7 @@ class RobotsRecords:
         return rows
 
 
-def stored_robots(store: Store) -> Callable[[str], RobotsRecord | None]:
+def stored_robots(store: SqliteStore) -> Callable[[str], RobotsRecord | None]:
     """The record that *store* has of an origin's robots.txt, or of another file by its address.
 
     It raises DamageError if the body of one cannot be decompressed.

@@ -28,9 +28,10 @@ from spiderling.frontier.hosts import (
 )
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.storage.host_table import HostTable
-from spiderling.frontier.storage.protocol import TICK_S, Changes, HistoryRow, State, Store
+from spiderling.frontier.storage.protocol import TICK_S, Changes, HistoryRow, State
 from spiderling.frontier.storage.queues import Queues, line_of, url_of
 from spiderling.frontier.storage.seen import SeenSet
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import End, UrlLog
 from spiderling.frontier.strategy import Draw, Strategy
 
@@ -193,7 +194,7 @@ class UrlStates:
     host is reopened.
     """
 
-    def __init__(self, options: Options, store: Store, strategy: Strategy) -> None:
+    def __init__(self, options: Options, store: SqliteStore, strategy: Strategy) -> None:
         preferred = parse_tlds(options.prefer_tlds, "PREFER_TLDS") or ()
         self.host_states = HostStates()
         self.graph = HostGraph(self.host_states)
@@ -222,7 +223,7 @@ class UrlStates:
     def rank_of_host(self, host_id: int) -> int:
         return self.host_states.ranks[host_id]
 
-    def restore(self, state: State, store: Store) -> list[int]:
+    def restore(self, state: State, store: SqliteStore) -> list[int]:
         """Take up what was committed; returns the ids of the open hosts with URLs, in the order in which they are due.
 
         What was in transit waits again, or is parked if its host was closed.

@@ -10,7 +10,6 @@ from random import Random
 import pytest
 import xxhash
 from memory_transport import Streams
-from model_store import ModelStore
 
 from spiderling.base.link_batch import Link, LinkBatch, gathered
 from spiderling.base.reasons import Reason
@@ -19,7 +18,8 @@ from spiderling.cluster import exchange
 from spiderling.cluster.content import Seal
 from spiderling.cluster.exchange import Answer, Exchange, TransportError
 from spiderling.frontier.admission import Mention
-from spiderling.frontier.storage.protocol import Changes, Store
+from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import FarHost, LinkingPage
 
 SEAL = Seal(bytes(16), b"the key")
@@ -37,10 +37,10 @@ class Shard:
     It has pages without end, each with URLs of its own; `links` are those of page *number*.
     """
 
-    def __init__(self, me: int, shards: int, streams: Streams, opened: Callable[[], Store] | None = None) -> None:
+    def __init__(self, me: int, shards: int, streams: Streams, opened: Callable[[], SqliteStore] | None = None) -> None:
         """*opened* opens its store as a new process does; None: one in memory."""
         self.me, self.shards, self.streams = me, shards, streams
-        memory = ModelStore()
+        memory = SqliteStore()
         self.opened = opened or (lambda: memory)
         self.begin()
 

@@ -11,7 +11,6 @@ import pytest
 from example_counts import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from model_store import ModelStore
 
 from spiderling.base.files import zstd
 from spiderling.base.link_batch import FOREIGN, NONE, TEXT_BLOCK, WANTED, Link, LinkBatch, gathered
@@ -37,6 +36,7 @@ from spiderling.cluster.content import (
 from spiderling.cluster.exchange import Exchange
 from spiderling.frontier import Frontier
 from spiderling.frontier.admission import PICKLED, Mention
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import FarHost, LinkingPage
 
 HOSTS = st.sampled_from(["a.cz", "www.a.cz", "b.cz:8080", "[::1]", "1.2.3.4", "a.cz:443", "x_"])
@@ -287,7 +287,7 @@ def test_a_link_is_sent_again_only_from_nearer() -> None:
 def test_pages_that_no_strategy_tells_apart_share_a_batch() -> None:
     me = 1 - owner_of("host3.cz", 2)
     gathering = Gathering(me, 2)
-    for number, page in enumerate([PAGE, PAGE._replace(badness=0.01), PAGE._replace(rank=5), PAGE._replace(pages=7)]):
+    for number, page in enumerate([PAGE, PAGE._replace(badness=0.01), PAGE._replace(rank=5), PAGE]):
         gathering.keep_own(page, batch(of_host(3, f"{number}")))
     (found,) = sent(gathering).values()
     assert sorted((one.page.rank, one.links.number) for one in found) == [(0, 3), (5, 1)]
@@ -333,7 +333,7 @@ def test_owners_that_a_text_worker_looked_up_are_taken_and_false_ones_are_not_be
 
 
 def test_a_worker_that_lies_about_owners_cannot_make_a_shard_crawl_the_hosts_of_another() -> None:
-    exchange = Exchange(0, 2, Seal(bytes(16), b""), ModelStore())
+    exchange = Exchange(0, 2, Seal(bytes(16), b""), SqliteStore())
     frontier = Frontier(Options(), elsewhere=exchange)
     names = [f"host{number}.cz" for number in range(20)]
     links = gathered([Link(f"http://{name}/") for name in names], 2)

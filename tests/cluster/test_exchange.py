@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
+import shutil
 from random import Random
 
 import pytest
@@ -10,7 +10,6 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_transport import Streams
-from model_store import ModelStore
 from shards_on_virtual_time import EVENTS, SEAL, Shard, crawled
 
 from spiderling.base.errors import JobdirError
@@ -18,6 +17,7 @@ from spiderling.base.urls import HASH_BITS, page_elsewhere, shard_of_page
 from spiderling.cluster import exchange
 from spiderling.cluster.content import Kind, Place, Seal, pack
 from spiderling.cluster.exchange import Exchange, Outgoing, Round
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 
 def started(shards: int) -> list[Shard]:
@@ -107,15 +107,18 @@ def test_a_shard_that_is_away_does_not_fill_the_transport():
 
 
 @pytest.mark.parametrize("loser", [0, 1])
-def test_a_directory_that_was_put_back_from_a_backup_is_noticed(loser):
-    streams = Streams()
-    crawl = two(streams)
+def test_a_directory_that_was_put_back_from_a_backup_is_noticed(loser, tmp_path):
+    crawl = two(Streams())
+    path = tmp_path / "crawl" / "state.sqlite"
+    path.parent.mkdir()
+    crawl[loser].opened = lambda: SqliteStore(path)
+    crawl[loser].begin()
     told(*crawl, 1000.0)
-    backup = deepcopy(crawl[loser].store)
+    backup = shutil.copytree(path.parent, tmp_path / "backup") / path.name
     told(*crawl, 2000.0)
     told(*crawl, 3000.0)
     assert crawl[1].exchange.counts["links taken"]
-    crawl[loser].opened = lambda: backup
+    crawl[loser].opened = lambda: SqliteStore(backup)
     crawl[loser].begin()
     with pytest.raises(JobdirError, match=f"shard {loser} is older than what shard {1 - loser} knows of it"):
         crawl[loser].round(4000.0)
@@ -124,7 +127,7 @@ def test_a_directory_that_was_put_back_from_a_backup_is_noticed(loser):
 def test_forged_messages_and_receipts_change_nothing():
     streams = Streams()
     one, other = two(streams)
-    forger = Exchange(0, 2, Seal(bytes(16), b"another key"), ModelStore())
+    forger = Exchange(0, 2, Seal(bytes(16), b"another key"), SqliteStore())
     streams.exchange(0, forger.ask(0.0)._replace(to={1: Outgoing(1, [(1, b"\x01" + pack([b"x"]) + bytes(16))])}))
     for _ in range(3):
         other.round(1000.0)

@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 from memory_transport import Streams
-from model_store import ModelStore
 
 from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
@@ -18,6 +17,7 @@ from spiderling.cluster.content import Seal
 from spiderling.cluster.exchange import MAX_AGE_S, Exchange
 from spiderling.frontier import Frontier
 from spiderling.frontier.site_files import FileAnswer
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 HOSTS, PAGES = 20, 8
 SEEDS = [f"http://host{host}.cz/0" for host in range(4)]
@@ -39,7 +39,7 @@ def links(host: int, page: int) -> list[str]:
 class Shard:
     """One process; `me` None: the whole crawl."""
 
-    def __init__(self, me: int | None, shards: int, store: ModelStore, streams: Streams, fetched: list[str]) -> None:
+    def __init__(self, me: int | None, shards: int, store: SqliteStore, streams: Streams, fetched: list[str]) -> None:
         self.me, self.shards, self.store, self.streams, self.fetched = me, shards, store, streams, fetched
         self.now = 1000.0
         self.begin()
@@ -129,7 +129,7 @@ def crawled(shards: list[Shard], streams: Streams, chance: Random, faults: float
 
 def whole() -> list[str]:
     streams, fetched = Streams(), []
-    alone = Shard(None, 1, ModelStore(), streams, fetched)
+    alone = Shard(None, 1, SqliteStore(), streams, fetched)
     crawled([alone], streams, Random(1), 0.0)
     return fetched
 
@@ -139,7 +139,7 @@ def whole() -> list[str]:
 )
 def test_shards_fetch_together_what_one_crawl_fetches(shards, faults):
     streams, fetched = Streams(), []
-    crawl = [Shard(me, shards, ModelStore(), streams, fetched) for me in range(shards)]
+    crawl = [Shard(me, shards, SqliteStore(), streams, fetched) for me in range(shards)]
     crawled(crawl, streams, Random(shards), faults)
     expected = whole()
     assert len(expected) > 100 and [url for url in expected if "of" in url]
@@ -155,7 +155,7 @@ def test_shards_fetch_together_what_one_crawl_fetches(shards, faults):
 
 def test_what_another_shard_found_says_so() -> None:
     streams, fetched = Streams(), []
-    crawl = [Shard(me, 2, ModelStore(), streams, fetched) for me in range(2)]
+    crawl = [Shard(me, 2, SqliteStore(), streams, fetched) for me in range(2)]
     crawled(crawl, streams, Random(1), 0.0)
     for shard in crawl:
         assert shard.exchange.counts["links taken"] == crawl[1 - shard.me].exchange.counts["links sent"] > 0

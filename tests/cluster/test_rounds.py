@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 from memory_transport import MemoryTransport, Streams
-from model_store import ModelStore
 
 from spiderling.base.errors import InternalError, JobdirError, SpiderlingError
 from spiderling.base.link_batch import Link, gathered
@@ -22,6 +21,7 @@ from spiderling.cluster.exchange import MAX_AGE_S, Exchange
 from spiderling.cluster.shard import Rounds
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.frontier import Frontier
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import FarHost, LinkingPage
 
 THEIRS = [name for name in (f"host{number}.cz" for number in range(20)) if owner_of(name, 2) == 1]
@@ -31,8 +31,8 @@ DEADLINE_S = 60
 class Shard:
     """One of two shards, as its rounds see a crawl; a checkpoint is made by hand."""
 
-    def __init__(self, me: int, streams: Streams, store: ModelStore | None = None) -> None:
-        self.store = store or ModelStore()
+    def __init__(self, me: int, streams: Streams, store: SqliteStore | None = None) -> None:
+        self.store = store or SqliteStore()
         self.exchange = Exchange(me, 2, Seal(bytes(16), b"k"), self.store)
         self.frontier = Frontier(Options(), store=self.store, elsewhere=self.exchange)
         self.time = 1000.0

@@ -6,7 +6,6 @@ from collections import defaultdict
 from itertools import pairwise
 
 import pytest
-from model_store import ModelStore
 
 from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
@@ -19,6 +18,7 @@ from spiderling.cluster.site_files import MAX_ASKED, PATIENCE_S, SiteFiles
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 SEAL = Seal(bytes(16), b"the key")
 OPTIONS = Options(strategy="bfs", host_interval_s=5.0, optouts="", traps="off")
@@ -107,7 +107,7 @@ class Shard:
 
     def __init__(self, me: int, web: dict[str, FileAnswer], starts: dict[str, list[tuple[float, int]]]) -> None:
         self.me, self.web, self.starts = me, web, starts
-        self.exchange = Exchange(me, 2, SEAL, store := ModelStore())
+        self.exchange = Exchange(me, 2, SEAL, store := SqliteStore())
         self.frontier = Frontier(OPTIONS, store=store, elsewhere=self.exchange)
         self.ends: dict[str, Reason] = {}
 

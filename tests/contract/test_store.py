@@ -1,4 +1,4 @@
-"""One contract for a store in a file, one in memory and a model: what was committed is what is loaded, whole or not."""
+"""The store, in a file and in memory: what was committed is what is loaded, whole or not."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ import pytest
 from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from model_store import ModelStore, is_used
 
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
-from spiderling.frontier.hosts import STATE_OF
+from spiderling.frontier.hosts import CLOSED_STATES, STATE_OF
 from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,
     Changes,
@@ -30,7 +29,6 @@ from spiderling.frontier.storage.protocol import (
     RobotsRow,
     SegmentRow,
     State,
-    Store,
     chunks_of,
     generation_of,
     slot_of_chunk,
@@ -72,13 +70,13 @@ FULL = Changes(
 )
 
 
-@pytest.fixture(params=["model", "file", "memory"])
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+@pytest.fixture(params=["file", "memory"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], SqliteStore]]:
     """Opens the store, or opens it once more as a new process would."""
-    kept: dict[str, Store] = {"model": ModelStore(), "memory": SqliteStore()}
+    kept = {"memory": SqliteStore()}
     stores = [*kept.values()]
 
-    def open_store() -> Store:
+    def open_store() -> SqliteStore:
         store = kept.get(request.param) or SqliteStore(tmp_path / "state.sqlite")
         stores.append(store)
         return store
@@ -89,15 +87,21 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[
 
 
 @pytest.fixture
-def store(opened: Callable[[], Store]) -> Store:
+def store(opened: Callable[[], SqliteStore]) -> SqliteStore:
     return opened()
+
+
+def is_used(row: HostRow) -> bool:
+    """Whether ``used_hosts`` gives *row*."""
+    has_past = row.pages or row.downloaded_bytes or row.exempt or row.transit is not None
+    return bool(has_past or STATE_OF[row.state] in CLOSED_STATES)
 
 
 def plain(state: State) -> State:
     return replace(state, seen=list(state.seen), digests=list(state.digests), edges=list(state.edges))
 
 
-def everything(store: Store) -> object:
+def everything(store: SqliteStore) -> object:
     """What a store says of all that it holds, asked in every way."""
     rows = []
     for host_id in range(1, 11):
@@ -120,7 +124,7 @@ def everything(store: Store) -> object:
     return plain(store.load()), rows, lengths, chunks, store.robots("http://a.cz"), store.consents(), messages
 
 
-def test_new_store_is_empty(store: Store) -> None:
+def test_new_store_is_empty(store: SqliteStore) -> None:
     assert plain(store.load()) == State(seen=[], digests=[], edges=[])
     assert list(store.host_columns()) == list(store.used_hosts()) == store.chunk_ids(1) == []
     assert store.robots("http://a.cz") is None
@@ -130,7 +134,7 @@ def test_new_store_is_empty(store: Store) -> None:
         store.chunk(1)
 
 
-def test_every_kind_of_row_comes_back(opened: Callable[[], Store]) -> None:
+def test_every_kind_of_row_comes_back(opened: Callable[[], SqliteStore]) -> None:
     store = opened()
     store.commit(FULL)
     expected = State(
@@ -145,7 +149,7 @@ def test_every_kind_of_row_comes_back(opened: Callable[[], Store]) -> None:
         assert [again.robots("http://a.cz"), again.robots("http://b.cz")] == [FULL.robots[0], None]
 
 
-def test_consent_ledger_keeps_every_different_answer(opened: Callable[[], Store]) -> None:
+def test_consent_ledger_keeps_every_different_answer(opened: Callable[[], SqliteStore]) -> None:
     store, said = opened(), FULL.consent[0]
     store.commit(FULL)
     changed = said._replace(digest="cd", first=6.0, last=6.0, says="")
@@ -155,7 +159,7 @@ def test_consent_ledger_keeps_every_different_answer(opened: Callable[[], Store]
     assert opened().consents() == store.consents()
 
 
-def test_rows_are_replaced_and_keys_are_added(store: Store) -> None:
+def test_rows_are_replaced_and_keys_are_added(store: SqliteStore) -> None:
     store.commit(FULL)
     store.commit(
         Changes(
@@ -176,7 +180,7 @@ def test_rows_are_replaced_and_keys_are_added(store: Store) -> None:
     assert state.meta == {"options": "{}", "ž": "!"}
 
 
-def test_messages_stay_until_they_are_acknowledged(opened: Callable[[], Store]) -> None:
+def test_messages_stay_until_they_are_acknowledged(opened: Callable[[], SqliteStore]) -> None:
     store = opened()
     store.commit(FULL)
     longer = FULL.outbox[1]._replace(links=9, message=b"xyz")
@@ -198,7 +202,7 @@ def test_lengths_of_queues_are_known_before_they_stand_in_the_rows_of_their_host
     hosts = [HOST._replace(id=number, name=f"h{number}.cz", parked=0) for number in range(1, 101)]
     store = SqliteStore(path)
 
-    def known(opened: Store) -> list[tuple[int, int]]:
+    def known(opened: SqliteStore) -> list[tuple[int, int]]:
         """Length and distance of the first hosts."""
         return [
             pair for columns in opened.host_columns() for pair in zip(columns.queued, columns.distances, strict=True)
@@ -234,14 +238,14 @@ def test_lengths_of_queues_are_known_before_they_stand_in_the_rows_of_their_host
     assert in_the_file() == ([(2, 0), *newest[1:]], 0), "and when the crawl ends"
 
 
-def test_log_is_replayed_in_order(store: Store) -> None:
+def test_log_is_replayed_in_order(store: SqliteStore) -> None:
     store.commit(Changes(added=[(16, b"@/1"), (16, b"@/2"), (17, b"@/3")], popped={16: 1}))
     store.commit(Changes(added=[(16, b"@/4")]))
     store.commit(Changes(popped={16: 1, 17: 1}))
     assert store.load().tails == {16: [b"@/4"]}
 
 
-def test_flush_turns_tails_into_chunks_in_their_order(store: Store) -> None:
+def test_flush_turns_tails_into_chunks_in_their_order(store: SqliteStore) -> None:
     store.commit(Changes(added=[(16, b"@/lost without the flush")]))
     lines = [b"@/%d" % number for number in range(600)]
     store.commit(Changes(flush=Flush(3, {16: lines, 18: [b"@/x"], 40: [b"@/y"]})))
@@ -269,7 +273,7 @@ def test_chunk_ids_keep_hosts_bands_and_generations_apart() -> None:
     assert len({chunk for chunk, _ in huge}) == len(huge) and generation_of(huge[-1][0]) == 1
 
 
-def test_closed_store_refuses(store: Store) -> None:
+def test_closed_store_refuses(store: SqliteStore) -> None:
     store.close()
     store.close()
     with pytest.raises(StorageError):
@@ -323,15 +327,14 @@ def batches(draw: st.DrawFn) -> list[Changes]:
 
 @settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(made=batches())
-def test_the_store_holds_what_its_model_holds(made: list[Changes], tmp_path_factory: pytest.TempPathFactory) -> None:
-    model, path = ModelStore(), tmp_path_factory.mktemp("store") / "state.sqlite"
-    with closing(SqliteStore(path)) as sqlite:
+def test_a_file_holds_what_memory_holds(made: list[Changes], tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("store") / "state.sqlite"
+    with closing(SqliteStore()) as memory, closing(SqliteStore(path)) as file:
         for changes in made:
-            model.commit(changes)
-            sqlite.commit(changes)
-            assert everything(sqlite) == everything(model)
-    with closing(SqliteStore(path)) as again:
-        assert everything(again) == everything(model)
+            memory.commit(changes)
+            file.commit(changes)
+        with closing(SqliteStore(path)) as again:  # also before it was closed
+            assert everything(file) == everything(again) == everything(memory)
     with closing(sqlite3.connect(path)) as connection:
         strange = list(damaged_rows(connection))
         assert not strange or (len(strange) == 1 and "of table host" in strange[0]), "a frontier leaves no id out"

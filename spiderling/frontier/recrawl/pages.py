@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from spiderling.base.errors import DamageError
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID
 from spiderling.frontier.recrawl.policy import PAGE
-from spiderling.frontier.storage.protocol import Store
+from spiderling.frontier.storage.sqlite import SqliteStore
 
 MAX_ETAG_BYTES = 40  # of an ETag; a longer one is not stored (chosen: those of usual servers have up to 35)
 _FIXED = struct.Struct("<QIB")
@@ -104,7 +104,7 @@ class RecrawlPage:
 class Blobs:
     """Rows of one of ``Changes.blobs``: those that the store has, and those that it does not have yet."""
 
-    def __init__(self, store: Store, table: str) -> None:
+    def __init__(self, store: SqliteStore, table: str) -> None:
         self._store = store
         self._table = table
         self._new: dict[int, bytes] = {}

@@ -43,7 +43,7 @@ from spiderling.frontier.recrawl.pages import (
 )
 from spiderling.frontier.recrawl.policy import FEED, SITEMAP, Found, Page, Pages, Policy
 from spiderling.frontier.schedule import Schedule
-from spiderling.frontier.storage.protocol import Store
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.url_states import UrlStates
 
 PAYLOADS = {FEED: b"feed", SITEMAP: b"sitemap 1 50"}  # kind -> the mark by which intake.py knows its file
@@ -222,7 +222,7 @@ budget four sweeps a day, as in the simulator)."""
 class Recrawl:
     """Revisits of the URLs of one crawl; off, nothing is revisited."""
 
-    def __init__(self, options: Options, url_states: UrlStates, schedule: Schedule, store: Store) -> None:
+    def __init__(self, options: Options, url_states: UrlStates, schedule: Schedule, store: SqliteStore) -> None:
         self._length_days = parse_recrawl(options.recrawl)
         self._url_states = url_states
         self._schedule = schedule

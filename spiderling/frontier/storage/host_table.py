@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xxhash
@@ -16,9 +17,12 @@ import xxhash
 from spiderling.base.errors import DamageError
 from spiderling.base.urls import MAX_HOST_ID, domain_mark
 from spiderling.frontier.hosts import STATE_OF, Host, HostState, HostStates, YieldAccount
-from spiderling.frontier.storage.protocol import HostRow, Store, lines_before_chunks
+from spiderling.frontier.storage.protocol import HostRow, lines_before_chunks
 from spiderling.frontier.storage.queues import Queues, line_of
 from spiderling.frontier.storage.seen import PLACE_SHIFT, KeyTable
+
+if TYPE_CHECKING:
+    from spiderling.frontier.storage.sqlite import SqliteStore
 
 MAX_RECENT_NAMES = 30_000
 """Names of known hosts that are kept with their ids (chosen: 5 MB), since most links lead to the same hosts."""
@@ -78,7 +82,7 @@ class HostTable:
         self.nearer: set[int] = set()  # ids of hosts whose distance in the store is out of date
         self.pinned: set[int] = set()  # ids of hosts that the user has reopened and that are not retired again
         self._queues = queues
-        self._store: Store = queues.store
+        self._store: SqliteStore = queues.store
         self._names = NameIndex()
         self._live: dict[int, Host] = {}
         self._new_names: dict[int, str] = {}  # id -> name of new hosts without a record

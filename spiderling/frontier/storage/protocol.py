@@ -1,4 +1,4 @@
-"""The interface between the frontier and its store: the rows, the batch of changes, and the store's methods.
+"""What the frontier and its store (sqlite.py) give each other: rows, the batch of changes, what a restart reads.
 
 How the store holds queues: A *slot* is one rank band of one host, ``host << 4 | band``.  The newest URLs of a
 slot are its *tail*.  Tails are in memory and in the store's table ``log``.  A *flush* turns all tails into chunks
@@ -18,10 +18,10 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from spiderling.base.errors import DamageError
-from spiderling.frontier.hosts import RANKS, HostColumns
+from spiderling.frontier.hosts import RANKS
 from spiderling.frontier.storage.url_log import UrlLogBatch
 
 BAND_BITS = 4  # bits of a slot that hold the band; there are 10 bands
@@ -260,7 +260,7 @@ class Changes:
 
 @dataclass(slots=True)
 class State:
-    """All committed data except what the other methods of the Store read on demand."""
+    """All committed data except what the other methods of the store read on demand."""
 
     tails: dict[int, list[bytes]] = field(default_factory=dict)  # slot -> lines, replayed from the log
     seen: array[int] = field(default_factory=partial(array, "q"))
@@ -271,55 +271,3 @@ class State:
     meta: dict[str, str] = field(default_factory=dict)
     peers: list[PeerRow] = field(default_factory=list)
     outboxes: dict[int, OutboxSummary] = field(default_factory=dict)  # by the shard that the messages are for
-
-
-class Store(Protocol):
-    """Keeps what is committed; the frontier reads from it what it does not keep in memory.
-
-    One thread reads, also while another one commits.  tests/contract/test_store.py tests each implementation.
-    """
-
-    def load(self) -> State:
-        """Everything committed so far; raises JobdirError if it cannot be read."""
-
-    def host(self, host_id: int) -> HostRow:
-        """The committed row of a host; raises StorageError if there is none.
-
-        Here and in `used_hosts` its ``waiting``, ``parked`` and ``distance`` may be older than in `host_columns`.
-        """
-
-    def host_columns(self) -> Iterator[HostColumns]:
-        """All hosts in the order of their ids, in blocks; raises JobdirError if one is missing."""
-
-    def used_hosts(self) -> Iterator[HostRow]:
-        """The hosts of which a restart needs more than HostColumns, in the order of their ids.
-
-        They were asked before, are closed, pinned or reopened, or have a URL in transit.
-        """
-
-    def chunk_ids(self, host_id: int) -> list[int]:
-        """Ids of a host's chunks, ascending."""
-
-    def chunk(self, chunk_id: int) -> list[bytes]:
-        """The lines of a chunk; raises StorageError if there is none."""
-
-    def robots(self, key: str) -> RobotsRow | None:
-        """What is known of an origin's robots.txt, or of another file of a site; None if nothing is."""
-
-    def consents(self) -> list[ConsentRow]:
-        """All answers of sites about opt-outs, ordered by origin, file and time."""
-
-    def messages(self, shard: int, after: int, max_bytes: int) -> list[OutboxRow]:
-        """The messages to *shard* from the number *after* + 1 on, as many as have *max_bytes*, but one at least."""
-
-    def blob(self, table: str, row: int) -> bytes | None:
-        """The content of a row of one of ``Changes.blobs``; None if there is none."""
-
-    def blobs(self, table: str) -> Iterator[tuple[int, bytes]]:
-        """All rows of such a table, in the order of their ids; raises JobdirError if one is damaged."""
-
-    def commit(self, changes: Changes) -> None:
-        """Apply all of *changes* or nothing; raises StorageError, after which the store must not be used."""
-
-    def close(self) -> None:
-        """Release the file; committing afterwards raises StorageError."""

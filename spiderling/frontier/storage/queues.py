@@ -20,6 +20,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from spiderling.base.errors import DamageError
 from spiderling.base.files import frame_packer, zstd
@@ -29,13 +30,15 @@ from spiderling.frontier.storage.protocol import (
     BAND_BITS,
     Changes,
     Flush,
-    Store,
     chunks_of,
     generation_of,
     slot_of_chunk,
     slots_of_host,
     used_of,
 )
+
+if TYPE_CHECKING:
+    from spiderling.frontier.storage.sqlite import SqliteStore
 
 FLUSH_URLS = 200_000  # URLs in all tails at which they are flushed (chosen)
 FREED_AT_ONCE = 4096
@@ -60,7 +63,7 @@ class Head:
 class Queues:
     """Every host's queue, by host id; HostStates holds their lengths in ``queued``."""
 
-    def __init__(self, store: Store, states: HostStates, draw: Callable[[Sequence[int]], int] = min) -> None:
+    def __init__(self, store: SqliteStore, states: HostStates, draw: Callable[[Sequence[int]], int] = min) -> None:
         """*draw* chooses the band: it is given the ranks that have URLs, and returns one."""
         self.store = store
         self._draw = draw

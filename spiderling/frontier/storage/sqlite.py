@@ -77,7 +77,10 @@ _IS_USED = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR state 
 
 
 class SqliteStore:
-    """The store in a file; one connection that writes, one that reads, each used by one thread at a time."""
+    """Keeps what is committed; the frontier reads from it what it does not keep in memory.
+
+    One thread reads, also while another one commits: each has a connection of its own.
+    """
 
     _writer: StateWriter | None = None  # None while the file is open to read only
 
@@ -150,6 +153,7 @@ class SqliteStore:
         return tables.whole_rows(self._reader, table)
 
     def host_columns(self) -> Iterator[HostColumns]:
+        """All hosts in the order of their ids, in blocks; raises JobdirError if one is missing."""
         with self._reading():
             newest = newest_lengths(self._whole("length"))
             last = self._reader.execute("SELECT max(id) FROM host").fetchone()[0] or 0
@@ -170,6 +174,10 @@ class SqliteStore:
                 yield columns
 
     def used_hosts(self) -> Iterator[HostRow]:
+        """The hosts of which a restart needs more than HostColumns, in the order of their ids.
+
+        They were asked before, are closed, pinned or reopened, or have a URL in transit.
+        """
         with self._reading():
             rows = self._reader.execute(f"SELECT {_COLUMNS_OF_ROW} FROM host WHERE {_IS_USED} ORDER BY id")
             yield from map(HostRow._make, rows)
@@ -185,16 +193,22 @@ class SqliteStore:
             ) from error
 
     def host(self, host_id: int) -> HostRow:
+        """The committed row of a host; raises StorageError if there is none.
+
+        Here and in `used_hosts` its ``waiting``, ``parked`` and ``distance`` may be older than in `host_columns`.
+        """
         *values, checksum, queue_checksum = self._one("SELECT * FROM host WHERE id = ?", host_id)
         row = HostRow._make(values)
         self._refuse_changed(agrees((checksum, queue_checksum), tables.host_checksums, row), f"host {host_id}")
         return row
 
     def chunk_ids(self, host_id: int) -> list[int]:
+        """Ids of a host's chunks, ascending."""
         bounds = (host_id << HOST_SHIFT, host_id + 1 << HOST_SHIFT)
         return [row[0] for row in self._rows("SELECT id FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds)]
 
     def chunk(self, chunk_id: int) -> list[bytes]:
+        """The lines of a chunk; raises StorageError if there is none."""
         urls, lines, checksum = self._one("SELECT urls, lines, checksum FROM chunk WHERE id = ?", chunk_id)
         is_whole = agrees(checksum, tables.chunk_checksum, chunk_id, urls, lines)
         self._refuse_changed(is_whole, f"chunk {chunk_id}")
@@ -204,6 +218,7 @@ class SqliteStore:
             raise DamageError(f"{self._path} is damaged: chunk {chunk_id}: {error}") from error
 
     def robots(self, key: str) -> RobotsRow | None:
+        """What is known of an origin's robots.txt, or of another file of a site; None if nothing is."""
         rows = self._rows(
             "SELECT origin, status, fetched, expires, failures, body, checksum FROM robots WHERE origin = ?", (key,)
         )
@@ -215,12 +230,14 @@ class SqliteStore:
         return RobotsRow._make(values)
 
     def consents(self) -> list[ConsentRow]:
+        """All answers of sites about opt-outs, ordered by origin, file and time."""
         rows = self._rows(
             f"SELECT {', '.join(ConsentRow._fields)} FROM consent ORDER BY origin, file, first, answer, digest", ()
         )
         return [ConsentRow._make(row) for row in rows]
 
     def blob(self, table: str, row: int) -> bytes | None:
+        """The content of a row of one of ``Changes.blobs``; None if there is none."""
         rows = self._rows(f"SELECT id, content, checksum FROM {table} WHERE id = ?", (row,))
         if not rows:
             return None
@@ -230,10 +247,12 @@ class SqliteStore:
         return bytes(values[1])
 
     def blobs(self, table: str) -> Iterator[tuple[int, bytes]]:
+        """All rows of such a table, in the order of their ids; raises JobdirError if one is damaged."""
         with self._reading():
             yield from ((row, content) for row, content in self._whole(table))
 
     def messages(self, shard: int, after: int, max_bytes: int) -> list[OutboxRow]:
+        """The messages to *shard* from the number *after* + 1 on, as many as have *max_bytes*, but one at least."""
         table = tables.TABLES["outbox"]
         query = "SELECT id, time, links, message, checksum FROM outbox WHERE id > ? AND id < ? ORDER BY id"
 
@@ -267,11 +286,13 @@ class SqliteStore:
             raise StorageError(f"{self._path} could not be read: {error}.") from error
 
     def commit(self, changes: Changes) -> None:
+        """Apply all of *changes* or nothing; raises StorageError, after which the store must not be used."""
         if self._writer is None:
             raise StorageError(f"{self._path} is open to read only.")
         self._writer.commit(changes)
 
     def close(self) -> None:
+        """Release the file; committing afterwards raises StorageError."""
         if self._writer is not None:
             self._writer.close()
         self._reader.close()

@@ -32,7 +32,7 @@ from benchmarks.common import ROOT, arguments, result, table
 from spiderling.base.opt_outs import RslFile, together
 from spiderling.base.options import Options
 from spiderling.base.urls import canonicalize
-from spiderling.fetch.responses import challenge_of
+from spiderling.fetch.messages import challenge_of
 from spiderling.frontier.robots import Robots, RobotsVerdict
 from spiderling.frontier.site_files import FileAnswer, SiteFile
 from spiderling.text.html.parser import parse as parse_page

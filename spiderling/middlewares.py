@@ -41,7 +41,7 @@ from spiderling.engine.outcomes import (
 )
 from spiderling.engine.requests import fetch_of, revisit_of
 from spiderling.fetch.errors import TransferCut
-from spiderling.fetch.responses import challenge_of
+from spiderling.fetch.messages import challenge_of
 from spiderling.frontier import Fetch
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.intake import is_sitemap

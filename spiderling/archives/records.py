@@ -29,7 +29,7 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.fetch.errors import BadHttp, DecodedTooBig
-from spiderling.fetch.responses import BodyDecoder, Chunked, challenge_of
+from spiderling.fetch.messages import BodyDecoder, Chunked, challenge_of
 
 _TYPES = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit | WarcRecordType.conversion
 _STATUS = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})(?!\d)")

@@ -38,11 +38,9 @@ from spiderling.fetch.client import (
     ConnectTarget,
     Place,
     Pool,
-    RawRequest,
     RawResponse,
     TimeLimits,
     Transfer,
-    UrlParts,
     send,
 )
 from spiderling.fetch.errors import (
@@ -53,7 +51,7 @@ from spiderling.fetch.errors import (
     is_of_the_connection,
     translated,
 )
-from spiderling.fetch.responses import ACCEPT_ENCODING, BodyDecoder
+from spiderling.fetch.messages import ACCEPT_ENCODING, BodyDecoder, RawRequest, UrlParts
 
 _ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
 KEPT_S = 2.0

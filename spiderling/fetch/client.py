@@ -10,10 +10,9 @@ import asyncio
 import errno
 import math
 import os
-import re
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -22,9 +21,8 @@ from typing import Any, NamedTuple, cast
 from scrapy.exceptions import DownloadConnectionRefusedError, ResponseDataLossError, UnsupportedURLSchemeError
 
 from spiderling.base.machine import is_reserved
-from spiderling.base.urls import serialize
 from spiderling.fetch.errors import BadHttp, NoDescriptor, TlsFailed, TooSlow
-from spiderling.fetch.responses import END_OF_HEAD, HEAD_START, Framing, ResponseHead
+from spiderling.fetch.messages import END_OF_HEAD, HEAD_START, Framing, RawRequest, ResponseHead
 from spiderling.fetch.tls import Server, Sessions
 
 MAX_HEAD_BYTES = 1_000_000
@@ -33,7 +31,6 @@ FRAMING_RATIO = 2
 """Most bytes on the wire for a byte of body, after MAX_HEAD_BYTES (chosen; chunks of one byte, six each, fail)."""
 MAX_HELD_BYTES = 131_072
 """Bytes of a body that wait for their reader, above which the socket is not read (as in asyncio)."""
-MAX_PORT = 65_535
 _NEVER_MADE = frozenset(
     {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.ETIMEDOUT}
 )
@@ -42,8 +39,6 @@ _RECORD_BYTES = 16_384  # most bytes of a TLS record (RFC 8446, 5.1)
 HEAD_START_S = 0.25
 """Seconds for which the first address is tried alone before the second is tried too (RFC 8305, section 5)."""
 MAX_FAILED = 10_000  # servers remembered to take no second request over a connection (chosen: a megabyte or two)
-_URL = re.compile(r"(https?)://([^/?#:@]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(/[^?#]*)(\?[^#]*)?")
-"""Takes a serialised URL without a user name apart."""
 
 
 class Wire(asyncio.Protocol):
@@ -267,50 +262,6 @@ class TlsWire(Wire):
         if self._is_open:
             self._sessions.keep(self._server, self._tls)
         super().abort()
-
-
-class UrlParts(NamedTuple):
-    """The parts of a URL that a request is made of."""
-
-    is_https: bool
-    name: str  # host name, or address literal without brackets; without a dot at its end
-    port: int | None  # None: that of the scheme
-    target: str  # path and query
-
-    @classmethod
-    def of(cls, url: str, is_verbatim: bool) -> UrlParts:
-        """*is_verbatim*: *url* is serialised and asked for as it is.  Raises UnsupportedURLSchemeError."""
-        found = _URL.match(url if is_verbatim else serialize(url) or "")
-        if found is None or int(found[3] or 0) > MAX_PORT:
-            raise UnsupportedURLSchemeError("not a URL over http or https that can be asked for")
-        port = int(found[3]) if found[3] else None
-        return cls(found[1] == "https", found[2].strip("[]").removesuffix("."), port, found[4] + (found[5] or ""))
-
-    @property
-    def authority(self) -> str:
-        """The header Host."""
-        name = f"[{self.name}]" if ":" in self.name else self.name
-        return name if self.port in (None, 443 if self.is_https else 80) else f"{name}:{self.port}"
-
-
-class RawRequest(NamedTuple):
-    """A request as it is sent."""
-
-    method: str
-    target: str
-    headers: Sequence[tuple[bytes, bytes]]
-    body: bytes = b""
-
-    def encoded(self) -> bytes:
-        """The bytes to send; raises UnsupportedURLSchemeError if a server would read them as something else."""
-        lines = [f"{self.method} {self.target} HTTP/1.1".encode()]
-        lines += [name + b": " + value for name, value in self.headers]
-        lines += [b"", b""]
-        head = b"\r\n".join(lines)
-        breaks = len(lines) - 1
-        if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head or lines[0].count(b" ") != 2:
-            raise UnsupportedURLSchemeError("there is a space in the URL, or a line break or NUL in a header")
-        return head + self.body
 
 
 @dataclass(slots=True)

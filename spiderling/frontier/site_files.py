@@ -71,7 +71,7 @@ class FileAnswer(NamedTuple):
     location: str | None = None  # the target of a redirect
     retry_after_s: float = 0.0  # the pause that the server asks for; 0 if none
     challenge: str = ""
-    """The maker of the challenge that came in the place of the file (fetch/responses.py); '' for none."""
+    """The maker of the challenge that came in the place of the file (fetch/messages.py); '' for none."""
     is_open: bool = False  # whether the connection is open for another request
 
     @property

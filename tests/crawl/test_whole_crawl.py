@@ -119,7 +119,7 @@ NEVER_ASKED = {
 
 CONSTANTS = {
     "engine.download_handler.FIRST_BYTE_TIMEOUT_S": 1.5,
-    "fetch.responses.MAX_RATIO": 2000,
+    "fetch.messages.MAX_RATIO": 2000,
     "frontier.host_closing.MIN_BYTES": 1000,
     "workers.process.CPU_SHARE": 0.01,
 }

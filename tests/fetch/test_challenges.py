@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.http import Headers
 
-from spiderling.fetch.responses import MAX_PAGE_BYTES, challenge_of
+from spiderling.fetch.messages import MAX_PAGE_BYTES, challenge_of
 from webs.challenges import CHALLENGES, OTHERS
 from webs.recorded import RecordedWeb
 from webs.web import WebResponse

@@ -18,9 +18,9 @@ from scrapy import Request
 
 from spiderling.base.files import zstd
 from spiderling.base.reasons import Reason
-from spiderling.fetch import responses
+from spiderling.fetch import messages
 from spiderling.fetch.errors import DecodedTooBig, ResponseRefused
-from spiderling.fetch.responses import BodyDecoder
+from spiderling.fetch.messages import BodyDecoder
 
 WORDS = bytes(random.Random(1).choices(b"abcdefgh ", k=400_000))
 
@@ -139,5 +139,5 @@ async def test_a_bomb_is_told_by_its_ratio_and_ends_early(monkeypatch):
     assert error.reason is Reason.TOO_BIG
     small = reply(gzip.compress(b" " * 900_000), b"Content-Encoding: gzip")
     assert len((await fetch(small, options={"MAX_BODY_BYTES": 5_000_000}))[1].body) == 900_000
-    monkeypatch.setattr(responses, "MAX_RATIO", 2000)
+    monkeypatch.setattr(messages, "MAX_RATIO", 2000)
     assert (await fetch(answer, options={"MAX_BODY_BYTES": 5_000_000}))[1].body == b" " * 3_000_000

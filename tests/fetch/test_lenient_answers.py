@@ -14,7 +14,7 @@ from scrapy.exceptions import ResponseDataLossError
 
 from spiderling.fetch.client import Wire
 from spiderling.fetch.errors import BadHttp
-from spiderling.fetch.responses import ResponseHead
+from spiderling.fetch.messages import ResponseHead
 
 LENGTH = b"Content-Length: %d" % len(PAGE)
 LAST = b"0\r\n\r\n"

@@ -22,7 +22,8 @@ from scrapy.exceptions import (
 )
 
 from spiderling.base.machine import RunningTime
-from spiderling.fetch.client import ConnectTarget, RawRequest, UrlParts, Wire
+from spiderling.fetch.client import ConnectTarget, Wire
+from spiderling.fetch.messages import RawRequest, UrlParts
 
 
 async def test_verbatim_url_is_sent_as_it_is():

@@ -23,6 +23,7 @@ from scrapy.settings import Settings
 from spiderling.base.reasons import Reason
 from spiderling.fetch import client, tls
 from spiderling.fetch.errors import BadHttp, TlsFailed
+from spiderling.fetch.messages import RawRequest
 from spiderling.fetch.tls import problems
 
 
@@ -268,7 +269,7 @@ async def test_a_connection_over_tls_that_is_left_open_brings_the_next_page(serv
         place = client.Place(True, "site.test", "127.0.0.1", site.port)
         target = client.ConnectTarget(place, ("127.0.0.1",), lambda _: True, lambda _: None)
         target.tls, target.server_name = sessions, "site.test"
-        request = client.RawRequest("GET", "/", [(b"Host", b"site.test")])
+        request = RawRequest("GET", "/", [(b"Host", b"site.test")])
         bodies = []
         wire = None
         for _ in range(2):

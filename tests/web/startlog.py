@@ -9,7 +9,8 @@ from pathlib import Path
 from scrapy.crawler import Crawler
 
 from spiderling.engine import download_handler
-from spiderling.fetch.client import ConnectTarget, RawRequest, RawResponse, Wire
+from spiderling.fetch.client import ConnectTarget, RawResponse, Wire
+from spiderling.fetch.messages import RawRequest
 
 EXTENSIONS = '{"tests.web.startlog.StartLog": 1}'
 

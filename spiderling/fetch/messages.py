@@ -1,4 +1,6 @@
-"""Reads HTTP/1 responses as leniently as browsers do; bytes go in, a head and the decoded bytes of a body come out.
+"""HTTP/1 messages: the bytes of a request, and responses read as leniently as browsers do.
+
+Bytes go in, a head and the decoded bytes of a body come out.
 
 Parsers for servers and proxies refuse what might be read in two ways, since a connection is used again after it, and
 for others (request smuggling).  Here it is used again for the same host alone, and only if its last response cannot be
@@ -13,12 +15,14 @@ from __future__ import annotations
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import brotli  # type: ignore[import-untyped]
+from scrapy.exceptions import UnsupportedURLSchemeError
 
 from spiderling.base.files import whole_number, zstd
+from spiderling.base.urls import serialize
 from spiderling.fetch.errors import BadHttp, DecodedTooBig
 
 MAX_HEADERS = 256  # most lines in one head (chosen)
@@ -33,6 +37,53 @@ _FIELD = re.compile(rb"^([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)$", re.MULTILINE
 _FOLD = re.compile(rb"\n[ \t]+")
 _IDLE = re.compile(rb"timeout[ \t]*=[ \t]*([0-9]{1,6})", re.IGNORECASE)
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;|$)")
+MAX_PORT = 65_535
+_URL = re.compile(r"(https?)://([^/?#:@]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(/[^?#]*)(\?[^#]*)?")
+"""Takes a serialised URL without a user name apart."""
+
+
+class UrlParts(NamedTuple):
+    """The parts of a URL that a request is made of."""
+
+    is_https: bool
+    name: str  # host name, or address literal without brackets; without a dot at its end
+    port: int | None  # None: that of the scheme
+    target: str  # path and query
+
+    @classmethod
+    def of(cls, url: str, is_verbatim: bool) -> UrlParts:
+        """*is_verbatim*: *url* is serialised and asked for as it is.  Raises UnsupportedURLSchemeError."""
+        found = _URL.match(url if is_verbatim else serialize(url) or "")
+        if found is None or int(found[3] or 0) > MAX_PORT:
+            raise UnsupportedURLSchemeError("not a URL over http or https that can be asked for")
+        port = int(found[3]) if found[3] else None
+        return cls(found[1] == "https", found[2].strip("[]").removesuffix("."), port, found[4] + (found[5] or ""))
+
+    @property
+    def authority(self) -> str:
+        """The header Host."""
+        name = f"[{self.name}]" if ":" in self.name else self.name
+        return name if self.port in (None, 443 if self.is_https else 80) else f"{name}:{self.port}"
+
+
+class RawRequest(NamedTuple):
+    """A request as it is sent."""
+
+    method: str
+    target: str
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytes = b""
+
+    def encoded(self) -> bytes:
+        """The bytes to send; raises UnsupportedURLSchemeError if a server would read them as something else."""
+        lines = [f"{self.method} {self.target} HTTP/1.1".encode()]
+        lines += [name + b": " + value for name, value in self.headers]
+        lines += [b"", b""]
+        head = b"\r\n".join(lines)
+        breaks = len(lines) - 1
+        if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head or lines[0].count(b" ") != 2:
+            raise UnsupportedURLSchemeError("there is a space in the URL, or a line break or NUL in a header")
+        return head + self.body
 
 
 class ResponseHead(NamedTuple):

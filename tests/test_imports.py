@@ -1,4 +1,4 @@
-"""The rules of the house that imports can break: what is pure stays pure, and calls go one way."""
+"""The rules of the house that imports can break: what is pure stays pure, and calls go one way; ruff bans clocks."""
 
 from __future__ import annotations
 
@@ -42,13 +42,6 @@ FOR_COMPONENTS = "spiderling.items"
 """PageItem, which what Scrapy runs and what FEEDS write pass on; from the floor of ``export`` on."""
 READS_FILES = ("sqlite.py", "state_file.py")
 """Modules of frontier/storage/."""
-CLOCKS = {
-    "time.time", "time.time_ns", "time.monotonic", "time.monotonic_ns", "time.perf_counter", "time.perf_counter_ns",
-    "time.process_time", "time.localtime", "time.gmtime", "time.sleep", "time.ctime", "time.asctime", "time.strftime",
-    "datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today",
-}  # fmt: skip
-
-
 CLUSTER = ("spiderling.cluster", "redis")
 """What only a crawl of shards loads."""
 PROTOCOL = ("content", "exchange", "site_files", "totals")
@@ -72,54 +65,9 @@ def at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
         yield from at_run_time(node)
 
 
-def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """(local name, full name) of everything that a module imports at run time."""
-    for node in at_run_time(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                local = alias.asname or alias.name.partition(".")[0]
-                yield local, alias.name if alias.asname else local
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
-
-
 def imported_modules(tree: ast.AST) -> set[str]:
     names = {node.module or "" for node in at_run_time(tree) if isinstance(node, ast.ImportFrom)}
     return names | {a.name for node in at_run_time(tree) if isinstance(node, ast.Import) for a in node.names}
-
-
-def clock_readings(tree: ast.AST) -> list[str]:
-    """Names of clocks that a module mentions, however it imported them."""
-    known = dict(imports(tree))
-    found = [full for full in known.values() if full in CLOCKS]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            parts, value = [node.attr], node.value
-            while isinstance(value, ast.Attribute):
-                parts.append(value.attr)
-                value = value.value
-            if isinstance(value, ast.Name):
-                full = ".".join([known.get(value.id, value.id), *reversed(parts)])
-                found += [full] if full in CLOCKS else []
-    return found
-
-
-CLOCK_CASES = [
-    ("import time\ntime.time()", True),
-    ("import time as t\nt.monotonic()", True),
-    ("from time import perf_counter as p", True),
-    ("import datetime\ndatetime.datetime.now()", True),
-    ("from datetime import datetime, timezone\nx = datetime.now", True),
-    ("import datetime as d\nd.date.today()", True),
-    ("def f(time):\n    return time.started", False),
-    ("from datetime import datetime\ndatetime.fromisoformat('x')", False),
-]
-
-
-def test_the_clock_finder_finds_clocks() -> None:
-    assert [source for source, found in CLOCK_CASES if bool(clock_readings(ast.parse(source))) is not found] == []
 
 
 def frameworks(path: Path) -> set[str]:
@@ -128,10 +76,6 @@ def frameworks(path: Path) -> set[str]:
 
 def test_pure_packages_import_no_framework() -> None:
     assert sinners(modules(*PURE), frameworks) == {}
-
-
-def test_frontier_and_text_read_no_clock() -> None:
-    assert sinners(modules("frontier", "text"), lambda path: clock_readings(tree_of(path))) == {}
 
 
 def io_of(path: Path) -> set[str]:
@@ -170,13 +114,12 @@ print([name for name in sys.modules if name.partition(".")[0] in {[*sorted(FRAME
     assert run.stdout.strip() == "[]", "and each text worker would load an HTTP client for nothing"
 
 
-def test_the_protocol_between_shards_reads_no_clock_and_does_no_io() -> None:
+def test_the_protocol_between_shards_does_no_io() -> None:
     io = {"asyncio", "io", "logging", "os", "pathlib", "random", "redis", "secrets", "socket", "sqlite3", "subprocess"}
 
     def impure(path: Path) -> list[str]:
-        tree = tree_of(path)
-        imported = {module.partition(".")[0] for module in imported_modules(tree)}
-        return clock_readings(tree) + sorted(imported & (io | FRAMEWORK))
+        imported = {module.partition(".")[0] for module in imported_modules(tree_of(path))}
+        return sorted(imported & (io | FRAMEWORK))
 
     assert sinners([PACKAGE / f"cluster/{name}.py" for name in PROTOCOL], impure) == {}
 

@@ -25,7 +25,6 @@ from spiderling.archives.sources import (
     UNREAD_KEY,
     ArchiveUnread,
     FileRaw,
-    NoWarc,
     Place,
     Position,
     Raw,
@@ -192,8 +191,6 @@ class Archives:
                     yield Batch(source, records)
                     records = []
             yield Batch(source, records, size=raw.size or 0)
-        except NoWarc as error:
-            yield Batch(source, records, error=f"{source} {error}")
         except ArchiveUnread as error:
             yield Batch(source, records, error=f"{error} {_AGAIN}")
         except Exception as error:  # whatever an archive holds must not end the reading of the others
@@ -242,7 +239,10 @@ class Archives:
         """Note the end or the error of an archive, if *batch* brings it."""
         error = batch.error
         if batch.size is not None and place.is_idle and 0 < place.records == place.damaged:
-            error = f"Nothing could be read of {place.source}: it is no WARC file, or damaged throughout."
+            error = (
+                f"Nothing could be read of {place.source}: it is no WARC file, or damaged throughout. Of ARC files, "
+                "warcio recompress OLD.arc.gz NEW.warc.gz makes WARC files."
+            )
         if error:
             self.errors[place.source] = error
             logger.error("%s", error)

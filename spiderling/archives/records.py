@@ -22,7 +22,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 from scrapy.http import Headers
 from w3lib.http import headers_raw_to_dict
 
-from spiderling.archives.sources import NoWarc, Position, Raw
+from spiderling.archives.sources import Position, Raw
 from spiderling.base import media_types
 from spiderling.base.files import unpack_frame, zstd
 from spiderling.base.options import Options
@@ -71,11 +71,9 @@ class RecordReader:
         self._wants_robots = options.archive_robots == "obey"
 
     def records(self, raw: Raw, last: Position) -> Iterator[Record]:
-        """The records and damaged parts of an archive from *last* on, in order; raises ArchiveUnread or NoWarc."""
+        """The records and damaged parts of an archive from *last* on, in order; raises ArchiveUnread."""
         start = Position(max(last.member, 0), last.inner)
         members = Members(raw, start)
-        if members.is_arc():
-            raise NoWarc("is an ARC file; make a WARC file of it: warcio recompress OLD.arc.gz NEW.warc.gz")
         inner = start.inner if members.offset in (0, start.member) else 0
         while True:
             member = members.next(inner)
@@ -237,7 +235,6 @@ _SKIPPABLE = b"\x2a\x4d\x18"
 _DICTIONARY = b"\x5d" + _SKIPPABLE
 _MAX_DICTIONARY_BYTES = 100_000_000  # bytes above which a skippable frame is taken for no dictionary; chosen
 _MARK = b"WARC/"
-_ARC = b"filedesc://"  # the first URL of an ARC file, that of the file itself (the format's specification of 1996)
 _PROBE_BYTES = {_GZIP: 4096, _ZSTD: 140_000}
 """Compressed bytes that are enough for a member's first decompressed ones; zstd needs a whole block."""
 _MAGIC = re.compile(b"|".join(map(re.escape, _PROBE_BYTES)))
@@ -334,7 +331,7 @@ class Members:
         while True:
             found = _MAGIC.search(self._ready)
             self._pass_over(found.start() if found else len(self._ready) - 3)
-            if found and self._begins_with(_MARK):
+            if found and self._begins_record():
                 return True
             if found:
                 self._pass_over(1)
@@ -352,19 +349,15 @@ class Members:
         self._ready = data + self._ready
         self.offset -= len(data)
 
-    def is_arc(self) -> bool:
-        """Whether it begins as an ARC file, the Internet Archive's format before WARC."""
-        return self._begins_with(_ARC)
-
-    def _begins_with(self, mark: bytes) -> bool:
-        """Whether the next member begins with *mark*."""
-        head = self._peek(len(mark))
+    def _begins_record(self) -> bool:
+        """Whether the next member begins a record."""
+        head = self._peek(4)
         magic = next((magic for magic in _PROBE_BYTES if head.startswith(magic)), None)
         if magic is None:
-            return head == mark
+            return False
         codec = _Gzip() if magic is _GZIP else zstd.ZstdDecompressor(self._dictionary)
         try:
-            return codec.decompress(self._peek(_PROBE_BYTES[magic]), len(mark)) == mark
+            return codec.decompress(self._peek(_PROBE_BYTES[magic]), len(_MARK)) == _MARK
         except _BROKEN:
             return False
 

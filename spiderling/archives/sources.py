@@ -86,10 +86,6 @@ class ArchiveUnread(SpiderlingError):
     """An archive cannot be read on; the part already read stays."""
 
 
-class NoWarc(SpiderlingError):
-    """A file is of another format; the message goes on after its name."""
-
-
 class FileRaw(io.FileIO):
     """An archive on disk."""
 

@@ -61,10 +61,6 @@ class Command(SpiderlingCommand):
             help="take documents of which it is true: distance <= 3, lang IN ('cs', 'sk'), host NOT LIKE "
             "'%%.a.example', crawl_date >= '2026-06' ...; may be repeated",
         ),
-        option(
-            "--sample", type=float, default=1, metavar="SHARE", help="take this share of the documents, such as 0.01"
-        ),
-        option("--seed", default="", metavar="TEXT", help="draw another sample of the same size"),
         option("--drop-host", action="append", default=[], metavar="LIST", help="file with hosts to drop"),
         option("--drop-url", action="append", default=[], metavar="LIST", help="file with URLs to drop"),
         option("--after", metavar="JSON", help="take what the crawls have got since the export with this OUT.json"),
@@ -92,7 +88,7 @@ class Command(SpiderlingCommand):
         from spiderling.export.sources import Salvage, Selection, account, corpus_of, grown_since
 
         salvage = Salvage() if opts.salvage else None
-        selection = Selection(opts.where, opts.sample, opts.seed)
+        selection = Selection(opts.where)
         try:
             corpus = corpus_of(args, opts.salvage)
             if opts.after:

@@ -336,19 +336,12 @@ class Expressions:
 
 
 class Selection:
-    """Conditions, all of which must hold, then a sample of the documents that meet them."""
+    """Conditions, all of which must hold."""
 
-    def __init__(self, conditions: Sequence[str] = (), share: float = 1, seed: str = "") -> None:
-        """*share*: size of the sample, which ids and *seed* determine; a smaller sample is part of a larger one.
-
-        Raises BadInput.
-        """
-        if not 0 < share <= 1:
-            raise BadInput(f"a sample of {share} cannot be drawn; give a share above 0 and up to 1, such as 0.01.")
+    def __init__(self, conditions: Sequence[str] = ()) -> None:
+        """Raises BadInput."""
         self._conditions = Expressions(conditions, _CONDITION)
-        self._share = share
-        self.seed = seed
-        self.left_out: Counter[str] = Counter()  # condition, or "sample" -> number of documents that it left out
+        self.left_out: Counter[str] = Counter()  # condition -> number of documents that it left out
         self._met = dict.fromkeys(conditions, False)  # condition -> whether any document met it
 
     def takes(self, attributes: Mapping[str, str]) -> bool:
@@ -357,16 +350,13 @@ class Selection:
         for condition, holds in zip(self._conditions.texts, self._conditions.values(attributes), strict=True):
             self._met[condition] |= bool(holds)
             failed = failed or ("" if holds else condition)
-        key = f"{self.seed}\n{attributes.get('id') or attributes.get('url', '')}".encode("utf-8", "replace")
-        if not failed and xxhash.xxh3_64_intdigest(key) < self._share * 2**64:
-            return True
-        self.left_out[failed or "sample"] += 1
-        return False
+        if failed:
+            self.left_out[failed] += 1
+        return not failed
 
     def described(self) -> dict[str, object]:
-        """Conditions, sample and `left_out`, for the manifest."""
-        where = self._conditions.texts
-        return {"where": where, "sample": self._share, "seed": self.seed, "left_out": dict(self.left_out)}
+        """Conditions and `left_out`, for the manifest."""
+        return {"where": self._conditions.texts, "left_out": dict(self.left_out)}
 
     def warnings(self) -> list[str]:
         return [f"No document meets {condition}." for condition, is_met in self._met.items() if not is_met]

@@ -123,9 +123,8 @@ def _selected(manifest: Manifest) -> list[str]:
     left_out += [f"{manifest['dropped']:,} by lists of hosts and URLs"] if manifest.get("dropped") else []
     if not left_out:
         return []
-    sample = f"{chosen['sample']} (seed `{chosen['seed']}`)" if chosen["sample"] < 1 else ""
     conditions = ", ".join(f"`{text}`" for text in chosen["where"])
-    facts = {"Conditions": conditions, "Sample": sample, "Left out": ", ".join(left_out)}
+    facts = {"Conditions": conditions, "Left out": ", ".join(left_out)}
     return ["## What was taken", "", *(f"- {name}: {said}" for name, said in facts.items() if said), ""]
 
 

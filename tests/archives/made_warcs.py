@@ -30,17 +30,6 @@ def record(
     return f"WARC/1.1\r\n{text}\r\n".encode() + block + b"\r\n\r\n"
 
 
-def arc_records(pages: dict[str, bytes]) -> list[bytes]:
-    """The records of an ARC file, version 1, with HTML *pages* by URL."""
-    head = b"1 0 InternetArchive\nURL IP-address Archive-date Content-type Archive-length\n"
-    records = [b"filedesc://old.arc 0.0.0.0 20080430204825 text/plain %d\n" % len(head) + head + b"\n"]
-    for url, body in pages.items():
-        answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n" + body
-        fields = f"{url} 192.0.2.7 20080430204826 text/html {len(answer)}\n"
-        records.append(fields.encode() + answer + b"\n")
-    return records
-
-
 def zstd_with_dictionary(records: list[bytes], is_packed: bool) -> bytes:
     """*records* as Archive Team writes them: a skippable frame with the dictionary, then a frame for each record."""
     samples = [record(f"http://s.test/{n}", f"<p>ukázka {n * 7919}</p>".encode() * 9) for n in range(300)]

@@ -11,9 +11,9 @@ import pytest
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_warcs import FORMS, arc_records, read, record
+from made_warcs import FORMS, read, record
 
-from spiderling.archives.sources import BEGIN, NoWarc, Place, Position
+from spiderling.archives.sources import BEGIN, Place, Position
 from spiderling.base.reasons import Reason
 
 PAGES = [record(f"http://a.test/{n}", f"<p>stránka {n}</p>".encode() * 200) for n in range(6)]
@@ -184,12 +184,6 @@ def test_what_can_be_read_is_read_and_the_rest_counted(name):
     for entry in records:
         rest = [later.position for later in read(data, entry.position) if later.position > entry.position]
         assert rest == [later.position for later in records if later.position > entry.position]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_an_arc_file_is_no_damaged_warc_file(form):
-    with pytest.raises(NoWarc, match="is an ARC file; make a WARC file of it: warcio recompress"):
-        read(FORMS[form](arc_records({"http://a.test/": b"<p>stary"})))
 
 
 def test_a_decompression_bomb_takes_no_memory():

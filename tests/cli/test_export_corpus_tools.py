@@ -216,27 +216,10 @@ def test_the_log_of_what_was_dropped_is_not_published(corpus, tmp_path):
 
 
 def test_the_card_says_what_was_taken(corpus, tmp_path):
-    export(
-        corpus,
-        tmp_path / "c.txt",
-        "--where",
-        "lang LIKE '%s%'",
-        "--where",
-        "words >= 9",
-        "--sample",
-        "0.999",
-        "--seed",
-        "x",
-    )
+    export(corpus, tmp_path / "c.txt", "--where", "lang LIKE '%s%'", "--where", "words >= 9")
     page = (tmp_path / "c.txt.README.md").read_text("utf-8")
-    assert "- Conditions: `lang LIKE '%s%'`, `words >= 9`\n- Sample: 0.999 (seed `x`)\n" in page
+    assert "- Conditions: `lang LIKE '%s%'`, `words >= 9`\n" in page
     assert "- Left out: 1 by `words >= 9`, 1 by `lang LIKE '%s%'`\n" in page
-
-
-def test_a_directory_gets_parquet(corpus, tmp_path):
-    refused = scrapy("export", str(corpus), "-o", f"{tmp_path}/cs/", "--format", "jsonl")
-    assert refused.code == 1 and "leave --format out, or name a file" in refused.log
-    assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
 @pytest.mark.slow

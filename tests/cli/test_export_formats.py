@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import html
 import json
 import re
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.files import zstd
-from spiderling.corpus.segments import Source, StoredDocument, stored_documents
+from spiderling.corpus.segments import Source, stored_documents
 from spiderling.export import export as exporting
 from spiderling.export.export import Plan, export
 from spiderling.export.formats import COLUMNS, FORMATS, TextWriter, format_of, split_name
@@ -174,40 +173,6 @@ def test_an_independent_xml_parser_reads_prevertical_and_vertical(corpus, tmp_pa
         assert ["".join(words) for words in found] == ["".join(text.split()) for text, _ in PARAGRAPHS]
 
 
-def bitextor(text: str, drop_bad: bool) -> list[tuple[dict[str, str], str]]:
-    """The rules of bitextor's prevertical2text (src/preverticalpreprocessor.cc), in Python.
-
-    A document ends with a line that is ``</doc>`` and nothing else; tags with quoted attributes are scanned as XML;
-    the end of a ``<p>`` ends a line of the text; runs of white space are one space; paragraphs of class "bad" can
-    be left out; entities are decoded last; a document of 5 MB and more, or without text, is passed over.
-    """
-    found = []
-    for document in re.findall(r".*?^</doc>\n", text, re.DOTALL | re.MULTILINE):
-        attributes: dict[str, str] = {}
-        lines, line, bad = [], "", False
-        for tag, words in re.findall(r'<((?:[^<>"]|"[^"]*")*)>|([^<]+)', document):
-            pairs = dict(re.findall(r'([\w:]+)="([^"]*)"', tag))
-            if tag.startswith("doc"):
-                attributes = pairs
-            elif tag == "p" or tag.startswith("p "):
-                line, bad = "", drop_bad and pairs.get("class") == "bad"
-            elif tag == "/p" and not bad:
-                lines.append(line.strip())
-            elif words:
-                line += re.sub(r"\s+", " ", words)
-        if lines and len(document.encode()) < 5_242_880:
-            found.append((attributes, html.unescape("\n".join(lines))))
-    return found
-
-
-def test_bitextor_reads_prevertical(corpus, tmp_path):
-    exported(corpus, tmp_path / "c.prevert")
-    found = bitextor(content(tmp_path / "c.prevert"), drop_bad=True)
-    assert [text.split("\n") for _, text in found] == TEXTS
-    assert all(re.fullmatch("[a-z]{2,3}", attributes["lang"]) for attributes, _ in found), "ISO codes, as it wants"
-    assert {"lang", "url", "file_type", "title", "crawl_date"} <= set(found[0][0]), "what it takes over"
-
-
 def test_plain_text_is_a_paragraph_a_line_and_an_empty_line_a_document(corpus, tmp_path):
     exported(corpus, tmp_path / "c.txt")
     assert [part.split("\n") for part in content(tmp_path / "c.txt").removesuffix("\n\n").split("\n\n")] == TEXTS
@@ -355,22 +320,6 @@ def test_a_condition_that_a_document_breaks_is_told():
         selection.takes({"title": "{"})
 
 
-def test_samples_are_the_same_again_and_smaller_ones_lie_in_larger_ones():
-    ids = [{"id": f"{n:016x}"} for n in range(5000)]
-
-    def drawn(share: float, seed: str = "") -> set[str]:
-        selection = Selection(share=share, seed=seed)
-        return {one["id"] for one in ids if selection.takes(one)}
-
-    tenth = drawn(0.1)
-    assert tenth == drawn(0.1) != drawn(0.1, "2")
-    assert drawn(0.01) < tenth < drawn(0.5)
-    assert abs(len(tenth) - 500) < 100
-    for share in (0, 1.5, float("nan")):
-        with pytest.raises(BadInput):
-            Selection(share=share)
-
-
 def test_a_condition_that_no_document_meets_is_told(corpus, tmp_path):
     export_of = ("export", str(corpus), "-o", str(tmp_path / "d.prevert"), "--where")
     ended = scrapy(*export_of, "lang = 'cz'")
@@ -399,6 +348,7 @@ def test_bad_arguments(corpus, tmp_path):
         (["-o", str(tmp_path / "c"), "--shard-bytes", "much"], "'much' is no size"),
         (["-o", str(tmp_path / "c"), "--split", "month"], "'month' is no split, such as lang, tld"),
         (["-o", str(corpus)], "exists; remove it, or give another name."),
+        (["-o", f"{tmp_path}/cs/", "--format", "jsonl"], "leave --format out, or name a file"),
         (["-o", str(tmp_path / "c"), "--shard-bytes", "9" * 400], "is no size"),
         (["-o", str(tmp_path / ("c" * 252)), "--split", "lang"], "could not be written: File name too long"),
         (["-o", str(tmp_path / ("c" * 300))], "could not be written: File name too long"),
@@ -432,11 +382,3 @@ def test_the_name_says_the_format(name, stem, found):
 def test_an_ending_of_nothing_known_is_not_taken_for_prevertical(name, says):
     with pytest.raises(BadInput, match=re.escape(says)):
         format_of(name)
-
-
-def test_a_document_is_what_it_was_after_any_detour(tmp_path):
-    stored = [StoredDocument({}, text) for text in DOCUMENTS]
-    assert len(stored) == 11
-    (tmp_path / "c.prevert").write_text("".join(DOCUMENTS), "utf-8")
-    exported(tmp_path / "c.prevert", tmp_path / "d.prevert.zst")
-    assert content(tmp_path / "d.prevert.zst") == "".join(DOCUMENTS)

@@ -135,10 +135,12 @@ def status_page() -> str:
     """docs/status.md: a list for each class that is part of the status."""
     lines = [STATUS_HEAD]
     for made in STATUS:
-        source = ast.parse(inspect.getsource(made)).body[0].body
+        source = inspect.getsource(made)
+        written = source.splitlines()
         texts = {
-            entry.target.id: ast.get_docstring(ast.Module([following], []))
-            for entry, following in pairwise([*source, ast.Pass()])
+            entry.target.id: written[entry.lineno - 1].partition("  # ")[2]
+            or ast.get_docstring(ast.Module([following], []))
+            for entry, following in pairwise([*ast.parse(source).body[0].body, ast.Pass()])
             if isinstance(entry, ast.AnnAssign)
         }
         lines += [f"\n## {made.__name__}\n", f"{inspect.getdoc(made)}\n"]

@@ -47,7 +47,7 @@ from spiderling.cluster.redis_transport import Keys, StrangeValues, connected, m
 from spiderling.cluster.slots import BEGIN
 from spiderling.cluster.totals import ShardTotals
 from spiderling.frontier.storage.tables import SCHEMA_VERSION
-from spiderling.jobdir.directory import is_in_use
+from spiderling.jobdir.inspection import holder_of
 from spiderling.jobdir.state_reader import SoundConnection
 
 
@@ -408,7 +408,7 @@ class Claims:
             # Redis may have lost the lease of a shard that is at work here. The lock is not tried while there is a
             # lease: its holder may be about to lock the directory, and would find it locked.
             place = Place(Kind.STATUS, shard)
-            if self._is_leased(keys.of("lease", shard), place, seal) or is_in_use(self._directory / name_of(shard)):
+            if self._is_leased(keys.of("lease", shard), place, seal) or holder_of(self._directory / name_of(shard)):
                 continue
             self.held_until = elapsed_s() + LEASE_S
             if not self._redis.set(keys.of("lease", shard), seal.seal(place, token), nx=True, px=int(LEASE_S * 1000)):

@@ -259,34 +259,22 @@ def _shard_row(shard: ShardStatus) -> dict[str, Any]:
     }
 
 
+def _in_megabytes(record: HostRow | Yield) -> dict[str, Any]:
+    """The fields of *record*, with bytes in megabytes."""
+    named = {"downloaded_bytes": "down_mb", "kept_bytes": "kept_mb"}
+    values = asdict(record).items()
+    return {named.get(name, name): round(value / 1e6, 3) if name in named else value for name, value in values}
+
+
 def _yield_row(group: Yield) -> dict[str, Any]:
-    return {
-        "hosts_at": group.group,
-        **{name: getattr(group, name) for name in ("hosts", "pages", "documents", "words")},
-        "down_mb": round(group.downloaded_bytes / 1e6, 3),
-        "kept_mb": round(group.kept_bytes / 1e6, 3),
-        "yield_rate": group.yield_rate,
-    }
+    row = _in_megabytes(group)
+    del row["giving"]
+    return {"hosts_at": row.pop("group"), **row}
 
 
 def hosts_table(title: str, hosts: Iterable[HostRow]) -> Table:
     """What is known of each of *hosts*."""
-    return Table(
-        title,
-        [
-            {
-                "name": host.name,
-                "state": host.state,
-                **{name: getattr(host, name) for name in ("distance", "pages", "documents", "words")},
-                "down_mb": round(host.downloaded_bytes / 1e6, 3),
-                "kept_mb": round(host.kept_bytes / 1e6, 3),
-                "yield_rate": host.yield_rate,
-                "waiting": host.waiting,
-                "parked": host.parked,
-            }
-            for host in hosts
-        ],
-    )
+    return Table(title, [*map(_in_megabytes, hosts)])
 
 
 def _refusing(hosts: Sequence[Refusing]) -> Table:

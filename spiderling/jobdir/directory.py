@@ -428,16 +428,6 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def is_in_use(directory: Path) -> bool:
-    """Whether a process has the crawl's *directory* open."""
-    with suppress(FileNotFoundError), (directory / LOCK).open(encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
-
-
 def acquired(file: Path, directory: Path) -> IO[str]:
     """The lock *file* of a crawl's *directory*, ours until it is closed; raises JobdirError if it is another's."""
     lock = file.open("a+", encoding="utf-8")

@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from functools import cached_property
 from itertools import chain
@@ -103,6 +103,17 @@ def counts_under(prefix: str, counts: Mapping[str, int]) -> Counter[str]:
     """The *counts* whose keys begin with *prefix* and a slash, by the rest of the key; without those of 0."""
     start = f"{prefix}/"
     return Counter({key.removeprefix(start): n for key, n in counts.items() if key.startswith(start) and n})
+
+
+def holder_of(directory: Path) -> str:
+    """The process that has the crawl's *directory* open, as its lock says; empty when there is none."""
+    lock = directory / "state/lock"
+    with suppress(OSError), lock.open(encoding="utf-8") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return held.read().strip() or "another process"
+    return ""
 
 
 class Inspection:
@@ -215,14 +226,7 @@ class Inspection:
     @property
     def holder(self) -> str:
         """The process that crawls in the directory now; empty when there is none."""
-        try:
-            with (self.directory / "state/lock").open(encoding="utf-8") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return (self.directory / "state/lock").read_text(encoding="utf-8").strip()
-        except OSError:
-            return ""
-        return ""
+        return holder_of(self.directory)
 
     # -- hosts
 

@@ -9,7 +9,6 @@ from spiderling.base.option_values import parse_recrawl, parse_recrawl_requests
 from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.host_closing import threshold
-from spiderling.frontier.hosts import CLOSED_STATES
 from spiderling.jobdir.as_text import named_counts, summary_rows
 from spiderling.jobdir.inspection import commands_for, counts_under
 
@@ -65,13 +64,16 @@ def summary(crawl: Crawl, reason: str) -> str:
     """The crawl so far, as a table a person can read."""
     states = {state.value: number for state, number in crawl.frontier.host_states.hosts_by_state().items()}
     counts = crawl.frontier.ledger.counts()
+    errors = counts.get("total/internal_errors", 0)
     is_lost = _is_lost(crawl)
     has_corpus = crawl.checkpoint.lengths and not is_lost
     rows = summary_rows(counts, states) | {
-        "errors": _errors(crawl),
+        "errors": ""
+        if not errors
+        else f"{errors:,} of Spiderling's own ended URLs or site files; "
+        f"{crawl.jobdir.log} has each, please report them",
         "remembers": _remembered(crawl),
-        "recrawl": _revisits(crawl)[:-2],
-        "parked": _parked(crawl),
+        "recrawl": _revisits(crawl),
         "archives": crawl.archives.standing() if crawl.archives is not None else "",
         "refused": named_counts(counts_under("mention", counts)),
         "balance": _balance(crawl),
@@ -83,27 +85,17 @@ def summary(crawl: Crawl, reason: str) -> str:
     return f"The crawl in {crawl.jobdir.path.resolve()} {standing(crawl, reason)}{_hint(crawl)}\n{table}"
 
 
-def _parked(crawl: Crawl) -> str:
-    ends = crawl.frontier.ledger.ends
-    parked = {reason.value: ends[reason] for reason in CLOSED_STATES.values() if ends[reason]}
-    if not parked:
-        return ""
-    closed = ", ".join(f"{why} {number:,}" for why, number in parked.items())
-    urls = counted(sum(parked.values()), "URL")
-    return f"{urls} of closed hosts ({closed}); 'reopen' in control.yaml lets a host go on"
-
-
 def _revisits(crawl: Crawl) -> str:
-    """What the recrawl did, before the next part of a line; '' for a crawl that had none."""
+    """What the recrawl did; '' for a crawl that had none."""
     totals = crawl.frontier.ledger.totals
     if not (totals["revisits"] or crawl.frontier.recrawl.is_on):
         return ""
     if not totals["revisits"]:
-        return "no revisit yet; "
+        return "no revisit yet"
     return (
         f"{totals['revisits']:,} revisits, {totals['revisits_304']:,} unchanged (304), {totals['revisits_new']:,} with "
         f"something new ({totals['revisit_words']:,} words, {totals['revisit_links']:,} links), "
-        f"{totals['revisits_gone']:,} pages gone, {totals['revisits_opted_out']:,} opted out; "
+        f"{totals['revisits_gone']:,} pages gone, {totals['revisits_opted_out']:,} opted out"
     )
 
 
@@ -116,13 +108,6 @@ def _all_shards(crawl: Crawl) -> str:
         f"{totals['pages']:,} pages, {totals['documents']:,} documents, {totals['words']:,} words; "
         f"{commands_for(crawl.jobdir.path.parent)}"
     )
-
-
-def _errors(crawl: Crawl) -> str:
-    """How many errors of our own ended URLs and files."""
-    number = crawl.frontier.ledger.totals["internal_errors"]
-    said = f"{number:,} of Spiderling's own ended URLs or site files; {crawl.jobdir.log} has each, please report them"
-    return said if number else ""
 
 
 def _remembered(crawl: Crawl) -> str:

@@ -17,6 +17,7 @@ import re
 import time
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,7 @@ def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
     response = item.response
     headers = headers_of(response)
     said = page_statements(headers, item.page.meta, crawl.options, crawl.now())
-    item.statements = [statement for statement in said if policy.sees(statement.signal)]
+    item.statements = [statement for statement in said if policy.sees(statement.signal)] if said else []
     item.follow = follow(item.statements, policy)
     of_site = crawl.frontier.robots.statements_of(response.url)
     if (fetch := fetch_of(response.request)) is not None and fetch.is_reserved:
@@ -210,9 +211,9 @@ def licence_statements(item: PageItem, headers: Sequence[tuple[str, str]], crawl
     return found
 
 
-def follow(statements: Iterable[Statement], policy: Policy) -> Follow:
+def follow(statements: Sequence[Statement], policy: Policy) -> Follow:
     """Which links of a page may be followed."""
-    if policy.obeys(Signal.NOFOLLOW) and Signal.NOFOLLOW in {said.signal for said in statements}:
+    if statements and policy.obeys(Signal.NOFOLLOW) and Signal.NOFOLLOW in {said.signal for said in statements}:
         return Follow.NONE
     return Follow.UNMARKED if policy.obeys(Signal.REL_NOFOLLOW) else Follow.ALL
 
@@ -249,7 +250,7 @@ class LanguagePipeline(PagePipeline):
 
 def check_language(page: Page, accepted: Collection[str], options: Options) -> None:
     """Raise DropPage(WRONG_LANGUAGE) for a page whose text is not in an *accepted* language (codes)."""
-    share = sum([page.languages.get(code, 0.0) for code in accepted])
+    share = sum(map(page.languages.get, accepted, repeat(0.0)))
     if page.language not in accepted or share < MIN_LANGUAGE_SHARE or page.known_share < options.min_known_share:
         raise DropPage(Reason.WRONG_LANGUAGE, f"{page.language} (known share {page.known_share:.2f})")
 

@@ -205,9 +205,6 @@ _WIDTHS = (2, 8, 4, 2 * WORDS, 1, 1, 1, 1, 1, 1)
 
 
 _PREFIX_NUMBERS = bytes(range(len(PREFIXES)))
-_TOO_HIGH = (1 << 64) - (1 << HASH_BITS)
-_HIGH_BYTES = [place for place, byte in enumerate(array("Q", [_TOO_HIGH]).tobytes()) if byte]
-"""Places of the bytes, among the eight of a hash, that must be zero."""
 
 
 def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
@@ -312,14 +309,14 @@ def received(*values: object) -> LinkBatch:
     batch = LinkBatch._make(values)
     if {*map(type, batch[1:-3]), type(batch.owners)} != {bytes} or type(batch.bad) is not int:
         raise ValueError("links that are none")
-    number = batch.size
+    number = len(batch.prefixes)
     lines = b"\n" + batch.paths
-    whole = [*map(len, batch[2:-3])] == [width * number for width in _WIDTHS]
+    whole = [*map(len, batch[2:-3])] == [*map(number.__mul__, _WIDTHS)]
     straight = lines.isascii() and (not number or lines.count(b"\n") == lines.count(b"\n/") == number)
     if not (whole and straight) or batch.prefixes.translate(None, _PREFIX_NUMBERS):
         raise ValueError("links that do not fit together")
-    too_high = any(batch.hashes[place::8].strip(b"\0") for place in _HIGH_BYTES)
-    if too_high or max(array("H", batch.of_host), default=-1) >= len(batch.hosts):
+    is_too_high = max(array("Q", batch.hashes), default=0) >> HASH_BITS
+    if is_too_high or max(array("H", batch.of_host), default=-1) >= len(batch.hosts):
         raise ValueError("links of unknown hosts")
     texts = {*map(type, batch.hosts)} <= {str} and "".join(batch.hosts).isascii()
     if not texts or not all(map(_is_other, batch.others)):

@@ -217,7 +217,8 @@ class ShingleFilter:
     @property
     def is_sampling(self) -> bool:
         """Whether only every fourth shingle counts."""
-        return 2 * self.bytes > self.max_bytes
+        whole = sum([layer.words.nbytes for layer in self.layers])  # counting what is open takes longer
+        return 2 * whole > self.max_bytes and 2 * self.bytes > self.max_bytes
 
     def counted(self, found: Shingles) -> Flags:
         """For each of a document's shingles, whether it counts; of longer paragraphs perhaps only a sample."""

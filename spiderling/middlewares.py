@@ -39,7 +39,7 @@ from spiderling.engine.outcomes import (
     of_response,
     value_of,
 )
-from spiderling.engine.requests import fetch_of, revisit_of
+from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.fetch.messages import challenge_of
 from spiderling.frontier import Fetch
@@ -205,11 +205,11 @@ class LimitsMiddleware(Component):
     """Raises Refused for a status that is no page's, unless request or spider takes it (handle_httpstatus_list)."""
 
     def process_response(self, request: Request, response: Response) -> Response:
-        if 200 <= response.status < 300 or fetch_of(request) is None:
+        if 200 <= response.status < 300 or (fetch := fetch_of(request)) is None:
             return response
         if wants_status(request, self._crawler.spider, response.status):
             return response
-        if response.status == 304 and revisit_of(request) is not None:
+        if response.status == 304 and fetch.revisit is not None:
             raise self._unchanged(response)
         target = redirect_target(response)
         if target is not None and not request.meta.get("dont_redirect"):

@@ -46,7 +46,7 @@ from spiderling.engine.outcomes import (
     text_key,
     value_of,
 )
-from spiderling.engine.requests import fetch_of, revisit_of
+from spiderling.engine.requests import fetch_of
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.export.formats import register_pages
 from spiderling.fetch.tls import FLAG
@@ -158,7 +158,8 @@ def task_of(response: Response) -> Task:
     """The page in *response*, and what its headers say of the encoding and of where it leads to."""
     match = _CHARSET.search(value_of(response.headers, b"Content-Type"))
     charset = match[1].decode("ascii") if match else None
-    return Task(response.body, response.url, charset, escaped(value_of(response.headers, b"Refresh")))
+    refresh = value_of(response.headers, b"Refresh")
+    return Task(response.body, response.url, charset, escaped(refresh) if refresh else "")
 
 
 def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
@@ -304,7 +305,8 @@ class DedupPipeline(PagePipeline):
     def process_page(self, item: PageItem, page: Page) -> None:
         """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE), or WaitsForFiles."""
         crawl = self.crawl
-        revisit = revisit_of(item.response.request)
+        fetch = fetch_of(item.response.request)
+        revisit = fetch.revisit if fetch else None
         item.paragraphs = packed(page.paragraph_digests)
         if revisit is not None and revisit.page.validators.text_key == text_key(page) != 0:
             raise DropPage(Reason.DUPLICATE, "its text is as it was")

@@ -381,7 +381,7 @@ class Dispatcher:
         if fetch.id in self._pages:
             self._pages[fetch.id] = response
         if CAPTURED not in request.meta:
-            with self._changing(fetch):
+            with self.crawl.errors.changing(fetch.url, fetch.id):
                 self.crawl.frontier.intervals.answered(fetch.host, self._now())
 
     # -- pages end: Scrapy says so by a signal
@@ -416,7 +416,7 @@ class Dispatcher:
     def end_without_page(self, response: Response, reason: Reason) -> None:
         """Settle *response*, unless its callback has yielded a page, which is settled by its own signal."""
         request = response.request
-        if request is not None and fetch_of(request) is not None and not request.meta.get(PAGES):
+        if request is not None and not request.meta.get(PAGES) and fetch_of(request) is not None:
             self.settle(of_response(response, reason))
 
     def _end_page(self, item: PageItem, reason: Reason, detail: str = "") -> None:

@@ -24,7 +24,6 @@ from spiderling.engine.meta_keys import ANSWER, CAPTURED, DISTANCE, ERRBACK, FET
 from spiderling.frontier import Fetch
 from spiderling.frontier.admission import PICKLED
 from spiderling.frontier.recrawl.pages import Validators
-from spiderling.frontier.recrawl.recrawl import Revisit
 
 logger = logging.getLogger(__name__)
 
@@ -54,12 +53,6 @@ def headers(agent: str | None, options: Options, codes: Sequence[str]) -> dict[b
         b"Accept-Language": ", ".join([*codes, "*;q=0.3"]).encode(),
         b"User-Agent": (agent or options.user_agent()).encode(),
     }
-
-
-def revisit_of(request: Request | None) -> Revisit | None:
-    """The revisit that *request* is; None if it is for a page that has not ended yet."""
-    fetch = fetch_of(request)
-    return fetch.revisit if fetch is not None else None
 
 
 def conditions(validators: Validators) -> dict[bytes, bytes]:

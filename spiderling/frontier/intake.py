@@ -42,7 +42,7 @@ class Intake(Part):
             links = self._leaving(links, visit)
         elsewhere = self._core.elsewhere
         own = None if elsewhere is None else elsewhere.keep_own(self._strategy.what_is_read(linking), links)
-        if links.size:
+        if len(links.prefixes):
             self._put_columns(source, links, own, rank_of, now, page, visit)
         for url, _, flags, _, _ in links.others:
             mention = self._mention(source, url, flags, rank_of, page)
@@ -69,7 +69,7 @@ class Intake(Part):
             places = url_states.seen.missing(id_of_link, hashes)
         else:
             places = own[url_states.seen.missing(id_of_link[own], hashes[own])].tolist()
-        number = links.size if own is None else len(own)
+        number = len(links.prefixes) if own is None else len(own)
         if len(places) < number:
             self._admission.refuse(Reason.SEEN, number - len(places))
         if not places:
@@ -188,7 +188,7 @@ class Intake(Part):
         stays = [visit.refuses(name) for name in links.hosts]
         places = [at for at, number in enumerate(array("H", links.of_host)) if not stays[number]]
         others = tuple(other for other in links.others if not visit.refuses(other[1]))
-        self._admission.refuse(Reason.TRAP_COPY, links.size - len(places) + len(links.others) - len(others))
+        self._admission.refuse(Reason.TRAP_COPY, len(links.prefixes) - len(places) + len(links.others) - len(others))
         return links.only(places, others)
 
 

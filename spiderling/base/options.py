@@ -109,9 +109,6 @@ class Options:
     recrawl_requests: str = _option(
         ".05", "Revisits a day: a share of the URLs that are recrawled, such as .05, or a number from 1 on."
     )
-    recrawl_words: int = _option(
-        0, "Words kept in a day after which nothing is revisited until the next; 0: any.", low=0
-    )
     allow_networks: str = _option(
         "", "Networks in CIDR form, separated by commas, that may be fetched although private or loopback."
     )

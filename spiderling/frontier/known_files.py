@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
-from spiderling.base.errors import DamageError
 from spiderling.base.options import Options
 from spiderling.base.urls import canonicalize_again
 from spiderling.frontier import intervals
@@ -118,20 +117,11 @@ class RobotsRecords:
 
 
 def stored_robots(store: SqliteStore) -> Callable[[str], RobotsRecord | None]:
-    """The record that *store* has of an origin's robots.txt, or of another file by its address.
-
-    It raises DamageError if the body of one cannot be decompressed.
-    """
+    """The record that *store* has of an origin's robots.txt, or of another file by its address."""
 
     def lookup(key: str) -> RobotsRecord | None:
         row = store.robots(key)
-        if row is None:
-            return None
-        try:
-            zlib.decompress(row.body) if row.body else None
-        except zlib.error as error:
-            raise DamageError(f"the robots.txt of {row.origin} in the state is damaged: {error}.") from error
-        return RobotsRecord(RobotsStatus(row.status), row.fetched, row.expires, row.failures, row.body)
+        return None if row is None else RobotsRecord(RobotsStatus(row.status), *row[2:])
 
     return lookup
 

@@ -420,7 +420,7 @@ class Schedule:
         What an address or a domain gives beyond its share of the requests does not count: a link farm that is rich in
         text would else raise the bar above all other hosts.
         """
-        if not self.workbench.shares.watched(host.domain, host.address):
+        if not self.workbench.shares.groups_over(host.domain, host.address):
             self.throttle.learn(host, kept_bytes, downloaded_bytes, now)
 
     def release(self, host: Host, now: float) -> None:

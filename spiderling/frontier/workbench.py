@@ -25,7 +25,7 @@ PRUNE_ABOVE = 1000
 """Groups, or addresses, above which those that are idle are dropped (chosen: looking through them takes .1 ms)."""
 
 Group = int | str  # the mark of a domain, or an address
-Groups = tuple[Group, ...]  # the watched groups that a host belongs to, none, one or two of them
+Groups = tuple[Group, ...]  # the groups over their share that a host belongs to, none, one or two of them
 _COMMON: Groups = ()
 
 
@@ -63,7 +63,7 @@ class Workbench:
     def add_host(self, host: Host, address: str) -> None:
         """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
         host.version += 1
-        groups = self.shares.watched(host.domain, address)
+        groups = self.shares.groups_over(host.domain, address)
         lane = self._lanes.get(groups)
         if lane is None:
             lane = self._lanes[groups] = Lane(self._rank_of, self._serial)
@@ -83,9 +83,9 @@ class Workbench:
         while (found := self._next(now)) is not None:
             groups, rank = found
             host, address = self._lanes[groups].pop_rank(rank)
-            if self.shares.watched(host.domain, address) == groups:
+            if self.shares.groups_over(host.domain, address) == groups:
                 return host, address
-            self.add_host(host, address)  # since it came, its watched groups have changed
+            self.add_host(host, address)  # since it came, its groups over their share have changed
         return None
 
     def _next(self, now: float) -> tuple[Groups, int] | None:
@@ -301,7 +301,7 @@ class Shares:
         self._number = 0  # requests handed out
         self._paid_at: dict[Group, float] = {}
         """Group -> number of requests, of all groups, at which the group is back within its share."""
-        self._watched: set[Group] = set()
+        self._over_share: set[Group] = set()
         """Groups that had more than share and BURST, until what they had is within the share."""
         self._prune_above = PRUNE_ABOVE
 
@@ -318,15 +318,15 @@ class Shares:
             paid_at = max(self._paid_at.get(group, 0.0), self._number) + self._price
             if paid_at > limit:
                 paid_at = limit + self._price  # what it had while nobody else was due is forgiven
-                self._watched.add(group)
+                self._over_share.add(group)
             self._paid_at[group] = paid_at
         if len(self._paid_at) > self._prune_above:
             self._prune()
 
-    def watched(self, domain: int, address: str) -> Groups:
-        """The watched groups of a host."""
-        watched = self._watched
-        return tuple(group for group in (domain, address) if group in watched) if watched else ()
+    def groups_over(self, domain: int, address: str) -> Groups:
+        """Those of a host's groups that are over their share."""
+        over = self._over_share
+        return tuple(group for group in (domain, address) if group in over) if over else ()
 
     def excess(self, groups: Groups) -> int:
         """How many of these groups have had more than their share and BURST."""
@@ -335,7 +335,7 @@ class Shares:
 
     def _prune(self) -> None:
         self._paid_at = {group: paid_at for group, paid_at in self._paid_at.items() if paid_at > self._number}
-        self._watched &= self._paid_at.keys()
+        self._over_share &= self._paid_at.keys()
         self._prune_above = max(PRUNE_ABOVE, 2 * len(self._paid_at))
 
 

@@ -378,16 +378,14 @@ def _part(crawl: Inspection, now: float) -> _Part | None:
     length_days = parse_recrawl(options.recrawl)
     if began is None or not (length_days or crawl.counts["total/revisits"]):
         return None
-    number, revisits_before, words_before = said.get("day", (0, 0, 0))
+    number, revisits_before = said.get("day", (0, 0))
     totals = counts_under("total", crawl.counts)
     today = totals["revisits"] - revisits_before
     recrawled = said.get("recrawled", 0)
     requests = parse_recrawl_requests(options.recrawl_requests)
     a_day = requests if requests >= 1 else requests * recrawled
-    has_words = bool(options.recrawl_words) and totals["words"] - words_before >= options.recrawl_words
     # as Recrawl.room allows them: the n-th revisit of the recrawl at n - 1/2 of the time of a revisit
     due_days = (int(a_day * number + 0.5) + today + 0.5) / a_day if a_day else length_days
-    due_days = max(due_days, number + 1) if has_words else due_days
     due = max(now, began + due_days * policy.DAY_S) if due_days < length_days else None
     return _Part(began, number + 1, recrawled, a_day, today, due)
 

@@ -275,16 +275,6 @@ def test_looks_that_are_not_worth_it_are_left_out() -> None:
     assert len(idle.revisits) < len(busy.revisits) / 3
 
 
-def test_a_budget_of_words_ends_the_day() -> None:
-    crawl = RecrawledCrawl(
-        lambda url, day: page(kept_bytes=5 * (1 + int(day))), recrawl_requests="40", recrawl_words=30
-    )
-    crawl.run(HOST)
-    crawl.live(12)
-    by_day = Counter(int(day) for _, day in crawl.revisits)
-    assert by_day[1] > by_day[10] > 0
-
-
 def test_a_recrawl_ends_after_its_days() -> None:
     crawl = RecrawledCrawl(lambda url, day: page(), recrawl="3d", recrawl_requests="4")
     crawl.run(HOST)

@@ -155,10 +155,10 @@ def test_what_a_group_had_while_alone_is_not_held_against_it() -> None:
     shares = Shares(SHARE)
     for _ in range(10_000):
         shares.charge(1, "")
-    assert shares.excess(shares.watched(1, "")) == 1
+    assert shares.excess(shares.groups_over(1, "")) == 1
     for number in range(12):
         shares.charge(2 + number, "")
-    assert shares.excess(shares.watched(1, "")) == 0
+    assert shares.excess(shares.groups_over(1, "")) == 0
 
 
 def test_counters_are_bounded() -> None:
@@ -170,11 +170,11 @@ def test_counters_are_bounded() -> None:
     assert most <= 1002
 
 
-def test_without_a_bound_no_group_is_watched() -> None:
+def test_without_a_bound_no_group_is_over_its_share() -> None:
     shares = Shares(1.0)
     for _ in range(1000):
         shares.charge(1, "10.0.0.1")
-    assert shares.watched(1, "10.0.0.1") == ()
+    assert shares.groups_over(1, "10.0.0.1") == ()
 
 
 TIMES = st.floats(0, 3, allow_nan=False).map(lambda s: round(s, 1))

@@ -62,41 +62,35 @@ class Revisit(QueuedUrl):
 
 
 class Budget:
-    """How many revisits the day that goes on allows, in requests and in words; what a day leaves is lost."""
+    """How many revisits the day that goes on allows; what a day leaves is lost."""
 
     def __init__(self, options: Options, url_states: UrlStates) -> None:
-        """*url_states* count revisits and words."""
         self._requests = parse_recrawl_requests(options.recrawl_requests)
-        self._words = options.recrawl_words
         self._url_states = url_states
         self.day = 0  # number of the day; the recrawl begins with 0
         self._revisits_before = 0
-        self._words_before = 0
 
     def begin_day(self, day: int) -> None:
-        """What was revisited and kept until now belongs to the days before *day*."""
+        """What was revisited until now belongs to the days before *day*."""
         self.day = day
         self._revisits_before = self._url_states.totals["revisits"]
-        self._words_before = self._url_states.totals["words"]
 
     def allowed(self, days: float, recrawled: int) -> int:
         """Revisits that may still be made by *days* since the recrawl began.
 
         *recrawled*: number of pages, for a budget that is a share of them.
         """
-        if self._words and self._url_states.totals["words"] - self._words_before >= self._words:
-            return 0
         a_day = self._requests if self._requests >= 1 else self._requests * recrawled
         due = int(a_day * days + 0.5) - int(a_day * self.day + 0.5)  # so a day may have less than one
         return due - (self._url_states.totals["revisits"] - self._revisits_before)
 
-    def state(self) -> tuple[int, int, int]:
+    def state(self) -> tuple[int, int]:
         """What `restore` takes."""
-        return self.day, self._revisits_before, self._words_before
+        return self.day, self._revisits_before
 
     def restore(self, state: Sequence[int] | None) -> None:
         """Take up what was committed, if there is anything."""
-        self.day, self._revisits_before, self._words_before = state or (0, 0, 0)
+        self.day, self._revisits_before = state or (0, 0)
 
 
 MAX_PLANNED = 5_000  # revisits that one sweep plans (chosen: 480,000 a day)

@@ -395,25 +395,18 @@ def log_entry(added: Iterable[tuple[int, bytes]], popped: Mapping[int, int]) -> 
 def replayed(log: Iterable[tuple[bytes, str]]) -> dict[int, list[bytes]]:
     """Slot -> lines after all entries of the *log*; raises DamageError."""
     tails: dict[int, list[bytes]] = {}
-    for added, popped in log:
-        queue_lines = (line.split(b"\t", 1) for line in unpacked(added))
-        numbers = (pair.split(":") for pair in popped.split())
-        try:
-            replay(tails, ((int(slot), line) for slot, line in queue_lines), ((int(s), int(n)) for s, n in numbers))
-        except ValueError as error:
-            raise DamageError(f"the log of the queues is damaged: {error}") from error
+    try:
+        for added, popped in log:
+            for queue_line in unpacked(added):
+                slot, line = queue_line.split(b"\t", 1)
+                tails.setdefault(int(slot), []).append(line)
+            for pair in popped.split():
+                of, number = map(int, pair.split(":"))
+                if not 0 <= number <= len(tails.get(of, ())):
+                    raise ValueError(f"{number} URLs leave slot {of}, which has fewer")
+                del tails[of][:number]
+                if not tails[of]:
+                    del tails[of]
+    except ValueError as error:
+        raise DamageError(f"the log of the queues is damaged: {error}") from error
     return tails
-
-
-def replay(
-    tails: dict[int, list[bytes]], added: Iterable[tuple[int, bytes]], popped: Iterable[tuple[int, int]]
-) -> None:
-    """Apply one batch of the log to *tails*; raises ValueError if it pops more URLs than a tail has."""
-    for slot, line in added:
-        tails.setdefault(slot, []).append(line)
-    for slot, number in popped:
-        if not 0 <= number <= len(tails.get(slot, ())):
-            raise ValueError(f"{number} URLs leave slot {slot}, which has fewer")
-        del tails[slot][:number]
-        if not tails[slot]:
-            del tails[slot]

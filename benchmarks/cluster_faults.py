@@ -172,8 +172,8 @@ SOON = {
     "frontier.intervals.MAX_PAUSE_S": 1,  # a shard whose clock was set back waits no longer than the longest pause
     "frontier.intervals.MAX_SLOWDOWN_S": 1,
     "cluster.claims.LEASE_S": LEASE_S,
-    "cluster.claims.LOOK_S": 0.6,
-    "cluster.totals.WAIT_MISSING_S": 5.0,
+    "cluster.claims.POLL_S": 0.6,
+    "cluster.heartbeat.WAIT_MISSING_S": 5.0,
     "cluster.exchange.MAX_AGE_S": 0.3,
     "cluster.shard.ROUND_S": 0.1,
     "cluster.redis_transport.TIMEOUT_S": 1.0,

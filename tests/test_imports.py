@@ -44,7 +44,7 @@ READS_FILES = ("sqlite.py", "state_file.py")
 """Modules of frontier/storage/."""
 CLUSTER = ("spiderling.cluster", "redis")
 """What only a crawl of shards loads."""
-PROTOCOL = ("content", "exchange", "site_files", "totals")
+PROTOCOL = ("content", "exchange")
 """Modules of cluster/ that are tried on virtual time."""
 
 

@@ -3,18 +3,16 @@
 A shard is one process with one directory and one state.  It sends links to other shards' hosts through Redis, which may
 lose everything at any time; `Exchange` says how each arrives exactly once all the same.
 
-    exchange.py         one shard's side of the protocol: what it sends, what it has taken, what it may forget
+    exchange.py         one shard's side of the protocol: its outboxes, inboxes and the site files at others' hosts
     content.py          links and mentions for other shards: gathered, packed, sealed
-    site_files.py       robots.txt and licences at hosts of other shards
     slots.py            the starts at addresses, reserved over all shards
     claims.py           which shard a process is, and whether it may join the crawl
-    totals.py           what all shards have done together, and when the crawl is over
     crawl_control.py    control.yaml of the crawl: one text for all shards
-    heartbeat.py        what a shard publishes each second, what it reads then, and what it makes of that
+    heartbeat.py        what a shard publishes and reads each second: totals of all, files, the end of the crawl
     shard.py            this process as one shard: from its claim to the end
     redis_transport.py  what stands in Redis, and how messages go through it
     launcher.py         all shards on this machine, started and ended together, with a Redis of their own
 
-The protocol (exchange, content, site_files, totals) is pure: no clock, and no I/O but through the store and the
-transport.  Nothing here is imported by a crawl of one shard.
+The protocol (exchange, content) is pure: no clock, and no I/O but through the store and the transport.  Nothing here is
+imported by a crawl of one shard.
 """

@@ -1,6 +1,6 @@
 """Which shard a process is: before the crawl opens, it claims one that is free.
 
-What stands in Redis for a crawl, named by its languages and the last part of JOBDIR, `Keys` lists.
+A crawl is named by its languages and the last part of JOBDIR; `key_types` lists what it has in Redis.
 Redis may lose them all.  Shards that run put back what they know with each beat, so a process that finds nothing waits
 for some beats before it begins a new crawl.
 """
@@ -13,7 +13,6 @@ import os
 import secrets
 import socket
 import stat
-import struct
 import threading
 import time
 from collections import Counter
@@ -41,11 +40,10 @@ from spiderling.base.urls import (
     suffix_list,
     suffix_list_digest,
 )
-from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Kind, Place, Refused, Seal
+from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Refused, Seal
 from spiderling.cluster.crawl_control import FIRST, Edition, open_edition
-from spiderling.cluster.redis_transport import Keys, StrangeValues, connected, may_pass, mend, place_of
+from spiderling.cluster.redis_transport import StrangeValues, connected, key_types, may_pass, mend, place_of
 from spiderling.cluster.slots import BEGIN
-from spiderling.cluster.totals import ShardTotals
 from spiderling.frontier.storage.tables import SCHEMA_VERSION
 from spiderling.jobdir.inspection import holder_of
 from spiderling.jobdir.state_reader import SoundConnection
@@ -194,7 +192,7 @@ def is_own_socket(url: str) -> bool:
 
 BEAT_S = 1.0  # seconds between two renewals of a lease; chosen: one round trip
 LEASE_S = 10.0  # seconds after which a lease runs out that is not renewed; chosen: some beats may be late
-LOOK_S = 3 * BEAT_S  # seconds for which a process looks for others before it begins a new crawl
+POLL_S = 3 * BEAT_S  # seconds for which a process polls for others before it begins a new crawl
 PATIENCE_S = 30.0
 """Seconds for which a process that begins waits for a Redis that is away (chosen: it may be starting too)."""
 MAP_KEY = "shard_map"  # key of the map in the table ``meta`` of a state
@@ -202,7 +200,6 @@ TOTALS_KEY = "shards_totals"  # key, in the same table, of what each shard is kn
 CONTROL_KEY = "shards_control"  # key, in the same table, of number and text of control.yaml
 CLAIMED_KEY = "shards_claimed"  # key, in the same table, of the numbers that are known to be claimed, and where
 TOKEN_CHARS = 32
-_MAX_DIGITS = 5  # digits of the largest number of a shard
 _WITHOUT_END = -1  # what Redis says of a key that does not run out (PTTL)
 RENEW = """local held = redis.call('GET', KEYS[1])
 if held and not string.find(held, ARGV[1], 1, true) and held ~= ARGV[4] then return held end
@@ -213,12 +210,15 @@ _FREE = """local held = redis.call('GET', KEYS[1])
 if held and string.find(held, ARGV[1], 1, true) then redis.call('DEL', KEYS[1]) end"""
 
 
+ShardTotals = dict[int, Counter[str]]  # shard -> what it has done; its time is that of the crawl
+
+
 class Claim(NamedTuple):
     """A shard that this process may run."""
 
     shard: int
     map: ShardMap
-    keys: Keys
+    map_key: str  # where the map stands in Redis
     seal: Seal
     token: bytes  # tells this process from all others; it stands in its lease
     directory: Path  # of the shard
@@ -271,53 +271,31 @@ class Claims:
             time.sleep(BEAT_S)
 
     def _claim(self) -> Claim:
+        shards = self._options.shards
         accepted = languages.find_languages(self._options.lang, self._options.models)
         codes = "+".join(info.code for info in accepted)
-        here = self._here(self._options.shards)
-        maps = {directory: _map_in(directory) for directory in here.values()}
-        take_up({directory: None if one is None else one.suffixes for directory, one in maps.items()})
-        mine = ShardMap(self._options.shards, codes, self._options.dedup)
-        key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
-        found = self._agreed(key, mine, list(maps.values()))
-        keys = Keys(key, found.crawl_id)
-        seal = self._seal_of(found)
-        for thrown in mend(self._redis, keys.types(0, 1) | {keys.of("lease", n): "string" for n in range(mine.shards)}):
-            self.strange.report(thrown.decode())
-        known: dict[str, str] = {}
-        for directory in here.values():
-            known |= _meta(directory, CLAIMED_KEY) or {}
-        claimed = self._claimed(keys, seal)
-        for number in known.keys() - claimed.keys():
-            self._redis.hsetnx(keys.of("claimed"), number, seal_claim(seal, number, known[number]))
-        token = secrets.token_hex(TOKEN_CHARS // 2).encode()
-        end = time.monotonic() + LEASE_S + BEAT_S  # until then, the lease of a killed shard has run out
-        while (shard := self._leased(keys, seal, token, mine.shards, ours := self._ours(keys, seal, here))) is None:
-            if time.monotonic() > end or not ours:
-                raise NoFreeShard(
-                    f"no shard is free: each of the {mine.shards} of the crawl at Redis {self._server} is at work, or "
-                    "has its directory elsewhere. There is nothing to do for this process."
-                )
-            time.sleep(BEAT_S / 2)
-        self._redis.delete(keys.of("over"))
-        known[str(shard)] = self._place
-        directory = self._directory / name_of(shard)
-        kept = _meta(directory, CONTROL_KEY) or FIRST
-        return Claim(
-            shard,
-            found,
-            keys,
-            seal,
-            token,
-            directory,
-            known,
-            {int(shard): Counter(totals) for shard, totals in (_meta(directory, TOTALS_KEY) or {}).items()},
-            max(Edition(*kept), open_edition(seal, self._redis.get(keys.of("control"))) or FIRST),
-        )
-
-    def _here(self, shards: int) -> dict[int, Path]:
-        """The shards whose directories are here."""
         places = {shard: self._directory / name_of(shard) for shard in range(shards)}
-        return {shard: place for shard, place in places.items() if _database(place).exists()}
+        here = {shard: place for shard, place in places.items() if _database(place).exists()}
+        maps = {place: _map_in(place) for place in here.values()}
+        take_up({place: None if one is None else one.suffixes for place, one in maps.items()})
+        map_key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
+        found = self._agreed(map_key, ShardMap(shards, codes, self._options.dedup), list(maps.values()))
+        seal = self._seal_of(found)
+        self._mend(key_types(seal, map_key, 0, 1) | {seal.key("lease", shard): "string" for shard in range(shards)})
+        known: dict[str, str] = {}
+        for place in here.values():
+            known |= _meta(place, CLAIMED_KEY) or {}
+        claimed = self._claimed(seal)
+        for number in known.keys() - claimed.keys():
+            self._redis.hsetnx(seal.key("claimed"), number, seal_claim(seal, number, known[number]))
+        token = secrets.token_hex(TOKEN_CHARS // 2).encode()
+        shard = self._wait_for_lease(seal, token, here)
+        self._redis.delete(seal.key("over"))
+        known[str(shard)] = self._place
+        kept = _meta(places[shard], CONTROL_KEY) or FIRST
+        control = max(Edition(*kept), open_edition(seal, self._redis.get(seal.key("control"))) or FIRST)
+        totals = {int(one): Counter(counts) for one, counts in (_meta(places[shard], TOTALS_KEY) or {}).items()}
+        return Claim(shard, found, map_key, seal, token, places[shard], known, totals, control)
 
     def _agreed(self, key: str, mine: ShardMap, kept: Sequence[ShardMap | None]) -> ShardMap:
         """The map of the crawl, which stands in Redis afterwards; *kept*: those of the states that are here."""
@@ -326,16 +304,16 @@ class Claims:
                 one.refuse_to_join(mine, str(self._directory))
                 mine = one
         is_known = any(one is not None for one in kept)
-        end = time.monotonic() + (0 if is_known else LOOK_S)
-        for thrown in mend(self._redis, {key: "string"}):
-            self.strange.report(thrown.decode())
+        end = time.monotonic() + (0 if is_known else POLL_S)
+        self._mend({key: "string"})
         while (data := self._redis.get(key)) is None and time.monotonic() < end:
             time.sleep(BEAT_S / 4)
         if data is None:
-            if self._redis.set(key, seal_map(mine, self._seal_of(mine)), nx=True) and not is_known:
-                self._redis.eval(BEGIN, 1, Keys(key, mine.crawl_id).of("slots"))
+            data = seal_map(mine, self._seal_of(mine))
+            if self._redis.set(key, data, nx=True) and not is_known:
+                self._redis.eval(BEGIN, 1, self._seal_of(mine).key("slots"))
                 self._tell_others(mine.lang)
-            data = self._redis.get(key) or seal_map(mine, self._seal_of(mine))
+            data = self._redis.get(key) or data
         found = self._opened_map(data, mine if is_known else None, key)
         found.refuse_to_join(mine, f"Redis at {self._server}")
         if is_known and found.crawl_id != mine.crawl_id:
@@ -366,12 +344,16 @@ class Claims:
     def _seal_of(self, map_: ShardMap) -> Seal:
         return Seal(bytes.fromhex(map_.crawl_id), self._key)
 
-    def _claimed(self, keys: Keys, seal: Seal) -> dict[str, str]:
+    def _mend(self, types: dict[str, str]) -> None:
+        for thrown in mend(self._redis, types):
+            self.strange.report(thrown.decode())
+
+    def _claimed(self, seal: Seal) -> dict[str, str]:
         """Number -> place of each shard that is claimed; what nobody of the crawl wrote there is thrown away."""
-        claimed, strange = open_claims(seal, self._redis.hgetall(keys.of("claimed")))
+        claimed, strange = open_claims(seal, self._redis.hgetall(seal.key("claimed")))
         self.strange.report_refused(seal)
         if strange:
-            self._redis.hdel(keys.of("claimed"), *strange)
+            self._redis.hdel(seal.key("claimed"), *strange)
         return claimed
 
     def _tell_others(self, codes: str) -> None:
@@ -383,42 +365,53 @@ class Claims:
                 "name.", self._server, ", ".join(others)
             )  # fmt: skip
 
-    def _ours(self, keys: Keys, seal: Seal, here: Iterable[int]) -> list[int]:
-        """The numbers that belong to JOBDIR, be their directories made already or not."""
-        claimed = self._claimed(keys, seal).items()
-        return sorted({*here, *(int(number) for number, place in claimed if place == self._place)})
+    def _wait_for_lease(self, seal: Seal, token: bytes, here: Iterable[int]) -> int:
+        """The number of a shard whose lease is ours now; *here*: those whose directories are."""
+        end = time.monotonic() + LEASE_S + BEAT_S  # until then, the lease of a killed shard has run out
+        while True:
+            claimed = self._claimed(seal).items()
+            ours = sorted({*here, *(int(number) for number, place in claimed if place == self._place)})
+            shard = self._leased(seal, token, ours)
+            if shard is not None:
+                return shard
+            if time.monotonic() > end or not ours:
+                raise NoFreeShard(
+                    f"no shard is free: each of the {self._options.shards} of the crawl at Redis {self._server} is at "
+                    "work, or has its directory elsewhere. There is nothing to do for this process."
+                )
+            time.sleep(BEAT_S / 2)
 
-    def _is_leased(self, key: str, place: Place, seal: Seal) -> bool:
-        """Whether somebody holds the lease of that *key*; one that no shard wrote, or that never ends, is none."""
+    def _leased(self, seal: Seal, token: bytes, ours: Sequence[int]) -> int | None:
+        for shard in (*ours, *(number for number in range(self._options.shards) if number not in ours)):
+            # Redis may have lost the lease of a shard that is at work here. The lock is not tried while there is a
+            # lease: its holder may be about to lock the directory, and would find it locked.
+            if self._is_leased(seal, shard) or holder_of(self._directory / name_of(shard)):
+                continue
+            self.held_until = elapsed_s() + LEASE_S
+            lease = seal.seal(f"lease:{shard}", token)
+            if not self._redis.set(seal.key("lease", shard), lease, nx=True, px=int(LEASE_S * 1000)):
+                continue
+            claim = seal_claim(seal, shard, self._place)
+            if shard in ours or self._redis.hsetnx(seal.key("claimed"), shard, claim):
+                self._redis.hset(seal.key("claimed"), shard, claim)  # its directory may have been moved
+                return shard
+            self._redis.eval(_FREE, 1, seal.key("lease", shard), token)
+        return None
+
+    def _is_leased(self, seal: Seal, shard: int) -> bool:
+        """Whether somebody holds the lease of *shard*; one that no shard wrote, or that never ends, is none."""
+        key = seal.key("lease", shard)
         lease = self._redis.get(key)
         if lease is None:
             return False
         with suppress(Refused):
-            seal.open(place, lease)
+            seal.open(f"lease:{shard}", lease)
             if _WITHOUT_END < self._redis.pttl(key) <= LEASE_S * 1000:
                 return True
-        seal.refused.add(place)
-        self.strange.report_refused(seal)
+        seal.refused.clear()
+        self.strange.report(key)
         self._redis.delete(key)
         return False
-
-    def _leased(self, keys: Keys, seal: Seal, token: bytes, shards: int, ours: Sequence[int]) -> int | None:
-        """The number of a shard whose lease is ours now; None if none is free."""
-        for shard in (*ours, *(number for number in range(shards) if number not in ours)):
-            # Redis may have lost the lease of a shard that is at work here. The lock is not tried while there is a
-            # lease: its holder may be about to lock the directory, and would find it locked.
-            place = Place(Kind.STATUS, shard)
-            if self._is_leased(keys.of("lease", shard), place, seal) or holder_of(self._directory / name_of(shard)):
-                continue
-            self.held_until = elapsed_s() + LEASE_S
-            if not self._redis.set(keys.of("lease", shard), seal.seal(place, token), nx=True, px=int(LEASE_S * 1000)):
-                continue
-            claim = seal_claim(seal, shard, self._place)
-            if shard in ours or self._redis.hsetnx(keys.of("claimed"), shard, claim):
-                self._redis.hset(keys.of("claimed"), shard, claim)  # its directory may have been moved
-                return shard
-            self._free(keys, shard, token)
-        return None
 
     def begin_keeping(self, claim: Claim) -> None:
         """Renew the lease of *claim* in a thread: a crawl that is opened or closed blocks the event loop for long."""
@@ -432,12 +425,12 @@ class Claims:
             self._thread.join()
 
     def _keep(self, claim: Claim) -> None:
-        lease = claim.keys.of("lease", claim.shard)
-        value = claim.seal.seal(Place(Kind.STATUS, claim.shard), claim.token)
+        lease = claim.seal.seal(f"lease:{claim.shard}", claim.token)
+        arguments = claim.seal.key("lease", claim.shard), claim.token, lease, int(LEASE_S * 1000), b""
         while not self._over.wait(BEAT_S):
             until = elapsed_s() + LEASE_S
             with suppress(RedisError):
-                if self._redis.eval(RENEW, 1, lease, claim.token, value, int(LEASE_S * 1000), b"") is None:
+                if self._redis.eval(RENEW, 1, *arguments) is None:
                     self.held_until = until
 
     def give_back(self, claim: Claim) -> None:
@@ -445,22 +438,19 @@ class Claims:
         self.end_keeping()
         with suppress(RedisError):
             if not _database(claim.directory).exists():
-                self._redis.hdel(claim.keys.of("claimed"), claim.shard)
-            self._free(claim.keys, claim.shard, claim.token)
+                self._redis.hdel(claim.seal.key("claimed"), claim.shard)
+            self._redis.eval(_FREE, 1, claim.seal.key("lease", claim.shard), claim.token)
         self._redis.close()
-
-    def _free(self, keys: Keys, shard: int, token: bytes) -> None:
-        self._redis.eval(_FREE, 1, keys.of("lease", shard), token)
 
 
 def seal_map(map_: ShardMap, seal: Seal) -> bytes:
     """*map_* as it stands in Redis."""
-    return seal.seal(Place(Kind.MAP, 0), map_.to_json().encode())
+    return seal.seal("map", map_.to_json().encode())
 
 
 def seal_claim(seal: Seal, number: int | str, place: str) -> bytes:
     """What stands in Redis for a shard that is claimed."""
-    return seal.seal(Place(Kind.CLAIM, int(number)), place.encode("utf-8", "surrogateescape"))
+    return seal.seal(f"claimed {number}", place.encode("utf-8", "surrogateescape"))
 
 
 def open_claims(seal: Seal, found: Mapping[bytes, bytes]) -> tuple[dict[str, str], list[bytes]]:
@@ -469,9 +459,9 @@ def open_claims(seal: Seal, found: Mapping[bytes, bytes]) -> tuple[dict[str, str
     strange: list[bytes] = []
     for number, data in found.items():
         try:
-            place = Place(Kind.CLAIM, int(number) if len(number) <= _MAX_DIGITS else -1)
-            claimed[number.decode()] = seal.open(place, data).decode("utf-8", "surrogateescape")
-        except (Refused, ValueError, struct.error):
+            name = number.decode("ascii")
+            claimed[name] = seal.open(f"claimed {name}", data).decode("utf-8", "surrogateescape")
+        except ValueError:  # also `Refused`
             strange.append(number)
     return claimed, strange
 

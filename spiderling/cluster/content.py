@@ -14,9 +14,8 @@ import json
 import math
 import struct
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
@@ -27,7 +26,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from spiderling.base.files import frame_packer, unpack_frame, zstd
-from spiderling.base.link_batch import NONE, Derive, LinkBatch, completed
+from spiderling.base.link_batch import MAX_HOST, NONE, Derive, LinkBatch, completed
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, owner_of
 from spiderling.frontier.admission import PICKLED, Mention
@@ -39,75 +38,50 @@ VERSION = 1  # version of the wire; shards of different versions never work toge
 CRAWL_ID_BYTES = 16
 CODE_BYTES = 16  # chosen: 128 bits, which nobody guesses
 _MAX_KEY_BYTES = 64  # the longest key of BLAKE2b
-_PLACE = struct.Struct("!BB16sHHIQ")
-
-
-class Kind(IntEnum):
-    """What the content is."""
-
-    MESSAGE = 1
-    RECEIPT = 2
-    STATUS = 3
-    END = 4  # that the crawl is over, whoever says it
-    FILES = 5  # the site files that a shard wants of others
-    FILE = 6  # one of them
-    TOTALS = 7  # what a shard has done, whoever says it
-    CONTROL = 8  # the text of control.yaml
-    CLAIM = 9  # machine and JOBDIR of a shard, whoever says it
-    MAP = 10  # the shard map, whoever says it
-
-
-class Place(NamedTuple):
-    """Where a message stands; receipts and statuses have no receiver and no number."""
-
-    kind: Kind
-    sender: int
-    receiver: int = 0
-    epoch: int = 1  # how often the sender's shard was taken over, from 1 on; always 1 so far
-    number: int = 0
 
 
 class Refused(ValueError):
-    """Bytes that are no message of this crawl, or not at this place."""
+    """Bytes that no shard of this crawl has written, or not at this place."""
 
 
 class Seal:
-    """Seals and opens the messages of one crawl.
+    """Seals and opens what shards write into Redis for each other.
 
-    Whoever can write to Redis can write anything there.  So each message ends with a keyed hash (BLAKE2b, RFC 7693) of
-    all that it says and of where it stands; one without the right code is not read any further.  Repeated messages are
-    known by their numbers (`Exchange.deliver`), those of another crawl by the crawl's id.
+    Whoever can write to Redis can write anything there.  So each value ends with a keyed hash (BLAKE2b, RFC 7693) of
+    all that it says and of its place: the key under which it stands, as in ``lease:3``, and behind a space the field or
+    entry there.  A value without the right code is not read any further.  Repeated messages are known by their numbers
+    (`Exchange.deliver`), those of another crawl by the crawl's id.
     """
 
     def __init__(self, crawl_id: bytes, key: bytes) -> None:
         """*key*: the content of the key file; b'': the code guards against damage alone."""
         assert len(crawl_id) == CRAWL_ID_BYTES
-        self.refused: set[Place] = set()
-        """Where something was found that is no message of this crawl; who tells it empties this."""
-        self._crawl_id = crawl_id
+        self.refused: set[str] = set()  # keys under which something else was found; who reports them empties this
+        self._crawl = f"spiderling:{crawl_id.hex()}"
         self._key = blake2b(key, digest_size=_MAX_KEY_BYTES).digest() if key else b""
 
-    def seal(self, place: Place, content: bytes) -> bytes:
+    def key(self, *parts: str | int) -> str:
+        """The key in Redis that ends with *parts*."""
+        return ":".join([self._crawl, *map(str, parts)])
+
+    def seal(self, place: str, content: bytes) -> bytes:
         """*content* as bytes for Redis."""
         return bytes([VERSION]) + content + self._code(place, content)
 
-    def open(self, place: Place, data: bytes) -> bytes:
+    def open(self, place: str, data: bytes) -> bytes:
         """The content of *data*, which was found at *place*; raises Refused."""
         content = data[1:-CODE_BYTES]
         is_ours = len(data) > CODE_BYTES and hmac.compare_digest(data[-CODE_BYTES:], self._code(place, content))
         if is_ours and data[:1] == bytes([VERSION]):
             return content
-        self.refused.add(place)
+        self.refused.add(self.key(place.partition(" ")[0]))
         if is_ours:
             raise Refused(f"a message of version {data[0]}, not {VERSION}")
         raise Refused("a message without the code of this crawl's key")
 
-    def _code(self, place: Place, content: bytes) -> bytes:
-        code = blake2b(
-            _PLACE.pack(VERSION, place.kind, self._crawl_id, *place[1:]), key=self._key, digest_size=CODE_BYTES
-        )
-        code.update(content)
-        return code.digest()
+    def _code(self, place: str, content: bytes) -> bytes:
+        key_here = blake2b(f"{VERSION} {self.key(place)}".encode(), key=self._key).digest()
+        return blake2b(content, key=key_here, digest_size=CODE_BYTES).digest()
 
 
 MAX_PLAIN_BYTES = 16 << 20
@@ -115,11 +89,13 @@ MAX_PLAIN_BYTES = 16 << 20
 _LEVEL = 1  # level of zstd; chosen: level 3 saves a twentieth of the bytes
 _pack = frame_packer(_LEVEL, has_checksum=False)  # the event loop alone uses it
 _MAX_DISTANCE = 0xFFFF
-_MAX_HOSTS = 0xFFFF
 _LENGTHS = struct.Struct("!II")
 _COLUMNS = {"of_host": 2, "prefixes": 1, "flags": 1, "scores": 1, "anchors": 1}
 """The columns that are carried beside the paths, with their bytes a link."""
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, struct.error)
+
+
+Places = NDArray[np.int64]
 
 
 class FoundLinks(NamedTuple):
@@ -176,58 +152,43 @@ def unpack(message: bytes, derive: Derive | None = None) -> Content:
     *derive* may be a faster `derived` of link_batch.py.
     """
     try:
-        sections = [_read(head, _Tail(tail)) for head, tail in _sections(unpack_frame(message, MAX_PLAIN_BYTES))]
+        sections = list(_sections(_Reader(unpack_frame(message, MAX_PLAIN_BYTES))))
         links = _joined([one for one in sections if one.links.size], derive)
     except (*_UNREADABLE, zstd.ZstdError) as error:
         raise ValueError(f"a message that cannot be read: {error!r:.200}") from error
     return Content(links, tuple(mention for one in sections for mention in one.mentions))
 
 
-def _sections(plain: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Head and tail of each section."""
-    at = 0
-    while at < len(plain):
-        head, tail = _LENGTHS.unpack_from(plain, at)
-        start = at + _LENGTHS.size
-        at = start + head + tail
-        if at > len(plain):
-            raise ValueError("a section is cut off")
-        yield plain[start : start + head], plain[start + head : at]
-
-
-class _Tail:
-    """The tail of a section, which is read from its beginning to its end."""
-
+class _Reader:
     def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
+        self.data = data
+        self.at = 0
 
     def take(self, length: int) -> bytes:
-        taken = self._data[self._at : self._at + length]
+        taken = self.data[self.at : self.at + length]
         if length < 0 or len(taken) < length:
-            raise ValueError("a column is cut off")
-        self._at += length
+            raise ValueError("a section is cut off")
+        self.at += length
         return taken
 
-    def end(self) -> None:
-        if self._at != len(self._data):
-            raise ValueError("a section says more than its head announces")
 
-
-def _read(head: bytes, tail: _Tail) -> _Section:
-    abouts, hosts, length, mentions = json.loads(head)
-    pages = [(tuple(about), number) for *about, number in abouts]
-    if any(type(number) is not int or number < 0 for _, number in pages):
-        raise ValueError("a page with links that cannot be counted")
-    paths = tail.take(length)
-    size = sum(number for _, number in pages)
-    of_host, prefixes, flags, scores, anchors = (tail.take(width * size) for width in _COLUMNS.values())
-    if size and paths.count(b"\n") != size - 1:
-        raise ValueError("more or fewer paths than links")
-    bare = LinkBatch(tuple(hosts), paths, of_host, prefixes=prefixes, flags=flags, scores=scores, anchors=anchors)
-    section = _Section(pages, bare, [_mention(mention, tail) for mention in mentions])
-    tail.end()
-    return section
+def _sections(reader: _Reader) -> Iterator[_Section]:
+    while reader.at < len(reader.data):
+        head, tail = _LENGTHS.unpack(reader.take(_LENGTHS.size))
+        end = reader.at + head + tail
+        abouts, hosts, length, mentions = json.loads(reader.take(head))
+        pages = [(tuple(about), number) for *about, number in abouts]
+        if any(type(number) is not int or number < 0 for _, number in pages):
+            raise ValueError("a page with links that cannot be counted")
+        paths = reader.take(length)
+        size = sum(number for _, number in pages)
+        of_host, prefixes, flags, scores, anchors = (reader.take(width * size) for width in _COLUMNS.values())
+        if size and paths.count(b"\n") != size - 1:
+            raise ValueError("more or fewer paths than links")
+        links = LinkBatch(tuple(hosts), paths, of_host, prefixes=prefixes, flags=flags, scores=scores, anchors=anchors)
+        yield _Section(pages, links, [_mention(mention, reader) for mention in mentions])
+        if reader.at != end:
+            raise ValueError("a section says more or less than its head announces")
 
 
 def _joined(sections: Sequence[_Section], derive: Derive | None) -> tuple[FoundLinks, ...]:
@@ -240,30 +201,49 @@ def _joined(sections: Sequence[_Section], derive: Derive | None) -> tuple[FoundL
     counts = [number for one in sections for _, number in one.pages]
     page_of_link = np.repeat(of_page, counts)
     order = np.argsort(page_of_link, kind="stable")
-    names: dict[str, int] = {}
-    of_hosts = []
-    for one in sections:
-        table = np.array([names.setdefault(name, len(names)) for name in one.links.hosts])
-        of_hosts.append(table[np.frombuffer(one.links.of_host, np.uint16)])
-    if len(names) > _MAX_HOSTS:
+    batches = [one.links for one in sections]
+    bare = _combined(batches, _paths(batches, order), order)
+    sizes = np.bincount(page_of_link, minlength=len(pages)).tolist()
+    parts = completed(bare, derive).parts(sizes)
+    return tuple([FoundLinks(page, links) for page, links, size in zip(pages, parts, sizes, strict=True) if size])
+
+
+def _paths(batches: Iterable[LinkBatch], places: Places) -> list[bytes]:
+    """The paths of the links at *places* among those of all *batches*."""
+    lines = b"\n".join([one.paths for one in batches]).split(b"\n")
+    return [lines[place] for place in places.tolist()]
+
+
+def _combined(batches: Sequence[LinkBatch], paths: Sequence[bytes], places: Places) -> LinkBatch:
+    """The links at *places* among those of all *batches*, with their *paths*; without what URLs say themselves."""
+    every_host = list(chain.from_iterable([one.hosts for one in batches]))
+    first_hosts = np.repeat(_starts([len(one.hosts) for one in batches]), [one.size for one in batches])
+    numbers = (first_hosts + np.frombuffer(b"".join([one.of_host for one in batches]), np.uint16))[places]
+    if len(every_host) > MAX_HOST:  # of which few may be linked
+        linked, numbers = np.unique(numbers, return_inverse=True)
+        every_host = [every_host[place] for place in linked.tolist()]
+    names = {name: number for number, name in enumerate(dict.fromkeys(every_host))}
+    table = np.array(list(map(names.__getitem__, every_host)))
+    if len(names) > MAX_HOST + 1:
         raise ValueError("more hosts than a batch holds")
-    lines = b"\n".join([one.links.paths for one in sections]).split(b"\n")
-    columns = zip(*[(one.prefixes, one.flags, one.scores, one.anchors) for _, one, _ in sections], strict=True)
+    columns = zip(*[(one.prefixes, one.flags, one.scores, one.anchors) for one in batches], strict=True)
     prefixes, flags, scores, anchors = (
-        np.frombuffer(b"".join(column), np.uint8)[order].tobytes() for column in columns
+        np.frombuffer(b"".join(column), np.uint8)[places].tobytes() for column in columns
     )
-    bare = LinkBatch(
+    return LinkBatch(
         tuple(names),
-        b"\n".join([lines[at] for at in order.tolist()]),
-        np.concatenate(of_hosts)[order].astype(np.uint16).tobytes(),
+        b"\n".join(paths),
+        table[numbers].astype(np.uint16).tobytes(),
         prefixes=prefixes,
         flags=flags,
         scores=scores,
         anchors=anchors,
     )
-    sizes = np.bincount(page_of_link, minlength=len(pages)).tolist()
-    parts = completed(bare, derive).parts(sizes)
-    return tuple([FoundLinks(page, links) for page, links, size in zip(pages, parts, sizes, strict=True) if size])
+
+
+def _starts(sizes: list[int]) -> Places:
+    """Where each of as many runs of *sizes* begins."""
+    return np.cumsum([0, *sizes[:-1]])
 
 
 @lru_cache(maxsize=1 << 10, typed=True)
@@ -274,16 +254,16 @@ def _page(distance: int, reason: str, rank: int, relevant: bool, language: str, 
     return LinkingPage(FarHost(distance), Reason[reason], rank, relevant, language, badness)
 
 
-def _mention(values: list[Any], tail: _Tail) -> Mention:
+def _mention(values: list[Any], reader: _Reader) -> Mention:
     url, distance, rank, redirects, length, of_salt = values
     target = canonicalize(url)
     if target is None or target.url != url or type(redirects) is not int or not 0 <= redirects <= _MAX_DISTANCE:
         raise ValueError("a mention of no URL")
     _check_ranked(distance, rank)
-    payload = None if length is None else tail.take(length)
+    payload = None if length is None else reader.take(length)
     if payload is not None and payload.startswith(PICKLED):
         raise ValueError("a pickle")
-    return Mention(target, distance, rank, 0, payload, tail.take(of_salt), redirects)
+    return Mention(target, distance, rank, 0, payload, reader.take(of_salt), redirects)
 
 
 def _check_ranked(distance: int, rank: int) -> None:
@@ -300,7 +280,6 @@ _TAIL_BITS = 24  # bits of a host name's hash below the 40 of a URL's hash, in a
 _TAIL_MASK = (1 << _TAIL_BITS) - 1
 _KEY_MASK = (1 << 64) - 1
 
-Places = NDArray[np.int64]
 _Found = tuple[LinkBatch, NDArray[np.uint16], Places]
 """Links of a page, the owner of each, and the places of those to be sent."""
 
@@ -396,8 +375,8 @@ class Gathering:
         mentions = self._mentions
         self._links = defaultdict(list)
         self._mentions = defaultdict(list)
-        for shard, pages, batch in _by_shard(links) if links else ():
-            yield shard, section(pages, batch, ()), batch.size
+        if links:
+            yield from _by_shard(links)
         for shard, some in mentions.items():
             for mention in some:
                 yield shard, section((), NONE, (mention,)), 1
@@ -409,98 +388,30 @@ def _alike(page: LinkingPage) -> LinkingPage:
     return LinkingPage(FarHost(page.host.distance), page.reason, page.rank, page.relevant, page.language, badness)
 
 
-class _Columns(NamedTuple):
-    """Links to be sent, by the shards that they go to; of each shard, in the order of their pages."""
-
-    owners: NDArray[np.uint16]
-    of_page: Places  # place of each link's page among the pages that are alike
-    of_host: Places  # place of each link's host in ``names``
-    names: list[str]
-    paths: list[bytes]
-    cues: list[bytes]  # prefixes, flags, scores, anchors
-
-
-def _columns(found: dict[LinkingPage, list[_Found]]) -> _Columns:
-    batches = [one for some in found.values() for one in some]
+def _by_shard(found: dict[LinkingPage, list[_Found]]) -> Iterator[tuple[int, bytes, int]]:
+    """(Shard, section, links in it) of all that was *found*."""
+    every_page = list(found)
+    batches = [links for some in found.values() for links, _, _ in some]
     of_page = np.repeat(np.arange(len(found)), [sum(len(places) for *_, places in some) for some in found.values()])
-    # all links of all pages one behind the other, and the places of those to be sent
-    sizes = [links.size for links, _, _ in batches]
-    starts = _starts(sizes)
-    at = np.concatenate([places + start for (_, _, places), start in zip(batches, starts.tolist(), strict=True)])
-    owners = np.concatenate([owner_of_link for _, owner_of_link, _ in batches])[at]
+    starts = _starts([links.size for links in batches]).tolist()
+    every = chain.from_iterable(found.values())
+    at = np.concatenate([places + start for (_, _, places), start in zip(every, starts, strict=True)])
+    owners = np.concatenate([owner_of_link for some in found.values() for _, owner_of_link, _ in some])[at]
     order = np.argsort(owners, kind="stable")
-    every_path = b"\n".join([links.paths for links, _, _ in batches]).split(b"\n")
-    paths = [every_path[place] for place in at[order].tolist()]
+    paths = _paths(batches, at[order])
     if max(map(len, paths)) > MAX_URL_BYTES:
         short = [place for place, path in enumerate(paths) if len(path) <= MAX_URL_BYTES]
         paths = [paths[place] for place in short]
         order = order[short]
-    at = at[order]
-    every_host = list(chain.from_iterable([links.hosts for links, _, _ in batches]))
-    first_hosts = np.repeat(_starts([len(links.hosts) for links, _, _ in batches]), sizes)
-    of_host = np.frombuffer(b"".join([links.of_host for links, _, _ in batches]), np.uint16)
-    linked, numbers = np.unique(of_host[at] + first_hosts[at], return_inverse=True)
-    names: dict[str, int] = {}
-    table = np.array([names.setdefault(every_host[place], len(names)) for place in linked.tolist()], np.int64)
-    cues = zip(*((links.prefixes, links.flags, links.scores, links.anchors) for links, _, _ in batches), strict=True)
-    taken = [np.frombuffer(b"".join(column), np.uint8)[at].tobytes() for column in cues]
-    return _Columns(owners[order], of_page[order], table[numbers], list(names), paths, taken)
-
-
-def _by_shard(
-    found: dict[LinkingPage, list[_Found]],
-) -> Iterator[tuple[int, list[tuple[LinkingPage, int]], LinkBatch]]:
-    """(Shard, pages and how many links each has, their links) for sections.
-
-    The links lack the columns that follow from their URLs.
-    """
-    owners, of_page, of_host, names, paths, cues = _columns(found)
-    if not paths:
-        return
-    shards, ends = _section_ends(owners)
-    section_of_link = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-    # the hosts of each section, and the place of each link's host among them
-    used, numbers = np.unique(section_of_link * len(names) + of_host, return_inverse=True)
-    first_hosts = np.searchsorted(used, np.arange(len(ends) + 1) * len(names))
-    hosts = [names[number] for number in (used % len(names)).tolist()]
-    host_numbers = (numbers - first_hosts[section_of_link]).astype(np.uint16).tobytes()
-    # its pages, and how many links each has
-    page_of_link = section_of_link * len(found) + of_page
-    firsts = np.flatnonzero(np.diff(page_of_link, prepend=-1))
-    every_page = list(found)
-    pages = [every_page[number] for number in of_page[firsts].tolist()]
-    counts = np.diff(firsts, append=len(paths)).tolist()
-    page_ends = np.searchsorted(firsts, ends).tolist()
-    start = page_start = 0
-    for number, (shard, end, page_end) in enumerate(zip(shards, ends, page_ends, strict=True)):
-        prefixes, flags, scores, anchors = (column[start:end] for column in cues)
-        batch = LinkBatch(
-            tuple(hosts[first_hosts[number] : first_hosts[number + 1]]),
-            b"\n".join(paths[start:end]),
-            host_numbers[2 * start : 2 * end],
-            prefixes=prefixes,
-            flags=flags,
-            scores=scores,
-            anchors=anchors,
-        )
-        yield shard, list(zip(pages[page_start:page_end], counts[page_start:page_end], strict=True)), batch
-        start = end
-        page_start = page_end
-
-
-def _starts(sizes: list[int]) -> Places:
-    """Where each of as many runs of *sizes* begins."""
-    return np.cumsum([0, *sizes[:-1]])
-
-
-def _section_ends(owners: NDArray[np.uint16]) -> tuple[list[int], list[int]]:
-    """The shard of each section, and where it ends among links whose *owners* are sorted."""
-    shards, ends = [], []
-    end = 0
-    for shard, number in zip(*(column.tolist() for column in np.unique(owners, return_counts=True)), strict=True):
-        start = end
-        end += number
-        for section_start in range(start, end, MAX_SECTION_LINKS):
-            shards.append(shard)
-            ends.append(min(section_start + MAX_SECTION_LINKS, end))
-    return shards, ends
+    for start in range(0, len(order), MAX_HOST):
+        some = order[start : start + MAX_HOST]  # which name no more hosts than a batch holds
+        sizes = [(shard, min(MAX_SECTION_LINKS, links - first))
+                 for shard, links in Counter(owners[some].tolist()).items()
+                 for first in range(0, links, MAX_SECTION_LINKS)]  # fmt: skip
+        batch = _combined(batches, paths[start : start + MAX_HOST], at[some])
+        pages = of_page[some].tolist()
+        end = 0
+        for (shard, size), part in zip(sizes, batch.parts(size for _, size in sizes), strict=True):
+            counted = Counter(pages[end : end + size])
+            yield shard, section([(every_page[page], links) for page, links in counted.items()], part, ()), size
+            end += size

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from spiderling.base.files import write_whole
-from spiderling.cluster.content import Kind, Place, Refused, Seal
+from spiderling.cluster.content import Refused, Seal
 from spiderling.jobdir.control_file import TEMPLATE, ControlFile, read_control, stamp_of
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,6 @@ class Edition(NamedTuple):
     text: str
 
 
-_PLACE = Place(Kind.CONTROL, 0)
 FIRST = Edition(0, TEMPLATE)  # what holds until somebody has written anything
 
 
@@ -145,13 +144,13 @@ def _replace(file: IO[str], text: str) -> None:
 
 
 def seal_edition(seal: Seal, edition: Edition) -> bytes:
-    return seal.seal(_PLACE, json.dumps(edition).encode())
+    return seal.seal("control", json.dumps(edition).encode())
 
 
 def open_edition(seal: Seal, data: bytes | None) -> Edition | None:
     """The edition in *data*; None if it holds none that can be believed."""
     with suppress(Refused, ValueError, TypeError):
         if data is not None:
-            number, text = json.loads(seal.open(_PLACE, data))
+            number, text = json.loads(seal.open("control", data))
             return Edition(int(number), str(text))
     return None

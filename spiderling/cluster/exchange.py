@@ -1,27 +1,29 @@
 """One shard's side of the protocol by which the shards of a crawl exchange links: each is taken exactly once.
 
 The caller asks the transport for one `Round` after the other, hands its answer to ``take_answer``, and each message of
-it to ``deliver``, with as much time between two as it likes.
+it to ``deliver``, with as much time between two as it likes.  Links go as messages, from the sender's outbox to the
+receiver's inbox.  Site files go beside them, in what shards publish of themselves (heartbeat.py).
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import struct
 from collections import Counter, deque
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
 from spiderling.base.errors import JobdirError
 from spiderling.base.link_batch import Derive, LinkBatch
-from spiderling.base.urls import page_elsewhere
-from spiderling.cluster.content import Content, Gathering, Kind, Place, Places, Refused, Seal, pack, unpack
-from spiderling.cluster.site_files import SiteFiles
+from spiderling.base.urls import canonicalize, page_elsewhere
+from spiderling.cluster.content import Gathering, Places, Refused, Seal, pack, unpack
 from spiderling.frontier import Frontier
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import RobotsRequest
-from spiderling.frontier.site_files import FileAnswer
-from spiderling.frontier.storage.protocol import Changes, OutboxRow, OutboxSummary, PeerRow, State
+from spiderling.frontier.site_files import FileAnswer, SiteFile
+from spiderling.frontier.storage.protocol import Changes, OutboxRow, OutboxSummary, PeerRow, State, within
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import LinkingPage
 
@@ -75,148 +77,220 @@ WINDOW_BYTES = 1 << 20
 """Bytes that wait in the transport, but for a single longer message (chosen: 16 shards fill 240 MB at worst)."""
 
 
-@dataclass
-class _Growing:
-    """A message that more is added to."""
-
-    number: int
-    since: float
-    links: int = 0
-    sections: list[bytes] = field(default_factory=list)
-
-    def is_full(self, now: float) -> bool:
-        size = sum(map(len, self.sections))
-        return self.links >= FULL_LINKS or size >= FULL_BYTES or now - self.since >= MAX_AGE_S
-
-
 class Outbox:
     """The messages from this shard to one other: written into the state, sent, and forgotten when acknowledged.
 
-    A message grows, by a section with each checkpoint, until it is full or old; only then is it sent.  So
-    links are durable together with their page, and yet messages are large.  After a kill the message that was growing
-    is sent as it is.
+    A message grows, by sections with each checkpoint, until it is full or old; only then is it sent.  So links are
+    durable together with their page, and yet messages are large.  After a kill the message that was growing is sent as
+    it is.
 
     The stream to the other shard is written by this shard alone.  It holds the messages after the acknowledged one, up
     to the end of the window.  So its length tells whether anything was lost: then it is made again.  Nothing is ever
     sent because time has passed, so a shard that is away has no more than the window waiting in the transport.
-
-    Into the store: ``add`` for each section, then ``drain`` and ``forget`` for what a batch of changes writes and
-    deletes, then ``committed``.  To the other shard: ``outgoing`` says what is done to the stream, ``note_length`` what
-    it held then, ``acknowledge`` what the other one has taken.
     """
 
-    def __init__(self, shard: int, sent: int, waiting: OutboxSummary | None) -> None:
+    def __init__(self, shard: int, sent: int = 0, waiting: OutboxSummary | None = None) -> None:
         """*sent*: number of the newest message; *waiting*: those in the store."""
         self.shard = shard
         self.newest = sent  # number of the newest message, which may still be growing
         self.acknowledged = waiting.first - 1 if waiting is not None else sent
         """Number up to which the other shard has committed what it took."""
+        self.forgotten = self.acknowledged
+        """Number up to which messages have left the store, or do so with the next batch of changes."""
         self._durable = sent  # number up to which messages are in the store and grow no more
-        self._forgotten = self.acknowledged
-        """Number up to which messages have left the store, or do so with the next batch."""
-        self._added = self.acknowledged  # number up to which messages were added to the stream
-        self._expected = 0  # entries in the stream when the last round is over
-        self._is_doubtful = True  # whether the stream may hold anything else than the messages up to there
-        self._window: deque[OutboxRow] = deque()
-        self._growing: _Growing | None = None
-        self._found: list[tuple[bytes, int]] = []
-        self._written: list[OutboxRow] = []  # messages of the batch in work that grow no more
+        self._drained: list[OutboxRow] = []  # messages of the batch in work that grow no more
+        self._fresh: list[OutboxRow] = []  # those that were committed since the last round
+        self._growing: list[bytes] = []  # sections of the newest message, if it grows
+        self._links = 0  # in them
+        self._since = 0.0  # when it was begun
+        self._in_stream: deque[tuple[int, int]] = deque()  # numbers and bytes of the messages in the stream
+        self._is_doubtful = True  # whether the stream may hold anything else
 
-    # -- into the outbox
+    def is_due(self, now: float) -> bool:
+        """Whether the newest message is full or old, and so must grow no more."""
+        is_full = self._links >= FULL_LINKS or sum(map(len, self._growing)) >= FULL_BYTES
+        return bool(self._growing) and (is_full or now - self._since >= MAX_AGE_S)
 
-    def add(self, section: bytes, links: int) -> None:
-        """Put *section*, which holds *links* links, into the next batch."""
-        self._found.append((section, links))
-
-    def has_changes(self, now: float) -> bool:
-        """Whether the store has to learn something."""
-        is_due = self._growing is not None and self._growing.is_full(now)
-        return bool(self._found) or is_due or self.acknowledged > self._forgotten
-
-    def drain(self, now: float) -> list[OutboxRow]:
-        """The rows that are new or have grown."""
-        rows = []
-        for section, links in self._found:
-            if self._growing is None:
+    def drain(self, sections: list[tuple[bytes, int]], now: float) -> list[OutboxRow]:
+        """Put *sections*, each with its number of links, into messages; returns the rows that are new or have grown."""
+        rows: list[OutboxRow] = []
+        for section, links in sections:
+            if not self._growing:
                 self.newest += 1
-                self._growing = _Growing(self.newest, now)
-            self._growing.sections.append(section)
-            self._growing.links += links
-            if self._growing.is_full(now):
-                rows.append(self._ended(self._growing))
-        if self._growing is not None and self._growing.is_full(now):
-            rows.append(self._ended(self._growing))
-        elif self._growing is not None and self._found:
-            rows.append(self._row(self._growing))
-        self._found = []
+                self._since = now
+                self._links = 0
+            self._growing.append(section)
+            self._links += links
+            if self.is_due(now):
+                rows.append(self._row())
+                self._growing = []
+        if self.is_due(now):
+            rows.append(self._row())
+            self._growing = []
+        self._drained = list(rows)
+        if self._growing and sections:
+            rows.append(self._row())
         return rows
 
-    def _ended(self, message: _Growing) -> OutboxRow:
-        row = self._row(message)
-        self._written.append(row)
-        self._growing = None
-        return row
-
-    def _row(self, message: _Growing) -> OutboxRow:
-        return OutboxRow(self.shard, message.number, message.since, message.links, pack(message.sections))
-
-    def forget(self) -> int | None:
-        """The number up to which messages leave the store with this batch; None if none does."""
-        if self.acknowledged == self._forgotten:
-            return None
-        self._forgotten = self.acknowledged
-        return self._forgotten
+    def _row(self) -> OutboxRow:
+        return OutboxRow(self.shard, self.newest, self._since, self._links, pack(self._growing))
 
     def committed(self) -> None:
         """The store has what ``drain`` gave last."""
-        for row in self._written:
-            if self._window_ends_at() == self._durable and self._has_room(row):
-                self._window.append(row)
-            self._durable = row.number
-        self._written = []
-
-    # -- to the other shard
+        self._fresh += self._drained
+        if self._drained:
+            self._durable = self._drained[-1].number
+        self._drained = []
 
     def outgoing(self, store: SqliteStore, sealed: Callable[[OutboxRow], bytes]) -> Outgoing:
         """What becomes of the stream now."""
-        self._fill(store)
         anew = self._is_doubtful
-        start = self.acknowledged if anew else self._added
-        entries = [(row.number, sealed(row)) for row in self._window if row.number > start]
-        self._added = self._window_ends_at()
-        self._expected = self._added - self.acknowledged
+        if anew:
+            self._in_stream.clear()
+        rows = self._rows_to_add(store)
+        self._fresh = []
+        self._in_stream += [(row.number, len(row.message)) for row in rows]
         self._is_doubtful = False
-        return Outgoing(self.acknowledged + 1, entries, anew)
+        return Outgoing(self.acknowledged + 1, [(row.number, sealed(row)) for row in rows], anew)
+
+    def _rows_to_add(self, store: SqliteStore) -> list[OutboxRow]:
+        """The next messages, as far as the window has room."""
+        last = self._in_stream[-1][0] if self._in_stream else self.acknowledged
+        free = WINDOW_MESSAGES - len(self._in_stream)
+        free_bytes = WINDOW_BYTES - sum(size for _, size in self._in_stream)
+        if last >= self._durable or free <= 0:
+            return []
+        if self._fresh and self._fresh[0].number == last + 1:
+            rows = within(self._fresh, free_bytes)
+        else:
+            rows = store.messages(self.shard, last, free_bytes)
+        if self._in_stream and len(rows[0].message) > free_bytes:  # there is one at least
+            return []
+        return [row for row in rows[:free] if row.number <= self._durable]
 
     def note_length(self, length: int) -> None:
         """After what ``outgoing`` returned last was done, the stream has *length* entries."""
-        if length != self._expected:
-            self._is_doubtful = True
+        self._is_doubtful = length != len(self._in_stream)
 
     def acknowledge(self, number: int) -> None:
         """The other shard has committed what it took from the messages up to *number*."""
-        if number > self.acknowledged:
-            self.acknowledged = number
-            self._added = max(self._added, number)
-            while self._window and self._window[0].number <= number:
-                self._window.popleft()
+        self.acknowledged = max(self.acknowledged, number)
+        while self._in_stream and self._in_stream[0][0] <= number:
+            self._in_stream.popleft()
 
-    def _window_ends_at(self) -> int:
-        return self._window[-1].number if self._window else self.acknowledged
 
-    def _has_room(self, row: OutboxRow) -> bool:
-        size = sum(len(one.message) for one in self._window) + len(row.message)
-        return not self._window or (len(self._window) < WINDOW_MESSAGES and size <= WINDOW_BYTES)
+@dataclass
+class Inbox:
+    """How far the messages from one other shard to this one are taken."""
 
-    def _fill(self, store: SqliteStore) -> None:
-        """Bring messages that did not fit before into the window."""
-        end = self._window_ends_at()
-        if end >= self._durable or len(self._window) > WINDOW_MESSAGES // 2:
-            return
-        for row in store.messages(self.shard, end, WINDOW_BYTES):
-            if row.number > self._durable or not self._has_room(row):
-                return
-            self._window.append(row)
+    taken: int = 0  # number of the last message that was taken
+    drained: int = 0  # the same when the batch in work was drained
+    durable: int = 0  # the same of what the store has
+    receipt: bytes = b""  # the last one of that shard that was read
+    is_spoilt: bool = False  # whether its stream holds another message than its next
+
+
+class _Asked(NamedTuple):
+    owner: int
+    request: RobotsRequest
+    distance: int
+
+
+MAX_ASKED = 16  # files that a shard asks for at a time; chosen: an answer has up to 500 kB
+PATIENCE_S = 60.0
+"""Seconds for which a shard waits for one that does not run (chosen); then the file counts as not to be had."""
+AskedRow: TypeAlias = tuple[int, int, str, str, int, int]
+"""Number of the request, shard that owns the host, URL, name of the kind of file, redirects, distance."""
+
+
+class SiteFiles:
+    """Site files of other shards' hosts, which their owner fetches: a robots.txt that is redirected there, a licence.
+
+    So a host is asked by its owner alone, which knows its intervals, its Retry-After and its state.  What a shard asks
+    for it publishes for as long as it is wanted; the owner publishes an answer for as long as it is asked for.  Redis
+    may lose both, and who starts again asks again.
+    """
+
+    def __init__(self, me: int, owner: Callable[[str], int], seal: Seal, first: int) -> None:
+        """*first*: the number of the first request; no earlier process of this shard had one from there on."""
+        self.counts: Counter[str] = Counter()  # files, by what became of them
+        self._me = me
+        self._owner = owner
+        self._seal = seal
+        self._next = first
+        self._asked: dict[int, _Asked] = {}
+        self._owner_seen: dict[int, float] = {}  # owner -> when it was last seen to live, or first asked
+        self._served: dict[tuple[int, int], FileAnswer | None] = {}
+        """Shard and number of a request of another -> its answer, once it is there."""
+
+    def ask(self, request: RobotsRequest, distance: int) -> None:
+        """Ask the owner for what *request* says; *distance*: that of the host which wants it."""
+        target = canonicalize(request.url)
+        assert target is not None, "it was admitted"
+        self._asked[self._next] = _Asked(self._owner(target.host), request, distance)
+        self._next += 1
+        self.counts["files asked"] += 1
+
+    def wanted(self) -> list[AskedRow]:
+        """What this shard asks for now."""
+        return [
+            (number, owner, request.url, request.file.name, request.redirects, distance)
+            for number, (owner, request, distance) in list(self._asked.items())[:MAX_ASKED]
+        ]
+
+    def take_answer(self, number: int, data: bytes) -> tuple[RobotsRequest, FileAnswer] | None:
+        """The request *number* and its answer in *data*; None if that is none."""
+        try:
+            values = json.loads(self._seal.open(f"file:{self._me}:{number}", data))
+            answer = FileAnswer(**{**values, "body": base64.b64decode(values["body"])})
+        except (Refused, ValueError, TypeError, KeyError):
+            self.counts["files refused"] += 1
+            return None
+        return self._asked.pop(number).request, answer
+
+    def give_up(self, living: Collection[int], now: float) -> list[RobotsRequest]:
+        """The requests whose owners have not run for PATIENCE_S; *living*: those that run at *now*."""
+        owners = {asked.owner for asked in self._asked.values()}
+        self._owner_seen = {owner: now if owner in living else self._owner_seen.get(owner, now) for owner in owners}
+        late = [number for number, asked in self._asked.items() if now - self._owner_seen[asked.owner] >= PATIENCE_S]
+        return [self._asked.pop(number).request for number in late]
+
+    def take_wanted(self, lists: Mapping[int, list[AskedRow]]) -> list[tuple[RobotsRequest, int]]:
+        """Take what other shards ask for; returns what is new, each with its distance."""
+        asked: dict[tuple[int, int], tuple[RobotsRequest, int]] = {}
+        for sender, rows in lists.items():
+            try:
+                asked |= {(sender, row[0]): self._request(sender, *row) for row in rows if row[1] == self._me}
+            except (ValueError, TypeError, KeyError, IndexError):
+                self.counts["files refused"] += 1
+        new = [request for key, request in asked.items() if key not in self._served]
+        self._served = {key: self._served.get(key) for key in asked}
+        return new
+
+    def _request(
+        self, sender: int, number: int, owner: int, url: str, file: str, redirects: int, distance: int
+    ) -> tuple[RobotsRequest, int]:
+        target = canonicalize(url)
+        if target is None or self._owner(target.host) != owner or {*map(type, (number, redirects, distance))} != {int}:
+            raise ValueError("a file of nobody's")
+        request = RobotsRequest(target.origin, target.url, target.name, redirects, SiteFile[file], (sender, number))
+        return request, min(max(distance, 0), 255)
+
+    def answer(self, request: RobotsRequest, answer: FileAnswer) -> None:
+        """*answer* is what came of the *request* of another shard."""
+        if request.asker in self._served:
+            self._served[request.asker] = answer
+            self.counts["files answered"] += 1
+
+    def answers(self) -> dict[str, bytes]:
+        """Place in Redis -> the answer there, for other shards."""
+        answers = {}
+        for (asker, number), answer in self._served.items():
+            if answer is not None:
+                values = {**answer._asdict(), "body": base64.b64encode(answer.body).decode()}
+                place = f"file:{asker}:{number}"
+                answers[place] = self._seal.seal(place, json.dumps(values).encode())
+        return answers
 
 
 SENT_BARE = "requests sent without callback"
@@ -261,14 +335,8 @@ class Exchange:
         self._derive = derive
         self._gathering = Gathering(me, shards)
         self.files = SiteFiles(me, self._gathering.owner, seal, first_file)
-        """Site files that other shards fetch for this one, or this one for them."""
-        self._outboxes = {shard: Outbox(shard, 0, None) for shard in range(shards) if shard != me}
-        self._taken = dict.fromkeys(self._outboxes, (EPOCH, 0))
-        """Sender -> epoch and number of the last message that was taken."""
-        self._durable = dict(self._taken)
-        self._receipts: dict[int, bytes] = {}  # sender -> the last receipt of it that was read
-        self._spoilt: set[int] = set()  # senders in whose streams another message was found than their next
-        self._written: dict[int, tuple[int, int]] = {}  # those of the batch in work
+        self._outboxes = {shard: Outbox(shard) for shard in range(shards) if shard != me}
+        self._inboxes = {shard: Inbox() for shard in self._outboxes}
         self._now = 0.0
 
     # -- for the frontier (`Elsewhere`)
@@ -297,35 +365,41 @@ class Exchange:
     @property
     def has_changes(self) -> bool:
         """Whether ``drain`` would add anything."""
-        is_due = any(outbox.has_changes(self._now) for outbox in self._outboxes.values())
-        return bool(self._gathering) or is_due or self._taken != self._durable
+        boxes = self._outboxes.values()
+        to_write = any(box.is_due(self._now) or box.acknowledged != box.forgotten for box in boxes)
+        return bool(self._gathering) or to_write or any(box.taken != box.durable for box in self._inboxes.values())
 
     def drain(self, changes: Changes, now: float) -> Changes:
         """*changes* with the messages that are new, longer or forgotten, and the numbers of those that were taken."""
-        former = {shard: outbox.newest for shard, outbox in self._outboxes.items()}
+        sections: dict[int, list[tuple[bytes, int]]] = {shard: [] for shard in self._outboxes}
         for shard, section, links in self._gathering.sections():
-            self._outboxes[shard].add(section, links)
+            sections[shard].append((section, links))
             self.counts["links sent"] += links
-        rows = [row for outbox in self._outboxes.values() for row in outbox.drain(now)]
-        forgotten = {shard: last for shard, outbox in self._outboxes.items() if (last := outbox.forget()) is not None}
-        peers = [
-            PeerRow(shard, outbox.newest, *self._taken[shard])
-            for shard, outbox in self._outboxes.items()
-            if outbox.newest != former[shard] or self._taken[shard] != self._durable[shard]
-        ]
-        self._written = dict(self._taken)
-        return replace(changes, outbox=rows, acknowledged=forgotten, peers=peers)
+        rows: list[OutboxRow] = []
+        peers = []
+        acknowledged = {}
+        for shard, outbox in self._outboxes.items():
+            inbox = self._inboxes[shard]
+            former = outbox.newest
+            rows += outbox.drain(sections[shard], now)
+            if outbox.newest != former or inbox.taken != inbox.durable:
+                peers.append(PeerRow(shard, outbox.newest, EPOCH, inbox.taken))
+            inbox.drained = inbox.taken
+            if outbox.acknowledged != outbox.forgotten:
+                acknowledged[shard] = outbox.forgotten = outbox.acknowledged
+        return replace(changes, outbox=rows, acknowledged=acknowledged, peers=peers)
 
     def committed(self) -> None:
         """The store has what ``drain`` returned last: it may be sent, and acknowledged."""
-        self._durable.update(self._written)
         for outbox in self._outboxes.values():
             outbox.committed()
+        for inbox in self._inboxes.values():
+            inbox.durable = inbox.drained
 
     def restore(self, state: State) -> None:
         for row in state.peers:
             self._outboxes[row.shard] = Outbox(row.shard, row.sent, state.outboxes.get(row.shard))
-            self._taken[row.shard] = self._durable[row.shard] = (row.epoch, row.received)
+            self._inboxes[row.shard] = Inbox(row.received, row.received, row.received)
 
     # -- for the transport
 
@@ -333,9 +407,11 @@ class Exchange:
         """What to ask of the transport now; what then fails, or is half done, a later round finds out and repeats."""
         self._now = now
         outgoing = {shard: outbox.outgoing(self._store, self._sealed) for shard, outbox in self._outboxes.items()}
-        spoilt = frozenset(self._spoilt)
-        self._spoilt.clear()
-        return Round(EPOCH, self._receipt(), outgoing, dict(self._taken), spoilt)
+        spoilt = frozenset(shard for shard, inbox in self._inboxes.items() if inbox.is_spoilt)
+        for inbox in self._inboxes.values():
+            inbox.is_spoilt = False
+        after = {shard: (EPOCH, inbox.taken) for shard, inbox in self._inboxes.items()}
+        return Round(EPOCH, self._receipt(), outgoing, after, spoilt)
 
     def take_answer(self, answer: Answer) -> list[Message]:
         """Note what the transport says; returns the messages, to be given to ``deliver`` one by one.
@@ -345,28 +421,28 @@ class Exchange:
         for shard, length in answer.lengths.items():
             self._outboxes[shard].note_length(length)
         for shard, receipt in answer.receipts.items():
-            if receipt != self._receipts.get(shard):  # else it says nothing new
+            if receipt != self._inboxes[shard].receipt:  # else it says nothing new
                 self._take_receipt(shard, receipt)
         return answer.messages
 
     def deliver(self, message: Message, frontier: Frontier | None, now: float) -> bool:
-        """Give *frontier* what *message* says, if it is the next one of its sender; returns whether it is.
+        """Apply *message* to *frontier* if it is next in its sender's sequence; return whether it was applied.
 
         Without a *frontier* its content is left out.
         """
         sender, epoch, number, data = message
-        known_epoch, last = self._taken.get(sender, (0, 0))
-        if epoch != known_epoch or number != last + 1:
+        inbox = self._inboxes[sender]
+        if epoch != EPOCH or number != inbox.taken + 1:
             self.counts["messages out of order"] += 1
-            self._spoilt.add(sender)
+            inbox.is_spoilt = True
             return False
         try:
-            opened = self._seal.open(Place(Kind.MESSAGE, sender, self.me, epoch, number), data)
+            opened = self._seal.open(_place(sender, self.me, number), data)
         except Refused:
             self.counts["messages refused"] += 1
-            self._spoilt.add(sender)
+            inbox.is_spoilt = True
             return False
-        self._taken[sender] = (epoch, number)
+        inbox.taken = number
         self.counts["messages taken"] += 1
         if frontier is None:
             self.counts["messages left out"] += 1
@@ -375,39 +451,35 @@ class Exchange:
             content = unpack(opened, self._derive)
         except ValueError:  # sealed by a shard of ours, and yet it cannot be read: it never will be
             self.counts["messages unreadable"] += 1
-        else:
-            self._put(content, sender, frontier, now)
-        return True
-
-    def _put(self, content: Content, sender: int, frontier: Frontier, now: float) -> None:
-        for page, links in content.links:
-            frontier.put_links(page, links, now, page_elsewhere(sender))
+            return True
+        page = page_elsewhere(sender)
+        for linking, links in content.links:
+            frontier.put_links(linking, links, now, page)
             self.counts["links taken"] += links.number
         for mention in content.mentions:
-            frontier.put_found(replace(mention, page=page_elsewhere(sender)), now)
+            frontier.put_found(replace(mention, page=page), now)
             self.counts["links taken"] += 1
+        return True
 
     def _sealed(self, row: OutboxRow) -> bytes:
-        return self._seal.seal(Place(Kind.MESSAGE, self.me, row.shard, EPOCH, row.number), row.message)
+        return self._seal.seal(_place(self.me, row.shard, row.number), row.message)
 
     def _receipt(self) -> bytes:
         marks = [bytes(_MARK.size)] * self.shards
         for shard, outbox in self._outboxes.items():
-            marks[shard] = _MARK.pack(*self._durable[shard], outbox.acknowledged)
-        return self._seal.seal(Place(Kind.RECEIPT, self.me), b"".join(marks))
+            marks[shard] = _MARK.pack(EPOCH, self._inboxes[shard].durable, outbox.acknowledged)
+        return self._seal.seal(f"{self.me}", b"".join(marks))
 
     def _take_receipt(self, shard: int, receipt: bytes) -> None:
         try:
-            marks = self._seal.open(Place(Kind.RECEIPT, shard), receipt)
-        except Refused:
+            marks = self._seal.open(f"{shard}", receipt)
+            epoch, received, forgotten = _MARK.unpack_from(marks, self.me * _MARK.size)
+        except (Refused, struct.error):
             self.counts["receipts refused"] += 1
             return
-        outbox = self._outboxes.get(shard)
-        if outbox is None or len(marks) != self.shards * _MARK.size:
-            self.counts["receipts refused"] += 1
-            return
-        epoch, received, forgotten = _MARK.unpack_from(marks, self.me * _MARK.size)
-        if (epoch == EPOCH and received > outbox.newest) or forgotten > self._durable[shard][1]:
+        inbox = self._inboxes[shard]
+        outbox = self._outboxes[shard]
+        if (epoch == EPOCH and received > outbox.newest) or forgotten > inbox.durable:
             raise JobdirError(
                 f"the directory of shard {self.me} is older than what shard {shard} knows of it: was it put back from "
                 "a backup? What came since then is lost to it, and it cannot go on. Put its newest state back; "
@@ -415,7 +487,7 @@ class Exchange:
             )
         if epoch == EPOCH:
             outbox.acknowledge(received)
-        self._receipts[shard] = receipt
+        inbox.receipt = receipt
 
     # -- for people
 
@@ -431,4 +503,9 @@ class Exchange:
 
     def taken(self) -> list[int]:
         """For each shard, the number of the last message of it whose effects are durable."""
-        return [self._durable[shard][1] if shard in self._durable else 0 for shard in range(self.shards)]
+        return [self._inboxes[shard].durable if shard in self._inboxes else 0 for shard in range(self.shards)]
+
+
+def _place(sender: int, receiver: int, number: int) -> str:
+    """That of a message, by which it is sealed."""
+    return f"{sender}:{receiver} {EPOCH}-{number}"

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import logging
 import math
-import struct
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
 
 from redis.exceptions import RedisError
 
@@ -24,26 +24,146 @@ from spiderling.cluster.claims import (
     TOKEN_CHARS,
     TOTALS_KEY,
     Claim,
+    ShardTotals,
     open_claims,
     seal_claim,
     seal_map,
 )
-from spiderling.cluster.content import Kind, Place, Refused
+from spiderling.cluster.content import Refused
 from spiderling.cluster.crawl_control import CrawlControl, open_edition, seal_edition
-from spiderling.cluster.exchange import SENT_BARE, Exchange
-from spiderling.cluster.redis_transport import StrangeValues, connected, mend
-from spiderling.cluster.totals import ShardTotals, Status, Termination, Totals
+from spiderling.cluster.exchange import SENT_BARE, AskedRow, Exchange
+from spiderling.cluster.redis_transport import StrangeValues, connected, key_types, mend
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.site_files import FileAnswer
 
 logger = logging.getLogger(__name__)
 
+SUMMED = ("words", "documents", "pages", "downloaded_bytes", "kept_bytes")  # totals that add up over the shards
+TIME = "time_s"  # the crawl runs while any shard runs: each counts on from the longest time that it knows of
+POLLS = 3  # polls that must find the same; chosen: two would do, were every status whole
+WAIT_MISSING_S = 60.0  # seconds for which idle shards wait for one that does not run; chosen: time enough to start it
 _FILE_S = 60.0  # seconds for which a site file for another shard is in Redis; chosen: it is read within two seconds
-_OVER_S = 60.0  # seconds for which the end is published in Redis; chosen: by then each shard has looked many times
-_END = Place(Kind.END, 0)
+_OVER_S = 60.0  # seconds for which the end is published in Redis; chosen: by then each shard has polled many times
 _KEPT_S = 10.0
 """Seconds between two times that the state takes the others' totals.  Chosen: if Redis then loses everything, a budget
 may be overrun by what a shard that does not run did in them."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a shard publishes of itself."""
+
+    beat: int  # grows with each status
+    is_idle: bool  # whether nothing waits in it and nothing is in transit
+    sent: list[int]  # for each shard, the number of the newest message to it
+    taken: list[int]  # for each shard, the number of the last message of it that was taken
+    files: list[AskedRow] = field(default_factory=list)  # site files that it wants of others
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Status:
+        """The status in *data*; raises ValueError or TypeError if it is none."""
+        return cls(**json.loads(data))
+
+
+Statuses: TypeAlias = Mapping[int, Status]  # those of the shards that run
+
+
+class Totals:
+    """What all shards of a crawl have done together, as shard *me* knows it; the crawl's budgets go by that.
+
+    A running shard's own count is authoritative.  Of another one the largest counts that were ever read are used: after
+    a kill it may have published a little more than its state kept, which its next start corrects.  So it does no harm
+    that Redis loses what was published, that somebody puts back something older, or that the clocks of machines differ.
+    """
+
+    def __init__(self, me: int, own: Mapping[str, int], known: ShardTotals) -> None:
+        """*own*: the totals of this shard, which may grow; *known*: the former `known`."""
+        self.known: ShardTotals = {**known, me: Counter(known.get(me, {}))}
+        """What is known of each shard; what was published of this one is behind `to_publish`."""
+        self._me = me
+        self._own = own
+        self._counted_s = own.get(TIME, 0)
+        self._crawl_s = max(self._counted_s, *(totals[TIME] for totals in self.known.values()))
+        self._missing: ShardTotals = {}
+
+    def merge(self, found: ShardTotals, living: Container[int]) -> None:
+        """Take what was *found* of all shards, of which those *living* run now."""
+        for shard, totals in found.items():
+            if shard != self._me:
+                self.known[shard] = totals if shard in living else totals | self.known.get(shard, Counter())
+        own_s = self._own.get(TIME, 0)
+        grown_s = self._crawl_s + own_s - self._counted_s
+        self._counted_s = own_s
+        self._crawl_s = max(grown_s, *(totals[TIME] for totals in self.known.values()))
+        self._missing = {
+            shard: totals
+            for shard, totals in self.known.items()
+            if shard != self._me and shard not in living and totals != found.get(shard)
+        }
+
+    def to_publish(self) -> ShardTotals:
+        """What to publish: the totals of this shard, and those of others that do not run and of whom less was found."""
+        own = self._own
+        mine = Counter({name: own.get(name, 0) for name in SUMMED})
+        mine[TIME] = self._crawl_s + own.get(TIME, 0) - self._counted_s
+        self.known[self._me] = mine
+        return {**self._missing, self._me: mine}
+
+    def elsewhere(self) -> Counter[str]:
+        """What has to be added to the totals of this shard to get those of the crawl."""
+        others = Counter(dict.fromkeys(SUMMED, 0))
+        for shard, totals in self.known.items():
+            if shard != self._me:
+                others.update({name: totals[name] for name in SUMMED})
+        others[TIME] = max(0, self._crawl_s - self._counted_s)
+        return others
+
+
+class Termination:
+    """One shard's polls of all: the crawl is over when all that live are idle, and each message between them is taken.
+
+    A status is some moments old when it is read, so one poll proves nothing: a shard may have been given work since.  A
+    shard gets work only by a message, and a message changes the numbers of its sender.  So the crawl is over when three
+    polls, each of new statuses of all, find the same numbers.
+    """
+
+    def __init__(self, shards: int) -> None:
+        self._shards = shards
+        self._found: dict[int, tuple[list[int], list[int]]] = {}
+        self._beats: dict[int, int] = {}
+        self._polls = 0
+        self._quiet_since: float | None = None
+
+    def is_reached(self, living: Statuses, now: float) -> bool:
+        """Take the statuses of all that live; returns whether the crawl is over for them."""
+        if not living or not _is_quiet(living):
+            self._polls = 0
+            self._quiet_since = None
+            return False
+        if self._quiet_since is None:
+            self._quiet_since = now
+        found = {shard: (status.sent, status.taken) for shard, status in living.items()}
+        if found != self._found:
+            self._polls = 0
+            self._beats = {}
+        self._found = found
+        if all(status.beat != self._beats.get(shard) for shard, status in living.items()):
+            self._beats = {shard: status.beat for shard, status in living.items()}
+            self._polls += 1
+        is_patient = len(living) == self._shards or now - self._quiet_since >= WAIT_MISSING_S
+        return is_patient and self._polls >= POLLS
+
+
+def _is_quiet(living: Statuses) -> bool:
+    return all(status.is_idle for status in living.values()) and all(
+        mine.sent[other] == theirs.taken[shard]
+        for shard, mine in living.items()
+        for other, theirs in living.items()
+        if shard != other
+    )
 
 
 class Heartbeat:
@@ -78,133 +198,102 @@ class Heartbeat:
         self._counted: Counter[str] = Counter()
         self._number = 0
         self._strange_lease = b""  # what was found in the place of this shard's lease, and may be replaced
-        self._has_listed = False  # whether a list of site files is in Redis
         crawl.others_work = True
         crawl.done_elsewhere = self._totals.elsewhere()
         crawl.checkpoint.set_meta(CLAIMED_KEY, claim.known)
-
-    # -- out and in
 
     async def beat(self, now: float) -> bool:
         """Publish and read at the time *now*, by `elapsed_s`; returns False if another process holds the lease.
 
         Raises RedisError or OSError.
         """
-        keys = self._claim.keys
-        shard = self._claim.shard
-        token = self._claim.token
+        key = self._seal.key
+        wanted = self._exchange.files.wanted()
         pipeline = self.redis.pipeline(transaction=False)
-        renewed = self._status(token), int(LEASE_S * 1000), self._strange_lease
-        pipeline.eval(RENEW, 1, keys.of("lease", shard), token, *renewed)
-        pipeline.set(keys.map, seal_map(self._claim.map, self._seal), nx=True)
-        for number, place in self._claimed.items():
-            pipeline.hsetnx(keys.of("claimed"), number, seal_claim(self._seal, number, place))
-        pipeline.hset(keys.of("totals"), mapping=self._sealed_totals())
-        if self._control.to_publish is not None:
-            pipeline.set(keys.of("control"), seal_edition(self._seal, self._control.to_publish))
-        wanted = self._ask_for_files(pipeline)
-        pipeline.get(keys.map)
-        pipeline.hgetall(keys.of("claimed"))
-        pipeline.mget([keys.of("lease", other) for other in self._shards])
-        pipeline.hgetall(keys.of("totals"))
-        pipeline.get(keys.of("control"))
-        pipeline.get(keys.of("over"))
-        lists = [keys.of("files", other) for other in self._shards]
-        pipeline.mget([*lists, *(keys.of("file", shard, number) for number in wanted)])
-        holder, *_, map_, claimed, leases, totals, control, over, files = await pipeline.execute()
+        self._publish(pipeline, wanted)
+        pipeline.get(self._claim.map_key)
+        pipeline.hgetall(key("claimed"))
+        pipeline.mget([key("lease", other) for other in self._shards])
+        pipeline.hgetall(key("totals"))
+        files = [key("file", self._claim.shard, number) for number, *_ in wanted]
+        pipeline.mget([key("control"), key("over"), *files])
+        holder, *_, map_, claimed, leases, totals, (control, over, *answers) = await pipeline.execute()
         if holder is not None and self._is_of_a_process(holder):
             return False
         claims, strange = open_claims(self._seal, claimed)
-        is_over = over is not None and self._is_end(over)
+        is_over = self._opened("over", over) == b""
         await self._mend(map_, strange, over is not None and not is_over)
-        living = {other: status for other, lease in enumerate(leases) if (status := self._opened(other, lease))}
+        living = {other: status for other, lease in enumerate(leases) if (status := self._status_in(other, lease))}
         self._count()
         if not claims.items() <= self._claimed.items():
             self._claimed |= claims
             self._crawl.checkpoint.set_meta(CLAIMED_KEY, self._claimed)
         self._control.merge(open_edition(self._seal, control))
-        self._take_totals(self._opened_totals(totals), living, now)
-        self._take_files(files, wanted, living, now)
-        self._look(living, is_over, now)
+        self._take_totals(totals, living, now)
+        self._take_files(dict(zip([number for number, *_ in wanted], answers, strict=True)), living, now)
+        self._poll(living, is_over, now)
         return True
+
+    def _publish(self, pipeline: Any, wanted: list[AskedRow]) -> None:
+        seal = self._seal
+        token = self._claim.token
+        place = f"lease:{self._claim.shard}"
+        self._number += 1
+        sent, taken = self._exchange.sent(), self._exchange.taken()
+        status = Status(self._number, self._is_idle(), sent, taken, wanted).to_bytes()
+        renewed = seal.seal(place, token + status), int(LEASE_S * 1000), self._strange_lease
+        pipeline.eval(RENEW, 1, seal.key(place), token, *renewed)
+        pipeline.set(self._claim.map_key, seal_map(self._claim.map, seal), nx=True)
+        for number, where in self._claimed.items():
+            pipeline.hsetnx(seal.key("claimed"), number, seal_claim(seal, number, where))
+        pipeline.hset(seal.key("totals"), mapping=self._sealed_totals())
+        if self._control.to_publish is not None:
+            pipeline.set(seal.key("control"), seal_edition(seal, self._control.to_publish))
+        for place, answer in self._exchange.files.answers().items():
+            pipeline.set(seal.key(place), answer, px=int(_FILE_S * 1000))
+
+    def _opened(self, place: str, data: bytes | None) -> bytes | None:
+        """What stands at *place*; None if nothing does that a shard of this crawl has written."""
+        with suppress(Refused):
+            return None if data is None else self._seal.open(place, data)
+        return None
 
     def _is_of_a_process(self, lease: bytes) -> bool:
         """Whether another process holds the *lease*; if anybody else wrote it, the next beat replaces it."""
-        try:
-            self._seal.open(Place(Kind.STATUS, self._claim.shard), lease)
-        except Refused as error:
+        if self._opened(f"lease:{self._claim.shard}", lease) is None:
             self._strange_lease = lease
-            raise RedisError("the lease of this shard was overwritten") from error
+            raise RedisError("the lease of this shard was overwritten")
         return True
 
-    async def _mend(self, map_: bytes, claims: list[bytes], is_end_strange: bool) -> None:
+    async def _mend(self, map_: bytes, claims: Sequence[bytes], is_end_strange: bool) -> None:
         """Replace a *map_* that is not this crawl's, and throw away those *claims* and a strange end."""
-        keys = self._claim.keys
+        map_key = self._claim.map_key
         if map_ != (ours := seal_map(self._claim.map, self._seal)):
-            self._strange.report(keys.map)
-            await self.redis.set(keys.map, ours)
+            self._strange.report(map_key)
+            await self.redis.set(map_key, ours)
         if claims:
-            self._strange.report(keys.of("claimed"))
-            await self.redis.hdel(keys.of("claimed"), *claims)
+            await self.redis.hdel(self._seal.key("claimed"), *claims)
         if is_end_strange:
-            await self.redis.delete(keys.of("over"))
+            await self.redis.delete(self._seal.key("over"))
 
     async def mend_types(self) -> None:
         """Throw away each key that has a type which the crawl does not give it.  Raises RedisError or OSError."""
-        types = self._claim.keys.types(self._claim.shard, len(self._shards))
+        types = key_types(self._seal, self._claim.map_key, self._claim.shard, len(self._shards))
         for thrown in await mend(self.redis, types):
             self._strange.report(thrown.decode())
 
-    def _ask_for_files(self, pipeline: Any) -> list[int]:
-        """Publish which files this shard wants, and those that others wanted; returns the numbers of the former."""
-        keys = self._claim.keys
-        files = self._exchange.files
-        wanted = list(files.wanted())
-        if wanted or self._has_listed:
-            pipeline.set(keys.of("files", self._claim.shard), files.listed(), px=int(LEASE_S * 1000))
-        self._has_listed = bool(wanted)
-        for (shard, number), answer in files.answers().items():
-            pipeline.set(keys.of("file", shard, number), answer, px=int(_FILE_S * 1000))
-        return wanted
-
-    def _status(self, token: bytes) -> bytes:
-        self._number += 1
-        status = Status(self._number, self._is_idle(), self._exchange.sent(), self._exchange.taken())
-        return self._seal.seal(Place(Kind.STATUS, self._claim.shard), token + status.to_bytes())
-
-    def _opened(self, shard: int, lease: bytes | None) -> Status | None:
-        """The status in *lease*; None if nobody holds it, or it has none that can be believed."""
-        if lease is None:
-            return None
+    def _status_in(self, shard: int, lease: bytes | None) -> Status | None:
+        """The status in the *lease* of *shard*; None if nobody holds it, or it has none that can be believed."""
+        opened = self._opened(f"lease:{shard}", lease)
+        found = (opened or b"")[TOKEN_CHARS:]
         try:
-            found = self._seal.open(Place(Kind.STATUS, shard), lease)[TOKEN_CHARS:]
-            return Status.from_bytes(found) if found else None  # its crawl is being opened
-        except (Refused, ValueError, TypeError):
-            self._exchange.counts["statuses refused"] += 1
+            return Status.from_bytes(found) if found else None  # none: its crawl is being opened
+        except (ValueError, TypeError):
             return None
 
     def _sealed_totals(self) -> dict[int, bytes]:
-        return {
-            shard: self._seal.seal(Place(Kind.TOTALS, shard), json.dumps(totals).encode())
-            for shard, totals in self._totals.to_publish().items()
-        }
-
-    def _opened_totals(self, found: Mapping[bytes, bytes]) -> ShardTotals:
-        """The totals *found*, but those that cannot be believed."""
-        opened: ShardTotals = {}
-        for name, data in found.items():
-            with suppress(Refused, ValueError, TypeError, AttributeError, struct.error):
-                shard = int(name)
-                totals = json.loads(self._seal.open(Place(Kind.TOTALS, shard), data))
-                opened[shard] = Counter({total: int(number) for total, number in totals.items()})
-        return opened
-
-    def _is_end(self, data: bytes) -> bool:
-        with suppress(Refused):
-            return self._seal.open(_END, data) == b""
-        return False
-
-    # -- what is made of it
+        totals = self._totals.to_publish().items()
+        return {shard: self._seal.seal(f"totals {shard}", json.dumps(counts).encode()) for shard, counts in totals}
 
     def _count(self) -> None:
         """Bring the totals of the crawl up to date; they count from its first start."""
@@ -218,8 +307,15 @@ class Heartbeat:
             self._crawl.frontier.ledger.totals[name.replace(" ", "_")] += counts[name] - self._counted[name]
         self._counted = counts
 
-    def _take_totals(self, totals: ShardTotals, living: Mapping[int, Status], now: float) -> None:
-        self._totals.merge(totals, living)
+    def _take_totals(self, found: Mapping[bytes, bytes], living: Statuses, now: float) -> None:
+        """Take the totals *found*, but those that cannot be believed."""
+        opened: ShardTotals = {}
+        for name, data in found.items():
+            with suppress(ValueError, TypeError, AttributeError):
+                shard = int(name)
+                counts = json.loads(self._opened(f"totals {shard}", data) or b"")
+                opened[shard] = Counter({total: int(number) for total, number in counts.items()})
+        self._totals.merge(opened, living)
         self._crawl.done_elsewhere = self._totals.elsewhere()
         self._crawl.processes = max(1, len(living))
         if now - self._totals_kept_at >= _KEPT_S:
@@ -230,18 +326,14 @@ class Heartbeat:
         """Put what is known of the others' totals into the state."""
         self._crawl.checkpoint.set_meta(TOTALS_KEY, self._totals.known)
 
-    def _take_files(
-        self, found: list[bytes | None], wanted: list[int], living: Mapping[int, Status], now: float
-    ) -> None:
-        """Fetch what other shards want, and take the files *wanted*; *found*: the list of each shard, then these."""
+    def _take_files(self, answers: Mapping[int, bytes | None], living: Statuses, now: float) -> None:
+        """Fetch what other shards want, and take the *answers* to what this one does, by their numbers."""
         crawl = self._crawl
         files = self._exchange.files
-        lists = dict(enumerate(found[: len(self._shards)]))
-        del lists[self._claim.shard]
-        answers = zip(wanted, found[len(self._shards) :], strict=True)
-        new = files.take_lists({other: data for other, data in lists.items() if data is not None})
-        answered = [files.answered(number, data) for number, data in answers if data is not None]
-        given_up = [(request, FileAnswer()) for request in files.given_up(living, now)]
+        others = {other: status.files for other, status in living.items() if other != self._claim.shard}
+        new = files.take_wanted(others)
+        answered = [files.take_answer(number, data) for number, data in answers.items() if data is not None]
+        given_up = [(request, FileAnswer()) for request in files.give_up(living, now)]
         for request, distance in new:
             with crawl.errors.changing(request.url):
                 crawl.frontier.put_file_request(request, distance, crawl.now())
@@ -251,7 +343,7 @@ class Heartbeat:
         if new or answered or given_up:
             self._wake()
 
-    def _look(self, living: Mapping[int, Status], is_published: bool, now: float) -> None:
+    def _poll(self, living: Statuses, is_published: bool, now: float) -> None:
         """End the crawl when nobody has anything left to do, or another shard has found that out."""
         is_found = self._termination.is_reached(living, now)
         if self._crawl.others_work and (is_found or (is_published and self._is_idle())):
@@ -261,10 +353,10 @@ class Heartbeat:
 
     async def close(self) -> None:
         """Publish, if Redis takes it, what no beat will: the totals, and the end of the crawl; end the connection."""
-        keys = self._claim.keys
+        key = self._seal.key
         self._keep_totals()
         with suppress(RedisError, OSError):
-            await self.redis.hset(keys.of("totals"), mapping=self._sealed_totals())
+            await self.redis.hset(key("totals"), mapping=self._sealed_totals())
             if not self._crawl.others_work:
-                await self.redis.set(keys.of("over"), self._seal.seal(_END, b""), px=int(_OVER_S * 1000))
+                await self.redis.set(key("over"), self._seal.seal("over", b""), px=int(_OVER_S * 1000))
         await self.redis.aclose()

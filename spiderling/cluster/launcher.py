@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import ctypes
 import logging
 import os
 import re
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from asyncio import create_subprocess_exec
@@ -21,11 +19,14 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from redis.exceptions import RedisError
+
 from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import MAX_WORKERS, MIN_FILTER_BYTES, Options
 from spiderling.base.terminal import NUMBERS, counted
 from spiderling.base.urls import MAX_SHARDS
+from spiderling.cluster.redis_transport import connected
 from spiderling.jobdir.as_text import summary_rows
 from spiderling.jobdir.directory import acquired
 from spiderling.jobdir.inspection import AnyCrawl, commands_for, counts_under, opened, parts_in, progress_of
@@ -118,9 +119,9 @@ def worst(codes: Iterable[int]) -> int:
     return max((code if code in (0, 3) else 1 for code in codes), key=[0, 3, 1].index, default=0)
 
 
-def may_start_again(deaths: Sequence[float], now: float) -> bool:
-    """Whether a process that died at these times, of which one is *now*, is started again."""
-    return sum(now - death < DEATHS_S for death in deaths) <= MAX_DEATHS
+def may_start_again(deaths: Sequence[float]) -> bool:
+    """Whether a process that died at these times, the last of which is now, is started again."""
+    return sum(deaths[-1] - death < DEATHS_S for death in deaths) <= MAX_DEATHS
 
 
 def given_among(settings: Mapping[str, object]) -> set[str]:
@@ -218,11 +219,8 @@ class OwnRedis:
             await asyncio.sleep(_LOOK_S)
 
     def _answers(self) -> bool:
-        with socket.socket(socket.AF_UNIX) as client, suppress(OSError):
-            client.settimeout(PATIENCE_S)
-            client.connect(str(self._socket))
-            client.sendall(b"PING\r\n")
-            return client.recv(len(b"+PONG")) == b"+PONG"
+        with closing(connected(self.url, blocks=True)) as client, suppress(RedisError):
+            return bool(client.ping())
         return False
 
     def _why(self) -> str:
@@ -248,26 +246,8 @@ _RECORD = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) ([\w.]+): (.*)")
 _NAMED = re.compile(r"This is shard (\d+) of \d+, at Redis ")  # what cluster/shard.py logs when its crawl is open
 _LIVE_PAGE = "spiderling.extensions.live_page"
 """The logger that says where the live page is, which the user wants to know."""
-_READ_BYTES = 1 << 16
-_LINE_CHARS = 1 << 16  # characters of the longest line that is logged whole; chosen: far more than a person reads
+_LINE_BYTES = 1 << 24  # bytes of the longest line that is logged; chosen: far more than a person reads
 SAME_S = 10.0  # seconds in which several shards log the same for one reason; chosen: more than one round of each
-
-
-class Repeater:
-    """Logs lines of shards, but none that another shard has just logged."""
-
-    def __init__(self) -> None:
-        self._logged: dict[tuple[int, str], float] = {}
-
-    def log(self, level: int, who: str, text: str) -> bool:
-        """Whether it was logged."""
-        now = time.monotonic()
-        self._logged = {line: at for line, at in self._logged.items() if now - at < SAME_S}
-        is_new = (level, text) not in self._logged
-        self._logged.setdefault((level, text), now)
-        if is_new:
-            logger.log(level, "%s: %s", who, text)
-        return is_new
 
 
 class ShardProcess:
@@ -277,106 +257,53 @@ class ShardProcess:
     the level INFO are logged once more by this process; of those, where its live page is.
     """
 
-    def __init__(self, process: Process, repeater: Repeater) -> None:
-        self.process = process
+    process: Process
+
+    def __init__(self, lately: dict[tuple[int, str], float]) -> None:
+        """*lately*: the records that any shard of the crawl has just logged, which no other one logs again."""
         self.name = "a shard"  # its number, when it is known
-        self._repeater = repeater
+        self._lately = lately
         self._level = logging.INFO  # of the record whose lines are read; NOTSET if another shard has just logged it
 
-    @classmethod
-    async def started(cls, command: Sequence[str], repeater: Repeater) -> ShardProcess:
-        return cls(await start_child(command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT), repeater)
+    async def start(self, command: Sequence[str]) -> None:
+        self.process = await start_child(command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, limit=_LINE_BYTES)
 
     async def ended(self) -> int:
         """Read what it says until it ends; returns its exit code, or -N if the signal N has killed it."""
         stream = self.process.stdout
         assert stream is not None
-        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        rest = ""
-        while data := await stream.read(_READ_BYTES):
-            *lines, rest = (rest + decode(data)).split("\n")
-            if len(rest) > _LINE_CHARS:
-                lines.append(rest)
-                rest = ""
-            for line in lines:
-                self.take(line)
-        if rest:
-            self.take(rest)
+        while not stream.at_eof():
+            with suppress(ValueError):  # a line that is too long is left out
+                if line := await stream.readline():
+                    self.take(line.decode("utf-8", "replace").rstrip("\n"))
         return await self.process.wait()
 
     def take(self, line: str) -> None:
         """One line of its output, without its end."""
         record = _RECORD.match(line)
-        if record is None:
-            self._follow(line)
-            return
-        self._level = int(logging.getLevelName(record[1]))
-        if named := _NAMED.match(record[3]):
-            self.name = f"shard {named[1]}"
-        is_logged = self._level != logging.INFO or record[2] == _LIVE_PAGE
-        if is_logged and not self._repeater.log(self._level, self.name, record[3]):
-            self._level = logging.NOTSET
-
-    def _follow(self, line: str) -> None:
-        """A line that begins no record: it belongs to the last one, or something else than the crawl has written it."""
-        if self._level not in (logging.INFO, logging.NOTSET):
+        if record is not None:
+            self._level = int(logging.getLevelName(record[1]))
+            if named := _NAMED.match(record[3]):
+                self.name = f"shard {named[1]}"
+            is_logged = self._level != logging.INFO or record[2] == _LIVE_PAGE
+            if is_logged and not self._log_once(self._level, record[3]):
+                self._level = logging.NOTSET
+        elif self._level not in (logging.INFO, logging.NOTSET):  # it belongs to the record before
             logger.log(self._level, "%s: %s", self.name, line)
-        elif self._level == logging.INFO and line and not line[0].isspace():
-            self._repeater.log(logging.WARNING, self.name, line)
+        elif self._level == logging.INFO and line and not line[0].isspace():  # something else has written it
+            self._log_once(logging.WARNING, line)
 
-
-_CORPUS = "shard-*/corpus/*.prevert.zst"
-
-
-class Report:
-    """The crawl in *directory*, whose shards other processes run, in words."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._pages: int | None = None
-        self.has_documents = False  # whether any shard had a document when the last line was made
-
-    def progress(self, seconds: float, running: int) -> str:
-        """The progress line, *seconds* after the last one; empty while there is nothing to tell."""
-        try:
-            with closing(opened(self._directory)) as crawl:
-                totals = counts_under("total", crawl.counts)
-                waiting = crawl.counts["waiting"]
-        except SpiderlingError:  # it is being made; what is damaged, its shard says
-            return ""
-        speed = None if self._pages is None else (totals["pages"] - self._pages) / seconds
-        self._pages = totals["pages"]
-        self.has_documents = totals["documents"] > 0
-        what = progress_of(totals, speed) if self.has_documents else f"No document yet of {totals['pages']:,} pages"
-        why = "" if self.has_documents else "; the crawl.log of each says what it waits for"
-        return f"{what}; {counted(waiting, 'URL')} waiting; {counted(running, 'shard')} at work{why}"
-
-    def summary(self, code: int) -> str:
-        """How the crawl ended, and what it has, as a table; empty if nothing was begun.  *code*: its exit code."""
-        with suppress(SpiderlingError), closing(opened(self._directory)) as crawl:
-            return self._table(crawl, code)
-        return ""
-
-    def _table(self, crawl: AnyCrawl, code: int) -> str:
-        place = self._directory
-        counts = crawl.counts
-        ended = counts_under("end", counts).total()
-        hosts = sum((part.hosts_by_state for part in crawl.parts), start=Counter[str]())
-        messages = sum(box.messages for part in crawl.parts for box in part.outboxes())
-        parts = [(part.directory.name.removeprefix("shard-"), part.counts["total/pages"]) for part in crawl.parts]
-        rows = summary_rows(counts, hosts) | {
-            "balance": f"{counts['discovered']:,} discovered = {ended:,} ends + {counts['waiting']:,} waiting",
-            "messages": f"{messages:,} between shards wait" if messages else "",
-            "shards": ", ".join(f"{number} {pages:,} pages" for number, pages in parts),
-            "corpus": str(place / _CORPUS) if any(place.glob(_CORPUS)) else "",
-            "all": commands_for(place),
-        }
-        how = "was paused; the same command goes on with it." if counts["waiting"] + messages else "is finished."
-        if code:
-            how = "has not ended well, as is told above; the same command goes on with it."
-        table = "\n".join(f"  {name:<11}{value}" for name, value in rows.items() if value)
-        note = f" ({crawl.note})" if crawl.note else ""
-        return f"The crawl of all shards in {place.resolve()} {how}{note}\n{table}"
+    def _log_once(self, level: int, text: str) -> bool:
+        """Log *text* if no shard has just done that; returns whether it was logged."""
+        now = time.monotonic()
+        for known, logged_at in list(self._lately.items()):
+            if now - logged_at >= SAME_S:
+                del self._lately[known]
+        is_new = (level, text) not in self._lately
+        if is_new:
+            self._lately[level, text] = now
+            logger.log(level, "%s: %s", self.name, text)
+        return is_new
 
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL)
@@ -420,15 +347,19 @@ def launch(plan: Plan) -> int:
                 plan.directory.rmdir()
 
 
+_CORPUS = "shard-*/corpus/*.prevert.zst"
+
+
 class _Launcher:
     def __init__(self, plan: Plan, redis: OwnRedis) -> None:
         self._plan = plan
         self._redis = redis
-        self._words = Report(plan.directory)
-        self._repeater = Repeater()
+        self._lately: dict[tuple[int, str], float] = {}
         self._running: set[ShardProcess] = set()
         self._signals = 0
         self._has_failed = False
+        self._pages: int | None = None  # of all shards when the last line was made
+        self._has_documents = False  # the same
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
@@ -446,8 +377,8 @@ class _Launcher:
             await asyncio.gather(*beside, return_exceptions=True)
             await self._redis.close()
         code = 1 if self._has_failed else code
-        if summary := self._words.summary(code):
-            logger.info("%s", summary)
+        with suppress(SpiderlingError), closing(opened(self._plan.directory)) as crawl:
+            logger.info("%s", summary(crawl, self._plan.directory, code))
         return code
 
     def _end(self) -> None:
@@ -462,12 +393,12 @@ class _Launcher:
 
     async def _keep(self, settings: Mapping[str, str]) -> int:
         """Run one shard, and again if something has killed it; returns its exit code."""
-        loop = asyncio.get_running_loop()
         deaths: list[float] = []
         own = {**settings, "SPIDERLING_CLUSTER": self._redis.url, "LOG_FORMAT": FORMAT, "LOG_FILE": ""}
         command = [*self._plan.command, *(part for name, value in own.items() for part in ("-s", f"{name}={value}"))]
         while not self._signals:
-            shard = await ShardProcess.started(command, self._repeater)
+            shard = ShardProcess(self._lately)
+            await shard.start(command)
             self._running.add(shard)
             if self._signals:  # it was being started meanwhile
                 shard.process.terminate()
@@ -475,10 +406,10 @@ class _Launcher:
             self._running.discard(shard)
             if code >= 0:
                 return code
-            deaths.append(loop.time())
             if self._signals:
                 break
-            if not may_start_again(deaths, loop.time()):
+            deaths.append(time.monotonic())
+            if not may_start_again(deaths):
                 logger.error("%s was %s too often in an hour and is not started again", shard.name, how_ended(code))
                 return code
             logger.warning("%s was %s; it is started again", shard.name, how_ended(code))
@@ -486,15 +417,14 @@ class _Launcher:
 
     async def _keep_redis(self) -> None:
         """Start Redis again when it has died: the shards wait for it, and lose nothing."""
-        loop = asyncio.get_running_loop()
         deaths: list[float] = []
         while True:
-            code = await self._redis.process.wait()
-            deaths.append(loop.time())
+            how = how_ended(await self._redis.process.wait())
+            deaths.append(time.monotonic())
             try:
-                if not may_start_again(deaths, loop.time()):
-                    raise BadInput(f"it has ended ({how_ended(code)}), too often in an hour.")
-                logger.warning("Redis has ended (%s); it is started again, and nothing is lost", how_ended(code))
+                if not may_start_again(deaths):
+                    raise BadInput(f"it has ended ({how}), too often in an hour.")
+                logger.warning("Redis has ended (%s); it is started again, and nothing is lost", how)
                 await self._redis.start()
             except BadInput as error:
                 logger.error("Redis is not started again, and so the crawl stops: %s", error)
@@ -504,7 +434,40 @@ class _Launcher:
 
     async def _report(self) -> None:
         while True:
-            every_s = self._plan.progress_s if self._words.has_documents else min(_WAITS_S, self._plan.progress_s)
+            every_s = self._plan.progress_s if self._has_documents else min(_WAITS_S, self._plan.progress_s)
             await asyncio.sleep(every_s)
-            if line := self._words.progress(every_s, len(self._running)):
-                logger.info("%s", line)
+            with suppress(SpiderlingError), closing(opened(self._plan.directory)) as crawl:  # none: it is being made
+                logger.info("%s", self._progress(crawl, every_s))
+
+    def _progress(self, crawl: AnyCrawl, seconds: float) -> str:
+        """The progress line, *seconds* after the last one."""
+        totals = counts_under("total", crawl.counts)
+        speed = None if self._pages is None else (totals["pages"] - self._pages) / seconds
+        self._pages = totals["pages"]
+        self._has_documents = totals["documents"] > 0
+        what = progress_of(totals, speed) if self._has_documents else f"No document yet of {totals['pages']:,} pages"
+        why = "" if self._has_documents else "; the crawl.log of each says what it waits for"
+        waiting = counted(crawl.counts["waiting"], "URL")
+        return f"{what}; {waiting} waiting; {counted(len(self._running), 'shard')} at work{why}"
+
+
+def summary(crawl: AnyCrawl, place: Path, code: int) -> str:
+    """How the *crawl* at *place* ended, and what it has, as a table; *code*: its exit code."""
+    counts = crawl.counts
+    ended = counts_under("end", counts).total()
+    hosts = sum((part.hosts_by_state for part in crawl.parts), start=Counter[str]())
+    messages = sum(box.messages for part in crawl.parts for box in part.outboxes())
+    parts = [(part.directory.name.removeprefix("shard-"), part.counts["total/pages"]) for part in crawl.parts]
+    rows = summary_rows(counts, hosts) | {
+        "balance": f"{counts['discovered']:,} discovered = {ended:,} ends + {counts['waiting']:,} waiting",
+        "messages": f"{messages:,} between shards wait" if messages else "",
+        "shards": ", ".join(f"{number} {pages:,} pages" for number, pages in parts),
+        "corpus": str(place / _CORPUS) if any(place.glob(_CORPUS)) else "",
+        "all": commands_for(place),
+    }
+    how = "was paused; the same command goes on with it." if counts["waiting"] + messages else "is finished."
+    if code:
+        how = "has not ended well, as is told above; the same command goes on with it."
+    table = "\n".join(f"  {name:<11}{value}" for name, value in rows.items() if value)
+    note = f" ({crawl.note})" if crawl.note else ""
+    return f"The crawl of all shards in {place.resolve()} {how}{note}\n{table}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 from redis import Redis
 from redis.asyncio import Redis as AsyncRedis
@@ -33,7 +33,7 @@ from redis.retry import Retry
 
 from spiderling.base.errors import BadInput
 from spiderling.base.machine import elapsed_s
-from spiderling.cluster.content import Kind, Seal
+from spiderling.cluster.content import Seal
 from spiderling.cluster.exchange import Answer, Message, Outgoing, Round, TransportError
 
 logger = logging.getLogger(__name__)
@@ -49,29 +49,16 @@ for at, key in ipairs(KEYS) do
 end
 return thrown"""
 """Arguments: the type of each key.  Throws away those of another type, and answers with their names."""
-_NAMES = {
-    Kind.MESSAGE: "the messages of shard {0.sender} to shard {0.receiver}",
-    Kind.RECEIPT: "the receipt of shard {0.sender}",
-    Kind.STATUS: "the lease of shard {0.sender}",
-    Kind.END: "the end of the crawl",
-    Kind.FILES: "the files that shard {0.sender} wants",
-    Kind.FILE: "a file for shard {0.receiver}",
-    Kind.TOTALS: "the totals of shard {0.sender}",
-    Kind.CONTROL: "control.yaml",
-    Kind.CLAIM: "the directory of shard {0.sender}",
-    Kind.MAP: "the map of the shards",
-}
 
 
-class Keys(NamedTuple):
-    """The keys of a crawl in Redis.
+def key_types(seal: Seal, map_key: str, me: int, shards: int) -> dict[str, str]:
+    """Each key that shard *me* of a crawl of so many uses -> its type in Redis.
 
-        spiderling:LANG:NAME:map       the shard map, which also stands in the state of each shard
+        spiderling:LANG:NAME:map       the shard map, which also stands in the state of each shard: *map_key*
         spiderling:CRAWL:claimed       number -> machine and JOBDIR of the shard, for ever
         spiderling:CRAWL:lease:N       who runs shard N now, and its status; it runs out by itself
-        spiderling:CRAWL:files:N       the site files that shard N wants of others (site_files.py)
-        spiderling:CRAWL:file:N:NUMBER one of them
-        spiderling:CRAWL:totals        number -> what the shard has done (totals.py)
+        spiderling:CRAWL:file:N:NUMBER a site file that shard N wants of others: a string, which is not listed here
+        spiderling:CRAWL:totals        number -> what the shard has done
         spiderling:CRAWL:control       the text of control.yaml (crawl_control.py)
         spiderling:CRAWL:slots         address -> when other shards may start there (slots.py)
         spiderling:CRAWL:over          for a minute after the end
@@ -83,26 +70,16 @@ class Keys(NamedTuple):
     and a key that it is given is no secret; what cannot be a slot is cut down, and no slot replaces a shard's own
     intervals.
     """
-
-    map: str
-    crawl_id: str
-
-    def of(self, *parts: str | int) -> str:
-        """The key that ends with *parts*."""
-        return ":".join(["spiderling", self.crawl_id, *map(str, parts)])
-
-    def types(self, me: int, shards: int) -> dict[str, str]:
-        """Each key that shard *me* of so many uses -> its type in Redis; but for single files, which are strings."""
-        others = [shard for shard in range(shards) if shard != me]
-        strings = [self.map, self.of("control"), self.of("over")]
-        strings += [self.of(*name, shard) for name in (("lease",), ("files",), ()) for shard in range(shards)]
-        streams = [self.of(*pair) for other in others for pair in ((me, other), (other, me))]
-        return {
-            self.of("slots"): "zset",
-            **dict.fromkeys((self.of("claimed"), self.of("totals")), "hash"),
-            **dict.fromkeys(strings, "string"),
-            **dict.fromkeys(streams, "stream"),
-        }
+    others = [shard for shard in range(shards) if shard != me]
+    strings = [map_key, seal.key("control"), seal.key("over")]
+    strings += [seal.key(*name, shard) for name in (("lease",), ()) for shard in range(shards)]
+    streams = [seal.key(*pair) for other in others for pair in ((me, other), (other, me))]
+    return {
+        seal.key("slots"): "zset",
+        **dict.fromkeys((seal.key("claimed"), seal.key("totals")), "hash"),
+        **dict.fromkeys(strings, "string"),
+        **dict.fromkeys(streams, "stream"),
+    }
 
 
 class StrangeValues:
@@ -113,20 +90,20 @@ class StrangeValues:
         self._server = server
         self._reported: dict[str, float] = {}
 
-    def report(self, what: str) -> None:
-        """It stood in the place of *what*, and counts as lost; reported once in a while."""
+    def report(self, key: str) -> None:
+        """Something else stood under *key*, and counts as lost; reported once in a while."""
         now = elapsed_s()
-        if now - self._reported.get(what, -math.inf) >= _REPORTED_S:
-            self._reported[what] = now
+        if now - self._reported.get(key, -math.inf) >= _REPORTED_S:
+            self._reported[key] = now
             logger.warning(
                 "Redis at %s held something else in the place of %s: it is thrown away, and nothing is lost by that. "
-                "Who else writes to that Redis?", self._server, what
+                "Who else writes to that Redis?", self._server, key
             )  # fmt: skip
 
     def report_refused(self, seal: Seal) -> None:
         """Report what *seal* has refused since the last call."""
-        for place in seal.refused:
-            self.report(_NAMES[place.kind].format(place))
+        for key in seal.refused:
+            self.report(key)
         seal.refused.clear()
 
 

@@ -145,7 +145,7 @@ class Shard:
         strange = self._claims.strange
         heartbeat = Heartbeat(crawl, self._exchange, self._claim, self.control, strange, self._is_idle, wake)
         self._heartbeat = heartbeat
-        self.slots = SlotRequests(crawl, heartbeat.redis, self._claim.keys.of("slots"), strange)
+        self.slots = SlotRequests(crawl, heartbeat.redis, self._seal.key("slots"), strange)
         """The starts that this shard has reserved."""
         self._claims.end_keeping()
         self._held_until = self._claims.held_until

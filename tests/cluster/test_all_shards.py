@@ -41,7 +41,7 @@ URLS = sorted(f"http://{host}{path}" for host in HOSTS for path in SITES[host])
 SOON = {
     "cluster.claims.BEAT_S": 0.2,
     "cluster.claims.LEASE_S": 1.5,
-    "cluster.claims.LOOK_S": 0.2,
+    "cluster.claims.POLL_S": 0.2,
     "cluster.exchange.MAX_AGE_S": 0.1,
     "cluster.shard.ROUND_S": 0.05,
     "cluster.shard.BEAT_S": 0.2,

@@ -37,7 +37,7 @@ def fresh(server, monkeypatch):
     server.command("FLUSHALL")
     monkeypatch.setattr(claims, "LEASE_S", 1.0)
     monkeypatch.setattr(claims, "BEAT_S", 0.2)
-    monkeypatch.setattr(claims, "LOOK_S", 0.4)
+    monkeypatch.setattr(claims, "POLL_S", 0.4)
 
 
 def claimed(server: RedisServer, directory: Path, shards: int = 2, lang: str = "cs") -> Claim:
@@ -179,7 +179,7 @@ def test_a_crawl_without_shards_is_left_alone(server, tmp_path):
 
 def test_a_map_that_nobody_can_read_is_refused(server, tmp_path):
     first = claimed(server, tmp_path / "cs")
-    server.command("SET", first.keys.map, "nonsense")
+    server.command("SET", first.map_key, "nonsense")
     with pytest.raises(BadInput, match="cannot be read"):
         claimed(server, tmp_path / "cs")
 

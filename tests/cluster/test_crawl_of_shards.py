@@ -37,8 +37,8 @@ SEED = f"http://{HOSTS[0]}/"
 SOON = {
     "cluster.claims.BEAT_S": 0.2,
     "cluster.claims.LEASE_S": 1.5,
-    "cluster.claims.LOOK_S": 0.4,
-    "cluster.totals.WAIT_MISSING_S": 1.0,
+    "cluster.claims.POLL_S": 0.4,
+    "cluster.heartbeat.WAIT_MISSING_S": 1.0,
     "cluster.exchange.MAX_AGE_S": 0.1,
     "cluster.shard.ROUND_S": 0.05,
     "cluster.shard.BEAT_S": 0.2,
@@ -253,7 +253,7 @@ def test_a_process_for_which_no_shard_is_free_ends_well(tmp_path):
 def test_a_shard_that_is_stopped_while_it_waits_for_others_is_not_finished(tmp_path):
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
         crawl = shards(tmp_path / "cs", server, store, 2, FOLLOW="none", LOGSTATS_INTERVAL=1)
-        waits = crawl.start(SEED, CONSTANTS={**SOON, "cluster.totals.WAIT_MISSING_S": 1000.0})
+        waits = crawl.start(SEED, CONSTANTS={**SOON, "cluster.heartbeat.WAIT_MISSING_S": 1000.0})
         waits.until(lambda: " 0 URLs waiting" in waits.output())
         stopped = waits.stop()
         assert stopped.lines("was paused (shutdown); the same command goes on") and not stopped.lines("is finished.")

@@ -23,7 +23,6 @@ from spiderling.cluster.launcher import (
     MAX_PATH_BYTES,
     Machine,
     OwnRedis,
-    Repeater,
     ShardProcess,
     Share,
     describe,
@@ -106,7 +105,7 @@ def test_the_worst_exit_code(codes: list[int]) -> None:
 def test_a_process_is_started_again_a_few_times_an_hour(deaths: list[float]) -> None:
     now = deaths[-1]
     lately = [death for death in deaths if now - death < DEATHS_S]
-    assert may_start_again(deaths, now) == (len(lately) <= MAX_DEATHS)
+    assert may_start_again(deaths) == (len(lately) <= MAX_DEATHS)
 
 
 def test_a_share_is_made_of_options() -> None:
@@ -119,10 +118,12 @@ def test_a_share_is_made_of_options() -> None:
 NAMED = "INFO spiderling.cluster.shard: This is shard 7 of 8, at Redis /s"
 
 
-def logged(caplog: pytest.LogCaptureFixture, *lines: str, repeater: Repeater | None = None) -> list[tuple[int, str]]:
+def logged(
+    caplog: pytest.LogCaptureFixture, *lines: str, lately: dict[tuple[int, str], float] | None = None
+) -> list[tuple[int, str]]:
     caplog.clear()
     caplog.set_level(logging.DEBUG)
-    shard = ShardProcess(None, repeater or Repeater())  # type: ignore[arg-type]
+    shard = ShardProcess({} if lately is None else lately)
     for line in lines:
         shard.take(line)
     return [(record.levelno, record.getMessage()) for record in caplog.records]
@@ -162,19 +163,20 @@ def test_what_something_else_writes_is_told_too(caplog):
 
 
 def test_what_several_shards_say_at_once_is_told_once(caplog, monkeypatch):
-    repeater = Repeater()
+    lately = {}
     one = ("ERROR a: full disk", "Traceback", "INFO a: x")
-    assert len(logged(caplog, *one, repeater=repeater)) == 2
-    assert logged(caplog, *one, repeater=repeater) == []
+    assert len(logged(caplog, *one, lately=lately)) == 2
+    assert logged(caplog, *one, lately=lately) == []
     later = launcher.time.monotonic() + launcher.SAME_S
     monkeypatch.setattr(launcher.time, "monotonic", lambda: later)
-    assert len(logged(caplog, *one, repeater=repeater)) == 2, "it happens again"
+    assert len(logged(caplog, *one, lately=lately)) == 2, "it happens again"
 
 
 async def test_a_process_is_read_to_its_end(caplog):
     """Also a line without an end, one that is no UTF-8, and one that is longer than a buffer."""
     text = r"import os; os.write(2, b'ERROR a: ' + b'x' * 200_000 + b'\nWARNING a: \xff\nERROR a: last'); os._exit(3)"
-    shard = await ShardProcess.started([sys.executable, "-c", text], Repeater())
+    shard = ShardProcess({})
+    await shard.start([sys.executable, "-c", text])
     assert await shard.ended() == 3
     said = [record.getMessage() for record in caplog.records]
     assert said[0].startswith("a shard: xxx") and said[-2:] == ["a shard: \ufffd", "a shard: last"]
@@ -182,7 +184,8 @@ async def test_a_process_is_read_to_its_end(caplog):
 
 
 async def test_a_process_that_is_killed_tells_by_which_signal():
-    shard = await ShardProcess.started([sys.executable, "-c", "import time; time.sleep(100)"], Repeater())
+    shard = ShardProcess({})
+    await shard.start([sys.executable, "-c", "import time; time.sleep(100)"])
     shard.process.kill()
     assert await shard.ended() == -9
 

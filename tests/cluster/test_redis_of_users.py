@@ -121,7 +121,7 @@ def test_a_shard_with_a_slow_way_to_redis_finishes_with_the_others(tmp_path):
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store, Relay(store.socket) as relay:
         relay.state = "slow"
         crawl = shards(tmp_path / "cs", server, store, 2)
-        waits = SOON | {"cluster.totals.WAIT_MISSING_S": 1000.0}  # for one that begins late, or whose lease runs out
+        waits = SOON | {"cluster.heartbeat.WAIT_MISSING_S": 1000.0}  # for one that begins late, or whose lease runs out
         begun = [crawl.start(SEED, CONSTANTS=waits), crawl.start(SEED, CLUSTER=relay.url, CONSTANTS=waits)]
         ended = [one.wait() for one in begun]
         assert [(one.code, one.lines("ERROR")) for one in ended] == [(0, []), (0, [])], ended

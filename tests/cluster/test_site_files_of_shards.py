@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
@@ -12,9 +14,8 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import owner_of
-from spiderling.cluster.content import Kind, Place, Seal
-from spiderling.cluster.exchange import Exchange
-from spiderling.cluster.site_files import MAX_ASKED, PATIENCE_S, SiteFiles
+from spiderling.cluster.content import Seal
+from spiderling.cluster.exchange import MAX_ASKED, PATIENCE_S, Exchange, SiteFiles
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
@@ -31,50 +32,49 @@ def request(url: str = TARGET, **values) -> RobotsRequest:
     return RobotsRequest(f"http://{MINE}", url, THEIRS, 1, **values)
 
 
-def two(seal: Seal = SEAL) -> list[SiteFiles]:
-    return [SiteFiles(me, lambda host: owner_of(host, 2), one, 7) for me, one in enumerate((SEAL, seal))]
+def two() -> list[SiteFiles]:
+    return [SiteFiles(me, lambda host: owner_of(host, 2), SEAL, 7) for me in range(2)]
 
 
 def test_what_is_asked_for_is_asked_once_and_answered_once():
     mine, theirs = two()
     mine.ask(request(), 3)
-    [(asked, distance)] = theirs.take_lists({0: mine.listed()})
+    [(asked, distance)] = theirs.take_wanted({0: mine.wanted()})
     assert (asked.url, asked.name, asked.redirects, asked.asker, distance) == (TARGET, THEIRS, 1, (0, 7), 3)
-    assert theirs.take_lists({0: mine.listed()}) == [] and theirs.answers() == {}
+    assert theirs.take_wanted({0: mine.wanted()}) == [] and theirs.answers() == {}
     answer = FileAnswer(200, b"User-agent: *\n\xff", None, 2.5)
     theirs.answer(asked, answer)
-    [((asker, number), data)] = theirs.answers().items()
-    assert (asker, mine.wanted()) == (0, {number: 1})
-    assert mine.answered(number, data) == (request(), answer) and mine.wanted() == {}
-    assert theirs.take_lists({0: mine.listed()}) == [] and theirs.answers() == {}, "it is forgotten when it is taken"
+    assert [row[:2] for row in mine.wanted()] == [(7, 1)]
+    assert mine.take_answer(7, theirs.answers()["file:0:7"]) == (request(), answer) and mine.wanted() == []
+    assert theirs.take_wanted({0: mine.wanted()}) == [] and theirs.answers() == {}, "it is forgotten when it is taken"
 
 
 def test_what_redis_loses_is_said_again_and_a_new_process_asks_anew():
     mine, theirs = two()
     mine.ask(request(), 0)
-    [(asked, _)] = theirs.take_lists({0: mine.listed()})
+    [(asked, _)] = theirs.take_wanted({0: mine.wanted()})
     theirs.answer(asked, FileAnswer(404))
     assert theirs.answers() == theirs.answers() != {}
     again = SiteFiles(1, lambda host: owner_of(host, 2), SEAL, 1000)
-    [(asked, _)] = again.take_lists({0: mine.listed()})
+    [(asked, _)] = again.take_wanted({0: mine.wanted()})
     again.answer(asked, FileAnswer(404))
     [data] = again.answers().values()
-    assert mine.answered(7, data) is not None
+    assert mine.take_answer(7, data) is not None
 
 
 def test_only_some_are_asked_for_at_a_time():
     mine, theirs = two()
     for number in range(MAX_ASKED + 5):
         mine.ask(request(f"{TARGET}?{number}"), 0)
-    assert len(theirs.take_lists({0: mine.listed()})) == len(mine.wanted()) == MAX_ASKED
+    assert len(theirs.take_wanted({0: mine.wanted()})) == len(mine.wanted()) == MAX_ASKED
 
 
 def test_an_owner_that_does_not_run_is_not_waited_for_for_ever():
     mine, _ = two()
     mine.ask(request(), 0)
-    assert mine.given_up({1}, 0.0) == mine.given_up({0}, PATIENCE_S - 1) == mine.given_up({1}, PATIENCE_S + 1) == []
-    assert mine.given_up({0}, 2 * PATIENCE_S) == []
-    assert mine.given_up({0}, 2 * PATIENCE_S + 1) == [request()] and mine.wanted() == {}
+    assert mine.give_up({1}, 0.0) == mine.give_up({0}, PATIENCE_S - 1) == mine.give_up({1}, PATIENCE_S + 1) == []
+    assert mine.give_up({0}, 2 * PATIENCE_S) == []
+    assert mine.give_up({0}, 2 * PATIENCE_S + 1) == [request()] and mine.wanted() == []
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,16 @@ def test_an_owner_that_does_not_run_is_not_waited_for_for_ever():
 )
 def test_lists_and_files_that_are_none_are_counted_and_left_alone(rows: str):
     mine, theirs = two()
-    for data in (SEAL.seal(Place(Kind.FILES, 0), rows.encode()), rows.encode()):
-        assert theirs.take_lists({0: data}) == []
-    assert theirs.counts["files refused"] == 2
+    with suppress(ValueError):
+        assert theirs.take_wanted({0: json.loads(rows)}) == []
+        assert theirs.counts["files refused"] == 1
     mine.ask(request(), 0)
-    assert mine.answered(7, SEAL.seal(Place(Kind.FILE, 1, 0, 1, 7), rows.encode())) is None
-    stranger = two(Seal(bytes(16), b"another key"))[1]
-    assert stranger.take_lists({0: mine.listed()}) == [] and mine.wanted() == {7: 1}
+    stranger = Seal(bytes(16), b"another key")
+    answer = json.dumps({**FORBIDS._asdict(), "body": ""}).encode()
+    for data in (SEAL.seal("file:0:7", rows.encode()), answer, stranger.seal("file:0:7", answer)):
+        assert mine.take_answer(7, data) is None
+    assert mine.counts["files refused"] == 3
+    assert mine.take_answer(7, SEAL.seal("file:0:7", answer)) is not None
 
 
 class Shard:
@@ -129,11 +132,11 @@ class Shard:
 
     def beat(self, other: Shard, now: float) -> None:
         files = self.exchange.files
-        for asked, distance in files.take_lists({other.me: other.exchange.files.listed()}):
+        for asked, distance in files.take_wanted({other.me: other.exchange.files.wanted()}):
             self.frontier.put_file_request(asked, distance, now)
-        for (_, number), data in other.exchange.files.answers().items():
-            if number in files.wanted():
-                self.frontier.file_answered(*files.answered(number, data), now)
+        for number, *_ in files.wanted():
+            if data := other.exchange.files.answers().get(f"file:{self.me}:{number}"):
+                self.frontier.file_answered(*files.take_answer(number, data), now)
 
 
 def crawled(web: dict[str, FileAnswer]) -> tuple[list[Shard], dict[str, list[tuple[float, int]]]]:
@@ -187,8 +190,8 @@ def test_a_host_that_is_closed_answers_nothing_and_the_other_is_told_so():
     mine, _ = two()
     mine.ask(request(), 0)
     mine.ask(request(file=SiteFile.LICENCE), 0)
-    for asked, distance in shard.exchange.files.take_lists({0: mine.listed()}):
+    for asked, distance in shard.exchange.files.take_wanted({0: mine.wanted()}):
         shard.frontier.put_file_request(asked, distance, 1000.0)
     answers = shard.exchange.files.answers()
-    assert [mine.answered(number, data)[1] for (_, number), data in answers.items()] == [FileAnswer()] * 2
+    assert [mine.take_answer(int(place[7:]), data)[1] for place, data in answers.items()] == [FileAnswer()] * 2
     assert not starts

@@ -26,8 +26,8 @@ from test_crawl_of_shards import documents, redis, shards
 
 from spiderling.base.urls import owner_of
 from spiderling.cluster.claims import name_of
-from spiderling.cluster.content import Kind, Place, Seal
-from spiderling.cluster.redis_transport import Keys
+from spiderling.cluster.content import Seal
+from spiderling.cluster.redis_transport import key_types
 from webs.web import FixedWeb
 
 pytestmark = needs("redis")
@@ -67,7 +67,7 @@ def written(client: Redis, key: str, kind: str) -> Iterator[str]:
             with suppress(ResponseError):  # a shard was first
                 write(client, key)
             yield f"a {other}"
-    stranger = Seal(bytes(range(16)), b"").seal(Place(Kind.STATUS, 0), b"x" * 40)
+    stranger = Seal(bytes(range(16)), b"").seal("lease:0", b"x" * 40)
     for value in (b"zz", b"", b"\xff" * 40, stranger, *NUMBERS):
         with suppress(ResponseError):
             put(client, key, kind, value)
@@ -99,13 +99,17 @@ def put(client: Redis, key: str, kind: str, value: str | bytes) -> None:
         client.zadd(key, {name: value for name in ("", "127.84.47.1", "127.84.47.2", "zz")})
 
 
-def keys_in(client: Redis) -> Keys:
-    (name,) = client.keys("spiderling:*:map")
-    crawl_ids = {key.decode().split(":")[1] for key in client.keys("spiderling:*:lease:*")}
-    return Keys(name.decode(), crawl_ids.pop())
+MAP_KEY = "spiderling:cs:cs:map"
 
 
-def swept(client: Redis, keys: Keys, kinds: dict[str, str], running: list[Running]) -> Counter[str]:
+def seal_of(directory: Path) -> Seal:
+    """That of the crawl in *directory*, which has no key."""
+    with sqlite3.connect(directory / name_of(0) / "state" / "frontier.sqlite") as connection:
+        (row,) = connection.execute("SELECT value FROM meta WHERE key = 'shard_map'").fetchone()
+    return Seal(bytes.fromhex(json.loads(row)["crawl_id"]), b"")
+
+
+def swept(client: Redis, kinds: dict[str, str], running: list[Running]) -> Counter[str]:
     """Write all of it while the shards run; returns how often each key was written to."""
     faults = [written(client, key, kind) for key, kind in kinds.items()]
     times: Counter[str] = Counter()
@@ -132,25 +136,21 @@ def test_every_key_may_hold_anything_while_shards_run(tmp_path: Path) -> None:
             one.until(lambda one=one: "This is shard" in one.output())
         running[0].until(lambda: len(server.log_entries) > 4)
         client = Redis.from_url(store.url)
-        keys = keys_in(client)
-        kinds = keys.types(0, SHARDS) | keys.types(1, SHARDS)
-        known = re.compile("|".join([*map(re.escape, kinds), re.escape(keys.of("file", 0, 0))[:-3] + r"\d+:\d+"]))
-        assert all(known.fullmatch(name) for name in store.names()), "a key that Keys does not list"
-        times = swept(client, keys, kinds, running)
+        seal = seal_of(tmp_path / "cs")
+        kinds = key_types(seal, MAP_KEY, 0, SHARDS) | key_types(seal, MAP_KEY, 1, SHARDS)
+        known = re.compile("|".join([*map(re.escape, kinds), re.escape(seal.key("file")) + r":\d+:\d+"]))
+        assert all(known.fullmatch(name) for name in store.names()), "a key that key_types does not list"
+        times = swept(client, kinds, running)
         assert min(times.values()) > 5
         ended = [one.wait() for one in running]
         assert [(one.code, one.lines("ERROR")) for one in ended] == [(0, []), (0, [])], ended
         said = "".join(one.output for one in ended)
         assert "Traceback" not in said
-        assert {keys.of("slots"), keys.of("claimed"), keys.map} <= {*re.findall(r"in the place of (\S+): it is", said)}
-        for what in (
-            "the lease of shard",
-            "the receipt of shard",
-            "control.yaml",
-            "the messages of shard",
-            "the totals of",
-        ):
-            assert f"in the place of {what}" in said
+        told = {*re.findall(r"in the place of (\S+): it is", said)}
+        every = "slots", "claimed", "control", "totals"
+        assert {MAP_KEY, *map(seal.key, every)} <= told
+        for pattern in (r"lease:\d", r"\d", r"\d:\d"):
+            assert any(re.fullmatch(seal.key(pattern), key) for key in told), pattern
         assert (
             Counter(re.findall(r"\[spiderling.cluster.redis_transport\] WARNING: (.*)", ended[0].output)).most_common(
                 1
@@ -174,17 +174,11 @@ def test_a_shard_that_begins_finds_its_way_through_anything(tmp_path: Path) -> N
         crawl = shards(tmp_path / "cs", server, store, 1, HOST_INTERVAL_S=0.01, MAX_PAGES=5)
         assert crawl.run(SEED).code == 0
         client = Redis.from_url(store.url)
-        keys = Keys("spiderling:cs:cs:map", crawl_id_of(tmp_path / "cs"))
+        kinds = key_types(seal_of(tmp_path / "cs"), MAP_KEY, 0, 1)
         for pages, write in enumerate((*TYPES.values(), lambda client, key: client.set(key, "9e18")), 2):
-            for key in keys.types(0, 1):
+            for key in kinds:
                 client.delete(key)
                 write(client, key)
             ended = crawl.run(SEED, MAX_PAGES=5 * pages)
             assert ended.code == 0 and not ended.lines("ERROR"), ended
             assert ended.lines("budget-pages") or ended.lines("is reached")
-
-
-def crawl_id_of(directory: Path) -> str:
-    with sqlite3.connect(directory / name_of(0) / "state" / "frontier.sqlite") as connection:
-        (row,) = connection.execute("SELECT value FROM meta WHERE key = 'shard_map'").fetchone()
-    return json.loads(row)["crawl_id"]

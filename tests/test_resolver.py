@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 
 import pytest
-import uvloop
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -295,17 +294,6 @@ async def test_closing_ends_what_runs():
         await asyncio.sleep(0.05)
     with pytest.raises(asyncio.CancelledError):
         await task
-
-
-def test_works_on_uvloop():
-    async def main():
-        async with resolving(values={"TIMEOUT_S": 60}) as (resolver, _):
-            return await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(1000)))
-
-    loop = uvloop.new_event_loop()
-    results = loop.run_until_complete(main())
-    loop.close()
-    assert {result.addresses for result in results} == {("192.0.2.7", "192.0.2.8")}
 
 
 @settings(max_examples=examples(50))

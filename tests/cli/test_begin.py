@@ -12,19 +12,8 @@ SEED = "http://127.0.0.1:1/"  # nothing listens there, and it may not be asked
 
 
 def begin(jobdir: Path, *arguments: str, code: int = 1) -> str:
-    ended = scrapy(
-        "crawl",
-        "spiderling",
-        "-a",
-        "lang=cs",
-        "-s",
-        CONTACT,
-        "-s",
-        "SPIDERLING_PORTS=1,80",
-        "-s",
-        f"JOBDIR={jobdir}",
-        *arguments,
-    )
+    given = [part for setting in (CONTACT, "SPIDERLING_PORTS=1,80", f"JOBDIR={jobdir}") for part in ("-s", setting)]
+    ended = scrapy("crawl", "spiderling", "-a", "lang=cs", *given, *arguments)
     assert ended.code == code
     assert "Traceback" not in ended.log
     return ended.log

@@ -62,15 +62,6 @@ def rows(ended) -> dict[str, str]:
     return {line[:12].strip(): line[12:] for line in ended.out.splitlines()}
 
 
-def refusal(ended) -> str:
-    """The one sentence that a failure is told in."""
-    assert ended.code == 1
-    assert ended.out == ""
-    lines = ended.log.splitlines()
-    assert len(lines) == 1, ended.log
-    return lines[0].removeprefix("scrapy page: ")
-
-
 def test_page_from_a_file(tmp_path):
     path = tmp_path / "page.html"
     path.write_text(document(1, "/a", "http://b.test/"), encoding="cp1250")
@@ -144,22 +135,22 @@ def test_redirect_is_followed_politely(fetched, server):
     ],
 )
 def test_url_without_a_page(fetched, server, path, why):
-    assert refusal(fetched(f"http://a.test/{path}")).startswith(f"http://a.test/{path} gave no page: {why}")
+    assert fetched(f"http://a.test/{path}").refusal.startswith(f"http://a.test/{path} gave no page: {why}")
     assert ("/private" in [entry.path for entry in server.log_entries]) is False
 
 
 def test_address_is_judged_and_a_contact_is_required(server):
     hosts = ("-s", f"SPIDERLING_HOSTS={server.hosts_option}")
-    assert refusal(show("http://a.test/", *hosts)).startswith("no contact is given")
+    assert show("http://a.test/", *hosts).refusal.startswith("no contact is given")
     contact = ("-s", "SPIDERLING_CONTACT=test@corpus.internal")
-    assert "(address-forbidden)" in refusal(show("http://a.test/", *hosts, *contact))
+    assert "(address-forbidden)" in show("http://a.test/", *hosts, *contact).refusal
 
 
 @pytest.mark.parametrize("setting", ["EXTENSIONS", "DOWNLOADER_MIDDLEWARES"])
 def test_a_component_that_does_not_exist_is_told_in_a_sentence(server, setting):
     hosts = ("-s", "SPIDERLING_ALLOW_NETWORKS=127.84.0.0/16", "-s", f"SPIDERLING_HOSTS={server.hosts_option}")
     ended = show("http://a.test/", *hosts, "-s", f'{setting}={{"nosuch.Component": 1}}')
-    assert refusal(ended) == "the command could not begin; -s LOG_ENABLED=1 shows why."
+    assert ended.refusal == "the command could not begin; -s LOG_ENABLED=1 shows why."
 
 
 @pytest.mark.parametrize(
@@ -174,7 +165,7 @@ def test_a_component_that_does_not_exist_is_told_in_a_sentence(server, setting):
     ],
 )
 def test_bad_input(arguments, message):
-    assert refusal(scrapy("page", *arguments)).startswith(message)
+    assert scrapy("page", *arguments).refusal.startswith(message)
 
 
 def test_usage():
@@ -191,7 +182,7 @@ def test_signals_of_the_site_the_headers_and_the_page_are_shown(fetched):
     )
     head = rows(fetched("http://a.test/reserved"))
     assert (head["opt-outs"], head["verdict"]) == ("tdm:1", "opted-out: tdm:1")
-    assert refusal(fetched("http://c.test/no")).startswith(
+    assert fetched("http://c.test/no").refusal.startswith(
         "http://c.test/no gave no page: the site's robots.txt, tdmrep.json or ai.txt refuses this use of it"
     )
 

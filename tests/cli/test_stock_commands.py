@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from conftest import ROOT, scrapy
+from conftest import ROOT, scrapy, serving
 
 from spiderling.addon import ENTRIES
+from webs.web import FixedWeb, html
 
 BODY = "<html><title>Ano</title><p>Text.</p></html>"
 PROJECT = """
@@ -39,33 +37,11 @@ class Mine(Spider):
 """
 
 
-@contextmanager
-def one_page():
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(BODY.encode())
-
-        def log_message(self, *arguments):
-            pass
-
-    server = ThreadingHTTPServer(("127.84.21.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.84.21.1:{server.server_address[1]}/"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(5)
-
-
 @pytest.fixture(scope="module")
 def url():
-    with one_page() as address:
-        yield address
+    address = "127.84.21.1"
+    with serving(FixedWeb({address: {"/": html(BODY)}}, {address: address})) as server:
+        yield f"http://{address}:{server.port}/"
 
 
 @pytest.fixture

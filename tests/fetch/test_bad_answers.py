@@ -7,10 +7,7 @@ import tracemalloc
 from contextlib import suppress
 
 import pytest
-from example_counts import examples
 from handled import OK, PAGE, PROMPT_ERRORS, chunked, failing, fetch, handling, reply, serving
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from scrapy import Request
 from scrapy.exceptions import ResponseDataLossError
 
@@ -175,22 +172,3 @@ async def test_nothing_but_a_response_or_a_download_error_comes_out(name):
             assert isinstance(response.body, bytes)
             assert isinstance(response.status, int)
     assert request.meta["wire_bytes"] >= 0
-
-
-@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
-@given(
-    st.lists(
-        st.sampled_from(
-            [OK, b"\r\n", b"\r\n\r\n", b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n", b"5\r\n"]
-        )
-        | st.binary(max_size=40),
-        max_size=8,
-    ).map(b"".join)
-)
-def test_random_answers_never_raise_anything_else(answer):
-    async def one():
-        async with serving(answer) as site, handling() as handler:
-            with suppress(*PROMPT_ERRORS):
-                await handler.download_request(Request(site.url, meta={"address": "127.0.0.1"}))
-
-    asyncio.run(one())

@@ -16,13 +16,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
-from conftest import DEADLINE_S
+from conftest import serving
 
 from spiderling.base.reasons import Reason
 from webs.web import WebResponse
@@ -218,40 +217,17 @@ class HostileWeb:
         await case.serve(Visit(case, path, head, reader, writer, self._visits[case.name]))
 
 
-class Served(Protocol):
-    """What ``in_thread`` starts and stops."""
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-
-@contextmanager
-def in_thread(web: Served) -> Iterator[None]:
-    """*web* is served from a thread of this process."""
-    loop, started = asyncio.new_event_loop(), Event()
-    loop.set_exception_handler(lambda loop, context: None)  # clients that hang up in the middle of TLS
-
-    def run() -> None:
-        asyncio.set_event_loop(loop)
-        loop.run_until_complete(web.start())
-        started.set()
-        loop.run_forever()
-        loop.run_until_complete(web.stop())
-
-    thread = Thread(target=run, daemon=True)
-    thread.start()
-    assert started.wait(DEADLINE_S), "the hostile web could not be served"
+@asynccontextmanager
+async def hosted(web: Any) -> AsyncIterator[Any]:
+    """*web* between its ``start`` and ``stop``, for conftest's ``serving``."""
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)  # clients that hang up amid TLS
+    await web.start()
     try:
-        yield
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-
-
-@contextmanager
-def hosting(cases: Mapping[str, Case]) -> Iterator[HostileWeb]:
-    """The *cases*, served."""
-    web = HostileWeb(cases)
-    with in_thread(web):
         yield web
+    finally:
+        await web.stop()
+
+
+def hosting(cases: Mapping[str, Case]) -> AbstractContextManager[HostileWeb]:
+    """The *cases*, served."""
+    return serving(HostileWeb(cases), hosted)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from conftest import document
+from conftest import document, serving
 from dnslib import AAAA, CNAME, QTYPE, RCODE, RR, A, DNSRecord
-from hostile import in_thread
+from hostile import hosted
 
 from spiderling.base.reasons import Reason
 
@@ -190,9 +190,6 @@ class NamesWeb:
         writer.close()
 
 
-@contextmanager
-def naming() -> Iterator[NamesWeb]:
+def naming() -> AbstractContextManager[NamesWeb]:
     """The cases of names, served."""
-    web = NamesWeb()
-    with in_thread(web):
-        yield web
+    return serving(NamesWeb(), hosted)

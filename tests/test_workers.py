@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import dataclasses
 import os
-import pickle
 import signal
 import socket
 import subprocess
@@ -25,7 +24,7 @@ from spiderling.base.errors import SpiderlingError
 from spiderling.text import TextOptions
 from spiderling.workers import pool as pool_module
 from spiderling.workers.pool import QUEUED_PER_WORKER, Task, Worker, WorkerConfig, WorkerCrash, WorkerPool
-from spiderling.workers.process import ANSWER, READY, TASK
+from spiderling.workers.process import READY, frame
 
 HERE = Path(__file__).parent
 OPTIONS = TextOptions(("cs",))
@@ -317,9 +316,8 @@ async def test_a_worker_that_is_ready_when_the_pool_is_stopped_is_no_error(monke
     stopping = asyncio.ensure_future(pool.stop())
     for _ in range(3):
         await asyncio.sleep(0)
-    ready = pickle.dumps(None, 5)
     with contextlib.suppress(BrokenPipeError):  # Python 3.13 has closed the pool's end by now
-        ends[0].sendall(ANSWER.pack(len(ready), READY) + ready)
+        ends[0].sendall(frame(READY, None))
     await stopping
     assert errors == []
 
@@ -374,8 +372,7 @@ def test_a_worker_whose_crawl_is_killed_ends_without_a_word():
         command = [sys.executable, "-m", "spiderling.workers.process", str(theirs.fileno())]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stderr=subprocess.PIPE, env=environment)
-    setup = pickle.dumps(FAKE)
-    ours.sendall(TASK.pack(len(setup), 0, False) + setup)
+    ours.sendall(frame(READY, FAKE))
     ours.close()
     assert process.communicate(timeout=DEADLINE_S)[1] == b""
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import pickle
 import signal
 import socket
 import subprocess
@@ -31,11 +30,11 @@ from spiderling.base.machine import running_time
 from spiderling.text import Page
 from spiderling.text.listing import Listing, unpacked
 from spiderling.text.page import read_page
-from spiderling.workers.process import ANSWER, PAGE, READY, TASK, WORN, DiedEarly, Task, WorkerConfig, text_process
+from spiderling.workers.process import FRAME, PAGE, READY, WORN, DiedEarly, Task, WorkerConfig, frame, text_process
 
 _START_TIMEOUT_S = 60.0
 """Seconds in which a worker must have loaded its models; chosen: loading takes about a second on an idle machine."""
-_BUFFER_BYTES = 1 << 18  # bytes of a worker's answers that are read at once; chosen: more than the answer to most pages
+_READ_BYTES = 1 << 18  # bytes of a worker's answers that are read at once; chosen: more than the answer to most pages
 
 
 class WorkerCrash(SpiderlingError):
@@ -61,8 +60,8 @@ class Worker(asyncio.BufferedProtocol):
         self._config = config
         self._page_timeout_s = page_timeout_s
         self._pool = pool
-        self._buffer = bytearray(_BUFFER_BYTES)  # answers as they arrive
-        self._filled = 0
+        self._buffer = memoryview(bytearray(_READ_BYTES))
+        self._received = bytearray()  # answers as they arrive
         self._transport: asyncio.Transport | None = None
         self._spare: socket.socket | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -84,8 +83,7 @@ class Worker(asyncio.BufferedProtocol):
         try:
             await self._loop.create_unix_connection(lambda: self, sock=ours)
             assert self._transport
-            setup = pickle.dumps(self._config, 5)
-            self._transport.write(TASK.pack(len(setup), 0, False) + setup)
+            self._transport.write(frame(READY, self._config))
             await asyncio.wait_for(self._ready, _START_TIMEOUT_S)
         except TimeoutError:
             await self.kill()
@@ -105,9 +103,7 @@ class Worker(asyncio.BufferedProtocol):
         self.jobs.append(job)
         if len(self.jobs) == 1:
             self._set_deadline()
-        body, url, charset, refresh, is_listing = job.task
-        address = f"{charset or ''}\n{refresh}\n{url}".encode("utf-8", "replace")
-        self._transport.write(b"".join((TASK.pack(len(address), len(body), is_listing), address, body)))
+        self._transport.write(frame(PAGE, job.task))
 
     async def kill(self) -> None:
         """Kill the process and reap it."""
@@ -121,26 +117,23 @@ class Worker(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Part of the protocol: the free part of the buffer, at least half of the usual size."""
-        if len(self._buffer) - self._filled < _BUFFER_BYTES // 2:
-            self._buffer = self._buffer[: self._filled] + bytearray(max(_BUFFER_BYTES, self._filled))
-        return memoryview(self._buffer)[self._filled :]
+        return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Part of the protocol: take out the complete answers, and move the rest to the front of the buffer."""
+        """Part of the protocol: take out the complete answers."""
         if self._is_distrusted:
             return
-        self._filled += nbytes
+        self._received += self._buffer[:nbytes]
         start = 0
         answers = []
-        with memoryview(self._buffer) as view:
-            while start + ANSWER.size <= self._filled:
-                length, kind = ANSWER.unpack_from(view, start)
-                end = start + ANSWER.size + length
-                if end > self._filled:
+        with memoryview(self._received) as view:
+            while start + FRAME.size <= len(view):
+                length, kind = FRAME.unpack_from(view, start)
+                end = start + FRAME.size + length
+                if end > len(view):
                     break
                 try:
-                    answers.append((kind, read_page(view[start + ANSWER.size : end])))
+                    answers.append((kind, read_page(view[start + FRAME.size : end])))
                 except Exception as error:  # whatever pickle raises: a page may have taken the worker over
                     # nothing more is read from it; the page that it is at is the guilty one
                     self._is_distrusted = True
@@ -149,11 +142,7 @@ class Worker(asyncio.BufferedProtocol):
                         self._transport.abort()
                     break
                 start = end
-            if start:
-                view[: self._filled - start] = view[start : self._filled]
-                self._filled -= start
-        if not self._filled and len(self._buffer) > _BUFFER_BYTES:
-            self._buffer = bytearray(_BUFFER_BYTES)
+        del self._received[:start]
         for kind, value in answers:
             self._answer(kind, value)
 
@@ -172,7 +161,7 @@ class Worker(asyncio.BufferedProtocol):
         """
         assert self._spare
         with self._spare as spare, contextlib.suppress(OSError):
-            while number := spare.recv_into(self.get_buffer(-1)):
+            while number := spare.recv_into(self._buffer):
                 self.buffer_updated(number)
 
     def _answer(self, kind: int, value: Any) -> None:

@@ -1,12 +1,10 @@
 """The inside of a text worker: a process that turns one page after another into a `Page`.
 
 It is started as ``python -m spiderling.workers.process FD``; FD is one end of a socket pair
-whose other end `spiderling.workers.pool` holds.  A frame to the worker is TASK (the lengths
-of two parts, and whether the body is a sitemap or feed) and the parts: charset, Refresh and address on a line each,
-and body; in the first frame, configuration and nothing.
-A frame from it is ANSWER (a length and a kind) and a pickled value.  The worker ends when its
-socket does, so it does not outlive a killed parent.  It ignores SIGINT and SIGTERM, because
-the parent waits for its pages even then.
+whose other end `spiderling.workers.pool` holds.  Both send frames: FRAME (a length and a kind)
+and a pickled value.  The worker is sent its configuration, then tasks.  It ends when its socket
+does, so it does not outlive a killed parent.  It ignores SIGINT and SIGTERM, because the parent
+waits for its pages even then.
 
 A page that uses more than ``page_cpu_s`` of processor time ends the process by SIGPROF,
 which neither Python code nor a C library can delay.
@@ -42,8 +40,7 @@ _CONVERSION_SHARE = 0.8  # share of PAGE_TIMEOUT_S for converting a document; th
 CPU_SHARE = 0.5  # share of PAGE_TIMEOUT_S that a page may spend on the processor; chosen
 _COLLECTED_PAGES = 50
 """Pages between two collections of garbage; chosen: at Python's own pace they take a fifth of the time."""
-TASK = struct.Struct("!IIB")
-ANSWER = struct.Struct("!IB")
+FRAME = struct.Struct("!IB")
 READY = 0
 PAGE = 1
 ERROR = 2
@@ -142,11 +139,10 @@ def main(fd: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     # the crawl may have been killed: then nobody reads what is left in the buffer
     with contextlib.suppress(OSError), socket.socket(fileno=fd) as sock, sock.makefile("rwb", 1 << 20) as stream:
-        setup = _receive(stream)
-        if setup is None:
+        config: WorkerConfig | None = _receive(stream)
+        if config is None:
             return
         try:
-            config: WorkerConfig = pickle.loads(setup[0])  # noqa: S301 - from the crawl that started this process
             limit_address_space(config.memory_bytes)
             work = pkgutil.resolve_name(config.process)(config)
         except Exception as error:
@@ -162,9 +158,9 @@ def main(fd: int) -> None:
 def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> None:
     pages = 0
     max_bytes = (memory_bytes(1) or _peak_bytes()) + config.max_growth_bytes
-    while (frame := _receive(stream)) is not None:
+    while (task := _receive(stream)) is not None:
         signal.setitimer(signal.ITIMER_PROF, config.page_cpu_s)
-        kind, value = _attempt(work, *frame)
+        kind, value = _attempt(work, task)
         signal.setitimer(signal.ITIMER_PROF, 0)
         pages += 1
         has_grown = _peak_bytes() > max_bytes and (memory_bytes(1) or _peak_bytes()) > max_bytes
@@ -174,32 +170,32 @@ def _serve(stream: Any, config: WorkerConfig, work: Callable[[Task], Page]) -> N
             gc.collect()
 
 
-def _attempt(work: Callable[[Task], Page], address: bytes, body: bytes, is_listing: int) -> tuple[int, Any]:
+def _attempt(work: Callable[[Task], Page], task: Task) -> tuple[int, Any]:
     """The page or listing, or the exception as text: an exception does not end the worker."""
-    charset, refresh, url = address.decode("utf-8").split("\n", 2)
     try:
-        if is_listing:
-            return PAGE, read_listing(body, url)
-        return PAGE, work(Task(body, url, charset or None, refresh))
+        return PAGE, read_listing(task.body, task.url) if task.is_listing else work(task)
     except Exception as error:
         return ERROR, f"{type(error).__name__}: {error}"
 
 
-def _receive(stream: Any) -> tuple[bytes, bytes, int] | None:
-    """One frame; None at the end of the socket."""
-    head = stream.read(TASK.size)
-    if len(head) < TASK.size:
+def frame(kind: int, value: Any) -> bytes:
+    """The frame of *value*."""
+    data = pickle.dumps(value, 5)
+    return FRAME.pack(len(data), kind) + data
+
+
+def _receive(stream: Any) -> Any:
+    """The value of one frame; None at the end of the socket."""
+    head = stream.read(FRAME.size)
+    if len(head) < FRAME.size:
         return None
-    first, second, is_listing = TASK.unpack(head)
-    address = stream.read(first)
-    body = stream.read(second)
-    return (address, body, is_listing) if len(address) + len(body) == first + second else None
+    length, _ = FRAME.unpack(head)
+    data = stream.read(length)
+    return pickle.loads(data) if len(data) == length else None  # noqa: S301 - from the crawl that started this process
 
 
 def _send(stream: Any, kind: int, value: Any) -> None:
-    data = pickle.dumps(value, 5)
-    stream.write(ANSWER.pack(len(data), kind))
-    stream.write(data)
+    stream.write(frame(kind, value))
     stream.flush()
 
 

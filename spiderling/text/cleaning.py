@@ -19,8 +19,8 @@ from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import query_in
 from spiderling.text.fingerprints import digests_of, shingles, sketch
 from spiderling.text.html.blocks import MAX_LINKS, Parsed, RawLink, named_tuples
-from spiderling.text.html.links import feeds_of, join
-from spiderling.text.html.metadata import Metadata
+from spiderling.text.html.links import join
+from spiderling.text.html.metadata import FEEDS, Metadata
 from spiderling.text.html.zones import Tree
 from spiderling.text.judging import Judge
 from spiderling.text.language import LanguageModel, LanguageModels
@@ -62,8 +62,10 @@ def process(
         if refresh and (target := Metadata().read_tag("meta", {"http-equiv": "refresh", "content": refresh})):
             parsed.links.append(RawLink(target, "", "", -1))
         _links(page, parsed, url, options, scores, steps)
+        feeds = page.meta.pop(FEEDS, "").split()
         if options.recrawls:
-            page.feeds = feeds_of(recoded, (join(url, parsed.base) if parsed.base else url) or url, detected or "")
+            found = (join(join(url, parsed.base or "") or url, query_in(detected or "", href)) for href in feeds)
+            page.feeds = tuple(dict.fromkeys(feed for feed in found if feed and feed.startswith("http")))
     clean = _measured(page, options, url, steps)
     if text is not None and clean and page.language is not None:
         page.quality = with_spam_signs(page, clean, text, url, models[page.language], steps.top_word)

@@ -489,6 +489,28 @@ def test_all_addresses_of_a_legacy_page_have_their_queries_in_its_encoding(codec
     assert {link.url for link in page.links} == {f"http://h.test/{path}" for path in linked}
 
 
+RSS = '<link rel=alternate type="application/rss+xml" href="%s">'
+
+
+@pytest.mark.parametrize(
+    ("head", "feeds"),
+    [
+        (RSS % "/feed?a=1&amp;b=2", ("http://a.test/feed?a=1&b=2",)),
+        (RSS % "x" + RSS % "x" + RSS % "http://b.test/y", ("http://a.test/n/x", "http://b.test/y")),
+        ("<LINK HREF='f.atom' TYPE='Application/Atom+XML; charset=utf-8' REL='Alternate home'/>", ("http://a.test/n/f.atom",)),
+        ("<link type=application/feed+json\nrel=alternate\nhref=/j>", ("http://a.test/j",)),
+        ("<link rel=stylesheet type=application/rss+xml href=/x><link rel=alternate href=/y hreflang=en>", ()),
+        (RSS % "javascript:x" + RSS % "" + RSS % "http://[" + "<link rel=alternate type=application/rss+xml>", ()),
+        ("<link rel=alternate rel=x type=application/rss+xml href=1 href=2>", ("http://a.test/n/1",)),
+        ("".join(RSS % n for n in range(20)), tuple(f"http://a.test/n/{n}" for n in range(8))),
+    ],
+)  # fmt: skip
+def test_feeds_that_a_page_names(head, feeds):
+    options = TextOptions(("cs",), recrawls=True)
+    page = process(head.encode(), url="http://a.test/n/p", http_charset=None, models=load(("cs",)), options=options)
+    assert page.feeds == feeds and "feeds" not in page.meta
+
+
 def test_what_hreflang_says_goes_with_the_links():
     html = (
         "<link rel=alternate hreflang=de-AT href=/de><link rel=alternate hreflang=x-default href=/any>"

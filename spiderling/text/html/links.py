@@ -7,15 +7,12 @@ several times as fast as ada_url; the tests compare both ways.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Mapping
-from itertools import islice
 from typing import Any
 
 import ada_url
 
-from spiderling.text.encoding.labels import query_in
 from spiderling.text.html.blocks import EDGE, MAX_ANCHOR_CHARS, MAX_LINKS, RawLink, named_tuples, normal_forms
 from spiderling.text.html.metadata import Metadata
 
@@ -174,38 +171,3 @@ def join(base: str, href: str) -> str | None:
         return str(ada_url.join_url(base, href))
     except ValueError:
         return None
-
-
-MAX_FEEDS = 8  # feeds of a page that are named (chosen: most name one or two, for articles and for comments)
-_HEAD_BYTES = 1 << 18  # bytes in which these elements are (chosen: heads with long styles and scripts have some 100 kB)
-_MAX_LINKS = 1000  # elements that are looked at (chosen)
-_TYPES = (b"application/rss+xml", b"application/atom+xml", b"application/feed+json")
-_LINK = re.compile(rb"<link\b([^<>]{0,4000})>", re.IGNORECASE)
-_ATTRIBUTE = re.compile(r"([a-z]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
-
-
-def feeds_of(body: bytes, base: str, codec: str = "utf-8") -> tuple[str, ...]:
-    """The absolute addresses of the feeds in *body*, HTML in UTF-8 that was in *codec*; they are relative to *base*."""
-    head = body[:_HEAD_BYTES]
-    lower = head.lower()
-    if not any(kind in lower for kind in _TYPES):
-        return ()
-    found: dict[str, None] = {}
-    for link in islice(_LINK.finditer(head), _MAX_LINKS):
-        attributes = _attributes(link[1].decode("utf-8", "replace"))
-        kind = attributes.get("type", "").partition(";")[0].strip().lower().encode()
-        if kind in _TYPES and "alternate" in attributes.get("rel", "").lower().split():
-            href = query_in(codec, attributes.get("href", "").strip())
-            address = join(base, href) if href else None
-            if address and address.startswith(("http://", "https://")):
-                found[address] = None
-    return tuple(found)[:MAX_FEEDS]
-
-
-def _attributes(text: str) -> dict[str, str]:
-    """The attributes of a tag, names in lower case; of two with one name the first counts, as in HTML."""
-    pairs = ((name.lower(), html.unescape(a or b or c)) for name, a, b, c in _ATTRIBUTE.findall(text))
-    found: dict[str, str] = {}
-    for name, value in pairs:
-        found.setdefault(name, value)
-    return found

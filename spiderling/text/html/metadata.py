@@ -24,6 +24,10 @@ RSL_INLINE = "rsl:inline"  # key of `Metadata.meta`: licences by RSL that stand 
 RSL_END = "\x1e"
 _MAX_RSL_CHARS = 8000  # characters of these addresses; chosen: more than MAX_LICENCES of them (frontier/site_files.py)
 
+FEEDS = "feeds"  # key of `Metadata.meta`: addresses of feeds, as written
+MAX_FEEDS = 8  # feeds of a page that are named; chosen: most name one or two, for articles and for comments
+_FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/feed+json")
+
 _METAS = """
 description keywords robots googlebot author generator og:locale og:type og:title og:url content-language refresh
 date dc.date dcterms.date dcterms.created dcterms.modified datepublished datemodified pubdate last-modified
@@ -113,6 +117,9 @@ class Metadata:
         is_alternate = "alternate" in attributes.get("rel", "").lower().split()
         if language and href and is_alternate and len(self.alternates) < MAX_ALTERNATES:
             self.alternates.setdefault(language, href)
+        if href and is_alternate and attributes.get("type", "").partition(";")[0].strip().lower() in _FEED_TYPES:
+            feeds = dict.fromkeys([*self.meta.get(FEEDS, "").split(), "".join(href.split())])
+            self.meta[FEEDS] = " ".join(list(feeds)[:MAX_FEEDS])
 
     def _read_time(self, attributes: Mapping[str, str]) -> None:
         """Read a <time> like a <meta> if microdata, or ``pubdate`` of early HTML5, says which date it gives."""

@@ -18,51 +18,17 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable
 from functools import lru_cache
+from importlib.resources import files
 
-_WIDER = {
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "big5": "big5hkscs",
+_OTHER_LABELS = {
+    **{name: name for name in ("cp437", "cp775", "cp852", "cp857", "kz1048")},
     "cp950": "big5hkscs",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
     "johab": "cp949",
-    "euc_jis_2004": "euc_jp",  # chardet's name for it
-    "shift_jis_2004": "cp932",
+    "euc-jis-2004": "euc_jp",  # chardet's name for it
+    "shift-jis-2004": "cp932",
     "utf-16": "utf-16-le",
 }
-"""Codec -> the wider codec with which browsers decode it."""
-_LABELS = {
-    label: codec
-    for codec, labels in {
-        "utf-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 x-unicode20utf8",
-        "utf-16-le": "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff",
-        "utf-16-be": "unicodefffe",
-        "iso8859-6": "csiso88596e csiso88596i iso-8859-6-e iso-8859-6-i",
-        "iso8859-7": "sun_eu_greek",
-        "iso8859-8": "csiso88598e csiso88598i iso-8859-8-e iso-8859-8-i logical visual",
-        "iso8859-15": "csisolatin9",
-        "koi8-r": "koi koi8",
-        "koi8-u": "koi8-ru",
-        "mac-roman": "csmacintosh mac x-mac-roman",
-        "mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian",
-        "cp874": "dos-874 windows-874",
-        "gb18030": "csgb2312 gb_2312 gb_2312-80 x-gbk",
-        "big5hkscs": "cn-big5 x-x-big5",
-        "euc_jp": "cseucpkdfmtjapanese x-euc-jp",
-        "cp932": "windows-31j x-sjis",
-        "cp949": "cseuckr csksc56011987 iso-ir-149 ks_c_5601-1989 ksc_5601 windows-949",
-    }.items()
-    for label in labels.split()
-}
-_LABELS |= {f"iso8859{part}": f"iso8859-{part}" for part in (*range(1, 12), *range(13, 16))}
-_LABELS |= {f"x-cp{page}": f"cp{page}" for page in range(1250, 1259)}
-"""Label of the standard that Python does not know -> codec."""
+"""Labels that have a meaning here and none in the standard."""
 _FAMILIES = (
     ("windows-1252", "iso-8859-15"),
     ("windows-1250", "iso-8859-2", "cp852"),
@@ -120,7 +86,14 @@ _SELDOM = {
     "windows-1254": ("iso-8859-3",),
 }
 """Encoding -> those that few pages of the same languages are in."""
-_KNOWN = {*SINGLE_BYTE, *MULTI_BYTE, *_names("utf-8 utf-16-le utf-16-be iso2022_jp")}
+
+
+@lru_cache(maxsize=1)
+def _codecs_by_label() -> dict[str, str]:
+    """The standard's table of labels with Python's names, and _OTHER_LABELS."""
+    lines = files("spiderling.text.encoding").joinpath("labels.txt").read_text("ascii").splitlines()
+    rows = [line.split() for line in lines if line[0] not in "#-"]
+    return {label: row[0] for row in rows for label in (*row, row[0].replace("_", "-"))} | _OTHER_LABELS
 
 
 def codec_of(label: str | None) -> str | None:
@@ -130,12 +103,13 @@ def codec_of(label: str | None) -> str | None:
     ('cp1252', 'gb18030', None)
     """
     label = (label or "").strip().lower()
-    try:
-        name = codecs.lookup(_LABELS.get(label, label)).name
-    except (LookupError, ValueError):  # ValueError: a NUL in the label
-        return None
-    name = _WIDER.get(name, name)
-    return name if name in _KNOWN else None
+    known = _codecs_by_label()
+    if label not in known:
+        try:
+            label = codecs.lookup(label).name.replace("_", "-")  # another spelling, such as utf_8 and latin-1
+        except (LookupError, ValueError):  # ValueError: a NUL in the label
+            return None
+    return known.get(label)
 
 
 def query_in(codec: str, address: str) -> str:

@@ -29,15 +29,14 @@ import numpy.typing as npt
 import xxhash
 from numpy.typing import NDArray
 
-from spiderling.text.ngrams import code_points_of, codepoints
+from spiderling.text.ngrams import Keys, Places, code_points_of, codepoints, run_hashes
 
 WINDOW = 7  # words of a shingle (Suchomel & Pomikálek 2012)
 FORM = 2
 """Number of the way in which shingles are hashed, and kept by corpus/duplicates.py; raised when it changes, so
 that no state mixes two of them."""
 _BASE = 0x9FB21C651E98DF25
-_INVERSE = pow(_BASE, -1, 1 << 64)
-"""Base of the polynomial that is a word's hash (any odd number with bits everywhere), and its inverse mod 2**64."""
+"""Base of the polynomial that is a word's hash: any odd number with bits everywhere."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 """Odd constants of multiplicative hashing; _MULTIPLIER is 2**64 / golden ratio."""
@@ -45,16 +44,12 @@ _SHIFT = np.uint64(32)
 ODD = np.uint64(1)
 _ALL_BUT_ONE = ~ODD
 """The hash of a paragraph that is shorter than a shingle is odd; those of runs of words in longer ones are even."""
-_KEPT_POWERS = 1 << 17  # longest text in characters whose powers of the base are kept, 2 MB; chosen: most are shorter
 _HAN_KANA = ((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
 _BRAHMIC = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
 """Thai, Lao, Burmese and Khmer letters; their words are about three times as long as those of Chinese."""
 HAN_KANA = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _HAN_KANA)}]")
 _SPACE = 1
 _CHARS = {2: 11, 3: 28}  # number of a script in `_kinds` -> characters of seven words; chosen
-
-Numbers = NDArray[np.uint64]
-Places = NDArray[np.int64]
 
 
 class Shingles(NamedTuple):
@@ -88,7 +83,7 @@ def shingles(paragraphs: Sequence[str], window: int = WINDOW) -> Shingles:
     return Shingles(hashes, counts.astype(np.uint32), bool((ordered[1:] == ordered[:-1]).any()))
 
 
-def _words(paragraphs: Sequence[str], window: int) -> tuple[Numbers, Places]:
+def _words(paragraphs: Sequence[str], window: int) -> tuple[Keys, Places]:
     """The hashes of the words of all *paragraphs*, and how many each has."""
     text = "\n".join(["", *paragraphs, ""])  # white space at both ends
     chars = codepoints(text)
@@ -110,7 +105,7 @@ def _words(paragraphs: Sequence[str], window: int) -> tuple[Numbers, Places]:
 
 def _runs(
     chars: NDArray[np.uint32], kinds: NDArray[np.uint8], borders: Places, window: int
-) -> Iterator[tuple[int, Numbers]]:
+) -> Iterator[tuple[int, Keys]]:
     """(number, hashes) of each paragraph in text without spaces.
 
     In place of words it has overlapping runs of characters, so that *window* of them span _CHARS.
@@ -127,13 +122,9 @@ def _runs(
                 break
 
 
-def _hashes(chars: NDArray[np.uint32], begins: Places, ends: Places) -> Numbers:
-    """The hash of the characters from each of *begins* to each of *ends*: a polynomial, from sums over all before."""
-    size = 1 << len(chars).bit_length()
-    powers, inverses = _kept_powers() if size <= _KEPT_POWERS else _made_powers(size)
-    sums = np.zeros(len(chars) + 1, np.uint64)
-    np.cumsum(np.add(chars, 1, dtype=np.uint64) * powers[: len(chars)], out=sums[1:])
-    hashes: Numbers = (sums[ends] - sums[begins]) * inverses[begins]
+def _hashes(chars: NDArray[np.uint32], begins: Places, ends: Places) -> Keys:
+    """The hash of the characters from each of *begins* to each of *ends*."""
+    hashes = run_hashes(chars.astype(np.uint64) + np.uint64(1), begins, ends, _BASE)
     hashes ^= hashes >> _SHIFT  # the sum of several hashes must not be that of other words
     hashes *= _MIX
     hashes ^= hashes >> _SHIFT
@@ -152,20 +143,6 @@ def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) 
         hashes *= _MIX
     hashes ^= hashes >> _SHIFT
     return hashes
-
-
-@lru_cache(maxsize=1)
-def _kept_powers() -> tuple[Numbers, Numbers]:
-    return _made_powers(_KEPT_POWERS)
-
-
-def _made_powers(number: int) -> tuple[Numbers, Numbers]:
-    """The first *number* powers of the base and of its inverse."""
-    powers = [np.full(number, base, np.uint64) for base in (_BASE, _INVERSE)]
-    for column in powers:
-        column[0] = 1
-        np.multiply.accumulate(column, out=column)
-    return powers[0], powers[1]
 
 
 @lru_cache(maxsize=1)

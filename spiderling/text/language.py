@@ -13,8 +13,8 @@ of the language; less where too many of its short words are not in the language'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +36,6 @@ from spiderling.text.ngrams import (
 from spiderling.text.quality import Profile
 from spiderling.text.words import (
     NOT_MEASURED,
-    KnownWords,
     ShortWords,
     Sisters,
     TextWords,
@@ -69,23 +68,6 @@ class UsualNgrams:
         shares: Array = np.add.reduceat(usual, starts[:-1], dtype=np.float32)
         shares /= np.maximum(1, numbers(starts, self.size))
         return shares
-
-
-@dataclass(frozen=True, slots=True)
-class TextNgrams:
-    """The n-grams of some texts, to be compared with the usual ones of a language."""
-
-    grams: Mapping[int, Hashes]  # size -> hash of the n-gram that begins at each character
-    starts: Places  # as from `normalised`
-    usual_in: Callable[[str], UsualNgrams]  # the usual n-grams of a language
-    _found: dict[str, Array] = field(default_factory=dict)
-
-    def likeness(self, code: str) -> Array:
-        """Share of usual n-grams in each text, in units of the share expected in the language *code*."""
-        if code not in self._found:
-            usual = self.usual_in(code)
-            self._found[code] = usual.share(self.grams[usual.size], self.starts) / np.float32(usual.expected)
-        return self._found[code]
 
 
 def usual_ngrams(languages: Iterable[tuple[str, NgramCounts, int, float]]) -> dict[str, UsualNgrams]:
@@ -168,6 +150,16 @@ def nothing(number: int, columns: int) -> Scored:
 MIN_CHARS = 40  # 4-grams that a text with a sure language has at least; chosen
 _MIN_MARGIN = 6.0  # natural logarithm of the odds against the second language at which the first is sure; chosen
 _ALL = slice(None)
+_NOBODY = np.zeros(0, np.intp)
+
+
+class Evidence(NamedTuple):
+    """What a language's n-grams and words say of some texts."""
+
+    usual: Array  # share of usual n-grams in each text, in units of the share expected in the language
+    listed: WordList | None  # None if its words tell nothing
+    unlisted: Places  # number of short words of each text that are not listed
+    short: Places  # number of its short words
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +169,8 @@ class Guesses:
     codes: tuple[str, ...]
     scores: Array  # log-probability (text, language), less its mean over the languages
     sizes: Array  # number of 4-grams (text)
-    ngrams: TextNgrams
-    words: KnownWords
+    evidence: Callable[[str], Evidence]
+    """What a language's n-grams and words say of the texts."""
 
     def nearest(self, rows: list[int] | slice = _ALL) -> str | None:
         """The nearest language of the texts *rows*, taken as one; None without letters."""
@@ -188,9 +180,10 @@ class Guesses:
 
     def known_share(self, code: str, rows: list[int] | slice = _ALL) -> float:
         """Known share of the texts *rows*, taken as one, in the language *code*; at most 1."""
+        usual, listed, unlisted, short = self.evidence(code)
         sizes = self.sizes[rows]
-        share = float((self.ngrams.likeness(code)[rows] * sizes).sum() / max(1.0, sizes.sum()))
-        return min(1.0, share) * self.words.likeness(code, rows)
+        share = min(1.0, float((usual[rows] * sizes).sum() / max(1.0, sizes.sum())))
+        return share * float(listed.likeness(unlisted[rows].sum(), short[rows].sum())) if listed else share
 
     def sure(self) -> list[str | None]:
         """The nearest language of each text; None when it is too short, or too near to a second language."""
@@ -208,8 +201,12 @@ class Guesses:
         shares = np.empty(len(rows), np.float32)
         for code in set(codes):
             places = [place for place, each in enumerate(codes) if each == code]
-            shares[places] = self.ngrams.likeness(code)[[rows[place] for place in places]]
-        return list((np.minimum(1, shares) * self.words.likenesses(codes, rows)).tolist())
+            mine = [rows[place] for place in places]
+            usual, listed, unlisted, short = self.evidence(code)
+            shares[places] = np.minimum(1, usual[mine])
+            if listed:
+                shares[places] *= listed.likeness(unlisted[mine], short[mine]).astype(np.float32)
+        return list(shares.tolist())
 
     def candidates(self, min_share: float) -> tuple[str, ...]:
         """The languages that the texts, taken as one, may be in, nearest first.
@@ -327,19 +324,20 @@ class LanguageModels:
     def usual_share(self, code: str, texts: Sequence[str]) -> float:
         """Share of n-grams that are usual in the language *code* among those of the *texts*, taken as one."""
         guesses = self.identify(texts)
-        hits = guesses.ngrams.likeness(code) * guesses.sizes
+        hits = guesses.evidence(code).usual * guesses.sizes
         return float(self._usual[code].expected * hits.sum() / max(1.0, guesses.sizes.sum()))
 
     @cached_property
-    def _word_lists(self) -> dict[str, WordList | None]:
-        return {}
+    def _word_list(self) -> Callable[[str], WordList | None]:
+        """The word list of a language that others are mistaken for; None if it tells nothing."""
 
-    def _word_list(self, code: str) -> WordList | None:
-        if code not in self._word_lists:
+        @cache
+        def word_list(code: str) -> WordList | None:
             model = self[code]
             alone = not model.spaced or is_alone_in_script(model.ngrams)
-            self._word_lists[code] = None if alone else WordList.of(code, model.words, model.unlisted)
-        return self._word_lists[code]
+            return None if alone else WordList.of(code, model.words, model.unlisted)
+
+        return word_list
 
     @cached_property
     def _sisters(self) -> tuple[tuple[Sisters, ...], Places]:
@@ -379,6 +377,13 @@ class LanguageModels:
         scores = found.scores[:, : len(self.models)]
         if scores.size:
             self._tell_sisters(scores, words)
-        ngrams = TextNgrams(found.grams, found.starts, self._usual.__getitem__)
-        known = KnownWords(words, self._word_list, count)
-        return Guesses(self.codes, scores, numbers(found.starts, ORDER), ngrams, known)
+
+        @cache
+        def evidence(code: str) -> Evidence:
+            usual = self._usual[code]
+            shares = usual.share(found.grams[usual.size], found.starts) / np.float32(usual.expected)
+            listed = self._word_list(code)
+            unlisted, short = count(words, listed) if listed else (_NOBODY, _NOBODY)
+            return Evidence(shares, listed, unlisted, short)
+
+        return Guesses(self.codes, scores, numbers(found.starts, ORDER), evidence)

@@ -20,6 +20,7 @@ MARKS = "".join(chr(code) for code in range(0x300, 0x11A00) if unicodedata.categ
 
 Array = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
+Keys = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.intp]
 ORDER = 4  # characters of the longest n-grams of a language; chosen
 _SPACE = np.uint32(ord(" "))
@@ -41,6 +42,7 @@ _ALPHABET = np.array([0, 1, 0, 2, 0, 0, 3, 0, 0, 1, 0, 0])
 """Alphabet of each stretch: 1 Latin, 2 Cyrillic, 3 Arabic, 0 any other or none."""
 _WRITTEN_SHARE = 0.15  # share of a text's n-grams from which the language counts as written in their alphabet; chosen
 
+_KEPT_POWERS = 1 << 17  # longest text in characters whose powers of a base are kept, 2 MB; chosen: most are shorter
 _LEVEL = 19  # level of zstd; chosen: the highest that needs no large memory
 _MAX_BYTES = 100_000_000  # unpacked bytes of n-grams that are read; chosen
 _COUNT_BYTES = 4  # bytes of a count
@@ -176,6 +178,29 @@ def _mixed(values: Hashes) -> Hashes:
     mixed *= np.uint32(0x846CA68B)
     mixed ^= mixed >> np.uint32(13)
     return mixed
+
+
+def run_hashes(values: Keys, begins: Places, ends: Places, base: int) -> Keys:
+    """The hash of the numbers from each of *begins* to each of *ends*: a polynomial of *base*, which is odd."""
+    powers, inverses = _kept_powers(base) if len(values) < _KEPT_POWERS else _powers(base, len(values) + 1)
+    sums = np.zeros(len(values) + 1, np.uint64)
+    np.cumsum(values * powers[: len(values)], out=sums[1:])
+    hashes: Keys = (sums[ends] - sums[begins]) * inverses[begins]
+    return hashes
+
+
+@lru_cache(maxsize=2)
+def _kept_powers(base: int) -> tuple[Keys, Keys]:
+    return _powers(base, _KEPT_POWERS)
+
+
+def _powers(base: int, number: int) -> tuple[Keys, Keys]:
+    """The first *number* powers of *base* and of its inverse modulo 2**64, from 1 on."""
+    found = np.empty((2, number), np.uint64)
+    found[:, 0] = 1
+    found[:, 1:] = np.array([[base], [pow(base, -1, 1 << 64)]], np.uint64)
+    np.multiply.accumulate(found, axis=1, out=found)
+    return found[0], found[1]
 
 
 def crossing(starts: Places, size: int) -> Places:

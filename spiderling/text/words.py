@@ -27,10 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spiderling.text.ngrams import Array, Hashes, NgramCounts, Places, are_capital, codepoints
+from spiderling.text.ngrams import Array, Hashes, Keys, NgramCounts, Places, are_capital, codepoints, run_hashes
 
-Keys = npt.NDArray[np.uint64]
-_BASE = 0x9E3779B97F4A7C15
+_BASE = 0x9E3779B97F4A7C15  # of the polynomial that is a word's key
 _SPACE = 32
 _TONE_MARKS = dict.fromkeys(map(ord, "\u0300\u0301\u0302\u0304\u030c"))
 _TONED = 0x1F00  # code point behind the letters that may have tone marks (Unicode, Latin Extended Additional)
@@ -93,24 +92,12 @@ def keys_of(words: Iterable[str], without_tones: bool = False) -> Keys:
 
 
 def _words(chars: Hashes) -> tuple[Places, Places, Keys]:
-    """Where each word between spaces begins, its length, and its key: a polynomial of its code points."""
-    powers, inverses = _powers(1 << len(chars).bit_length())
-    sums = np.zeros(len(chars) + 1, np.uint64)
-    np.cumsum(chars * powers[: len(chars)], out=sums[1:])
+    """Where each word between spaces begins, its length, and its key."""
     spaces = np.flatnonzero(chars == _SPACE)
     lengths = np.diff(spaces) - 1
     long = np.flatnonzero(lengths)
     starts, lengths = spaces[long] + 1, lengths[long]
-    keys: Keys = (sums[starts + lengths] - sums[starts]) * inverses[starts]
-    return starts, lengths, keys
-
-
-@lru_cache(maxsize=2)
-def _powers(number: int) -> tuple[Keys, Keys]:
-    """The first powers of the polynomial's base and of its inverse."""
-    inverse = pow(_BASE, -1, 1 << 64)
-    powers, inverses = (np.cumprod(np.full(number, factor, np.uint64), dtype=np.uint64) for factor in (_BASE, inverse))
-    return powers, inverses
+    return starts, lengths, run_hashes(chars.astype(np.uint64), starts, starts + lengths, _BASE)
 
 
 def _toneless(chars: Hashes) -> tuple[Hashes, npt.NDArray[np.bool_]]:
@@ -320,6 +307,11 @@ class WordList:
         expected = min(1.0, _UNLISTED_ELSEWHERE * unlisted + _TERMS)
         return cls(np.sort(keys), short_chars(words), expected, without_tones)
 
+    def likeness(self, unlisted: _Numbers, short: _Numbers) -> _Numbers:
+        """How well the listed words of a text, *unlisted* of *short* ones apart, are as expected: 0 to 1."""
+        found = (unlisted + _EXPECTED_WORDS * self.unlisted) / (short + _EXPECTED_WORDS)
+        return self.unlisted / np.maximum(found, self.unlisted)
+
 
 ShortWords = Callable[[TextWords, WordList], tuple[Places, Places]]
 
@@ -333,43 +325,3 @@ def short_words(words: TextWords, listed: WordList) -> tuple[Places, Places]:
     unlisted = texts[listed.keys[places] != keys]
     size = len(words.starts) - 1
     return np.bincount(unlisted, minlength=size), np.bincount(texts, minlength=size)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownWords:
-    """Which words of some texts are in the word lists of languages."""
-
-    words: TextWords
-    list_of: Callable[[str], WordList | None]  # the word list of a language
-    count: ShortWords  # `short_words`, perhaps compiled (text/steps.py)
-    _counted: dict[str, tuple[Places, Places]] = field(default_factory=dict)
-
-    def likeness(self, code: str, rows: Sequence[int] | slice) -> float:
-        """How many short words the texts *rows*, taken as one, have as expected in the language *code*: 0 to 1."""
-        words = self.list_of(code)
-        if words is None:
-            return 1.0
-        unlisted, number = self._counts(code, words)
-        return float(_likeness(words.unlisted, unlisted[rows].sum(), number[rows].sum()))
-
-    def likenesses(self, codes: Sequence[str], rows: Sequence[int]) -> Array:
-        """The same for each of the texts *rows* and its language, which *codes* names."""
-        found = np.ones(len(rows), np.float32)
-        for code, words in ((code, self.list_of(code)) for code in set(codes)):
-            if words is not None:
-                places = [place for place, each in enumerate(codes) if each == code]
-                mine = [rows[place] for place in places]
-                unlisted, number = self._counts(code, words)
-                found[places] = _likeness(words.unlisted, unlisted[mine], number[mine])
-        return found
-
-    def _counts(self, code: str, listed: WordList) -> tuple[Places, Places]:
-        """`short_words` of each text, which are counted once."""
-        if code not in self._counted:
-            self._counted[code] = self.count(self.words, listed)
-        return self._counted[code]
-
-
-def _likeness(expected: _Numbers, unlisted: _Numbers, number: _Numbers) -> _Numbers:
-    found = (unlisted + _EXPECTED_WORDS * expected) / (number + _EXPECTED_WORDS)
-    return expected / np.maximum(found, expected)

@@ -64,7 +64,7 @@ def test_each_text_and_all_together(models):
 def test_the_answer_for_a_text_does_not_depend_on_its_company(models):
     alone, among = models.identify([CZECH]), models.identify([ENGLISH, CZECH, RUSSIAN])
     assert among.scores[1] == pytest.approx(alone.scores[0], rel=1e-4)
-    assert among.ngrams.likeness("cs")[1] == pytest.approx(alone.ngrams.likeness("cs")[0])
+    assert among.evidence("cs").usual[1] == pytest.approx(alone.evidence("cs").usual[0])
     assert among.sizes[1] == alone.sizes[0]
 
 

@@ -11,6 +11,7 @@ import pytest
 from models.build import model_of
 from spiderling.languages import load
 from spiderling.text import LanguageModels
+from spiderling.text.language import Guesses
 from spiderling.text.ngrams import normalised
 from spiderling.text.words import NOT_MEASURED, SISTERS, TextWords, is_alone_in_script, keys_of
 from spiderling.training import MAX_WORDS, sentences, train
@@ -46,6 +47,12 @@ TONES = dict.fromkeys(map(ord, "\u0300\u0301\u0302\u0304\u030c"))
 
 def without_tones(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).translate(TONES))
+
+
+def likeness_of(guesses: Guesses) -> float:
+    """How English the short words of the texts are."""
+    found = guesses.evidence("en")
+    return found.listed.likeness(found.unlisted.sum(), found.short.sum())
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +101,7 @@ def test_a_few_words_alone_do_not_decide(models):
     """Three unknown names are no text of a relative; a page of them is."""
     name = "The Brown gow tae hes aw the wi"
     few, many = (models.identify([" ".join([name] * number)]) for number in (1, 8))
-    likeness = [guesses.words.likeness("en", slice(None)) for guesses in (few, many)]
+    likeness = [likeness_of(guesses) for guesses in (few, many)]
     assert likeness[0] > likeness[1] + 0.1
 
 
@@ -131,10 +138,7 @@ def test_names_and_titles_do_not_count_against_a_text(models):
     names = (
         "Tarn Wyke Grell Bosk Dunmor Ashby Quill Drax Morn Selk Vane Orrin Fenn Holt Brack Lorn Pell Tove Yarrow Zand"
     )
-    shares = [
-        models.identify([f"{ENGLISH} The winners were {each}."]).words.likeness("en", slice(None))
-        for each in (names, names.lower())
-    ]
+    shares = [likeness_of(models.identify([f"{ENGLISH} The winners were {each}."])) for each in (names, names.lower())]
     assert shares[0] == 1 > shares[1]
 
 

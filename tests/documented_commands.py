@@ -194,8 +194,10 @@ COMMANDS: dict[str, Run | Elsewhere | NotRun] = {
     "split --number=r/100 --numeric-suffixes --suffix-length=3 --additional-suffix=.paths thousand.paths crawls/cc/": (
         Run()
     ),
-    "sbatch --array=0-99%20 examples/clusters/archive.sbatch crawls/cc -a lang=cs "
-    "-s SPIDERLING_CONTACT=you@example.org": Elsewhere("tests/archives/test_archive_tasks.py", "archive.sbatch"),
+    "sbatch --array=0-99%20 --requeue --signal=B:TERM@120 --cpus-per-task=2 --mem=6G --time=12:00:00 --wrap "
+    "'part=$(printf crawls/cc/%03d $SLURM_ARRAY_TASK_ID); exec scrapy crawl archive -a lang=cs -a warc=$part.paths "
+    "-s JOBDIR=$part -s SPIDERLING_WORKERS=2 -s SPIDERLING_DEDUP_BYTES=1500M "
+    "-s SPIDERLING_CONTACT=you@example.org'": NotRun("it needs Slurm"),
     "pip install warcio": INSTALLS,
     "scrapy seeds sitemap SITE -a lang=cs -o seeds.txt": SEEDS,
     "scrapy seeds sitemap www.example.cz example.sk -a lang=cs -o seeds.txt -s SPIDERLING_CONTACT=me@example.org": (

@@ -93,7 +93,7 @@ WHEEL = Elsewhere("tests/test_distribution.py", "test_the_wheel_crawls_and_expor
 SHARDS = Elsewhere("tests/cluster/test_crawl_of_shards.py", "crawl.start(SEED) for _ in range(2)")
 ALL_SHARDS = Elsewhere("tests/cluster/test_all_shards.py", 'crawl.start(SHARDS="auto")')
 SHARD_JOBS = Elsewhere("tests/test_scrapyd.py", 'ask("schedule.json", {**job, "jobid": jobid})')
-READ_BACK = Elsewhere("tests/cli/test_export_corpus_tools.py", "test_the_example_reads_what_was_written")
+READ_BACK = Elsewhere("tests/cli/test_export_formats.py", "test_the_example_reads_what_was_written")
 REVISITS = Elsewhere("tests/crawl/test_recrawl.py", '"RECRAWL": "on"')
 SHARDS_KEY = Elsewhere("tests/cluster/test_joining.py", "key.chmod(mode)")
 ACTIVATED = NotRun("it alters the shell; the tests run the programs of the environment that they are in")

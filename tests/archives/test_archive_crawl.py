@@ -121,31 +121,24 @@ def told(crawl) -> dict:
 
 
 @pytest.mark.slow
-def test_stopped_and_gone_on_with_it_ends_as_if_nothing_was(reference, archives, tmp_path):
+def test_a_budget_and_a_stop_pause_it_and_it_ends_as_if_nothing_was(reference, archives, tmp_path):
     crawl = ArchiveCrawl(
         tmp_path / "job", archives, **SETTINGS, CONSTANTS=SEGMENTS | {"crawl.checkpoint.MAX_OUTCOMES": 2}
     )
-    running = crawl.start()
-    running.until(lambda: list(crawl.directory.glob("corpus/*")))
-    result = running.stop()
-    assert result.code == 0 and "Traceback" not in result.output
-    assert "was paused (shutdown); the same command goes on with it." in result.output
-    crawl.state().check()
-    assert 0 < crawl.state().ends["kept"] < 119
-    assert told(crawl)["phase"] == "stopped"
-    assert "is finished" in crawl.run().output
-    assert told(crawl)["phase"] == "finished"
-    assert_same(crawl, reference)
-
-
-@pytest.mark.slow
-def test_a_budget_stops_it_and_a_larger_one_lets_it_go_on(reference, archives, tmp_path):
-    crawl = ArchiveCrawl(tmp_path / "job", archives, **SETTINGS)
     result = crawl.run(MAX_DOCUMENTS=20)
     assert result.code == 0 and "was paused (budget-documents)" in result.output
     crawl.state().check()
     assert crawl.state().ends["kept"] == 20
+    running = crawl.start(MAX_DOCUMENTS=0)
+    running.until(lambda: crawl.state().ends["kept"] > 20)
+    result = running.stop()
+    assert result.code == 0 and "Traceback" not in result.output
+    assert "was paused (shutdown); the same command goes on with it." in result.output
+    crawl.state().check()
+    assert 20 < crawl.state().ends["kept"] < 119
+    assert told(crawl)["phase"] == "stopped"
     assert "is finished" in crawl.run(MAX_DOCUMENTS=0).output
+    assert told(crawl)["phase"] == "finished"
     assert_same(crawl, reference)
 
 

@@ -14,7 +14,6 @@ import re
 import statistics
 import subprocess
 import sys
-import tokenize
 from dataclasses import fields
 from functools import cache
 from importlib.util import find_spec
@@ -56,13 +55,6 @@ from tests.sources import sinners, tree_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted([*ROOT.glob("spiderling/**/*.py"), *ROOT.glob("simulator/**/*.py")])
-CODE = [
-    *SOURCES,
-    *ROOT.glob("*.py"),
-    *ROOT.glob("examples/**/*.py"),
-    *ROOT.glob("models/*.py"),
-    *ROOT.glob("tests/**/*.py"),
-]
 MAX_FUNCTION_LINES = 50
 OPTIONS_HEAD = """\
 # Options
@@ -270,15 +262,6 @@ def function_lines(path: Path) -> list[tuple[str, int]]:
     return [(node.name, (node.end_lineno or 0) - node.lineno + 1) for node in functions]
 
 
-def has_no_docstring(path: Path) -> bool:
-    tree = tree_of(path)
-    return bool(tree.body) and not ast.get_docstring(tree)
-
-
-def test_a_docstring_says_what_a_module_is_for():
-    assert sinners(SOURCES, has_no_docstring) == {}
-
-
 def long_functions(path: Path) -> list[str]:
     return [name for name, lines in function_lines(path) if lines > MAX_FUNCTION_LINES]
 
@@ -286,22 +269,6 @@ def long_functions(path: Path) -> list[str]:
 def test_functions_are_short():
     assert sinners(SOURCES, long_functions) == {}
     assert statistics.median(lines for path in SOURCES for _, lines in function_lines(path)) < 10
-
-
-_LEFT = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
-
-
-def left_to_be_done(path: Path) -> list[str]:
-    """Lines of comments that say so."""
-    if not _LEFT.search(path.read_text(encoding="utf-8")):
-        return []
-    with path.open("rb") as stream:
-        comments = [token for token in tokenize.tokenize(stream.readline) if token.type == tokenize.COMMENT]
-    return [token.line for token in comments if _LEFT.search(token.string)]
-
-
-def test_nothing_is_left_to_be_done():
-    assert sinners(CODE, left_to_be_done) == {}
 
 
 @pytest.mark.slow

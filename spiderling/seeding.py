@@ -17,7 +17,7 @@ import shutil
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -31,7 +31,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, Settings
 from spiderling.base.errors import BadInput, NetworkAway, SpiderlingError
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.terminal import Meter
+from spiderling.base.terminal import Meter, aligned_table
 from spiderling.base.urls import CanonicalUrl, canonicalize, registrable_domain, top_level_domain
 from spiderling.cli.command import AskedSpider, run_spider
 from spiderling.crawl.crawl import Crawl
@@ -455,22 +455,6 @@ Result: TypeAlias = "dict[str, Any]"
 """What came of a seed: its URL, why its page was kept or not, bytes downloaded and kept."""
 
 
-class Yield(NamedTuple):
-    """What some seeds gave."""
-
-    seeds: int
-    fetched: int
-    kept: int
-    rate: float  # bytes of text kept / bytes downloaded, both in UTF-8
-
-
-def yield_of(results: Sequence[Result | None]) -> Yield:
-    """The sums over the *results* of some seeds; None: a seed gave no page."""
-    found = [result for result in results if result is not None]
-    rate = sum(result["kept"] for result in found) / max(1, sum(result["bytes"] for result in found))
-    return Yield(len(results), len(found), sum(result["why"] == "kept" for result in found), rate)
-
-
 class CheckSpider(_CountingSpider):
     """Fetches each seed and notes in a file what became of its page."""
 
@@ -545,25 +529,37 @@ def _read_results(path: Path) -> dict[str, Result]:
 
 def render(seeds: list[Seed], found: dict[str, Result], out: Path) -> Iterator[str]:
     """The tables by source and by host; writes the good seeds to *out*, those of the best hosts first."""
-    sources = _yields(seeds, found, lambda seed: seed.heading or _NO_SOURCE)
-    hosts = _yields(seeds, found, lambda seed: _host(seed.url))
+    hosts = _yields("host", [(_host(seed.url), found.get(seed.url)) for seed in seeds])
+    place = {row["host"]: number for number, row in enumerate(hosts)}
     ends = Counter(found[seed.url]["why"] if seed.url in found else "no page" for seed in seeds)
     good = [seed for seed in seeds if found.get(seed.url, {}).get("why") == "kept"]
-    good.sort(key=lambda seed: (-hosts[_host(seed.url)].rate, _host(seed.url)))
+    good.sort(key=lambda seed: place[_host(seed.url)])
     _write(good, out)
-    yield from _table("source", sources, len(sources))
+    yield from aligned_table(_yields("source", [(seed.heading or _NO_SOURCE, found.get(seed.url)) for seed in seeds]))
     yield ""
-    yield from _table("host", hosts, _MAX_HOSTS)
+    yield from aligned_table(hosts[:_MAX_HOSTS])
+    if len(hosts) > _MAX_HOSTS:
+        yield f"... and {len(hosts) - _MAX_HOSTS} more"
     yield ""
     yield "ends: " + ", ".join(f"{why} {number}" for why, number in ends.most_common())
     yield f"{len(good)} of {len(seeds)} seeds are good: {out}"
 
 
-def _yields(seeds: list[Seed], found: dict[str, Result], group: Callable[[Seed], str]) -> dict[str, Yield]:
-    results: defaultdict[str, list[Result | None]] = defaultdict(list)
-    for seed in seeds:
-        results[group(seed)].append(found.get(seed.url))
-    return {name: yield_of(own) for name, own in results.items()}
+def _yields(kind: str, results: Iterable[tuple[str, Result | None]]) -> list[dict[str, Any]]:
+    """A row for each group of *results*, by their names, the best first; without a result, a seed gave no page.
+
+    The rate is bytes of text kept / bytes downloaded, both in UTF-8.
+    """
+    groups: defaultdict[str, list[Result | None]] = defaultdict(list)
+    for name, result in results:
+        groups[name].append(result)
+    rows = []
+    for name, own in groups.items():
+        pages = [result for result in own if result is not None]
+        rate = sum(page["kept"] for page in pages) / max(1, sum(page["bytes"] for page in pages))
+        kept = sum(page["why"] == "kept" for page in pages)
+        rows.append({kind: name, "seeds": len(own), "pages": len(pages), "kept": kept, "rate": round(rate, 4)})
+    return sorted(rows, key=lambda row: (-row["rate"], row[kind]))
 
 
 def _write(seeds: list[Seed], out: Path) -> None:
@@ -581,13 +577,3 @@ def _write(seeds: list[Seed], out: Path) -> None:
 def _host(url: str) -> str:
     target = canonicalize(url)
     return target.host if target else url
-
-
-def _table(name: str, rows: dict[str, Yield], most: int) -> Iterator[str]:
-    yield f"{name:<40}{'seeds':>7}{'pages':>7}{'kept':>7}{'ratio':>8}{'rate':>8}"
-    ordered = sorted(rows.items(), key=lambda row: (-row[1].rate, row[0]))
-    for key, row in ordered[:most]:
-        ratio = row.kept / max(1, row.fetched)
-        yield f"{key[:39]:<40}{row.seeds:>7}{row.fetched:>7}{row.kept:>7}{ratio:>8.3f}{row.rate:>8.4f}"
-    if len(rows) > most:
-        yield f"... and {len(rows) - most} more"

@@ -33,7 +33,7 @@ _MAX_DESCRIPTORS = 65_536  # the highest limit that is set (chosen: some machine
 
 def usable_cores() -> int:
     """Cores that this process may be run on, at least 1; no more than its control group has time for."""
-    return max(1, math.ceil(min(len(os.sched_getaffinity(0)), _quota_cores(GROUPS, MOUNTED))))
+    return max(1, math.ceil(min([len(os.sched_getaffinity(0)), *_quotas()])))
 
 
 def memory_bytes() -> int:
@@ -67,23 +67,16 @@ def _bounded(limit: int) -> int:
     return min(limit, _MAX_DESCRIPTORS) if limit != resource.RLIM_INFINITY else _MAX_DESCRIPTORS
 
 
-def _quota_cores(groups: Path, mounted: Path) -> float:
-    """Cores' worth of time that the control groups above this process give it, as containers have (cgroups(7), v2).
-
-    *groups*: the file that names its group; *mounted*: where the groups are.
-    """
-    return min(_quotas(groups, mounted), default=math.inf)
-
-
-def _quotas(groups: Path, mounted: Path) -> Iterator[float]:
+def _quotas() -> Iterator[float]:
+    """Cores that each control group above this process gives time for (cgroups(7), v2), as containers have them."""
     with suppress(OSError, ValueError):
-        (name,) = (line[3:] for line in groups.read_text().splitlines() if line.startswith("0::"))
-        inner = mounted / name.strip("/")
+        (name,) = (line[3:] for line in GROUPS.read_text().splitlines() if line.startswith("0::"))
+        inner = MOUNTED / name.strip("/")
         for group in (inner, *inner.parents):
             with suppress(OSError, ValueError):
                 quota, period = (group / "cpu.max").read_text().split()
                 yield float(quota) / float(period)  # 'max' is no number
-            if group == mounted:
+            if group == MOUNTED:
                 return
 
 
@@ -108,17 +101,13 @@ EXTRAS = {
 """Extra of the distribution, as pyproject.toml has it -> (the module that it brings, the requirement for it)."""
 
 
-def pip_install(requirement: str) -> str:
-    """The command line that installs *requirement* for the Python that runs this."""
-    return shlex.join([sys.executable, "-m", "pip", "install", requirement])
-
-
 def missing(extra: str) -> str:
     """What is missing for *extra*, and how to install it; empty if it is there."""
     module, requirement = EXTRAS[extra]
     if importlib.util.find_spec(module):
         return ""
-    return f"the package {module} is not installed; say: {pip_install(requirement)}"
+    install = shlex.join([sys.executable, "-m", "pip", "install", requirement])
+    return f"the package {module} is not installed; say: {install}"
 
 
 def require(extra: str) -> None:

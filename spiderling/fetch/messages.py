@@ -16,7 +16,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import brotli  # type: ignore[import-untyped]
 from scrapy.exceptions import UnsupportedURLSchemeError
@@ -435,14 +435,7 @@ _MARKS: tuple[tuple[str, tuple[bytes, ...]], ...] = (
 """Maker and what its challenges hold, all of it.  A maker's script that also runs on usual pages is not enough."""
 
 
-class _Headers(Protocol):
-    """The headers of a response by their names in title case, as Scrapy has them."""
-
-    def keys(self) -> object: ...
-    def get(self, name: bytes) -> bytes | None: ...
-
-
-def challenge_of(status: int, headers: _Headers, body: bytes) -> str:
+def challenge_of(status: int, headers: Mapping[bytes, Any], body: bytes) -> str:
     """The maker of the challenge that this response is, shown in place of the page: prove that you are no robot.
 
     '' if it is none.  Headers count first.  Without one, a page is a challenge if it holds what its maker's challenges
@@ -450,7 +443,7 @@ def challenge_of(status: int, headers: _Headers, body: bytes) -> str:
     address of one, or a page on which such a service runs in the background is none.  What is looked for is what the
     makers document (Cloudflare, AWS, Vercel, Anubis), and what crawlers report of others.  Any bytes may come.
     """
-    for name in _NAMES & headers.keys():  # type: ignore[operator]
+    for name in _NAMES & headers.keys():
         maker, values, is_beside_error = _HEADERS[name]
         value = (headers.get(name) or b"").strip().lower()
         if (not values or value in values) and (status >= 400 or not is_beside_error):

@@ -112,7 +112,7 @@ class SiteFilesMiddleware(Component):
         fetch = fetch_of(request)
         if fetch is not None and fetch.robots is not None:
             return self._settle_rules(fetch, fetch.robots, request, response)
-        if fetch is not None and is_sitemap(fetch):
+        if fetch is not None and fetch.payload is not None and is_sitemap(fetch):
             return self._settle_sitemap(fetch, request, response)
         return response
 

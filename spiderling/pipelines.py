@@ -307,12 +307,13 @@ class DedupPipeline(PagePipeline):
         crawl = self.crawl
         fetch = fetch_of(item.response.request)
         revisit = fetch.revisit if fetch else None
-        item.paragraphs = packed(page.paragraph_digests)
+        item.paragraphs = packed(page.paragraph_digests) if page.paragraph_digests else b""
         if revisit is not None and revisit.page.validators.text_key == text_key(page) != 0:
             raise DropPage(Reason.DUPLICATE, "its text is as it was")
         digests: tuple[int, ...] = ()
         if crawl.options.dedup != "off":
-            if crawl.frontier.is_copy(item.response.url, page.sketch):  # of itself, if it is revisited
+            name = fetch.host.name if fetch else _host_name(item.response.url)
+            if crawl.frontier.is_copy(name, page.sketch):  # of itself, if it is revisited
                 raise DropPage(Reason.SOFT_NOT_FOUND if revisit is None else Reason.DUPLICATE)
             digests = digests_of(page)
             if not crawl.known_digests.isdisjoint(digests):
@@ -378,6 +379,12 @@ class DedupPipeline(PagePipeline):
         else:
             item.language = kept_language(page)
         return digest_key(xxhash.xxh3_128_digest(text.encode("utf-8")))
+
+
+def _host_name(url: str) -> str:
+    """The name of the host's record of *url*, which did not come from the frontier; '' if it has none."""
+    target = canonicalize_again(url)
+    return target.host if target is not None else ""
 
 
 def wait_for_files(item: PageItem, crawl: Crawl) -> None:

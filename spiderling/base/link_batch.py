@@ -194,12 +194,15 @@ class LinkBatch(NamedTuple):
 
     def followed(self) -> LinkBatch:
         """The links without rel=nofollow."""
+        if not self.others and len(self.flags.translate(None, _NOFOLLOWS)) == len(self.flags):
+            return self
         places = [at for at, flags in enumerate(self.flags) if not flags & NOFOLLOW]
         others = tuple(other for other in self.others if not other[2] & NOFOLLOW)
-        return self if (len(places), len(others)) == (self.size, len(self.others)) else self.only(places, others)
+        return self.only(places, others)
 
 
 NONE = LinkBatch()
+_NOFOLLOWS = bytes(flags for flags in range(256) if flags & NOFOLLOW)
 _WIDTHS = (2, 8, 4, 2 * WORDS, 1, 1, 1, 1, 1, 1)
 """Bytes of one link in each column."""
 

@@ -28,6 +28,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import log
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -217,7 +218,7 @@ class ShingleFilter:
     @property
     def is_sampling(self) -> bool:
         """Whether only every fourth shingle counts."""
-        whole = sum([layer.words.nbytes for layer in self.layers])  # counting what is open takes longer
+        whole = sum(map(attrgetter("words.nbytes"), self.layers))  # counting what is open takes longer
         return 2 * whole > self.max_bytes and 2 * self.bytes > self.max_bytes
 
     def counted(self, found: Shingles) -> Flags:

@@ -267,7 +267,9 @@ class DownloadHandler(BaseDownloadHandler):
         if decoder.understood:
             headers.pop(b"Content-Encoding", None)
             headers.pop(b"Content-Length", None)
-        return give_out(body=body, flags=flags + self._tls_flags(raw_response, host_name), stop_download=stop)
+        if (certificate := raw_response.wire.certificate) is not None:
+            flags += self._tls_flags(certificate, host_name)
+        return give_out(body=body, flags=flags, stop_download=stop)
 
     def _stop_by(self, signal: object, request: Request, **facts: Any) -> StopDownload | None:
         """What the receiver of *signal* raises that wants no more of this download."""
@@ -277,11 +279,9 @@ class DownloadHandler(BaseDownloadHandler):
                 return came.value
         return None
 
-    def _tls_flags(self, raw_response: RawResponse, name: str) -> list[str]:
-        """The problems of the certificate of the server called *name*, as flags; counted in the stats."""
-        if raw_response.wire.certificate is None:
-            return []
-        found = tls.problems(raw_response.wire.certificate, name)
+    def _tls_flags(self, certificate: bytes, name: str) -> list[str]:
+        """The problems of the *certificate* of the server called *name*, as flags; counted in the stats."""
+        found = tls.problems(certificate, name)
         for problem in found:
             self.crawler.stats.inc_value(f"spiderling/tls/{problem}")
         return [tls.FLAG + problem for problem in found]

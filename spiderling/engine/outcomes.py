@@ -220,6 +220,8 @@ def text_key(page: Page) -> int:
 
 def etag(response: Response) -> bytes:
     """The ETag of *response*; empty if there is none that can be stored and sent again."""
+    if b"Etag" not in response.headers:
+        return b""
     value = value_of(response.headers, b"Etag")
     return value if len(value) <= MAX_ETAG_BYTES and _ETAG.fullmatch(value) else b""
 

@@ -415,10 +415,9 @@ class Frontier:
 
     # -- what is known of a page
 
-    def is_copy(self, url: str, sketch: int) -> bool:
-        """Whether its domain has as many pages with this *sketch* as may be kept (traps.py)."""
-        target = canonicalize_again(url)
-        return target is not None and self._admission.traps.is_copy(target.host, sketch)
+    def is_copy(self, host_name: str, sketch: int) -> bool:
+        """Whether the host's domain has as many pages with this *sketch* as may be kept (traps.py)."""
+        return self._admission.traps.is_copy(host_name, sketch)
 
     # -- hosts
 

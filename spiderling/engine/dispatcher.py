@@ -527,7 +527,8 @@ class Dispatcher:
         *item* is the page, if there was one.  A further page of a response that has counted already adds its text
         alone.
         """
-        report = self.crawl.finish(outcome if self._holds(outcome.url_id) else further(outcome), item)
+        is_first = outcome.url_id in self._pages or self._holds(outcome.url_id)
+        report = self.crawl.finish(outcome if is_first else further(outcome), item)
         if (host := report.retired) is not None:
             account = host.account
             mb = account.downloaded_bytes / 1e6

@@ -293,7 +293,7 @@ class Refusals:
         if host.last_start < 0:
             return False  # nothing was asked: the page is an archive's
         if outcome.status not in REFUSING and outcome.reason is not Reason.CHALLENGED:
-            if outcome.is_judged and (self._paths or self._retried):
+            if (self._paths or self._retried) and outcome.is_judged:
                 self._paths.pop(host.id, None)
                 if host.id in self._retried:  # it has given a page again: its next refusal begins with a short pause
                     self._retried.discard(host.id)

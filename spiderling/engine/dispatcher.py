@@ -456,7 +456,6 @@ class Dispatcher:
         if fetch is None or fetch.robots is not None or isinstance(error, (FileTaken, NotMade, TransferCut)):
             self.end_file(request, error)
         elif self._holds(fetch.id) and error is not None:
-            logger.debug("%s: %s", request.url, error)
             trouble = trouble_of(error, request.meta.get("wire_bytes") or 0)
             if trouble is not None:
                 return self._end_once_known(failure, fetch, error, trouble)

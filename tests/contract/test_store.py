@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from example_counts import examples
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
-from spiderling.frontier.hosts import CLOSED_STATES, STATE_OF
 from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,
     Changes,
@@ -35,19 +30,6 @@ from spiderling.frontier.storage.protocol import (
 )
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.tables import SCHEMA_VERSION
-from spiderling.jobdir.check import damaged_rows
-
-INT64 = st.integers(-(2**63), 2**63 - 1)
-SMALL = st.integers(0, 2**40)
-SECONDS = st.floats(0, 1e12)
-TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
-LINES = st.binary(max_size=12).filter(lambda line: b"\n" not in line).map(b"@".__add__)
-HOSTS = st.builds(
-    HostRow, st.integers(1, 9), st.just(""), st.sampled_from(sorted(STATE_OF)), SMALL, SMALL, SMALL, SMALL, SMALL,
-    SMALL, SMALL, SMALL, SECONDS, SECONDS, SECONDS, SMALL, st.sampled_from([0, 1]), TEXT, TEXT, LINES,
-    st.none() | LINES,
-).map(lambda row: row._replace(name=f"h{row.id}.cz"))  # fmt: skip
-SLOTS = st.integers(1 << 4, (9 << 4) + 3)
 
 HOST = HostRow(
     1, "a.cz", "ready", 0, 3, 2, 500, 9000, 800, 1, 0, 12.5, 0.0, 1.0, 0, 0, "10.0.0.1", "0:3 2:1", b"@/", None
@@ -91,37 +73,8 @@ def store(opened: Callable[[], SqliteStore]) -> SqliteStore:
     return opened()
 
 
-def is_used(row: HostRow) -> bool:
-    """Whether ``used_hosts`` gives *row*."""
-    has_past = row.pages or row.downloaded_bytes or row.exempt or row.transit is not None
-    return bool(has_past or STATE_OF[row.state] in CLOSED_STATES)
-
-
 def plain(state: State) -> State:
     return replace(state, seen=list(state.seen), digests=list(state.digests), edges=list(state.edges))
-
-
-def everything(store: SqliteStore) -> object:
-    """What a store says of all that it holds, asked in every way."""
-    rows = []
-    for host_id in range(1, 11):
-        with suppress(StorageError):
-            rows.append(store.host(host_id))
-    lengths: list[tuple[int, int]] = []
-    if [row.id for row in rows] == [*range(1, len(rows) + 1)]:
-        hosts = [host for block in store.host_columns() for host in zip(*block[:4], strict=True)]
-        assert [host[:2] for host in hosts] == [(row.name, row.state) for row in rows]
-        lengths = [host[2:] for host in hosts]
-        dues = [due for block in store.host_columns() for due in block.dues]
-        assert dues == pytest.approx([row.due for row in rows], rel=1e-14)
-    else:
-        with pytest.raises(JobdirError, match="missing"):
-            list(store.host_columns())
-    assert list(store.used_hosts()) == [row for row in rows if is_used(row)]
-    rows = [row._replace(waiting=0, parked=0, distance=0) for row in rows]  # these may be older than the columns
-    chunks = {chunk: store.chunk(chunk) for host in range(1, 11) for chunk in store.chunk_ids(host)}
-    messages = [store.messages(shard, after, most) for shard in range(4) for after in (0, 1) for most in (0, 9, 999)]
-    return plain(store.load()), rows, lengths, chunks, store.robots("http://a.cz"), store.consents(), messages
 
 
 def test_new_store_is_empty(store: SqliteStore) -> None:
@@ -280,64 +233,21 @@ def test_closed_store_refuses(store: SqliteStore) -> None:
         store.commit(FULL)
 
 
-@st.composite
-def batches(draw: st.DrawFn) -> list[Changes]:
-    """Batches such as a frontier gives: what is popped was there, what is used or dropped may be."""
-    tails: Counter[int] = Counter()
-    made: list[Changes] = []
-    known = set()
-    for generation in range(1, draw(st.integers(1, 5))):
-        hosts = draw(st.lists(HOSTS, max_size=3))
-        known |= {row.id for row in hosts}
-        added = draw(st.lists(st.tuples(SLOTS, LINES), max_size=6))
-        tails.update(slot for slot, _ in added)
-        popped = {slot: draw(st.integers(1, n)) for slot, n in tails.items() if n and draw(st.booleans())}
-        tails.subtract(popped)
-        flushed = draw(st.dictionaries(SLOTS, st.lists(LINES, min_size=1, max_size=4), max_size=4))
-        flush = Flush(generation, flushed) if draw(st.booleans()) else None
-        if flush:
-            tails.clear()
-        chunks = [chunk for changes in made if changes.flush for slot in changes.flush.tails
-                  for chunk, _ in chunks_of(slot, changes.flush.generation, [b""])]  # fmt: skip
-        made.append(
-            Changes(
-                hosts=hosts, added=added, popped=popped, flush=flush,
-                host_updates=[(draw(SMALL), draw(SMALL), draw(SMALL), host) for host in known if draw(st.booleans())],
-                used=[chunk for chunk in chunks if draw(st.booleans())],
-                dropped=draw(st.lists(st.integers(1, 9), max_size=1)),
-                seen=draw(st.lists(INT64, max_size=4)), digests=draw(st.lists(INT64, max_size=4)),
-                edges=draw(st.lists(INT64, max_size=4)),
-                robots=draw(st.lists(st.builds(RobotsRow, st.just("http://a.cz") | TEXT, TEXT, SECONDS, SECONDS, SMALL,
-                                               st.binary(max_size=9)), max_size=2)),
-                consent=draw(
-                    st.lists(st.builds(ConsentRow, TEXT, TEXT, TEXT, TEXT, SECONDS, SECONDS, TEXT), max_size=2)
-                ),
-                segments=draw(st.lists(st.builds(SegmentRow, TEXT, SMALL, SMALL, TEXT), max_size=2)),
-                counts=draw(st.dictionaries(TEXT, INT64, max_size=3)),
-                meta=draw(st.dictionaries(TEXT, TEXT, max_size=3)),
-                events=draw(st.lists(st.tuples(SECONDS, TEXT), max_size=2)),
-                outbox=draw(st.lists(st.builds(OutboxRow, st.integers(0, 3), st.integers(1, 4), SECONDS, SMALL,
-                                               st.binary(max_size=9)), max_size=4)),
-                acknowledged=draw(st.dictionaries(st.integers(0, 3), st.integers(0, 4), max_size=2)),
-                peers=draw(st.lists(st.builds(PeerRow, st.integers(0, 3), SMALL, SMALL, SMALL), max_size=2)),
-            )
-        )  # fmt: skip
-    return made
-
-
-@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
-@given(made=batches())
-def test_a_file_holds_what_memory_holds(made: list[Changes], tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.mktemp("store") / "state.sqlite"
-    with closing(SqliteStore()) as memory, closing(SqliteStore(path)) as file:
-        for changes in made:
-            memory.commit(changes)
-            file.commit(changes)
-        with closing(SqliteStore(path)) as again:  # also before it was closed
-            assert everything(file) == everything(again) == everything(memory)
-    with closing(sqlite3.connect(path)) as connection:
-        strange = list(damaged_rows(connection))
-        assert not strange or (len(strange) == 1 and "of table host" in strange[0]), "a frontier leaves no id out"
+def test_a_restart_reads_the_columns_of_all_hosts_and_the_rows_of_those_that_have_a_past(store: SqliteStore) -> None:
+    new = HostRow(1, "new.cz", "ready", 2, waiting=3, due=1.5)
+    pasts = [{"pages": 1}, {"downloaded_bytes": 9}, {"exempt": -2}, {"transit": b"@/"}, {"state": "blocked"}]
+    used = [new._replace(id=at, name=f"h{at}.cz", **past) for at, past in enumerate(pasts, 2)]  # type: ignore[arg-type]
+    store.commit(Changes(hosts=[new, *used]))
+    (columns,) = store.host_columns()
+    assert columns.names == ["new.cz", *(row.name for row in used)]
+    assert (columns.states[-1], columns.distances, columns.queued, columns.dues) == (
+        "blocked",
+        *([n] * 6 for n in (2, 3, 1.5)),
+    )
+    assert list(store.used_hosts()) == used
+    store.commit(Changes(hosts=[new._replace(id=9, name="behind.a.gap")]))
+    with pytest.raises(JobdirError, match="missing"):
+        list(store.host_columns())
 
 
 # -- the file

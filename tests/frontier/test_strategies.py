@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
@@ -22,15 +21,14 @@ from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import canonicalize, name_of
+from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import LAST_RANK, Host, HostState, HostStates
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.strategies import STRATEGIES, Heidix, LinkingPage, parse
+from spiderling.frontier.strategies import STRATEGIES, LinkingPage, parse
 from spiderling.frontier.strategy import DROPPED, Draw, FoundLink, NewLinks, Ranker, Strategy
 from spiderling.frontier.url_states import UrlStates
 from spiderling.frontier.workbench import Backlog, Workbench
-from spiderling.frontier.worth import HostLanguages, page_quality
 
 WRONG = Reason.WRONG_LANGUAGE
 
@@ -356,86 +354,6 @@ LINKS = st.lists(
 )
 
 
-def clipped(value: float) -> float:
-    return max(-1.0, min(1.0, value))
-
-
-def beside(rate: float, usual: float) -> float:
-    return clipped(math.log(max(rate, 1e-6) / usual) / 3)
-
-
-def words_of(link: FoundLink) -> list[str]:
-    name = link.target.name
-    label = name.partition(".")[0]
-    of_path = [f"/{word}" for word in re.findall("[a-z]{2,}", link.target.path[:80].lower())[:4]]
-    return [name[name.rfind(".") :], *([f"/{label}"] if len(label) == 2 else []), *of_path]
-
-
-class Plain:
-    """What was learnt, kept in the plainest way, and the formulas for one link."""
-
-    def __init__(self, frontier: Frontier) -> None:
-        self.frontier = frontier
-        self.words = defaultdict(Counter, {True: Counter({"/cs": 8}), False: Counter()})
-        self.words[False].update({f"/{code}": 8 for code in ("en", "de", "fr", "es", "ru", "ja", "zh", "pt", "it")})
-        self.read: Counter[bool] = Counter({True: 1, False: 1})
-        self.languages = HostLanguages()
-        self.fruitful = [3e3, 1e5]
-        self.bytes = [27_000.0] * 20
-        """Sizes of pages, and of twenty of the usual one."""
-        self.sections: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * 4)
-
-    def learn(self, page: LinkingPage, link: FoundLink, kept: int, body: int) -> None:
-        section = self.sections[link.target.host, section_of(link)]
-        section[:2] = [section[0] + kept, section[1] + body]
-        self.bytes.append(body)
-        section[3] = 4 * sum(self.bytes) / len(self.bytes)
-        section[2] = max(page.host.account.rate, 1e-3)
-        if section[2] > 1e-3:
-            self.fruitful = [self.fruitful[0] + kept, self.fruitful[1] + body]
-        if page.is_relevant or page.reason is Reason.WRONG_LANGUAGE:  # no page here is known to be in another one
-            self.read[page.is_relevant] += 1
-            self.languages.count_page(page.host.id, page.is_relevant)
-            names = words_of(link._replace(target=link.target._replace(name=name_of(f"http://{link.target.host}"))))
-            self.words[page.is_relevant].update(names)
-
-    def values(self, page: LinkingPage, link: FoundLink, usual: float) -> dict[str, float]:
-        host = self.frontier.hosts.get(link.target.host)
-        worth = trust = language = section = 0.0
-        if host is not None:
-            account, young = host.account, 4 * sum(self.bytes) / len(self.bytes)
-            worth = beside((account.kept_bytes + young * usual) / (account.downloaded_bytes + young), usual)
-            trust = account.downloaded_bytes / (account.downloaded_bytes + young)
-            if (expected := self.languages.expected(host.id)) is not None:
-                language = beside(expected, self.read[True] / self.read.total())
-        if told := self.sections.get((link.target.host, section_of(link))):
-            section = beside((told[0] + told[3] * told[2]) / (told[1] + told[3]), told[2])
-        quality = page_quality(page.reason, page.is_relevant, page.badness)
-        block, inside = 1 if (link.score or link.text_block) >= 0.5 else -1, link.target.host == page.host.name
-        return {
-            "host": worth * trust, "language": language, "section": section,
-            "page-inside": quality if inside else 0.0, "page-outside": 0.0 if inside else quality * (1 - trust),
-            "block": block,
-            "url": self.guess(link, 1 - trust), "hreflang": 0.0,
-        }  # fmt: skip
-
-    def guess(self, link: FoundLink, doubt: float) -> float:
-        odds, bias = 0.0, math.log(self.read[False] / self.read[True])
-        label = link.target.name.partition(".")[0]
-        for at, word in enumerate(words_of(link)):
-            one, other = self.words[True][word], self.words[False][word]
-            if one + other >= 2:
-                of_name = at < 1 + (len(label) == 2)
-                said = math.log((one + 0.5) / (other + 0.5)) + bias * (1 - 1 / (one + other))
-                odds += said * (doubt if of_name else 1)
-        return clipped(odds / 3)
-
-
-def section_of(link: FoundLink) -> str:
-    end = link.target.path.find("/", 1)
-    return link.target.path[:end] if end > 0 else ""
-
-
 def link_to(frontier: Frontier, link: Link) -> FoundLink:
     target = canonicalize(link.url)
     score = int(255 * link.score) / 255
@@ -444,35 +362,24 @@ def link_to(frontier: Frontier, link: Link) -> FoundLink:
 
 @settings(max_examples=examples(40))
 @given(PAGES, LINKS, st.sampled_from(["spiderling", "heidix"]), st.sampled_from(list(Reason)), st.integers(0, 20))
-def test_a_batch_is_ranked_by_the_formulas(pages, links, name, reason, distance):
+def test_a_link_has_the_same_rank_alone_and_among_many(pages, links, name, reason, distance):
+    """Which rank that is, the recorded orders hold (test_same_order.py)."""
     frontier = Frontier(Options(lang="cs", strategy=name))
     for host in HOSTS:
         frontier.put_seed(f"http://{host}/", 0.0, distance)
-    strategy, plain = frontier.strategy, Plain(frontier)
-    assert isinstance(strategy, Heidix)
+    strategy = frontier.strategy
     for url, end, relevant, kept, body in pages:
         if (found := link_to(frontier, Link(url))).host_id:
             page = LinkingPage(frontier.hosts.by_id(found.host_id), end, relevant=relevant)
             frontier.hosts.count_bytes(page.host, 1, body, min(kept, body))
             strategy.learn(page, found.target, Outcome(1, url, end, 200, body_bytes=body, kept_bytes=min(kept, body)))
-            plain.learn(page, found, min(kept, body), body)
     page = LinkingPage(frontier.hosts.by_id(1), reason, badness=7.0)
-    usual, expected = strategy.worth.usual, []
-    fruitful = max(1e-4, min(0.5, plain.fruitful[0] / plain.fruitful[1]))
-    for link in links:
-        said = {WANTED: 1, FOREIGN: -1}.get(link.said, 0)
-        values = plain.values(page, link_to(frontier, link), usual) | {"hreflang": said}
-        weighed = [weight * values[name] for name, weight in strategy.weights.items()]
-        odds = sum(weighed) + math.log(0.03 / 0.97)
-        expected.append(1 + (math.log(6) - math.log(1 / (1 + math.exp(-odds)) / fruitful)) / math.log(1.7))
-    for times in (1, 25):  # a few links are ranked one by one, many side by side
-        batch = gathered(links * times)
-        ids = [frontier.hosts.find(host) for host in batch.hosts]
-        ranks = strategy.batch_ranker(page)(NewLinks(batch, range(batch.size), ids))
-        for rank, place in zip(ranks, expected * times, strict=True):
-            assert rank in {max(1, min(9, math.ceil(place + off))) for off in (-1e-9, 1e-9)}
     singly = strategy.ranker(page)
-    for link, rank in zip(links, ranks, strict=False):
+    batch = gathered(links * 25)
+    ranks = strategy.batch_ranker(page)(
+        NewLinks(batch, range(batch.size), [frontier.hosts.find(host) for host in batch.hosts])
+    )
+    for link, rank in zip(links * 25, ranks, strict=True):
         assert link.said or rank == singly(link_to(frontier, link))
 
 

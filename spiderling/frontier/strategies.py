@@ -10,8 +10,6 @@ relevant page.  It is kept as the URL's rank.
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from pkgutil import resolve_name
@@ -46,16 +44,13 @@ if TYPE_CHECKING:
     from spiderling.frontier.strategy import CrawlView
 
 
-_RELEVANT = "relevant servers:"
-"""Keys in the store's ``meta``, with the number of a block behind it, of the relevant servers of `Lswc`."""
-_BLOCK = 1024  # hosts of a block (chosen: some 300 digits, of which few are written with a batch)
+_RELEVANT = "relevant server:"  # keys in the store's ``meta``, with an id behind it, of the relevant servers of `Lswc`
 _HIGHEST = 10**12  # what a parameter may be at most if it has no bound of its own; chosen: more pages than any crawl
 
 
-def _parameter(default: float, *, least: int | None = None, most: float | None = None) -> Any:
-    """A field with bounds of its own, which `parse` checks; without *least* a whole number is 1 or more."""
-    bounds = {"least": least, "most": most}
-    return field(default=default, metadata={name: value for name, value in bounds.items() if value is not None})
+def _parameter(default: float, most: float) -> Any:
+    """A field that is *most* at most, which `parse` checks."""
+    return field(default=default, metadata={"most": most})
 
 
 @dataclass
@@ -204,34 +199,26 @@ class Lswc(ByHead):
         return 1 if rank <= 2 else max(2, rank - 2)
 
     def begin(self, crawl: CrawlView, options: Options) -> None:
-        self._relevant: defaultdict[int, int] = defaultdict(int)
-        """Block of hosts -> a bit for each of its hosts, set if that server is relevant."""
-        self._changed: set[int] = set()  # blocks that the store does not know as they are
+        self._relevant: set[int] = set()  # ids of relevant servers
+        self._new: list[int] = []  # those that the store does not know
 
     def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
-        if page.is_relevant and not self._is_relevant(page.host.id):
-            block, place = divmod(page.host.id, _BLOCK)
-            self._relevant[block] |= 1 << place
-            self._changed.add(block)
-
-    def _is_relevant(self, host_id: int) -> bool:
-        block, place = divmod(host_id, _BLOCK)
-        return bool(self._relevant.get(block, 0) >> place & 1)
+        if page.is_relevant and page.host.id not in self._relevant:
+            self._relevant.add(page.host.id)
+            self._new.append(page.host.id)
 
     def state(self) -> dict[str, str]:
-        changed, self._changed = self._changed, set()
-        return {f"{_RELEVANT}{block}": json.dumps(self._relevant[block]) for block in changed}
+        new, self._new = self._new, []
+        return {f"{_RELEVANT}{host_id}": "true" for host_id in new}
 
     def restore(self, meta: Mapping[str, str]) -> None:
-        for key, value in meta.items():
-            if key.startswith(_RELEVANT):
-                self._relevant[int(key.removeprefix(_RELEVANT))] = int(value)
+        self._relevant = {int(key.removeprefix(_RELEVANT)) for key in meta if key.startswith(_RELEVANT)}
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = USUAL_RANK) -> int:
-        return 0 if account.kept_bytes or self._is_relevant(host_id) else head
+        return 0 if account.kept_bytes or host_id in self._relevant else head
 
     def gives_up(self, host: Host) -> bool:
-        return host.account.pages >= self.s and not (host.documents or self._is_relevant(host.id))
+        return host.account.pages >= self.s and not (host.documents or host.id in self._relevant)
 
 
 STRATEGIES: dict[str, type[Strategy]] = {
@@ -278,7 +265,7 @@ def _imported(path: str) -> type[Strategy]:
 
 def _number(text: str, parameter: Field[Any], value: str) -> int | float:
     kind: type[int] | type[float] = type(parameter.default)  # type: ignore[assignment]  # each has a default
-    least = parameter.metadata.get("least", int(kind is int))
+    least = int(kind is int)
     most = parameter.metadata.get("most")
     try:
         number: int | float = kind(value)

@@ -251,7 +251,12 @@ class Queues:
             head.first.pop(0)
             return
         if slot not in head.chunks:
-            self._shorten_tail(slot)
+            tail = self._tails[slot]
+            del tail[0]
+            if not tail:
+                del self._tails[slot]
+            self._in_tails -= 1
+            self._changes.popped[slot] = self._changes.popped.get(slot, 0) + 1
             return
         used = head.used.get(slot, 0) + 1
         if used < len(self._lines(head, slot)):
@@ -262,14 +267,6 @@ class Queues:
             del head.chunks[slot]
         head.used.pop(slot, None)
         del head.lines[slot]
-
-    def _shorten_tail(self, slot: int) -> None:
-        tail = self._tails[slot]
-        del tail[0]
-        if not tail:
-            del self._tails[slot]
-        self._in_tails -= 1
-        self._changes.popped[slot] = self._changes.popped.get(slot, 0) + 1
 
     # -- the store
 

@@ -123,7 +123,9 @@ class KeyTable:
 
     def _build(self, part: int, keys: Keys) -> None:
         """Make the part anew of *keys*, which are sorted: each at its place, or right behind the key before it."""
-        keys = _distinct(keys)
+        first = np.ones(len(keys), bool)  # numpy's ``unique`` takes ten times as long
+        np.not_equal(keys[1:], keys[:-1], out=first[1:])
+        keys = keys[first]
         size = max(_MIN_SIZE, int(len(keys) / _LOAD_AFTER_GROWTH))
         order = np.arange(len(keys), dtype=np.int64)
         wanted = (keys >> _PLACE & _WITHIN) * np.uint64(size) >> _WIDTH
@@ -147,14 +149,6 @@ def _empty(size: int) -> memoryview:
     return memoryview(mmap(-1, 8 * size, flags=MAP_PRIVATE | MAP_ANONYMOUS)).cast("Q")
 
 
-def _distinct(keys: Keys) -> Keys:
-    """Sorted *keys* without repetitions; numpy's ``unique`` takes ten times as long."""
-    first = np.ones(len(keys), bool)
-    np.not_equal(keys[1:], keys[:-1], out=first[1:])
-    distinct: Keys = keys[first]
-    return distinct
-
-
 _HASH_MASK = (1 << HASH_BITS) - 1
 _HASH_SHIFT = np.uint64(64 - HASH_BITS)
 _ID_SHIFT = np.uint64(HASH_BITS)
@@ -172,7 +166,9 @@ class SeenSet:
         """*keys*: signed 64-bit integers."""
         self._table = KeyTable()
         self._new = array("q")
-        self._table.update(_turned_all(np.frombuffer(keys if isinstance(keys, array) else array("q", keys), np.int64)))
+        signed = np.frombuffer(keys if isinstance(keys, array) else array("q", keys), np.int64)
+        unsigned = signed.view(np.uint64)
+        self._table.update(_spread(unsigned >> _ID_SHIFT, unsigned & np.uint64(_HASH_MASK)))
 
     def __len__(self) -> int:
         return len(self._table)
@@ -209,11 +205,6 @@ class SeenSet:
 def _turned(key: int) -> int:
     """*key* with its hash in the upper bits and its host id in the lower ones; see SeenSet."""
     return (key & _HASH_MASK) << 24 | key >> HASH_BITS & MAX_HOST_ID or 1
-
-
-def _turned_all(keys: NDArray[np.int64]) -> Keys:
-    unsigned = keys.view(np.uint64)
-    return _spread(unsigned >> _ID_SHIFT, unsigned & np.uint64(_HASH_MASK))
 
 
 def _spread(host_ids: Keys, digests: Keys) -> Keys:

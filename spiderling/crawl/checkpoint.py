@@ -23,7 +23,7 @@ from spiderling.base.machine import Histogram
 from spiderling.base.outcome import Outcome
 from spiderling.corpus.segments import SegmentWriter
 from spiderling.frontier import Frontier
-from spiderling.frontier.recrawl.ended_pages import with_outcomes
+from spiderling.frontier.recrawl.pages import with_outcomes
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 

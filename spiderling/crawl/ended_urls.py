@@ -21,8 +21,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.core import AskedAgain
-from spiderling.frontier.recrawl.ended_pages import NOTED, EndedPage, pages_to_recrawl
-from spiderling.frontier.recrawl.pages import Validators, unpacked_validators
+from spiderling.frontier.recrawl.pages import NOTED, EndedPage, Validators, pages_to_recrawl, unpacked_validators
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, End, unpack_ends, unpack_keys
 
 _BATCHES = 200  # batches of the log that are read at once: some ten thousand URLs; chosen

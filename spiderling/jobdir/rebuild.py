@@ -32,7 +32,7 @@ from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.segments import Document, documents, frames
 from spiderling.corpus.warc import records
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.recrawl.ended_pages import with_outcomes
+from spiderling.frontier.recrawl.pages import with_outcomes
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import delete_files, keep_former, put_in_place

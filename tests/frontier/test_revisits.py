@@ -21,14 +21,16 @@ from spiderling.base.urls import url_key
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.recrawl import policy
-from spiderling.frontier.recrawl.ended_pages import EndedPage, pages_to_recrawl, with_outcomes
 from spiderling.frontier.recrawl.pages import (
     PLANNED,
     Columns,
+    EndedPage,
     RecrawlPage,
     Standing,
     Validators,
+    pages_to_recrawl,
     unpacked_validators,
+    with_outcomes,
 )
 from spiderling.frontier.recrawl.policy import FEED, PRIOR_RATE, SITEMAP, Column, Pages, Tables
 from spiderling.frontier.storage.url_log import End

@@ -28,9 +28,9 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize_again
 from spiderling.frontier.hosts import LAST_RANK, Host, QueuedUrl
 from spiderling.frontier.recrawl import policy
-from spiderling.frontier.recrawl.ended_pages import GONE_DAYS, after_revisit, is_answer, unmade
 from spiderling.frontier.recrawl.pages import (
     ANNOUNCED,
+    GONE_DAYS,
     MISSED,
     OVER,
     PLANNED,
@@ -38,8 +38,11 @@ from spiderling.frontier.recrawl.pages import (
     Columns,
     RecrawlPage,
     Standing,
+    after_revisit,
     host_of,
     hosts_of,
+    is_answer,
+    unmade,
 )
 from spiderling.frontier.recrawl.policy import FEED, SITEMAP, Found, Page, Pages, Policy
 from spiderling.frontier.schedule import Schedule

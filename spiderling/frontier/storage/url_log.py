@@ -8,7 +8,7 @@ It has four append-only tables, which are written in the transaction of each bat
   number of URLs).  The key 0 stands for seeds.
 - *purged*: one row for each queue that was given up as a whole.  A URL that was found, does not wait and is not in
   *ended* ended with the next purge of its host.
-- *validator*: what was noted of pages that ended, by which they can be asked again (recrawl/ended_pages.py).
+- *validator*: what was noted of pages that ended, by which they can be asked again (recrawl/pages.py).
 """
 
 from __future__ import annotations

@@ -108,19 +108,13 @@ WITHOUT_EFFECT = {
 }
 """Settings of Scrapy that a crawl does not heed, and what holds instead."""
 OF_COMPONENTS = {
-    "scrapy.core.downloader.Downloader": ("DOWNLOAD_SLOTS", "SPIDERLING_HOST_INTERVAL_S"),
-    "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware": (
-        "DOWNLOAD_TIMEOUT",
-        "SPIDERLING_TIMEOUT_S",
-    ),
-    "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": (
-        "DEFAULT_REQUEST_HEADERS",
-        "headers of a Request are sent",
-    ),
-    "scrapy.spidermiddlewares.depth.DepthMiddleware": ("DEPTH_LIMIT", "SPIDERLING_MAX_DISTANCE, in hosts"),
-    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": ("URLLENGTH_LIMIT", "500 characters"),
+    "Downloader": ("DOWNLOAD_SLOTS", "SPIDERLING_HOST_INTERVAL_S"),
+    "DownloadTimeoutMiddleware": ("DOWNLOAD_TIMEOUT", "SPIDERLING_TIMEOUT_S"),
+    "DefaultHeadersMiddleware": ("DEFAULT_REQUEST_HEADERS", "headers of a Request are sent"),
+    "DepthMiddleware": ("DEPTH_LIMIT", "SPIDERLING_MAX_DISTANCE, in hosts"),
+    "UrlLengthMiddleware": ("URLLENGTH_LIMIT", "500 characters"),
 }
-"""The same for settings that are heeded if the user's project brings their component back."""
+"""The same for settings that are heeded if the user's project brings their component, a class of Scrapy's, back."""
 
 
 class SpiderlingAddon:
@@ -168,9 +162,9 @@ def _add(name: str, settings: BaseSettings) -> None:
 
 def _without_effect(settings: BaseSettings) -> Iterator[str]:
     """The settings that the user has made in vain, each with what holds instead; a proxy in the environment too."""
-    off = {part for name, ours in ENTRIES.items() for part in ours if settings[name][part] is None}
+    off = {part.rpartition(".")[2] for name, ours in ENTRIES.items() for part in ours if settings[name][part] is None}
     if settings.getpriority("DOWNLOADER") == 0:
-        off.add("scrapy.core.downloader.Downloader")
+        off.add("Downloader")
     instead = WITHOUT_EFFECT | dict(pair for part, pair in OF_COMPONENTS.items() if part in off)
     for name, ours in instead.items():
         if (settings.getpriority(name) or 0) > 0 and not (name == "ROBOTSTXT_OBEY" and settings.getbool(name)):

@@ -9,7 +9,6 @@ response whose callback yields no page, and WakeUp keeps the spider open while a
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 from dataclasses import replace
@@ -32,6 +31,7 @@ from spiderling.engine.outcomes import (
     FileTaken,
     NotMade,
     Refused,
+    date_of,
     end_by,
     escaped,
     exchange_of,
@@ -256,14 +256,11 @@ def asked_to_wait_s(response: Response) -> float | None:
 
 def retry_after_s(response: Response, wall_time: float) -> float | None:
     """Seconds in Retry-After, a number or a date (RFC 9110, 10.2.3); None if there is none that can be read."""
-    text = (response.headers.get(b"Retry-After") or b"").decode("latin-1").strip()
+    text = value_of(response.headers, b"Retry-After").decode("latin-1").strip()
     if (seconds := whole_number(text)) is not None:
         return float(seconds)
-    try:
-        date = email.utils.parsedate_tz(text)
-        return None if date is None else max(0.0, email.utils.mktime_tz(date) - wall_time)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
+    date = date_of(text)
+    return None if date is None else max(0.0, date - wall_time)
 
 
 def _price(response: Response) -> str:

@@ -65,15 +65,7 @@ SLOW_WINDOW_S = 10.0  # seconds over which MIN_BYTES_PER_S is measured; chosen: 
 _USUAL_BYTES = 100  # most bytes of a Content-Type whose class is remembered; chosen
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _NOT_SENT = frozenset(
-    {
-        b"Proxy-Authorization",
-        b"Accept-Encoding",
-        b"Host",
-        b"Connection",
-        b"Content-Length",
-        b"Transfer-Encoding",
-        b"Expect",
-    }
+    b"Proxy-Authorization Accept-Encoding Host Connection Content-Length Transfer-Encoding Expect".split()
 )
 
 

@@ -241,12 +241,17 @@ def last_modified(response: Response) -> int:
 def _date(response: Response, name: bytes) -> int:
     """The header *name*, a date, in seconds since 1970; 0 if it is none as RFC 9110, 5.6.7, wants it."""
     text = value_of(response.headers, name).decode("latin-1")
+    seconds = date_of(text) or 0
+    return int(seconds) if 0 < seconds < 1 << 32 and email.utils.formatdate(seconds, usegmt=True) == text else 0
+
+
+def date_of(text: str) -> float | None:
+    """A date of a header in seconds since 1970, also one in another form than RFC 9110 wants; None if it is none."""
     try:
         date = email.utils.parsedate_tz(text)
-        seconds = 0 if date is None else email.utils.mktime_tz(date)
+        return None if date is None else email.utils.mktime_tz(date)
     except (ValueError, TypeError, IndexError, OverflowError):
-        return 0
-    return int(seconds) if 0 < seconds < 1 << 32 and email.utils.formatdate(seconds, usegmt=True) == text else 0
+        return None
 
 
 def _facts(item: PageItem) -> tuple[str, ...]:

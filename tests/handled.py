@@ -107,8 +107,8 @@ class Site:
 
 
 @asynccontextmanager
-async def serving(answer, *, host="127.0.0.1", port=0, tls=None):
-    site = Site(answer)
+async def serving(answer, *, host="127.0.0.1", port=0, tls=None, site=None):
+    site = site or Site(answer)
     if tls is not None:
         tls.sni_callback = lambda sock, name, context: site.sni.append(name)
     server = await asyncio.start_server(site.serve, host, port, ssl=tls)

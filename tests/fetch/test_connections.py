@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 from handled import DOWNLOAD_ERRORS, PAGE, Due, Site, handling, open_sockets, reply, serving
@@ -59,18 +59,8 @@ async def test_ipv6_address():
 @pytest.fixture
 async def both_families():
     """A port on which 127.0.0.1 and ::1 answer with their own address."""
-    async with serving(reply(b"four")) as four, serving_on(four.port, reply(b"six")) as six:
+    async with serving(reply(b"four")) as four, serving(reply(b"six"), host="::1", port=four.port) as six:
         yield four, six
-
-
-@asynccontextmanager
-async def serving_on(port, answer):
-    site = Site(answer)
-    server = await asyncio.start_server(site.serve, "::1", port)
-    try:
-        yield site
-    finally:
-        server.close()
 
 
 def two_addresses(site, address="127.0.0.1", fallback="::1"):
@@ -114,8 +104,7 @@ def full_backlog(address, port=0):
 async def test_the_second_address_is_tried_when_the_first_is_silent():
     with full_backlog("127.0.0.3") as port:
         due = Due()
-        async with serving_on(port, reply(b"six")) as site, handling(gate=due) as handler:
-            site.port = port
+        async with serving(reply(b"six"), host="::1", port=port) as site, handling(gate=due) as handler:
             begin = time.monotonic()
             response = await handler.download_request(two_addresses(site, "127.0.0.3", "::1"))
             assert (response.body, str(response.ip_address)) == (b"six", "::1")
@@ -255,15 +244,8 @@ class Lasting(Site):
         writer.close()
 
 
-@asynccontextmanager
-async def lasting(answer):
-    site = Lasting(answer)
-    server = await asyncio.start_server(site.serve, "127.0.0.1", 0)
-    site.port = server.sockets[0].getsockname()[1]
-    try:
-        yield site
-    finally:
-        server.close()
+def lasting(answer):
+    return serving(answer, site=Lasting(answer))
 
 
 @pytest.mark.parametrize(

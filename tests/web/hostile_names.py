@@ -6,7 +6,6 @@ Every name is ``<anything>.<case>.names.test``; URLs name the web's port, since 
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -16,6 +15,7 @@ from typing import Any
 from conftest import document, serving
 from dnslib import AAAA, CNAME, QTYPE, RCODE, RR, A, DNSRecord
 from hostile import hosted
+from needs import has_ipv6
 
 from spiderling.base.reasons import Reason
 
@@ -98,15 +98,6 @@ NAMES: dict[str, NameCase] = {
     "dead-both": NameCase(Zone(both("127.84.98.1", "fd00::1")), {"/": Reason.ROBOTS_UNREACHABLE}),
     "hundred-addresses": NameCase(Zone(v4(*[WEB] * 25)), ONLY_PAGE),
 }  # fmt: skip
-
-
-def has_ipv6() -> bool:
-    with socket.socket(socket.AF_INET6) as sock:
-        try:
-            sock.bind(("::1", 0))
-        except OSError:
-            return False
-    return True
 
 
 class NameServer(asyncio.DatagramProtocol):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
-import ipaddress
 import ssl
 import tempfile
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from conftest import document
+from handled import server_context
 from hostile import Visit, add, reply, site
 
 from spiderling.base.reasons import Reason
@@ -130,34 +130,9 @@ for number, (location, target) in enumerate({
 # -- TLS
 
 
-def certificate(names: tuple[str, ...] = (), days: tuple[int, int] = (-1, 1), issuer: str = "", bits: int = 0) -> bytes:
-    """Key and certificate, PEM."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "bad.test")])
-    by = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, issuer)]) if issuer else subject
-    now = datetime.datetime.now(datetime.UTC)
-    alternatives = [x509.DNSName(name) for name in names] or [x509.IPAddress(ipaddress.ip_address("192.0.2.1"))]
-    built = (
-        x509.CertificateBuilder(by, subject, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now + datetime.timedelta(days=days[0]))
-        .not_valid_after(now + datetime.timedelta(days=days[1]))
-        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem, nothing = serialization.Encoding.PEM, serialization.NoEncryption()
-    return key.private_bytes(pem, serialization.PrivateFormat.PKCS8, nothing) + built.public_bytes(pem)
-
-
-def context(**made: object) -> ssl.SSLContext:
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-        Path(file.name).write_bytes(certificate(**made))  # type: ignore[arg-type]
-        server.load_cert_chain(file.name)
-    return server
+def context(**made: Any) -> ssl.SSLContext:
+    with tempfile.TemporaryDirectory() as directory:
+        return server_context(Path(directory), **made)
 
 
 TLS_PROBLEMS = {

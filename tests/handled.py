@@ -37,14 +37,9 @@ from spiderling.fetch.resolver import Resolver
 from spiderling.workers.converter import usable
 
 DOWNLOAD_ERRORS = (
-    CannotResolveHostError,
-    DownloadCancelledError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    ResponseDataLossError,
-    UnsupportedURLSchemeError,
-)
+    CannotResolveHostError, DownloadCancelledError, DownloadConnectionRefusedError, DownloadFailedError,
+    DownloadTimeoutError, ResponseDataLossError, UnsupportedURLSchemeError,
+)  # fmt: skip
 
 
 PROMPT_ERRORS = tuple(error for error in DOWNLOAD_ERRORS if error is not DownloadTimeoutError)

@@ -88,28 +88,14 @@ GOOD = gathered([Link("http://a.cz/1"), Link("https://www.b.cz/2?x"), Link("http
 @pytest.mark.parametrize(
     "changed",
     [
-        {"paths": b"/1"},
-        {"paths": b"/1\n/2\n/3"},
-        {"paths": b"/1\n.evil.cz/"},
-        {"paths": "/1\n/ž".encode()},
-        {"paths": "/1\n/2"},
-        {"of_host": array("H", [0, 9]).tobytes()},
-        {"of_host": b"\0"},
-        {"hashes": array("Q", [1, 1 << 40]).tobytes()},
-        {"hashes": b""},
-        {"sections": b"\0" * 9},
-        {"words": b"\0\0"},
-        {"words": [0] * 12},
-        {"prefixes": bytes([0, 4])},
-        {"flags": b"\0"},
-        {"anchors": b"\0\0\0"},
-        {"hosts": (1, 2, 3)},
-        {"hosts": ("a.cz", "\ud800.cz", "c.cz")},
-        {"others": ((1, 2, 3, 4, 5),)},
-        {"others": ("http://a.cz/",)},
-        {"bad": "1"},
+        {"paths": b"/1"}, {"paths": b"/1\n/2\n/3"}, {"paths": b"/1\n.evil.cz/"}, {"paths": "/1\n/ž".encode()},
+        {"paths": "/1\n/2"}, {"of_host": array("H", [0, 9]).tobytes()}, {"of_host": b"\0"},
+        {"hashes": array("Q", [1, 1 << 40]).tobytes()}, {"hashes": b""}, {"sections": b"\0" * 9},
+        {"words": b"\0\0"}, {"words": [0] * 12}, {"prefixes": bytes([0, 4])}, {"flags": b"\0"},
+        {"anchors": b"\0\0\0"}, {"hosts": (1, 2, 3)}, {"hosts": ("a.cz", "\ud800.cz", "c.cz")},
+        {"others": ((1, 2, 3, 4, 5),)}, {"others": ("http://a.cz/",)}, {"bad": "1"},
     ],
-)
+)  # fmt: skip
 def test_what_no_worker_of_ours_makes_is_refused(changed: dict[str, object]) -> None:
     assert read_page(pickle.dumps(GOOD, 5)) == GOOD
     assert read_page(pickle.dumps(NONE, 5)) == NONE
@@ -142,16 +128,10 @@ def test_what_follows_from_the_urls_can_be_made_anew(links: list[Link]) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"of_host": b"\x07\x00" * 2},
-        {"of_host": b"\x00"},
-        {"prefixes": b"\x09\x00"},
-        {"prefixes": b"\x00"},
-        {"paths": b"/1"},
-        {"paths": b"/1\n/2\n/3"},
-        {"paths": b"/1\n/\xff"},
-        {"flags": b""},
+        {"of_host": b"\x07\x00" * 2}, {"of_host": b"\x00"}, {"prefixes": b"\x09\x00"}, {"prefixes": b"\x00"},
+        {"paths": b"/1"}, {"paths": b"/1\n/2\n/3"}, {"paths": b"/1\n/\xff"}, {"flags": b""},
     ],
-)
+)  # fmt: skip
 def test_columns_that_do_not_fit_are_not_completed(changed: dict[str, bytes]) -> None:
     with pytest.raises((ValueError, IndexError)):
         completed(gathered([Link("http://a.cz/1"), Link("https://www.b.cz/2?x")])._replace(**changed))

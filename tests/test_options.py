@@ -74,15 +74,10 @@ def test_choices(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("retries", "3", 3),
-        ("retries", 3.0, 3),
-        ("host_interval_s", "2.5", 2.5),
-        ("host_interval_s", 2, 2.0),
-        ("tlds", ["cz", "com"], "cz,com"),
-        ("tlds", " cz ", "cz"),
-        ("contact", None, ""),
+        ("retries", "3", 3), ("retries", 3.0, 3), ("host_interval_s", "2.5", 2.5), ("host_interval_s", 2, 2.0),
+        ("tlds", ["cz", "com"], "cz,com"), ("tlds", " cz ", "cz"), ("contact", None, ""),
     ],
-)
+)  # fmt: skip
 def test_types_from_settings(name: str, value: Any, expected: Any) -> None:
     result = read(name, value)
     assert result == expected
@@ -92,24 +87,14 @@ def test_types_from_settings(name: str, value: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "what"),
     [
-        ("retries", "many", WHOLE),
-        ("retries", "2.5", WHOLE),
-        ("retries", [1], WHOLE),
-        ("retries", float("inf"), WHOLE),
-        ("max_words", "10,000", WHOLE),
-        ("max_words", "1MB", WHOLE),
-        ("max_words", "M", WHOLE),
-        ("max_words", "1e400k", WHOLE),
-        ("dedup_bytes", "10 barrels", BYTES),
-        ("dedup_bytes", "10iB", BYTES),
-        ("timeout_s", "", SECONDS),
-        ("timeout_s", "nan", SECONDS),
-        ("offline_wait_s", "inf", SECONDS),
-        ("timeout_s", "1e999", SECONDS),
-        ("max_time_s", "30m", SECONDS),
+        ("retries", "many", WHOLE), ("retries", "2.5", WHOLE), ("retries", [1], WHOLE),
+        ("retries", float("inf"), WHOLE), ("max_words", "10,000", WHOLE), ("max_words", "1MB", WHOLE),
+        ("max_words", "M", WHOLE), ("max_words", "1e400k", WHOLE), ("dedup_bytes", "10 barrels", BYTES),
+        ("dedup_bytes", "10iB", BYTES), ("timeout_s", "", SECONDS), ("timeout_s", "nan", SECONDS),
+        ("offline_wait_s", "inf", SECONDS), ("timeout_s", "1e999", SECONDS), ("max_time_s", "30m", SECONDS),
         ("delay_factor", "fast", "a number"),
     ],
-)
+)  # fmt: skip
 def test_wrong_type(name: str, value: Any, what: str) -> None:
     with pytest.raises(BadInput) as caught:
         read(name, value)

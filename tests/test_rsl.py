@@ -154,21 +154,13 @@ def test_licences_in_feeds() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"no xml",
-        b"<html><body>Not found</body></html>",
-        b"<rsl>",
-        b'<rsl><content url="/"><license/></content></rsl>',
-        rsl(),
-        rsl('<content url="/"/>'),
-        rsl(content("<permit>ai-train</permit>")),
-        rsl(content(permits("all", "ai-train"))),
-        rsl(content(prohibits("ai-learn"))),
-        b'<!DOCTYPE rsl [<!ENTITY a "ai-train">]>' + rsl(content("&a;"))[21:],
-        rsl(content("")).decode().encode("utf-16")[1:],
-        rsl(*[content("")] * 1001),
+        b"", b"no xml", b"<html><body>Not found</body></html>", b"<rsl>",
+        b'<rsl><content url="/"><license/></content></rsl>', rsl(), rsl('<content url="/"/>'),
+        rsl(content("<permit>ai-train</permit>")), rsl(content(permits("all", "ai-train"))),
+        rsl(content(prohibits("ai-learn"))), b'<!DOCTYPE rsl [<!ENTITY a "ai-train">]>' + rsl(content("&a;"))[21:],
+        rsl(content("")).decode().encode("utf-16")[1:], rsl(*[content("")] * 1001),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_read_refuses_training(body: bytes) -> None:
     assert refused(body) == TRAINING
 

@@ -156,7 +156,7 @@ class Offline:
                 )
                 return
             await asyncio.sleep(min(self._known.probe_in(self._crawl.now()), left_s))
-            if self._known.probe_in(self._crawl.now()) <= 0:
+            if not self._is_there and self._known.probe_in(self._crawl.now()) <= 0:
                 await self._probe_one()
 
     async def _probe_one(self) -> None:

@@ -262,15 +262,8 @@ def test_jobdir_with_a_file_that_is_no_database(refused, database):
 def crawled(tmp_path):
     """The directory of a crawl that was begun, and ended for want of a page (its seed may not be asked)."""
     settings = (
-        "-s",
-        CONTACT,
-        "-s",
-        f"JOBDIR={tmp_path / 'job'}",
-        "-s",
-        "SPIDERLING_RETRIES=0",
-        "-s",
-        "SPIDERLING_PORTS=1",
-    )
+        "-s", CONTACT, "-s", f"JOBDIR={tmp_path / 'job'}", "-s", "SPIDERLING_RETRIES=0", "-s", "SPIDERLING_PORTS=1",
+    )  # fmt: skip
     assert scrapy("crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://127.0.0.1:1/", *settings).code == 1
     return tmp_path / "job"
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import struct
 import threading
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from conftest import CONTACT, Crawl, page, scrapy, serving
 
+from spiderling.base.options import Options
+from spiderling.engine.offline import Offline
+from spiderling.frontier.reachability import Network, Reachability, Trouble
 from webs.server import serve
 from webs.web import FixedWeb
 
@@ -236,3 +241,19 @@ def test_dead_hosts_among_living_ones_end_as_they_do(tmp_path):
         ends = crawl.state().ends
         assert ends["dns"] == 2 and ends["robots-unreachable"] == 2
         assert {entry.path for entry in server.log_entries[asked:]} == {"/robots.txt"}
+
+
+async def test_an_answer_that_comes_while_a_probe_waits_for_its_turn_ends_the_probing():
+    """It probed all the same, where nothing was left to be probed: an internal error stopped the crawl."""
+    known, probing = Reachability(), []
+    known.host_answered("http://a.test", 0.0, 0.0)
+    frontier = SimpleNamespace(reachability=known, host_states=SimpleNamespace(at_work=lambda: 1))
+    watched = SimpleNamespace(watched=lambda work, what: probing.append(asyncio.ensure_future(work)) or probing[0])
+    crawl = SimpleNamespace(frontier=frontier, options=Options(), now=lambda: 5.0, stopping=False, errors=watched)
+    offline = Offline(None, crawl, None, {}, lambda: None)
+    offline.failed("dead.test", Trouble.CONNECTION, 1.0, lambda is_theirs: None)
+    offline.look()
+    await asyncio.sleep(0)
+    known.host_answered("http://a.test", 6.0, 6.0)
+    await probing[0]
+    assert known.network is Network.THERE

@@ -90,14 +90,9 @@ async def test_a_broken_chunk_ends_a_body_whose_headers_came_before():
 
 
 FLOODS = [
-    pytest.param(tiny_chunk_flood, marks=pytest.mark.slow),
-    header_flood,
-    one_endless_header,
-    pytest.param(interim_flood, marks=pytest.mark.slow),
-    endless_status_line,
-    chunk_header_flood,
-    trailer_flood,
-]
+    pytest.param(tiny_chunk_flood, marks=pytest.mark.slow), header_flood, one_endless_header,
+    pytest.param(interim_flood, marks=pytest.mark.slow), endless_status_line, chunk_header_flood, trailer_flood,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("answer", [*FLOODS, bodiless_flood], ids=lambda answer: answer.__name__)

@@ -251,15 +251,11 @@ def lasting(answer):
 @pytest.mark.parametrize(
     ("seconds", "answer", "connections"),
     [
-        (5, reply(), 1),
-        (5, reply(PAGE, b"Keep-Alive: timeout=60, max=99"), 1),
-        (5, reply(PAGE, b"Keep-Alive: timeout=5"), 3),
-        (60, reply(), 3),
-        (float("inf"), reply(), 3),
-        (5, reply(PAGE, b"Connection: close"), 3),
-        (5, reply() + b"more", 3),
+        (5, reply(), 1), (5, reply(PAGE, b"Keep-Alive: timeout=60, max=99"), 1),
+        (5, reply(PAGE, b"Keep-Alive: timeout=5"), 3), (60, reply(), 3), (float("inf"), reply(), 3),
+        (5, reply(PAGE, b"Connection: close"), 3), (5, reply() + b"more", 3),
     ],
-)
+)  # fmt: skip
 async def test_a_connection_is_kept_only_if_its_host_is_asked_again_in_time(seconds, answer, connections):
     gate = Waiting(seconds)
     async with lasting(answer) as site, handling(gate=gate) as handler:

@@ -63,14 +63,10 @@ async def test_not_text_is_refused_at_the_headers(line):
 @pytest.mark.parametrize(
     "line",
     [
-        b"X: y",
-        b"Content-Type:",
-        b"Content-Type: html",
-        b"Content-Type: Text/HTML;charset=utf-8",
-        b"Content-Type: application/xhtml+xml",
-        b"Content-Type: text/plain\r\nContent-Disposition: inline",
+        b"X: y", b"Content-Type:", b"Content-Type: html", b"Content-Type: Text/HTML;charset=utf-8",
+        b"Content-Type: application/xhtml+xml", b"Content-Type: text/plain\r\nContent-Disposition: inline",
     ],
-)
+)  # fmt: skip
 async def test_text_passes_the_judgement(line):
     _, response = await fetch(b"HTTP/1.1 200 OK\r\n" + line + b"\r\n\r\n" + PAGE, judge_type=True)
     assert response.body == PAGE

@@ -127,12 +127,6 @@ def may_watch_sqlite() -> bool:
     return hasattr(ctypes.CDLL(getattr(_sqlite3, "__file__", None)), "sqlite3_vfs_find")
 
 
-def may_make_networks() -> bool:
-    if os.geteuid() != 0 or not found("ip") or not found("unshare"):
-        return False
-    return subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode == 0
-
-
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 NEEDS = {
     # programs
@@ -158,7 +152,6 @@ NEEDS = {
     "packet sockets": right(may_sniff, "root on Linux may open them"),
     "SQLite's VFS": right(may_watch_sqlite, "Python's SQLite is a library of its own in most builds"),
     "mounting": right(may_mount, "root on Linux may, but not in each container"),
-    "network namespaces": right(may_make_networks, "root on Linux may, but not in each container; with ip and unshare"),
     # data
     "NTREX-128": data("test-texts/ntrex-128.tar.zst"),
     "real documents": data("docs/documents.tar.zst"),

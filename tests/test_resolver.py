@@ -212,8 +212,10 @@ async def test_identical_look_ups_share_one_query_and_survive_a_cancelled_caller
         assert server.asked == {("slow.org", A): 1, ("slow.org", AAAA): 1}
 
 
-async def test_look_ups_run_together_up_to_the_bound():
-    async with resolving(values={"CONCURRENCY": 40, "TIMEOUT_S": 20}) as (resolver, server):
+@pytest.mark.parametrize("shards", [1, 2])
+async def test_look_ups_run_together_up_to_the_bound_that_the_shards_of_a_machine_share(shards):
+    given = {"shards": shards, "cluster": "unix:///of-all-shards-here"}
+    async with resolving(values={"CONCURRENCY": 40 * shards, "TIMEOUT_S": 20}, **given) as (resolver, server):
         await asyncio.gather(*(resolver.resolve(f"slow{n}.org") for n in range(200)))
         assert 10 < server.max_running <= 40
 

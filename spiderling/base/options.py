@@ -335,6 +335,10 @@ class Options:
         cores = usable_cores()
         return self.workers or (cores if from_archives else max(1, cores - 1))
 
+    def shards_here(self) -> int:
+        """Number of shards on this machine: all, if they meet at a Unix socket; else one for all that is known."""
+        return self.shards if self.cluster.startswith("unix:") else 1
+
     def knows_shingles(self) -> bool:
         """Whether near-duplicates are looked for."""
         return self.dedup in ("near", "mark")

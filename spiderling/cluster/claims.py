@@ -119,7 +119,7 @@ logger = logging.getLogger(__name__)
 _FILE = Path("state", "public_suffixes.dat")
 
 
-def take_up(known: Mapping[Path, str | None]) -> None:
+def use_kept_suffix_list(known: Mapping[Path, str | None]) -> None:
     """Go by the list of public suffixes that one of the shards *known* has kept.
 
     With another list, hosts would belong to other shards.  So each shard keeps the list with which the crawl began, and
@@ -137,7 +137,7 @@ def take_up(known: Mapping[Path, str | None]) -> None:
     go_by_suffixes(None)
 
 
-def keep(directory: Path) -> None:
+def keep_suffix_list(directory: Path) -> None:
     """Keep the list that this process goes by in *directory*; raises StorageError."""
     path = directory / _FILE
     if not path.exists() or path.read_bytes() != suffix_list():
@@ -277,7 +277,7 @@ class Claims:
         places = {shard: self._directory / name_of(shard) for shard in range(shards)}
         here = {shard: place for shard, place in places.items() if _database(place).exists()}
         maps = {place: _map_in(place) for place in here.values()}
-        take_up({place: None if one is None else one.suffixes for place, one in maps.items()})
+        use_kept_suffix_list({place: None if one is None else one.suffixes for place, one in maps.items()})
         map_key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
         found = self._agreed(map_key, ShardMap(shards, codes, self._options.dedup), list(maps.values()))
         seal = self._seal_of(found)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from spiderling.base.files import write_whole
 from spiderling.cluster.content import Refused, Seal
@@ -76,22 +76,22 @@ class CrawlControl:
         stamp = (stamp_of(self.path), self.newest)
         if stamp != self._stamp:
             self._stamp = stamp
-            self._stamp = (stamp_of(self.path), self.newest) if self._look() else ()
+            self._stamp = (stamp_of(self.path), self.newest) if self._agree() else ()
         if self.newest == self._given:
             return None
         self._given = self.newest
         return self.newest.text
 
-    def _look(self) -> bool:
+    def _agree(self) -> bool:
         """Make the file and the newest edition one; returns whether that was possible now."""
         with self._seen.open("a+") as seen:
             try:
                 fcntl.flock(seen, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:  # another shard of this machine looks
+            except BlockingIOError:  # another shard of this machine does that
                 return False
             seen.seek(0)
             mark = seen.read()
-            text = self._read()
+            text = read_control(self.path) if self.path.exists() else None
             if text is not None and text != self.newest.text:
                 number = _number_of(text, mark)
                 if number is None:
@@ -103,13 +103,10 @@ class CrawlControl:
             if text != self.newest.text:
                 write_whole(self.path, self.newest.text)
             if mark != _mark(self.newest):
-                _replace(seen, _mark(self.newest))
+                seen.seek(0)
+                seen.truncate()
+                seen.write(_mark(self.newest))
         return True
-
-    def _read(self) -> str | None:
-        with suppress(FileNotFoundError):
-            return read_control(self.path)
-        return None
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -134,13 +131,6 @@ def _number_of(text: str, mark: str) -> int | None:
     if number.isdecimal() and mark == _mark(Edition(int(number), text)):
         return int(number)
     return 0 if not mark and text == TEMPLATE else None
-
-
-def _replace(file: IO[str], text: str) -> None:
-    file.seek(0)
-    file.truncate()
-    file.write(text)
-    file.flush()
 
 
 def seal_edition(seal: Seal, edition: Edition) -> bytes:

@@ -87,7 +87,7 @@ class Totals:
         self._own = own
         self._counted_s = own.get(TIME, 0)
         self._crawl_s = max(self._counted_s, *(totals[TIME] for totals in self.known.values()))
-        self._missing: ShardTotals = {}
+        self._living: Container[int] = known
 
     def merge(self, found: ShardTotals, living: Container[int]) -> None:
         """Take what was *found* of all shards, of which those *living* run now."""
@@ -98,19 +98,16 @@ class Totals:
         grown_s = self._crawl_s + own_s - self._counted_s
         self._counted_s = own_s
         self._crawl_s = max(grown_s, *(totals[TIME] for totals in self.known.values()))
-        self._missing = {
-            shard: totals
-            for shard, totals in self.known.items()
-            if shard != self._me and shard not in living and totals != found.get(shard)
-        }
+        self._living = living
 
     def to_publish(self) -> ShardTotals:
-        """What to publish: the totals of this shard, and those of others that do not run and of whom less was found."""
+        """What to publish: the totals of this shard, and those of others that do not run: Redis may have lost them."""
         own = self._own
         mine = Counter({name: own.get(name, 0) for name in SUMMED})
         mine[TIME] = self._crawl_s + own.get(TIME, 0) - self._counted_s
         self.known[self._me] = mine
-        return {**self._missing, self._me: mine}
+        dead = {shard: totals for shard, totals in self.known.items() if shard not in self._living}
+        return {**dead, self._me: mine}
 
     def elsewhere(self) -> Counter[str]:
         """What has to be added to the totals of this shard to get those of the crawl."""

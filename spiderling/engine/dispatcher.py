@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RAMP_UP_PER_S = 50.0
-"""How many more simultaneous requests are allowed each second after the start, so that a router can follow; chosen."""
+"""Simultaneous requests that a machine may make more each second after the start; chosen: a router can follow."""
 STOP_TIMEOUT_S = 10.0
 """Seconds in which running transfers may finish when the crawl stops; chosen: what is cut off is fetched again."""
 REST_S = 1.0  # seconds for which nothing is asked for after a connection has found no file descriptor; chosen
@@ -197,7 +197,7 @@ class Dispatcher:
         self._offline.look()
         self._resolve_names()
         now = self._now()
-        most = RAMP_UP_PER_S * (1 + now - self._opened_at)
+        most = RAMP_UP_PER_S / crawl.options.shards_here() * (1 + now - self._opened_at)
         if len(self._pages) + len(self._files) >= most or self._handed_out == _STARTS_PER_TURN:
             return None
         if not crawl.has_room(len(self._pages)):

@@ -26,8 +26,8 @@ MIN_TTL_S = 60.0  # least seconds for which an address is kept, whatever its ser
 MAX_TTL_S = 3600.0  # most seconds for which an address is kept, whatever its server says; chosen
 _RECORD_TYPES = ("A", "AAAA")  # the order in which the addresses of a name are tried
 CONCURRENCY = 500
-"""Queries that run at once; any number may wait.  Chosen: all answers come through one UDP socket, whose default buffer
-holds a burst of a few hundred."""
+"""Queries that a machine runs at once; any number may wait.  Chosen: all answers come through one UDP socket, whose
+default buffer holds a burst of a few hundred."""
 
 QUERIES_PER_CHANNEL = 20_000
 """Queries after which a new channel is opened: c-ares caches answers for up to an hour, in a channel and without a
@@ -57,7 +57,7 @@ class Resolver:
         """Raises BadInput for a name server that is no address."""
         self._host_map = host_map
         self._servers = _servers(options.nameservers)
-        self._slots = asyncio.Semaphore(CONCURRENCY)
+        self._slots = asyncio.Semaphore(max(1, CONCURRENCY // options.shards_here()))
         self._alone = asyncio.Semaphore(_SOCKETS_OF_THEIR_OWN)
         self._running: dict[str, asyncio.Task[Resolution]] = {}
         self._channel: aiodns.DNSResolver | None = None

@@ -189,7 +189,7 @@ def test_a_crawl_keeps_the_list_of_public_suffixes_that_it_began_with(server, tm
     try:
         begun = claimed(server, tmp_path / "cs")
         opened(begun)
-        claims.keep(begun.directory)
+        claims.keep_suffix_list(begun.directory)
         for module in (urls, claims):
             monkeypatch.setattr(module, "bundled_suffix_list", lambda: b"test\nblog.test\n")
         server.command("FLUSHALL")

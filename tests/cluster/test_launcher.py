@@ -24,7 +24,6 @@ from spiderling.cluster.launcher import (
     Machine,
     OwnRedis,
     ShardProcess,
-    Share,
     describe,
     divide,
     given_among,
@@ -106,10 +105,6 @@ def test_a_process_is_started_again_a_few_times_an_hour(deaths: list[float]) -> 
     now = deaths[-1]
     lately = [death for death in deaths if now - death < DEATHS_S]
     assert may_start_again(deaths) == (len(lately) <= MAX_DEATHS)
-
-
-def test_a_share_is_made_of_options() -> None:
-    assert set(Share._fields) <= {*Options.__dataclass_fields__}
 
 
 # -- what a shard says is told once more by the process that has started it, as far as a person must read it

@@ -118,13 +118,19 @@ def test_a_redis_that_is_full_is_waited_for_at_the_start_and_pauses_the_crawl(tm
 
 @pytest.mark.slow
 def test_a_shard_with_a_slow_way_to_redis_finishes_with_the_others(tmp_path):
+    """Meanwhile nothing goes through at all, as when a cable is pulled out: it pauses, and goes on by itself."""
     with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store, Relay(store.socket) as relay:
         relay.state = "slow"
-        crawl = shards(tmp_path / "cs", server, store, 2)
+        crawl = shards(tmp_path / "cs", server, store, 2, HOST_INTERVAL_S=0.5)
         waits = SOON | {"cluster.heartbeat.WAIT_MISSING_S": 1000.0}  # for one that begins late, or whose lease runs out
         begun = [crawl.start(SEED, CONSTANTS=waits), crawl.start(SEED, CLUSTER=relay.url, CONSTANTS=waits)]
+        begun[1].until(lambda: "This is shard" in begun[1].output() and server.log_entries)
+        relay.state = "hole"
+        begun[1].until(lambda: "paused: Redis" in begun[1].output())
+        relay.state = "slow"
         ended = [one.wait() for one in begun]
         assert [(one.code, one.lines("ERROR")) for one in ended] == [(0, []), (0, [])], ended
+        assert ended[1].lines("The crawl goes on after") and not ended[0].lines("paused: ")
         assert kept(tmp_path / "cs") == EVERY
         asked = Counter((entry.host, entry.path) for entry in server.log_entries)
         assert set(asked.values()) == {1}

@@ -49,43 +49,37 @@ class AlertWatch(Extension):
             logger.warning("%sALERT_COMMAND: there is no program %s; alerts wait for it", PREFIX, self._command[0])
         self._errors_told = self.crawl.frontier.ledger.totals["internal_errors"]
         self._told: dict[str, float] = {}  # kind of trouble -> when it was told last
-        self._is_away = False  # whether it was told that the network is away
         self._waiting: list[dict[str, str]] = []  # alerts that the command has not taken, the oldest first
         self._delivery: asyncio.Task[None] | None = None  # hands them over, while there are any
         self.repeat(self._look, LOOK_S, "the alerts")
 
     def _look(self) -> None:
-        crawl = self.crawl
-        trouble = crawl.frontier.network_trouble()
-        if trouble and not self._is_away:
-            self._is_away = self._tell_once(
-                "network-gone",
-                f"The network seems to be away: {trouble}. Look at the line and the name servers; the crawl keeps its "
-                f"URLs, goes on when anything answers, and stops after {crawl.options.offline_wait_s:g} s.",
-            )
-        elif self._is_away and not trouble:
-            self._is_away = False
-            self._tell("network-back", "The network is there again, and the crawl goes on; there is nothing to do.")
-        if crawl.is_disk_full:
-            self._tell_once(
-                "disk", f"The crawl is paused: less than {PREFIX}MIN_FREE_BYTES are free. Make room, and it goes on."
-            )
-        errors = crawl.frontier.ledger.totals["internal_errors"]
-        if errors > self._errors_told and self._tell_once(
-            "internal-errors",
-            f"{counted(errors - self._errors_told, 'internal error')} ended single URLs or site files; the crawl goes "
-            "on. crawl.log has a traceback of each kind: please report it.",
-        ):
-            self._errors_told = errors
-
-    def _tell_once(self, kind: str, text: str) -> bool:
-        """Tell of a trouble, and return True, unless one of its *kind* was told within the hour."""
+        """Tell of each trouble, unless one of its kind was told within the hour."""
         now = self.crawl.now()
-        if now - self._told.get(kind, -EVERY_S) < EVERY_S:
-            return False
-        self._told[kind] = now
-        self._tell(kind, text)
-        return True
+        errors = self.crawl.frontier.ledger.totals["internal_errors"]
+        for kind, text in self._troubles(errors - self._errors_told).items():
+            if text and now - self._told.get(kind, -EVERY_S) >= EVERY_S:
+                self._told[kind] = now
+                self._tell(kind, text)
+                if kind == "internal-errors":
+                    self._errors_told = errors
+
+    def _troubles(self, errors: int) -> dict[str, str]:
+        """Kind -> what is wrong now and what to do; '' if all is well.  *errors*: internal ones, not told of yet."""
+        crawl = self.crawl
+        away = crawl.frontier.network_trouble()
+        return {
+            "network-gone": away
+            and f"The network seems to be away: {away}. Look at the line and the name servers; the crawl keeps its "
+            f"URLs, goes on when anything answers, and stops after {crawl.options.offline_wait_s:g} s.",
+            "disk": f"The crawl is paused: less than {PREFIX}MIN_FREE_BYTES are free. Make room, and it goes on."
+            if crawl.is_disk_full
+            else "",
+            "internal-errors": f"{counted(errors, 'internal error')} ended single URLs or site files; the crawl goes "
+            "on. crawl.log has a traceback of each kind: please report it."
+            if errors
+            else "",
+        }
 
     def _tell(self, kind: str, text: str) -> None:
         place = self.crawl.jobdir.path.resolve()

@@ -36,9 +36,8 @@ from models.spellings import both_serbian, latin_crimean_tatar, unmarked  # noqa
 from spiderling.base.files import zstd  # noqa: E402
 from spiderling.languages.registry import CONTRAST, SEEDS, TRUSTED  # noqa: E402
 from spiderling.text.boilerplate.rules import is_unspaced  # noqa: E402
-from spiderling.text.language import LanguageModel  # noqa: E402
 from spiderling.text.ngrams import normalise  # noqa: E402
-from spiderling.text.words import NOT_MEASURED  # noqa: E402
+from spiderling.text.words import NOT_MEASURED, LanguageModel  # noqa: E402
 from spiderling.training import MAX_WORDS, alphabet, first, save, sentences, train, unlisted  # noqa: E402
 
 DATA = HERE.parent.parent / "shared" / "data"

@@ -23,10 +23,10 @@ from spiderling.languages.registry import CONTRAST, DESCRIPTION, NGRAMS, WORDS
 from spiderling.text.boilerplate.rules import is_unspaced
 from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import codec_of, encodings_for
-from spiderling.text.language import LanguageModel, LanguageModels
+from spiderling.text.language import LanguageModels
 from spiderling.text.ngrams import ORDER, NgramCounts, count_ngrams, normalise, packed
 from spiderling.text.quality import build_profile, stoplist_of
-from spiderling.text.words import NOT_MEASURED, short_chars
+from spiderling.text.words import NOT_MEASURED, LanguageModel, short_chars
 
 MAX_NGRAMS = 40_000  # n-grams of a model for each alphabet; chosen
 MAX_WORDS = 5_000  # words of a model's word list; chosen

@@ -213,7 +213,9 @@ def test_stop_lists(own):
 def test_from_a_zipped_egg(tmp_path):
     egg = tmp_path / "project.egg"
     with zipfile.ZipFile(egg, "w") as archive:
-        for path in [*(ROOT / "spiderling").rglob("*.py"), ROOT / "spiderling/text/boilerplate/model.json"]:
+        text = ROOT / "spiderling/text"
+        data = [text / "boilerplate/model.json", text / "encoding/labels.txt"]
+        for path in [*(ROOT / "spiderling").rglob("*.py"), *data]:
             archive.write(path, path.relative_to(ROOT))
         for path in [ROOT / "models" / "__init__.py", *(ROOT / "models" / "cs").iterdir()]:
             archive.write(path, f"spiderling/{path.relative_to(ROOT)}")

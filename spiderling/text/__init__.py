@@ -25,8 +25,9 @@ Nothing here uses the network or a clock.  The only file read is that of the wei
 """
 
 from spiderling.text.cleaning import clean_text, kept_language, measure_clean, process, process_document
-from spiderling.text.language import LanguageModel, LanguageModels
+from spiderling.text.language import LanguageModels
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
+from spiderling.text.words import LanguageModel
 
 __all__ = [
     "LanguageModel",

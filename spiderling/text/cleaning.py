@@ -23,11 +23,12 @@ from spiderling.text.html.links import join
 from spiderling.text.html.metadata import FEEDS, Metadata
 from spiderling.text.html.zones import Tree
 from spiderling.text.judging import Judge
-from spiderling.text.language import LanguageModel, LanguageModels
+from spiderling.text.language import LanguageModels
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 from spiderling.text.quality import Quality, TopWord, other_hosts, packed_share, translated, words_in
 from spiderling.text.steps import PYTHON, Steps
 from spiderling.text.withheld import is_shell
+from spiderling.text.words import LanguageModel
 
 
 def process(

@@ -33,15 +33,12 @@ from spiderling.text.ngrams import (
     normalised,
     windows,
 )
-from spiderling.text.quality import Profile
 from spiderling.text.words import (
-    NOT_MEASURED,
+    LanguageModel,
     ShortWords,
     Sisters,
     TextWords,
-    WordCounts,
     WordList,
-    expected_share,
     is_alone_in_script,
     short_words,
     sisters_among,
@@ -235,36 +232,6 @@ _SMOOTHING = 0.3  # count that every hash has at least (additive smoothing)
 _SCALE = 500_000  # sum to which the counts of each model are scaled, so that smoothing weighs the same in all
 _BLOCK = 4096  # hashes whose logarithms are taken at once: they fit into a processor's cache
 _LANES = 8  # 16-bit integers that every processor adds at once; with 16 the table is larger and no faster
-_SYLLABLES = 150  # letters above which a language writes syllables
-_IDEOGRAPHS = 500  # letters above which a language writes ideographs
-
-
-@dataclass(frozen=True, slots=True)
-class LanguageModel:
-    """The model of one language, counted in text by people who write it."""
-
-    code: str
-    ngrams: NgramCounts
-    words: Mapping[str, int]
-    profile: Profile
-    stoplist: frozenset[str] = frozenset()
-    spaced: bool = True  # whether words are written between spaces
-    encodings: tuple[str, ...] = ()
-    known: float = 1.0  # share of usual n-grams in held-out text of the language
-    unlisted: float = NOT_MEASURED  # share of words that `words` lacks among the short words of held-out text
-    tokens: int = 0  # number of words in the text, those not in `words` included
-    contrast: frozenset[str] = frozenset()  # words (unspaced: characters) that a sister language lacks (words.py)
-
-    @property
-    def known_size(self) -> int:
-        """Characters of the n-grams of the known share: fewer where a letter says more."""
-        letters = self.ngrams.letters
-        return 2 if letters > _IDEOGRAPHS else 3 if letters > _SYLLABLES or not self.spaced else ORDER
-
-    @property
-    def expected_share(self) -> float:
-        """Share of usual n-grams in text of the language."""
-        return expected_share(self.code, self.known, self.ngrams, self.known_size)
 
 
 @dataclass(frozen=True)
@@ -342,13 +309,7 @@ class LanguageModels:
     @cached_property
     def _sisters(self) -> tuple[tuple[Sisters, ...], Places]:
         """The families of sisters, and the family of each language, by its index; -1: none."""
-        spaced = {
-            model.code: WordCounts(model.words, model.tokens, model.contrast)
-            for model in self.models
-            if model.spaced and model.words
-        }
-        unspaced = {model.code: WordCounts({}, 0, model.contrast) for model in self.models if not model.spaced}
-        families = sisters_among(self.codes, spaced, unspaced)
+        families = sisters_among(self.models)
         family_of = np.full(len(self.models), -1)
         for index, family in enumerate(families):
             family_of[family.columns] = index

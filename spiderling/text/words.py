@@ -20,14 +20,16 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from spiderling.text.ngrams import Array, Hashes, Keys, NgramCounts, Places, are_capital, codepoints, run_hashes
+from spiderling.text.ngrams import ORDER, Array, Hashes, Keys, NgramCounts, Places, are_capital, codepoints, run_hashes
+from spiderling.text.quality import Profile
 
 _BASE = 0x9E3779B97F4A7C15  # of the polynomial that is a word's key
 _SPACE = 32
@@ -148,22 +150,14 @@ gains what another loses."""
 _BEHIND_LATIN = "\u0370"  # first letter that is not Latin
 
 
-@dataclass(frozen=True, slots=True)
-class WordCounts:
-    """The word list of a language's model."""
-
-    words: Mapping[str, int]
-    tokens: int  # words of the text, those not in the list included
-    contrast: frozenset[str] = frozenset()  # words that a sister lacks
-
-    def logs(self, vocabulary: Sequence[str]) -> Array:
-        """Log-probability of each word, in a text written in its alphabet."""
-        listed = sum(count for word, count in self.words.items() if word < _BEHIND_LATIN)
-        latin = self.tokens * listed / max(1, sum(self.words.values()))
-        counts = np.array([self.words.get(word, 0) for word in vocabulary], np.float32)
-        sizes = np.where([word < _BEHIND_LATIN for word in vocabulary], latin, self.tokens - latin)
-        logs: Array = np.log((counts + _SMOOTHING) / (sizes + _MORE_TOKENS)).astype(np.float32)
-        return logs
+def _word_logs(model: LanguageModel, vocabulary: Sequence[str]) -> Array:
+    """Log-probability of each word of *vocabulary*, in a text written in its alphabet."""
+    listed = sum(count for word, count in model.words.items() if word < _BEHIND_LATIN)
+    latin = model.tokens * listed / max(1, sum(model.words.values()))
+    counts = np.array([model.words.get(word, 0) for word in vocabulary], np.float32)
+    sizes = np.where([word < _BEHIND_LATIN for word in vocabulary], latin, model.tokens - latin)
+    logs: Array = np.log((counts + _SMOOTHING) / (sizes + _MORE_TOKENS)).astype(np.float32)
+    return logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,21 +171,22 @@ class Sisters:
     spaced: bool  # whether words are written between spaces; else their characters are looked up
 
     @classmethod
-    def of(cls, columns: Sequence[int], counts: Sequence[WordCounts], priors: Sequence[float], spaced: bool) -> Sisters:
-        """The sisters in these *columns* with these word lists."""
-        vocabulary = sorted({word for each in counts for word in (*each.words, *each.contrast)})
-        logs = np.stack([each.logs(vocabulary) for each in counts], axis=1)
+    def of(cls, columns: Sequence[int], models: Sequence[LanguageModel], spaced: bool) -> Sisters:
+        """The languages of *models*, which have these *columns*."""
+        lists = [set(each.contrast).union(each.words if spaced else ()) for each in models]
+        vocabulary = sorted(set().union(*lists))
+        words = [each if spaced else replace(each, words={}, tokens=0) for each in models]
+        logs = np.stack([_word_logs(each, vocabulary) for each in words], axis=1)
         weights = (logs - logs.mean(1, keepdims=True)).clip(-_MAX_NATS, _MAX_NATS)
-        has = np.array([[word in each.contrast for each in counts] for word in vocabulary], np.float32)
+        has = np.array([[word in each.contrast for each in models] for word in vocabulary], np.float32)
         listed = has.any(1)
         contrast = _CONTRAST if spaced else _CHARACTER_CONTRAST
         weights[listed] = contrast * (has - has.mean(1, keepdims=True))[listed]
         keys = keys_of(vocabulary) if spaced else np.array(list(map(ord, vocabulary)), np.uint64)
         order = np.argsort(keys)
-        rows = np.concatenate([weights[order], np.zeros((1, len(counts)), np.float32)])
-        return cls(
-            np.array(columns, np.intp), keys[order], rows.astype(np.float32), np.array(priors, np.float32), spaced
-        )
+        rows = np.concatenate([weights[order], np.zeros((1, len(models)), np.float32)])
+        priors = np.array([_PRIORS.get(each.code, 0.0) for each in models], np.float32)
+        return cls(np.array(columns, np.intp), keys[order], rows.astype(np.float32), priors, spaced)
 
     def in_doubt(self, scores: Array, sizes: Places) -> npt.NDArray[np.bool_]:
         """In which texts words may change the nearest sister; *scores*: nats (text, sister), *sizes*: characters."""
@@ -209,22 +204,21 @@ class Sisters:
         return (sums.reshape(number, width) + self.priors).astype(np.float32)
 
 
-def sisters_among(
-    codes: Sequence[str], spaced: Mapping[str, WordCounts], unspaced: Mapping[str, WordCounts]
-) -> tuple[Sisters, ...]:
-    """The sisters among *codes* that are told apart, by lists (code -> list) of words or, unspaced, characters."""
+def sisters_among(models: Sequence[LanguageModel]) -> tuple[Sisters, ...]:
+    """The sisters among *models* that are told apart by lists of words or, unspaced, of characters."""
     found = []
-    for family in SISTERS:
-        for counts, is_spaced in ((spaced, True), (unspaced, False)):
-            loaded = [code for code in family if code in counts]
-            if len(loaded) > 1 and any(counts[code].words or counts[code].contrast for code in loaded):
-                columns = [codes.index(code) for code in loaded]
-                priors = [_PRIORS.get(code, 0.0) for code in loaded]
-                found.append(Sisters.of(columns, [counts[code] for code in loaded], priors, is_spaced))
+    for family, spaced in product(SISTERS, (True, False)):
+        known = {model.code: place for place, model in enumerate(models) if model.spaced is spaced}
+        columns = [known[code] for code in family if code in known and (models[known[code]].words or not spaced)]
+        loaded = [models[column] for column in columns]
+        if len(loaded) > 1 and any(model.words if spaced else model.contrast for model in loaded):
+            found.append(Sisters.of(columns, loaded, spaced))
     return tuple(found)
 
 
 NOT_MEASURED = 1.0  # share of unlisted words of a model whose word list tells nothing
+_SYLLABLES = 150  # letters above which a language writes syllables
+_IDEOGRAPHS = 500  # letters above which a language writes ideographs
 _SHORT_SHARE = 0.7
 """Share of a text that its short words make up; chosen on texts of half of the languages without a model, as are the
 constants below."""
@@ -260,16 +254,6 @@ _SPACE = 32
 _Numbers = Any  # a number, or an array of them
 
 
-def expected_share(code: str, known: float, ngrams: NgramCounts, size: int) -> float:
-    """Share of the usual n-grams of *size* that text of the language has; *known*: that in held-out text."""
-    if code in _WITHOUT_TONES:
-        return known * _WITH_TONES
-    if is_alone_in_script(ngrams):
-        return known * _ALONE
-    number = len(ngrams.sizes[size][1]) if size in ngrams.sizes else 0
-    return float(known * _ELSEWHERE * min(1.0, number / _FEW_NGRAMS) ** _FEW_EXPONENT)
-
-
 def is_alone_in_script(ngrams: NgramCounts) -> bool:
     """Whether most letters are of a script in which nearly all text is in one language."""
     if 1 not in ngrams.sizes:
@@ -280,6 +264,39 @@ def is_alone_in_script(ngrams: NgramCounts) -> bool:
     alone = letters[:, 0] < _ALONE_IN_SCRIPT[inside, 1]
     alone &= inside >= 0
     return bool(2 * weights[alone].sum(dtype=np.uint64) > weights.sum(dtype=np.uint64))
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageModel:
+    """The model of one language, counted in text by people who write it."""
+
+    code: str
+    ngrams: NgramCounts
+    words: Mapping[str, int]
+    profile: Profile
+    stoplist: frozenset[str] = frozenset()
+    spaced: bool = True  # whether words are written between spaces
+    encodings: tuple[str, ...] = ()
+    known: float = 1.0  # share of usual n-grams in held-out text of the language
+    unlisted: float = NOT_MEASURED  # share of words that `words` lacks among the short words of held-out text
+    tokens: int = 0  # number of words in the text, those not in `words` included
+    contrast: frozenset[str] = frozenset()  # words (unspaced: characters) that a sister language lacks
+
+    @property
+    def known_size(self) -> int:
+        """Characters of the n-grams of the known share: fewer where a letter says more."""
+        letters = self.ngrams.letters
+        return 2 if letters > _IDEOGRAPHS else 3 if letters > _SYLLABLES or not self.spaced else ORDER
+
+    @property
+    def expected_share(self) -> float:
+        """Share of usual n-grams in text of the language."""
+        if self.code in _WITHOUT_TONES:
+            return self.known * _WITH_TONES
+        if is_alone_in_script(self.ngrams):
+            return self.known * _ALONE
+        number = len(self.ngrams.sizes[self.known_size][1]) if self.known_size in self.ngrams.sizes else 0
+        return float(self.known * _ELSEWHERE * min(1.0, number / _FEW_NGRAMS) ** _FEW_EXPONENT)
 
 
 def short_chars(words: Mapping[str, int]) -> int:

@@ -211,25 +211,9 @@ def test_any_links_have_equal_columns(paths):
         assert COMPILED.derived(*given) == (b"",) * 5
 
 
-BITS = [
-    "http://",
-    "https://",
-    "www.",
-    "a.cz",
-    "xn--",
-    "localhost",
-    "?utm_source=x",
-    "&fbclid=1",
-    "/..",
-    "%2e",
-    ":443",
-    ";jsessionid=1",
-    "/(S(abcdefgh1))",
-    "/x",
-]
-ADDRESSES = st.lists(st.sampled_from([*"/?#.&%@:xž\n (;2e'", *BITS, "a" * 64, "b" * 200, "\ud800", "\u00a0"])).map(
-    "".join
-)
+BITS = "http:// https:// www. a.cz xn-- localhost ?utm_source=x &fbclid=1 /.. %2e :443 ;jsessionid=1 /(S(abcdefgh1)) /x"
+ODD = [*"/?#.&%@:xž\n (;2e'", *BITS.split(), "a" * 64, "b" * 200, "\ud800", "\u00a0"]
+ADDRESSES = st.lists(st.sampled_from(ODD)).map("".join)
 LINKS = st.tuples(
     ADDRESSES | ADDRESSES.map("https://www.a.cz/".__add__) | ADDRESSES.map("http://a.cz".__add__),
     st.booleans(),

@@ -190,42 +190,36 @@ _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 class FeedEntry(NamedTuple):
     """A page that a feed lists."""
 
-    url: str  # absolute
-    published: str  # as YYYY-MM-DD, with THH:MM[:SS][zone] if a time is given; '' without a date
-    modified: str
+    url: str  # absolute; in what `_of_json` and `_of_xml` give as the feed has it
+    changed: str  # when it was modified, else published, as by `iso_date`; '' if it does not say
     licence: bytes = b""  # an RSL file with what the entry says of its use; empty: nothing
 
 
-class Feed(NamedTuple):
-    """The entries of a feed in their order, each address once."""
+def read_feed(body: bytes, address: str) -> tuple[list[FeedEntry], int]:
+    """The first entries of the feed in *body*, which is at *address*, and how many are left out; none if it is no feed.
 
-    entries: list[FeedEntry]
-    left_out: int = 0  # number of entries beyond the limit
-
-
-def read_feed(body: bytes, address: str, most: int = MAX_ENTRIES) -> Feed:
-    """The first *most* entries of the feed in *body*, which is at *address*; none if it is no feed."""
+    Each address is taken once.
+    """
     data = body[:MAX_FEED_BYTES]
     head = data[:100].removeprefix(b"\xef\xbb\xbf").lstrip()
-    found = _of_json(data) if head.startswith(b"{") else _of_xml(data)
     entries: dict[str, FeedEntry] = {}
     left_out = 0
     left_bytes = MAX_LICENCE_BYTES
-    for link, base, published, modified, licence in found:
-        url = _absolute(link, base, address)
+    for base, entry in _of_json(data) if head.startswith(b"{") else _of_xml(data):
+        url = _absolute(entry.url, base, address)
         if url is None or url in entries:
             continue
-        if len(entries) == most:
+        if len(entries) == MAX_ENTRIES:
             left_out += 1
         else:
-            left_bytes -= len(licence)
-            licence = licence if left_bytes >= 0 else licence and _UNREAD
-            entries[url] = FeedEntry(url, iso_date(published), iso_date(modified), licence)
-    return Feed(list(entries.values()), left_out)
+            left_bytes -= len(entry.licence)
+            licence = entry.licence if left_bytes >= 0 else entry.licence and _UNREAD
+            entries[url] = FeedEntry(url, entry.changed, licence)
+    return list(entries.values()), left_out
 
 
-_Found = tuple[str, str, str, str, bytes]
-"""Address of an entry, the base that it is relative to, two dates, its licence; each may be empty."""
+_Found = tuple[str, FeedEntry]
+"""The base that the address of an entry is relative to, '' for that of the feed; the entry."""
 
 
 def _of_json(data: bytes) -> Iterator[_Found]:
@@ -237,7 +231,7 @@ def _of_json(data: bytes) -> Iterator[_Found]:
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict):
             url, published, modified = (_word(item.get(key)) for key in ("url", "date_published", "date_modified"))
-            yield url, "", published, modified, b""
+            yield "", FeedEntry(url, iso_date(modified) or iso_date(published))
 
 
 def _word(value: Any) -> str:
@@ -274,7 +268,7 @@ def _entry(element: etree._Element, base: str) -> _Found:
         elif name in _MODIFIED:
             modified = modified or _text_of(child)
     licence = licence and b'<rsl xmlns="%s">%s</rsl>' % (opt_outs.RSL_NAMESPACE.encode(), licence)
-    return link, base[:_MAX_URL], published, modified, licence
+    return base[:_MAX_URL], FeedEntry(link, iso_date(modified) or iso_date(published), licence)
 
 
 def _link(element: etree._Element) -> str:
@@ -324,11 +318,11 @@ class Listing(NamedTuple):
 
 def read_listing(body: bytes, address: str) -> Packed:
     """What the sitemap or feed in *body*, at *address*, lists, if it is one."""
-    feed = read_feed(body, address) if _IS_FEED.search(body[:_HEAD_BYTES].replace(b"\0", b"")) else Feed([])
-    if feed.entries:
-        dated = ((entry.url, entry.modified or entry.published) for entry in feed.entries)
-        said = {number: _said(entry) for number, entry in enumerate(feed.entries) if entry.licence}
-        return *_packed(dated), False, feed.left_out, said
+    is_feed = _IS_FEED.search(body[:_HEAD_BYTES].replace(b"\0", b"")) is not None
+    entries, left_out = read_feed(body, address) if is_feed else ([], 0)
+    if entries:
+        said = {number: _said(entry) for number, entry in enumerate(entries) if entry.licence}
+        return *_packed((entry.url, entry.changed) for entry in entries), False, left_out, said
     sitemap = read_sitemap(body)
     return *_packed(zip(sitemap.urls, sitemap.dates, strict=True)), sitemap.is_index, sitemap.left_out, {}
 

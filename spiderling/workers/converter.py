@@ -46,6 +46,7 @@ PROGRAMS: Mapping[str, Sequence[Program]] = {
 MAX_OUTPUT_BYTES = 50_000_000  # bytes that a child may write to its output; chosen
 _PROGRAM_FILE_BYTES = 50_000_000  # bytes that an external program may write to a file; chosen
 _MIN_CPU_S = 1  # least seconds of processor time that RLIMIT_CPU can express
+LAST_S = 4.0  # seconds in which a child that has closed its output must end; chosen
 _MAX_FILES = 1024  # a child closes the file descriptors from 3 to below this, the usual limit of a process
 
 
@@ -226,14 +227,12 @@ def _reap(pid: int, has_closed: bool) -> bool:
 
     *has_closed*: whether it has closed its output; it then ends within seconds, even on a busy machine, or is stuck.
     """
-    for pause_s in (0.001, 0.01, 0.1, 1.0, 3.0) if has_closed else (0.001, 0.01, 0.1):
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return status == 0
-        time.sleep(pause_s)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return False
+    watched = os.pidfd_open(pid)
+    ready, _, _ = select.select([watched], [], [], LAST_S if has_closed else 0.1)
+    os.close(watched)
+    if not ready:
+        os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1] == 0
 
 
 def _packed(document: Document) -> bytes:

@@ -62,7 +62,9 @@ def parse_preset(
     rest = rest if rest and "=" in rest[0] else rest[1:]
     try:
         if first not in presets:
-            raise ValueError(f"it must be one of {', '.join(presets)}, or values such as {_example(presets[default])}")
+            values = [f"{spec.name}={getattr(presets[default], spec.name)}" for spec in fields(presets[default])]
+            example = ",".join(values[:2])
+            raise ValueError(f"it must be one of {', '.join(presets)}, or values such as {example!r}")
         chosen = presets[first]
         names = [spec.name for spec in fields(chosen)]
         for part in rest:
@@ -73,11 +75,6 @@ def parse_preset(
     except ValueError as error:
         raise BadInput(f"{PREFIX}{option} is {text!r}; {error}.") from None
     return chosen
-
-
-def _example(preset: DataclassInstance) -> str:
-    """Two values of *preset* as a user writes them, in quotation marks."""
-    return repr(",".join(f"{spec.name}={getattr(preset, spec.name)}" for spec in fields(preset)[:2]))
 
 
 def parse_traps(text: str) -> TrapLimits:

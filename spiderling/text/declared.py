@@ -149,23 +149,13 @@ def declared_language(page: Page) -> str | None:
     return language_of_tag(page.html_lang) or language_of_charset(page.encoding_declared)
 
 
-def table_1(declared: str | None, guessed: str | None, target: str) -> str | None:
-    """Somboonviwat et al. 2006, table 1: the *target* if declared or guessed, else declared, else guessed."""
-    return target if target in (declared, guessed) else declared or guessed
+def lswc_language(page: Page, targets: Sequence[str]) -> str:
+    """The language of *page* by Somboonviwat et al. 2006, table 1; '' for unknown.
 
-
-def guess_among(candidates: Sequence[str], target: str) -> str | None:
-    """The guessed language that the paper takes of several: the target, else English, else the first."""
-    return next((wanted for wanted in (target, _ENGLISH, *candidates) if wanted in candidates), None)
-
-
-def lswc_language(page: Page, target: str) -> str | None:
-    """The language of *page* by the paper's rule, from its declared charset and the languages its text may be in."""
-    return table_1(language_of_charset(page.encoding_declared), guess_among(page.candidates, target), target)
-
-
-def lswc_among(page: Page, targets: Sequence[str]) -> str:
-    """The first of *targets* that the paper's rule confirms, else its answer for the first of them; '' for unknown."""
-    found = [lswc_language(page, target) or "" for target in targets]
-    agreed = (target for target, language in zip(targets, found, strict=True) if target == language)
-    return next(iter((*agreed, *found)), "")
+    It is the first of *targets* that the charset declares or that the text may be in, else the declared language, else
+    that of the text: of several English, else the nearest.
+    """
+    declared = language_of_charset(page.encoding_declared)
+    agreed = (target for target in targets if target == declared or target in page.candidates)
+    guessed = (_ENGLISH, *page.candidates) if _ENGLISH in page.candidates else page.candidates
+    return next(iter((*agreed, *filter(None, (declared, *guessed)))), "") if targets else ""

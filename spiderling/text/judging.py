@@ -13,7 +13,7 @@ from spiderling.base.option_values import CELL, CODE, COMMENT, HEADING, NOTICE, 
 from spiderling.text.boilerplate.features import NOTHING_DECLARED, Declared
 from spiderling.text.boilerplate.model import bundled
 from spiderling.text.boilerplate.rules import GOOD, Rules, choose, classify, length_scale, rules_for, stock
-from spiderling.text.declared import WEIGHT, declared_language, lswc_among
+from spiderling.text.declared import WEIGHT, declared_language, lswc_language
 from spiderling.text.html.blocks import Block, named_tuples
 from spiderling.text.html.zones import BITS, Inherited
 from spiderling.text.language import MIN_CHARS, Guesses, LanguageModels
@@ -148,7 +148,7 @@ class Judge:
         wanted = [index for index in good if kind_of[index] in self._options.kinds]
         self._measure(blocks, wanted)
         self._page.candidates = self._candidates(blocks)
-        found = lswc_among(self._page, self._options.accepted)
+        found = lswc_language(self._page, self._options.accepted)
         self._page.lswc_language = found
         self._page.lswc_relevant = found in self._options.accepted
         rows = [

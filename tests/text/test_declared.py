@@ -13,12 +13,9 @@ from spiderling.pipelines import check_language
 from spiderling.text import Page, TextOptions, process
 from spiderling.text.declared import (
     declared_language,
-    guess_among,
     language_of_charset,
     language_of_tag,
-    lswc_among,
     lswc_language,
-    table_1,
 )
 from spiderling.text.html.parser import parse
 from spiderling.text.optout import page_statements
@@ -35,30 +32,27 @@ def run(html: str, *, accepted: tuple[str, ...] = ("cs",), **options: object) ->
 
 
 @pytest.mark.parametrize(
-    ("declared", "guessed", "language"),
+    ("charset", "candidates", "targets", "language"),
     [
-        ("th", "ja", "th"),  # Thai, X
-        ("ja", "th", "th"),  # X, Thai
-        ("ja", None, "ja"),  # Y, unknown
-        (None, "ja", "ja"),  # unknown, Z
-        (None, None, None),  # unknown, unknown
-        ("ja", "zh", "ja"),  # Y, Z
-        # X is any language, the unknown one among them
-        ("th", None, "th"),
-        (None, "th", "th"),
-        ("th", "th", "th"),
+        ("cp874", "ja", "th", "th"),  # table 1 of the paper, for Thai: declared Thai, guessed X
+        ("euc_jp", "th", "th", "th"),  # X, Thai
+        ("euc_jp", "", "th", "ja"),  # Y, unknown
+        ("utf-8", "ja", "th", "ja"),  # unknown, Z
+        (None, "", "th", ""),  # unknown, unknown
+        ("euc_jp", "zh", "th", "ja"),  # Y, Z
+        ("cp874", "", "th", "th"),  # X is any language, the unknown one among them
+        ("cp874", "th", "th", "th"),
+        (None, "ja en th", "th", "th"),  # of several guesses the target, then English, then the first
+        (None, "ja en", "th", "en"),
+        (None, "ja zh", "th", "ja"),
+        ("utf-8", "de en", "cs de", "de"),
+        ("utf-8", "de en", "cs sk", "en"),
+        ("utf-8", "de en", "", ""),
     ],
 )
-def test_table_1(declared, guessed, language):
-    assert table_1(declared, guessed, "th") == language
-
-
-@pytest.mark.parametrize(
-    ("candidates", "guess"),
-    [(("ja", "en", "th"), "th"), (("ja", "en"), "en"), (("ja", "zh"), "ja"), ((), None)],
-)
-def test_a_list_of_guesses_is_the_target_then_english_then_its_first(candidates, guess):
-    assert guess_among(candidates, "th") == guess
+def test_the_language_by_the_paper_is_declared_or_guessed(charset, candidates, targets, language):
+    page = Page(encoding_declared=charset, candidates=tuple(candidates.split()))
+    assert lswc_language(page, targets.split()) == language
 
 
 @pytest.mark.parametrize(
@@ -75,26 +69,11 @@ def test_language_of_charset():
     assert found == ["th", "ja", "ko", None, None, None]
 
 
-def test_the_paper_needs_either_charset_or_text():
-    thai = Page(encoding_declared="cp874", candidates=("en",))
-    english = Page(encoding_declared="utf-8", candidates=("de", "en"))
-    assert (lswc_language(thai, "th"), lswc_language(english, "th")) == ("th", "en")
-    assert lswc_language(Page(encoding_declared="cp949", candidates=("de",)), "th") == "ko"
-    assert lswc_language(Page(), "th") is None
-
-
-def test_the_paper_with_several_targets():
-    english = Page(encoding_declared="utf-8", candidates=("de", "en"))
-    assert [lswc_among(english, targets) for targets in (("cs", "de"), ("cs", "sk"), ())] == ["de", "en", ""]
-    assert lswc_among(Page(), ("cs",)) == ""
-    page = run(f"<p>{ENGLISH}</p><p>{ENGLISH}</p>")
-    assert (page.lswc_language, page.lswc_relevant) == ("en", False)
-
-
 def test_candidates_are_the_languages_of_the_whole_page():
     page = run(f"<p>{CZECH}</p><p>{ENGLISH}</p><p>{CZECH}</p>")
     assert page.candidates == ("cs",)
-    assert lswc_language(page, "cs") == "cs"
+    assert (page.lswc_language, page.lswc_relevant) == ("cs", True)
+    assert not run(f"<p>{ENGLISH}</p><p>{ENGLISH}</p>").lswc_relevant
     assert run("<p>Nic.</p>").candidates == ()
     greek = "Η γρήγορη καφέ αλεπού πηδάει πάνω από τον τεμπέλη σκύλο και φεύγει μακριά από το σπίτι της. " * 3
     assert run(f"<p>{greek}</p>").candidates == ()

@@ -53,24 +53,22 @@ class Progress(Extension):
             logger.info("No document yet%s; waiting for: %s", judged(crawl), self._bottleneck.awaited(crawl))
 
     def _report(self) -> None:
-        logger.info(self._line(self.crawl))
-        self._to_stats(self.crawl)
-
-    def closed(self, reason: str) -> None:
-        if reason != "bad-input":
-            self._to_stats(self.crawl)
-            logger.info("%s", summary(self.crawl, reason))
-
-    def _line(self, crawl: Crawl) -> str:
+        crawl = self.crawl
         totals = crawl.frontier.ledger.totals
-        pages = totals["pages"] - self._last_pages
+        speed = (totals["pages"] - self._last_pages) / self._every_s
         self._last_pages = totals["pages"]
         bottleneck = self._bottleneck.of(crawl, Counter(crawl.frontier.host_states.hosts_by_state()))
         totals[f"bound/{bottleneck.partition(' (')[0]}"] += 1
-        return f"{progress_of(totals, pages / self._every_s)}{source(crawl)}; bottleneck: {bottleneck}"
+        logger.info("%s%s; bottleneck: %s", progress_of(totals, speed), source(crawl), bottleneck)
+        self._to_stats()
 
-    def _to_stats(self, crawl: Crawl) -> None:
-        for key, value in crawl.frontier.ledger.counts().items():
+    def closed(self, reason: str) -> None:
+        if reason != "bad-input":
+            self._to_stats()
+            logger.info("%s", summary(self.crawl, reason))
+
+    def _to_stats(self) -> None:
+        for key, value in self.crawl.frontier.ledger.counts().items():
             self._crawler.stats.set_value(f"spiderling/{key}", value)
 
 

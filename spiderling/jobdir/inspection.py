@@ -157,11 +157,6 @@ class Inspection:
         rows = self.rows("SELECT state, count(*) AS hosts FROM host GROUP BY state ORDER BY hosts DESC")
         return Counter({row["state"]: row["hosts"] for row in rows})
 
-    def count_by(self, counts: Mapping[str, int], hosts: Mapping[str, int]) -> None:
-        """Let *counts*, and *hosts* by state, stand for those that are committed: its own process knows them."""
-        self.counts = Counter(counts)
-        self.hosts_by_state = Counter(hosts)
-
     # -- as one part of a crawl
 
     @property

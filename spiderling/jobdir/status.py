@@ -10,10 +10,10 @@ import heapq
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from itertools import chain, islice
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -150,7 +150,8 @@ def _let_count(crawl: AnyCrawl, running: Running | None) -> None:
     """Let the counters of the process *running* stand for what its part of *crawl* has committed."""
     if running is not None:
         own = next((part for part in crawl.parts if str(part.directory) == running.directory), crawl.parts[0])
-        own.count_by(running.counts, running.hosts)
+        own.counts = Counter(running.counts)
+        own.hosts_by_state = Counter(running.hosts)
 
 
 def _told(totals: Counter[str]) -> dict[str, int]:
@@ -226,29 +227,31 @@ def _languages(counts: Mapping[str, int]) -> list[Language]:
 
 def newest_of(crawl: AnyCrawl, most: int = _MAX_TEXTS) -> list[Text]:
     """The texts that were kept last, newest first; none without SPIDERLING_TRAIL."""
-    found = chain.from_iterable(_newest_of_part(part, most) for part in crawl.parts)
+    query = f"SELECT time, segment, offset_bytes, keys, ends FROM ended ORDER BY batch DESC LIMIT {_BATCHES}"
+    found: list[Text] = []
+    for part in crawl.parts:
+        of_part: list[Text] = []
+        for row in part.rows(query):
+            of_part += _texts_of(part, row)
+            if len(of_part) >= most:
+                break
+        found += of_part
     return sorted(found, key=lambda text: text.time, reverse=True)[:most]
 
 
-def _newest_of_part(crawl: Inspection, most: int) -> list[Text]:
-    query = f"SELECT time, segment, offset_bytes, keys, ends FROM ended ORDER BY batch DESC LIMIT {_BATCHES}"
-    found: list[Text] = []
-    for row in crawl.rows(query):
-        kept = [end for end in unpack_ends(row["keys"], row["ends"]) if end.document is not None]
-        texts: list[Document] = []
-        with suppress(StorageError):  # the corpus may lie elsewhere by now
-            if kept:
-                frame = frame_at(crawl.directory / "corpus" / row["segment"], row["offset_bytes"])
-                texts = list(documents(frame.split("\n")))
-        for end in reversed(kept):
-            place = end.document or 0
-            document = texts[place] if place < len(texts) else Document({}, [], [])
-            begins = " ".join(document.paragraphs)[:_BEGINNING]
-            title = document.attributes.get("title", "")
-            found.append(Text(row["time"], end.url, title, end.language, end.words, begins))
-        if len(found) >= most:
-            break
-    return found[:most]
+def _texts_of(crawl: Inspection, row: Mapping[str, Any]) -> Iterator[Text]:
+    """The texts that were kept in a batch of ends, newest first."""
+    kept = [end for end in unpack_ends(row["keys"], row["ends"]) if end.document is not None]
+    texts: list[Document] = []
+    with suppress(StorageError):  # the corpus may lie elsewhere by now
+        if kept:
+            frame = frame_at(crawl.directory / "corpus" / row["segment"], row["offset_bytes"])
+            texts = list(documents(frame.split("\n")))
+    for end in reversed(kept):
+        place = end.document or 0
+        document = texts[place] if place < len(texts) else Document({}, [], [])
+        begins = " ".join(document.paragraphs)[:_BEGINNING]
+        yield Text(row["time"], end.url, document.attributes.get("title", ""), end.language, end.words, begins)
 
 
 def warnings_of(log: Path) -> list[Line]:

@@ -11,7 +11,7 @@ import base64
 import json
 import struct
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
@@ -255,7 +255,7 @@ class SiteFiles:
         late = [number for number, asked in self._asked.items() if now - self._owner_seen[asked.owner] >= PATIENCE_S]
         return [self._asked.pop(number).request for number in late]
 
-    def take_wanted(self, lists: Mapping[int, list[AskedRow]]) -> list[tuple[RobotsRequest, int]]:
+    def take_wanted(self, lists: Mapping[int, Sequence[AskedRow]]) -> list[tuple[RobotsRequest, int]]:
         """Take what other shards ask for; returns what is new, each with its distance."""
         asked: dict[tuple[int, int], tuple[RobotsRequest, int]] = {}
         for sender, rows in lists.items():

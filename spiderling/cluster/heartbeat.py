@@ -11,8 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from redis.exceptions import RedisError
 
@@ -49,23 +48,22 @@ _KEPT_S = 10.0
 may be overrun by what a shard that does not run did in them."""
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(NamedTuple):
     """What a shard publishes of itself."""
 
     beat: int  # grows with each status
     is_idle: bool  # whether nothing waits in it and nothing is in transit
     sent: list[int]  # for each shard, the number of the newest message to it
     taken: list[int]  # for each shard, the number of the last message of it that was taken
-    files: list[AskedRow] = field(default_factory=list)  # site files that it wants of others
+    files: Sequence[AskedRow] = ()  # site files that it wants of others
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        return json.dumps(self).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Status:
         """The status in *data*; raises ValueError or TypeError if it is none."""
-        return cls(**json.loads(data))
+        return cls(*json.loads(data))
 
 
 Statuses: TypeAlias = Mapping[int, Status]  # those of the shards that run

@@ -15,7 +15,6 @@ from needs import needs
 from redis import Redis
 from redis.exceptions import RedisError
 from redis_server import RedisServer
-from slots_in_memory import SlotsInMemory
 
 from spiderling.base.options import Options
 from spiderling.cluster import redis_transport
@@ -41,6 +40,39 @@ OPTIONS = Options(host_interval_s=0.0, ip_interval_s=INTERVAL_S, delay_factor=0.
 LASTS_S = 15.0
 CLOSEST_S = INTERVAL_S * (1 - 5e-4)
 """As the fastest clock measures it."""
+
+
+class SlotsInMemory:
+    """What the script RESERVE does, in Python; times are microseconds of the clock of Redis."""
+
+    def __init__(self) -> None:
+        self.free: dict[str, int] = {}
+        """Address -> from when on it is free to others; '' -> since when anything is known."""
+
+    def begin(self, now: int) -> None:
+        self.free.setdefault("", now)
+
+    def reserve(self, now: int, arguments: tuple[int, int, int, str]) -> bytes:
+        window, interval, horizon, slots = arguments
+        words = slots.split(" ")
+        latest = now + horizon + 2_000_000 + interval
+        strange = sum(free > latest + 3_600_000_000 for free in self.free.values())
+        self.free = {address: min(free, latest) for address, free in self.free.items()}
+        since = self.free.get("", now + horizon + window + interval)
+        self.free = {address: free for address, free in self.free.items() if free > now} | {"": max(since, now)}
+        ours = set()
+        told = [str(now), str(strange)]
+        for address, after, last in zip(words[::3], words[1::3], words[2::3], strict=True):
+            free = self.free.get(address, since)
+            is_ours = address in ours or int(last) == free
+            at = max(free - window if is_ours else free, since, now + int(after))
+            if at > now + horizon:
+                told.append("-")
+                continue
+            ours.add(address)
+            self.free[address] = at + window + interval
+            told.append(str(at))
+        return " ".join(told).encode()
 
 
 class Web:

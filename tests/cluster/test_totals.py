@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from example_counts import examples
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -128,27 +129,25 @@ def polls(ending: Termination, *seen: dict[int, Status], now: float = 0.0) -> li
     return [ending.is_reached(one, now) for one in seen]
 
 
-def test_three_polls_of_new_statuses_end_it() -> None:
-    assert polls(Termination(2), *(statuses(beat) for beat in range(POLLS))) == [False] * (POLLS - 1) + [True]
+OLD = Status(0, True, [2, 0], [3, 0])
+MORE = [{"s0": Status(beat, True, [0, 4], [0, 2]), "s1": Status(beat, True, [2, 0], [4, 0])} for beat in range(9)]
 
 
-def test_a_status_that_stays_the_same_is_no_new_poll() -> None:
-    old = Status(0, True, [2, 0], [3, 0])
-    assert not any(polls(Termination(2), *(statuses(beat, s1=old) for beat in range(9))))
-
-
-def test_whoever_works_or_has_something_under_way_keeps_it_going() -> None:
-    busy = [statuses(beat, s1=Status(beat, False, [2, 0], [3, 0])) for beat in range(9)]
-    assert not any(polls(Termination(2), *busy))
-    under_way = [statuses(beat, s0=Status(beat, True, [0, 4], [0, 2])) for beat in range(9)]
-    assert not any(polls(Termination(2), *under_way))
-
-
-def test_work_between_two_polls_begins_them_anew() -> None:
-    more = {"s0": [0, 4], "s1": [4, 0]}
-    later = [statuses(beat, s0=Status(beat, True, more["s0"], [0, 2]), s1=Status(beat, True, [2, 0], more["s1"]))
-             for beat in range(2, 2 + POLLS)]  # fmt: skip
-    assert polls(Termination(2), statuses(0), statuses(1), *later) == [False] * (1 + POLLS) + [True]
+@pytest.mark.parametrize(
+    ("changes", "ends"),
+    [
+        ([{}] * POLLS, True),
+        ([{}] * (POLLS - 1), False),
+        ([{"s1": OLD}] * 9, False),  # a status that stays the same is no new poll
+        ([{"s1": Status(beat, False, [2, 0], [3, 0])} for beat in range(9)], False),  # it works
+        ([{"s0": Status(beat, True, [0, 4], [0, 2])} for beat in range(9)], False),  # something is under way
+        ([{}, {}, *MORE[2 : 1 + POLLS]], False),  # work between two polls begins them anew
+        ([{}, {}, *MORE[2 : 2 + POLLS]], True),
+    ],
+)
+def test_three_polls_of_new_statuses_that_find_the_same_end_it(changes: list[dict[str, Status]], ends: bool) -> None:
+    found = polls(Termination(2), *(statuses(beat, **change) for beat, change in enumerate(changes)))
+    assert found == [False] * (len(changes) - 1) + [ends]
 
 
 def test_a_missing_shard_is_waited_for_but_not_for_ever() -> None:
@@ -160,5 +159,5 @@ def test_a_missing_shard_is_waited_for_but_not_for_ever() -> None:
 
 
 def test_a_status_comes_back_from_its_bytes() -> None:
-    status = Status(7, True, [0, 1 << 60], [5, 0])
+    status = Status(7, True, [0, 1 << 60], [5, 0], [[1, 0, "http://a.cz/robots.txt", "ROBOTS", 0, 2]])
     assert Status.from_bytes(status.to_bytes()) == status

@@ -80,6 +80,11 @@ def option(*flags: str, **keywords: Any) -> Option:
     return flags, keywords
 
 
+def spider_arguments(help_text: str) -> Option:
+    """The option ``-a NAME=VALUE``; `named_values` reads what is given."""
+    return option("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help=help_text)
+
+
 class OwnCommand(ScrapyCommand):
     """A command of ours, which knows its flags; Scrapy's class that it extends follows it."""
 

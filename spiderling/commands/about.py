@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from scrapy.exceptions import UsageError
 
 from spiderling.base.errors import BadInput
-from spiderling.cli.command import SpiderlingCommand, named_values, option
+from spiderling.cli.command import SpiderlingCommand, named_values, option, spider_arguments
 
 
 class Command(SpiderlingCommand):
-    """Thin shell around ``spiderling.reporting.about``."""
-
     arguments = "[-a lang=LANG] [--who TEXT] [--why TEXT] [--address IP] > crawler.html"
     summary = "Write a web page for site owners: who crawls, why, what is obeyed, how to opt out"
     description = (
@@ -24,9 +22,7 @@ class Command(SpiderlingCommand):
     )
 
     options = (
-        option(
-            "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODES of the languages"
-        ),
+        spider_arguments("lang=CODES of the languages"),
         option("--who", default="", metavar="TEXT", help="who crawls, the beginning of a sentence"),
         option("--why", default="", metavar="TEXT", help="what the text is for, in sentences"),
         option(

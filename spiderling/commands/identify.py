@@ -13,8 +13,6 @@ from spiderling.languages import available, find_languages, load
 
 
 class Command(SpiderlingCommand):
-    """Thin shell around `identify`."""
-
     arguments = "FILE|- [--among cs,sk,pl]"
     summary = "Name the language of a text or HTML file"
     description = (

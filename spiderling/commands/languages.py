@@ -11,8 +11,6 @@ from spiderling.languages import GROUPS, LanguageInfo, available
 
 
 class Command(SpiderlingCommand):
-    """Lists `available` and GROUPS."""
-
     arguments = "[WORD]"
     summary = "List the languages that have a model"
     description = (

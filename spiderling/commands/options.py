@@ -23,8 +23,6 @@ UNITS = {
 
 
 class Command(SpiderlingCommand):
-    """Lists the fields of `Options`."""
-
     arguments = "[WORD]"
     summary = "List the options of a crawl"
     description = (

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 
 from scrapy.exceptions import UsageError
 
-from spiderling.cli.command import SpiderlingCommand, named_values, option
+from spiderling.cli.command import SpiderlingCommand, named_values, spider_arguments
 
 
 class Command(SpiderlingCommand):
-    """Thin shell around ``spiderling.cli.page``."""
-
     arguments = "URL|FILE|- -a lang=LANG"
     summary = "Show what the crawler sees of one page, and its verdict"
     description = (
@@ -24,14 +22,7 @@ class Command(SpiderlingCommand):
     )
 
     options = (
-        option(
-            "-a",
-            dest="spargs",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help="lang=CODES of the languages to be kept; recognise=CODES of further ones to be told apart",
-        ),
+        spider_arguments("lang=CODES of the languages to be kept; recognise=CODES of further ones to be told apart"),
     )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:

@@ -10,8 +10,6 @@ from spiderling.cli.command import SpiderlingCommand, none_has
 
 
 class Command(SpiderlingCommand):
-    """Lists `Reason`."""
-
     arguments = "[WORD]"
     summary = "Explain the ways in which a URL can end"
     description = (

@@ -15,7 +15,7 @@ from spiderling.base.addresses import addresses_of
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.option_values import parse_tlds
 from spiderling.base.options import Options
-from spiderling.cli.command import SpiderlingCommand, named_values, option
+from spiderling.cli.command import SpiderlingCommand, named_values, option, spider_arguments
 from spiderling.crawl.arguments import options_of
 from spiderling.languages import LanguageInfo
 from spiderling.spiders.spiderling import SpiderlingSpider
@@ -27,8 +27,6 @@ _ACTIONS = ("sitemap", "wikipedia", "commoncrawl", "check")
 
 
 class Command(SpiderlingCommand):
-    """Thin shell around the sources in `spiderling.seeding`."""
-
     arguments = f"{'|'.join(_ACTIONS)} ... -a lang=LANG -o FILE"
     summary = "Find seeds, and check what they give"
     description = (
@@ -41,7 +39,7 @@ class Command(SpiderlingCommand):
     )
 
     options = (
-        option("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODES, tlds=cz,sk"),
+        spider_arguments("lang=CODES, tlds=cz,sk"),
         option("-o", dest="output", metavar="FILE", help="seeds are added to this file (check: it is written)"),
         option("--per-host", type=int, default=20, metavar="N", help="most seeds of one host (default 20)"),
         option("--homes", action="store_true", help="the home page of each host, not the pages that are linked to"),

@@ -12,8 +12,6 @@ from spiderling.cli.command import SpiderlingCommand, option
 
 
 class Command(SpiderlingCommand):
-    """Thin shell around `make_model`."""
-
     arguments = "LANG text.txt [more.txt ...] [--out DIR] [--neighbours a,b] ..."
     summary = "Make a language model from plain text"
     description = (

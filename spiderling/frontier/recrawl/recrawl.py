@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,38 +62,6 @@ class Revisit(QueuedUrl):
     found: int = 0  # links that nobody had found before, as far as the revisit has come
     announced: int = 0  # recrawled pages that it says have changed
     newest_date: float = float("-inf")  # the newest date that it gives to a page, in days since the recrawl began
-
-
-class Budget:
-    """How many revisits the day that goes on allows; what a day leaves is lost."""
-
-    def __init__(self, options: Options, url_states: UrlStates) -> None:
-        self._requests = parse_recrawl_requests(options.recrawl_requests)
-        self._url_states = url_states
-        self.day = 0  # number of the day; the recrawl begins with 0
-        self._revisits_before = 0
-
-    def begin_day(self, day: int) -> None:
-        """What was revisited until now belongs to the days before *day*."""
-        self.day = day
-        self._revisits_before = self._url_states.totals["revisits"]
-
-    def allowed(self, days: float, recrawled: int) -> int:
-        """Revisits that may still be made by *days* since the recrawl began.
-
-        *recrawled*: number of pages, for a budget that is a share of them.
-        """
-        a_day = self._requests if self._requests >= 1 else self._requests * recrawled
-        due = int(a_day * days + 0.5) - int(a_day * self.day + 0.5)  # so a day may have less than one
-        return due - (self._url_states.totals["revisits"] - self._revisits_before)
-
-    def state(self) -> tuple[int, int]:
-        """What `restore` takes."""
-        return self.day, self._revisits_before
-
-    def restore(self, state: Sequence[int] | None) -> None:
-        """Take up what was committed, if there is anything."""
-        self.day, self._revisits_before = state or (0, 0)
 
 
 MAX_PLANNED = 5_000  # revisits that one sweep plans (chosen: 480,000 a day)
@@ -226,7 +194,9 @@ class Recrawl:
         self._store = store
         self._in_transit: dict[int, Revisit] = {}
         self._began: float | None = None
-        self._budget = Budget(options, url_states)
+        self._requests = parse_recrawl_requests(options.recrawl_requests)
+        self._day = 0  # number of the day that goes on; the recrawl begins with 0
+        self._revisits_before = 0  # those of the days before
         self._next_sweep = -math.inf
         self._sweep: Sweep | None = None  # the sweep that goes on
         self._learnt: set[int] = set()  # hosts whose rates have changed since the last batch
@@ -264,7 +234,7 @@ class Recrawl:
         said = json.loads(meta.get(META, "{}"))
         self._began = said.get("began")
         self.marks = dict(said.get("marks", {}))
-        self._budget.restore(said.get("day"))
+        self._day, self._revisits_before = said.get("day", (0, 0))
         if not self.is_on:
             return
         self.columns.add(RecrawlPage.unpacked(key, row) for key, row in self._store.blobs("recrawled"))
@@ -275,15 +245,14 @@ class Recrawl:
         """The recrawl is on: if it was never, it begins *now*."""
         if self._began is None:
             self._began = now
-            self._budget.begin_day(0)
-            self._is_changed = True
+            self._begin_day(0)
         else:
             self._go_on(now)
 
     def _go_on(self, now: float) -> None:
         """Count on from the latest time that is known, if the clock was ahead when that was noted."""
         self.columns.merge()
-        latest = max(self._budget.day, float(self.columns.rows["last"].max(initial=0.0)))
+        latest = max(self._day, float(self.columns.rows["last"].max(initial=0.0)))
         if self.days(now) < latest:
             self._began = now - latest * policy.DAY_S
             self._is_changed = True
@@ -321,9 +290,8 @@ class Recrawl:
         if self._is_stopped or not self.is_on or self._began is None or self.days(now) >= self._length_days:
             return False
         days = self.days(now)
-        if int(days) > self._budget.day:
-            self._budget.begin_day(int(days))
-            self._is_changed = True
+        if int(days) > self._day:
+            self._begin_day(int(days))
         if self._sweep is None:
             if days < self._next_sweep:
                 return False
@@ -346,9 +314,17 @@ class Recrawl:
         return room >= 1 and (is_last or room * _PAGES_A_REVISIT >= self.columns.live or room >= MAX_PLANNED)
 
     def room(self, days: float) -> int:
-        """Revisits that may be planned now, by what has passed of the day."""
-        planned = len(self._in_transit) + len(self._planned)
-        return self._budget.allowed(days, self.columns.live) - planned
+        """Revisits that may be planned now, by what has passed of the day; what a day leaves is lost."""
+        a_day = self._requests if self._requests >= 1 else self._requests * self.columns.live
+        due = int(a_day * days + 0.5) - int(a_day * self._day + 0.5)  # so a day may have less than one
+        made = self._url_states.totals["revisits"] - self._revisits_before
+        return due - made - len(self._in_transit) - len(self._planned)
+
+    def _begin_day(self, day: int) -> None:
+        """What was revisited until now belongs to the days before *day*."""
+        self._day = day
+        self._revisits_before = self._url_states.totals["revisits"]
+        self._is_changed = True
 
     def _is_out_of_reach(self, host_id: int, now: float) -> bool:
         """Whether a host is closed, or is left alone beyond the next sweep since it does not answer."""
@@ -460,7 +436,12 @@ class Recrawl:
         self._learnt = set()
         if self._began is None:
             return blobs, {}
-        said = {"began": self._began, "day": self._budget.state(), "marks": self.marks, "recrawled": self.columns.live}
+        said = {
+            "began": self._began,
+            "day": (self._day, self._revisits_before),
+            "marks": self.marks,
+            "recrawled": self.columns.live,
+        }
         return blobs, {META: json.dumps(said)}
 
     def committed(self) -> None:

@@ -236,7 +236,11 @@ def killed(directory: Path, statement: str) -> Path:
 
 @pytest.mark.parametrize(
     ("statement", "lost", "said"),
-    [("DELETE FROM host WHERE id = 2", "", "some are missing"), ("SELECT 1", "corpus/cs-00001.prevert.zst", "has 0 b")],
+    [
+        ("DELETE FROM host WHERE id = 2", "", "some are missing"),
+        ("DELETE FROM host WHERE id = (SELECT max(id) FROM host)", "", "some are missing"),
+        ("SELECT 1", "corpus/cs-00001.prevert.zst", "has 0 b"),
+    ],
 )
 def test_a_refusal_leaves_the_state_its_log_and_an_unfinished_batch_byte_for_byte(tmp_path, statement, lost, said):
     """SQLite moved the log into the file and deleted it; the next start called the last batch surplus then."""

@@ -66,6 +66,9 @@ REFUSED = (sqlite3.Error, *tables.UNFIT)
 """Exceptions for a damaged file, or for a value that its column or array cannot hold."""
 _HOSTS_AT_ONCE = 20_000  # hosts that one query of ``host_columns`` reads (chosen)
 _COLUMNS = "id, name, state, distance, waiting + parked AS queued, due"
+_LAST_HOST = """SELECT max(coalesce(max(id), 0),
+    coalesce((SELECT rows FROM written WHERE name = 'host'), 0)) FROM host"""
+"""Ids have no gaps, so the number of rows that were written is the last id even if that row is missing."""
 _HOST_COLUMNS = "SELECT {} FROM (SELECT {} FROM host WHERE id >= ? AND id < ? ORDER BY id)".format(
     ", ".join(f"group_concat({column.split()[-1]}, x'0a')" for column in _COLUMNS.split(", ")), _COLUMNS
 )
@@ -156,7 +159,7 @@ class SqliteStore:
         """All hosts in the order of their ids, in blocks; raises JobdirError if one is missing."""
         with self._reading():
             newest = newest_lengths(self._whole("length"))
-            last = self._reader.execute("SELECT max(id) FROM host").fetchone()[0] or 0
+            last = self._reader.execute(_LAST_HOST).fetchone()[0]
             for first in range(1, last + 1, _HOSTS_AT_ONCE):
                 ids = range(first, min(first + _HOSTS_AT_ONCE, last + 1))
                 found, *texts = self._reader.execute(_HOST_COLUMNS, (ids.start, ids.stop)).fetchone()

@@ -24,21 +24,11 @@ from spiderling.base.errors import SpiderlingError
 from spiderling.base.files import whole_number
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
+from spiderling.engine import outcomes
 from spiderling.engine.component import Component
 from spiderling.engine.dispatcher import WAKE_UP, Dispatcher
 from spiderling.engine.meta_keys import ANSWER, FETCH, PAGES, SOURCE
-from spiderling.engine.outcomes import (
-    FileTaken,
-    NotMade,
-    Refused,
-    date_of,
-    end_by,
-    escaped,
-    exchange_of,
-    headers_of,
-    of_response,
-    value_of,
-)
+from spiderling.engine.outcomes import NotMade, Refused, value_of
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.fetch.messages import challenge_of
@@ -142,9 +132,9 @@ class SiteFilesMiddleware(Component):
 
     def _take_rules(self, fetch: Fetch, request: Request, answer: FileAnswer) -> NoReturn:
         """Give the frontier the *answer*; raises FileTaken."""
-        self.crawl.archive(exchange_of(request), {"reason": "site-file"})
+        self.crawl.archive(outcomes.exchange_of(request), {"reason": "site-file"})
         self.dispatcher.settle_file(fetch, answer)
-        raise FileTaken(f"{request.url} is a file of a site")
+        raise outcomes.FileTaken(f"{request.url} is a file of a site")
 
     async def _settle_sitemap(self, fetch: Fetch, request: Request, response: Response) -> Response:
         """Settle a sitemap or feed; redirects within the host, what may pass and challenges go on to the others."""
@@ -170,10 +160,10 @@ class SiteFilesMiddleware(Component):
                     reason = Reason.INTERNAL_ERROR
                 else:
                     detail = await self.crawl.take_listing(fetch, listing)
-        outcome = of_response(response, reason)  # `response.request` is not set yet
-        outcome = replace(outcome, url_id=fetch.id, detail=detail, exchange=exchange_of(request))
+        outcome = outcomes.of_response(response, reason)  # `response.request` is not set yet
+        outcome = replace(outcome, url_id=fetch.id, detail=detail, exchange=outcomes.exchange_of(request))
         self.dispatcher.settle(outcome)
-        raise FileTaken(f"{request.url} is a sitemap")
+        raise outcomes.FileTaken(f"{request.url} is a sitemap")
 
     async def _listing(self, body: bytes, url: str) -> Listing:
         """What a text worker reads in a sitemap or feed; raises WorkerCrash, and SpiderlingError if none can be had."""
@@ -226,11 +216,11 @@ class LimitsMiddleware(Component):
     def _unchanged(self, response: Response) -> Refused:
         """The end of a revisit of a page that is as it was, though its headers may refuse its use by now."""
         crawl = self.crawl
-        said = page_statements(headers_of(response), {}, crawl.options, crawl.now())
+        said = page_statements(outcomes.headers_of(response), {}, crawl.options, crawl.now())
         binding = crawl.opt_outs.binding(said)
         if binding is None:
             return Refused(Reason.HTTP_ERROR, response)
-        return Refused(end_by(binding), response, detail=str(binding))
+        return Refused(outcomes.end_by(binding), response, detail=str(binding))
 
 
 def may_pass(response: Response) -> bool:
@@ -244,7 +234,7 @@ def redirect_target(response: Response) -> str | None:
     if not location:
         return None
     try:
-        return str(ada_url.join_url(response.url, escaped(location)))
+        return str(ada_url.join_url(response.url, outcomes.escaped(location)))
     except ValueError:
         return None
 
@@ -259,7 +249,7 @@ def retry_after_s(response: Response, wall_time: float) -> float | None:
     text = value_of(response.headers, b"Retry-After").decode("latin-1").strip()
     if (seconds := whole_number(text)) is not None:
         return float(seconds)
-    date = date_of(text)
+    date = outcomes.date_of(text)
     return None if date is None else max(0.0, date - wall_time)
 
 

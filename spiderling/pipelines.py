@@ -33,19 +33,10 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize_again, top_level_domain
 from spiderling.corpus.duplicates import Flags, digest_key
 from spiderling.crawl.crawl import Crawl
+from spiderling.engine import outcomes
 from spiderling.engine.component import Component
 from spiderling.engine.meta_keys import CAPTURED
-from spiderling.engine.outcomes import (
-    DropPage,
-    PutBack,
-    WaitsForFiles,
-    digests_of,
-    end_by,
-    escaped,
-    headers_of,
-    text_key,
-    value_of,
-)
+from spiderling.engine.outcomes import DropPage, PutBack, WaitsForFiles, text_key, value_of
 from spiderling.engine.requests import fetch_of
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.export.formats import register_pages
@@ -159,7 +150,7 @@ def task_of(response: Response) -> Task:
     match = _CHARSET.search(value_of(response.headers, b"Content-Type"))
     charset = match[1].decode("ascii") if match else None
     refresh = value_of(response.headers, b"Refresh")
-    return Task(response.body, response.url, charset, escaped(refresh) if refresh else "")
+    return Task(response.body, response.url, charset, outcomes.escaped(refresh) if refresh else "")
 
 
 def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
@@ -167,7 +158,7 @@ def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
     assert item.page is not None
     policy = crawl.opt_outs
     response = item.response
-    headers = headers_of(response)
+    headers = outcomes.headers_of(response)
     said = page_statements(headers, item.page.meta, crawl.options, crawl.now())
     item.statements = [statement for statement in said if policy.sees(statement.signal)] if said else []
     item.follow = follow(item.statements, policy)
@@ -223,7 +214,7 @@ def check_opt_outs(statements: Iterable[Statement], policy: Policy) -> None:
     """Raise DropPage(NOINDEX or OPTED_OUT) if by *policy* one of *statements* binds the crawl."""
     binding = policy.binding(statements)
     if binding is not None:
-        raise DropPage(end_by(binding), str(binding))
+        raise DropPage(outcomes.end_by(binding), str(binding))
 
 
 class PagePipeline(Component):
@@ -315,7 +306,7 @@ class DedupPipeline(PagePipeline):
             name = fetch.host.name if fetch else _host_name(item.response.url)
             if crawl.frontier.is_copy(name, page.sketch):  # of itself, if it is revisited
                 raise DropPage(Reason.SOFT_NOT_FOUND if revisit is None else Reason.DUPLICATE)
-            digests = digests_of(page)
+            digests = outcomes.digests_of(page)
             if not crawl.known_digests.isdisjoint(digests):
                 raise DropPage(Reason.DUPLICATE)
         left_out = self._left_out(item, page, revisit)
@@ -417,7 +408,7 @@ class CorpusPipeline(PagePipeline):
             raise PutBack("the crawl has as many words or documents as it wants")
         wait_for_files(item, crawl)  # if DedupPipeline is switched off
         if not item.digests and crawl.options.dedup != "off":  # by DedupPipeline, unless that is switched off
-            item.digests = digests_of(page)
+            item.digests = outcomes.digests_of(page)
         item.kept_bytes = page.clean_bytes - item.duplicate_bytes
         item.attributes |= self._attributes(item, page)
         head = f"<doc{written(item.attributes)}>\n".encode("utf-8", "replace")

@@ -32,21 +32,9 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.internal_errors import Changing
-from spiderling.engine import requests
+from spiderling.engine import outcomes, requests
 from spiderling.engine.meta_keys import CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 from spiderling.engine.offline import Offline, trouble_of
-from spiderling.engine.outcomes import (
-    FileTaken,
-    NotMade,
-    PutBack,
-    WaitsForFiles,
-    further,
-    of_failure,
-    of_item,
-    of_response,
-    reason_of,
-    redirected,
-)
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import NameNotFound, NameServerFailure, TransferCut
 from spiderling.fetch.resolver import Resolver
@@ -182,7 +170,7 @@ class Dispatcher:
         end: BaseException
         try:
             if self.crawl.stopping or not engine.running or engine.spider is None:  # Scrapy waits for none that begins
-                raise NotMade(f"{request.url} goes back to the frontier")
+                raise outcomes.NotMade(f"{request.url} goes back to the frontier")
             answer = await engine.download_async(request)
             end = IgnoreRequest(f"a downloader middleware made {answer!r} of {request.url}")
         except (Exception, asyncio.CancelledError) as error:
@@ -393,8 +381,8 @@ class Dispatcher:
     def _item_dropped(self, item: Any, exception: BaseException) -> None:
         if not isinstance(item, PageItem):
             return
-        if isinstance(exception, PutBack):
-            self._put_back(item, isinstance(exception, WaitsForFiles))
+        if isinstance(exception, outcomes.PutBack):
+            self._put_back(item, isinstance(exception, outcomes.WaitsForFiles))
         else:
             self._end_page(item, getattr(exception, "reason", None) or Reason.DROPPED_BY_PIPELINE, str(exception))
 
@@ -417,15 +405,15 @@ class Dispatcher:
         """Settle *response*, unless its callback has yielded a page, which is settled by its own signal."""
         request = response.request
         if request is not None and not request.meta.get(PAGES) and fetch_of(request) is not None:
-            self.settle(of_response(response, reason))
+            self.settle(outcomes.of_response(response, reason))
 
     def _end_page(self, item: PageItem, reason: Reason, detail: str = "") -> None:
         """Settle a page that ended as *reason*, or as internal-error if its outcome cannot be made."""
         try:
-            outcome = of_item(item, reason, detail)
+            outcome = outcomes.of_item(item, reason, detail)
         except Exception as error:
             self.crawl.errors.note(error, item.response.url)
-            outcome = of_response(item.response, Reason.INTERNAL_ERROR)
+            outcome = outcomes.of_response(item.response, Reason.INTERNAL_ERROR)
         self.settle(outcome, item)
 
     def _put_back(self, item: PageItem, holds_answer: bool) -> None:
@@ -453,7 +441,11 @@ class Dispatcher:
         request = failure.request  # type: ignore[attr-defined]
         error = failure.value
         fetch = fetch_of(request)
-        if fetch is None or fetch.robots is not None or isinstance(error, (FileTaken, NotMade, TransferCut)):
+        if (
+            fetch is None
+            or fetch.robots is not None
+            or isinstance(error, (outcomes.FileTaken, outcomes.NotMade, TransferCut))
+        ):
             self.end_file(request, error)
         elif self._holds(fetch.id) and error is not None:
             trouble = trouble_of(error, request.meta.get("wire_bytes") or 0)
@@ -478,8 +470,8 @@ class Dispatcher:
     def _outcome_of_failure(self, request: Request, fetch: Fetch, error: BaseException) -> Outcome:
         """The outcome of a request that gave no page; an error of ours is noted, also one in making the outcome."""
         try:
-            outcome = of_failure(request, error)
-            goes_on = None if fetch.payload is None else redirected(request, outcome)
+            outcome = outcomes.of_failure(request, error)
+            goes_on = None if fetch.payload is None else outcomes.redirected(request, outcome)
             if goes_on is not None:
                 goes_on = goes_on.replace(errback=request.meta.get(ERRBACK))
                 outcome = replace(outcome, redirect_payload=self._payloads.of(goes_on))
@@ -493,12 +485,12 @@ class Dispatcher:
     def end_file(self, request: Request, error: BaseException | None) -> None:
         """Settle a request without a page: of a site file, taken or failed; not made; or cut."""
         fetch = fetch_of(request)
-        if fetch is None or isinstance(error, FileTaken):
+        if fetch is None or isinstance(error, outcomes.FileTaken):
             return
-        if isinstance(error, (NotMade, TransferCut)):
+        if isinstance(error, (outcomes.NotMade, TransferCut)):
             self.give_back(fetch)
             return
-        if error is not None and reason_of(error) is Reason.INTERNAL_ERROR:
+        if error is not None and outcomes.reason_of(error) is Reason.INTERNAL_ERROR:
             self.crawl.errors.note(error.__cause__ or error, request.url)
         trouble = trouble_of(error, request.meta.get("wire_bytes") or 0)
         if trouble is None:
@@ -527,7 +519,7 @@ class Dispatcher:
         alone.
         """
         is_first = outcome.url_id in self._pages or self._holds(outcome.url_id)
-        report = self.crawl.finish(outcome if is_first else further(outcome), item)
+        report = self.crawl.finish(outcome if is_first else outcomes.further(outcome), item)
         if (host := report.retired) is not None:
             account = host.account
             mb = account.downloaded_bytes / 1e6

@@ -33,7 +33,7 @@ from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.component import dispatcher_of
 from spiderling.engine.dispatcher import Dispatcher
 from spiderling.engine.outcomes import ResponseHeads
-from spiderling.fetch import tls
+from spiderling.fetch import errors, tls
 from spiderling.fetch.client import (
     ConnectTarget,
     Place,
@@ -42,14 +42,6 @@ from spiderling.fetch.client import (
     TimeLimits,
     Transfer,
     send,
-)
-from spiderling.fetch.errors import (
-    AddressForbidden,
-    NoDescriptor,
-    ResponseRefused,
-    TransferCut,
-    is_of_the_connection,
-    translated,
 )
 from spiderling.fetch.messages import ACCEPT_ENCODING, BodyDecoder, RawRequest, UrlParts
 
@@ -112,18 +104,18 @@ class DownloadHandler(BaseDownloadHandler):
                 return await self._fetch(request, transfer)
         except asyncio.CancelledError:
             if self._is_cutting:
-                raise TransferCut(f"{request.url}: the crawl is being stopped") from None
+                raise errors.TransferCut(f"{request.url}: the crawl is being stopped") from None
             raise
         except Exception as error:  # nothing that a server sends may stop the crawl
-            if isinstance(error, NoDescriptor):
+            if isinstance(error, errors.NoDescriptor):
                 self._pool.close()
                 self._gate.rest()
-            known = translated(error, request.url)
+            known = errors.translated(error, request.url)
             if transfer.goes_on and "download_latency" not in request.meta:
-                raise TransferCut(f"{request.url}: asked again over a new connection ({known})") from None
+                raise errors.TransferCut(f"{request.url}: asked again over a new connection ({known})") from None
             was_stopped = self._running.stopped_s() > stopped_s
-            if was_stopped and self._gate.waits_again(request) and is_of_the_connection(known):
-                raise TransferCut(f"{request.url}: the process was stopped meanwhile ({known})") from None
+            if was_stopped and self._gate.waits_again(request) and errors.is_of_the_connection(known):
+                raise errors.TransferCut(f"{request.url}: the process was stopped meanwhile ({known})") from None
             raise known from (None if known is error else error)
 
     def _cut(self) -> None:
@@ -210,7 +202,7 @@ class DownloadHandler(BaseDownloadHandler):
         known = tuple(given) if given else (await self._gate.resolver.resolve(name)).addresses
         addresses = tuple(filter(self._crawl.addresses.allows, known))
         if not addresses or (given and addresses[0] != given[0]):
-            raise AddressForbidden(
+            raise errors.AddressForbidden(
                 f"{name} is at {', '.join(known)}; only networks of SPIDERLING_ALLOW_NETWORKS and, "
                 "with SPIDERLING_CONTACT, public addresses may be fetched."
             )
@@ -230,7 +222,7 @@ class DownloadHandler(BaseDownloadHandler):
         """
         while (seconds := self._gate.connect_in(request)) > 0:
             if asyncio.get_running_loop().time() + seconds >= until:
-                raise TransferCut(f"{request.url}: its address is not due for long")
+                raise errors.TransferCut(f"{request.url}: its address is not due for long")
             await asyncio.sleep(seconds)
         if not target.begins_at_once and not self._gate.goes_on(request):
             self._gate.started(request, target.addresses[0])
@@ -243,7 +235,9 @@ class DownloadHandler(BaseDownloadHandler):
         limit = self._heads.judge(head, headers, request)
         decoder = BodyDecoder(b",".join(dict.get(headers, b"Content-Encoding", ())), limit)
         if decoder.is_hopeless:
-            raise ResponseRefused(Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for.")
+            raise errors.ResponseRefused(
+                Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for."
+            )
         give_out = functools.partial(_made, raw_response, headers, request.url)
         stop = self._stop_by(signals.headers_received, request, headers=headers, body_length=head.length)
         if stop is not None:
@@ -293,7 +287,7 @@ class DownloadHandler(BaseDownloadHandler):
                     raw.append(chunk)
                 pieces.append(decoder.decode(chunk))
                 if wire.body_bytes > limit:
-                    raise ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
+                    raise errors.ResponseRefused(Reason.TOO_BIG, f"{request.url} is larger than {limit} bytes.")
                 stop = self._stop_by(signals.bytes_received, request, data=chunk)
                 if stop is not None:
                     return b"".join(pieces), [], stop

@@ -99,7 +99,8 @@ class Command(SpiderlingCommand):
             raise DamageError(f"{error} With --salvage everything that is whole is written.") from error
         for warning in (*corpus.troubles, *selection.warnings()):
             self.warn(warning)
-        self.exitcode = 0 if summary.files and not (salvage and salvage.losses) else 1
+        is_enough = bool(summary.files or opts.after)  # that nothing is new is no failure of a nightly job
+        self.exitcode = 0 if is_enough and not (salvage and salvage.losses) else 1
         yield from _result(summary, selection)
         if salvage is not None:
             yield from account(salvage.losses)

@@ -100,7 +100,7 @@ def test_the_command_takes_what_is_new(tmp_path):
     new = scrapy(*command, "-o", second, "--after", f"{first}.json")
     assert (new.code, new.log, new.out) == (0, "", f"3 documents in {second}, 0 dropped.\n")
     none = scrapy(*command, "-o", f"{tmp_path}/3.jsonl", "--after", f"{second}.json")
-    assert none.code == 1 and none.out == "No document is left, so nothing is written; 0 dropped.\n"
+    assert none.code == 0 and none.out == "No document is left, so nothing is written; 0 dropped.\n"
     assert str(tmp_path) not in Path(f"{second}.json").read_text()
     both = scrapy(*command, "-o", f"{tmp_path}/3.jsonl", "--after", f"{first}.json", "--salvage")
     assert both.code == 2 and "--after takes acknowledged text alone" in both.log + both.out

@@ -41,13 +41,13 @@ from spiderling.base.link_batch import Link, LinkBatch, gathered
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import owner_of
 from spiderling.cluster.content import Seal
-from spiderling.cluster.exchange import Exchange
+from spiderling.cluster.exchange import ShardExchange
 from spiderling.cluster.launcher import with_parent
 from spiderling.cluster.redis_transport import RedisTransport, Script, connected
 from spiderling.cluster.shard import ROUND_S
 from spiderling.cluster.slots import BEGIN, RESERVE, Reservations
 from spiderling.frontier.hosts import SEED_RANK
-from spiderling.frontier.intervals import Wanted
+from spiderling.frontier.intervals import SlotRequest
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import FarHost, LinkingPage
@@ -145,7 +145,7 @@ async def _exchanged(
     stores = [SqliteStore(directory / f"{me}.sqlite") for me in range(SHARDS)]
     seal = Seal(bytes(16), b"k" * 32)
     derive = choose().steps.derived
-    shards = [Exchange(me, SHARDS, seal, stores[me], derive=derive) for me in range(SHARDS)]
+    shards = [ShardExchange(me, SHARDS, seal, stores[me], derive=derive) for me in range(SHARDS)]
     offices = [RedisTransport(server.url, bytes(16), me) for me in range(SHARDS)]
     redis_s = 0.0
     sent_bytes = 0
@@ -218,7 +218,7 @@ async def _reserved(server: RedisServer) -> dict[int, tuple[float, float]]:
     script = Script(redis, RESERVE)
     for number in SLOTS:
         reservations = Reservations()
-        wanted = [Wanted(at, f"10.0.{number}.{at}", 0.0) for at in range(number)]
+        wanted = [SlotRequest(at, f"10.0.{number}.{at}", 0.0) for at in range(number)]
         before = cpu_of(server)
         began = time.process_time()
         for _ in range(_CALLS):

@@ -44,7 +44,7 @@ from spiderling import languages
 from spiderling.base.options import Options
 from spiderling.languages import available, load
 from spiderling.text import LanguageModels, TextOptions, clean_text, cleaning, process
-from spiderling.text.boilerplate.model import THRESHOLD, BlockModel, Network, bundled
+from spiderling.text.boilerplate.model import THRESHOLD, BlockModel, NetworkWeights, bundled
 from spiderling.text.judging import Judge
 from spiderling.text.steps import PYTHON, Steps, choose
 
@@ -319,7 +319,7 @@ STEPS = {
     "decode": (cleaning, "decode"),
     "head": (cleaning, "fill_head"),
     "languages": (Judge, "_identify"),
-    "networks": (Network, "__call__"),
+    "networks": (NetworkWeights, "__call__"),
     "signals of the good text": (Judge, "_measure"),
     "links": (cleaning, "_links"),
     "clean text": (cleaning, "_measured"),

@@ -24,7 +24,7 @@ from spiderling.base.terminal import with_progress
 from spiderling.text.boilerplate import features as features_module
 from spiderling.text.boilerplate import model as model_module
 from spiderling.text.boilerplate.features import Array, declared_by, features
-from spiderling.text.boilerplate.model import BlockModel, Network, context, logistic
+from spiderling.text.boilerplate.model import BlockModel, NetworkWeights, context, logistic
 from spiderling.text.boilerplate.rules import GOOD, classify, length_scale, rules_for
 from spiderling.text.html.blocks import Block, Parsed
 from spiderling.text.html.parser import parse
@@ -184,7 +184,7 @@ def _sample(page: MarkedPage, parsed: Parsed) -> Sample:
     return Sample(page, blocks, tree, features(blocks, tree, declared_by(parsed)), truth, weights)
 
 
-def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, number: int) -> Network:
+def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, number: int) -> NetworkWeights:
     """The mean of *number* networks fitted to the truth about the samples *chosen*, whose features are *each*."""
     drawn = [_drawn(sample) for sample in chosen]
     rows = np.vstack([one[places] for one, places in zip(each, drawn, strict=True)])
@@ -199,7 +199,7 @@ def _network(chosen: Sequence[Sample], each: Sequence[Array], epochs: int, numbe
     hidden = np.hstack([parts[0] for parts in every]) / spread[:, None]
     bias = np.concatenate([parts[1] for parts in every]) - mean @ hidden
     output = (np.concatenate([parts[2] for parts in every]) / number).astype(np.float32)
-    return Network(hidden, bias, output, float(sum(parts[3][0] for parts in every)) / number)
+    return NetworkWeights(hidden, bias, output, float(sum(parts[3][0] for parts in every)) / number)
 
 
 def _drawn(sample: Sample) -> Places:
@@ -283,7 +283,7 @@ def written(model: BlockModel) -> str:
     return "{\n" + ",\n".join(f" {json.dumps(name)}: {value}" for name, value in parts.items()) + "\n}\n"
 
 
-def _written(network: Network, names: Sequence[str]) -> str:
+def _written(network: NetworkWeights, names: Sequence[str]) -> str:
     rows = ",\n".join(f"   {json.dumps(name)}: {_listed(row)}" for name, row in zip(names, network.hidden, strict=True))
     return (
         f'{{\n  "hidden": {{\n{rows}\n  }},\n  "hidden_bias": {_listed(network.hidden_bias)},\n'

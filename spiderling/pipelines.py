@@ -27,7 +27,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
 from spiderling.base.errors import SpiderlingError
-from spiderling.base.opt_outs import TRAINING, UNKNOWN, Follow, Policy, RslFile, Signal, Statement, together
+from spiderling.base.opt_outs import TRAINING, UNKNOWN, Follow, OptOutPolicy, RslFile, Signal, Statement, together
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize_again, top_level_domain
@@ -203,14 +203,14 @@ def licence_statements(item: PageItem, headers: Sequence[tuple[str, str]], crawl
     return found
 
 
-def follow(statements: Sequence[Statement], policy: Policy) -> Follow:
+def follow(statements: Sequence[Statement], policy: OptOutPolicy) -> Follow:
     """Which links of a page may be followed."""
     if statements and policy.obeys(Signal.NOFOLLOW) and Signal.NOFOLLOW in {said.signal for said in statements}:
         return Follow.NONE
     return Follow.UNMARKED if policy.obeys(Signal.REL_NOFOLLOW) else Follow.ALL
 
 
-def check_opt_outs(statements: Iterable[Statement], policy: Policy) -> None:
+def check_opt_outs(statements: Iterable[Statement], policy: OptOutPolicy) -> None:
     """Raise DropPage(NOINDEX or OPTED_OUT) if by *policy* one of *statements* binds the crawl."""
     binding = policy.binding(statements)
     if binding is not None:

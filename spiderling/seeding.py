@@ -186,7 +186,7 @@ def _from_index(index: str) -> str:
 COLLECTIONS = "https://index.commoncrawl.org/collinfo.json"  # the list of all crawls, the newest first
 
 
-class Wanted(NamedTuple):
+class CaptureFilter(NamedTuple):
     """Which captures count: successful ones in one of our languages or, if that is not known, below our domains."""
 
     iso3: Sequence[str]  # codes of our languages, by ISO 639-3
@@ -208,7 +208,7 @@ class CommonCrawlSource:
     name = "commoncrawl"
     retries = 5  # many at the one service that is asked
 
-    def __init__(self, wanted: Wanted, pages: int, collections: str = COLLECTIONS) -> None:
+    def __init__(self, wanted: CaptureFilter, pages: int, collections: str = COLLECTIONS) -> None:
         """*pages* of the index of each domain are asked for; *collections*: the list of crawls, the newest first."""
         if not wanted.tlds:
             raise BadInput("the language's model names no national top-level domain; write them: -a tlds=cz,sk")
@@ -255,7 +255,7 @@ def _query(tld: str) -> str:
 Source: TypeAlias = SitemapSource | CommonCrawlSource
 
 
-def indexed_hosts(path: Path, wanted: Wanted) -> Iterator[str]:
+def indexed_hosts(path: Path, wanted: CaptureFilter) -> Iterator[str]:
     """The home pages of wanted hosts in a file of the index, ``cdx-*.gz``.
 
     Raises BadInput if it cannot be read; what it holds before that was yielded.

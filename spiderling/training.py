@@ -171,7 +171,7 @@ _MARKUP = re.compile(r"</?(?:html|head|body|div|p|br|span|a|li|td|script|style|h
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ModelRequest:
     """The model that the user asks for."""
 
     code: str
@@ -184,13 +184,13 @@ class Wanted:
     dirs: str = ""  # the option SPIDERLING_MODELS
 
 
-def make_model(wanted: Wanted) -> str:
+def make_model(wanted: ModelRequest) -> str:
     """Train, check and write the model ``out/code``; returns the report.  Raises BadInput."""
     with closing(Meter("steps", 4)) as meter:
         return _made(wanted, meter)
 
 
-def _made(wanted: Wanted, meter: Meter) -> str:
+def _made(wanted: ModelRequest, meter: Meter) -> str:
     meter.describe("reading")
     own = [str(wanted.out)] if (wanted.out / wanted.code / DESCRIPTION).exists() else []
     known = available(":".join([*own, wanted.dirs]))
@@ -231,7 +231,7 @@ def _made(wanted: Wanted, meter: Meter) -> str:
     return "\n".join([*report, *foreign, *_confusion(check, model)])
 
 
-def _check(wanted: Wanted, known: Mapping[str, LanguageInfo]) -> None:
+def _check(wanted: ModelRequest, known: Mapping[str, LanguageInfo]) -> None:
     code = wanted.code
     if not (code.isascii() and code.isalpha() and code.islower() and 2 <= len(code) <= 3):
         raise BadInput(f"{code!r} is not an ISO 639 code; give two or three small letters such as cs or hsb.")
@@ -283,7 +283,7 @@ def _read(path: Path, old: LanguageInfo | None) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def _foreign(wanted: Wanted, lines: Sequence[str], known: Mapping[str, LanguageInfo]) -> list[str]:
+def _foreign(wanted: ModelRequest, lines: Sequence[str], known: Mapping[str, LanguageInfo]) -> list[str]:
     """Warnings about lines in other languages with a model; raises BadInput when most lines are in one of them."""
     rivals = dict.fromkeys((*wanted.neighbours, *BIG_WEB_LANGUAGES)) if wanted.neighbours else known
     others = LanguageModels(tuple(known[code].model() for code in rivals if code in known and code != wanted.code))
@@ -317,7 +317,7 @@ def _foreign(wanted: Wanted, lines: Sequence[str], known: Mapping[str, LanguageI
 
 
 def _description(
-    wanted: Wanted, old: LanguageInfo | None, texts: Sequence[str], model: LanguageModel
+    wanted: ModelRequest, old: LanguageInfo | None, texts: Sequence[str], model: LanguageModel
 ) -> dict[str, Any]:
     """The values of language.yaml; those of an *old* model of the language are kept."""
     if old is None:

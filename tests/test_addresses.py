@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from spiderling.base.addresses import (
     AddressPolicy,
     Endpoint,
-    HostList,
     HostMap,
+    HostPatterns,
     addresses_of,
     literal_address,
     parse_endpoint,
@@ -197,8 +197,8 @@ def test_a_contact_is_refused_if_nobody_can_be_reached_there(contact: str) -> No
         assert addresses_of(Options(contact=contact), False).allows("192.0.43.8")
 
 
-def listed(*lines: str) -> HostList:
-    hosts = HostList()
+def listed(*lines: str) -> HostPatterns:
+    hosts = HostPatterns()
     assert all(hosts.add_entry(line) for line in lines)
     return hosts
 
@@ -258,7 +258,7 @@ def test_bad_file_of_hosts(tmp_path: Path, content: bytes | None, message: str) 
 
 @given(st.lists(st.text(), max_size=5))
 def test_any_line_is_taken_or_refused(lines: list[str]) -> None:
-    hosts = HostList()
+    hosts = HostPatterns()
     for line in lines:
         assert hosts.add_entry(line) in (True, False)
     assert hosts.holds("example.org") in (True, False)

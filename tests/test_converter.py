@@ -17,7 +17,7 @@ from spiderling.base.files import zstd
 from spiderling.base.media_types import of_content
 from spiderling.base.options import Options
 from spiderling.text import Page, clean_text
-from spiderling.text.documents import Document, DocumentError
+from spiderling.text.documents import ConvertedDocument, DocumentError
 from spiderling.text.html.blocks import Block
 from spiderling.workers import converter
 from spiderling.workers.converter import Limits, convert, usable
@@ -59,7 +59,7 @@ def test_the_document_comes_back_whole():
 
 
 def test_blocks_of_any_text_come_back(behaving):
-    made_up = Document([Block("ž\u2028", True, 0), Block("x" * 100_000, False, 7)], "t", {"a": "b"}, None)
+    made_up = ConvertedDocument([Block("ž\u2028", True, 0), Block("x" * 100_000, False, 7)], "t", {"a": "b"}, None)
     behaving(lambda body: made_up)
     assert convert("docx", b"", LIMITS) == made_up
 
@@ -89,7 +89,7 @@ def test_a_crash_ends_the_child_only(behaving):
 
 
 def test_the_limit_of_memory(behaving):
-    behaving(lambda body: Document([Block(str(len(bytearray(int(body)))), False, 0)]))
+    behaving(lambda body: ConvertedDocument([Block(str(len(bytearray(int(body)))), False, 0)]))
     limits = Limits(memory_bytes=200_000_000)
     assert convert("docx", b"100000000", limits).blocks[0].text == "100000000"
     assert convert("docx", b"300000000", limits) is None
@@ -147,7 +147,7 @@ def test_a_child_that_closes_its_output_and_stays_is_ended(behaving):
 def test_no_file_can_be_written(behaving, tmp_path):
     def write(body):
         (tmp_path / "a").write_bytes(b"x")
-        return Document([Block("written", False, 0)])
+        return ConvertedDocument([Block("written", False, 0)])
 
     behaving(write)
     assert convert("docx", b"", LIMITS) is None
@@ -156,7 +156,7 @@ def test_no_file_can_be_written(behaving, tmp_path):
 
 @needs("/proc")
 def test_the_worker_s_files_are_closed(behaving):
-    behaving(lambda body: Document([Block(" ".join(sorted(os.listdir("/proc/self/fd"))), False, 0)]))
+    behaving(lambda body: ConvertedDocument([Block(" ".join(sorted(os.listdir("/proc/self/fd"))), False, 0)]))
     assert convert("docx", b"", LIMITS).blocks[0].text.split() == ["0", "1", "2", "3"]  # 3 is the directory itself
 
 
@@ -201,7 +201,7 @@ def test_a_program_reads_the_document_and_writes_text(program):
 @pytest.mark.parametrize("code", ["sys.exit(1)", "print()"])
 def test_the_next_program_when_the_first_finds_nothing(program, code):
     program("antiword", code)
-    assert convert("doc", b"x", LIMITS) in (None, Document())
+    assert convert("doc", b"x", LIMITS) in (None, ConvertedDocument())
     program("catdoc", "print('text')")
     assert convert("doc", b"x", LIMITS).blocks[0].text == "text"
 

@@ -35,6 +35,7 @@ from spiderling.jobdir.status_schema import (
     Curves,
     Ends,
     Files,
+    GroupYield,
     HostRow,
     Language,
     Line,
@@ -45,7 +46,6 @@ from spiderling.jobdir.status_schema import (
     Status,
     Text,
     Urls,
-    Yield,
 )
 from spiderling.pipelines import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
@@ -115,7 +115,7 @@ elsewhere. `version` is raised when a field goes or changes its meaning; new fie
 This page is generated from spiderling/jobdir/status_schema.py by `python -m tests.test_docs`.
 """
 STATUS = (
-    Status, Urls, Rates, Budget, Ends, Language, Revisits, Text, Line, HostRow, Yield, Refusing, Files, Curves,
+    Status, Urls, Rates, Budget, Ends, Language, Revisits, Text, Line, HostRow, GroupYield, Refusing, Files, Curves,
     ShardStatus,
 )  # fmt: skip
 """The classes of the status, the whole first."""

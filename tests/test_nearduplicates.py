@@ -24,9 +24,9 @@ from spiderling.corpus.duplicates import (
     FIRST_BYTES,
     FULL_BYTES_PER_SHINGLE,
     MAX_SEEN_SHARE,
-    Document,
     Keys,
     NearDuplicates,
+    ShingledDocument,
     ShingleFilter,
     ShingleState,
 )
@@ -202,7 +202,7 @@ def test_a_hostile_document_takes_no_more_rounds_than_are_allowed():
 def test_a_heading_is_taken_for_seen_by_two_chances_only(grown):
     seen, _, _ = grown
     even = drawn(200_000, 9999) & ~ODD
-    by_one, by_two = Document.of(even).seen(seen).mean(), Document.of(even | ODD).seen(seen).mean()
+    by_one, by_two = ShingledDocument.of(even).seen(seen).mean(), ShingledDocument.of(even | ODD).seen(seen).mean()
     assert by_one > 0.003 and by_two < by_one / 20
     near = NearDuplicates(ShingleFilter(ROOM))
     assert judged(near, "Tento nadpis") == [False] and judged(near, "Tento nadpis") == [True]

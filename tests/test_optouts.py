@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
-from spiderling.base.opt_outs import ANY, TRAINING, Policy, Signal, Statement, reservation, together, usage
+from spiderling.base.opt_outs import ANY, TRAINING, OptOutPolicy, Signal, Statement, reservation, together, usage
 from spiderling.base.options import Options
 
 
 def binding(purpose: str, *statements: Statement, optouts: str = "") -> str | None:
-    found = Policy.parse(purpose, optouts).binding(statements)
+    found = OptOutPolicy.parse(purpose, optouts).binding(statements)
     return str(found) if found else None
 
 
@@ -43,13 +43,13 @@ def test_what_binds_which_purpose_by_default(statements, research, search, ai_tr
 def test_a_rule_of_the_user_wins():
     noarchive, tdm = Statement(Signal.NOARCHIVE, refuses=ANY), reservation(Signal.TDM, 1)[0]
     assert binding("ai-train", tdm, noarchive, optouts="noarchive=obey , tdm=record") == "noarchive"
-    policy = Policy.parse("ai-train", "tdm=record,noai=ignore")
+    policy = OptOutPolicy.parse("ai-train", "tdm=record,noai=ignore")
     assert policy.sees(Signal.TDM) and not policy.obeys(Signal.TDM) and not policy.sees(Signal.NOAI)
 
 
 def test_a_file_is_asked_for_when_it_could_bind_or_is_to_be_recorded():
     asks = {
-        (purpose, rule): Policy.parse(purpose, f"ai-txt={rule}").asks(Signal.AI_TXT, TRAINING)
+        (purpose, rule): OptOutPolicy.parse(purpose, f"ai-txt={rule}").asks(Signal.AI_TXT, TRAINING)
         for purpose in ("research", "ai-train")
         for rule in ("obey", "record", "ignore")
     }

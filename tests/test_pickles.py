@@ -18,7 +18,7 @@ from spiderling import languages
 from spiderling.base.link_batch import gathered
 from spiderling.base.urls import canonicalize, owner_of
 from spiderling.cluster.content import Seal, pack, section, unpack
-from spiderling.cluster.exchange import SENT_BARE, Exchange
+from spiderling.cluster.exchange import SENT_BARE, ShardExchange
 from spiderling.engine.requests import Payloads
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.storage.protocol import Changes
@@ -161,7 +161,7 @@ def test_any_other_request_is_pickled_for_its_own_shard_alone(payloads: Payloads
     path = Path("/x")
     payload = payloads.of(Request("http://a.test/", meta={"path": path}))
     assert payload.startswith(PICKLED) and restored(payloads, payload).meta == {"path": path}
-    exchange = Exchange(0, 2, Seal(bytes(16), b""), SqliteStore())
+    exchange = ShardExchange(0, 2, Seal(bytes(16), b""), SqliteStore())
     name = next(f"host{number}.cz" for number in range(20) if owner_of(f"host{number}.cz", 2) == 1)
     exchange.give(Mention(canonicalize(f"http://{name}/"), 1, 2, 0, payload, b"salt"))
     (row,) = exchange.drain(Changes(), 1000.0).outbox

@@ -14,7 +14,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.files import zstd
 from spiderling.languages import find_languages, load
 from spiderling.text.boilerplate.model import load as load_weights
-from spiderling.training import Wanted, make_model
+from spiderling.training import ModelRequest, make_model
 
 ROOT = Path(__file__).parent.parent
 ROWS = [line.split("\t") for line in (ROOT / "tests/quality/sentences.tsv").read_text("utf-8").splitlines()]
@@ -35,7 +35,7 @@ def slovene(tmp_path):
 
 
 def make(code: str, *paths: Path, out: Path, **more) -> str:
-    return make_model(Wanted(code, paths, out, **more))
+    return make_model(ModelRequest(code, paths, out, **more))
 
 
 def test_a_model_that_works(slovene, tmp_path):

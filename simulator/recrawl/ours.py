@@ -9,7 +9,7 @@ import numpy as np
 from simulator.pages import Array
 from simulator.recrawl.changing import ChangingWeb
 from simulator.recrawl.revisits import Revisit
-from spiderling.frontier.recrawl.policy import AGES_DAYS, Found, Page, Pages, Policy
+from spiderling.frontier.recrawl.policy import AGES_DAYS, Pages, RecrawlPolicy, RevisitCandidate, RevisitResult
 
 
 class Ours:
@@ -17,7 +17,7 @@ class Ours:
 
     def __init__(self, web: ChangingWeb, min_word_days: float = 0.0) -> None:
         """A revisit is left out if the words expected of it, times the days of which nothing is known, are fewer."""
-        self._policy = Policy(min_word_days)
+        self._policy = RecrawlPolicy(min_word_days)
         self._kind = web.urls.kind
         self._site = web.urls.site
         self._found_at = np.full(web.number, -AGES_DAYS[-1])  # what was known before the recrawl is old
@@ -36,7 +36,7 @@ class Ours:
         site = int(self._site[revisit.url])
         self._found_at[revisit.found] = revisit.now
         kind, found_at = int(self._kind[revisit.url]), float(self._found_at[revisit.url])
-        page = Page(site, kind, found_at, revisit.now - revisit.wait, bool(self._is_announced[revisit.url]))
+        page = RevisitCandidate(site, kind, found_at, revisit.now - revisit.wait, bool(self._is_announced[revisit.url]))
         self._is_announced[revisit.url] = False
         if revisit.is_gone:
             return
@@ -45,7 +45,7 @@ class Ours:
             return
         new = revisit.announced[~self._is_announced[revisit.announced]]
         self._is_announced[new] = True
-        found = Found(revisit.words, len(revisit.found), len(new), revisit.newest_date)
+        found = RevisitResult(revisit.words, len(revisit.found), len(new), revisit.newest_date)
         self._policy.learn(page, found, revisit.now)
 
     def _pages(self, urls: Array, last: Array) -> Pages:

@@ -19,13 +19,13 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from spiderling.archives.records import Record, RecordReader
+from spiderling.archives.records import ArchiveRecord, RecordReader
 from spiderling.archives.sources import (
     META_KEY,
     UNREAD_KEY,
+    ArchiveProgress,
     ArchiveUnread,
     FileRaw,
-    Place,
     Position,
     Raw,
     UrlRaw,
@@ -53,7 +53,7 @@ _MAX_NAMED = 5  # archives that a progress line names; chosen
 class _Work(NamedTuple):
     """The record of a page in work."""
 
-    place: Place
+    place: ArchiveProgress
     position: Position
     bytes: int
 
@@ -81,7 +81,7 @@ class Archives:
             for key, value in crawl.meta.items()
             if key.startswith(META_KEY)
         }
-        self._places = {source: Place(saved.get(source, {}), source) for source in sources}
+        self._places = {source: ArchiveProgress(saved.get(source, {}), source) for source in sources}
         self._options = options
         self._crawl = crawl
         self._only = DropList(urls=read_list(options.archive_urls)) if options.archive_urls else None
@@ -125,7 +125,7 @@ class Archives:
 
     # -- pages
 
-    async def pages(self, is_stopping: Callable[[], bool]) -> AsyncIterator[tuple[Fetch, Record]]:
+    async def pages(self, is_stopping: Callable[[], bool]) -> AsyncIterator[tuple[Fetch, ArchiveRecord]]:
         """Each page for the pipelines, as fast as they take them; it is in work until ``settle``."""
         readers = Readers(self._batches_of, _BATCHES_PER_THREAD * (self._options.archive_files + 1))
         unread = self.unread
@@ -181,7 +181,7 @@ class Archives:
 
     def _batches_of(self, source: str) -> Iterator[Batch]:
         """The batches of an archive, the last one with its size or an error; called by the threads that read."""
-        records: list[Record] = []
+        records: list[ArchiveRecord] = []
         raw = None
         try:
             raw = self._open(source)
@@ -199,7 +199,7 @@ class Archives:
             if raw is not None:
                 raw.close()
 
-    def _judged(self, place: Place, record: Record) -> Fetch | None:
+    def _judged(self, place: ArchiveProgress, record: ArchiveRecord) -> Fetch | None:
         """The page of *record* for the pipelines; None for any other, which is accounted for here."""
         if not place.begin_record(record.position):
             return None
@@ -214,7 +214,7 @@ class Archives:
         self._crawl.finish(Outcome(fetch.id, fetch.url, record.reason, record.status, wire_bytes=size, body_bytes=size))
         return None
 
-    def _begun(self, place: Place, record: Record) -> Fetch | Reason | None:
+    def _begun(self, place: ArchiveProgress, record: ArchiveRecord) -> Fetch | Reason | None:
         """The fetch that stands for *record*; a Reason or None if it is no page."""
         if record.reason is Reason.DAMAGED:
             place.damaged += 1
@@ -229,13 +229,13 @@ class Archives:
             return self._crawl.pages.begin(record.url)
         return None
 
-    def _end(self, place: Place, position: Position) -> None:
+    def _end(self, place: ArchiveProgress, position: Position) -> None:
         place.end_record(position)
         self._crawl.note(META_KEY + place.source, place.saved)
         if _is_done(place):
             self._note_unread()
 
-    def _note_end(self, place: Place, batch: Batch) -> None:
+    def _note_end(self, place: ArchiveProgress, batch: Batch) -> None:
         """Note the end or the error of an archive, if *batch* brings it."""
         error = batch.error
         if batch.size is not None and place.is_idle and 0 < place.records == place.damaged:
@@ -266,7 +266,7 @@ class Archives:
         await self._freed.wait()
 
 
-def _is_done(place: Place) -> bool:
+def _is_done(place: ArchiveProgress) -> bool:
     """Whether the archive is read to its end and has not grown since."""
     if place.size is None or not place.is_idle:
         return False
@@ -283,7 +283,7 @@ class Batch(NamedTuple):
     """The next records of an archive."""
 
     source: str
-    records: list[Record]
+    records: list[ArchiveRecord]
     size: int | None = None  # bytes of the whole archive, 0 if unknown; None unless it is read to its end
     error: str = ""  # why the archive cannot be read on; then it has no further batch
 

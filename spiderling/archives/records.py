@@ -39,7 +39,7 @@ _MAX_TRIES = 1000  # false beginnings of records in a row after which a member i
 
 
 @dataclass(slots=True)
-class Record:
+class ArchiveRecord:
     """One record, or one damaged part of an archive."""
 
     position: Position
@@ -55,7 +55,7 @@ class Record:
     is_cut: bool = False  # whether it states more bytes than there are
 
 
-class Refused(Exception):
+class RecordRefused(Exception):
     """A record that is no page; the argument is the Reason."""
 
 
@@ -70,7 +70,7 @@ class RecordReader:
         self._max_bytes = max(options.max_body_bytes, media_types.MAX_DOCUMENT_BYTES)
         self._wants_robots = options.archive_robots == "obey"
 
-    def records(self, raw: Raw, last: Position) -> Iterator[Record]:
+    def records(self, raw: Raw, last: Position) -> Iterator[ArchiveRecord]:
         """The records and damaged parts of an archive from *last* on, in order; raises ArchiveUnread."""
         start = Position(max(last.member, 0), last.inner)
         members = Members(raw, start)
@@ -81,7 +81,7 @@ class RecordReader:
             if member is None:
                 if members.is_at_end():
                     return
-                yield Record(Position(members.offset), reason=Reason.DAMAGED)
+                yield ArchiveRecord(Position(members.offset), reason=Reason.DAMAGED)
             else:
                 told = False
                 for record in self._of_member(member):
@@ -90,11 +90,11 @@ class RecordReader:
                 if member.ending is Ending.WHOLE:
                     continue
                 if not told:
-                    yield Record(Position(member.offset, member.tell()), reason=Reason.DAMAGED)
+                    yield ArchiveRecord(Position(member.offset, member.tell()), reason=Reason.DAMAGED)
             if not members.resync():
                 return
 
-    def _of_member(self, member: Member) -> Iterator[Record]:
+    def _of_member(self, member: Member) -> Iterator[ArchiveRecord]:
         """The records of *member*; behind a damaged head it goes on at the next record that can be found."""
         at: int | None = member.tell()
         tries = 0
@@ -110,58 +110,58 @@ class RecordReader:
                     tries = 0
                     behind = found.stream_pos + (0 if record.is_cut else max(1, found.content_length))
                 if behind > member.tell():
-                    yield Record(Position(member.offset, member.tell()), reason=Reason.DAMAGED)
+                    yield ArchiveRecord(Position(member.offset, member.tell()), reason=Reason.DAMAGED)
                 if record is None or not record.is_cut:
                     return
             except BaseException as error:  # the parser's PanicException is a BaseException
                 if not isinstance(error, (OSError, ValueError)) and type(error).__name__ != "PanicException":
                     raise
             if member.ending is not Ending.DAMAGED and not (record and record.reason is Reason.DAMAGED):
-                yield Record(Position(member.offset, behind), reason=Reason.DAMAGED)
+                yield ArchiveRecord(Position(member.offset, behind), reason=Reason.DAMAGED)
             at = member.find(behind + 1)
 
-    def _record(self, found: Any, position: Position) -> Record:
-        record = Record(position)
+    def _record(self, found: Any, position: Position) -> ArchiveRecord:
+        record = ArchiveRecord(position)
         try:
             self._fill(record, found)
-        except Refused as refused:
+        except RecordRefused as refused:
             record.reason = refused.args[0]
         return record
 
-    def _fill(self, record: Record, found: Any) -> None:
-        """Read *found*, FastWARC's record, into *record*; raises Refused."""
+    def _fill(self, record: ArchiveRecord, found: Any) -> None:
+        """Read *found*, FastWARC's record, into *record*; raises RecordRefused."""
         if found.record_type == WarcRecordType.revisit:
-            raise Refused(Reason.REVISIT)
+            raise RecordRefused(Reason.REVISIT)
         target = canonicalize((found.headers.get("WARC-Target-URI") or "").strip("<> \t"))
         if target is None:
-            raise Refused(Reason.BAD_URL)
+            raise RecordRefused(Reason.BAD_URL)
         record.url = target.url
         record.is_robots = target.path == "/robots.txt"
         if found.record_type == WarcRecordType.conversion or (record.is_robots and not self._wants_robots):
-            raise Refused(Reason.RECORD_KIND)
+            raise RecordRefused(Reason.RECORD_KIND)
         refusal = self._refusal(target)
         if refusal is not None:
-            raise Refused(refusal)
+            raise RecordRefused(refusal)
         record.captured = _seconds(found.headers.get("WARC-Date") or "")
         if address := found.headers.get("WARC-IP-Address"):
             with suppress(ValueError):
                 record.address = ip_address(address)
         record.length = found.content_length
         if found.content_length > self._max_bytes + _MAX_HEAD_BYTES:
-            raise Refused(Reason.TOO_BIG)
+            raise RecordRefused(Reason.TOO_BIG)
         body = self._answer(record, found)
         if record.status != 200 and not record.is_robots:
-            raise Refused(Reason.RECORD_STATUS)
+            raise RecordRefused(Reason.RECORD_STATUS)
         record.body = self._content(record, body, target)
         if challenge_of(record.status, record.headers, record.body):
-            raise Refused(Reason.CHALLENGED)
+            raise RecordRefused(Reason.CHALLENGED)
 
-    def _answer(self, record: Record, found: Any) -> bytes:
-        """Set status and headers; returns the body, still content-encoded, its chunks joined.  Raises Refused."""
+    def _answer(self, record: ArchiveRecord, found: Any) -> bytes:
+        """Set status and headers; returns the body, still content-encoded, its chunks joined.  Raises RecordRefused."""
         block: bytes = found.reader.read(found.content_length)
         record.is_cut = len(block) < found.content_length
         if record.is_cut:
-            raise Refused(Reason.DAMAGED)
+            raise RecordRefused(Reason.DAMAGED)
         media_type = found.headers.get("Content-Type") or ""
         if found.record_type == WarcRecordType.resource:
             record.status = 200
@@ -170,7 +170,7 @@ class RecordReader:
         status = _STATUS.match(block)
         end = _HEAD_END.search(block, 0, _MAX_HEAD_BYTES)
         if status is None or end is None:
-            raise Refused(Reason.RECORD_KIND if media_type and "http" not in media_type else Reason.DAMAGED)
+            raise RecordRefused(Reason.RECORD_KIND if media_type and "http" not in media_type else Reason.DAMAGED)
         head = block[: end.start()].partition(b"\n")[2]
         record.status = int(status[1])
         record.headers = Headers(headers_raw_to_dict(head) or {})
@@ -179,26 +179,26 @@ class RecordReader:
         is_chunked = b"chunked" in (record.headers.get(b"Transfer-Encoding") or b"").lower()
         return _joined(body) if is_chunked else body
 
-    def _content(self, record: Record, body: bytes, target: CanonicalUrl) -> bytes:
-        """*body* without its content coding; raises Refused."""
+    def _content(self, record: ArchiveRecord, body: bytes, target: CanonicalUrl) -> bytes:
+        """*body* without its content coding; raises RecordRefused."""
         names = (b"Content-Type", b"Content-Disposition")
         content_type, disposition = ((record.headers.get(name) or b"").decode("latin-1") for name in names)
         kind = media_types.of_headers(content_type, disposition, target.path)
         is_document = kind in self._documents
         if not (record.is_robots or is_document or media_types.is_text(content_type, disposition)):
-            raise Refused(Reason.NOT_TEXT)
+            raise RecordRefused(Reason.NOT_TEXT)
         limit = media_types.MAX_DOCUMENT_BYTES if is_document else self._options.max_body_bytes
         decoder = BodyDecoder(b",".join(record.headers.getlist(b"Content-Encoding")), limit)
         if decoder.is_hopeless:
-            raise Refused(Reason.UNDECODABLE)
+            raise RecordRefused(Reason.UNDECODABLE)
         try:
             content = decoder.decode(body)
         except DecodedTooBig:
-            raise Refused(Reason.TOO_BIG) from None
+            raise RecordRefused(Reason.TOO_BIG) from None
         if len(content) > limit:
-            raise Refused(Reason.TOO_BIG)
+            raise RecordRefused(Reason.TOO_BIG)
         if not record.is_robots and media_types.is_other_xml(content_type, content):
-            raise Refused(Reason.NOT_TEXT)
+            raise RecordRefused(Reason.NOT_TEXT)
         if decoder.understood:
             record.headers.pop(b"Content-Encoding", None)
         return content

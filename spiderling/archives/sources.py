@@ -1,6 +1,6 @@
 """The archives of ``-a warc=`` (files, globs, directories, URLs, and lists of these), and their stored bytes.
 
-A URL is streamed.  Reading blocks, so each archive is read in a thread.  `Place` is how far one archive is done.
+A URL is streamed.  Reading blocks, so each archive is read in a thread.  `ArchiveProgress` says how far one is done.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class Position(NamedTuple):
 BEGIN = Position(-1)  # a position before every record
 
 
-class Place:
+class ArchiveProgress:
     """The records of one archive: which are in work, and which done; small enough for every checkpoint.
 
     Pages leave the pipelines in another order than they were read.  So it knows the record up to which all are done,

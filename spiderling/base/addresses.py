@@ -222,7 +222,7 @@ def _host_of(contact: str) -> str:
 _HOST_GLOB = re.compile(r"[a-z0-9*?._\[\]!-]+")
 
 
-class HostList:
+class HostPatterns:
     """Entries that name hosts; a look-up takes as many steps as the name has labels, and one for each glob.
 
     ``-a hosts=FILE`` (only these), ``SPIDERLING_BLOCK=FILE`` (never these), ``block`` in control.yaml and
@@ -302,11 +302,11 @@ class DropList:
     """Hosts and URLs whose documents are dropped; http and https, and a leading ``www.``, make no difference."""
 
     def __init__(self, hosts: Iterable[str] = (), urls: Iterable[str] = ()) -> None:
-        """*hosts* are entries of a HostList; *urls* may end in ``*``.
+        """*hosts* are entries of a HostPatterns; *urls* may end in ``*``.
 
         Raises BadInput for an entry that names no host or no URL.
         """
-        self._hosts = HostList()
+        self._hosts = HostPatterns()
         self._urls: dict[str, str] = {}
         self._beginnings: dict[str, str] = {}
         self.idle: set[str] = set()  # entries that matched nothing up to now
@@ -342,12 +342,12 @@ def _address(target: CanonicalUrl) -> str:
     return target.host + target.path
 
 
-def read_host_list(path: str, option: str) -> HostList:
+def read_host_list(path: str, option: str) -> HostPatterns:
     """The hosts in the file at *path*, none for ''; messages name *option*.
 
     Raises BadInput when it cannot be read or a line names no host.
     """
-    hosts = HostList()
+    hosts = HostPatterns()
     if not path:
         return hosts
     for number, entry in numbered_entries(path, f"{option}: the list"):

@@ -96,14 +96,14 @@ class Statement(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class OptOutPolicy:
     """How one crawl treats statements."""
 
     purpose: Purpose
     rules: Mapping[Signal, str]
 
     @classmethod
-    def parse(cls, purpose: str, text: str = "") -> Policy:
+    def parse(cls, purpose: str, text: str = "") -> OptOutPolicy:
         """Read *text*: ``signal=rule`` entries with commas that change the defaults; raises BadInput for others."""
         known = {signal.value: signal for signal in Signal}
         rules = {signal: signal.rule for signal in Signal}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from spiderling.base import media_types
 from spiderling.base.errors import BadInput
-from spiderling.base.opt_outs import Policy
+from spiderling.base.opt_outs import OptOutPolicy
 from spiderling.base.urls import canonicalize, is_top_level_domain, top_level_domain
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "recrawl_requests": parse_recrawl_requests,
     "documents": media_types.parse,
     "paragraph_kinds": parse_paragraph_kinds,
-    "optouts": lambda text: Policy.parse("research", text),
+    "optouts": lambda text: OptOutPolicy.parse("research", text),
     "ports": parse_ports,
     "traps": parse_traps,
     "tlds": parse_tlds,

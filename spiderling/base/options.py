@@ -13,7 +13,7 @@ from typing import Any
 
 from spiderling.base.errors import BadInput
 from spiderling.base.machine import memory_bytes, usable_cores
-from spiderling.base.opt_outs import Policy
+from spiderling.base.opt_outs import OptOutPolicy
 from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
 from spiderling.base.option_values import option as _option
 from spiderling.base.terminal import nearest
@@ -347,9 +347,9 @@ class Options:
         """Most memory of the near-duplicate filter."""
         return max(MIN_FILTER_BYTES, self.dedup_bytes or memory_bytes() // 4)
 
-    def policy(self) -> Policy:
+    def policy(self) -> OptOutPolicy:
         """How opt-outs are treated; raises BadInput if `optouts` cannot be read."""
-        return Policy.parse(self.purpose, self.optouts)
+        return OptOutPolicy.parse(self.purpose, self.optouts)
 
     def yield_factor(self) -> float | None:
         """The factor f of t(n), or None when retirement is off."""

@@ -212,7 +212,7 @@ _USUAL: dict[int, Any] = {
 _PROGRAMS = ("scrapy", "spiderling")
 
 
-class End:
+class ExitHandler:
     """A signal's handler that ends the process with one line."""
 
     def __init__(self, sentence: str, code: int | None = None) -> None:
@@ -226,7 +226,7 @@ class End:
         os._exit(128 + number if self._code is None else self._code)
 
 
-def end_at_signal(end: End = End("interrupted.")) -> None:  # noqa: B008 - it is never changed
+def end_at_signal(end: ExitHandler = ExitHandler("interrupted.")) -> None:  # noqa: B008 - it is never changed
     """From now on a signal ends this process as *end* says, if it is a command line."""
     if _program() in _PROGRAMS:
         for number in filter(_is_free, _USUAL):
@@ -263,7 +263,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 def _is_free(number: int) -> bool:
     """Whether nobody else handles or ignores the signal; a job of a script in the background ignores SIGINT."""
     handler = signal.getsignal(number)
-    return isinstance(handler, End) or handler in (_terminate, *_USUAL.values())
+    return isinstance(handler, ExitHandler) or handler in (_terminate, *_USUAL.values())
 
 
 def command_name() -> str:

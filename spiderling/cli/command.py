@@ -44,7 +44,7 @@ from spiderling.engine.component import scheduler_of
 from spiderling.engine.scheduler import FAILED_STAT, INTERRUPTED, NO_NETWORK, NOT_OPENED, OFFLINE, Opening
 
 if TYPE_CHECKING:
-    from spiderling.cluster.launcher import Plan
+    from spiderling.cluster.launcher import LaunchPlan
     from spiderling.crawl.crawl import Crawl
 
 logger = logging.getLogger(__name__)
@@ -354,7 +354,7 @@ def wanted_shards(settings: BaseSettings) -> int | None:
     return None if has_redis or number == 1 else number
 
 
-def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Plan | None:
+def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> LaunchPlan | None:
     """What to start for *wanted* shards, 0: as many as the cores call for; None: this process crawls by itself.
 
     Raises SpiderlingError.
@@ -386,7 +386,7 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Plan
     require("cluster")
     if settings.getdict("FEEDS"):
         raise BadInput("-o and -O are for a crawl without shards; of one with shards scrapy export writes such files.")
-    from spiderling.cluster.launcher import Plan
+    from spiderling.cluster.launcher import LaunchPlan
 
     shares = divide(options, given_among(settings), shards, machine)
     common = {"JOBDIR": str(directory), _SHARDS: str(shards)}
@@ -399,7 +399,7 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Plan
         "warnings and errors stand here too"
     )
     command = [sys.executable, *sys.orig_argv[1:], *_OF_THE_LAUNCHER]
-    return Plan(command, directory, each, words, progress_s(settings))
+    return LaunchPlan(command, directory, each, words, progress_s(settings))
 
 
 def _shards_in(directory: Path) -> int:

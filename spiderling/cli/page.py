@@ -48,7 +48,7 @@ def show(name: str, arguments: dict[str, str], settings: Settings, width: int) -
     if "://" in name:
         found = _fetched(name, arguments, settings, options)
     else:
-        found = Found(Task(read_input(name, _ALTERNATIVES), _FILE_URL))
+        found = FetchedPage(Task(read_input(name, _ALTERNATIVES), _FILE_URL))
     page = examine(found.task, options, accepted)
     said = together(found.site, page_statements(found.headers, page.meta, options, time.time()))
     said += _of_licences(found, page, options)
@@ -56,7 +56,7 @@ def show(name: str, arguments: dict[str, str], settings: Settings, width: int) -
     yield from render(found.task, page, verdict, width, said)
 
 
-def _of_licences(found: Found, page: Page, options: Options) -> list[Statement]:
+def _of_licences(found: FetchedPage, page: Page, options: Options) -> list[Statement]:
     """What licences by RSL say that stand in the page; those that it only names are not fetched here."""
     linked, inline = licences(found.headers, page.meta)
     url = canonicalize(found.task.url)
@@ -66,7 +66,7 @@ def _of_licences(found: Found, page: Page, options: Options) -> list[Statement]:
     return said
 
 
-def _fetched(url: str, arguments: dict[str, str], settings: Settings, options: Options) -> Found:
+def _fetched(url: str, arguments: dict[str, str], settings: Settings, options: Options) -> FetchedPage:
     """A crawl of that one URL, in a directory that is removed again."""
     if canonicalize(url) is None:
         raise BadInput(f"{url} is no http(s) URL that can be fetched; a file is given by its path alone.")
@@ -80,10 +80,10 @@ def _fetched(url: str, arguments: dict[str, str], settings: Settings, options: O
         spider = run_spider(PageSpider, settings, **{**arguments, "url": url})
     answer = spider.answer
     assert answer is not None, "the spider has failed otherwise"
-    return Found(task_of(answer), headers_of(answer), tuple(spider.site))
+    return FetchedPage(task_of(answer), headers_of(answer), tuple(spider.site))
 
 
-class Found(NamedTuple):
+class FetchedPage(NamedTuple):
     """A page, and what its headers and the files of its site say of its use."""
 
     task: Task

@@ -40,7 +40,7 @@ from spiderling.base.urls import (
     suffix_list,
     suffix_list_digest,
 )
-from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Refused, Seal
+from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, ForgedMessage, Seal
 from spiderling.cluster.crawl_control import FIRST, Edition, open_edition
 from spiderling.cluster.redis_transport import StrangeValues, connected, key_types, may_pass, mend, place_of
 from spiderling.cluster.slots import BEGIN
@@ -404,7 +404,7 @@ class Claims:
         lease = self._redis.get(key)
         if lease is None:
             return False
-        with suppress(Refused):
+        with suppress(ForgedMessage):
             seal.open(f"lease:{shard}", lease)
             if _WITHOUT_END < self._redis.pttl(key) <= LEASE_S * 1000:
                 return True
@@ -461,7 +461,7 @@ def open_claims(seal: Seal, found: Mapping[bytes, bytes]) -> tuple[dict[str, str
         try:
             name = number.decode("ascii")
             claimed[name] = seal.open(f"claimed {name}", data).decode("utf-8", "surrogateescape")
-        except ValueError:  # also `Refused`
+        except ValueError:  # also `ForgedMessage`
             strange.append(number)
     return claimed, strange
 

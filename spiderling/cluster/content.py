@@ -40,7 +40,7 @@ CODE_BYTES = 16  # chosen: 128 bits, which nobody guesses
 _MAX_KEY_BYTES = 64  # the longest key of BLAKE2b
 
 
-class Refused(ValueError):
+class ForgedMessage(ValueError):
     """Bytes that no shard of this crawl has written, or not at this place."""
 
 
@@ -69,15 +69,15 @@ class Seal:
         return bytes([VERSION]) + content + self._code(place, content)
 
     def open(self, place: str, data: bytes) -> bytes:
-        """The content of *data*, which was found at *place*; raises Refused."""
+        """The content of *data*, which was found at *place*; raises ForgedMessage."""
         content = data[1:-CODE_BYTES]
         is_ours = len(data) > CODE_BYTES and hmac.compare_digest(data[-CODE_BYTES:], self._code(place, content))
         if is_ours and data[:1] == bytes([VERSION]):
             return content
         self.refused.add(self.key(place.partition(" ")[0]))
         if is_ours:
-            raise Refused(f"a message of version {data[0]}, not {VERSION}")
-        raise Refused("a message without the code of this crawl's key")
+            raise ForgedMessage(f"a message of version {data[0]}, not {VERSION}")
+        raise ForgedMessage("a message without the code of this crawl's key")
 
     def _code(self, place: str, content: bytes) -> bytes:
         key_here = blake2b(f"{VERSION} {self.key(place)}".encode(), key=self._key).digest()

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from spiderling.base.errors import JobdirError
 from spiderling.base.link_batch import Derive, LinkBatch
 from spiderling.base.urls import canonicalize, page_elsewhere
-from spiderling.cluster.content import Gathering, Places, Refused, Seal, pack, unpack
+from spiderling.cluster.content import ForgedMessage, Gathering, Places, Seal, pack, unpack
 from spiderling.frontier import Frontier
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import RobotsRequest
@@ -243,7 +243,7 @@ class SiteFiles:
         try:
             values = json.loads(self._seal.open(f"file:{self._me}:{number}", data))
             answer = FileAnswer(**{**values, "body": base64.b64decode(values["body"])})
-        except (Refused, ValueError, TypeError, KeyError):
+        except (ForgedMessage, ValueError, TypeError, KeyError):
             self.counts["files refused"] += 1
             return None
         return self._asked.pop(number).request, answer
@@ -300,7 +300,7 @@ _MARK = struct.Struct("!IQQ")
 """Of one other shard: epoch and number of the last message from it, number of the last forgotten message to it."""
 
 
-class Exchange:
+class ShardExchange:
     """The other shards, as this one's frontier and the transport see them.
 
     **Exactly once.**  What is written when, by whom, and what is acknowledged when:
@@ -438,7 +438,7 @@ class Exchange:
             return False
         try:
             opened = self._seal.open(_place(sender, self.me, number), data)
-        except Refused:
+        except ForgedMessage:
             self.counts["messages refused"] += 1
             inbox.is_spoilt = True
             return False
@@ -474,7 +474,7 @@ class Exchange:
         try:
             marks = self._seal.open(f"{shard}", receipt)
             epoch, received, forgotten = _MARK.unpack_from(marks, self.me * _MARK.size)
-        except (Refused, struct.error):
+        except (ForgedMessage, struct.error):
             self.counts["receipts refused"] += 1
             return
         inbox = self._inboxes[shard]

@@ -28,9 +28,9 @@ from spiderling.cluster.claims import (
     seal_claim,
     seal_map,
 )
-from spiderling.cluster.content import Refused
+from spiderling.cluster.content import ForgedMessage
 from spiderling.cluster.crawl_control import CrawlControl, open_edition, seal_edition
-from spiderling.cluster.exchange import SENT_BARE, AskedRow, Exchange
+from spiderling.cluster.exchange import SENT_BARE, AskedRow, ShardExchange
 from spiderling.cluster.redis_transport import StrangeValues, connected, key_types, mend
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.site_files import FileAnswer
@@ -48,7 +48,7 @@ _KEPT_S = 10.0
 may be overrun by what a shard that does not run did in them."""
 
 
-class Status(NamedTuple):
+class ShardReport(NamedTuple):
     """What a shard publishes of itself."""
 
     beat: int  # grows with each status
@@ -61,15 +61,15 @@ class Status(NamedTuple):
         return json.dumps(self).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Status:
+    def from_bytes(cls, data: bytes) -> ShardReport:
         """The status in *data*; raises ValueError or TypeError if it is none."""
         return cls(*json.loads(data))
 
 
-Statuses: TypeAlias = Mapping[int, Status]  # those of the shards that run
+Statuses: TypeAlias = Mapping[int, ShardReport]  # those of the shards that run
 
 
-class Totals:
+class CrawlTotals:
     """What all shards of a crawl have done together, as shard *me* knows it; the crawl's budgets go by that.
 
     A running shard's own count is authoritative.  Of another one the largest counts that were ever read are used: after
@@ -167,7 +167,7 @@ class Heartbeat:
     def __init__(
         self,
         crawl: Crawl,
-        exchange: Exchange,
+        exchange: ShardExchange,
         claim: Claim,
         control: CrawlControl,
         strange: StrangeValues,
@@ -187,7 +187,7 @@ class Heartbeat:
         self._strange = strange
         self._is_idle = is_idle
         self._wake = wake
-        self._totals = Totals(claim.shard, crawl.frontier.ledger.totals, claim.totals)
+        self._totals = CrawlTotals(claim.shard, crawl.frontier.ledger.totals, claim.totals)
         self._totals_kept_at = -math.inf
         self._termination = Termination(claim.map.shards)
         self._counted: Counter[str] = Counter()
@@ -235,7 +235,7 @@ class Heartbeat:
         place = f"lease:{self._claim.shard}"
         self._number += 1
         sent, taken = self._exchange.sent(), self._exchange.taken()
-        status = Status(self._number, self._is_idle(), sent, taken, wanted).to_bytes()
+        status = ShardReport(self._number, self._is_idle(), sent, taken, wanted).to_bytes()
         renewed = seal.seal(place, token + status), int(LEASE_S * 1000), self._strange_lease
         pipeline.eval(RENEW, 1, seal.key(place), token, *renewed)
         pipeline.set(self._claim.map_key, seal_map(self._claim.map, seal), nx=True)
@@ -249,7 +249,7 @@ class Heartbeat:
 
     def _opened(self, place: str, data: bytes | None) -> bytes | None:
         """What stands at *place*; None if nothing does that a shard of this crawl has written."""
-        with suppress(Refused):
+        with suppress(ForgedMessage):
             return None if data is None else self._seal.open(place, data)
         return None
 
@@ -277,12 +277,12 @@ class Heartbeat:
         for thrown in await mend(self.redis, types):
             self._strange.report(thrown.decode())
 
-    def _status_in(self, shard: int, lease: bytes | None) -> Status | None:
+    def _status_in(self, shard: int, lease: bytes | None) -> ShardReport | None:
         """The status in the *lease* of *shard*; None if nobody holds it, or it has none that can be believed."""
         opened = self._opened(f"lease:{shard}", lease)
         found = (opened or b"")[TOKEN_CHARS:]
         try:
-            return Status.from_bytes(found) if found else None  # none: its crawl is being opened
+            return ShardReport.from_bytes(found) if found else None  # none: its crawl is being opened
         except (ValueError, TypeError):
             return None
 

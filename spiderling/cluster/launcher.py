@@ -312,7 +312,7 @@ under way at the first, not at the second."""
 _WAITS_S = 10.0  # seconds between two lines until the first document, as of one process (extensions/progress.py)
 
 
-class Plan(NamedTuple):
+class LaunchPlan(NamedTuple):
     """What is to be started."""
 
     command: Sequence[str]  # of one shard, but for the settings below
@@ -322,7 +322,7 @@ class Plan(NamedTuple):
     progress_s: float
 
 
-def launch(plan: Plan) -> int:
+def launch(plan: LaunchPlan) -> int:
     """Run all shards until they have ended; returns the exit code, the worst of theirs.
 
     Raises BadInput if no Redis can be started, JobdirError if the directory cannot be used or another process has it.
@@ -351,7 +351,7 @@ _CORPUS = "shard-*/corpus/*.prevert.zst"
 
 
 class _Launcher:
-    def __init__(self, plan: Plan, redis: OwnRedis) -> None:
+    def __init__(self, plan: LaunchPlan, redis: OwnRedis) -> None:
         self._plan = plan
         self._redis = redis
         self._lately: dict[tuple[int, str], float] = {}

@@ -18,7 +18,7 @@ from spiderling.base.machine import elapsed_s
 from spiderling.base.options import Options
 from spiderling.cluster.claims import BEAT_S, CONTROL_KEY, LEASE_S, MAP_KEY, Claims, keep_suffix_list, read_key
 from spiderling.cluster.crawl_control import CrawlControl
-from spiderling.cluster.exchange import Exchange, TransportError
+from spiderling.cluster.exchange import ShardExchange, TransportError
 from spiderling.cluster.heartbeat import Heartbeat
 from spiderling.cluster.redis_transport import RedisTransport
 from spiderling.cluster.slots import SlotRequests
@@ -45,7 +45,9 @@ class Rounds:
     away_since: float | None = None
     """Since when the transport fails; None while it works.  No request may start meanwhile: leases cannot be kept."""
 
-    def __init__(self, exchange: Exchange, transport: RedisTransport, crawl: Crawl, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, exchange: ShardExchange, transport: RedisTransport, crawl: Crawl, wake: Callable[[], None]
+    ) -> None:
         """*wake* lets the *crawl* look again for what is due."""
         self._exchange = exchange
         self._transport = transport
@@ -125,11 +127,11 @@ class Shard:
         self._held_until = 0.0
         self.control = CrawlControl(directory, self._claim.control)  # control.yaml of the crawl
 
-    def elsewhere(self, store: SqliteStore) -> Exchange:
+    def elsewhere(self, store: SqliteStore) -> ShardExchange:
         """The other shards, for the frontier whose state is in *store*."""
         first_file = secrets.randbits(_NUMBER_BITS)
         derive = choose(self.options.compiled).steps.derived
-        self._exchange = Exchange(self.number, self.options.shards, self._seal, store, first_file, derive)
+        self._exchange = ShardExchange(self.number, self.options.shards, self._seal, store, first_file, derive)
         return self._exchange
 
     def begin(self, crawl: Crawl, wake: Callable[[], None]) -> None:

@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 from spiderling.base.machine import elapsed_s
 from spiderling.cluster.redis_transport import Script, StrangeValues
 from spiderling.crawl.crawl import Crawl
-from spiderling.frontier.intervals import LONGEST_S, Wanted
+from spiderling.frontier.intervals import LONGEST_S, SlotRequest
 
 WINDOW_S = 0.05
 """Seconds that a slot takes of its address.  Chosen: some turns of a busy event loop; two shards that share an address
@@ -126,7 +126,7 @@ class Reservations:
         """Address -> from when on it is free to others after the last slot there; some are past."""
         self._max_kept = _MIN_KEPT
 
-    def arguments(self, wanted: Sequence[Wanted], interval_s: float, now: float) -> tuple[int, int, int, str]:
+    def arguments(self, wanted: Sequence[SlotRequest], interval_s: float, now: float) -> tuple[int, int, int, str]:
         """The arguments of the script for the slots *wanted*, whose times are of the same clock as *now*."""
         self._window_us = round(min(WINDOW_S + self._clock.uncertainty_s, LONGEST_S) * _US)
         self._interval_us = round(interval_s * _US)
@@ -135,7 +135,7 @@ class Reservations:
         return self._window_us, self._interval_us, round(HORIZON_S * _US), " ".join(slots)
 
     def granted(
-        self, answer: bytes, wanted: Sequence[Wanted], sent: float, received: float
+        self, answer: bytes, wanted: Sequence[SlotRequest], sent: float, received: float
     ) -> list[tuple[float, float] | None]:
         """From when to when each slot that was *wanted* is open, in this process's time; None for one to ask for again.
 
@@ -173,7 +173,7 @@ class SlotRequests:
         self._is_wanted = asyncio.Event()
         self._slots = crawl.frontier.reserve_starts(self._is_wanted.set)
         self._reservations = Reservations()
-        self._wanted: list[Wanted] = []
+        self._wanted: list[SlotRequest] = []
         self._waiting: dict[int, asyncio.Future[None]] = {}
 
     def granted(self, host_id: int) -> asyncio.Future[None]:

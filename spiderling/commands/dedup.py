@@ -47,7 +47,7 @@ class Command(SpiderlingCommand):
             raise UsageError("say what to take, and where to put it: scrapy dedup crawls/cs -o cs.prevert.zst")
 
         from spiderling.export.deduplication import Deduplication, Rule
-        from spiderling.export.export import Plan, export
+        from spiderling.export.export import ExportPlan, export
         from spiderling.export.formats import format_of
         from spiderling.export.sources import corpus_of
 
@@ -58,7 +58,7 @@ class Command(SpiderlingCommand):
         corpus = corpus_of(args)
         for trouble in corpus.troubles:
             self.warn(trouble)
-        plan = Plan(out, format_of(out.name))
+        plan = ExportPlan(out, format_of(out.name))
         work = Path(opts.temp or out.parent) / f"{out.name}.work"
         with closing(Deduplication(corpus, rule, work, parse_size(opts.memory))) as run:
             try:

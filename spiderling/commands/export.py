@@ -18,7 +18,7 @@ from spiderling.base.terminal import with_progress
 from spiderling.cli.command import SpiderlingCommand, option
 
 if TYPE_CHECKING:
-    from spiderling.export.export import Plan, Summary
+    from spiderling.export.export import ExportPlan, Summary
     from spiderling.export.sources import Corpus, Salvage, Selection
 
 _MAX_NAMED = 10  # entries of lists that are named because no document matched them; chosen: what fits on a line or two
@@ -108,15 +108,15 @@ class Command(SpiderlingCommand):
                 yield "Every segment is whole; nothing was left out."
 
 
-def _plan(opts: argparse.Namespace, selection: Selection) -> Plan:
-    from spiderling.export.export import Plan
+def _plan(opts: argparse.Namespace, selection: Selection) -> ExportPlan:
+    from spiderling.export.export import ExportPlan
     from spiderling.export.formats import format_of
 
     hosts = {name: read_list(name) for name in opts.drop_host}
     urls = {name: read_list(name) for name in opts.drop_url}
     out = Path(opts.out)
     is_dataset = opts.out.endswith("/") or os.path.isdir(out)  # false for a name that is too long
-    return Plan(
+    return ExportPlan(
         out,
         opts.format or ("parquet" if is_dataset else format_of(out.name)),
         tuple(opts.split),
@@ -128,7 +128,7 @@ def _plan(opts: argparse.Namespace, selection: Selection) -> Plan:
     )
 
 
-def _export(corpus: Corpus, plan: Plan, salvage: Salvage | None) -> Summary:
+def _export(corpus: Corpus, plan: ExportPlan, salvage: Salvage | None) -> Summary:
     from spiderling.export.export import export
 
     documents = corpus.stored(salvage.documents) if salvage else corpus.stored()

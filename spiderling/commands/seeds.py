@@ -21,7 +21,7 @@ from spiderling.languages import LanguageInfo
 from spiderling.spiders.spiderling import SpiderlingSpider
 
 if TYPE_CHECKING:
-    from spiderling.seeding import SeedFile, Wanted
+    from spiderling.seeding import CaptureFilter, SeedFile
 
 _ACTIONS = ("sitemap", "wikipedia", "commoncrawl", "check")
 
@@ -82,13 +82,13 @@ class Command(SpiderlingCommand):
             return collect(source, output, self.given_settings, arguments)
 
 
-def _wanted(infos: list[LanguageInfo], options: Options) -> Wanted:
+def _wanted(infos: list[LanguageInfo], options: Options) -> CaptureFilter:
     """The languages by ISO 639-3, and the domains that are given, else the national ones."""
-    from spiderling.seeding import Wanted
+    from spiderling.seeding import CaptureFilter
 
     text = "national" if options.tlds == "all" else options.tlds
     tlds = parse_tlds(text, "TLDS", [tld for info in infos for tld in info.tlds]) or ()
-    return Wanted([info.iso3 for info in infos], sorted(tlds))
+    return CaptureFilter([info.iso3 for info in infos], sorted(tlds))
 
 
 def _from_files(urls: Iterable[str], output: SeedFile, name: str) -> str:

@@ -54,9 +54,9 @@ class Command(SpiderlingCommand):
             raise UsageError(
                 "say where the model goes, as in --out my-models; a crawl takes it by -s SPIDERLING_MODELS=my-models"
             )
-        from spiderling.training import Wanted, make_model
+        from spiderling.training import ModelRequest, make_model
 
-        wanted = Wanted(
+        wanted = ModelRequest(
             args[0].lower(),
             paths,
             Path(out).expanduser(),

@@ -268,14 +268,14 @@ def _zeros(size: int) -> Hashes:
     return np.zeros(max(1, size // (8 * LINE_WORDS)) * LINE_WORDS, np.uint64)
 
 
-class Document(NamedTuple):
+class ShingledDocument(NamedTuple):
     """The shingles of a document as the filter knows them."""
 
     keys: Keys  # of each shingle, then once more of those of short paragraphs
     is_short: Flags  # for each shingle, whether it is a whole paragraph of fewer words than others
 
     @classmethod
-    def of(cls, hashes: Hashes) -> Document:
+    def of(cls, hashes: Hashes) -> ShingledDocument:
         is_short = hashes & ODD == ODD
         short = hashes[is_short]
         return cls(Keys.of(np.concatenate((hashes, (short ^ (short >> _HALF)) * _OTHER))), is_short)
@@ -302,7 +302,7 @@ class NearDuplicates:
     def judge(self, key: Hashable, found: Shingles) -> Flags:
         """For each paragraph, whether it is a duplicate; the others' shingles wait under *key* until `settle`."""
         counted = self.filter.counted(found)
-        document = Document.of(found.hashes)
+        document = ShingledDocument.of(found.hashes)
         seen = document.seen(self.filter)
         for hashes, _ in self._pending.values():
             seen |= np.isin(found.hashes, hashes)
@@ -504,7 +504,7 @@ def add_documents(seen: ShingleFilter, path: Path, start: int = 0, end: int | No
     for document in read_documents(path, start, end):
         paragraphs = zip(document.paragraphs, document.details, strict=True)
         found = shingles([text for text, attributes in paragraphs if "dup" not in attributes])
-        seen.remember(Document.of(found.hashes).part(seen.counted(found)))
+        seen.remember(ShingledDocument.of(found.hashes).part(seen.counted(found)))
         number += 1
     return number
 

@@ -211,7 +211,7 @@ _ATTRIBUTE = re.compile(r' ([\w:.-]+)="([^"]*)"')
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&"}
 
 
-class Document(NamedTuple):
+class CorpusDocument(NamedTuple):
     """One ``<doc>``."""
 
     attributes: dict[str, str]
@@ -219,13 +219,13 @@ class Document(NamedTuple):
     details: list[dict[str, str]]  # the attributes of each paragraph
 
 
-def documents(lines: Iterable[str]) -> Iterator[Document]:
+def documents(lines: Iterable[str]) -> Iterator[CorpusDocument]:
     """The documents in *lines*; text outside of elements is ignored."""
-    document = Document({}, [], [])
+    document = CorpusDocument({}, [], [])
     attributes: dict[str, str] | None = None
     for line in lines:
         if line.startswith("<doc"):
-            document = Document(attributes_of(line), [], [])
+            document = CorpusDocument(attributes_of(line), [], [])
         elif line.startswith("</doc>"):
             yield document
         elif line.startswith(("<p>", "<p ")):
@@ -237,7 +237,7 @@ def documents(lines: Iterable[str]) -> Iterator[Document]:
             document.details.append(attributes)
 
 
-def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterator[Document]:
+def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterator[CorpusDocument]:
     """The documents of a file, plain, .gz or .zst.
 
     With *end*, those in bytes *start* to *end* of a segment; else *start* is ignored.  Raises BadInput.
@@ -264,7 +264,7 @@ class StoredDocument(NamedTuple):
     text: str
 
 
-def parsed(document: StoredDocument) -> Document:
+def parsed(document: StoredDocument) -> CorpusDocument:
     """*document*, divided into its paragraphs."""
     return next(documents(document.text.split("\n")))
 

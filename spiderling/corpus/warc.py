@@ -55,7 +55,7 @@ class WarcKind(SegmentKind):
 
     def begin(self, name: str) -> bytes:
         date = _date(datetime.now(UTC).timestamp())
-        fields = {"WARC-Type": "warcinfo", "WARC-Record-ID": _new_id(), "WARC-Date": date, "WARC-Filename": name}
+        fields = {"WARC-Type": "warcinfo", "WARC-WarcRecord-ID": _new_id(), "WARC-Date": date, "WARC-Filename": name}
         return self._pack(_record(fields, "application/warc-fields", _fields(self._about)))
 
     def pack(self, entries: Sequence[tuple[Exchange, Mapping[str, object]]]) -> bytes:
@@ -67,12 +67,12 @@ class WarcKind(SegmentKind):
         record_id = _new_id()
         common = {"WARC-Target-URI": _printable(exchange.url), "WARC-Date": _date(exchange.began)}
         http = common | ({"WARC-IP-Address": exchange.address} if exchange.address else {})
-        request = {"WARC-Type": "request", "WARC-Record-ID": _new_id(), **http, "WARC-Concurrent-To": record_id}
-        metadata = {"WARC-Type": "metadata", "WARC-Record-ID": _new_id(), **common}
+        request = {"WARC-Type": "request", "WARC-WarcRecord-ID": _new_id(), **http, "WARC-Concurrent-To": record_id}
+        metadata = {"WARC-Type": "metadata", "WARC-WarcRecord-ID": _new_id(), **common}
         metadata |= {"WARC-Refers-To": record_id, "WARC-Concurrent-To": record_id}
         about = _fields({**said, "fetchTimeMs": round(1000 * exchange.took_s)})
         return (
-            self._response({"WARC-Record-ID": record_id, **http}, exchange),
+            self._response({"WARC-WarcRecord-ID": record_id, **http}, exchange),
             _record(request, "application/http;msgtype=request", _request(exchange)),
             _record(metadata, "application/warc-fields", about),
         )
@@ -177,7 +177,7 @@ def _gzip(record: bytes) -> bytes:
     return packer.compress(record) + packer.flush()
 
 
-class Record(NamedTuple):
+class WarcRecord(NamedTuple):
     """One WARC record."""
 
     headers: dict[str, str]  # name in lower case -> value
@@ -188,7 +188,7 @@ class Record(NamedTuple):
         return self.headers.get("warc-type") in ("response", "revisit")
 
 
-def records(path: Path, length: int) -> Iterator[Record]:
+def records(path: Path, length: int) -> Iterator[WarcRecord]:
     """The records in the first *length* bytes of a WARC file that a crawl wrote.
 
     Raises StorageError at a record that breaks off, or does not have its stated length or digest.
@@ -201,7 +201,7 @@ def records(path: Path, length: int) -> Iterator[Record]:
         said = version, headers.get("content-length"), headers.get("warc-block-digest"), rest[-4:]
         if said != ("WARC/1.1", str(len(block)), sha1_digest(block), b"\r\n\r\n"):
             raise StorageError(f"{path} holds at byte {frame.offset} no record that is whole.")
-        yield Record(headers, block)
+        yield WarcRecord(headers, block)
 
 
 def sha1_digest(data: bytes) -> str:

@@ -22,7 +22,7 @@ from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.core import AskedAgain
 from spiderling.frontier.recrawl.pages import NOTED, EndedPage, Validators, pages_to_recrawl, unpacked_validators
-from spiderling.frontier.storage.url_log import ASKED_AGAIN, End, unpack_ends, unpack_keys
+from spiderling.frontier.storage.url_log import ASKED_AGAIN, UrlEnd, unpack_ends, unpack_keys
 
 _BATCHES = 200  # batches of the log that are read at once: some ten thousand URLs; chosen
 
@@ -54,7 +54,7 @@ async def _ask_again(crawl: Crawl, reason: Reason) -> AskedAgain:
     return sums
 
 
-def _read_ends(database: Path, reason: Reason) -> tuple[dict[str, int], list[tuple[int, list[End]]]]:
+def _read_ends(database: Path, reason: Reason) -> tuple[dict[str, int], list[tuple[int, list[UrlEnd]]]]:
     """The last batch of the URL log read for each Reason; then, batch by batch, the later ends as *reason*."""
     with _reading(database) as connection:
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (ASKED_AGAIN,)).fetchone()

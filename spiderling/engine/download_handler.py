@@ -36,7 +36,7 @@ from spiderling.engine.outcomes import ResponseHeads
 from spiderling.fetch import errors, tls
 from spiderling.fetch.client import (
     ConnectTarget,
-    Place,
+    Destination,
     Pool,
     RawResponse,
     TimeLimits,
@@ -164,7 +164,7 @@ class DownloadHandler(BaseDownloadHandler):
                 self._pool.failed(target.place)
             raise
 
-    def _leave(self, raw_response: RawResponse, place: Place, request: Request) -> None:
+    def _leave(self, raw_response: RawResponse, place: Destination, request: Request) -> None:
         """Keep the connection if its server leaves it open until the host's next request is due, else close it."""
         wire = raw_response.wire
         if wire.is_open and raw_response.address == place.address:
@@ -179,7 +179,7 @@ class DownloadHandler(BaseDownloadHandler):
         addresses, port = await self._where(url, request)
         may_connect = functools.partial(self._may_connect, request, addresses[0])
         target = ConnectTarget(
-            Place(url.is_https, url.name, addresses[0], port),
+            Destination(url.is_https, url.name, addresses[0], port),
             addresses,
             may_connect,
             functools.partial(self._gate.started, request),

@@ -25,7 +25,7 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.fetch.errors import NameNotFound, NameServerFailure, TooSlow, TransferCut
 from spiderling.fetch.resolver import Resolution, Resolver
 from spiderling.frontier.hosts import Host
-from spiderling.frontier.reachability import LONGEST_PAUSE_S, Network, Trouble
+from spiderling.frontier.reachability import LONGEST_PAUSE_S, NetworkState, Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Offline:
         network = self._known.look(self._crawl.frontier.host_states.at_work(), self._crawl.now())
         self._tell()
         self._log_change()
-        if network is Network.UNKNOWN_NAMES:
+        if network is NetworkState.UNKNOWN_NAMES:
             names = self._known.failing(_NAMED)
             self._crawl.fail(
                 NetworkAway(
@@ -107,7 +107,7 @@ class Offline:
                     "network; the same command asks for them again."
                 )
             )
-        elif network is not Network.THERE and (self._probing is None or self._probing.done()):
+        elif network is not NetworkState.THERE and (self._probing is None or self._probing.done()):
             self._probing = self._crawl.errors.watched(self._probe(), "probing the network")
 
     def end(self) -> None:
@@ -123,8 +123,8 @@ class Offline:
 
     def _log_change(self) -> None:
         """Log once that the network is away, and once that it is there again."""
-        is_away = self._known.network is Network.AWAY
-        if is_away == self._is_said or self._known.network is Network.UNKNOWN_NAMES:
+        is_away = self._known.network is NetworkState.AWAY
+        if is_away == self._is_said or self._known.network is NetworkState.UNKNOWN_NAMES:
             return
         self._is_said = is_away
         if is_away:
@@ -143,7 +143,7 @@ class Offline:
         """Probe until the network is there, or has been away for too long."""
         while not (self._is_there or self._crawl.stopping):
             left_s = LONGEST_PAUSE_S
-            if self._known.network is Network.AWAY:
+            if self._known.network is NetworkState.AWAY:
                 left_s = self._known.away_since + self._crawl.options.offline_wait_s - self._crawl.now()
             if left_s <= 0:
                 standing = f"{self._crawl.frontier.network_trouble()} ({self._known.failing(_NAMED)})"
@@ -177,7 +177,7 @@ class Offline:
 
     @property
     def _is_there(self) -> bool:
-        return self._known.network is Network.THERE
+        return self._known.network is NetworkState.THERE
 
     async def _ask(self, target: CanonicalUrl, host: Host | None) -> bool:
         """Resolve the name of *target*, then ask *host* for its robots.txt, and note what answers.

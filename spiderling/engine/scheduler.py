@@ -23,7 +23,7 @@ from twisted.internet.defer import Deferred
 
 from spiderling.base.errors import BadInput, NetworkAway, NoFreeShard, SpiderlingError, Stopped
 from spiderling.base.machine import require
-from spiderling.base.terminal import NUMBERS, End
+from spiderling.base.terminal import NUMBERS, ExitHandler
 from spiderling.crawl.arguments import JOB, directory_of, options_of, refuse_recrawl
 
 if TYPE_CHECKING:
@@ -40,8 +40,10 @@ FAILED_STAT = "spiderling/failed"
 """Stat of a crawl that could not begin, go on or be saved; its value is the finish reason.  The command exits with 1,
 or with NO_NETWORK if it is OFFLINE."""
 OFFLINE = NetworkAway.finish_reason  # finish reason of a crawl that has no network
-NOT_OPENED = End("stopped before the crawl was opened; nothing is lost, and the same command begins it or goes on.", 0)
-_AT_ONCE = End("stopped at once by a second signal; nothing is lost, and the same command goes on.", 0)
+NOT_OPENED = ExitHandler(
+    "stopped before the crawl was opened; nothing is lost, and the same command begins it or goes on.", 0
+)
+_AT_ONCE = ExitHandler("stopped at once by a second signal; nothing is lost, and the same command goes on.", 0)
 _POLL_S = 0.01  # seconds between two checks whether the engine runs; chosen
 
 

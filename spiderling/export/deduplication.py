@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.machine import require
 from spiderling.base.terminal import with_progress
-from spiderling.corpus.segments import Document, StoredDocument, parsed
+from spiderling.corpus.segments import CorpusDocument, StoredDocument, parsed
 from spiderling.export.sources import Corpus
 from spiderling.text.fingerprints import WINDOW, shingles
 from spiderling.text.prevertical import rendered, written
@@ -74,7 +74,7 @@ class Rule(NamedTuple):
     mark: bool = False  # whether duplicates stay, their paragraphs marked with ``dup="1"``
 
 
-class Totals(NamedTuple):
+class DedupTotals(NamedTuple):
     """Numbers of what was read and of units that are duplicates."""
 
     documents: int
@@ -117,7 +117,7 @@ class Deduplication:
     def close(self) -> None:
         self._connection.close()
 
-    def judge(self) -> Totals:
+    def judge(self) -> DedupTotals:
         """Steps 1 to 3.  Raises StorageError."""
         with _told(self._work):
             totals = self._collect()
@@ -130,9 +130,9 @@ class Deduplication:
         assert row is not None
         return row[0]
 
-    def _collect(self) -> Totals:
+    def _collect(self) -> DedupTotals:
         """Step 1: collect the shingles, sorted within each chunk so that a range of hashes stands in few places."""
-        totals = Totals(0, 0, 0, 0)
+        totals = DedupTotals(0, 0, 0, 0)
         texts = with_progress(self._corpus.stored(), "documents read", self._corpus.documents)
         for documents, hashes, sizes in _chunks(texts, self._rule):
             units = np.arange(totals.units, totals.units + len(sizes))
@@ -141,7 +141,7 @@ class Deduplication:
             self._connection.execute("INSERT INTO shingle SELECT hash, unit FROM hashes ORDER BY hash")
             self._connection.execute("INSERT INTO unit SELECT unit, shingles FROM sizes WHERE shingles > 0")
             new = (documents, len(units), len(hashes), 0)
-            totals = Totals._make(sum(pair) for pair in zip(totals, new, strict=True))
+            totals = DedupTotals._make(sum(pair) for pair in zip(totals, new, strict=True))
         return totals
 
     def _number(self, total: int) -> None:
@@ -185,7 +185,7 @@ class Deduplication:
             elif not all(flags) or self._rule.mark:
                 yield self._changed(document, flags if self._rule.unit == "paragraph" else flags * paragraphs)
 
-    def _changed(self, document: Document, flags: list[bool]) -> StoredDocument:
+    def _changed(self, document: CorpusDocument, flags: list[bool]) -> StoredDocument:
         """*document* with the flagged paragraphs removed, or marked if the rule says so."""
         attributes = document.attributes
         entries = list(zip(document.paragraphs, document.details, flags, strict=True))

@@ -34,7 +34,7 @@ _MAX_PART_BYTES = 100  # bytes of a part's name in a file's name; chosen: file s
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExportPlan:
     """Which documents an export writes, and into which files."""
 
     out: Path
@@ -112,7 +112,7 @@ def _safe(name: str) -> str:
 MAX_WAITING_CHARS = 64_000_000  # characters that wait to be written to all open files together; chosen
 
 
-class Written(NamedTuple):
+class WrittenFile(NamedTuple):
     """A complete file."""
 
     name: str
@@ -123,7 +123,7 @@ class Written(NamedTuple):
 class _Shard:
     """A file that is being written."""
 
-    def __init__(self, path: Path, part: str, plan: Plan, registry: Registry) -> None:
+    def __init__(self, path: Path, part: str, plan: ExportPlan, registry: Registry) -> None:
         """Raises BadInput if *path* exists."""
         if path.exists():
             raise BadInput(f"{path} exists; remove it, or give another name.")
@@ -154,7 +154,7 @@ def _is_free(directory: Path) -> bool:
 class Parts:
     """Distributes documents to files, in memory that does not grow with their number or size."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ExportPlan) -> None:
         """Raises BadInput if the output exists, OSError if it cannot be written."""
         self._plan = plan
         self._open: dict[str, _Shard] = {}
@@ -204,7 +204,7 @@ class Parts:
     def names(self) -> list[str]:
         return sorted(self._numbers)
 
-    def commit(self) -> list[Written]:
+    def commit(self) -> list[WrittenFile]:
         """Complete all files and give them their names; raises OSError."""
         plan = self._plan
         for name in list(self._open):
@@ -218,7 +218,7 @@ class Parts:
             write_whole(plan.registry(name), self._registries[name].text(plan.corpus_name(name), files))
         sync_directory(self._complete[0].path.parent)
         return sorted(
-            Written(shard.path.relative_to(plan.directory).as_posix(), shard.documents, shard.path.stat().st_size)
+            WrittenFile(shard.path.relative_to(plan.directory).as_posix(), shard.documents, shard.path.stat().st_size)
             for shard in self._complete
         )
 
@@ -238,12 +238,15 @@ class Summary(NamedTuple):
     kept: int
     dropped: int
     idle: list[str]  # entries of the lists that no document matched
-    files: list[Written]
+    files: list[WrittenFile]
     directory: Path  # where they are
 
 
 def export(
-    corpus: Corpus, documents: Iterable[StoredDocument], plan: Plan, notes: Mapping[str, object] = MappingProxyType({})
+    corpus: Corpus,
+    documents: Iterable[StoredDocument],
+    plan: ExportPlan,
+    notes: Mapping[str, object] = MappingProxyType({}),
 ) -> Summary:
     """Write the *documents* of *corpus* that *plan* takes; if there is none, nothing is written.
 
@@ -252,7 +255,7 @@ def export(
     cannot be written, DamageError if a segment cannot be read.
     """
     parts: Parts | None = None
-    files: list[Written] = []
+    files: list[WrittenFile] = []
     try:
         parts = Parts(plan)
         tally = Tally()
@@ -273,7 +276,7 @@ def export(
     return Summary(tally.documents, dropped, sorted(plan.drop.idle), files, plan.directory)
 
 
-def _copy(documents: Iterable[StoredDocument], parts: Parts, plan: Plan, log: IO[str], tally: Tally) -> int:
+def _copy(documents: Iterable[StoredDocument], parts: Parts, plan: ExportPlan, log: IO[str], tally: Tally) -> int:
     """Add the documents that *plan* takes to *parts* and *tally*; returns how many its lists drop."""
     dropped = 0
     for document in documents:
@@ -289,7 +292,7 @@ def _copy(documents: Iterable[StoredDocument], parts: Parts, plan: Plan, log: IO
 
 
 def _manifest(
-    corpus: Corpus, plan: Plan, dropped: int, tally: Tally, files: Iterable[Written], parts: Iterable[str]
+    corpus: Corpus, plan: ExportPlan, dropped: int, tally: Tally, files: Iterable[WrittenFile], parts: Iterable[str]
 ) -> Manifest:
     found: Manifest = {
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"),

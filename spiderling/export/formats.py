@@ -28,7 +28,7 @@ from spiderling import __version__
 from spiderling.base.errors import BadInput
 from spiderling.base.files import frame_packer, part_of
 from spiderling.base.terminal import hint
-from spiderling.corpus.segments import Document, StoredDocument, parsed, unescape
+from spiderling.corpus.segments import CorpusDocument, StoredDocument, parsed, unescape
 from spiderling.items import PageItem
 from spiderling.languages import available
 from spiderling.text import clean_text
@@ -77,7 +77,7 @@ _MONTH = re.compile(r"\d{4}-\d\d(?!\d)")
 _INT = re.compile(r"-?\d{1,18}")
 
 
-def record_of(document: Document) -> dict[str, Any]:
+def record_of(document: CorpusDocument) -> dict[str, Any]:
     """Column -> value of *document*; a malformed value counts as missing."""
     attributes = document.attributes
     record = {name: _READERS.get(kind, str)(attributes.get(name, "")) for name, kind in COLUMNS.items()}

@@ -16,7 +16,7 @@ POLL_S = 5.0  # seconds between two questions for the free disk; chosen: a busy 
 _TICK_S = 1.0  # seconds between two counts of the running time, each with a check of the budgets; chosen
 
 
-class Budget(Extension):
+class BudgetCheck(Extension):
     """Counts the running time, and checks the budgets (crawl/budgets.py) every second.
 
     Restarted with a larger budget, the crawl goes on.

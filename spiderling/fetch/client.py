@@ -274,7 +274,7 @@ class RawResponse:
     wire: Wire
 
 
-class Place(NamedTuple):
+class Destination(NamedTuple):
     """What a connection leads to."""
 
     is_https: bool
@@ -288,10 +288,10 @@ class Pool:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._waiting: dict[Place, tuple[Wire, asyncio.TimerHandle]] = {}  # the oldest first
-        self._failed: set[Place] = set()
+        self._waiting: dict[Destination, tuple[Wire, asyncio.TimerHandle]] = {}  # the oldest first
+        self._failed: set[Destination] = set()
 
-    def keep(self, place: Place, wire: Wire, seconds: float) -> bool:
+    def keep(self, place: Destination, wire: Wire, seconds: float) -> bool:
         """Keep *wire*, which is open, for so long; where there are too many, the oldest is closed.
 
         False if a further request there has failed before.
@@ -304,13 +304,13 @@ class Pool:
         self._waiting[place] = wire, asyncio.get_running_loop().call_later(seconds, self.drop, place)
         return True
 
-    def failed(self, place: Place) -> None:
+    def failed(self, place: Destination) -> None:
         """Note that a further request over a connection to *place* failed: some servers hang then, or garble it."""
         if len(self._failed) >= MAX_FAILED:
             self._failed.clear()
         self._failed.add(place)
 
-    def take(self, place: Place) -> Wire | None:
+    def take(self, place: Destination) -> Wire | None:
         """The connection to *place*, no longer kept; None if there is none, or its server has closed it."""
         if place not in self._waiting:
             return None
@@ -321,7 +321,7 @@ class Pool:
             return None
         return wire
 
-    def drop(self, place: Place) -> None:
+    def drop(self, place: Destination) -> None:
         """Close the connection to *place*."""
         if (wire := self.take(place)) is not None:
             wire.abort()
@@ -336,7 +336,7 @@ class Pool:
 class ConnectTarget:
     """Where a connection goes: one or two judged addresses."""
 
-    place: Place
+    place: Destination
     addresses: tuple[str, ...]  # that of *place*, and perhaps another
     may_connect: Callable[[str], bool]  # whether an address may be connected to now; asked before each attempt
     connected: Callable[[str], None]

@@ -33,7 +33,7 @@ from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import Changes, HistoryRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.storage.url_log import End
+from spiderling.frontier.storage.url_log import UrlEnd
 from spiderling.frontier.strategies import parse
 from spiderling.frontier.strategy import LinkingPage, Strategy
 from spiderling.frontier.url_states import Ledger, UrlStates, history_row
@@ -139,7 +139,7 @@ class Frontier:
         """Accept a URL that another shard found; returns why it was refused, or None."""
         return self._core.put(mention, now)
 
-    def ask_again(self, ends: Iterable[End], now: float) -> AskedAgain:
+    def ask_again(self, ends: Iterable[UrlEnd], now: float) -> AskedAgain:
         """Let the URLs of *ends* wait again, whatever their Reason; none of them may be waiting already."""
         waiting = closed = 0
         for end in ends:

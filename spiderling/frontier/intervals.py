@@ -110,7 +110,7 @@ class Intervals:
             due = entry.last_permitted + self.ip_s
         return due if self.slots is None else self.slots.opens(host.id, address, due, now)
 
-    def slot_granted(self, wanted: Wanted, opens: float, closes: float) -> None:
+    def slot_granted(self, wanted: SlotRequest, opens: float, closes: float) -> None:
         """The start that was *wanted* may be made from *opens* to *closes*."""
         if self.slots is not None:
             self.slots.grant(wanted, opens, closes)
@@ -191,7 +191,7 @@ class Intervals:
         self._workbench.forget_idle(now if self.slots is None else now - self.ip_s - LONGEST_S)
 
 
-class Wanted(NamedTuple):
+class SlotRequest(NamedTuple):
     """A start that is to be reserved."""
 
     host_id: int
@@ -205,7 +205,7 @@ class Slots:
     def __init__(self, wake: Callable[[], None]) -> None:
         """*wake* is called when a slot is wanted."""
         self._wake = wake
-        self._wanted: list[Wanted] = []
+        self._wanted: list[SlotRequest] = []
         self._asked: dict[int, str] = {}  # host -> address of its next request, for which a slot is wanted
         self._held: dict[int, tuple[str, float, float]] = {}  # host -> (address, begin, end) of its slot
 
@@ -218,17 +218,17 @@ class Slots:
             return due
         if self._asked.get(host_id) != address:
             self._asked[host_id] = address
-            self._wanted.append(Wanted(host_id, address, due))
+            self._wanted.append(SlotRequest(host_id, address, due))
             self._wake()
         return math.inf
 
-    def take_wanted(self) -> list[Wanted]:
+    def take_wanted(self) -> list[SlotRequest]:
         """The slots to be reserved now; each is given out once."""
         wanted = self._wanted
         self._wanted = []
         return wanted
 
-    def grant(self, wanted: Wanted, opens: float, closes: float) -> None:
+    def grant(self, wanted: SlotRequest, opens: float, closes: float) -> None:
         """The request for which a slot was *wanted* may start from *opens* to *closes*, in the shard's own time."""
         if self._asked.get(wanted.host_id) == wanted.address:
             del self._asked[wanted.host_id]

@@ -48,7 +48,7 @@ class Trouble(Enum):
     TIMEOUT = "timeout"
 
 
-class Network(Enum):
+class NetworkState(Enum):
     """What is known of the network."""
 
     THERE = "there"
@@ -68,7 +68,7 @@ class Reachability:
     """Failures held back, and what is known of the network; times are the caller's."""
 
     def __init__(self) -> None:
-        self.network = Network.THERE
+        self.network = NetworkState.THERE
         self.away_since = 0.0
         self.origins: list[str] = []  # origins that answered lately, the last one at the end
         self.names: list[str] = []
@@ -95,7 +95,7 @@ class Reachability:
             return
         self._held.append(_Failure(host, trouble, now, over))
         self._failing[host] = trouble
-        if self.network is Network.DOUBTED and not self._witness():
+        if self.network is NetworkState.DOUBTED and not self._witness():
             self._away(now)  # nothing that answered before can be probed for this kind of failure
 
     def host_answered(self, origin: str, begun: float, now: float) -> None:
@@ -114,12 +114,12 @@ class Reachability:
                 self.names = _with_last(self.names, name)
             if self._failing:
                 self._evidence(begun, now, {Trouble.NAME_SERVER})
-        elif self.network is Network.AWAY and self._failing.get(name) is Trouble.NAME_SERVER:
+        elif self.network is NetworkState.AWAY and self._failing.get(name) is Trouble.NAME_SERVER:
             self._failing[name] = Trouble.NO_SUCH_NAME
             self.has_told = True
 
     def _evidence(self, begun: float, now: float, of: set[Trouble]) -> None:
-        if self.network is Network.AWAY:
+        if self.network is NetworkState.AWAY:
             if of.intersection(self._failing.values()):
                 self._back_at = now  # a failure of what began before tells nothing
                 self.give_up()
@@ -130,41 +130,41 @@ class Reachability:
         self.has_told |= bool(theirs)
         self._failing = {failure.host: failure.trouble for failure in self._held}
         if not (self._held and self._witness()):
-            self.network = Network.THERE  # for what is still held `look` judges anew
+            self.network = NetworkState.THERE  # for what is still held `look` judges anew
 
     def give_up(self) -> None:
         """Decide that all held failures were our fault: the network is there again, or the crawl stops."""
         self._decided += [(failure.over, False) for failure in self._held]
         self._held = []
         self._failing = {}
-        self.network = Network.THERE
+        self.network = NetworkState.THERE
 
-    def look(self, at_work: int, now: float) -> Network:
+    def look(self, at_work: int, now: float) -> NetworkState:
         """Judge the network anew, by how many of the *at_work* hosts with URLs fail and for how long."""
-        if self.network not in (Network.THERE, Network.AWAY) or not self._failing:
+        if self.network not in (NetworkState.THERE, NetworkState.AWAY) or not self._failing:
             return self.network
-        waited_s = now - (self._held[0].time if self.network is Network.THERE else self.away_since)
+        waited_s = now - (self._held[0].time if self.network is NetworkState.THERE else self.away_since)
         are_all = len(self._failing) >= at_work
         only_names = not self.has_answered and set(self._failing.values()) == {Trouble.NO_SUCH_NAME}
         if only_names and (are_all or (waited_s >= LONGEST_PAUSE_S and not self._has_found)):
-            self.network = Network.UNKNOWN_NAMES
+            self.network = NetworkState.UNKNOWN_NAMES
         elif only_names:
             # many old names at a start are no doubt, and where one was found the others fail by themselves
             is_doubted = waited_s >= DOUBT_S and not self._has_found
         else:
             is_doubted = are_all or len(self._failing) >= MAX_HOSTS or waited_s >= DOUBT_S
-        if self.network is Network.THERE and is_doubted:
+        if self.network is NetworkState.THERE and is_doubted:
             self._probe_at = now
             self._pause_s = FIRST_PAUSE_S
             self._probes = 0
             if self._witness():
-                self.network = Network.DOUBTED
+                self.network = NetworkState.DOUBTED
             else:
                 self._away(now)
         return self.network
 
     def _away(self, now: float) -> None:
-        self.network = Network.AWAY
+        self.network = NetworkState.AWAY
         self.away_since = now
         self._has_found = False
         self._decided += [(failure.over, False) for failure in self._held]
@@ -190,7 +190,7 @@ class Reachability:
         """
         self._probes += 1
         has_told, self.has_told = self.has_told, False
-        if self.network is Network.DOUBTED:
+        if self.network is NetworkState.DOUBTED:
             return self._witness()
         names = self.names if Trouble.NAME_SERVER in self._failing.values() else []
         failing = sorted(self._failing, key=lambda host: self._failing[host] is Trouble.NO_SUCH_NAME)
@@ -204,20 +204,20 @@ class Reachability:
         """The last probe is over; it got no answer unless a failure was decided meanwhile."""
         if self.has_told:
             self._probe_at = now
-        elif self.network is not Network.THERE:
+        elif self.network is not NetworkState.THERE:
             self._doubt_confirmed(now)
 
     def forget(self, origin: str, now: float) -> None:
         """Drop *origin*, which must not be probed."""
         self.origins = [known for known in self.origins if known != origin]
         self.names = [name for name in self.names if f"http://{name}" != origin]
-        if self.network is Network.DOUBTED and self._witness():
+        if self.network is NetworkState.DOUBTED and self._witness():
             self._probe_at = now
         else:
             self._doubt_confirmed(now)
 
     def _doubt_confirmed(self, now: float) -> None:
-        if self.network is Network.DOUBTED:
+        if self.network is NetworkState.DOUBTED:
             self._away(now)
         self.probe_later(now)
 
@@ -231,12 +231,12 @@ class Reachability:
     @property
     def is_calm(self) -> bool:
         """Whether no failure is held or waits to be told, and the network is there."""
-        return not (self._held or self._decided or self.network is not Network.THERE)
+        return not (self._held or self._decided or self.network is not NetworkState.THERE)
 
     @property
     def is_away(self) -> bool:
         """Whether no request may be handed out."""
-        return self.network in (Network.AWAY, Network.UNKNOWN_NAMES)
+        return self.network in (NetworkState.AWAY, NetworkState.UNKNOWN_NAMES)
 
     def state(self) -> dict[str, str]:
         """What survives the process."""
@@ -259,7 +259,7 @@ class Reachability:
 
     def summary(self, at_work: int) -> str:
         """A message for the user: how many of the hosts at work fail, and how; '' unless the network is away."""
-        if self.network in (Network.THERE, Network.DOUBTED):
+        if self.network in (NetworkState.THERE, NetworkState.DOUBTED):
             return ""
         trouble = Counter(self._failing.values()).most_common(1)[0][0]
         return f"{len(self._failing):,} of {max(at_work, len(self._failing)):,} hosts fail: {trouble.value}"

@@ -32,7 +32,7 @@ from spiderling.frontier.storage.protocol import TICK_S, Changes, HistoryRow, St
 from spiderling.frontier.storage.queues import Queues, line_of, url_of
 from spiderling.frontier.storage.seen import SeenSet
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.storage.url_log import End, UrlLog
+from spiderling.frontier.storage.url_log import UrlEnd, UrlLog
 from spiderling.frontier.strategy import Draw, Strategy
 
 _MAX_FACTS = 500
@@ -310,7 +310,7 @@ class UrlStates:
         self.queues.push(host_id, SEED_RANK, line_of(QueuedUrl(key, target.url, host, SEED_RANK, target)))
         return host_id
 
-    def wait_once_more(self, end: End) -> int:
+    def wait_once_more(self, end: UrlEnd) -> int:
         """The URL of *end* waits again, last in its band; returns the id of its host, or 0 if it ends again.
 
         It may not be waiting already.

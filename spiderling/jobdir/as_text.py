@@ -15,9 +15,9 @@ from spiderling.base.terminal import aligned_table
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.recrawl.pages import RecrawlPage, Standing
-from spiderling.jobdir.inspection import AnyCrawl, Ended, Found, Inspection, Story, counts_under
+from spiderling.jobdir.inspection import AnyCrawl, Discovery, Ended, Inspection, Story, counts_under
 from spiderling.jobdir.state_reader import noted
-from spiderling.jobdir.status_schema import HostRow, Refusing, Revisits, ShardStatus, Status, Yield
+from spiderling.jobdir.status_schema import GroupYield, HostRow, Refusing, Revisits, ShardStatus, Status
 
 
 def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _shard(part: Inspection) -> str:
     return f"{'unknown' if part.shard.number is None else part.shard.number} of {part.shard.shards}, {part.directory}"
 
 
-def _origin(found: Found) -> str:
+def _origin(found: Discovery) -> str:
     if found.shard is not None:
         return f"a page of shard {found.shard}, which sent the link"
     return "an unknown page" if found.page else "no page: a seed, or put in by hand"
@@ -259,14 +259,14 @@ def _shard_row(shard: ShardStatus) -> dict[str, Any]:
     }
 
 
-def _in_megabytes(record: HostRow | Yield) -> dict[str, Any]:
+def _in_megabytes(record: HostRow | GroupYield) -> dict[str, Any]:
     """The fields of *record*, with bytes in megabytes."""
     named = {"downloaded_bytes": "down_mb", "kept_bytes": "kept_mb"}
     values = asdict(record).items()
     return {named.get(name, name): round(value / 1e6, 3) if name in named else value for name, value in values}
 
 
-def _yield_row(group: Yield) -> dict[str, Any]:
+def _yield_row(group: GroupYield) -> dict[str, Any]:
     row = _in_megabytes(group)
     del row["giving"]
     return {"hosts_at": row.pop("group"), **row}

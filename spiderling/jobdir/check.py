@@ -27,12 +27,12 @@ from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import SUFFIX, documents, frame_texts
 from spiderling.corpus.warc import records
 from spiderling.frontier.hosts import CLOSED_STATES
-from spiderling.frontier.storage.protocol import HostRow
+from spiderling.frontier.storage.protocol import StoredHost
 from spiderling.frontier.storage.tables import (
     SCHEMA,
     TABLES,
     CheckedRow,
-    Written,
+    TableChecksum,
     agrees,
     checked_rows,
     chunk_checksum,
@@ -277,13 +277,13 @@ def _schema(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _checked_hosts(connection: sqlite3.Connection) -> Iterator[CheckedRow]:
     for number, row in enumerate(connection.execute("SELECT * FROM host ORDER BY id"), 1):
-        is_whole = agrees(row[-2:], lambda row: host_checksums(HostRow._make(row[:-2])), row)
-        yield CheckedRow(row, is_whole, Written(number))
+        is_whole = agrees(row[-2:], lambda row: host_checksums(StoredHost._make(row[:-2])), row)
+        yield CheckedRow(row, is_whole, TableChecksum(number))
 
 
 def _checked_chunks(connection: sqlite3.Connection) -> Iterator[CheckedRow]:
     for number, row in enumerate(connection.execute("SELECT id, urls, lines, checksum FROM chunk ORDER BY id"), 1):
-        yield CheckedRow(row, agrees(row[-1], chunk_checksum, *row[:-1]), Written(number))
+        yield CheckedRow(row, agrees(row[-1], chunk_checksum, *row[:-1]), TableChecksum(number))
 
 
 def _table(connection: sqlite3.Connection, name: str, rows: Iterator[CheckedRow]) -> Iterator[str]:
@@ -291,7 +291,7 @@ def _table(connection: sqlite3.Connection, name: str, rows: Iterator[CheckedRow]
     written = read_written(connection)[name]
     table = TABLES.get(name)
     is_keyed = table is None or table.keys > 0
-    so_far = Written()
+    so_far = TableChecksum()
     changed = []
     for values, is_whole, so_far in with_progress(rows, f"rows of the table {name}", written.rows):
         if not is_whole:

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from spiderling.base.addresses import HostList, IPNetwork
+from spiderling.base.addresses import HostPatterns, IPNetwork
 from spiderling.base.errors import BadInput
 from spiderling.base.files import keys_of, nodes_of, open_regular, read_yaml, write_whole
 from spiderling.base.option_values import YIELD_PROFILES, bounds_of, checked, converted, parse_yield_profile
@@ -140,9 +140,9 @@ def _checked_number(key: str, value: Any) -> float:
         raise BadInput(f"{key} is {shown(value)}; it must be {kind}, {bounds_of(spec)}") from None
 
 
-def hosts_of(entries: list[str]) -> HostList:
+def hosts_of(entries: list[str]) -> HostPatterns:
     """The hosts that ``block`` names, in the syntax of host lists."""
-    hosts = HostList()
+    hosts = HostPatterns()
     for entry in entries:
         if len(entry.split()) != 1 or not hosts.add_entry(entry):
             raise BadInput(f"block: {shown(entry)} names no host; write example.org, .example.org or *.example.org")

@@ -26,12 +26,12 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, canonicalize, owner_of, shard_of_page, url_key
 from spiderling.corpus.links import LinkLine, read_links
-from spiderling.corpus.segments import SUFFIX, Document, documents, frame_at
+from spiderling.corpus.segments import SUFFIX, CorpusDocument, documents, frame_at
 from spiderling.frontier.admission import Scope
 from spiderling.frontier.storage.protocol import HistoryRow, message_id
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
 from spiderling.frontier.storage.tables import Length, newest_lengths
-from spiderling.frontier.storage.url_log import End, pack_keys, page_of, place_of, unpack_ends, unpack_keys
+from spiderling.frontier.storage.url_log import UrlEnd, pack_keys, page_of, place_of, unpack_ends, unpack_keys
 from spiderling.jobdir.state_reader import SoundConnection, UrlRow, is_like, noted, urls_of
 
 SHARD_DIRECTORY = re.compile(r"shard-(\d\d|[1-9]\d{2,})")  # the name of a shard's directory, with its number
@@ -39,7 +39,7 @@ _IN_LENGTHS = ("waiting", "parked", "distance")  # columns of a host of which th
 _SHARD_MAP = "shard_map"  # key of the shard map in the table ``meta`` (cluster/claims.py)
 
 
-class Shard(NamedTuple):
+class ShardIdentity(NamedTuple):
     """Which shard of which crawl."""
 
     number: int | None  # None: its directory has another name than a shard's
@@ -47,7 +47,7 @@ class Shard(NamedTuple):
     crawl: str  # id of the crawl
 
 
-class Outbox(NamedTuple):
+class UnsentMessages(NamedTuple):
     """Messages that wait for another shard to take them."""
 
     shard: int
@@ -58,13 +58,13 @@ class Outbox(NamedTuple):
 class Ended(NamedTuple):
     """A URL's end, when it was written, and where the frame with the URL's document begins."""
 
-    end: End
+    end: UrlEnd
     time: float
     segment: str
     offset: int
 
 
-class Found(NamedTuple):
+class Discovery(NamedTuple):
     """Says when a URL was discovered, and on which page."""
 
     time: float
@@ -93,7 +93,7 @@ class Story(NamedTuple):
     host: dict[str, Any] | None = None  # the row of its host; None: the host is unknown
     row: UrlRow | None = None  # its row in a queue, if it waits, is in transit or is parked
     ended: Ended | None = None
-    found: Found | None = None
+    found: Discovery | None = None
     page: str = ""  # URL of the page that it was found on, if that is known
     purge: tuple[float, str] | None = None  # when its host's whole queue was given up with it, and why
     refusal: Reason | None = None  # why a mention of it would be refused by the crawl's options
@@ -169,7 +169,7 @@ class Inspection:
         return self
 
     @cached_property
-    def shard(self) -> Shard | None:
+    def shard(self) -> ShardIdentity | None:
         """Which shard it is; None: that of a crawl without shards."""
         said = noted(self.meta, _SHARD_MAP, dict[str, Any]())
         if not said:
@@ -180,7 +180,7 @@ class Inspection:
                 f"{self.database} is damaged: its map of the shards cannot be read; {what_to_do(self.database)}."
             )
         named = SHARD_DIRECTORY.fullmatch(self.directory.absolute().name)
-        return Shard(int(named[1]) if named else None, shards, crawl)
+        return ShardIdentity(int(named[1]) if named else None, shards, crawl)
 
     @property
     def note(self) -> str:
@@ -190,10 +190,10 @@ class Inspection:
         which = "one" if self.shard.number is None else f"shard {self.shard.number}"
         return f"this is {which} of the {self.shard.shards} shards of a crawl; the others are not told of"
 
-    def outboxes(self) -> list[Outbox]:
+    def outboxes(self) -> list[UnsentMessages]:
         """By receiver; none in a crawl without shards."""
         query = "SELECT id / ? AS shard, count(*) AS messages, min(time) AS since FROM outbox GROUP BY 1"
-        return [Outbox(**row) for row in self.rows(query, message_id(1, 0))] if self.shard else []
+        return [UnsentMessages(**row) for row in self.rows(query, message_id(1, 0))] if self.shard else []
 
     @property
     def archives_unread(self) -> int:
@@ -309,7 +309,7 @@ class Inspection:
             None if row or ended or found else Scope(self.options).refusal(target),
         )
 
-    def text_of(self, ended: Ended) -> Document | None:
+    def text_of(self, ended: Ended) -> CorpusDocument | None:
         """The document that a URL left in the corpus; None if it left none.  Raises StorageError."""
         number = ended.end.document
         if number is None:
@@ -330,15 +330,15 @@ class Inspection:
                 return Ended(unpack_ends(keys, ends)[place], time, segment, offset)
         return None
 
-    def _found(self, key: int) -> Found | None:
+    def _found(self, key: int) -> Discovery | None:
         query = "SELECT time, keys, pages FROM found WHERE instr(keys, ?)"
         for time, keys, pages in self.connection.execute(query, (pack_keys((key,)),)):
             place = place_of(key, keys)
             if place is not None:
-                return Found(time, page_of(place, pages))
+                return Discovery(time, page_of(place, pages))
         return None
 
-    def _purge(self, host: int, found: Found | None) -> tuple[float, str] | None:
+    def _purge(self, host: int, found: Discovery | None) -> tuple[float, str] | None:
         query = "SELECT time, reason FROM purged WHERE host = ? AND time >= ? ORDER BY time LIMIT 1"
         row = self.connection.execute(query, (host, found.time if found else 0.0)).fetchone() if found else None
         return (row[0], row[1]) if row else None

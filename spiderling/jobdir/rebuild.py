@@ -29,7 +29,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, url_key
 from spiderling.corpus.duplicates import digest_key
 from spiderling.corpus.links import LinkLine, read_links
-from spiderling.corpus.segments import Document, documents, frames
+from spiderling.corpus.segments import CorpusDocument, documents, frames
 from spiderling.corpus.warc import records
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.recrawl.pages import with_outcomes
@@ -183,7 +183,7 @@ class _Rebuilding:
             url_log = replace(changes.url_log, segment=surplus.path.name, offset=frame.offset)
             self._commit(replace(changes, segments=rows, digests=digests, url_log=url_log))
 
-    def _document(self, document: Document, place: int) -> tuple[int, ...]:
+    def _document(self, document: CorpusDocument, place: int) -> tuple[int, ...]:
         """Tell of a document; returns the digests of its text."""
         said = document.attributes
         text = "\n".join(document.paragraphs).encode()

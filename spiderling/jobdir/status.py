@@ -24,7 +24,7 @@ from spiderling.base.option_values import parse_recrawl, parse_recrawl_requests
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import hint
 from spiderling.base.urls import canonicalize
-from spiderling.corpus.segments import Document, documents, frame_at
+from spiderling.corpus.segments import CorpusDocument, documents, frame_at
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.storage.protocol import HistoryRow
@@ -36,6 +36,7 @@ from spiderling.jobdir.status_schema import (
     Curves,
     Ends,
     Files,
+    GroupYield,
     HostList,
     HostRow,
     Language,
@@ -48,7 +49,6 @@ from spiderling.jobdir.status_schema import (
     Status,
     Text,
     Urls,
-    Yield,
 )
 
 LATELY_S = 300  # running time, in seconds, of which the rates are those of now; chosen
@@ -242,14 +242,14 @@ def newest_of(crawl: AnyCrawl, most: int = _MAX_TEXTS) -> list[Text]:
 def _texts_of(crawl: Inspection, row: Mapping[str, Any]) -> Iterator[Text]:
     """The texts that were kept in a batch of ends, newest first."""
     kept = [end for end in unpack_ends(row["keys"], row["ends"]) if end.document is not None]
-    texts: list[Document] = []
+    texts: list[CorpusDocument] = []
     with suppress(StorageError):  # the corpus may lie elsewhere by now
         if kept:
             frame = frame_at(crawl.directory / "corpus" / row["segment"], row["offset_bytes"])
             texts = list(documents(frame.split("\n")))
     for end in reversed(kept):
         place = end.document or 0
-        document = texts[place] if place < len(texts) else Document({}, [], [])
+        document = texts[place] if place < len(texts) else CorpusDocument({}, [], [])
         begins = " ".join(document.paragraphs)[:_BEGINNING]
         yield Text(row["time"], end.url, document.attributes.get("title", ""), end.language, end.words, begins)
 
@@ -276,7 +276,7 @@ def _newest_lines(lines: Iterable[Line]) -> list[Line]:
     return sorted(lines, key=lambda line: line.time, reverse=True)[:_MAX_LINES]
 
 
-def _by_distance(crawl: AnyCrawl) -> list[Yield]:
+def _by_distance(crawl: AnyCrawl) -> list[GroupYield]:
     """All hosts, then those at each distance, which SQLite adds up."""
     found: dict[int, Counter[str]] = {}
     columns = ", ".join(f"sum({column}) AS {column}" for column in _SUMMED)
@@ -287,9 +287,11 @@ def _by_distance(crawl: AnyCrawl) -> list[Yield]:
     return [_yield(*group) for group in groups]
 
 
-def _yield(group: str, sums: Counter[str]) -> Yield:
+def _yield(group: str, sums: Counter[str]) -> GroupYield:
     rate = round(sums["kept_bytes"] / max(sums["downloaded_bytes"], 1), 4)
-    return Yield(group, sums["hosts"], sums["giving"], **{column: sums[column] for column in _SUMMED}, yield_rate=rate)
+    return GroupYield(
+        group, sums["hosts"], sums["giving"], **{column: sums[column] for column in _SUMMED}, yield_rate=rate
+    )
 
 
 def _refusing(crawl: AnyCrawl) -> list[Refusing]:

@@ -166,7 +166,7 @@ class HostList:
 
 
 @dataclass(frozen=True, slots=True)
-class Yield:
+class GroupYield:
     """What a group of hosts cost and gave."""
 
     group: str
@@ -244,7 +244,7 @@ class Status:
     """Those that are told of, by number; empty: the crawl has none. All totals are the sums over them, but ``time_s``,
     which is the longest: they run beside each other. Budgets are the sums of theirs, but that of time."""
     best_hosts: list[HostRow] | None = None  # Those that gave most words; null in the stream of the live page.
-    by_distance: list[Yield] | None = None
+    by_distance: list[GroupYield] | None = None
     """All hosts, then those at each distance from the seeds; null in the stream of the live page."""
     refusing: list[Refusing] | None = None  # null in the stream of the live page.
     files: list[Files] | None = None  # null in the stream of the live page.

@@ -9,7 +9,7 @@ import html
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from spiderling.base.opt_outs import ANY, MINING, NOTHING, SEARCHING, TRAINING, Policy, Purpose, Signal, Statement
+from spiderling.base.opt_outs import ANY, MINING, NOTHING, SEARCHING, TRAINING, OptOutPolicy, Purpose, Signal, Statement
 from spiderling.base.options import Options
 
 _PURPOSES = {
@@ -123,7 +123,7 @@ def _conduct(options: Options) -> list[str]:
     ]
 
 
-def _table(policy: Policy) -> str:
+def _table(policy: OptOutPolicy) -> str:
     return (
         "<table><tr><th>Where</th><th>What you write</th><th>What happens</th></tr>\n"
         + "\n".join(_rows(policy))
@@ -131,7 +131,7 @@ def _table(policy: Policy) -> str:
     )
 
 
-def _rows(policy: Policy) -> Iterator[str]:
+def _rows(policy: OptOutPolicy) -> Iterator[str]:
     for means in _MEANS:
         if policy.binds(Statement(means.signal, refuses=means.refuses)):
             happens = "the text is not used"

@@ -18,7 +18,7 @@ from spiderling.items import PageItem
 from spiderling.spiders.spiderling import CorpusSpider
 
 if TYPE_CHECKING:
-    from spiderling.archives.records import Record  # needs FastWARC, and a crawl of the web does not
+    from spiderling.archives.records import ArchiveRecord  # needs FastWARC, and a crawl of the web does not
     from spiderling.frontier import Fetch
 
 _POLL_S = 0.05
@@ -75,7 +75,7 @@ class ArchiveSpider(CorpusSpider):
             await asyncio.sleep(_POLL_S)
 
 
-def response_of(fetch: Fetch, record: Record) -> Response:
+def response_of(fetch: Fetch, record: ArchiveRecord) -> Response:
     """The response that *record* holds, as if it had just been fetched."""
     meta = {FETCH: fetch, "wire_bytes": record.length, CAPTURED: record.captured, "verbatim_url": True}
     request = Request(fetch.url, meta=meta, dont_filter=True)

@@ -13,7 +13,7 @@ from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
 from spiderling.text.boilerplate.features import declared_by
 from spiderling.text.boilerplate.rules import BAD, GOOD
 from spiderling.text.declared import fill_head, language_of_tag
-from spiderling.text.documents import Document
+from spiderling.text.documents import ConvertedDocument
 from spiderling.text.embedded import MIN_CHARS, SHORT_CHARS, embedded_text
 from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import query_in
@@ -172,7 +172,7 @@ def _measured(page: Page, options: TextOptions, url: str = "", steps: Steps = PY
 
 
 def process_document(
-    document: Document | None, kind: str, body: bytes, *, models: LanguageModels, options: TextOptions
+    document: ConvertedDocument | None, kind: str, body: bytes, *, models: LanguageModels, options: TextOptions
 ) -> Page:
     """The Page of a document in the file *body*; without text if *document* is None (it could not be converted)."""
     page = Page(kind, utf8_bytes=len(body), raw_digest=xxhash.xxh3_128_digest(body))

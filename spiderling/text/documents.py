@@ -31,7 +31,7 @@ class DocumentError(Exception):
 
 
 @dataclass(slots=True)
-class Document:
+class ConvertedDocument:
     """The text and metadata of a document."""
 
     blocks: list[Block] = field(default_factory=list)
@@ -56,29 +56,29 @@ _FIELDS = re.compile(r'\[pic\]|\bHYPERLINK +(?:\\l +)?"[^"]*"|\b[A-Z]{4,} +(?:"[
 """Pictures and field codes in the output of antiword and catdoc."""
 
 
-def from_docx(body: bytes) -> Document:
+def from_docx(body: bytes) -> ConvertedDocument:
     """Office Open XML (ECMA-376): paragraphs of the main part, without deleted text, fall-backs and comments."""
     return _zipped(body, "docProps/core.xml", "word/document.xml", _DOCX)
 
 
-def from_odt(body: bytes) -> Document:
+def from_odt(body: bytes) -> ConvertedDocument:
     """OpenDocument text (ISO/IEC 26300): paragraphs and headings, without deleted text and annotations."""
     return _zipped(body, "meta.xml", "content.xml", _ODT)
 
 
-def _zipped(body: bytes, properties: str, text: str, kinds: Mapping[str, str]) -> Document:
+def _zipped(body: bytes, properties: str, text: str, kinds: Mapping[str, str]) -> ConvertedDocument:
     """The document in an archive with the XML members *properties* and *text*; *kinds* as _DOCX and _ODT."""
     archive = _Archive(body)
-    document = Document()
+    document = ConvertedDocument()
     _properties(document, archive, properties)
     _run(archive, text, _Words(document, kinds))
     return document
 
 
-def from_epub(body: bytes) -> Document:
+def from_epub(body: bytes) -> ConvertedDocument:
     """EPUB 3.3: the blocks of the chapters, with their link characters, in the order of the spine."""
     archive = _Archive(body)
-    document = Document()
+    document = ConvertedDocument()
     container = _Elements()
     _run(archive, "META-INF/container.xml", container)
     package = next((row["full-path"] for tag, row in container.found if tag == "rootfile" and "full-path" in row), "")
@@ -95,9 +95,9 @@ def from_epub(body: bytes) -> Document:
     return document
 
 
-def from_text(text: str) -> Document:
+def from_text(text: str) -> ConvertedDocument:
     """The document in the output of another converter, one paragraph a line, without _FIELDS."""
-    document = Document()
+    document = ConvertedDocument()
     for line in text.splitlines():
         document.add_block(_FIELDS.sub(" ", line))
     return document
@@ -156,7 +156,7 @@ class _Target:
 class _Words(_Target):
     """Target of an XML parser: adds blocks to *document*.  They may stand inside one another (notes, frames)."""
 
-    def __init__(self, document: Document, kinds: Mapping[str, str]) -> None:
+    def __init__(self, document: ConvertedDocument, kinds: Mapping[str, str]) -> None:
         self._document = document
         self._kinds = kinds
         self._open: list[tuple[list[str], bool]] = []
@@ -237,7 +237,7 @@ _PROPERTIES = {
 }
 
 
-def _properties(document: Document, archive: _Archive, name: str) -> None:
+def _properties(document: ConvertedDocument, archive: _Archive, name: str) -> None:
     """Set title, language, author and dates (Dublin Core) from the member *name*, if it is there."""
     elements = _Elements()
     with contextlib.suppress(DocumentError):

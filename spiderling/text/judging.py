@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from spiderling.base.option_values import CELL, CODE, COMMENT, HEADING, NOTICE, TEASER, TEXT
 from spiderling.text.boilerplate.features import NOTHING_DECLARED, Declared
 from spiderling.text.boilerplate.model import bundled
-from spiderling.text.boilerplate.rules import GOOD, Rules, choose, classify, length_scale, rules_for, stock
+from spiderling.text.boilerplate.rules import GOOD, JustextRules, choose, classify, length_scale, rules_for, stock
 from spiderling.text.declared import WEIGHT, declared_language, lswc_language
 from spiderling.text.html.blocks import Block, named_tuples
 from spiderling.text.html.zones import BITS, Inherited
@@ -209,7 +209,7 @@ class Judge:
     def _known_share(self, code: str, indices: Sequence[int]) -> float:
         return self._guesses.known_share(code, [self._row[index] for index in indices if index in self._row])
 
-    def _rules(self, blocks: Sequence[Block]) -> tuple[frozenset[str], Rules]:
+    def _rules(self, blocks: Sequence[Block]) -> tuple[frozenset[str], JustextRules]:
         """Stop words and thresholds for this page, by its longest blocks."""
         sample = sorted(self._row, key=lambda index: -len(blocks[index].text))[:_SAMPLE_BLOCKS]
         own = self._guesses.nearest([self._row[index] for index in sample])

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from spiderling.text.documents import Document, DocumentError
+from spiderling.text.documents import ConvertedDocument, DocumentError
 from spiderling.text.html.blocks import MAX_BLOCKS, normal_form, rejoined
 from spiderling.text.html.metadata import MAX_META_CHARS
 
@@ -38,7 +38,7 @@ _MIN_RUNNING_PAGES = 3  # least pages on which a running head or foot stands
 _DATE = re.compile(r"D?:?(\d{4})(\d\d)?(\d\d)?")
 
 
-class _Line(NamedTuple):
+class _TextLine(NamedTuple):
     text: str
     left: float
     right: float
@@ -46,13 +46,13 @@ class _Line(NamedTuple):
     size: float
 
 
-def convert(body: bytes) -> Document:
+def convert(body: bytes) -> ConvertedDocument:
     """The text of a PDF; raises DocumentError for what PDFium cannot open (broken, or with a password)."""
     try:
         pdf = pypdfium2.PdfDocument(body)
     except pypdfium2.PdfiumError as error:
         raise DocumentError(str(error)) from None
-    document = Document()
+    document = ConvertedDocument()
     _properties(document, pdf.get_metadata_dict(skip_empty=True))
     pages = [lines for index in range(min(len(pdf), MAX_PAGES)) if (lines := _lines(pdf, index))]
     _drop_running_lines(pages)
@@ -70,7 +70,7 @@ def convert(body: bytes) -> Document:
     return document
 
 
-def _properties(document: Document, info: dict[str, str]) -> None:
+def _properties(document: ConvertedDocument, info: dict[str, str]) -> None:
     document.title = normal_form(info.get("Title", ""))[:MAX_META_CHARS]
     for theirs, ours in (("Author", "author"), ("Subject", "description"), ("Keywords", "keywords")):
         if info.get(theirs):
@@ -81,7 +81,7 @@ def _properties(document: Document, info: dict[str, str]) -> None:
             document.meta[ours] = "-".join(filter(None, date.groups()))
 
 
-def _lines(pdf: pypdfium2.PdfDocument, index: int) -> list[_Line]:
+def _lines(pdf: pypdfium2.PdfDocument, index: int) -> list[_TextLine]:
     """The lines of one page; none where PDFium fails."""
     try:
         page = pdf[index]
@@ -95,12 +95,12 @@ def _lines(pdf: pypdfium2.PdfDocument, index: int) -> list[_Line]:
     return lines
 
 
-def _placed(found: pypdfium2.PdfTextPage, text: str, start: int) -> _Line:
+def _placed(found: pypdfium2.PdfTextPage, text: str, start: int) -> _TextLine:
     first = start + len(text) - len(text.lstrip())
     last = start + len(text.rstrip(f" {_HYPHEN}")) - 1
     left, bottom, _, _ = _box(found, first)
     right = _box(found, max(first, last))[2]
-    return _Line(text, left, right, bottom, round(pdfium.FPDFText_GetFontSize(found, first), 1))
+    return _TextLine(text, left, right, bottom, round(pdfium.FPDFText_GetFontSize(found, first), 1))
 
 
 def _box(found: pypdfium2.PdfTextPage, index: int) -> tuple[float, ...]:
@@ -111,7 +111,7 @@ def _box(found: pypdfium2.PdfTextPage, index: int) -> tuple[float, ...]:
         return 0.0, 0.0, 0.0, 0.0
 
 
-def _drop_running_lines(pages: list[list[_Line]]) -> None:
+def _drop_running_lines(pages: list[list[_TextLine]]) -> None:
     """Delete first and last lines that stand on a third of the pages, whatever numbers they hold."""
     seen = Counter(key for page in pages for key in {_key(page[0]), _key(page[-1])})
     least = max(_MIN_RUNNING_PAGES, len(pages) / 3)
@@ -121,13 +121,13 @@ def _drop_running_lines(pages: list[list[_Line]]) -> None:
                 del page[end]
 
 
-def _key(line: _Line) -> str:
+def _key(line: _TextLine) -> str:
     return _NUMBERS.sub("0", line.text).strip()
 
 
-def _joined_over_pages(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
+def _joined_over_pages(pages: Sequence[list[_TextLine]]) -> list[list[_TextLine]]:
     """All paragraphs; one that goes on over the end of a page in the middle of a sentence is joined."""
-    found: list[list[_Line]] = []
+    found: list[list[_TextLine]] = []
     for paragraph in chain.from_iterable(_paragraphs(page) for page in pages if page):
         begins_small = paragraph[0].text.lstrip()[:1].islower()
         if found and begins_small and not _SENTENCE_END.search(found[-1][-1].text):
@@ -137,7 +137,7 @@ def _joined_over_pages(pages: Sequence[list[_Line]]) -> list[list[_Line]]:
     return found
 
 
-def _paragraphs(lines: list[_Line]) -> list[list[_Line]]:
+def _paragraphs(lines: list[_TextLine]) -> list[list[_TextLine]]:
     """The paragraphs of a page; requires at least one line."""
     pitches = [a.bottom - b.bottom for a, b in pairwise(lines) if a.bottom > b.bottom]
     pitch = statistics.median(pitches) if pitches else 0.0
@@ -150,7 +150,7 @@ def _paragraphs(lines: list[_Line]) -> list[list[_Line]]:
     return found
 
 
-def _begins(above: _Line, line: _Line, pitch: float, width: float) -> bool:
+def _begins(above: _TextLine, line: _TextLine, pitch: float, width: float) -> bool:
     """Whether *line* begins a paragraph."""
     if above.text.endswith(_HYPHEN):
         return False
@@ -164,7 +164,7 @@ def _begins(above: _Line, line: _Line, pitch: float, width: float) -> bool:
     return is_indented or above.right - above.left < _SHORT_LINE * width
 
 
-def _text(paragraph: Sequence[_Line]) -> str:
+def _text(paragraph: Sequence[_TextLine]) -> str:
     """The lines as one text; words divided by line ends are joined."""
     lines = (line.text.strip().replace(_HYPHEN, "\u00ad") for line in paragraph)
     return normal_form(rejoined("\n".join(lines)))

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import IO, NamedTuple, NoReturn
 
 from spiderling.base.machine import missing
-from spiderling.text.documents import Document, DocumentError, from_docx, from_epub, from_odt, from_text
+from spiderling.text.documents import ConvertedDocument, DocumentError, from_docx, from_epub, from_odt, from_text
 from spiderling.text.html.blocks import Block
 
 
@@ -50,13 +50,13 @@ LAST_S = 4.0  # seconds in which a child that has closed its output must end; ch
 _MAX_FILES = 1024  # a child closes the file descriptors from 3 to below this, the usual limit of a process
 
 
-def _from_pdf(body: bytes) -> Document:
+def _from_pdf(body: bytes) -> ConvertedDocument:
     from spiderling.text import pdf  # its library is large, and few crawls need it
 
     return pdf.convert(body)
 
 
-CONVERTERS: Mapping[str, Callable[[bytes], Document]] = {
+CONVERTERS: Mapping[str, Callable[[bytes], ConvertedDocument]] = {
     "pdf": _from_pdf,
     "docx": from_docx,
     "odt": from_odt,
@@ -95,7 +95,7 @@ def _path(program: Program) -> str | None:
     return shutil.which(program.command[0])
 
 
-def convert(kind: str, body: bytes, limits: Limits) -> Document | None:
+def convert(kind: str, body: bytes, limits: Limits) -> ConvertedDocument | None:
     """The text of a document; None when it is broken, not supported, or reaches a limit."""
     if len(body) > limits.input_bytes:
         return None
@@ -107,7 +107,7 @@ def convert(kind: str, body: bytes, limits: Limits) -> Document | None:
     return None if output is None else _parsed(output)
 
 
-def _by_programs(kind: str, body: bytes, limits: Limits) -> Document | None:
+def _by_programs(kind: str, body: bytes, limits: Limits) -> ConvertedDocument | None:
     """Convert by the first program that finds text in the document; all together have the time of one conversion."""
     found = None
     deadline = time.monotonic() + limits.wall_s
@@ -235,16 +235,18 @@ def _reap(pid: int, has_closed: bool) -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-def _packed(document: Document) -> bytes:
+def _packed(document: ConvertedDocument) -> bytes:
     blocks = [(block.text, block.heading, block.link_chars) for block in document.blocks]
     return json.dumps([document.title, document.meta, document.lang, blocks]).encode("ascii")
 
 
-def _parsed(output: bytes) -> Document | None:
+def _parsed(output: bytes) -> ConvertedDocument | None:
     """The document in a child's answer; None for an answer of another form."""
     try:
         title, meta, lang, blocks = json.loads(output)
         rows = [Block(str(text), bool(heading), int(link_chars)) for text, heading, link_chars in blocks if text]
-        return Document(rows, str(title), {str(k): str(v) for k, v in meta.items()}, str(lang) if lang else None)
+        return ConvertedDocument(
+            rows, str(title), {str(k): str(v) for k, v in meta.items()}, str(lang) if lang else None
+        )
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None

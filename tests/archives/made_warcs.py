@@ -6,7 +6,7 @@ import gzip
 import io
 import struct
 
-from spiderling.archives.records import Record, RecordReader
+from spiderling.archives.records import ArchiveRecord, RecordReader
 from spiderling.archives.sources import BEGIN, Position
 from spiderling.base.files import zstd
 from spiderling.base.options import Options
@@ -23,7 +23,7 @@ def record(
     media_type = "application/http; msgtype=response" if kind == "response" else "text/html"
     lines = {
         "WARC-Type": kind, "WARC-Target-URI": url, "WARC-Date": DATE, "WARC-IP-Address": "192.0.2.7",
-        "WARC-Record-ID": "<urn:uuid:92283950-ef2f-4d72-b224-f54c6ec90bb0>", "Content-Type": media_type,
+        "WARC-ArchiveRecord-ID": "<urn:uuid:92283950-ef2f-4d72-b224-f54c6ec90bb0>", "Content-Type": media_type,
         "Content-Length": str(len(block)), **{name.replace("_", "-"): value for name, value in fields.items()},
     }  # fmt: skip
     text = "".join(f"{name}: {value}\r\n" for name, value in lines.items() if value is not None)
@@ -67,6 +67,6 @@ class Bytes:
         return
 
 
-def read(data: bytes, last: Position = BEGIN, refusal=lambda target: None, **options) -> list[Record]:
+def read(data: bytes, last: Position = BEGIN, refusal=lambda target: None, **options) -> list[ArchiveRecord]:
     reader = RecordReader(Options(lang="cs", **options), frozenset(), refusal)
     return list(reader.records(Bytes(data), last))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_warcs import FORMS, read, record
 
-from spiderling.archives.sources import BEGIN, Place, Position
+from spiderling.archives.sources import BEGIN, ArchiveProgress, Position
 from spiderling.base.reasons import Reason
 
 PAGES = [record(f"http://a.test/{n}", f"<p>stránka {n}</p>".encode() * 200) for n in range(6)]
@@ -178,7 +178,7 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_can_be_read_is_read_and_the_rest_counted(name):
     data, expected = BROKEN[name]
-    place = Place()
+    place = ArchiveProgress()
     records = [entry for entry in read(data) if place.begin_record(entry.position)]
     assert ends(records) == expected
     for entry in records:
@@ -218,20 +218,20 @@ def test_no_garbage_raises(block, is_packed):
 
 
 def test_what_is_done_is_not_done_again_and_what_was_in_work_is():
-    place, positions = Place(), [Position(number * 10) for number in range(6)]
+    place, positions = ArchiveProgress(), [Position(number * 10) for number in range(6)]
     assert all(place.begin_record(position) for position in positions)
     for number in (0, 1, 3, 5):
         place.end_record(positions[number])
     place.size = 60
     assert place.saved() == {"last": (10, 0), "done": [(30, 0), (50, 0)], "size": None, "records": 4, "damaged": 0}
-    again = Place(place.saved())
+    again = ArchiveProgress(place.saved())
     assert [again.begin_record(position) for position in positions] == [False, False, True, False, True, False]
     again.end_record(positions[2])
     assert again.last == positions[3] and not again.is_idle
     again.end_record(positions[4])
     again.size = 60
     assert again.saved() == {"last": (50, 0), "done": [], "size": 60, "records": 6, "damaged": 0}
-    assert Place().last == BEGIN
+    assert ArchiveProgress().last == BEGIN
 
 
 @settings(max_examples=examples(100))
@@ -239,7 +239,7 @@ def test_what_is_done_is_not_done_again_and_what_was_in_work_is():
 def test_a_place_saved_at_any_moment_gives_each_record_once(rng: random.Random):
     positions, ended, saved = [Position(number) for number in range(30)], [], {}
     for _ in range(4):
-        place, in_work = Place(saved), []
+        place, in_work = ArchiveProgress(saved), []
         for position in positions[: rng.randrange(31)]:
             if place.begin_record(position):
                 in_work.append(position)
@@ -248,6 +248,6 @@ def test_a_place_saved_at_any_moment_gives_each_record_once(rng: random.Random):
                 place.end_record(done)
                 ended.append(done)
                 saved = place.saved()
-    place = Place(saved)
+    place = ArchiveProgress(saved)
     ended += [position for position in positions if place.begin_record(position)]
     assert sorted(ended) == positions

@@ -20,7 +20,7 @@ from spiderling.base.addresses import DropList, read_list
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.files import zstd
 from spiderling.corpus.segments import Source, documents, stored_documents
-from spiderling.export.export import Plan, export
+from spiderling.export.export import ExportPlan, export
 from spiderling.export.sources import Corpus, corpus_of
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
@@ -107,7 +107,7 @@ def export_by(name: str, _: str, out: str, option: str = "", file: str = "") -> 
     entries = read_list(file) if file else []
     drop = DropList(entries, ()) if option == "--drop-host" else DropList((), entries)
     corpus = corpus_of([name])
-    export(corpus, corpus.stored(), Plan(Path(out), "prevertical", drop=drop))
+    export(corpus, corpus.stored(), ExportPlan(Path(out), "prevertical", drop=drop))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_documents_are_copied_as_they_stand(tmp_path, found, suffix):
     data = "".join(texts).encode()
     source.write_bytes(zstd.compress(data) if suffix.endswith("zst") else data)
     corpus = Corpus([Source(source)], [])
-    summary = export(corpus, corpus.stored(), Plan(out, "prevertical", drop=DropList(["a.cz"])))
+    summary = export(corpus, corpus.stored(), ExportPlan(out, "prevertical", drop=DropList(["a.cz"])))
     staying = [text for (url, _), text in zip(found, texts, strict=True) if "//a.cz" not in url.replace("www.", "")]
     assert out.exists() is bool(staying) is bool(summary.files), "of nothing, nothing is written"
     assert not staying or [document.text for document in stored_documents(Source(out))] == staying

@@ -27,7 +27,7 @@ from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.files import zstd
 from spiderling.corpus.segments import Source, StoredDocument, stored_documents
 from spiderling.export import export as exporting
-from spiderling.export.export import Plan, export
+from spiderling.export.export import ExportPlan, export
 from spiderling.export.formats import COLUMNS, FORMATS, TEI_HEAD, TEI_TAIL, TextWriter, format_of, split_name, tei
 from spiderling.export.sources import Selection, corpus_of
 from spiderling.text.prevertical import rendered, tokens, written
@@ -66,7 +66,7 @@ def corpus(tmp_path) -> Path:
 def exported(corpus: Path, out: Path, selection: Selection | None = None, **layout) -> list[str]:
     """The names of the files."""
     found = corpus_of([str(corpus)])
-    plan = Plan(out, format_of(out.name), selection=selection or Selection(), **layout)
+    plan = ExportPlan(out, format_of(out.name), selection=selection or Selection(), **layout)
     summary = export(found, found.stored(), plan)
     return [file.name for file in summary.files]
 
@@ -473,7 +473,7 @@ def test_the_registry_declares_what_is_written_and_nothing_else(three, tmp_path)
 def test_the_registry_of_shards_names_them_all(three, tmp_path, monkeypatch):
     monkeypatch.setattr("spiderling.export.formats.FRAME_CHARS", 1)
     found = corpus_of([str(three)])
-    export(found, found.stored(), Plan(tmp_path / "c.vert", "vertical", shard_bytes=1))
+    export(found, found.stored(), ExportPlan(tmp_path / "c.vert", "vertical", shard_bytes=1))
     (registry,) = tmp_path.glob("*.registry")
     verticals = [f"/corpora/c/vertical/c-{number:05d}.vert" for number in (1, 2, 3)]
     assert f'VERTICAL "| cat {" ".join(verticals)}"' in registry.read_text("utf-8")
@@ -601,6 +601,6 @@ def test_where_nothing_matches_nothing_is_written(three, tmp_path, out, how):
     three.write_text("".join(TEI_DOCUMENTS[:2]), "utf-8")
     found = corpus_of([str(three)])
     format_name = "parquet" if out == "dir" else format_of(out)
-    summary = export(found, found.stored(), Plan(tmp_path / out, format_name, is_dataset=out == "dir", **how))
+    summary = export(found, found.stored(), ExportPlan(tmp_path / out, format_name, is_dataset=out == "dir", **how))
     assert (summary.kept, summary.files) == (0, [])
     assert [path.name for path in tmp_path.iterdir()] == ["in"]

@@ -17,7 +17,7 @@ from spiderling.base.errors import DamageError
 from spiderling.base.files import zstd
 from spiderling.corpus.segments import SegmentWriter, Source, stored_documents
 from spiderling.export.sources import Corpus, Salvage, corpus_of
-from spiderling.frontier.storage.protocol import Changes, HostRow
+from spiderling.frontier.storage.protocol import Changes, StoredHost
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.as_text import overview
 from spiderling.jobdir.inspection import Inspection
@@ -279,7 +279,7 @@ def test_readers_know_distances_and_lengths_that_are_newer_than_the_rows_of_the_
     """As a running crawl, or one that was killed, leaves them."""
     (tmp_path / "state").mkdir()
     store = SqliteStore(tmp_path / "state/frontier.sqlite")
-    rows = [HostRow(n, f"h{n}.cz", "ready", 9, documents=1, kept_bytes=n) for n in range(1, 21)]
+    rows = [StoredHost(n, f"h{n}.cz", "ready", 9, documents=1, kept_bytes=n) for n in range(1, 21)]
     store.commit(Changes(hosts=rows, meta={"options": "{}"}))
     store.commit(Changes(host_updates=[(7, 5, 2, 20)]))
     with closing(Inspection(tmp_path)) as opened:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
 from spiderling.corpus.segments import SegmentWriter, Source, stored_documents
-from spiderling.export.export import Plan, export
+from spiderling.export.export import ExportPlan, export
 from spiderling.export.sources import corpus_of, grown_since
 from spiderling.frontier.storage.sqlite import Changes, SqliteStore
 from spiderling.text.prevertical import rendered, written
@@ -59,7 +59,7 @@ def exported(out: Path, after: Path | None, *crawls: Growing) -> list[str]:
     corpus = corpus_of([str(crawl.directory) for crawl in crawls])
     if after is not None:
         corpus = grown_since(corpus, after)
-    if not export(corpus, corpus.stored(), Plan(out, "prevertical")).files:
+    if not export(corpus, corpus.stored(), ExportPlan(out, "prevertical")).files:
         return []
     return [document.attributes["id"] for document in stored_documents(Source(out))]
 

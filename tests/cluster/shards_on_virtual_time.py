@@ -16,7 +16,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.cluster import exchange
 from spiderling.cluster.content import Seal
-from spiderling.cluster.exchange import Answer, Exchange, TransportError
+from spiderling.cluster.exchange import Answer, ShardExchange, TransportError
 from spiderling.frontier.admission import Mention
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
@@ -47,7 +47,7 @@ class Shard:
     def begin(self) -> None:
         self.store = self.opened()
         state = self.store.load()
-        self.exchange = Exchange(self.me, self.shards, SEAL, self.store)
+        self.exchange = ShardExchange(self.me, self.shards, SEAL, self.store)
         self.exchange.restore(state)
         self.pages = json.loads(state.meta.get("pages", "0"))
         self.taken: list[str] = []

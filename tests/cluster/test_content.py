@@ -23,15 +23,15 @@ from spiderling.cluster.content import (
     MAX_SECTION_LINKS,
     MAX_URL_BYTES,
     VERSION,
+    ForgedMessage,
     FoundLinks,
     Gathering,
-    Refused,
     Seal,
     pack,
     section,
     unpack,
 )
-from spiderling.cluster.exchange import Exchange
+from spiderling.cluster.exchange import ShardExchange
 from spiderling.frontier import Frontier
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.storage.sqlite import SqliteStore
@@ -331,7 +331,7 @@ def test_owners_that_a_text_worker_looked_up_are_taken_and_false_ones_are_not_be
 
 
 def test_a_worker_that_lies_about_owners_cannot_make_a_shard_crawl_the_hosts_of_another() -> None:
-    exchange = Exchange(0, 2, Seal(bytes(16), b""), SqliteStore())
+    exchange = ShardExchange(0, 2, Seal(bytes(16), b""), SqliteStore())
     frontier = Frontier(Options(), elsewhere=exchange)
     names = [f"host{number}.cz" for number in range(20)]
     links = gathered([Link(f"http://{name}/") for name in names], 2)
@@ -358,7 +358,7 @@ def test_what_was_sealed_is_opened(content: bytes, key: bytes) -> None:
 @given(st.binary(max_size=80))
 def test_nothing_else_is_opened(data: bytes) -> None:
     for found in (data, bytes([VERSION]) + data):
-        with pytest.raises(Refused):
+        with pytest.raises(ForgedMessage):
             SEAL.open(PLACE, found)
 
 
@@ -367,13 +367,13 @@ def test_a_changed_byte_and_a_missing_end_are_noticed(content: bytes, at: int, c
     data = bytearray(sealed := SEAL.seal(PLACE, content))
     data[at % len(data)] ^= change
     for damaged in (bytes(data), sealed[:-missing]):
-        with pytest.raises(Refused):
+        with pytest.raises(ForgedMessage):
             SEAL.open(PLACE, damaged)
 
 
 @pytest.mark.parametrize("place", ["3", "4:5 1-77", "3:3 1-77", "3:5 2-77", "3:5 1-78", "3:5 1-7", "3:5 1-77c", ""])
 def test_a_message_is_good_at_its_own_place_alone(place: str) -> None:
-    with pytest.raises(Refused, match="without the code"):
+    with pytest.raises(ForgedMessage, match="without the code"):
         SEAL.open(place, SEAL.seal(PLACE, b"content"))
 
 
@@ -382,10 +382,10 @@ def test_a_message_is_good_at_its_own_place_alone(place: str) -> None:
 )
 def test_another_key_and_another_crawl_are_told_apart(other: Seal) -> None:
     for one, two in ((SEAL, other), (other, SEAL)):
-        with pytest.raises(Refused, match="without the code"):
+        with pytest.raises(ForgedMessage, match="without the code"):
             one.open(PLACE, two.seal(PLACE, b"content"))
 
 
 def test_a_message_of_another_version_says_so() -> None:
-    with pytest.raises(Refused, match=f"version {VERSION + 1}, not {VERSION}"):
+    with pytest.raises(ForgedMessage, match=f"version {VERSION + 1}, not {VERSION}"):
         SEAL.open(PLACE, bytes([VERSION + 1]) + SEAL.seal(PLACE, b"content")[1:])

@@ -16,7 +16,7 @@ from spiderling.base.errors import JobdirError
 from spiderling.base.urls import HASH_BITS, page_elsewhere, shard_of_page
 from spiderling.cluster import exchange
 from spiderling.cluster.content import Seal, pack
-from spiderling.cluster.exchange import Exchange, Outgoing, Round
+from spiderling.cluster.exchange import Outgoing, Round, ShardExchange
 from spiderling.frontier.storage.sqlite import SqliteStore
 
 
@@ -127,7 +127,7 @@ def test_a_directory_that_was_put_back_from_a_backup_is_noticed(loser, tmp_path)
 def test_forged_messages_and_receipts_change_nothing():
     streams = Streams()
     one, other = two(streams)
-    forger = Exchange(0, 2, Seal(bytes(16), b"another key"), SqliteStore())
+    forger = ShardExchange(0, 2, Seal(bytes(16), b"another key"), SqliteStore())
     streams.exchange(0, forger.ask(0.0)._replace(to={1: Outgoing(1, [(1, b"\x01" + pack([b"x"]) + bytes(16))])}))
     for _ in range(3):
         other.round(1000.0)

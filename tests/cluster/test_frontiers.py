@@ -14,7 +14,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, owner_of
 from spiderling.cluster.content import Seal
-from spiderling.cluster.exchange import MAX_AGE_S, Exchange
+from spiderling.cluster.exchange import MAX_AGE_S, ShardExchange
 from spiderling.frontier import Frontier
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.sqlite import SqliteStore
@@ -46,7 +46,9 @@ class Shard:
 
     def begin(self) -> None:
         state = self.store.load()
-        self.exchange = None if self.me is None else Exchange(self.me, self.shards, Seal(bytes(16), b"k"), self.store)
+        self.exchange = (
+            None if self.me is None else ShardExchange(self.me, self.shards, Seal(bytes(16), b"k"), self.store)
+        )
         self.frontier = Frontier(OPTIONS, store=self.store, elsewhere=self.exchange)
         self.pending: list[str] = []
         if state.counts:

@@ -17,7 +17,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import owner_of
 from spiderling.cluster import shard as running_shard
 from spiderling.cluster.content import Seal
-from spiderling.cluster.exchange import MAX_AGE_S, Exchange
+from spiderling.cluster.exchange import MAX_AGE_S, ShardExchange
 from spiderling.cluster.shard import Rounds
 from spiderling.crawl.internal_errors import InternalErrors
 from spiderling.frontier import Frontier
@@ -33,7 +33,7 @@ class Shard:
 
     def __init__(self, me: int, streams: Streams, store: SqliteStore | None = None) -> None:
         self.store = store or SqliteStore()
-        self.exchange = Exchange(me, 2, Seal(bytes(16), b"k"), self.store)
+        self.exchange = ShardExchange(me, 2, Seal(bytes(16), b"k"), self.store)
         self.frontier = Frontier(Options(), store=self.store, elsewhere=self.exchange)
         self.time = 1000.0
         if store is not None:

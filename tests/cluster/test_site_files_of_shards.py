@@ -15,7 +15,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import owner_of
 from spiderling.cluster.content import Seal
-from spiderling.cluster.exchange import MAX_ASKED, PATIENCE_S, Exchange, SiteFiles
+from spiderling.cluster.exchange import MAX_ASKED, PATIENCE_S, ShardExchange, SiteFiles
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
@@ -110,7 +110,7 @@ class Shard:
 
     def __init__(self, me: int, web: dict[str, FileAnswer], starts: dict[str, list[tuple[float, int]]]) -> None:
         self.me, self.web, self.starts = me, web, starts
-        self.exchange = Exchange(me, 2, SEAL, store := SqliteStore())
+        self.exchange = ShardExchange(me, 2, SEAL, store := SqliteStore())
         self.frontier = Frontier(OPTIONS, store=store, elsewhere=self.exchange)
         self.ends: dict[str, Reason] = {}
 

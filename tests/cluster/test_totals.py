@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from spiderling.cluster.claims import ShardTotals
-from spiderling.cluster.heartbeat import POLLS, SUMMED, TIME, WAIT_MISSING_S, Status, Termination, Totals
+from spiderling.cluster.heartbeat import POLLS, SUMMED, TIME, WAIT_MISSING_S, CrawlTotals, ShardReport, Termination
 
 SHARDS = 3
 
@@ -22,7 +22,7 @@ def of(pages: int, time_s: int = 0) -> Counter[str]:
 
 def test_what_others_have_done_is_added() -> None:
     own = of(5, 10)
-    totals = Totals(0, own, {})
+    totals = CrawlTotals(0, own, {})
     totals.merge({0: of(4), 1: of(7, 10), 2: of(1)}, living={0, 1, 2})
     assert totals.elsewhere()["pages"] == 8
     own["pages"] += 1
@@ -30,7 +30,7 @@ def test_what_others_have_done_is_added() -> None:
 
 
 def test_a_shard_that_does_not_run_counts_as_it_was_last_known() -> None:
-    totals = Totals(0, of(0), {2: of(3)})
+    totals = CrawlTotals(0, of(0), {2: of(3)})
     totals.merge({1: of(7)}, living={1})
     totals.merge({}, living=set())
     assert totals.elsewhere()["pages"] == 10
@@ -41,16 +41,16 @@ def test_a_shard_that_does_not_run_counts_as_it_was_last_known() -> None:
 
 
 def test_the_word_of_a_shard_that_runs_holds_though_it_is_less() -> None:
-    totals = Totals(0, of(0), {1: of(7)})
+    totals = CrawlTotals(0, of(0), {1: of(7)})
     totals.merge({1: of(5)}, living={1})
     assert totals.elsewhere()["pages"] == 5, "it was killed, and its state had kept less"
 
 
 def test_the_crawl_runs_while_any_shard_runs() -> None:
     one = of(0, 100)
-    first = Totals(0, one, {})
+    first = CrawlTotals(0, one, {})
     late = of(0, 0)
-    second = Totals(1, late, {})
+    second = CrawlTotals(1, late, {})
     for _ in range(10):
         one[TIME] += 1
         late[TIME] += 1
@@ -60,10 +60,10 @@ def test_the_crawl_runs_while_any_shard_runs() -> None:
     late[TIME] += 5  # alone
     second.merge({}, {1})
     assert (late + second.elsewhere())[TIME] == 115
-    again = Totals(1, late, second.known)
+    again = CrawlTotals(1, late, second.known)
     assert (late + again.elsewhere())[TIME] == 110, "what was not kept is forgotten"
     assert second.to_publish()[1][TIME] == 115
-    assert (late + Totals(1, late, second.known).elsewhere())[TIME] == 115
+    assert (late + CrawlTotals(1, late, second.known).elsewhere())[TIME] == 115
 
 
 class Crawl(RuleBasedStateMachine):
@@ -74,12 +74,12 @@ class Crawl(RuleBasedStateMachine):
         self.redis: ShardTotals = {}
         self.own = [of(0) for _ in range(SHARDS)]
         self.known: list[ShardTotals] = [{} for _ in range(SHARDS)]
-        self.running: dict[int, Totals] = {}
+        self.running: dict[int, CrawlTotals] = {}
 
     @rule(shard=st.integers(0, SHARDS - 1))
     def start(self, shard: int) -> None:
         if shard not in self.running:
-            self.running[shard] = Totals(shard, self.own[shard], self.known[shard])
+            self.running[shard] = CrawlTotals(shard, self.own[shard], self.known[shard])
 
     @rule(shard=st.integers(0, SHARDS - 1), pages=st.integers(1, 9))
     def work(self, shard: int, pages: int) -> None:
@@ -119,18 +119,20 @@ TestCrawl.settings = settings(max_examples=examples(60), stateful_step_count=20,
 # -- a crawl of shards is over when three whole polls find nothing to do, and not before
 
 
-def statuses(beat: int, **changes: Status) -> dict[int, Status]:
-    found = {shard: Status(beat, True, [0, 3] if shard == 0 else [2, 0], [0, 2] if shard == 0 else [3, 0])
+def statuses(beat: int, **changes: ShardReport) -> dict[int, ShardReport]:
+    found = {shard: ShardReport(beat, True, [0, 3] if shard == 0 else [2, 0], [0, 2] if shard == 0 else [3, 0])
              for shard in range(2)}  # fmt: skip
     return found | {int(name[1:]): status for name, status in changes.items()}
 
 
-def polls(ending: Termination, *seen: dict[int, Status], now: float = 0.0) -> list[bool]:
+def polls(ending: Termination, *seen: dict[int, ShardReport], now: float = 0.0) -> list[bool]:
     return [ending.is_reached(one, now) for one in seen]
 
 
-OLD = Status(0, True, [2, 0], [3, 0])
-MORE = [{"s0": Status(beat, True, [0, 4], [0, 2]), "s1": Status(beat, True, [2, 0], [4, 0])} for beat in range(9)]
+OLD = ShardReport(0, True, [2, 0], [3, 0])
+MORE = [
+    {"s0": ShardReport(beat, True, [0, 4], [0, 2]), "s1": ShardReport(beat, True, [2, 0], [4, 0])} for beat in range(9)
+]
 
 
 @pytest.mark.parametrize(
@@ -139,25 +141,27 @@ MORE = [{"s0": Status(beat, True, [0, 4], [0, 2]), "s1": Status(beat, True, [2, 
         ([{}] * POLLS, True),
         ([{}] * (POLLS - 1), False),
         ([{"s1": OLD}] * 9, False),  # a status that stays the same is no new poll
-        ([{"s1": Status(beat, False, [2, 0], [3, 0])} for beat in range(9)], False),  # it works
-        ([{"s0": Status(beat, True, [0, 4], [0, 2])} for beat in range(9)], False),  # something is under way
+        ([{"s1": ShardReport(beat, False, [2, 0], [3, 0])} for beat in range(9)], False),  # it works
+        ([{"s0": ShardReport(beat, True, [0, 4], [0, 2])} for beat in range(9)], False),  # something is under way
         ([{}, {}, *MORE[2 : 1 + POLLS]], False),  # work between two polls begins them anew
         ([{}, {}, *MORE[2 : 2 + POLLS]], True),
     ],
 )
-def test_three_polls_of_new_statuses_that_find_the_same_end_it(changes: list[dict[str, Status]], ends: bool) -> None:
+def test_three_polls_of_new_statuses_that_find_the_same_end_it(
+    changes: list[dict[str, ShardReport]], ends: bool
+) -> None:
     found = polls(Termination(2), *(statuses(beat, **change) for beat, change in enumerate(changes)))
     assert found == [False] * (len(changes) - 1) + [ends]
 
 
 def test_a_missing_shard_is_waited_for_but_not_for_ever() -> None:
-    alone = [{0: Status(beat, True, [0, 9], [0, 2])} for beat in range(9)]
+    alone = [{0: ShardReport(beat, True, [0, 9], [0, 2])} for beat in range(9)]
     ending = Termination(2)
     assert not any(polls(ending, *alone))
-    assert not ending.is_reached({0: Status(10, True, [0, 9], [0, 2])}, WAIT_MISSING_S - 1)
-    assert ending.is_reached({0: Status(11, True, [0, 9], [0, 2])}, WAIT_MISSING_S)
+    assert not ending.is_reached({0: ShardReport(10, True, [0, 9], [0, 2])}, WAIT_MISSING_S - 1)
+    assert ending.is_reached({0: ShardReport(11, True, [0, 9], [0, 2])}, WAIT_MISSING_S)
 
 
 def test_a_status_comes_back_from_its_bytes() -> None:
-    status = Status(7, True, [0, 1 << 60], [5, 0], [[1, 0, "http://a.cz/robots.txt", "ROBOTS", 0, 2]])
-    assert Status.from_bytes(status.to_bytes()) == status
+    status = ShardReport(7, True, [0, 1 << 60], [5, 0], [[1, 0, "http://a.cz/robots.txt", "ROBOTS", 0, 2]])
+    assert ShardReport.from_bytes(status.to_bytes()) == status

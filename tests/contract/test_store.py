@@ -17,13 +17,13 @@ from spiderling.frontier.storage.protocol import (
     Changes,
     ConsentRow,
     Flush,
-    HostRow,
     OutboxRow,
     OutboxSummary,
     PeerRow,
     RobotsRow,
     SegmentRow,
     State,
+    StoredHost,
     chunks_of,
     generation_of,
     slot_of_chunk,
@@ -31,7 +31,7 @@ from spiderling.frontier.storage.protocol import (
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.tables import SCHEMA_VERSION
 
-HOST = HostRow(
+HOST = StoredHost(
     1, "a.cz", "ready", 0, 3, 2, 500, 9000, 800, 1, 0, 12.5, 0.0, 1.0, 0, 0, "10.0.0.1", "0:3 2:1", b"@/", None
 )
 FULL = Changes(
@@ -234,7 +234,7 @@ def test_closed_store_refuses(store: SqliteStore) -> None:
 
 
 def test_a_restart_reads_the_columns_of_all_hosts_and_the_rows_of_those_that_have_a_past(store: SqliteStore) -> None:
-    new = HostRow(1, "new.cz", "ready", 2, waiting=3, due=1.5)
+    new = StoredHost(1, "new.cz", "ready", 2, waiting=3, due=1.5)
     pasts = [{"pages": 1}, {"downloaded_bytes": 9}, {"exempt": -2}, {"transit": b"@/"}, {"state": "blocked"}]
     used = [new._replace(id=at, name=f"h{at}.cz", **past) for at, past in enumerate(pasts, 2)]  # type: ignore[arg-type]
     store.commit(Changes(hosts=[new, *used]))

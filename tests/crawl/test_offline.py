@@ -15,7 +15,7 @@ from conftest import CONTACT, Crawl, page, scrapy, serving
 
 from spiderling.base.options import Options
 from spiderling.engine.offline import Offline
-from spiderling.frontier.reachability import Network, Reachability, Trouble
+from spiderling.frontier.reachability import NetworkState, Reachability, Trouble
 from webs.server import serve
 from webs.web import FixedWeb
 
@@ -256,4 +256,4 @@ async def test_an_answer_that_comes_while_a_probe_waits_for_its_turn_ends_the_pr
     await asyncio.sleep(0)
     known.host_answered("http://a.test", 6.0, 6.0)
     await probing[0]
-    assert known.network is Network.THERE
+    assert known.network is NetworkState.THERE

@@ -8,7 +8,7 @@ from conftest import Crawl, page, serving
 
 from spiderling.base.addresses import DropList
 from spiderling.corpus.segments import stored_documents
-from spiderling.export.export import Plan, export
+from spiderling.export.export import ExportPlan, export
 from spiderling.export.sources import corpus_of
 from webs.web import FixedWeb
 
@@ -21,7 +21,7 @@ def exported(crawl: Crawl, name: str, *drop: str) -> Counter[str]:
     """Documents by host in an export."""
     out = crawl.directory.with_name(name)
     corpus = corpus_of([str(crawl.directory)])
-    plan = Plan(out, "prevertical", drop=DropList(drop), lists={"hosts.txt": len(drop)})
+    plan = ExportPlan(out, "prevertical", drop=DropList(drop), lists={"hosts.txt": len(drop)})
     export(corpus, corpus.stored(), plan)
     sources = corpus_of([str(out)]).sources
     return Counter(document.attributes["host"] for source in sources for document in stored_documents(source))

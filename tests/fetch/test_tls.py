@@ -266,7 +266,7 @@ async def test_a_connection_over_tls_that_is_left_open_brings_the_next_page(serv
 
     async with serving(answer, tls=server_tls) as site:
         sessions = tls.Sessions(tls.context(Settings()))
-        place = client.Place(True, "site.test", "127.0.0.1", site.port)
+        place = client.Destination(True, "site.test", "127.0.0.1", site.port)
         target = client.ConnectTarget(place, ("127.0.0.1",), lambda _: True, lambda _: None)
         target.tls, target.server_name = sessions, "site.test"
         request = RawRequest("GET", "/", [(b"Host", b"site.test")])

@@ -10,7 +10,7 @@ from spiderling.frontier.reachability import (
     FIRST_PAUSE_S,
     LONGEST_PAUSE_S,
     MAX_HOSTS,
-    Network,
+    NetworkState,
     Reachability,
     Trouble,
 )
@@ -45,7 +45,7 @@ def test_a_host_is_charged_once_another_one_answers_a_later_request() -> None:
     assert crawl.told() == [], "the network may have gone since"
     crawl.known.host_answered("http://a.cz", 11.0, 11.0)
     assert crawl.told() == [("dead.cz", True)]
-    assert crawl.known.look(5, 1000.0) is Network.THERE
+    assert crawl.known.look(5, 1000.0) is NetworkState.THERE
 
 
 def test_a_name_server_is_judged_by_its_own_answers() -> None:
@@ -64,11 +64,11 @@ def test_where_name_servers_fail_a_name_is_asked_for_that_they_knew() -> None:
     crawl.known.name_answered("a.cz", 1.0, 1.0)
     crawl.fails("lame.cz", 10.0, Trouble.NAME_SERVER)
     crawl.fails("dead.cz", 10.0)
-    assert crawl.known.look(2, 10.0) is Network.DOUBTED
+    assert crawl.known.look(2, 10.0) is NetworkState.DOUBTED
     assert crawl.known.next_probe() == "http://a.cz"
     crawl.known.name_answered("a.cz", 11.0, 11.0)
     crawl.known.probed(11.0)
-    assert crawl.told() == [("lame.cz", True)] and crawl.known.network is Network.DOUBTED
+    assert crawl.told() == [("lame.cz", True)] and crawl.known.network is NetworkState.DOUBTED
     assert crawl.known.next_probe() == "http://fixed.cz", "for the other trouble"
     crawl.known.probed(12.0)
     assert crawl.known.is_away and crawl.told() == [("dead.cz", False)]
@@ -77,9 +77,9 @@ def test_where_name_servers_fail_a_name_is_asked_for_that_they_knew() -> None:
 def test_when_all_hosts_fail_one_that_answered_before_is_probed_first() -> None:
     crawl = Crawl("http://a.cz", "https://b.cz")
     crawl.fails("c.cz", 10.0)
-    assert crawl.known.look(2, 10.0) is Network.THERE
+    assert crawl.known.look(2, 10.0) is NetworkState.THERE
     crawl.fails("d.cz", 10.0)
-    assert crawl.known.look(2, 10.0) is Network.DOUBTED and not crawl.known.is_away
+    assert crawl.known.look(2, 10.0) is NetworkState.DOUBTED and not crawl.known.is_away
     assert crawl.known.next_probe() == "https://b.cz"
     crawl.known.host_answered("https://b.cz", 11.0, 11.0)
     assert crawl.told() == [("c.cz", True), ("d.cz", True)], "the network is there, and they are not"
@@ -88,7 +88,7 @@ def test_when_all_hosts_fail_one_that_answered_before_is_probed_first() -> None:
 def test_when_that_one_does_not_answer_either_nothing_is_charged_and_the_crawl_waits() -> None:
     crawl = Crawl("http://a.cz")
     crawl.fails("a.cz", 10.0)
-    assert crawl.known.look(1, 10.0) is Network.DOUBTED
+    assert crawl.known.look(1, 10.0) is NetworkState.DOUBTED
     crawl.known.next_probe()
     crawl.known.probed(11.0)
     assert crawl.known.is_away and crawl.told() == [("a.cz", False)]
@@ -96,7 +96,7 @@ def test_when_that_one_does_not_answer_either_nothing_is_charged_and_the_crawl_w
     crawl.fails("late.cz", 12.0, Trouble.TIMEOUT)
     assert crawl.told() == [], "it had been asked before"
     crawl.known.host_answered("http://a.cz", 20.0, 20.0)
-    assert crawl.told() == [("late.cz", False)] and crawl.known.network is Network.THERE
+    assert crawl.told() == [("late.cz", False)] and crawl.known.network is NetworkState.THERE
     crawl.fails("later.cz", 30.0, Trouble.TIMEOUT, begun=19.0)
     assert crawl.told() == [("later.cz", False)], "it was begun while the network was away"
 
@@ -104,24 +104,24 @@ def test_when_that_one_does_not_answer_either_nothing_is_charged_and_the_crawl_w
 def test_many_hosts_in_a_row_are_enough_and_so_is_some_time() -> None:
     crawl = Crawl("http://a.cz")
     for number in range(MAX_HOSTS):
-        assert crawl.known.look(5000, 10.0) is Network.THERE
+        assert crawl.known.look(5000, 10.0) is NetworkState.THERE
         crawl.fails(f"h{number}.cz", 10.0)
-    assert crawl.known.look(5000, 10.0) is Network.DOUBTED
+    assert crawl.known.look(5000, 10.0) is NetworkState.DOUBTED
     crawl = Crawl("http://a.cz")
     crawl.fails("dead.cz", 10.0)
-    assert crawl.known.look(5000, 10.0 + DOUBT_S) is Network.DOUBTED
+    assert crawl.known.look(5000, 10.0 + DOUBT_S) is NetworkState.DOUBTED
 
 
 def test_names_that_do_not_exist_are_waited_for_only_where_something_answered_before() -> None:
     crawl = Crawl()
     crawl.fails("no.cz", 10.0, Trouble.NO_SUCH_NAME)
-    assert crawl.known.look(1, 10.0) is Network.UNKNOWN_NAMES and crawl.known.failing(10) == "no.cz"
+    assert crawl.known.look(1, 10.0) is NetworkState.UNKNOWN_NAMES and crawl.known.failing(10) == "no.cz"
     crawl.known.give_up()
     assert crawl.told() == [("no.cz", False)]
     crawl = Crawl()
     crawl.fails("no.cz", 10.0, Trouble.NO_SUCH_NAME)
     crawl.fails("dead.cz", 10.0)
-    assert crawl.known.look(2, 10.0) is Network.AWAY, "no connection succeeds at all"
+    assert crawl.known.look(2, 10.0) is NetworkState.AWAY, "no connection succeeds at all"
 
 
 def test_a_network_that_was_away_is_proven_by_a_name_that_exists_or_a_host_that_answers() -> None:
@@ -132,11 +132,11 @@ def test_a_network_that_was_away_is_proven_by_a_name_that_exists_or_a_host_that_
         crawl = Crawl("http://h")
         crawl.fails("a.cz", 10.0, Trouble.NAME_SERVER)
         crawl.fails("b.cz", 10.0)
-        assert crawl.known.look(2, 10.0) is Network.AWAY
+        assert crawl.known.look(2, 10.0) is NetworkState.AWAY
         crawl.known.name_answered("no.cz", 12.0, 12.0, exists=False)
-        assert crawl.known.look(2, 1000.0) is Network.AWAY, "a router without a network may say that"
+        assert crawl.known.look(2, 1000.0) is NetworkState.AWAY, "a router without a network may say that"
         proof(crawl.known)
-        assert crawl.known.network is Network.THERE
+        assert crawl.known.network is NetworkState.THERE
 
 
 def test_a_name_server_that_knows_nothing_charges_no_host() -> None:
@@ -146,7 +146,7 @@ def test_a_name_server_that_knows_nothing_charges_no_host() -> None:
     crawl.known.name_answered("no.cz", 11.0, 11.0, exists=False)
     crawl.fails("no.cz", 11.0, Trouble.NO_SUCH_NAME)
     assert crawl.told() == []
-    assert crawl.known.look(9, 10.0 + DOUBT_S) is Network.AWAY, "no name to be asked for could end a doubt"
+    assert crawl.known.look(9, 10.0 + DOUBT_S) is NetworkState.AWAY, "no name to be asked for could end a doubt"
     assert crawl.told() == [("slow.cz", False), ("no.cz", False)]
     assert crawl.known.summary(9) == "2 of 9 hosts fail: dns"
 
@@ -156,15 +156,15 @@ def test_names_that_do_not_exist_are_no_network_after_ten_seconds_though_others_
     crawl = Crawl()
     for number in range(60):
         crawl.fails(f"h{number}.cz", 10.0, Trouble.NO_SUCH_NAME)
-    assert crawl.known.look(69, 9.9 + DOUBT_S) is Network.THERE, "old names at a start are usual"
-    assert crawl.known.look(69, 10.0 + DOUBT_S) is Network.AWAY
+    assert crawl.known.look(69, 9.9 + DOUBT_S) is NetworkState.THERE, "old names at a start are usual"
+    assert crawl.known.look(69, 10.0 + DOUBT_S) is NetworkState.AWAY
     assert crawl.known.summary(69) == "60 of 69 hosts fail: no such name"
-    assert crawl.known.look(69, 9.9 + DOUBT_S + LONGEST_PAUSE_S) is Network.AWAY
-    assert crawl.known.look(69, 10.0 + DOUBT_S + LONGEST_PAUSE_S) is Network.UNKNOWN_NAMES
+    assert crawl.known.look(69, 9.9 + DOUBT_S + LONGEST_PAUSE_S) is NetworkState.AWAY
+    assert crawl.known.look(69, 10.0 + DOUBT_S + LONGEST_PAUSE_S) is NetworkState.UNKNOWN_NAMES
     crawl = Crawl()
     crawl.known.name_answered("slow.cz", 1.0, 1.0)
     crawl.fails("old.cz", 10.0, Trouble.NO_SUCH_NAME)
-    assert crawl.known.look(2, 1000.0) is Network.THERE, "the host whose name exists has its time to answer"
+    assert crawl.known.look(2, 1000.0) is NetworkState.THERE, "the host whose name exists has its time to answer"
 
 
 def test_names_that_failed_are_asked_for_at_once_when_one_turns_out_not_to_exist() -> None:
@@ -174,13 +174,13 @@ def test_names_that_failed_are_asked_for_at_once_when_one_turns_out_not_to_exist
     for host in hosts:
         crawl.fails(host, 10.0, Trouble.NAME_SERVER)
     asked, now = [], 10.0
-    while crawl.known.look(31, now) is Network.AWAY:
+    while crawl.known.look(31, now) is NetworkState.AWAY:
         now += crawl.known.probe_in(now)
         assert now < 20.0
         asked.append(crawl.known.next_probe().removeprefix("http://"))
         crawl.known.name_answered(asked[-1], now, now, exists=False)
         crawl.known.probed(now)
-    assert asked == hosts and crawl.known.network is Network.UNKNOWN_NAMES
+    assert asked == hosts and crawl.known.network is NetworkState.UNKNOWN_NAMES
 
 
 def test_a_doubt_whose_witness_is_used_up_is_judged_anew() -> None:
@@ -189,10 +189,10 @@ def test_a_doubt_whose_witness_is_used_up_is_judged_anew() -> None:
     crawl.known.name_answered("a.cz", 1.0, 1.0)
     crawl.fails("lame.cz", 10.0, Trouble.NAME_SERVER)
     crawl.fails("dead.cz", 10.0)
-    assert crawl.known.look(2, 10.0) is Network.DOUBTED
+    assert crawl.known.look(2, 10.0) is NetworkState.DOUBTED
     crawl.known.name_answered("a.cz", 11.0, 11.0)
     crawl.known.probed(11.0)
-    assert crawl.told() == [("lame.cz", True)] and crawl.known.look(1, 11.0) is Network.AWAY
+    assert crawl.told() == [("lame.cz", True)] and crawl.known.look(1, 11.0) is NetworkState.AWAY
 
 
 def test_pauses_between_probes_grow_to_a_minute_and_all_hosts_have_their_turn() -> None:
@@ -213,7 +213,7 @@ def test_a_host_that_must_not_be_asked_now_leaves_the_doubt_and_the_crawl_goes_o
     """Its next page tells as well as a probe; else a crawl with one slow host would do nothing but probe it."""
     crawl = Crawl("http://slow.cz")
     crawl.fails("dead.cz", 10.0)
-    assert crawl.known.look(2, 10.0 + DOUBT_S) is Network.DOUBTED
+    assert crawl.known.look(2, 10.0 + DOUBT_S) is NetworkState.DOUBTED
     for now in (20.0, 30.0):
         assert crawl.known.next_probe() == "http://slow.cz"
         crawl.known.probe_later(now)
@@ -226,7 +226,7 @@ def test_a_doubt_that_no_name_can_settle_means_that_the_network_is_away() -> Non
     """One host answered, another does not exist; then the name servers fail, of which no answer is known."""
     crawl = Crawl("http://a.cz")
     crawl.fails("none.cz", 1.0, Trouble.NO_SUCH_NAME)
-    assert crawl.known.look(1, 1.0) is Network.DOUBTED
+    assert crawl.known.look(1, 1.0) is NetworkState.DOUBTED
     crawl.fails("b.cz", 2.0, Trouble.NAME_SERVER)
     assert crawl.known.is_away and crawl.known.next_probe() == "http://a.cz"
 
@@ -272,7 +272,7 @@ def test_every_failure_gets_one_verdict_and_none_is_charged_while_the_network_is
             crawl.known.name_answered(f"h{host}.cz", now - host / 2, float(now))
         elif what == "look":
             crawl.known.look(host, float(now))
-        elif crawl.known.network in (Network.DOUBTED, Network.AWAY):
+        elif crawl.known.network in (NetworkState.DOUBTED, NetworkState.AWAY):
             assert crawl.known.next_probe()
             crawl.known.probed(float(now))
         if crawl.known.is_away:

@@ -19,12 +19,12 @@ from spiderling.frontier.recrawl.policy import (
     PRIOR_RATE,
     STARTS_DAYS,
     Announcements,
+    ChangeRates,
     Column,
-    Found,
-    Page,
     Pages,
-    Policy,
-    Rates,
+    RecrawlPolicy,
+    RevisitCandidate,
+    RevisitResult,
     Tables,
     days_by_class,
     page_class,
@@ -37,11 +37,11 @@ def column(*values: float) -> Column:
 
 @pytest.mark.parametrize("kind", range(CLASSES))
 def test_a_class_of_which_nothing_is_known_has_its_prior(kind: int) -> None:
-    assert Rates().rate(7, kind) == pytest.approx(PRIOR_RATE)
+    assert ChangeRates().rate(7, kind) == pytest.approx(PRIOR_RATE)
 
 
 def test_a_host_that_was_looked_at_often_goes_by_itself_and_a_new_one_by_the_others() -> None:
-    rates = Rates()
+    rates = ChangeRates()
     for day in range(40):
         rates.learn(1, OLDEST, 2, 0, 1.0, day)
         for host in range(2, 12):
@@ -53,14 +53,14 @@ def test_a_host_that_was_looked_at_often_goes_by_itself_and_a_new_one_by_the_oth
 
 
 def test_what_was_learnt_counts_half_after_the_half_life() -> None:
-    rates = Rates()
+    rates = ChangeRates()
     rates.learn(1, HUB, 1000, 0, 1000.0, 0.0)
     rates.learn(1, HUB, 0, 0, 1000.0, HALF_LIFE_DAYS)
     assert rates.rate(1, HUB) == pytest.approx(1 / 3, rel=0.01)
 
 
 def test_a_class_that_is_no_longer_looked_at_keeps_its_rate() -> None:
-    rates = Rates()
+    rates = ChangeRates()
     for host in (1, 2):
         rates.learn(host, OLDEST, 20, 0, 100.0, 10.0)
     before = rates.rate(1, OLDEST)
@@ -69,7 +69,7 @@ def test_a_class_that_is_no_longer_looked_at_keeps_its_rate() -> None:
 
 
 def test_sums_of_many_years_are_numbers_still() -> None:
-    rates = Rates()
+    rates = ChangeRates()
     for year in range(60):
         rates.learn(1, FEED, 365, 365 * 80, 365.0, 365.0 * year)
     assert rates.rate(1, FEED) == pytest.approx(1.0, rel=0.01)
@@ -77,7 +77,7 @@ def test_sums_of_many_years_are_numbers_still() -> None:
 
 
 def test_sums_of_a_trial_with_days_of_a_hundredth_of_a_second_are_numbers_still() -> None:
-    rates = Rates()
+    rates = ChangeRates()
     for hour in range(48):
         rates.learn(1, FEED, 1000, 1000 * 80, 1000.0, hour * 3600 / 0.01)
     assert rates.rate(1, FEED) == pytest.approx(1.0, rel=0.01)
@@ -85,7 +85,7 @@ def test_sums_of_a_trial_with_days_of_a_hundredth_of_a_second_are_numbers_still(
 
 
 def test_words_of_an_event_are_pooled_like_rates() -> None:
-    rates = Rates()
+    rates = ChangeRates()
     for host, words in ((1, 50), (2, 400)):
         for _ in range(100):
             rates.learn(host, NEW, 1, words, 0.0, 1.0)
@@ -120,7 +120,7 @@ def test_a_change_that_no_sitemap_since_then_could_know_was_not_missed() -> None
 
 
 def test_events_since_birth_add_up_over_the_ages() -> None:
-    policy = Policy()
+    policy = RecrawlPolicy()
     for kind in range(OLDEST):
         policy.rates.learn(1, kind, kind, 50 * kind, 3, 0)
     rate, before = policy.tables([1, 2])[1:3]
@@ -132,7 +132,7 @@ def test_a_look_after_long_is_counted_for_each_age_that_the_page_had() -> None:
     """Replies come in the first days; who revisits only when the page is old must not take them for an old page's."""
     assert days_by_class(0.5, 5.0) == [(0, 0.5), (1, 1.0), (2, 2.0), (3, 1.0)]
     assert days_by_class(40.0, 50.0) == [(OLDEST, 10.0)]
-    rates = Rates()
+    rates = ChangeRates()
     for _ in range(500):
         rates.learn_page(1, 1, 80, 0.0, 1.0, 0.0)
         rates.learn_page(1, 0, 0, 8.0, 16.0, 0.0)
@@ -143,7 +143,7 @@ def test_a_look_after_long_is_counted_for_each_age_that_the_page_had() -> None:
 
 def index(rate, last, dates=None, is_announced=False, kind=PAGE, **more):
     """That of a revisit on the day 10 of an old page with *rate* events a day, of one word each."""
-    policy = Policy(more.get("min_word_days", 0.0))
+    policy = RecrawlPolicy(more.get("min_word_days", 0.0))
     policy.dates[1] = dates or Announcements()
     rates = np.full((1, CLASSES), rate)
     tables = Tables([1], rates, np.zeros_like(rates), np.full_like(rates, more.get("words", 1.0)))
@@ -175,11 +175,11 @@ def test_the_wait_counts_squared_and_the_rate_once() -> None:
 
 
 def test_a_look_is_worth_more_where_an_event_has_more_words() -> None:
-    policy = Policy()
+    policy = RecrawlPolicy()
     for host, words in ((1, 50), (2, 400)):
         for _ in range(50):
-            policy.learn(Page(host, PAGE, -100.0, 0.0, False), Found(words), 10.0)
-            policy.learn(Page(host, PAGE, -100.0, 0.0, False), Found(), 10.0)
+            policy.learn(RevisitCandidate(host, PAGE, -100.0, 0.0, False), RevisitResult(words), 10.0)
+            policy.learn(RevisitCandidate(host, PAGE, -100.0, 0.0, False), RevisitResult(), 10.0)
     last = column(5, 5)
     pages = Pages(np.arange(2), np.full(2, PAGE), column(-100, -100), last, np.zeros(2, bool))
     few, many = policy.worth(policy.tables([1, 2]), pages, 10.0)
@@ -192,7 +192,7 @@ def test_a_look_of_which_too_few_words_are_expected_is_worth_nothing(rate: float
 
 
 def test_rates_come_back_as_they_were_of_one_host_and_of_all() -> None:
-    policy, again = Policy(), Policy()
+    policy, again = RecrawlPolicy(), RecrawlPolicy()
     for day in range(9):
         policy.rates.learn(5, HUB, 2, 300, 1.5, day)
         policy.rates.learn(70, OLDEST, 0.3, 7, 11, day)
@@ -213,7 +213,7 @@ def test_rates_come_back_as_they_were_of_one_host_and_of_all() -> None:
 
 @pytest.mark.parametrize("host", [0, 5])
 def test_damaged_rates_are_named(host: int) -> None:
-    whole = Policy().packed(host)
+    whole = RecrawlPolicy().packed(host)
     for row in (b"", whole[:-1], zlib.compress(zlib.decompress(whole)[:-4])):
         with pytest.raises(DamageError, match=f"rates of host {host}"):
-            Policy().restore(host, row)
+            RecrawlPolicy().restore(host, row)

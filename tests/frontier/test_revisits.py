@@ -33,7 +33,7 @@ from spiderling.frontier.recrawl.pages import (
     with_outcomes,
 )
 from spiderling.frontier.recrawl.policy import FEED, PRIOR_RATE, SITEMAP, Column, Pages, Tables
-from spiderling.frontier.storage.url_log import End
+from spiderling.frontier.storage.url_log import UrlEnd
 
 HOST = "http://a.cz/"
 SAME = Answer(reason=Reason.DUPLICATE, kept_bytes=0)
@@ -377,7 +377,7 @@ def test_a_sitemap_that_robots_txt_comes_to_name_is_found_by_revisits() -> None:
 @pytest.mark.parametrize("payload", [b"feed", b"sitemap 1 50"])
 def test_a_feed_or_sitemap_is_recrawled_also_where_a_redirect_leads_to_it_or_a_page_has_its_address(payload):
     url = HOST + "feed/"
-    end = End(
+    end = UrlEnd(
         url_key(7, url, b"anything"), url, Reason.SITEMAP.value, 0, 0, status=200, payload=b64encode(payload).decode()
     )
     (taken,) = pages_to_recrawl([EndedPage(end, 0.0)], {}, {}, lambda time: 0.0).pages

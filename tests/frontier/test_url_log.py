@@ -9,7 +9,7 @@ from virtual_crawl import Answer, VirtualCrawl, page
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, url_key
 from spiderling.frontier.storage.url_log import (
-    End,
+    UrlEnd,
     UrlLogBatch,
     pack_ends,
     pack_keys,
@@ -21,14 +21,14 @@ from spiderling.frontier.storage.url_log import (
 
 KEYS = st.integers(-(2**63), 2**63 - 1)
 ENDS = st.builds(
-    End, KEYS, st.text(st.characters()), st.sampled_from([reason.value for reason in Reason]), st.integers(0, 9),
+    UrlEnd, KEYS, st.text(st.characters()), st.sampled_from([reason.value for reason in Reason]), st.integers(0, 9),
     st.integers(0, 99), st.integers(0, 9), st.integers(0, 999), st.integers(0), st.integers(0), st.integers(0),
     st.text(), st.text(), st.none() | st.integers(0),
 )  # fmt: skip
 
 
 @given(st.lists(ENDS, min_size=1))
-def test_ends_come_back(ends: list[End]) -> None:
+def test_ends_come_back(ends: list[UrlEnd]) -> None:
     keys = pack_keys(tuple(end.key for end in ends))
     assert unpack_ends(keys, pack_ends(tuple(ends))) == ends
 

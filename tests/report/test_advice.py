@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from made import MB, status_of
 
-from spiderling.frontier.storage.protocol import Changes, HostRow
+from spiderling.frontier.storage.protocol import Changes, StoredHost
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status_schema import ShardStatus, Urls
@@ -103,7 +103,7 @@ def test_the_table_of_yield_rates_is_that_of_the_paper(tmp_path, rows):
     (tmp_path / "state").mkdir()
     with closing(SqliteStore(tmp_path / "state/frontier.sqlite")) as store:
         hosts = [
-            HostRow(n, f"h{n}.cz", "ready", 0, downloaded_bytes=int(down * MB), kept_bytes=int(kept * MB))
+            StoredHost(n, f"h{n}.cz", "ready", 0, downloaded_bytes=int(down * MB), kept_bytes=int(kept * MB))
             for n, (down, kept) in enumerate(rows, 1)
         ]
         store.commit(Changes(hosts=hosts, meta={"options": "{}"}))

@@ -34,7 +34,7 @@ def parse(page: str) -> list[Block]:
         return parser.parse(page, _Builder()).blocks
 
 
-def classify(blocks: list[Block], stoplist: Collection[str], given: rules.Rules) -> list[str]:
+def classify(blocks: list[Block], stoplist: Collection[str], given: rules.JustextRules) -> list[str]:
     """The package's classes."""
     return rules.classify(blocks, stoplist, given, first_headings=False)
 

@@ -15,7 +15,7 @@ from needs import DATA, needs
 
 from spiderling.base.files import zstd
 from spiderling.text.boilerplate import rules
-from spiderling.text.boilerplate.rules import Rules
+from spiderling.text.boilerplate.rules import JustextRules
 from spiderling.text.encoding.detect import decode
 from spiderling.text.html import parser
 
@@ -24,7 +24,7 @@ BUNDLED = ROOT / "examples/miniweb/pages.tar.zst"
 REAL = DATA / "pages/pages-dev.jsonl.zst"
 FLOOR = 0.995
 STOP = frozenset(word.lower() for word in justext.get_stoplist("English"))
-RULES = Rules()
+RULES = JustextRules()
 LONG = "the man who was in the house had been there for some time and " * 5
 NEAR = "the man who was in the house had been there for some time and was not at home"
 MENU = "Products Prices Contact Imprint Newsletter Login Register Basket Checkout Shipping"

@@ -25,7 +25,7 @@ from spiderling.text.boilerplate.features import NAMES, features
 from spiderling.text.boilerplate.model import NAMES as CONTEXT_NAMES
 from spiderling.text.boilerplate.model import BlockModel, bundled, context
 from spiderling.text.boilerplate.model import load as load_weights
-from spiderling.text.boilerplate.rules import PRESETS, Rules, choose, classify, length_scale, rules_for, stock
+from spiderling.text.boilerplate.rules import PRESETS, JustextRules, choose, classify, length_scale, rules_for, stock
 from spiderling.text.html.blocks import Block
 from spiderling.text.html.parser import parse
 from spiderling.text.html.zones import Tree
@@ -248,7 +248,7 @@ def test_many_blocks_take_bounded_time(html):
 
 
 STOP = frozenset(word.lower() for word in justext.get_stoplist("English"))
-RULES = Rules()
+RULES = JustextRules()
 LONG = "the man who was in the house had been there for some time and " * 5
 NEAR = "the man who was in the house had been there for some time and was not at home"
 RULES_MENU = "Products Prices Contact Imprint Newsletter Login Register Basket Checkout Shipping"
@@ -313,7 +313,7 @@ def test_the_package_itself():
 
 def test_presets_are_ordered():
     strict, balanced, permissive = (PRESETS[name] for name in ("strict", "balanced", "permissive"))
-    assert strict == Rules(70, 200, 0.30, 0.32, 0.2, 200)
+    assert strict == JustextRules(70, 200, 0.30, 0.32, 0.2, 200)
     for mild, milder in ((strict, balanced), (balanced, permissive)):
         assert (mild.length_low, mild.length_high, mild.stopwords_high) > (
             milder.length_low,

@@ -17,7 +17,7 @@ from spiderling.base.media_types import FILE_TYPES, of_content, of_headers, of_p
 from spiderling.languages import load
 from spiderling.text import TextOptions, clean_text, process_document
 from spiderling.text import documents as module
-from spiderling.text.documents import Document, DocumentError, from_text
+from spiderling.text.documents import ConvertedDocument, DocumentError, from_text
 from spiderling.text.html.blocks import Block
 from spiderling.workers.converter import CONVERTERS
 
@@ -143,7 +143,7 @@ def test_a_document_goes_through_the_same_steps():
 
 def test_short_paragraphs_of_a_document_are_text():
     sentence = "Kočka se vrátila domů, ale pes tam už na ni nečekal."
-    document = Document([Block(sentence, False, 0), Block(CZECH, False, 0), Block(sentence, False, 0)])
+    document = ConvertedDocument([Block(sentence, False, 0), Block(CZECH, False, 0), Block(sentence, False, 0)])
     for preset in ("strict", "balanced"):
         options = TextOptions(("cs",), "justext-stock", preset=preset)
         page = process_document(document, "docx", b"", models=MODELS, options=options)

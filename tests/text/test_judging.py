@@ -7,7 +7,7 @@ import pytest
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import KINDS, parse_paragraph_kinds
 from spiderling.base.options import Options
-from spiderling.corpus.segments import Document
+from spiderling.corpus.segments import CorpusDocument
 from spiderling.export.formats import record_of
 from spiderling.languages import load
 from spiderling.text import TextOptions, clean_text, process
@@ -98,5 +98,5 @@ def test_the_option():
 
 
 def test_the_kind_is_a_column_of_parquet():
-    document = Document({}, ["x = 1", "An old text."], [{"class": "good", "kind": "code"}, {"class": "good"}])
+    document = CorpusDocument({}, ["x = 1", "An old text."], [{"class": "good", "kind": "code"}, {"class": "good"}])
     assert [paragraph["kind"] for paragraph in record_of(document)["paragraphs"]] == ["code", ""]

@@ -25,7 +25,7 @@ from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize_again, url
 from spiderling.frontier.recrawl.policy import FEED, HUB, PAGE, SITEMAP
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.storage.url_log import End, with_outcome
+from spiderling.frontier.storage.url_log import UrlEnd, with_outcome
 
 MAX_ETAG_BYTES = 40  # of an ETag; a longer one is not stored (chosen: those of usual servers have up to 35)
 _FIXED = struct.Struct("<QIB")
@@ -247,7 +247,7 @@ HUB_LINKS = 10  # links that nobody had found before from which such a page is t
 class EndedPage(NamedTuple):
     """A URL that has ended, with the time of its batch."""
 
-    end: End
+    end: UrlEnd
     time: float
 
 
@@ -283,7 +283,7 @@ def pages_to_recrawl(
     return taken
 
 
-def _kind(end: End, links: int) -> int | None:
+def _kind(end: UrlEnd, links: int) -> int | None:
     """What *end* is in the recrawl; None: nothing."""
     if end.reason == Reason.KEPT.value:
         return PAGE
@@ -292,14 +292,14 @@ def _kind(end: End, links: int) -> int | None:
     return HUB if end.reason in WITHOUT_TEXT and links >= HUB_LINKS and not end.payload else None
 
 
-def _mark(end: End) -> bytes:
+def _mark(end: UrlEnd) -> bytes:
     try:
         return b64decode(end.payload)
     except NoBase64:
         return b""
 
 
-def _is_plain(end: End) -> bool:
+def _is_plain(end: UrlEnd) -> bool:
     """Whether its address alone says what was asked for: no method, body or header of a spider's own."""
     target = canonicalize_again(end.url)
     return target is not None and url_key(host_of(end.key), target.url) == end.key

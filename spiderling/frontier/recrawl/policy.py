@@ -74,7 +74,7 @@ Matrix = NDArray[np.float64]
 _Numbers: TypeAlias = "array[float]"
 
 
-class Rates:
+class ChangeRates:
     """Events, days and words of all revisits, by host and class; 176 bytes a host, and 4 for each id of a host."""
 
     def __init__(self) -> None:
@@ -235,7 +235,7 @@ class Pages(NamedTuple):
     is_announced: Flags  # a date says that it has changed since
 
 
-class Page(NamedTuple):
+class RevisitCandidate(NamedTuple):
     """One of them."""
 
     host: int
@@ -254,7 +254,7 @@ class Tables(NamedTuple):
     words: Column  # of an event
 
 
-class Found(NamedTuple):
+class RevisitResult(NamedTuple):
     """What a revisit gave."""
 
     words: int = 0  # new words on the page
@@ -263,13 +263,13 @@ class Found(NamedTuple):
     newest_date: float = float("-inf")  # the newest date that it gives to a page
 
 
-class Policy:
+class RecrawlPolicy:
     """New words a day by host and class, times the square of the wait; dates count where they have been right."""
 
     def __init__(self, min_word_days: float = 0.0) -> None:
         """A revisit is left out if the words expected of it, times the days of which nothing is known, are fewer."""
         self.min_word_days = min_word_days  # word-days below which no revisit is planned
-        self.rates = Rates()
+        self.rates = ChangeRates()
         self.dates: dict[int, Announcements] = {}  # what became of the announcements of each host that has made any
 
     def tables(self, hosts: Sequence[int]) -> Tables:
@@ -308,7 +308,7 @@ class Policy:
         """A page of *host* was fetched for the first time, *wait* days after it was found."""
         self.rates.learn(host, NEW, 1, words, wait, now)
 
-    def learn(self, page: Page, found: Found, now: float) -> None:
+    def learn(self, page: RevisitCandidate, found: RevisitResult, now: float) -> None:
         """A revisit of *now* at *page*, as it was before, has *found* something or nothing."""
         host = page.host
         dates = self.dates.get(host, Announcements())

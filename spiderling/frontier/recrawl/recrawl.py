@@ -44,7 +44,7 @@ from spiderling.frontier.recrawl.pages import (
     is_answer,
     unmade,
 )
-from spiderling.frontier.recrawl.policy import FEED, SITEMAP, Found, Page, Pages, Policy
+from spiderling.frontier.recrawl.policy import FEED, SITEMAP, Pages, RecrawlPolicy, RevisitCandidate, RevisitResult
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.url_states import UrlStates
@@ -71,7 +71,7 @@ _FIRST = float(np.finfo(np.float64).max)
 class Sweep:
     """Judges all recrawled pages, block by block, as they stand when it begins."""
 
-    def __init__(self, policy: Policy, columns: Columns, is_out_of_reach: Callable[[int], bool]) -> None:
+    def __init__(self, policy: RecrawlPolicy, columns: Columns, is_out_of_reach: Callable[[int], bool]) -> None:
         """*is_out_of_reach*: whether the host of this id is; its pages are not revisited."""
         columns.merge()
         self._policy = policy
@@ -205,7 +205,7 @@ class Recrawl:
         self.paragraphs = Blobs(store, "paragraph")
         """Page's key -> 8-byte digests of the paragraphs of its newest version, one behind the other."""
         self.marks: dict[str, int] = {}  # how far the URL log was read (crawl/ended_urls.py)
-        self.policy = Policy(policy.MIN_WORD_DAYS)
+        self.policy = RecrawlPolicy(policy.MIN_WORD_DAYS)
         self.columns = Columns()
         self.pages = Blobs(store, "recrawled")  # what is known of each recrawled page, by its key
         self._planned = Planned(url_states.host_states.revisits, self.columns, self._revisit_at)
@@ -384,16 +384,18 @@ class Recrawl:
             totals["revisits_new"] += bool(outcome.words or revisit.found)
             totals["revisit_words"] += outcome.words
             totals["revisit_links"] += revisit.found
-            self._learn(revisit, Found(outcome.words, revisit.found, revisit.announced, revisit.newest_date), days)
+            self._learn(
+                revisit, RevisitResult(outcome.words, revisit.found, revisit.announced, revisit.newest_date), days
+            )
         self._write(revisit, after_revisit(revisit.page, outcome, revisit.found, days))
 
-    def _learn(self, revisit: Revisit, found: Found, days: float) -> None:
+    def _learn(self, revisit: Revisit, found: RevisitResult, days: float) -> None:
         at = self.columns.find(revisit.key)
         if at is None:
             return
         host = revisit.host.id
         _, found_at, last, kind, flags = self.columns.rows[at].item()
-        self.policy.learn(Page(host, kind, found_at, last, bool(flags & ANNOUNCED)), found, days)
+        self.policy.learn(RevisitCandidate(host, kind, found_at, last, bool(flags & ANNOUNCED)), found, days)
         self._learnt |= {0, host}
 
     def _write(self, revisit: Revisit, page: RecrawlPage) -> None:

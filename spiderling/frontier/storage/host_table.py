@@ -17,7 +17,7 @@ import xxhash
 from spiderling.base.errors import DamageError
 from spiderling.base.urls import MAX_HOST_ID, domain_mark
 from spiderling.frontier.hosts import STATE_OF, Host, HostState, HostStates, YieldAccount
-from spiderling.frontier.storage.protocol import HostRow, lines_before_chunks
+from spiderling.frontier.storage.protocol import StoredHost, lines_before_chunks
 from spiderling.frontier.storage.queues import Queues, line_of
 from spiderling.frontier.storage.seen import PLACE_SHIFT, KeyTable
 
@@ -172,7 +172,7 @@ class HostTable:
     def has_changed(self) -> bool:
         return bool(self.changed or self.nearer)
 
-    def drain(self, grown: set[int]) -> tuple[list[HostRow], list[tuple[int, int, int, int]]]:
+    def drain(self, grown: set[int]) -> tuple[list[StoredHost], list[tuple[int, int, int, int]]]:
         """``Changes.hosts`` and ``Changes.host_updates`` since the last call; *grown*: ids of hosts that got URLs."""
         names = self._new_names
         rows = [host_row(host, self._queues) for host in self.changed]
@@ -203,7 +203,7 @@ class HostTable:
             dues.extend(columns.dues)
             yield columns.names
 
-    def load_used(self, row: HostRow) -> None:
+    def load_used(self, row: StoredHost) -> None:
         """After ``load_hosts``: take in what more the store knows of a host; raises DamageError if it is impossible."""
         numbers = (row.pages, row.downloaded_bytes, row.kept_bytes, row.exempt)
         if row.state not in STATE_OF or not all(isinstance(number, int) for number in numbers):
@@ -255,13 +255,13 @@ class HostTable:
 # -- rows of the store
 
 
-def host_row(host: Host, queues: Queues) -> HostRow:
+def host_row(host: Host, queues: Queues) -> StoredHost:
     """The row of a host in memory."""
     in_transit = host.fetching
     is_closed = host.is_closed
     urls = host.queued + (in_transit is not None)
-    # By position, in the order of HostRow: names would double the time, and each batch makes many rows.
-    return HostRow(
+    # By position, in the order of StoredHost: names would double the time, and each batch makes many rows.
+    return StoredHost(
         host.id,
         host.name,
         host.state.value,
@@ -285,13 +285,13 @@ def host_row(host: Host, queues: Queues) -> HostRow:
     )
 
 
-def new_row(host_id: int, name: str, states: HostStates) -> HostRow:
+def new_row(host_id: int, name: str, states: HostStates) -> StoredHost:
     """The row of a host of which only the name and the columns are known."""
     state = states.state(host_id).value
-    return HostRow(host_id, name, state, states.distances[host_id], waiting=states.queued[host_id])
+    return StoredHost(host_id, name, state, states.distances[host_id], waiting=states.queued[host_id])
 
 
-def host_of(row: HostRow, states: HostStates) -> Host:
+def host_of(row: StoredHost, states: HostStates) -> Host:
     """The host of a row; its state, distance and length of the queue are in *states* already."""
     return Host(
         id=row.id,

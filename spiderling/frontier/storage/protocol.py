@@ -76,7 +76,7 @@ def chunks_of(slot: int, generation: int, lines: list[bytes]) -> Iterator[tuple[
         yield first + part, lines[start : start + size]
 
 
-class HostRow(NamedTuple):
+class StoredHost(NamedTuple):
     """The columns of the table ``host``; the Host in memory has other names for some (host_table.py)."""
 
     id: int
@@ -229,7 +229,7 @@ class Flush(NamedTuple):
 class Changes:
     """One batch: it holds what changed since the last one.  ``counts`` are totals, not differences."""
 
-    hosts: list[HostRow] = field(default_factory=list)  # new rows and rows that replace their former ones
+    hosts: list[StoredHost] = field(default_factory=list)  # new rows and rows that replace their former ones
     host_updates: list[tuple[int, int, int, int]] = field(default_factory=list)
     """(waiting, parked, distance, id) of hosts of which nothing else changed."""
     added: list[tuple[int, bytes]] = field(default_factory=list)  # (slot, line) of URLs that were added to a tail

@@ -25,13 +25,13 @@ from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,
     Changes,
     ConsentRow,
-    HostRow,
     OutboxRow,
     OutboxSummary,
     PeerRow,
     RobotsRow,
     SegmentRow,
     State,
+    StoredHost,
     chunks_of,
     message_id,
     shard_and_number,
@@ -73,7 +73,7 @@ _HOST_COLUMNS = "SELECT {} FROM (SELECT {} FROM host WHERE id >= ? AND id < ? OR
     ", ".join(f"group_concat({column.split()[-1]}, x'0a')" for column in _COLUMNS.split(", ")), _COLUMNS
 )
 """Each column of a block of hosts as one text, a value on a line: twice as fast as a row for each host."""
-_COLUMNS_OF_ROW = ", ".join(HostRow._fields)
+_COLUMNS_OF_ROW = ", ".join(StoredHost._fields)
 _IS_USED = "pages OR downloaded_bytes OR exempt OR transit IS NOT NULL OR state IN ({})".format(
     ", ".join(f"'{state.value}'" for state in CLOSED_STATES)
 )
@@ -176,14 +176,14 @@ class SqliteStore:
                         queued[at] = waiting + parked
                 yield columns
 
-    def used_hosts(self) -> Iterator[HostRow]:
+    def used_hosts(self) -> Iterator[StoredHost]:
         """The hosts of which a restart needs more than HostColumns, in the order of their ids.
 
         They were asked before, are closed, pinned or reopened, or have a URL in transit.
         """
         with self._reading():
             rows = self._reader.execute(f"SELECT {_COLUMNS_OF_ROW} FROM host WHERE {_IS_USED} ORDER BY id")
-            yield from map(HostRow._make, rows)
+            yield from map(StoredHost._make, rows)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -195,13 +195,13 @@ class SqliteStore:
                 f"{self._path} is damaged: {error}; {what_to_do(self._path)}; or give another JOBDIR."
             ) from error
 
-    def host(self, host_id: int) -> HostRow:
+    def host(self, host_id: int) -> StoredHost:
         """The committed row of a host; raises StorageError if there is none.
 
         Here and in `used_hosts` its ``waiting``, ``parked`` and ``distance`` may be older than in `host_columns`.
         """
         *values, checksum, queue_checksum = self._one("SELECT * FROM host WHERE id = ?", host_id)
-        row = HostRow._make(values)
+        row = StoredHost._make(values)
         self._refuse_changed(agrees((checksum, queue_checksum), tables.host_checksums, row), f"host {host_id}")
         return row
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import xxhash
 
-from spiderling.frontier.storage.protocol import HostRow
+from spiderling.frontier.storage.protocol import StoredHost
 
 if TYPE_CHECKING:
     import sqlite3
@@ -142,7 +142,7 @@ _ENCODERS: dict[str, Callable[[Any], bytes]] = {
 """Kind of a column -> the function that makes bytes of its values."""
 
 
-class Table:
+class CheckedTable:
     """A table that has a checksum in ``written``, and the SQL to read and write its rows."""
 
     def __init__(self, name: str, kinds: str, columns: str, keys: int = 0) -> None:
@@ -172,25 +172,25 @@ _HISTORY = "tick time time_s pages documents words downloaded_bytes kept_bytes d
 TABLES = {
     table.name: table
     for table in (
-        Table("seen", "ib", "batch keys"),
-        Table("digest", "ib", "batch keys"),
-        Table("edge", "ib", "batch edges"),
-        Table("log", "ibt", "batch added popped"),
-        Table("length", "ib", "batch lengths"),
-        Table("ended", "irtibb", "batch time segment offset_bytes keys ends"),
-        Table("found", "irbb", "batch time keys pages"),
-        Table("purged", "riti", "time host reason urls"),
-        Table("validator", "irbb", "batch time keys validators"),
-        Table("event", "rt", "time what"),
-        Table("meta", "tt", "key value", 1),
-        Table("count", "ti", "key value", 1),
-        Table("file", "tiit", "name length_bytes entries kind", 1),
-        Table("robots", "ttrrib", "origin status fetched expires failures body", 1),
-        Table("consent", "ttttrrt", "origin file answer digest first last says", 4),
-        Table("history", "iriiiiiiiiiii", _HISTORY, 1),
-        Table("outbox", "irib", "id time links message", 1),
-        Table("peer", "iiii", "shard sent epoch received", 1),
-        *(Table(name, "ib", "id content", 1) for name in BLOBS),
+        CheckedTable("seen", "ib", "batch keys"),
+        CheckedTable("digest", "ib", "batch keys"),
+        CheckedTable("edge", "ib", "batch edges"),
+        CheckedTable("log", "ibt", "batch added popped"),
+        CheckedTable("length", "ib", "batch lengths"),
+        CheckedTable("ended", "irtibb", "batch time segment offset_bytes keys ends"),
+        CheckedTable("found", "irbb", "batch time keys pages"),
+        CheckedTable("purged", "riti", "time host reason urls"),
+        CheckedTable("validator", "irbb", "batch time keys validators"),
+        CheckedTable("event", "rt", "time what"),
+        CheckedTable("meta", "tt", "key value", 1),
+        CheckedTable("count", "ti", "key value", 1),
+        CheckedTable("file", "tiit", "name length_bytes entries kind", 1),
+        CheckedTable("robots", "ttrrib", "origin status fetched expires failures body", 1),
+        CheckedTable("consent", "ttttrrt", "origin file answer digest first last says", 4),
+        CheckedTable("history", "iriiiiiiiiiii", _HISTORY, 1),
+        CheckedTable("outbox", "irib", "id time links message", 1),
+        CheckedTable("peer", "iiii", "shard sent epoch received", 1),
+        *(CheckedTable(name, "ib", "id content", 1) for name in BLOBS),
     )
 }
 """Every table with a checksum in ``written``, by name."""
@@ -201,7 +201,7 @@ It is in SQL, so that Python need not compute it for each host whose queue has g
 """
 
 
-class Written(NamedTuple):
+class TableChecksum(NamedTuple):
     """A row of the table ``written``: it says how many rows a table has, and what their checksums amount to."""
 
     rows: int = 0
@@ -209,7 +209,7 @@ class Written(NamedTuple):
     """The last row's checksum if rows are appended, the sum of all if they are replaced, 0 if they are counted."""
 
 
-def host_checksums(row: HostRow) -> tuple[int, int]:
+def host_checksums(row: StoredHost) -> tuple[int, int]:
     """The columns ``checksum`` and ``queue_checksum`` of a host's row; raises one of UNFIT."""
     numbers = _NUMBERS(
         row.id,
@@ -235,12 +235,12 @@ def chunk_checksum(chunk: int, urls: int, lines: bytes) -> int:
     return _hash(lines, chunk + urls) >> _ROW_SHIFT
 
 
-def row_checksum(table: Table, row: Sequence[Any]) -> int:
+def row_checksum(table: CheckedTable, row: Sequence[Any]) -> int:
     """The checksum of a row that may be replaced; raises one of UNFIT."""
     return _hash(table.content(row)) >> _ROW_SHIFT
 
 
-def next_checksum(table: Table, row: Sequence[Any], before: int) -> int:
+def next_checksum(table: CheckedTable, row: Sequence[Any], before: int) -> int:
     """The checksum of a row that is appended to one with the checksum *before*; raises one of UNFIT."""
     return _hash(table.content(row), before) >> _CHAIN_SHIFT
 
@@ -273,7 +273,7 @@ class CheckedTables:
         table = TABLES[name]
         self.append_whole_row(table, (self._last[name] + 1, *values) if table.is_numbered else values)
 
-    def append_whole_row(self, table: Table, row: Sequence[Any]) -> None:
+    def append_whole_row(self, table: CheckedTable, row: Sequence[Any]) -> None:
         """Append a row; *row* has all columns but the checksum."""
         rows, before = self._written[table.name]
         checksum = next_checksum(table, row, before)
@@ -302,12 +302,12 @@ class CheckedTables:
         self._last[name] = 0
         self._note(name, 0, 0)
 
-    def write_hosts(self, rows: Iterable[HostRow]) -> int:
+    def write_hosts(self, rows: Iterable[StoredHost]) -> int:
         """Write rows of the table ``host``, each in place of its former one; ids are given without gaps.
 
         Returns the number of hosts.
         """
-        marks = ",".join("?" * (len(HostRow._fields) + 2))
+        marks = ",".join("?" * (len(StoredHost._fields) + 2))
         self._connection.executemany(
             f"REPLACE INTO host VALUES ({marks})", ((*row, *host_checksums(row)) for row in rows)
         )
@@ -342,14 +342,14 @@ class CheckedTables:
         self._note(name, rows + more, total + checksum & _SUM_MASK)
 
     def _note(self, name: str, rows: int, checksum: int) -> None:
-        self._written[name] = Written(rows, checksum)
+        self._written[name] = TableChecksum(rows, checksum)
         self._changed.add(name)
 
 
-def read_written(connection: sqlite3.Connection) -> defaultdict[str, Written]:
+def read_written(connection: sqlite3.Connection) -> defaultdict[str, TableChecksum]:
     """The rows of the table ``written``, by name of the table; raises sqlite3.Error."""
     rows = connection.execute("SELECT name, rows, checksum FROM written")
-    return defaultdict(Written, {name: Written(number, checksum) for name, number, checksum in rows})
+    return defaultdict(TableChecksum, {name: TableChecksum(number, checksum) for name, number, checksum in rows})
 
 
 class CheckedRow(NamedTuple):
@@ -357,11 +357,11 @@ class CheckedRow(NamedTuple):
 
     values: tuple[Any, ...]
     is_whole: bool  # whether its content agrees with its checksum
-    so_far: Written
+    so_far: TableChecksum
     """Number and checksum of the rows up to this one, to be compared with the table ``written`` at the end."""
 
 
-def checked_rows(connection: sqlite3.Connection, table: Table) -> Iterator[CheckedRow]:
+def checked_rows(connection: sqlite3.Connection, table: CheckedTable) -> Iterator[CheckedRow]:
     """Read the rows of *table* in order and compare each with its checksum; raises sqlite3.Error."""
     before = total = 0
     for number, (*values, checksum) in enumerate(connection.execute(table.rows), 1):
@@ -371,12 +371,12 @@ def checked_rows(connection: sqlite3.Connection, table: Table) -> Iterator[Check
             is_whole = agrees(checksum, next_checksum, table, values, before)
         before = checksum if isinstance(checksum, int) and checksum >= 0 else 0
         total = total + before & _SUM_MASK if table.keys else before
-        yield CheckedRow(tuple(values), is_whole, Written(number, total))
+        yield CheckedRow(tuple(values), is_whole, TableChecksum(number, total))
 
 
 def whole_rows(connection: sqlite3.Connection, name: str) -> Iterator[tuple[Any, ...]]:
     """The rows of a table; raises ValueError if one was changed, lost or added, sqlite3.Error if it is unreadable."""
-    so_far = Written()
+    so_far = TableChecksum()
     for row in checked_rows(connection, TABLES[name]):
         so_far = row.so_far
         if not row.is_whole:

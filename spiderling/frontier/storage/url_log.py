@@ -2,7 +2,7 @@
 
 It has four append-only tables, which are written in the transaction of each batch (sqlite.py):
 
-- *ended*: one row for each batch, with the URLs that ended and an ``End`` for each.  Their keys are in a column of
+- *ended*: one row for each batch, with the URLs that ended and an ``UrlEnd`` for each.  Their keys are in a column of
   their own, so a search reads 8 bytes for each URL and unpacks one row.
 - *found*: the keys of discovered URLs in order, and the pages on which they were found, as runs of (key of the page,
   number of URLs).  The key 0 stands for seeds.
@@ -34,7 +34,7 @@ _LEVEL = 6  # level of zstd compression (chosen)
 _END_KINDS = (int, str, str, *[int] * 7, str, str, str)  # the types of an End's fields, except ``document``
 
 
-class End(NamedTuple):
+class UrlEnd(NamedTuple):
     """How one URL ended; fields about a response are 0 or empty where there was none."""
 
     key: int
@@ -66,7 +66,7 @@ class UrlLogBatch:
     """Rows that one batch adds to the URL log; crawl/checkpoint.py completes ``ends`` by what their outcomes say."""
 
     time: float = 0.0
-    ends: list[End] = field(default_factory=list)
+    ends: list[UrlEnd] = field(default_factory=list)
     found: list[int] = field(default_factory=list)
     pages: list[tuple[int, int]] = field(default_factory=list)  # runs of (key of the page, number of keys in ``found``)
     purges: list[Purge] = field(default_factory=list)
@@ -98,7 +98,7 @@ class UrlLog:
     def log_end(self, url: QueuedUrl, reason: Reason) -> None:
         if self.keeps_ends:
             payload = "" if reason is Reason.KEPT or not url.payload else b64encode(url.payload).decode("ascii")
-            end = End(url.key, url.url, reason.value, url.rank, url.host.distance, url.tries, payload=payload)
+            end = UrlEnd(url.key, url.url, reason.value, url.rank, url.host.distance, url.tries, payload=payload)
             self._batch.ends.append(end)
 
     def log_purge(self, host: Host, reason: Reason, urls: int) -> None:
@@ -112,7 +112,7 @@ class UrlLog:
         return replace(batch, time=now)
 
 
-def with_outcome(end: End, outcome: Outcome, document: int | None) -> End:
+def with_outcome(end: UrlEnd, outcome: Outcome, document: int | None) -> UrlEnd:
     """*end* completed by the outcome of its request; *document*: the index of its document in the batch."""
     return end._replace(
         status=outcome.status,
@@ -148,7 +148,7 @@ def unpack_keys(blob: bytes) -> list[int]:
     return array("q", blob).tolist()
 
 
-def pack_ends(ends: Sequence[End]) -> bytes:
+def pack_ends(ends: Sequence[UrlEnd]) -> bytes:
     """The ends of a batch without their keys, column by column, since similar values compress better together."""
     columns = list(zip(*(end[1:] for end in ends), strict=True))
     if not any(columns[-1]):
@@ -157,11 +157,11 @@ def pack_ends(ends: Sequence[End]) -> bytes:
     return pack(json.dumps(columns, separators=(",", ":")).encode())
 
 
-def unpack_ends(keys: bytes, blob: bytes) -> list[End]:
+def unpack_ends(keys: bytes, blob: bytes) -> list[UrlEnd]:
     """The ends of a batch with these *keys*; raises DamageError for what ``pack_ends`` cannot have made."""
     try:
         columns = json.loads(zstd.decompress(blob))
-        ends = [End(*row) for row in zip(unpack_keys(keys), *columns, strict=True)]
+        ends = [UrlEnd(*row) for row in zip(unpack_keys(keys), *columns, strict=True)]
     except (zstd.ZstdError, ValueError, TypeError, RecursionError) as error:
         raise DamageError(f"a batch of the trail is damaged: {error}; see `scrapy inspect JOBDIR --check`.") from error
     strange = [end for end in ends if not _is_end(end)]
@@ -172,7 +172,7 @@ def unpack_ends(keys: bytes, blob: bytes) -> list[End]:
     return ends
 
 
-def _is_end(end: End) -> bool:
+def _is_end(end: UrlEnd) -> bool:
     kinds = tuple(map(type, end))
     return kinds[:12] + kinds[13:] == _END_KINDS and kinds[12] in (int, NoneType) and end.reason in KEYS
 

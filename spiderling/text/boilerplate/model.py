@@ -252,7 +252,7 @@ some processors a hundred times as long; chosen with room for features of 1e-18.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Network:
+class NetworkWeights:
     """Weights of one network."""
 
     hidden: Array  # (feature, unit)
@@ -266,7 +266,7 @@ class Network:
         return logistic(units @ self.output + np.float32(self.output_bias))
 
     @classmethod
-    def from_values(cls, values: dict[str, Any], names: Sequence[str]) -> Network:
+    def from_values(cls, values: dict[str, Any], names: Sequence[str]) -> NetworkWeights:
         """Read a network of the file; raises ValueError when its *values* do not fit the features *names*."""
         hidden = np.array([values["hidden"].pop(name) for name in names], np.float32)
         hidden[np.abs(hidden) < _MIN_WEIGHT] = 0
@@ -283,8 +283,8 @@ class Network:
 class BlockModel:
     """Both networks; can be pickled."""
 
-    first: Network
-    second: Network
+    first: NetworkWeights
+    second: NetworkWeights
     origin: Mapping[str, Any] = field(default_factory=dict)  # number of pages fitted to, and F1 on others
 
     def probabilities(
@@ -311,8 +311,8 @@ class BlockModel:
         """Read weights (models/boilerplate_fit.py); raises ValueError when they do not fit these features."""
         try:
             values = json.loads(text)
-            first = Network.from_values(values["first"], features_module.NAMES)
-            second = Network.from_values(values["second"], NAMES)
+            first = NetworkWeights.from_values(values["first"], features_module.NAMES)
+            second = NetworkWeights.from_values(values["second"], NAMES)
             return cls(first, second, values.get("origin", {}))
         except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from None

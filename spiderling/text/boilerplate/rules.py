@@ -37,7 +37,7 @@ _KANA_LETTERS = re.compile(f"[{_KANA}]")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class JustextRules:
     """Thresholds; lengths in characters, densities as shares.  The defaults are those of the justext package."""
 
     length_low: int = 70
@@ -49,15 +49,15 @@ class Rules:
 
 
 PRESETS = {
-    "strict": Rules(),
-    "balanced": Rules(55, 140, 0.20, 0.25, 0.35),
-    "permissive": Rules(40, 90, 0.10, 0.15, 0.5),
+    "strict": JustextRules(),
+    "balanced": JustextRules(55, 140, 0.20, 0.25, 0.35),
+    "permissive": JustextRules(40, 90, 0.10, 0.15, 0.5),
 }
 _SENTENCE_CHARS = 35  # characters of a short sentence, in English; chosen
 
 
 @lru_cache(maxsize=64)
-def rules_for(preset: str, scale: float | None, stopwords: bool = True) -> Rules:
+def rules_for(preset: str, scale: float | None, stopwords: bool = True) -> JustextRules:
     """The rules that *preset* names, adapted to one page.
 
     For an unspaced script *scale* (`length_scale`) multiplies the lengths.  With a scale, or without *stopwords* (the
@@ -94,7 +94,7 @@ def length_scale(text: str) -> float | None:
 
 
 def classify(
-    blocks: Sequence[Block], stoplist: Collection[str], rules: Rules, first_headings: bool = True
+    blocks: Sequence[Block], stoplist: Collection[str], rules: JustextRules, first_headings: bool = True
 ) -> list[str]:
     """The final class of each block: GOOD or BAD.
 
@@ -128,7 +128,7 @@ def choose(blocks: Sequence[Block], probabilities: Sequence[float], threshold: f
     return [GOOD if yes else BAD for yes in good]
 
 
-def stock(html: str, stoplist: Collection[str], rules: Rules) -> list[tuple[Block, str]] | None:
+def stock(html: str, stoplist: Collection[str], rules: JustextRules) -> list[tuple[Block, str]] | None:
     """Blocks and classes by the ``justext`` package itself; None where the package raises."""
     import justext  # it is slow to import, and only this mode needs it
 
@@ -146,7 +146,7 @@ def _holds_sentence(block: Block) -> bool:
     return length >= 2 * _SENTENCE_CHARS or length >= _SENTENCE_CHARS * (length_scale(block.text) or 1)
 
 
-def _alone(block: Block, stoplist: Collection[str], rules: Rules) -> str:
+def _alone(block: Block, stoplist: Collection[str], rules: JustextRules) -> str:
     """The class of *block* without its neighbours."""
     text = block.text
     length = len(text)

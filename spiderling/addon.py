@@ -83,7 +83,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "spiderling.extensions.lifecycle.Lifecycle": 10,
         "spiderling.extensions.control.Control": 30,
         "spiderling.extensions.limits.FreeDisk": 33,
-        "spiderling.extensions.limits.Budget": 35,
+        "spiderling.extensions.limits.BudgetCheck": 35,
         "spiderling.extensions.lifecycle.Recrawls": 38,
         "spiderling.extensions.progress.Progress": 40,
         "spiderling.extensions.alerts.AlertWatch": 50,

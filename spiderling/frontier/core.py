@@ -100,7 +100,7 @@ class AskedAgain(NamedTuple):
 
 
 class Elsewhere(Protocol):
-    """The other shards, which get what this one does not own; `spiderling.cluster.exchange.Exchange` is one.
+    """The other shards, which get what this one does not own; `spiderling.cluster.exchange.ShardExchange` is one.
 
     What was given away since the last ``drain`` is in the changes that ``drain`` returns, so it is durable together
     with the page on which it was found.

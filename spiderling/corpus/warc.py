@@ -55,7 +55,7 @@ class WarcKind(SegmentKind):
 
     def begin(self, name: str) -> bytes:
         date = _date(datetime.now(UTC).timestamp())
-        fields = {"WARC-Type": "warcinfo", "WARC-WarcRecord-ID": _new_id(), "WARC-Date": date, "WARC-Filename": name}
+        fields = {"WARC-Type": "warcinfo", "WARC-Record-ID": _new_id(), "WARC-Date": date, "WARC-Filename": name}
         return self._pack(_record(fields, "application/warc-fields", _fields(self._about)))
 
     def pack(self, entries: Sequence[tuple[Exchange, Mapping[str, object]]]) -> bytes:
@@ -67,12 +67,12 @@ class WarcKind(SegmentKind):
         record_id = _new_id()
         common = {"WARC-Target-URI": _printable(exchange.url), "WARC-Date": _date(exchange.began)}
         http = common | ({"WARC-IP-Address": exchange.address} if exchange.address else {})
-        request = {"WARC-Type": "request", "WARC-WarcRecord-ID": _new_id(), **http, "WARC-Concurrent-To": record_id}
-        metadata = {"WARC-Type": "metadata", "WARC-WarcRecord-ID": _new_id(), **common}
+        request = {"WARC-Type": "request", "WARC-Record-ID": _new_id(), **http, "WARC-Concurrent-To": record_id}
+        metadata = {"WARC-Type": "metadata", "WARC-Record-ID": _new_id(), **common}
         metadata |= {"WARC-Refers-To": record_id, "WARC-Concurrent-To": record_id}
         about = _fields({**said, "fetchTimeMs": round(1000 * exchange.took_s)})
         return (
-            self._response({"WARC-WarcRecord-ID": record_id, **http}, exchange),
+            self._response({"WARC-Record-ID": record_id, **http}, exchange),
             _record(request, "application/http;msgtype=request", _request(exchange)),
             _record(metadata, "application/warc-fields", about),
         )

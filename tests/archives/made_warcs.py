@@ -23,7 +23,7 @@ def record(
     media_type = "application/http; msgtype=response" if kind == "response" else "text/html"
     lines = {
         "WARC-Type": kind, "WARC-Target-URI": url, "WARC-Date": DATE, "WARC-IP-Address": "192.0.2.7",
-        "WARC-ArchiveRecord-ID": "<urn:uuid:92283950-ef2f-4d72-b224-f54c6ec90bb0>", "Content-Type": media_type,
+        "WARC-Record-ID": "<urn:uuid:92283950-ef2f-4d72-b224-f54c6ec90bb0>", "Content-Type": media_type,
         "Content-Length": str(len(block)), **{name.replace("_", "-"): value for name, value in fields.items()},
     }  # fmt: skip
     text = "".join(f"{name}: {value}\r\n" for name, value in lines.items() if value is not None)

@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any
 
 from spiderling.base import errors
-from spiderling.engine import dispatcher
+from spiderling.engine import outcomes
 from spiderling.frontier import Frontier, known_files, robots
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.host_closing import HostClosing
@@ -21,7 +21,7 @@ from spiderling.workers import pool
 
 EXTENSIONS = json.dumps({"tests.crawl.brokenparts.BrokenParts": 1})
 POINTS = {
-    "outcome": (dispatcher, "of_item"),
+    "outcome": (outcomes, "of_item"),
     "site-file": (known_files, "parsed"),
     "sitemap": (pool, "unpacked"),
     "report": (HostClosing, "review"),

@@ -120,7 +120,8 @@ class Weighing:
         while True:
             await asyncio.sleep(_LOOK_S)
             pages = crawl.frontier.ledger.totals["pages"]
-            if pages >= wanted:
+            # the thread of a batch may hold a lock of SQLite, which nobody would release in a fork
+            if pages >= wanted and crawl.checkpoint._writing is None:
                 self._weigh(crawl, pages)
                 wanted += self._every
 

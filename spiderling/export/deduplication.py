@@ -16,6 +16,7 @@ ranges of 2 are independent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -99,6 +100,7 @@ class Deduplication:
         self._rule = rule
         self._work = work
         self._sql_bytes = memory_bytes - _OWN_BYTES
+        self._thread = ThreadPoolExecutor(1)
         with _told(work):
             self._connection = self._open()
         self._duplicate = np.zeros(0, np.bool_)  # for each unit, whether it is a duplicate
@@ -115,7 +117,18 @@ class Deduplication:
         return connection
 
     def close(self) -> None:
+        self._thread.shutdown()
         self._connection.close()
+
+    def _execute(self, query: str, values: Iterable[object] = ()) -> DuckDBPyConnection:
+        """Run *query* in another thread, because DuckDB may miss Ctrl-C while a query runs."""
+        running = self._thread.submit(self._connection.execute, query, list(values))
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            self._connection.interrupt()
+            wait([running])
+            raise
 
     def judge(self) -> DedupTotals:
         """Steps 1 to 3.  Raises StorageError."""
@@ -126,7 +139,7 @@ class Deduplication:
             return totals._replace(duplicates=int(np.count_nonzero(self._duplicate)))
 
     def _one(self, query: str) -> Any:
-        row = self._connection.execute(query).fetchone()
+        row = self._execute(query).fetchone()
         assert row is not None
         return row[0]
 
@@ -138,8 +151,8 @@ class Deduplication:
             units = np.arange(totals.units, totals.units + len(sizes))
             self._connection.register("hashes", {"hash": hashes, "unit": np.repeat(units, sizes)})
             self._connection.register("sizes", {"unit": units, "shingles": sizes})
-            self._connection.execute("INSERT INTO shingle SELECT hash, unit FROM hashes ORDER BY hash")
-            self._connection.execute("INSERT INTO unit SELECT unit, shingles FROM sizes WHERE shingles > 0")
+            self._execute("INSERT INTO shingle SELECT hash, unit FROM hashes ORDER BY hash")
+            self._execute("INSERT INTO unit SELECT unit, shingles FROM sizes WHERE shingles > 0")
             new = (documents, len(units), len(hashes), 0)
             totals = DedupTotals._make(sum(pair) for pair in zip(totals, new, strict=True))
         return totals
@@ -151,7 +164,7 @@ class Deduplication:
             low = _HASHES * number // ranges
             high = _HASHES * (number + 1) // ranges - 1
             first = self._one("SELECT coalesce(max(number) + 1, 0) FROM shared")
-            self._connection.execute(_NUMBERED, [first, low, high, low, high])
+            self._execute(_NUMBERED, [first, low, high, low, high])
 
     def _decide(self, units: int) -> None:
         """Step 3: judge the units in the order of the corpus."""
@@ -161,7 +174,7 @@ class Deduplication:
         for part in with_progress(range(parts), "parts of the corpus judged", parts):
             low = units * part // parts
             high = units * (part + 1) // parts - 1
-            found = self._connection.execute(_POSTINGS, [low, high, low, high]).fetchnumpy()
+            found = self._execute(_POSTINGS, [low, high, low, high]).fetchnumpy()
             known = _duplicates(found["unit"], found["number"], found["shingles"], seen, self._rule.threshold)
             self._duplicate[known] = True
 
@@ -262,9 +275,5 @@ def _told(work: Path) -> Iterator[None]:
         if isinstance(error, duckdb.OutOfMemoryException):
             raise StorageError(f"the memory is too little; give more by --memory: {first_line}") from error
         raise StorageError(f"{work} cannot be used: {first_line}  Remove it to begin again.") from error
-    except RuntimeError as error:
-        if "interrupted" in str(error):  # by Ctrl-C, as DuckDB says it
-            raise KeyboardInterrupt from None
-        raise
     except OSError as error:
         raise StorageError(f"{work} could not be written: {error.strerror or error}.") from error

@@ -154,6 +154,9 @@ class Due:
         fetch = fetch_of(request)
         return fetch is not None and fetch.goes_on
 
+    def is_ours(self):
+        return True
+
     def waits_again(self, request):
         return fetch_of(request) is not None
 

@@ -56,7 +56,7 @@ STOP_TIMEOUT_S = 10.0
 """Seconds in which running transfers may finish when the crawl stops; chosen: what is cut off is fetched again."""
 REST_S = 1.0  # seconds for which nothing is asked for after a connection has found no file descriptor; chosen
 _TOLD_S = 600.0  # seconds after which the log says again that descriptors are missing; chosen
-_LOOK_AGAIN_S = 1.0
+_ASK_AGAIN_S = 1.0
 """Seconds after which a request looks again that must not start now (chosen): an interval may have become shorter, the
 crawl may stop, or its shard may ask again."""
 _SWALLOWED = "spiderling_swallowed"  # meta key of requests that only wake the engine
@@ -116,6 +116,10 @@ class Dispatcher:
         """Whether requests may start: nobody paused the crawl, disk and descriptors have room, its shard is ours."""
         if self.crawl.is_paused or self.crawl.is_disk_full or elapsed_s() < self._rests_until:
             return False
+        return self.is_ours()
+
+    def is_ours(self) -> bool:
+        """Whether this process holds the lease of its shard, if the crawl has shards."""
         return self.shard is None or self.shard.may_ask()
 
     def _changing(self, fetch: Fetch) -> Changing:
@@ -313,8 +317,8 @@ class Dispatcher:
         """Seconds until *request* may start, as it looks now; None: never.  inf: it needs a slot."""
         if (fetch := fetch_of(request)) is None:
             return 0.0
-        if self.shard is not None and not self.shard.may_ask():
-            return _LOOK_AGAIN_S
+        if not self.is_ours():
+            return _ASK_AGAIN_S
         with self._changing(fetch):
             return self.crawl.frontier.may_start(fetch, self._now())
         return None
@@ -323,9 +327,9 @@ class Dispatcher:
         """Return when *request* is to ask `may_start` again, which has said *wait_s*."""
         fetch = fetch_of(request)
         if wait_s == math.inf and self.shard is not None and fetch is not None:
-            await asyncio.wait([self.shard.slots.granted(fetch.host.id)], timeout=_LOOK_AGAIN_S)
+            await asyncio.wait([self.shard.slots.granted(fetch.host.id)], timeout=_ASK_AGAIN_S)
         else:
-            await asyncio.sleep(min(wait_s, _LOOK_AGAIN_S))
+            await asyncio.sleep(min(wait_s, _ASK_AGAIN_S))
 
     def connect_in(self, request: Request) -> float:
         """Seconds until the connection for *request* may be opened."""

@@ -113,7 +113,7 @@ class DownloadHandler(BaseDownloadHandler):
             known = errors.translated(error, request.url)
             if transfer.goes_on and "download_latency" not in request.meta:
                 raise errors.TransferCut(f"{request.url}: asked again over a new connection ({known})") from None
-            was_stopped = self._running.stopped_s() > stopped_s
+            was_stopped = not self._may_send(stopped_s)
             if was_stopped and self._gate.waits_again(request) and errors.is_of_the_connection(known):
                 raise errors.TransferCut(f"{request.url}: the process was stopped meanwhile ({known})") from None
             raise known from (None if known is error else error)
@@ -184,7 +184,7 @@ class DownloadHandler(BaseDownloadHandler):
             may_connect,
             functools.partial(self._gate.started, request),
             # what was about to be asked before a stop may be another process' by now
-            functools.partial(self._was_not_stopped, self._running.stopped_s()),
+            functools.partial(self._may_send, self._running.stopped_s()),
             self._bind_address,
         )
         if url.is_https:
@@ -192,8 +192,8 @@ class DownloadHandler(BaseDownloadHandler):
             target.server_name = url.name if literal_address(url.name) is None else addresses[0]
         return target
 
-    def _was_not_stopped(self, stopped_s: float) -> bool:
-        return self._running.stopped_s() <= stopped_s
+    def _may_send(self, stopped_s: float) -> bool:
+        return self._running.stopped_s() <= stopped_s and self._gate.is_ours()
 
     async def _where(self, url: UrlParts, request: Request) -> tuple[tuple[str, ...], int]:
         """The one or two addresses and the port to connect to; raises AddressForbidden or as `Resolver.resolve`."""

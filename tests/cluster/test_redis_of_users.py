@@ -156,4 +156,4 @@ def test_a_shard_that_stood_still_asks_nothing_more_once_another_process_has_its
         assert ended.code == 0 and not ended.lines("ERROR")
         assert kept(tmp_path / "copy" / "cs") == EVERY
         since = Counter((entry.host, entry.path) for entry in pages_asked(server.log_entries[before:]))
-        assert set(since.values()) == {1}, "one of the two asks"
+        assert {page: number for page, number in since.items() if number > 1} == {}, "one of the two asks"

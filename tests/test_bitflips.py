@@ -141,7 +141,7 @@ def contents(directory: Path) -> dict[str, Any]:
     """All rows of all tables, and everything in the segments up to their recorded lengths."""
     found: dict[str, Any] = {}
     with closing(Inspection(directory)) as crawl:
-        for name in (*TABLES, "host", "chunk", "written"):
+        for name in (*TABLES, "written"):
             rows = crawl.connection.execute(f"SELECT * FROM {name}").fetchall()
             found[name] = sorted(map(repr, rows))
         for segment in crawl.segments("corpus"):

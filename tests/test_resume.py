@@ -508,7 +508,7 @@ def test_a_crawl_whose_corpus_is_deleted_stops_and_does_not_say_that_it_is_there
 
 def test_nothing_is_acknowledged_in_a_segment_that_was_deleted(tmp_path):
     writer = SegmentWriter(tmp_path, "cs", 10**6)
-    assert writer.append([b"<doc>"]).documents == 1
+    assert writer.append([b"<doc>"]).entries == 1
     writer.acknowledge()
     writer.refuse_lost()
     (tmp_path / "cs-00001.prevert.zst").unlink()

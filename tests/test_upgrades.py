@@ -19,7 +19,7 @@ from recorded_disk import after_kills, recorded, write_files
 from spiderling.base.errors import JobdirError, StorageError
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import version_of
-from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA_VERSION, TABLES, chunk_checksum
+from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir, upgrade
 from spiderling.jobdir.inspection import Inspection
@@ -51,7 +51,7 @@ def rows_of(path: Path) -> dict[str, list[tuple]]:
     shutil.copytree(path.parent, copy)
     with closing(sqlite3.connect(copy / path.name)) as state:
         queries = {table.name: table.rows for table in TABLES.values()}
-        queries |= {name: f"SELECT * FROM {name} ORDER BY 1" for name in ("host", "chunk", "written")}
+        queries["written"] = "SELECT * FROM written ORDER BY 1"
         found = {name: state.execute(query).fetchall() for name, query in queries.items()}
     shutil.rmtree(copy)
     return found
@@ -82,7 +82,7 @@ def test_a_crawl_that_an_earlier_commit_left_killed_ends_as_it_would_have_ended(
 def test_an_upgrade_changes_no_row_and_keeps_the_old_file_with_what_its_log_held(job):
     with closing(sqlite3.connect(database(job))) as state, state:  # a queue that has been written as chunks as well
         row = (3 << 38, 2, b"@/a\n@/b")
-        state.execute("INSERT INTO chunk(id, urls, lines, checksum) VALUES (?, ?, ?, ?)", (*row, chunk_checksum(*row)))
+        state.execute(TABLES["chunk"].write, (*row, TABLES["chunk"].checksum(row)))
         state.execute("REPLACE INTO written VALUES ('chunk', 1, 0)")
     before = rows_of(database(job))
     assert before["meta"] and before["log"] and before["consent"] and before["purged"] and before["chunk"]

@@ -117,7 +117,7 @@ class SegmentWriter:
                 f"the {self.kind.name} in {self._directory} could not be written: {error.strerror}."
             ) from error
         self.frame_offset = row.length_bytes
-        self._current = row._replace(length_bytes=row.length_bytes + len(data), documents=row.documents + len(entries))
+        self._current = row._replace(length_bytes=row.length_bytes + len(data), entries=row.entries + len(entries))
         return self._current
 
     def close(self) -> None:

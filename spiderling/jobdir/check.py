@@ -27,16 +27,12 @@ from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import SUFFIX, documents, frame_texts
 from spiderling.corpus.warc import records
 from spiderling.frontier.hosts import CLOSED_STATES
-from spiderling.frontier.storage.protocol import StoredHost
 from spiderling.frontier.storage.tables import (
     SCHEMA,
     TABLES,
-    CheckedRow,
+    CheckedTable,
     TableChecksum,
-    agrees,
     checked_rows,
-    chunk_checksum,
-    host_checksums,
     read_written,
 )
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
@@ -241,9 +237,7 @@ def damaged_rows(connection: sqlite3.Connection) -> Iterator[str]:
     checks = {
         "structure": _structure(connection),
         "schema": _schema(connection),
-        "hosts": _table(connection, "host", _checked_hosts(connection)),
-        "chunks": _table(connection, "chunk", _checked_chunks(connection)),
-        **{name: _table(connection, name, checked_rows(connection, table)) for name, table in TABLES.items()},
+        **{name: _table(connection, table) for name, table in TABLES.items()},
     }
     unread: dict[str, list[str]] = {}
     for what, sentences in checks.items():
@@ -275,30 +269,18 @@ def _schema(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"the state's tables are not those that were made: {_listed(names)}"
 
 
-def _checked_hosts(connection: sqlite3.Connection) -> Iterator[CheckedRow]:
-    for number, row in enumerate(connection.execute("SELECT * FROM host ORDER BY id"), 1):
-        is_whole = agrees(row[-2:], lambda row: host_checksums(StoredHost._make(row[:-2])), row)
-        yield CheckedRow(row, is_whole, TableChecksum(number))
-
-
-def _checked_chunks(connection: sqlite3.Connection) -> Iterator[CheckedRow]:
-    for number, row in enumerate(connection.execute("SELECT id, urls, lines, checksum FROM chunk ORDER BY id"), 1):
-        yield CheckedRow(row, agrees(row[-1], chunk_checksum, *row[:-1]), TableChecksum(number))
-
-
-def _table(connection: sqlite3.Connection, name: str, rows: Iterator[CheckedRow]) -> Iterator[str]:
-    """What is wrong with the *rows* of the table *name*, compared with what the state records of it."""
+def _table(connection: sqlite3.Connection, table: CheckedTable) -> Iterator[str]:
+    """What is wrong with the rows of *table*, compared with what the state records of it."""
+    name = table.name
     written = read_written(connection)[name]
-    table = TABLES.get(name)
-    is_keyed = table is None or table.keys > 0
     so_far = TableChecksum()
     changed = []
+    rows = checked_rows(connection, table)
     for values, is_whole, so_far in with_progress(rows, f"rows of the table {name}", written.rows):
         if not is_whole:
-            has_name = is_keyed or (table is not None and table.is_numbered)
-            changed.append(str(values[0]) if has_name else f"number {so_far.rows}")
+            changed.append(str(values[0]) if table.keys or table.is_numbered else f"number {so_far.rows}")
     if changed:
-        or_gone = "" if is_keyed else ", or rows before them are missing"
+        or_gone = "" if table.keys else ", or rows before them are missing"
         yield f"of table {name} {len(changed)} rows are not as they were written{or_gone}: {_listed(changed)}"
     if so_far.rows != written.rows:
         yield f"of table {name} {so_far.rows} rows are there, {written.rows} were written"

@@ -28,7 +28,7 @@ from spiderling.base.urls import HASH_BITS, canonicalize, owner_of, shard_of_pag
 from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.segments import SUFFIX, CorpusDocument, documents, frame_at
 from spiderling.frontier.admission import Scope
-from spiderling.frontier.storage.protocol import HistoryRow, message_id
+from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
 from spiderling.frontier.storage.tables import Length, newest_lengths
 from spiderling.frontier.storage.url_log import UrlEnd, pack_keys, page_of, place_of, unpack_ends, unpack_keys
@@ -192,8 +192,8 @@ class Inspection:
 
     def outboxes(self) -> list[UnsentMessages]:
         """By receiver; none in a crawl without shards."""
-        query = "SELECT id / ? AS shard, count(*) AS messages, min(time) AS since FROM outbox GROUP BY 1"
-        return [UnsentMessages(**row) for row in self.rows(query, message_id(1, 0))] if self.shard else []
+        query = "SELECT shard, count(*) AS messages, min(time) AS since FROM outbox GROUP BY shard"
+        return [UnsentMessages(**row) for row in self.rows(query)] if self.shard else []
 
     @property
     def archives_unread(self) -> int:

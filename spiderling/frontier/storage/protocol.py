@@ -32,19 +32,6 @@ _SLOT_SHIFT = _PART_BITS + _GENERATION_BITS
 HOST_SHIFT = _SLOT_SHIFT + BAND_BITS  # a chunk's host is ``id >> HOST_SHIFT``
 
 
-_SHARD_SHIFT = 48  # a message's shard is ``id >> _SHARD_SHIFT``; the bits below are its number
-
-
-def message_id(shard: int, number: int) -> int:
-    """The key of a message in the table ``outbox``."""
-    return shard << _SHARD_SHIFT | number
-
-
-def shard_and_number(message: int) -> tuple[int, int]:
-    """The shard and the number of a message with this key."""
-    return message >> _SHARD_SHIFT, message & (1 << _SHARD_SHIFT) - 1
-
-
 def slots_of_host(host_id: int) -> range:
     """The slots of a host, best band first."""
     first = host_id << BAND_BITS
@@ -135,7 +122,7 @@ class SegmentRow(NamedTuple):
 
     name: str
     length_bytes: int
-    documents: int  # number of its entries: documents, records or pages
+    entries: int  # number of its documents, records or pages
     kind: str = "corpus"  # the directory that holds it (corpus/segments.py)
 
 
@@ -147,11 +134,6 @@ class OutboxRow(NamedTuple):
     time: float  # when it was begun
     links: int  # links and single URLs in it
     message: bytes
-
-    @property
-    def id(self) -> int:
-        """The key of its row: the messages to one shard are neighbours."""
-        return message_id(self.shard, self.number)
 
 
 def within(rows: Iterable[OutboxRow], max_bytes: int) -> list[OutboxRow]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from spiderling.base.errors import DamageError, JobdirError, SpiderlingError, StorageError
 from spiderling.frontier.hosts import CLOSED_STATES, HostColumns
-from spiderling.frontier.storage import tables, url_log
+from spiderling.frontier.storage import url_log
 from spiderling.frontier.storage.protocol import (
     HOST_SHIFT,
     Changes,
@@ -33,8 +33,6 @@ from spiderling.frontier.storage.protocol import (
     State,
     StoredHost,
     chunks_of,
-    message_id,
-    shard_and_number,
     thinning,
     within,
 )
@@ -50,11 +48,18 @@ from spiderling.frontier.storage.state_file import (
 from spiderling.frontier.storage.tables import (
     APPLICATION_ID,
     LENGTH_BYTES,
+    QUEUE_CHECKSUM,
     SCHEMA,
     SCHEMA_VERSION,
-    agrees,
+    SUM_MASK,
+    TABLES,
+    UNFIT,
+    TableChecksum,
+    host_checksums,
     newest_lengths,
     packed_lengths,
+    read_written,
+    whole_rows,
 )
 
 IN_MEMORY = Path()  # in place of a path: the state is lost with the store, which one thread uses at a time
@@ -62,7 +67,7 @@ _CACHE_KB = 32_000  # SQLite's page cache of the writing connection (chosen)
 _MIN_FREE_BYTES = 1 << 17
 """Free bytes below which the disk is taken to be what an error of reading or writing is about (chosen: SQLite's index
 of the log grows by 32 kB)."""
-REFUSED = (sqlite3.Error, *tables.UNFIT)
+REFUSED = (sqlite3.Error, *UNFIT)
 """Exceptions for a damaged file, or for a value that its column or array cannot hold."""
 _HOSTS_AT_ONCE = 20_000  # hosts that one query of ``host_columns`` reads (chosen)
 _COLUMNS = "id, name, state, distance, waiting + parked AS queued, due"
@@ -146,14 +151,13 @@ class SqliteStore:
             )
 
     def _outboxes(self) -> dict[int, OutboxSummary]:
-        sums = "min(id), count(*), sum(links), sum(length(message)), min(time)"
-        rows = self._reader.execute(f"SELECT {sums} FROM outbox GROUP BY id / ?", (message_id(1, 0),))
-        summaries = ((*shard_and_number(first), *rest) for first, *rest in rows)
-        return {shard: OutboxSummary(number, *rest) for shard, number, *rest in summaries}
+        sums = "min(number), count(*), sum(links), sum(length(message)), min(time)"
+        rows = self._reader.execute(f"SELECT shard, {sums} FROM outbox GROUP BY shard")
+        return {shard: OutboxSummary(*summary) for shard, *summary in rows}
 
-    def _whole(self, table: str) -> Iterator[tuple[Any, ...]]:
+    def _whole(self, table: str) -> Iterator[list[Any]]:
         """The rows of a table, each compared with its checksum."""
-        return tables.whole_rows(self._reader, table)
+        return whole_rows(self._reader, table)
 
     def host_columns(self) -> Iterator[HostColumns]:
         """All hosts in the order of their ids, in blocks; raises JobdirError if one is missing."""
@@ -200,10 +204,7 @@ class SqliteStore:
 
         Here and in `used_hosts` its ``waiting``, ``parked`` and ``distance`` may be older than in `host_columns`.
         """
-        *values, checksum, queue_checksum = self._one("SELECT * FROM host WHERE id = ?", host_id)
-        row = StoredHost._make(values)
-        self._refuse_changed(agrees((checksum, queue_checksum), tables.host_checksums, row), f"host {host_id}")
-        return row
+        return StoredHost._make(self._one("host", host_id)[:-1])
 
     def chunk_ids(self, host_id: int) -> list[int]:
         """Ids of a host's chunks, ascending."""
@@ -212,42 +213,26 @@ class SqliteStore:
 
     def chunk(self, chunk_id: int) -> list[bytes]:
         """The lines of a chunk; raises StorageError if there is none."""
-        urls, lines, checksum = self._one("SELECT urls, lines, checksum FROM chunk WHERE id = ?", chunk_id)
-        is_whole = agrees(checksum, tables.chunk_checksum, chunk_id, urls, lines)
-        self._refuse_changed(is_whole, f"chunk {chunk_id}")
         try:
-            return unpacked(lines)
+            return unpacked(self._one("chunk", chunk_id)[2])
         except DamageError as error:
             raise DamageError(f"{self._path} is damaged: chunk {chunk_id}: {error}") from error
 
     def robots(self, key: str) -> RobotsRow | None:
         """What is known of an origin's robots.txt, or of another file of a site; None if nothing is."""
-        rows = self._rows(
-            "SELECT origin, status, fetched, expires, failures, body, checksum FROM robots WHERE origin = ?", (key,)
-        )
-        if not rows:
-            return None
-        *values, checksum = rows[0]
-        is_whole = agrees(checksum, tables.row_checksum, tables.TABLES["robots"], values)
-        self._refuse_changed(is_whole, f"the robots.txt of {key}")
-        return RobotsRow._make(values)
+        row = self._find("robots", key)
+        return RobotsRow._make(row) if row is not None else None
 
     def consents(self) -> list[ConsentRow]:
         """All answers of sites about opt-outs, ordered by origin, file and time."""
-        rows = self._rows(
-            f"SELECT {', '.join(ConsentRow._fields)} FROM consent ORDER BY origin, file, first, answer, digest", ()
-        )
+        columns = ", ".join(ConsentRow._fields)
+        rows = self._rows(f"SELECT {columns} FROM consent ORDER BY origin, file, first, answer, digest")
         return [ConsentRow._make(row) for row in rows]
 
     def blob(self, table: str, row: int) -> bytes | None:
         """The content of a row of one of ``Changes.blobs``; None if there is none."""
-        rows = self._rows(f"SELECT id, content, checksum FROM {table} WHERE id = ?", (row,))
-        if not rows:
-            return None
-        *values, checksum = rows[0]
-        is_whole = agrees(checksum, tables.row_checksum, tables.TABLES[table], values)
-        self._refuse_changed(is_whole, f"row {row} of the table {table}")
-        return bytes(values[1])
+        found = self._find(table, row)
+        return bytes(found[1]) if found is not None else None
 
     def blobs(self, table: str) -> Iterator[tuple[int, bytes]]:
         """All rows of such a table, in the order of their ids; raises JobdirError if one is damaged."""
@@ -256,33 +241,29 @@ class SqliteStore:
 
     def messages(self, shard: int, after: int, max_bytes: int) -> list[OutboxRow]:
         """The messages to *shard* from the number *after* + 1 on, as many as have *max_bytes*, but one at least."""
-        table = tables.TABLES["outbox"]
-        query = "SELECT id, time, links, message, checksum FROM outbox WHERE id > ? AND id < ? ORDER BY id"
+        query = "SELECT number FROM outbox WHERE shard = ? AND number > ? ORDER BY number"
+        numbers = self._rows(query, (shard, after))
+        return within((OutboxRow._make(self._one("outbox", shard, number)) for (number,) in numbers), max_bytes)
 
-        def rows() -> Iterator[OutboxRow]:
-            bounds = (message_id(shard, after), message_id(shard + 1, 0))
-            for *values, checksum in self._reader.execute(query, bounds):
-                is_whole = agrees(checksum, tables.row_checksum, table, values)
-                self._refuse_changed(is_whole, f"message {values[0]}")
-                yield OutboxRow(*shard_and_number(values[0]), *values[1:])
+    def _one(self, table: str, *key: object) -> list[Any]:
+        """The row with this key; raises StorageError if there is none, or if it was changed."""
+        row = self._find(table, *key)
+        if row is None:
+            raise StorageError(f"{self._path} is damaged: {table} {key[-1]} is missing.")
+        return row
 
-        try:
-            return within(rows(), max_bytes)
-        except sqlite3.Error as error:
-            raise StorageError(f"{self._path} could not be read: {error}.") from error
-
-    def _refuse_changed(self, is_whole: bool, what: str) -> None:
-        if not is_whole:
-            raise StorageError(f"{self._path} is damaged: {what} is not as it was written.")
-
-    def _one(self, query: str, key: int) -> Any:
-        """The row that *query* finds by its *key*; raises StorageError if there is none."""
-        rows = self._rows(query, (key,))
+    def _find(self, table: str, *key: object) -> list[Any] | None:
+        """The row with this key, None if there is none; raises StorageError if it was changed."""
+        rows = self._rows(TABLES[table].one, key)
         if not rows:
-            raise StorageError(f"{self._path} is damaged: {query.split()[3]} {key} is missing.")
-        return rows[0]
+            return None
+        values: list[Any]
+        *values, checksum = rows[0]
+        if not TABLES[table].agrees(values, checksum):
+            raise StorageError(f"{self._path} is damaged: row {key[-1]} of the table {table} is not as it was written.")
+        return values
 
-    def _rows(self, query: str, values: tuple[object, ...]) -> list[Any]:
+    def _rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         try:
             return self._reader.execute(query, values).fetchall()
         except sqlite3.Error as error:
@@ -301,7 +282,7 @@ class SqliteStore:
         self._reader.close()
 
 
-def _keys(rows: Iterable[tuple[Any, ...]]) -> array[int]:
+def _keys(rows: Iterable[list[Any]]) -> array[int]:
     """The keys packed in all *rows* (batch, keys)."""
     keys = array("q")
     for _, blob in rows:
@@ -318,13 +299,17 @@ without that table, with 16 it takes .73, and .68 if only a flush folds.
 
 
 class StateWriter:
-    """The writing half of a store (protocol.py), over a connection that one thread uses at a time."""
+    """The writing half of a store, over a connection that one thread uses at a time.
+
+    Each row is written with its checksum.  After a transaction that was rolled back it must not be used again.
+    """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         """*path*: what messages name; raises sqlite3.Error."""
         self._path = path
         self.connection = connection
-        self._tables = tables.CheckedTables(connection)
+        self._written = read_written(connection)
+        self._changed: set[str] = set()  # tables whose row of ``written`` is out of date
         self._counts = dict(connection.execute("SELECT key, value FROM count").fetchall())
         lengths = connection.execute("SELECT coalesce(sum(length(lengths)), 0) FROM length").fetchone()[0]
         self._lengths = lengths // LENGTH_BYTES  # entries in the table ``length``
@@ -338,7 +323,9 @@ class StateWriter:
         try:
             self.connection.execute("BEGIN IMMEDIATE")
             yield
-            self._tables.write_sums()
+            for name in self._changed:
+                self.connection.execute("REPLACE INTO written VALUES (?, ?, ?)", (name, *self._written[name]))
+            self._changed.clear()
             self.connection.execute("COMMIT")
         except REFUSED as error:
             self._lengths = 0  # nothing is folded any more, since the store must not be used
@@ -353,11 +340,10 @@ class StateWriter:
         self._write_appended(changes)
 
     def _write_replaced(self, changes: Changes) -> None:
-        checked = self._tables
         first = "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?"
         for answer in changes.consent:
             former = self.connection.execute(first, answer[:4]).fetchone()
-            checked.replace_row("consent", answer._replace(first=former[0]) if former else answer)
+            self._replace_row("consent", answer._replace(first=former[0]) if former else answer)
         counts = {key: value for key, value in changes.counts.items() if self._counts.get(key) != value}
         self._counts.update(counts)
         written: dict[str, Iterable[Sequence[Any]]] = {
@@ -365,64 +351,114 @@ class StateWriter:
             "file": changes.segments,
             "count": counts.items(),
             "meta": changes.meta.items(),
-            "outbox": ((row.id, *row[2:]) for row in changes.outbox),
+            "outbox": changes.outbox,
             "peer": changes.peers,
             **{name: rows.items() for name, rows in changes.blobs.items()},
         }
         for name, rows in written.items():
             for row in rows:
-                checked.replace_row(name, row)
-        for shard, last in changes.acknowledged.items():
-            checked.delete_rows("outbox", "id > ? AND id <= ?", (message_id(shard, 0), message_id(shard, last)))
+                self._replace_row(name, row)
+        for acknowledged in changes.acknowledged.items():
+            self._delete_rows("outbox", "shard = ? AND number <= ?", acknowledged)
         if changes.history is not None:
-            checked.replace_row("history", changes.history)
+            self._replace_row("history", changes.history)
             for condition, values in thinning(changes.history):
-                checked.delete_rows("history", condition, values)
+                self._delete_rows("history", condition, values)
 
     def _write_appended(self, changes: Changes) -> None:
         for event in changes.events:
-            self._tables.append_row("event", event)
+            self._append_row("event", event)
         for name, numbers in (("seen", changes.seen), ("digest", changes.digests), ("edge", changes.edges)):
             if packed_numbers := array("q", numbers).tobytes():
-                self._tables.append_row(name, (packed_numbers,))
+                self._append_row(name, (packed_numbers,))
         for name, row in url_log.rows(changes.url_log):
-            self._tables.append_row(name, row)
+            self._append_row(name, row)
 
     def _write_hosts(self, changes: Changes) -> None:
-        hosts = self._tables.write_hosts(changes.hosts)
+        self.connection.executemany(TABLES["host"].write, ((*row, *host_checksums(row)) for row in changes.hosts))
+        newest = self.connection.execute("SELECT coalesce(max(id), 0) FROM host").fetchone()[0]
+        hosts = max(newest, self._written["host"].rows)  # ids are given without gaps
+        if hosts > self._written["host"].rows:
+            self._note("host", hosts, 0)
         entries = self._lengths + len(changes.hosts) + len(changes.host_updates)
         if changes.flush is not None or entries > hosts // _HOSTS_PER_LENGTH:
             self._fold(changes)
         elif entries > self._lengths:
             of_rows = [(row.waiting, row.parked, row.distance, row.id) for row in changes.hosts]
-            self._tables.append_row("length", (packed_lengths(of_rows + changes.host_updates),))
+            self._append_row("length", (packed_lengths(of_rows + changes.host_updates),))
             self._lengths = entries
 
     def _fold(self, changes: Changes) -> None:
         """Write the newest lengths to the rows of their hosts, and empty their table; *changes*: the batch."""
-        newest = newest_lengths(tables.whole_rows(self.connection, "length")) if self._lengths else {}
+        newest = newest_lengths(whole_rows(self.connection, "length")) if self._lengths else {}
         for row in changes.hosts:
             newest.pop(row.id, None)
         newest.update((length[-1], length) for length in changes.host_updates)
         self.connection.executemany(
             "UPDATE host SET waiting = ?1, parked = ?2, distance = ?3, "
-            f"queue_checksum = {tables.QUEUE_CHECKSUM} WHERE id = ?4",
+            f"queue_checksum = {QUEUE_CHECKSUM} WHERE id = ?4",
             [newest[host] for host in sorted(newest)],
         )
         if self._lengths:
-            self._tables.clear_table("length")
+            self._clear_table("length")
             self._lengths = 0
 
     def _write_queues(self, changes: Changes) -> None:
-        self._tables.delete_chunks((host << HOST_SHIFT, host + 1 << HOST_SHIFT) for host in changes.dropped)
-        self._tables.delete_chunks((chunk, chunk + 1) for chunk in changes.used)
+        gone = [(host << HOST_SHIFT, host + 1 << HOST_SHIFT) for host in changes.dropped]
+        gone += [(chunk, chunk + 1) for chunk in changes.used]
+        self._count_chunks(-self.connection.executemany("DELETE FROM chunk WHERE id >= ? AND id < ?", gone).rowcount)
         if changes.flush is not None:
             generation, tails = changes.flush
             chunks = (chunk for slot in sorted(tails) for chunk in chunks_of(slot, generation, tails[slot]))
-            self._tables.insert_chunks((chunk, len(lines), packed(lines)) for chunk, lines in chunks)
-            self._tables.clear_table("log")
+            rows = ((chunk, len(lines), packed(lines)) for chunk, lines in chunks)
+            table = TABLES["chunk"]
+            added = self.connection.executemany(table.write, ((*row, table.checksum(row)) for row in rows)).rowcount
+            self._count_chunks(added)
+            self._clear_table("log")
         elif changes.added or changes.popped:
-            self._tables.append_row("log", log_entry(changes.added, changes.popped))
+            self._append_row("log", log_entry(changes.added, changes.popped))
+
+    # -- rows
+
+    def _append_row(self, name: str, values: Sequence[Any]) -> None:
+        """Append a row; *values* are without the number of a numbered table."""
+        table = TABLES[name]
+        rows, before = self._written[name]
+        row = (rows + 1, *values) if table.is_numbered else values
+        checksum = table.checksum(row, before)
+        self.connection.execute(table.write, (*row, checksum))
+        self._note(name, rows + 1, checksum)
+
+    def _replace_row(self, name: str, row: Sequence[Any]) -> None:
+        """Write a row; it replaces the one with the same key, if there is one."""
+        table = TABLES[name]
+        former = self.connection.execute(table.former, row[: table.keys]).fetchone()
+        checksum = table.checksum(row)
+        self.connection.execute(table.write, (*row, checksum))
+        self._sum(name, 0 if former else 1, checksum - (former[0] if former else 0))
+
+    def _delete_rows(self, name: str, condition: str, values: Sequence[Any]) -> None:
+        """Delete the rows for which *condition* holds, of a table whose rows are replaced."""
+        gone = self.connection.execute(f"DELETE FROM {name} WHERE {condition} RETURNING checksum", values).fetchall()
+        if gone:
+            self._sum(name, -len(gone), -sum(row[0] for row in gone))
+
+    def _clear_table(self, name: str) -> None:
+        """Delete all rows of a table that is appended to."""
+        self.connection.execute(f"DELETE FROM {name}")
+        self._note(name, 0, 0)
+
+    def _count_chunks(self, more: int) -> None:
+        if more:
+            self._note("chunk", self._written["chunk"].rows + more, 0)
+
+    def _sum(self, name: str, more: int, checksum: int) -> None:
+        rows, total = self._written[name]
+        self._note(name, rows + more, total + checksum & SUM_MASK)
+
+    def _note(self, name: str, rows: int, checksum: int) -> None:
+        self._written[name] = TableChecksum(rows, checksum)
+        self._changed.add(name)
 
     def close(self) -> None:
         """Fold the lengths, and close the connection."""

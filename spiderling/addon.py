@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 COMPONENTS: dict[str, Any] = {
     "SCHEDULER": "spiderling.engine.scheduler.Scheduler",
-    "LOG_FORMATTER": "spiderling.engine.log_format.QuietLogFormatter",
+    "LOG_FORMATTER": "spiderling.extensions.lifecycle.ItemErrorFormatter",
     # The frontier hands out only what is due.  Scrapy's slots, as its project template sets them, would delay that.
     "DOWNLOAD_DELAY": 0,
     "CONCURRENT_REQUESTS_PER_DOMAIN": 64,

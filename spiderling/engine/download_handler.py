@@ -34,15 +34,7 @@ from spiderling.engine.component import dispatcher_of
 from spiderling.engine.dispatcher import Dispatcher
 from spiderling.engine.outcomes import ResponseHeads
 from spiderling.fetch import errors, tls
-from spiderling.fetch.client import (
-    ConnectTarget,
-    Destination,
-    Pool,
-    RawResponse,
-    TimeLimits,
-    Transfer,
-    send,
-)
+from spiderling.fetch.client import ConnectTarget, Destination, Pool, RawResponse, TimeLimits, Transfer, send
 from spiderling.fetch.messages import ACCEPT_ENCODING, BodyDecoder, RawRequest, UrlParts
 
 _ip_address = functools.lru_cache(4096)(ipaddress.ip_address)

@@ -6,6 +6,7 @@ import email.utils
 import re
 import sqlite3
 from dataclasses import replace
+from typing import Any
 from urllib.parse import quote, unquote
 
 from scrapy.exceptions import (
@@ -139,28 +140,12 @@ class WaitsForFiles(PutBack):
 
 
 class Refused(IgnoreRequest):
-    """A response that ends in the downloader middlewares."""
+    """A response that ends in the downloader middlewares; *facts* are fields of its Outcome."""
 
-    def __init__(
-        self,
-        reason: Reason,
-        response: Response,
-        *,
-        may_pass: bool = False,
-        retry_after_s: float | None = None,
-        redirect_to: str | None = None,
-        set_cookies: tuple[bytes, ...] = (),
-        detail: str = "",
-    ) -> None:
+    def __init__(self, reason: Reason, response: Response, **facts: Any) -> None:
         super().__init__(f"{reason.value}: {response.url} ({response.status})")
         self.reason = reason
-        self.status = response.status
-        self.body_bytes = len(response.body)
-        self.may_pass = may_pass
-        self.retry_after_s = retry_after_s
-        self.redirect_to = redirect_to
-        self.set_cookies = set_cookies
-        self.detail = detail
+        self.facts = {"status": response.status, "body_bytes": len(response.body), **facts}
 
 
 class NotMade(IgnoreRequest):
@@ -291,20 +276,17 @@ def of_failure(request: Request, error: BaseException) -> Outcome:
     fetch = fetch_of(request)
     reason, may_pass = _judge(error)
     wire_bytes = _wire_bytes(request)
-    return Outcome(
-        url_id=fetch.id if fetch else None,
-        url=request.url,
-        reason=reason,
-        status=getattr(error, "status", 0),
-        may_pass=may_pass,
-        retry_after_s=getattr(error, "retry_after_s", None),
-        redirect_to=getattr(error, "redirect_to", None),
-        set_cookies=getattr(error, "set_cookies", ()),
-        wire_bytes=wire_bytes,
-        body_bytes=getattr(error, "body_bytes", wire_bytes),
-        detail=(error.detail if isinstance(error, Refused) else f"{type(error).__name__}: {error}")[:_MAX_DETAIL_CHARS],
-        exchange=exchange_of(request),
-    )
+    facts: dict[str, Any] = {
+        "may_pass": may_pass,
+        "body_bytes": wire_bytes,
+        "detail": f"{type(error).__name__}: {error}",
+    }
+    if isinstance(error, Refused):
+        facts |= {"detail": ""} | error.facts
+    facts["detail"] = facts["detail"][:_MAX_DETAIL_CHARS]
+    exchange = exchange_of(request)
+    url_id = fetch.id if fetch else None
+    return Outcome(url_id, request.url, reason, wire_bytes=wire_bytes, exchange=exchange, **facts)
 
 
 def redirected(request: Request, outcome: Outcome) -> Request | None:

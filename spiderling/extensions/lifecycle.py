@@ -13,7 +13,11 @@ from typing import Any
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
+from scrapy.http import Response
+from scrapy.logformatter import LogFormatter, LogFormatterResult
+from twisted.python.failure import Failure
 
+from spiderling.base.errors import is_ours
 from spiderling.base.files import open_regular, replacing
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import registrable_domain
@@ -57,6 +61,9 @@ class Lifecycle(Extension):
             return
         registrable_domain("example.com")  # reads the list of suffixes now, not while the first page is settled
         _collect_less_often()
+        is_debug = str(self._crawler.settings["LOG_LEVEL"]) in ("DEBUG", str(logging.DEBUG))
+        # Scrapy's loggers make four lines a page, and its handlers refuse them
+        logging.getLogger("scrapy").setLevel(logging.NOTSET if is_debug else logging.INFO)
         self._log = _file_log(self.crawl)
         crawl = self.crawl
         self.repeat(crawl.checkpoint.begin_if_needed, CHECKPOINT_S, "the checkpoints' clock")
@@ -77,6 +84,16 @@ class Lifecycle(Extension):
         if self._log is not None:
             logging.getLogger().removeHandler(self._log)
             self._log.close()
+
+
+class ItemErrorFormatter(LogFormatter):
+    """Tells an error of ours in a pipeline at DEBUG only, since crawl/internal_errors.py logs it too."""
+
+    def item_error(
+        self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider
+    ) -> LogFormatterResult:
+        line = super().item_error(item, exception, response, spider)
+        return {**line, "level": logging.DEBUG} if is_ours(exception) else line
 
 
 class _FileLog(logging.FileHandler):

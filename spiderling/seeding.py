@@ -139,7 +139,7 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 def dumped_links(path: Path) -> Iterator[str]:
-    """The URLs in ``<wiki>-<date>-externallinks.sql.gz``, packed or not, in either form that the table has had.
+    """The URLs in ``<wiki>-<date>-externallinks.sql.gz``, packed or not, as the table is since 2023.
 
     Raises BadInput if it cannot be read, is no such dump, or breaks off; the URLs before that were yielded.
     """
@@ -151,9 +151,9 @@ def dumped_links(path: Path) -> Iterator[str]:
         column = _COLUMN.match(line)
         if column is not None:
             columns.append(column[1])
-        elif line.startswith("INSERT INTO `externallinks`"):
+        elif line.startswith("INSERT INTO `externallinks`") and "el_to_path" in columns:
             yield from _inserted(line, columns)
-    if "el_from" not in columns:
+    if "el_to_domain_index" not in columns or "el_to_path" not in columns:
         raise BadInput(f"{path} is no dump of external links; take <wiki>-<date>-externallinks.sql.gz.")
     if not last.startswith("-- Dump completed"):
         raise BadInput(f"{path} breaks off before its end; download it again.")
@@ -166,12 +166,8 @@ def _inserted(line: str, columns: list[str]) -> Iterator[str]:
         if len(values) != len(columns):
             continue
         fields = dict(zip(columns, values, strict=True))
-        if "el_to" in fields:
-            url = fields["el_to"]
-            yield f"https:{url}" if url.startswith("//") else url
-        elif "el_to_domain_index" in fields:
-            path = fields.get("el_to_path", "")
-            yield _from_index(fields["el_to_domain_index"]) + ("/" if path in ("", "NULL") else path)
+        path = fields["el_to_path"]
+        yield _from_index(fields["el_to_domain_index"]) + ("/" if path in ("", "NULL") else path)
 
 
 def _from_index(index: str) -> str:
@@ -271,7 +267,7 @@ def indexed_hosts(path: Path, wanted: CaptureFilter) -> Iterator[str]:
 
 _STATUSES = [400, 401, 403, 404, 410]
 """Error statuses whose answers go to the source; others are retried, or counted as failures."""
-_COMMAND_LINE = SETTINGS_PRIORITIES["cmdline"]
+_BELOW_COMMAND_LINE = SETTINGS_PRIORITIES["cmdline"] - 1
 _MAX_NAMED = 3  # requests that are named at the start; chosen: what fits on two lines
 _NO_FAILURES = (Reason.NO_PAGE, Reason.REDIRECTED, Reason.SEEN)
 """Ends of requests that were answered, or that were not made because another was."""
@@ -306,10 +302,7 @@ class SeedSpider(_CountingSpider):
     async def start(self) -> AsyncIterator[Any]:
         asked = list(self.source.requests())
         names = ", ".join(request.url for request in asked[:_MAX_NAMED]) + (" ..." if asked[_MAX_NAMED:] else "")
-        print(
-            f"Asking {names}; an answer may take {FIRST_BYTE_TIMEOUT_S:g} s.",
-            file=sys.stderr,
-        )
+        print(f"Asking {names}; an answer may take {FIRST_BYTE_TIMEOUT_S:g} s.", file=sys.stderr)
         for request in asked:
             yield self._asked(request)
 
@@ -351,9 +344,7 @@ def collect(source: Source, output: SeedFile, settings: Settings, arguments: dic
         "SPIDERLING_MAX_BODY_BYTES": MAX_SITEMAP_BYTES,
         "SPIDERLING_RETRIES": source.retries,
     }
-    for name, value in ours.items():
-        if (settings.getpriority(name) or 0) < _COMMAND_LINE:
-            settings.set(name, value, priority="cmdline")
+    settings.setdict(ours, priority=_BELOW_COMMAND_LINE)
     output.comment(f"from {source.name}")
     try:
         spider = run_spider(SeedSpider, settings, source=source, output=output, **arguments)

@@ -18,6 +18,7 @@ import ada_url
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
+from spiderling.base.terminal import entries_of
 from spiderling.base.urls import CanonicalUrl, canonicalize
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -99,7 +100,7 @@ class HostMap:
         """Where a name is served: by an exact entry, else by the first glob that matches, else None."""
         self._exact: dict[str, Endpoint] = {}
         self._globs: list[tuple[re.Pattern[str], Endpoint]] = []
-        for part in _parts(option):
+        for part in entries_of(option):
             glob, equals, target = (piece.strip() for piece in part.partition("="))
             name = glob.lower().rstrip(".").strip("[]")
             if not equals or not _GLOB.fullmatch(name):
@@ -131,7 +132,7 @@ class AddressPolicy:
         Allowed are listed networks and, if public addresses are allowed, global unicast addresses.
         """
         self._networks: list[IPNetwork] = []
-        for part in _parts(option):
+        for part in entries_of(option):
             try:
                 self._networks.append(ipaddress.ip_network(part))
             except ValueError as error:
@@ -159,10 +160,6 @@ def parse_endpoint(text: str, option: str) -> Endpoint:
 _HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f:/?#@\\\[\]]+")
 _GLOB = re.compile(r"[^\s,=/@#\[\]\\]+")
 _ENDPOINT = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<v4>[0-9.]+))(?::(?P<port>[0-9]{1,5}))?")
-
-
-def _parts(option: str) -> list[str]:
-    return [part for part in (piece.strip() for piece in option.split(",")) if part]
 
 
 def _parsed(address: str) -> IPAddress | None:

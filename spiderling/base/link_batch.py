@@ -23,7 +23,7 @@ from spiderling.base.urls import (
     PREFIXES,
     CanonicalUrl,
     assembled,
-    canonical_each,
+    canonicalize,
     name_of,
     owner_of,
     prefix_of,
@@ -239,13 +239,13 @@ def columns_of(links: Iterable[Link]) -> LinkBatch:
     rows: list[tuple[str, str, int, int, tuple[int, ...]]] = []
     others: list[Other] = []
     bad = 0
-    for link, target in zip(links, canonical_each([link[0] for link in links]), strict=True):
+    for link, target in zip(links, map(canonicalize, [link[0] for link in links]), strict=True):
         if target is None:
             bad += 1
             continue
         canonical, name, host, origin, path = target
         if origin not in origins:
-            prefix = prefix_of(CanonicalUrl._make(target))
+            prefix = prefix_of(target)
             origins[origin] = prefix, hosts.setdefault(host, len(hosts)), words_of_name(name)
         prefix, number, of_name = origins[origin]
         if prefix is None or number > MAX_HOST or not path.isascii():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from spiderling.base.errors import BadInput
+from spiderling.base.terminal import entries_of
 
 _ZIP = b"PK\x03\x04"
 _SNIFFED_BYTES = 1024  # bytes in which a PDF may begin (its readers allow as many before the mark)
@@ -44,11 +46,15 @@ def parse(text: str) -> frozenset[str]:
     >>> sorted(parse("pdf, DOCX"))
     ['docx', 'pdf']
     """
-    kinds = frozenset(part.strip().lower() for part in text.split(",")) - {""}
-    unknown = sorted(kinds - FILE_TYPES.keys())
-    if unknown:
-        raise BadInput(f"SPIDERLING_DOCUMENTS names {unknown[0]!r}; known are {', '.join(FILE_TYPES)}.")
-    return kinds
+    return known_entries("DOCUMENTS", text, FILE_TYPES)
+
+
+def known_entries(option: str, text: str, known: Collection[str]) -> frozenset[str]:
+    """The entries of *text*, in lower case; raises BadInput for one that is not *known*."""
+    found = frozenset(entries_of(text.lower()))
+    if unknown := sorted(found.difference(known)):
+        raise BadInput(f"SPIDERLING_{option} names {unknown[0]!r}; known are {', '.join(known)}.")
+    return found
 
 
 def of_path(path: str) -> str | None:

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 from lxml import etree
 
 from spiderling.base.errors import BadInput
-from spiderling.base.terminal import hint
+from spiderling.base.terminal import entries_of, hint
 
 
 class Purpose(Enum):
@@ -107,7 +107,7 @@ class OptOutPolicy:
         """Read *text*: ``signal=rule`` entries with commas that change the defaults; raises BadInput for others."""
         known = {signal.value: signal for signal in Signal}
         rules = {signal: signal.rule for signal in Signal}
-        for entry in filter(None, map(str.strip, text.split(","))):
+        for entry in entries_of(text):
             name, _, rule = map(str.strip, entry.partition("="))
             if rule not in RULES:
                 raise BadInput(f"SPIDERLING_OPTOUTS has {entry!r}; write {name or 'signal'}=obey, =record or =ignore.")

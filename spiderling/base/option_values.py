@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from spiderling.base import media_types
 from spiderling.base.errors import BadInput
 from spiderling.base.opt_outs import OptOutPolicy
+from spiderling.base.terminal import entries_of
 from spiderling.base.urls import canonicalize, is_top_level_domain, top_level_domain
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def parse_preset(
     *default* is the preset if *text* names none.  ``read(preset, name, value)`` returns the value of the field *name*,
     or raises ValueError, which becomes BadInput.
     """
-    rest = [part.strip() for part in text.split(",") if part.strip()]
+    rest = entries_of(text)
     first = default if rest and "=" in rest[0] else "".join(rest[:1])
     rest = rest if rest and "=" in rest[0] else rest[1:]
     try:
@@ -181,7 +182,7 @@ def _number(value: Any, in_bytes: bool) -> float:
 
 def parse_ports(text: str) -> frozenset[int] | None:
     """The ports of a list, None for 'all'; raises BadInput for anything else."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = entries_of(text)
     if parts == ["all"]:
         return None
     if not parts or not all(part.isdecimal() and part.isascii() and 0 < int(part[:6]) < 65536 for part in parts):
@@ -197,7 +198,7 @@ def parse_tlds(
     Raises BadInput for a name that cannot be a top-level domain; *only_public*: for one that is none of the public web.
     """
     found: set[str] = set()
-    parts = [part.strip().strip(".").lower() for part in text.replace("+", ",").split(",") if part.strip()]
+    parts = [part.strip(".").lower() for part in entries_of(text.replace("+", ","))]
     for part in parts:
         names = {"national": tuple(national), "generic": GENERIC_TLDS}.get(part, (part,))
         for name in names:
@@ -291,10 +292,7 @@ def parse_paragraph_kinds(text: str) -> frozenset[str]:
     >>> sorted(parse_paragraph_kinds("text, Heading"))
     ['heading', 'text']
     """
-    kinds = frozenset(part.strip().lower() for part in text.split(",")) - {""}
-    unknown = sorted(kinds.difference(KINDS))
-    if unknown:
-        raise BadInput(f"SPIDERLING_PARAGRAPH_KINDS names {unknown[0]!r}; known are {', '.join(KINDS)}.")
+    kinds = media_types.known_entries("PARAGRAPH_KINDS", text, KINDS)
     if not kinds:
         raise BadInput(f"SPIDERLING_PARAGRAPH_KINDS names no kind; write some of {', '.join(KINDS)}, with commas.")
     return kinds

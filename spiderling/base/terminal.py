@@ -47,6 +47,15 @@ def shown(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
+def entries_of(text: str) -> list[str]:
+    """The entries of *text*, which commas separate.
+
+    >>> entries_of(" cs, sk,,")
+    ['cs', 'sk']
+    """
+    return [entry for entry in map(str.strip, text.split(",")) if entry]
+
+
 def counted(number: int, noun: str) -> str:
     """*number* of things that *noun* names.
 

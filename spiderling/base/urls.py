@@ -39,7 +39,6 @@ _PLAIN = re.compile(
     r"(https?://)((?:www\.)?((?:[a-z0-9_-]{1,63}\.)+[a-z]{2,63}))(/[A-Za-z0-9_~!$&()*+,:=@/.%-]*)"
     r"(\?[A-Za-z0-9_~!$&()*+,:=@/.%?;-]*)?(?:#[!-~]*)?"
 )
-_PLAIN_LINES = re.compile(rf"^(?:{_PLAIN.pattern}|.*)$", re.MULTILINE)
 # session ids in the path: ';jsessionid=1' of Java servers, '/(S(1))' of ASP.NET without cookies
 _SESSION_PATH = re.compile(
     r";(?:jsessionid|phpsessid|sid)=[^/?#;]*|/\((?:[A-Z]\([0-9a-z]{8,}\))+\)(?=/)", re.IGNORECASE
@@ -83,7 +82,7 @@ def canonicalize(url: str) -> CanonicalUrl | None:
     A URL with a user name is refused: it is private, or made to look like another host.
     """
     plain = _PLAIN.fullmatch(url)
-    if plain is not None and not _needs_parser(url, len(url)):
+    if plain is not None and not _needs_parser(url):
         scheme, name, host, path, search = plain.groups()
         if search is not None:
             path += clean_query(search)
@@ -96,28 +95,9 @@ canonicalize_again = lru_cache(maxsize=4096)(canonicalize)
 """``canonicalize`` with a cache, for URLs of pages in work, which are asked for several times."""
 
 
-def canonical_each(urls: list[str]) -> list[tuple[str, str, str, str, str] | None]:
-    """``canonicalize`` for each of *urls*, as plain tuples; one regular expression finds most in a single pass."""
-    lines = "\n".join(urls)
-    found = _PLAIN_LINES.findall(lines)
-    if len(found) != len(urls):  # no URLs, or line feeds in them
-        return list(map(canonicalize, urls))
-    plain = not _needs_parser(lines, max(map(len, urls)))
-    targets: list[tuple[str, str, str, str, str] | None] = []
-    for url, (scheme, name, host, path, search) in zip(urls, found, strict=True):
-        if scheme and (plain or not _needs_parser(url, len(url))):
-            if search:
-                path += clean_query(search)
-            origin = scheme + name
-            targets.append((origin + path, name, host, origin, path))
-        else:
-            targets.append(_parsed(url))
-    return targets
-
-
-def _needs_parser(url: str, length: int) -> bool:
+def _needs_parser(url: str) -> bool:
     """Whether the parser may change *url*, although _PLAIN matches: dot segments, sessions, punycode, a long name."""
-    return "/." in url or "/(" in url or "xn--" in url or length > 250 or ("%2" in url and "%2e" in url.lower())
+    return "/." in url or "/(" in url or "xn--" in url or len(url) > 250 or ("%2" in url and "%2e" in url.lower())
 
 
 def _parsed(url: str) -> CanonicalUrl | None:

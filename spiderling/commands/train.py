@@ -8,6 +8,7 @@ from pathlib import Path
 
 from scrapy.exceptions import UsageError
 
+from spiderling.base.terminal import entries_of
 from spiderling.cli.command import SpiderlingCommand, option
 
 
@@ -25,12 +26,7 @@ class Command(SpiderlingCommand):
     error_code = 2
 
     options = (
-        option(
-            "--out",
-            default="",
-            metavar="DIR",
-            help="directory of models (first of SPIDERLING_MODELS)",
-        ),
+        option("--out", default="", metavar="DIR", help="directory of models (first of SPIDERLING_MODELS)"),
         option(
             "--encodings",
             default="",
@@ -47,7 +43,6 @@ class Command(SpiderlingCommand):
             raise UsageError(
                 "give a language code and at least one text file: scrapy train hsb text.txt --out my-models"
             )
-        paths = list(map(Path, args[1:]))
         dirs = str(self.given_settings.get("SPIDERLING_MODELS") or "")
         out = opts.out or dirs.partition(":")[0]
         if not out:
@@ -58,16 +53,12 @@ class Command(SpiderlingCommand):
 
         wanted = ModelRequest(
             args[0].lower(),
-            paths,
+            list(map(Path, args[1:])),
             Path(out).expanduser(),
-            _parts(opts.neighbours),
+            tuple(entries_of(opts.neighbours)),
             opts.name,
-            _parts(opts.encodings),
+            tuple(entries_of(opts.encodings)),
             opts.force,
             dirs,
         )
         yield from make_model(wanted).splitlines()
-
-
-def _parts(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())

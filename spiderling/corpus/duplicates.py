@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.files import replacing, sync_directory, zstd
 from spiderling.base.options import Options
+from spiderling.base.terminal import entries_of
 from spiderling.corpus.segments import SUFFIX, read_documents
 from spiderling.frontier.storage.seen import SeenSet
 from spiderling.text.fingerprints import FORM, ODD, Shingles, shingles
@@ -372,7 +373,7 @@ class NearDuplicateFilter:
         if not options.knows_shingles():
             return
         seen = self._files.load_filter(corpus, lengths)
-        corpora = [path.strip() for path in options.seen.split(",") if path.strip()]
+        corpora = entries_of(options.seen)
         documents = self._files.load_corpora(seen, corpora)
         if documents:
             logger.info("%d documents of earlier corpora are known: what they hold is not new", documents)

@@ -22,6 +22,7 @@ import brotli  # type: ignore[import-untyped]
 from scrapy.exceptions import UnsupportedURLSchemeError
 
 from spiderling.base.files import whole_number, zstd
+from spiderling.base.terminal import entries_of
 from spiderling.base.urls import serialize
 from spiderling.fetch.errors import BadHttp, DecodedTooBig
 
@@ -274,8 +275,7 @@ class BodyDecoder:
 
 def _codings(content_encoding: bytes) -> list[str]:
     """The codings that a Content-Encoding lists, in lower case, in the order in which they were applied."""
-    parts = map(str.strip, content_encoding.decode("latin-1").lower().split(","))
-    return [part for part in parts if part not in ("", "identity")]
+    return [coding for coding in entries_of(content_encoding.decode("latin-1").lower()) if coding != "identity"]
 
 
 class _Layer:

@@ -16,6 +16,7 @@ import pycares
 
 from spiderling.base.addresses import HostMap, literal_address, parse_endpoint
 from spiderling.base.options import Options
+from spiderling.base.terminal import entries_of
 from spiderling.fetch.errors import NameNotFound, NameServerFailure
 
 RESOLUTION_DELAY_S = 0.05  # seconds for which the answer for the other family is waited for (RFC 8305, section 3)
@@ -191,7 +192,7 @@ def _is_dns_name(name: str) -> bool:
 
 def _servers(option: str) -> list[str]:
     servers = []
-    for part in filter(None, map(str.strip, option.split(","))):
+    for part in entries_of(option):
         address, port = parse_endpoint(part, "SPIDERLING_NAMESERVERS")
         servers.append(f"[{address}]:{port or 53}" if ":" in address else f"{address}:{port or 53}")
     return servers

@@ -21,7 +21,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import batch_of
 from spiderling.base.option_values import parse_tlds
 from spiderling.base.reasons import Reason
-from spiderling.base.terminal import hint
+from spiderling.base.terminal import entries_of, hint
 from spiderling.frontier.hosts import LAST_RANK, SEED_RANK
 from spiderling.frontier.strategy import (
     DROPPED,
@@ -243,7 +243,7 @@ def parse(text: str) -> Strategy:
         raise BadInput(f"SPIDERLING_STRATEGY is {name!r}; {hint(name, STRATEGIES)}")
     parameters = {spec.name: spec for spec in fields(cls)}  # type: ignore[arg-type]  # each is a dataclass
     values: dict[str, int | float] = {}
-    for part in filter(None, (part.strip() for part in rest.split(","))):
+    for part in entries_of(rest):
         key, _, value = part.partition("=")
         if key not in parameters:
             known = f"it takes {', '.join(parameters)}" if parameters else "it takes none"

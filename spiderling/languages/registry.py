@@ -31,7 +31,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.files import read_yaml
 from spiderling.base.option_values import PREFIX, parse_tlds
 from spiderling.base.options import Options
-from spiderling.base.terminal import nearest
+from spiderling.base.terminal import entries_of, nearest
 
 if TYPE_CHECKING:  # a language is found by its name without the text chain, which takes half a second to import
     from importlib.abc import Traversable
@@ -195,7 +195,7 @@ def available(dirs: str = "") -> dict[str, LanguageInfo]:
 def find_languages(text: str, dirs: str = "") -> list[LanguageInfo]:
     """The languages that *text* names, such as 'cs,slk,German', each once; raises BadInput for one without a model."""
     places = _directories(dirs)
-    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    wanted = entries_of(text)
     if not wanted:
         raise BadInput(f"no language is named; give codes such as {', '.join(places)} with -a lang=.")
     if all(part.lower() in places for part in wanted):  # by codes: no other model need be read

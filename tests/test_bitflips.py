@@ -1,10 +1,9 @@
 """One bit of a crawl's directory is flipped, again and again: does the check find it, and does anything fall over?
 
-A real crawl over loopback (hosts with text, one retired, one in transit; robots.txt, consents, links, an archive, a
-spider's own requests) is killed between a batch's segments and its transaction, so that there is a write-ahead log.  It
-is one of two directories; in the other the log is in the file and the queues stand in chunks.  Each flip is made in a
-copy: bits are drawn by seed, half of them in the state's files, the rest in segments.  Then the directory is checked
-(``scrapy inspect --check``), opened as a crawl opens it, and exported.
+A crawl that was killed between a batch's segments and its transaction has a write-ahead log.  Its directory is one of
+two; in the other the log is in the file and the queues stand in chunks.  Bits are drawn by seed, half of them in the
+state's files, the rest in segments.  Each copy is checked (``scrapy inspect --check``), opened as a crawl opens it, and
+exported.
 
 Each flip is found (the check names a problem, or opening or exporting is refused in one sentence) or harmless: every
 row of every table and every document, link and archived record reads as before.
@@ -16,11 +15,13 @@ import random
 import shutil
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from conftest import ROOT
 
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.options import Options
@@ -36,7 +37,6 @@ from spiderling.frontier.url_states import GENERATION
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
-from tests.jobdirs.made_jobdirs import crawl_in, leave_killed, serving, web
 
 FLIPS = 100
 """Flips of each directory."""
@@ -44,53 +44,31 @@ STATE_SHARE = 0.6
 DATABASE = "state/frontier.sqlite"
 
 
-class Flip(NamedTuple):
-    file: str
-    offset: int
-    bit: int
-
-
-# -- the directories
-
-
 def made(scratch: Path) -> list[Path]:
     """The directory of a killed crawl, and the same with its log in the file and its queues in chunks."""
-    with serving(web(is_slow=True)) as server:
-        killed = crawl_in(scratch / "killed", server, scratch / "project")
-        leave_killed(killed)
-    settled = Path(shutil.copytree(killed.directory, scratch / "settled"))
+    killed, settled = (Path(shutil.copytree(ROOT / "tests/jobdirs/killed", scratch / n)) for n in ("killed", "settled"))
     with closing(Jobdir(settled)) as jobdir:
         jobdir.judge("cs", moves=False)()
     with closing(SqliteStore(settled / DATABASE)) as store:
         state = store.load()
         generation = state.counts.get(GENERATION, 0) + 1
         store.commit(Changes(flush=Flush(generation, state.tails), counts={GENERATION: generation}))
-    assert (killed.directory / f"{DATABASE}-wal").stat().st_size and not (settled / f"{DATABASE}-wal").exists()
-    return [killed.directory, settled]
+    assert (killed / f"{DATABASE}-wal").stat().st_size and not (settled / f"{DATABASE}-wal").exists()
+    return [killed, settled]
 
 
-def drawn(directory: Path, number: int, rng: random.Random) -> list[Flip]:
-    """Bits of the state's files and of segments, within each by size."""
-    found: list[Flip] = []
+def flips(directory: Path, copy: Path, rng: random.Random) -> Iterator[Path]:
+    """Copies with one bit flipped, in the state's files and in segments, within each by size."""
     state = sorted(directory.glob("state/frontier.sqlite*"))
-    segments = sorted(path for kind in ("corpus", "links", "warc") for path in directory.glob(f"{kind}/*-[0-9]*.*z*"))
-    segments = [path for path in segments if path.suffix in (".zst", ".gz")]
-    for files, many in ((state, round(number * STATE_SHARE)), (segments, number - round(number * STATE_SHARE))):
+    segments = sorted(path for kind in ("corpus", "links", "warc") for path in directory.glob(f"{kind}/cs-[0-9]*.*z*"))
+    for files, many in ((state, round(FLIPS * STATE_SHARE)), (segments, FLIPS - round(FLIPS * STATE_SHARE))):
         for path in rng.choices(files, [path.stat().st_size for path in files], k=many):
-            place = str(path.relative_to(directory))
-            found.append(Flip(place, rng.randrange(path.stat().st_size), rng.randrange(8)))
-    return found
-
-
-def flipped(directory: Path, flip: Flip, copy: Path) -> Path:
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(directory, copy)
-    with (copy / flip.file).open("r+b") as file:
-        file.seek(flip.offset)
-        byte = file.read(1)[0]
-        file.seek(flip.offset)
-        file.write(bytes([byte ^ 1 << flip.bit]))
-    return copy
+            data = bytearray(path.read_bytes())
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(directory, copy)
+            (copy / path.relative_to(directory)).write_bytes(data)
+            yield copy
 
 
 # -- what finds it
@@ -153,11 +131,12 @@ def contents(directory: Path) -> dict[str, Any]:
     return found
 
 
-def outcome_of(directory: Path, flip: Flip, copy: Path) -> str:
+def found_by(directory: Path, scratch: Path) -> str:
     """What says that there is damage; empty if nothing does.  Raises any error but those that are one sentence."""
     for step in STEPS:
+        shutil.rmtree(scratch, ignore_errors=True)
         try:
-            said = step(flipped(directory, flip, copy))
+            said = step(Path(shutil.copytree(directory, scratch)))
         except SpiderlingError as error:
             said = str(error)
         if said:
@@ -167,11 +146,10 @@ def outcome_of(directory: Path, flip: Flip, copy: Path) -> str:
 
 @pytest.mark.slow
 def test_a_flipped_bit_is_found_or_harmless(tmp_path):
-    rng = random.Random(17)
+    rng, scratch = random.Random(17), tmp_path / "scratch"
     for directory in made(tmp_path):
+        assert not found_by(directory, scratch)
         expected = contents(Path(shutil.copytree(directory, tmp_path / f"{directory.name}-read")))
-        for step in STEPS:
-            assert not step(Path(shutil.copytree(directory, tmp_path / f"{directory.name}-{step.__name__}")))
-        for flip in drawn(directory, FLIPS, rng):
-            if not outcome_of(directory, flip, tmp_path / "flipped"):
-                assert contents(flipped(directory, flip, tmp_path / "flipped")) == expected, (directory, flip)
+        for number, flipped in enumerate(flips(directory, tmp_path / "flipped", rng)):
+            if not found_by(flipped, scratch):
+                assert contents(flipped) == expected, (directory, number)

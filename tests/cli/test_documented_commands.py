@@ -18,7 +18,17 @@ from shlex import quote, split
 
 import pytest
 from conftest import DEADLINE_S, DEFAULTS, ROOT, Ended, document, nameserver, paragraphs, scrapy, serving
-from documented_commands import COMMANDS, DEMO_ARGUMENTS, PAGES, STAND_INS, Elsewhere, Run, command_lines
+from documented_commands import (
+    COMMANDS,
+    DEMO_ARGUMENTS,
+    LINES,
+    RULES,
+    STAND_INS,
+    Elsewhere,
+    Run,
+    command_lines,
+    rule_of,
+)
 from needs import needs
 from test_train import text_of
 
@@ -139,8 +149,7 @@ def furnish(place: Path, line: str, job: Path) -> None:
 def typed(line: str, run: Run) -> str:
     """*line* with what a reader puts into it."""
     pattern = "|".join(rf"(?<![\w.]){re.escape(word)}(?![\w.])" for word in STAND_INS)
-    line = re.sub(pattern, lambda found: STAND_INS[found[0]], line.replace(*run.instead) if run.instead[0] else line)
-    return f"{line} {run.more}".strip()
+    return f"{re.sub(pattern, lambda found: STAND_INS[found[0]], line)} {run.more}".strip()
 
 
 def execute(line: str, place: Path, settings: dict[str, object]) -> Ended:
@@ -226,22 +235,18 @@ def made_by(line: str) -> str:
     return ended.stdout
 
 
-def lines_of(page: str) -> list[str]:
-    return command_lines((ROOT / page).read_text("utf-8"))
-
-
 def test_every_command_line_is_run_or_it_is_said_why_not():
-    lines = {f"{page}: {line}" for page in PAGES for line in lines_of(page) if line not in COMMANDS}
-    assert lines == set(), "enter them in tests/documented_commands.py"
+    unknown = {line: page for line, page in LINES.items() if line not in COMMANDS}
+    assert unknown == {}, "enter them in tests/documented_commands.py"
 
 
 def test_what_no_page_has_any_more_is_not_run():
-    assert COMMANDS.keys() - {line for page in PAGES for line in lines_of(page)} == set()
+    assert RULES.keys() - set(map(rule_of, LINES)) == set()
 
 
 @pytest.mark.parametrize("elsewhere", sorted({run for run in COMMANDS.values() if isinstance(run, Elsewhere)}), ids=str)
 def test_the_other_test_is_there(elsewhere):
-    assert elsewhere.words in (ROOT / elsewhere.test).read_text("utf-8")
+    assert elsewhere.words in (ROOT / "tests" / elsewhere.test).read_text("utf-8")
 
 
 def test_command_lines_are_found():

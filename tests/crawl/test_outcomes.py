@@ -8,12 +8,12 @@ import pytest
 from conftest import document
 from itemadapter import ItemAdapter
 from scrapy import Request
-from scrapy.http import HtmlResponse
+from scrapy.http import HtmlResponse, Response
 
 from spiderling import languages
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.engine.outcomes import further, of_item, redirected
+from spiderling.engine.outcomes import etag, further, last_modified, of_item, redirected
 from spiderling.export.formats import register_pages
 from spiderling.items import PageItem
 from spiderling.text import TextOptions, process
@@ -98,3 +98,39 @@ def test_what_goes_on_after_a_redirect(method, status, target, expected):
     else:
         assert (goes_on.method, goes_on.body, set(goes_on.headers)) == expected
         assert goes_on.cb_kwargs == {"a": 1}
+
+
+DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+
+@pytest.mark.parametrize(
+    ("sent", "noted"),
+    [
+        (b'"abc"', b'"abc"'),
+        (b'W/"abc"', b'W/"abc"'),
+        (b'"%s"' % (b"a" * 10_000), b""),
+        (b'"a\x01b"', b""),
+        (b'"a"\r\nCookie: x', b""),
+        (b"without marks", b""),
+        (b'"\xc3\xa1"', b""),
+    ],
+)
+def test_an_etag_is_noted_only_if_it_can_be_sent_again(sent: bytes, noted: bytes) -> None:
+    assert etag(Response("http://a.test/", headers={"ETag": sent})) == noted
+
+
+@pytest.mark.parametrize(
+    ("modified", "date", "noted"),
+    [
+        (DATE, "", 784_111_777),
+        (DATE, DATE, 784_111_777),
+        (DATE, "yesterday", 784_111_777),
+        ("Thu, 01 Jan 2099 00:00:00 GMT", DATE, 0),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", DATE, 0),
+        ("yesterday", DATE, 0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", DATE, 0),
+        ("", DATE, 0),
+    ],
+)
+def test_last_modified_is_noted_only_if_it_can_be_sent_again_and_is_over(modified: str, date: str, noted: int) -> None:
+    assert last_modified(Response("http://a.test/", headers={"Last-Modified": modified, "Date": date})) == noted

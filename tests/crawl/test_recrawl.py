@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import signal
 import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from conftest import Crawl, paragraphs, refusal, serving
 
-from spiderling.jobdir.as_text import no_longer_there, overview
+from spiderling import pipelines
+from spiderling.base.options import Options
+from spiderling.corpus.segments import read_documents
+from spiderling.items import PageItem
+from spiderling.jobdir.as_text import no_longer_there, of_url, overview
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import status_of
 from spiderling.reporting.page import saved
-from webs.web import HTML, WebResponse, not_found, plain
+from spiderling.text import Page, Paragraph, fingerprints
+from webs.web import HTML, WebResponse, not_found, plain, redirect
 
 HOST = "news.test"
 DAY_S = 0.4
 ARTICLES = 12
-OLD = ("gone", "missing", "closed", "forbidden", "mended")
-TO_BE_TAKEN_OUT = {"gone": "gone", "missing": "gone", "closed": "opted-out", "forbidden": "opted-out"}
+OLD = ("gone", "missing", "closed", "shut", "forbidden", "mended")
+TO_BE_TAKEN_OUT = {"gone": "gone", "missing": "gone"} | dict.fromkeys(("closed", "shut", "forbidden"), "opted-out")
 BY_FILE = {"fed": 5, "mapped": 3}
 """Pages that only the feed, or only the sitemap, names: how many of them; one comes every fourth day."""
+FILES = ("feed", "feed/", "newer-feed", "sitemap.xml", "site-map.xml")
 CHANGES_ON = 6.0
 """Day on which the old pages change."""
 INTERVAL_S = 0.02
@@ -48,8 +56,8 @@ SETTINGS = {
 class Paper:
     """A front page that lists its newest articles, one every other day, and those not asked for; some old pages change.
 
-    A feed and a sitemap name what no page names, and robots.txt forbids a page from some day on.  Its month begins when
-    all that was there before was asked for.
+    A feed and a sitemap, both behind redirects, name what no page names; the feed moves on, and robots.txt forbids a
+    page from some day on.  Its month begins when all that was there before was asked for.
     """
 
     def __init__(self) -> None:
@@ -58,6 +66,8 @@ class Paper:
         self._has_forbidden = False
         self.trespasses = 0
         """Requests for what a robots.txt had forbidden before."""
+        self.refusals = 0
+        """Answers that a page is unchanged and not to be indexed."""
 
     def hosts(self) -> Mapping[str, str]:
         return {HOST: "127.84.91.1"}
@@ -69,7 +79,7 @@ class Paper:
 
     def respond(self, host: str, path: str) -> WebResponse:
         day = self.day(time.monotonic())
-        name = path.strip("/")
+        name = path.removeprefix("/")
         self._asked.add(name)
         self.trespasses += name == "forbidden" and self._has_forbidden
         if not self._began and {"", "0", "feed", "sitemap.xml", "fed-0", "mapped-0", *OLD} <= self._asked:
@@ -79,13 +89,19 @@ class Paper:
         if name == "robots.txt":
             self._has_forbidden = has_changed
             return plain(f"Sitemap: http://{HOST}/sitemap.xml\nUser-agent: *\nDisallow: {'/forbidden' * has_changed}\n")
-        if name in ("feed", "sitemap.xml"):
+        moved = {"feed": "feed/", "sitemap.xml": "site-map.xml"} | ({"feed/": "newer-feed"} if has_changed else {})
+        if name in moved:
+            return redirect(f"http://{HOST}/{moved[name]}")
+        if name in ("feed/", "newer-feed", "site-map.xml"):
             return self._listing(name, day)
         if name == "":
             unread = (n for n in range(newest) if str(n) not in self._asked)
             oldest = min(next(unread, newest), newest - 4)  # a crawl on a busy machine misses none
-            listed = [*OLD, *(str(n) for n in range(max(0, oldest), newest))]
+            listed = ["feed", *OLD, *(str(n) for n in range(max(0, oldest), newest))]
             return _html("front", listed, head='<link rel="alternate" type="application/rss+xml" href="/feed">')
+        if name == "shut" and has_changed:
+            self.refusals += 1
+            return WebResponse(304, {"X-Robots-Tag": "noindex"})
         if name in OLD:
             return _old(name, has_changed)
         kind, _, number = name.rpartition("-")
@@ -94,7 +110,7 @@ class Paper:
 
     def _listing(self, name: str, day: float) -> WebResponse:
         """The feed or the sitemap: all that only it names, each with the date from which it is there."""
-        kind, entry = ("fed", _ITEM) if name == "feed" else ("mapped", _URL)
+        kind, entry = ("mapped", _URL) if name == "site-map.xml" else ("fed", _ITEM)
         since = time.time() - day * DAY_S
         numbers = range(_published(BY_FILE[kind], 4, day))
         listed = {f"{kind}-{n}": since + 4 * n * DAY_S for n in numbers}
@@ -102,7 +118,7 @@ class Paper:
             listed["mended"] = since + CHANGES_ON * DAY_S
         dates = {page: datetime.fromtimestamp(at, UTC).isoformat() for page, at in listed.items()}
         inner = "".join(entry.format(address=f"http://{HOST}/{page}", date=date) for page, date in dates.items())
-        frame = _FEED if name == "feed" else "<urlset>{}</urlset>"
+        frame = "<urlset>{}</urlset>" if kind == "mapped" else _FEED
         return _tagged(frame.format(inner).encode(), {"Content-Type": "text/xml"})
 
 
@@ -124,15 +140,19 @@ def _old(name: str, has_changed: bool) -> WebResponse:
     if name in OLD[:2] and has_changed:
         return WebResponse(410, HTML) if name == "gone" else not_found()
     head = '<meta name="robots" content="noindex">' if name == "closed" and has_changed else ""
-    return _html(name, [], head, more="mended-later" if name == "mended" and has_changed else "")
+    return _html(name, [], head, MENDED if name == "mended" and has_changed else None)
 
 
-def _html(seed: str, links: list[str], head: str = "", more: str = "") -> WebResponse:
-    text = paragraphs(seed, 3) + (paragraphs(more, 3) if more else [])
+NEW = paragraphs("new", 2)
+MENDED = [paragraphs("mended", 3)[0], NEW[0], paragraphs("mended", 3)[2], NEW[1], "Komentáře (3)"]
+"""The text around the new paragraphs is the same, but for a counter; one paragraph is gone."""
+
+
+def _html(seed: str, links: list[str], head: str = "", text: list[str] | None = None) -> WebResponse:
     menu = "".join(f'<li><a href="/{link}">odkaz</a></li>' for link in links)
     body = f"<html><head><title>{seed}</title>{head}</head><body><ul>{menu}</ul>"
-    body = (body + "".join(f"<p>{part}</p>" for part in text) + "</body></html>").encode()
-    return _tagged(body, HTML)
+    body += "".join(f"<p>{part}</p>" for part in text or paragraphs(seed, 3)) + "</body></html>"
+    return _tagged(body.encode(), HTML)
 
 
 def _tagged(body: bytes, headers: Mapping[str, str]) -> WebResponse:
@@ -155,7 +175,7 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
             missed = asked("missing", 404)
             is_missing = len(missed) > 1 and missed[-1] - missed[0] > 7
             later = [name for name in ("mended", "closed") if any(day > CHANGES_ON for day in asked(name, 200))]
-            return is_published and is_missing and len(later) == 2 and bool(asked("gone", 410))
+            return is_published and is_missing and len(later) == 2 and web.refusals and bool(asked("gone", 410))
 
         running = crawl.start(f"http://{HOST}/")
         running.until(lambda: len(asked("", 200)) + len(asked("", 304)) > 3)
@@ -172,28 +192,38 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
         revisits = status.revisits
         shown = "\n".join(overview(status)), saved(inspection)
         listed = {tuple(line.split("\t")[1:]) for line in no_longer_there(inspection)}
+        told = ["\n".join(of_url(inspection, f"http://{HOST}/{name}")) for name in ("shut", "", "nowhere")]
     assert listed == {(why, f"http://{HOST}/{name}") for name, why in TO_BE_TAKEN_OUT.items()}
     state = crawl.state()
     totals = {key.removeprefix("total/"): number for key, number in state.counts.items() if key.startswith("total/")}
     documents = Counter(document.url.rpartition("/")[2] for document in crawl.documents())
     assert documents == Counter(["", *OLD, "mended", *articles])
-    new = [document for document in crawl.documents() if document.url.endswith("mended")][1]
-    assert any("mended-later" in part for part in new.paragraphs)
+    found = [one for path in crawl.directory.glob("corpus/*.zst") for one in read_documents(path)]
+    first, later = sorted(
+        (one for one in found if one.attributes["url"].endswith("/mended")), key=lambda one: "version" in one.attributes
+    )
+    assert first.paragraphs == paragraphs("mended", 3) and not {"version", "first_seen"} & first.attributes.keys()
+    assert later.paragraphs == NEW and later.attributes["version"] == "2"
+    assert first.attributes["crawl_date"] <= later.attributes["first_seen"] <= later.attributes["crawl_date"]
+    assert re.search(r"^revisits +the last at .* UTC, opted out since .* UTC$", told[0], re.MULTILINE)
+    assert re.search(r"^revisits +the last at .* UTC$", told[1], re.MULTILINE) and "revisits" not in told[2]
+    assert 1 <= web.refusals <= 2, "no more after it was noted, which a kill may undo"
     assert f"{totals['revisits']:,} revisits, " in result.output
     assert status.phase == "stopped", "no URL waits, but the recrawl goes on"
-    assert (revisits.revisits, revisits.gone, revisits.opted_out) == (totals["revisits"], 2, 2)
+    assert (revisits.revisits, revisits.gone, revisits.opted_out) == (totals["revisits"], 2, 3)
     assert (
         revisits.per_day == round(revisits.revisits / revisits.days, 2) and 0 <= revisits.today <= revisits.budget == 12
     )
     assert revisits.useless == round(1 - revisits.new / revisits.revisits, 4) and revisits.due >= revisits.since
-    recrawled = state.counts["discovered"] - len(TO_BE_TAKEN_OUT)
+    recrawled = state.counts["discovered"] - len(TO_BE_TAKEN_OUT) - 4  # three redirects, and the feed as a page
     assert recrawled - 3 <= revisits.recrawled <= recrawled, "the last ones may not be taken up yet"
     assert all(
         "Revisits of known pages" in text and f"{revisits.useless:.1%} found nothing new" in text for text in shown
     )
     assert totals["revisits_304"] > 5 and totals["versions"] == 1
-    assert (totals["revisits_gone"], totals["revisits_opted_out"]) == (2, 2)
-    assert state.counts["discovered"] == len(["", "feed", "sitemap.xml", *OLD, *articles]) == sum(state.ends.values())
+    assert (totals["revisits_gone"], totals["revisits_opted_out"]) == (2, 3)
+    as_pages = ("feed", "feed/")  # there is a link to it, too
+    assert state.counts["discovered"] == len(["", *FILES, *as_pages, *OLD, *articles]) == sum(state.ends.values())
     assert state.counts["mention/opted-out"] and not any(entry.path == "/refused" for entry in log)
     starts = [entry.time_s for entry in log]
     assert starts[-1] - starts[0] > (len(starts) - 10) * INTERVAL_S, "arrivals are late at times, never early in all"
@@ -209,3 +239,25 @@ def test_what_cannot_be_recrawled_is_refused(tmp_path, settings: dict[str, str],
     arguments = ["-a", "lang=cs"]
     arguments += [part for key, value in settings.items() for part in ("-s", f"SPIDERLING_{key}={value}")]
     assert why in refusal(tmp_path / "job", *arguments)
+
+
+def test_paragraphs_that_are_not_compared_are_counted_and_said_once(monkeypatch, caplog):
+    monkeypatch.setattr(pipelines, "MAX_PARAGRAPHS", 2)
+    monkeypatch.setattr(fingerprints, "MAX_PARAGRAPHS", 2)
+    revisit = SimpleNamespace(page=SimpleNamespace(validators=SimpleNamespace(text_key=1)), paragraphs=b"")
+    monkeypatch.setattr(pipelines, "fetch_of", lambda request: SimpleNamespace(revisit=revisit, before_files=False))
+    totals: Counter[str] = Counter()
+    pipeline = pipelines.DedupPipeline(None)
+    pipeline.crawl = SimpleNamespace(
+        options=Options(dedup="off"), near=None, known_digests=set(),
+        frontier=SimpleNamespace(ledger=SimpleNamespace(totals=totals)),
+    )  # fmt: skip
+    for _ in range(2):
+        page = Page(
+            "html", paragraphs=[Paragraph(text, "good", "text", False, "cs", True) for text in paragraphs("old", 3)]
+        )
+        page.paragraph_digests = fingerprints.digests_of(paragraphs("old", 3))
+        item = PageItem(SimpleNamespace(url=f"http://{HOST}/", request=None), page)
+        pipeline.process_page(item, page)
+        assert [paragraph.kept for paragraph in page.paragraphs] == [True, True, False]
+    assert totals["revisit_paragraphs_beyond"] == 2 and caplog.text.count("what is new behind them is not kept") == 1

@@ -21,6 +21,7 @@ from spiderling.base.option_values import parse_yield_profile
 from spiderling.base.options import Options
 from spiderling.crawl.budgets import Budgets
 from spiderling.jobdir.control_file import TEMPLATE, ControlFile, change, hosts_of, networks_of, read_control
+from spiderling.languages.registry import read_description
 
 KEYS = [spec.name for spec in fields(ControlFile)]
 NUMBERS = {"host_interval_s": 86_400, "ip_interval_s": 3_600, "max_pages": math.inf, "max_downloaded_mb": math.inf}
@@ -108,6 +109,35 @@ def test_a_number_out_of_bounds_is_told_with_its_bounds(key: str, most: float) -
         with pytest.raises(BadInput, match=rf"^{key} is .*; it must be a (whole )?number, {bounds}$"):
             ControlFile.parse(f"{key}: {value}")
     assert getattr(ControlFile.parse(f"{key}: 7"), key) == 7
+
+
+BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 30))])
+"""Less than a kilobyte that stands for a thousand million values."""
+REFUSED = {
+    **{f"block: [{entry!r}]": "names no host" for entry in ("a b", "http://", "no host!", "*.x/y", " ")},
+    "ask_again: dns": "it must be a list such as .*dns",
+    "reopen: a.test": r"it must be a list such as .*example\.org",
+    # the crawl's loop reads the file: brackets took minutes, a number or date that is none ended the reading
+    "block: " + "[" * 20_000 + "]" * 20_000: "lists in each other",
+    "block: [" + "[], " * 300_000 + "]": "entries",
+    BOMB: "anchors and aliases",
+    "seeds: *a": "anchors and aliases",
+    "max_pages: " + "9" * 5000: "line 1 has a number of more than 1000 characters",
+    "max_pages: 2026-99-99": "no YAML",
+    "block: [": "no YAML",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED.items(), ids=[text[:30] for text in REFUSED])
+def test_what_is_refused_is_told(text: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        ControlFile.parse(text)
+
+
+def test_the_description_of_a_model_is_read_as_carefully(tmp_path: Path) -> None:
+    (tmp_path / "language.yaml").write_text(BOMB)
+    with pytest.raises(BadInput, match=r"language\.yaml.*anchors and aliases"):
+        read_description(tmp_path)
 
 
 @settings(max_examples=40, deadline=None)

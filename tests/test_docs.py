@@ -1,8 +1,7 @@
 """The documentation cannot lie: what can be listed is generated, and compared here; the budgets of the code hold.
 
 ``python -m tests.test_docs`` writes docs/options.md, docs/reasons.md, docs/languages.md, docs/status.md and
-benchmarks/results.md again.
-"""
+benchmarks/results.md again."""
 
 from __future__ import annotations
 
@@ -14,6 +13,7 @@ import re
 import statistics
 import subprocess
 import sys
+from collections import defaultdict
 from dataclasses import fields
 from functools import cache
 from importlib.util import find_spec
@@ -23,12 +23,14 @@ from pathlib import Path
 
 import pytest
 
+from docs import architecture, throttle
 from spiderling import signals
 from spiderling.base.opt_outs import Signal
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.commands.options import bounds, unit
+from spiderling.frontier.hosts import CLOSED_STATES
 from spiderling.jobdir.control_file import ControlFile
 from spiderling.jobdir.status_schema import (
     Budget,
@@ -51,9 +53,8 @@ from spiderling.pipelines import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
 from tests.languages_page import languages_page
 from tests.results_page import FIELDS, MAX_ROWS, results, results_page
-from tests.sources import sinners, tree_of
+from tests.sources import ROOT, sinners, tree_of
 
-ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted([*ROOT.glob("spiderling/**/*.py"), *ROOT.glob("simulator/**/*.py")])
 MAX_FUNCTION_LINES = 50
 OPTIONS_HEAD = """\
@@ -276,6 +277,93 @@ def test_functions_are_short():
 def test_what_makes_the_pages_can_be_run_from_the_checkout(module: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     subprocess.run([sys.executable, "-c", f"import {module}"], cwd=ROOT, env=environment, check=True)
+
+
+# -- pictures, the glossary, the limits
+
+
+@pytest.mark.parametrize("drawn", [pytest.param(architecture, marks=pytest.mark.slow), throttle])
+def test_a_picture_is_up_to_date(drawn) -> None:
+    """`python -m docs.architecture` draws the first anew."""
+    assert drawn.PICTURE.read_text(encoding="utf-8") == drawn.picture()
+
+
+def test_what_follows_from_other_arrows_is_left_out_and_every_package_has_its_words() -> None:
+    uses = {"commands": {"crawl", "base"}, "crawl": {"base"}, "base": set()}
+    assert architecture.reduced(uses) == {"commands": {"crawl"}, "crawl": {"base"}, "base": set()}
+    assert architecture.WORDS.keys() == architecture.FLOOR.keys()
+
+
+PACKAGE = sorted((ROOT / "spiderling").rglob("*.py"))
+SCRAPYS = {"Command"}  # Scrapy finds a command by this name
+
+
+def test_each_word_of_the_glossary_is_used_in_the_code():
+    code = " ".join(" ".join(path.read_text("utf-8").lower() for path in PACKAGE).replace("_", " ").split())
+    words = re.findall(r"^- \*\*(.+?)\*\*", (ROOT / "docs/glossary.md").read_text("utf-8"), re.MULTILINE)
+    assert len(words) > 30
+    assert [word for word in words if not re.search(rf"\b{re.escape(word)}s?\b", code)] == []
+
+
+def test_no_two_classes_of_the_package_have_one_name():
+    places = defaultdict(list)
+    for path in PACKAGE:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and node.name not in SCRAPYS:
+                places[node.name].append(path.relative_to(ROOT).as_posix())
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in (ROOT / "docs/limits.md").read_text(encoding="utf-8").splitlines()
+    if line.startswith("| ") and not line.startswith("| limit")
+]
+
+
+def test_rows_tell_the_defaults_of_their_options() -> None:
+    assert len(ROWS) > 35 and {len(row) for row in ROWS} == {4}
+    told = {name: row[2] for row in ROWS for name in re.findall(PREFIX + r"[A-Z_]+", row[1])}
+    assert told == {name: str(getattr(Options(), name.removeprefix(PREFIX).lower()) or "empty") for name in told}
+
+
+def test_rows_tell_the_values_of_their_constants() -> None:
+    named = [(re.search(r"`([A-Z_]+)` in \[[\w/]+\.py\]\(\.\./([\w/]+)\.py\)", row[1]), row[2]) for row in ROWS]
+    told = {(found[2].replace("/", "."), found[1]): value for found, value in named if found}
+    assert len(told) == sum(" in [" in row[1] for row in ROWS)
+    assert told == {key: str(getattr(importlib.import_module(key[0]), key[1])) for key in told}
+
+
+def test_rows_name_reasons_and_all_that_a_server_can_cause() -> None:
+    pattern = r"(?<![\w-])[a-z]+(?:-[a-z]+)+|dns|tls|timeout|trap|connection|undecodable"
+    named = {key for row in ROWS for key in re.findall(pattern, row[3])}
+    assert named - {reason.value for reason in Reason} == set()
+    caused = "bad-url port-forbidden trap too-many-links address-forbidden dns redirect-loop not-text too-big timeout"
+    assert {*caused.split(), "too-slow", "bad-http", "tls", "connection", "undecodable", "worker-crash"} <= named
+
+
+# -- Reasons
+
+
+def test_a_reason_has_a_key_for_stats_and_a_sentence_for_people() -> None:
+    for reason in Reason:
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", reason.value), "stat keys and log fields are made of it"
+        assert reason.value == reason.name.lower().replace("_", "-")
+        assert len(reason.help) > 8 and not reason.help.endswith(".")
+        assert Reason.of(reason.value) is Reason(reason.value) is reason
+        for name in re.findall(PREFIX + r"[A-Z_]+", reason.help):
+            assert hasattr(Options(), name.removeprefix(PREFIX).lower())
+    assert len({reason.help for reason in Reason}) == len(Reason)
+    with pytest.raises(KeyError):
+        Reason.of("moonlight")
+
+
+def test_refused_mentions_are_no_ends() -> None:
+    values = {"bad-url", "out-of-scope", "seen", "too-far", "trap", "port-forbidden", "too-many-links"}
+    values |= {"trap-section", "trap-copy", "trap-subdomains", "cross-submit", "unpromising"}
+    values |= {"damaged", "record-kind", "record-status", "revisit"}
+    assert {reason.value for reason in MENTIONS} == values
+    assert not MENTIONS & set(CLOSED_STATES.values())
 
 
 if __name__ == "__main__":

@@ -11,27 +11,30 @@ import sys
 import pytest
 import scrapy
 from conftest import DEADLINE_S, ROOT
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
+from scrapy.core.downloader import Downloader
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 from scrapy.settings import Settings
+from scrapy.utils.test import get_crawler
 
 from spiderling.addon import FAST, SpiderlingAddon
+from spiderling.engine.fast_scrapy import DirectDownloader
 
 pytestmark = pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
 
 
-class Site:
+class Handling:
     """A download handler, and how many requests it had at once."""
 
     lazy = True
     at_once = most = 0
 
     async def download_request(self, request):
-        Site.at_once += 1
-        Site.most = max(Site.most, Site.at_once)
+        Handling.at_once += 1
+        Handling.most = max(Handling.most, Handling.at_once)
         await asyncio.sleep(0.01)
-        Site.at_once -= 1
+        Handling.at_once -= 1
         if request.url.endswith("broken"):
             raise ValueError(request.url)
         return Response(request.url)
@@ -97,7 +100,7 @@ import asyncio, json, sys
 from scrapy import signals
 from scrapy.crawler import AsyncCrawlerProcess
 from spiderling.engine import fast_scrapy as plain
-from test_plain import Redirecting, Site, Visitor
+from test_plain import Redirecting, Handling, Visitor
 
 class Installing:
     @classmethod
@@ -115,7 +118,7 @@ class Installing:
 
 process = AsyncCrawlerProcess({
     "DOWNLOADER": "spiderling.engine.fast_scrapy.DirectDownloader",
-    "DOWNLOAD_HANDLERS": {"http": Site}, "CONCURRENT_ITEMS": 1,
+    "DOWNLOAD_HANDLERS": {"http": Handling}, "CONCURRENT_ITEMS": 1,
     "CONCURRENT_REQUESTS": 2,
     "DOWNLOADER_MIDDLEWARES": {Redirecting: 1}, "ITEM_PIPELINES": {Redirecting: 1}, "EXTENSIONS": {Installing: 1},
     "LOG_LEVEL": "ERROR", "TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False, "RETRY_ENABLED": False,
@@ -132,7 +135,8 @@ crawler.signals.connect(leaving, signals.spider_closed, weak=False)
 process.crawl(crawler)
 process.start()
 stats = [f"{name} {value}" for name, value in crawler.stats.get_stats().items() if isinstance(value, (int, str))]
-print(json.dumps([Site.most, sorted(seen), sorted(line for line in stats if "time" not in line and "mem" not in line)]))
+stats = sorted(line for line in stats if "time" not in line and "mem" not in line)
+print(json.dumps([Handling.most, sorted(seen), stats]))
 """
 
 
@@ -143,13 +147,9 @@ def test_a_crawl_on_the_plain_engine_is_the_same():
     for way in ("plain", "scrapy"):
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests")))}
         run = subprocess.run(
-            [sys.executable, "-c", CRAWL, way],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
+            [sys.executable, "-c", CRAWL, way], env=environment, capture_output=True, text=True, timeout=DEADLINE_S,
             check=True,
-        )
+        )  # fmt: skip
         results.append((json.loads(run.stdout), run.stderr.count("Traceback")))
     assert results[0] == results[1]
     at_once, seen, _ = results[0][0]
@@ -174,3 +174,53 @@ def test_with_a_release_that_was_not_tried_scrapys_own_parts_run(version, given,
     assert ours == (list(FAST) if is_fast else [])
     assert len(caplog.messages) == (not is_fast and not given)
     assert all(f"Scrapy {version} is none of those" in line for line in caplog.messages)
+
+
+SIGNALS = ("request_reached_downloader", "response_downloaded", "request_left_downloader")
+
+
+def crawler_with(answer):
+    """A crawler whose handler for http gives what *answer* gives."""
+
+    class Handler:
+        lazy = True
+
+        async def download_request(self, request):
+            return await answer(request)
+
+        async def close(self):
+            pass
+
+    handlers = {"DOWNLOAD_HANDLERS": {"http": Handler}}
+    crawler = get_crawler(Spider, {"CONCURRENT_REQUESTS": 1, "DOWNLOAD_DELAY": 0, **handlers})
+    crawler.spider = Spider("a")
+    return crawler
+
+
+async def fetched(cls, failure: Exception | None):
+    """What came of one request, the signals sent, and the slots that are left."""
+
+    async def answer(request):
+        seen.append(downloader.needs_backout())
+        if failure:
+            raise failure
+        return Response(request.url)
+
+    crawler = crawler_with(answer)
+    downloader, seen = cls(crawler), []
+    for name in SIGNALS:
+        crawler.signals.connect(lambda signal, name=name: seen.append(name), getattr(signals, name), weak=False)
+    result = await asyncio.gather(
+        downloader.fetch(Request("http://a.test/")).asFuture(asyncio.get_running_loop()), return_exceptions=True
+    )
+    downloader.close()
+    assert not downloader.needs_backout()
+    return str(result[0]), seen, len(downloader.slots)
+
+
+@pytest.mark.parametrize("failure", [None, ValueError("broken")])
+async def test_it_is_scrapys_downloader_without_slots(failure):
+    result, seen, slots = await fetched(DirectDownloader, failure)
+    assert slots == 0
+    assert (result, seen) == (await fetched(Downloader, failure))[:2]
+    assert result == (str(failure) if failure else "<200 http://a.test/>")

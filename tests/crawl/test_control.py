@@ -9,10 +9,7 @@ import pytest
 from conftest import Crawl, html, page, serving
 from test_control_file import no_files
 
-from spiderling.base.errors import BadInput
-from spiderling.jobdir.control_file import ControlFile
 from spiderling.jobdir.status import warnings_of
-from spiderling.languages.registry import read_description
 from webs.web import FixedWeb
 
 NAMES = ("calm.test", "loud.test", "late.test")
@@ -48,18 +45,6 @@ class Session:
 
     def _noted(self) -> list[str]:
         return [line for line in self.running.output().splitlines() if "control.yaml" in line]
-
-
-@pytest.mark.parametrize("entry", ["a b", "http://", "no host!", "*.x/y", " "])
-def test_what_names_no_host_is_told(entry):
-    with pytest.raises(BadInput, match="names no host"):
-        ControlFile.parse(f"block: [{entry!r}]")
-
-
-@pytest.mark.parametrize(("line", "example"), [("ask_again: dns", "dns"), ("reopen: a.test", "example.org")])
-def test_a_list_is_asked_for_by_an_example_of_its_kind(line, example):
-    with pytest.raises(BadInput, match=f"it must be a list such as .*{example}"):
-        ControlFile.parse(line)
 
 
 def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
@@ -129,35 +114,6 @@ def test_a_strategy_that_leaves_nothing_out_retires_no_host_unless_told_to(tmp_p
             assert result.lines(f"strategy {strategy}; "), "the start line says which"
             if name == "bfs":
                 assert result.lines("no host is retired for its yield")
-
-
-BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 30))])
-"""Less than a kilobyte that stands for a thousand million values."""
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("block: " + "[" * 20_000 + "]" * 20_000, "lists in each other"),
-        ("block: [" + "[], " * 300_000 + "]", "entries"),
-        (BOMB, "anchors and aliases"),
-        ("seeds: *a", "anchors and aliases"),
-        ("max_pages: " + "9" * 5000, "line 1 has a number of more than 1000 characters"),
-        ("max_pages: 2026-99-99", "no YAML"),
-        ("block: [", "no YAML"),
-    ],
-    ids=["brackets", "entries", "bomb", "alias", "digits", "date", "torn"],
-)
-def test_a_file_that_would_take_for_ever_to_read_is_left_aside(text, message):
-    """The crawl's loop reads the file: brackets took minutes, a number or date that is none ended the reading."""
-    with pytest.raises(BadInput, match=message):
-        ControlFile.parse(text)
-
-
-def test_the_description_of_a_model_is_read_as_carefully(tmp_path):
-    (tmp_path / "language.yaml").write_text(BOMB)
-    with pytest.raises(BadInput, match=r"language\.yaml.*anchors and aliases"):
-        read_description(tmp_path)
 
 
 @pytest.mark.slow

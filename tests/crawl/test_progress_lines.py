@@ -1,13 +1,19 @@
-"""What is on the screen while a crawl runs: first what it waits for, then a few figures that need no explanation."""
+"""What is on the screen while a crawl runs: first what it waits for, then a few figures and the bottleneck."""
 
 from __future__ import annotations
 
 import re
+import time
+from collections import Counter
+from types import SimpleNamespace
 
+import pytest
 from conftest import Crawl, page, serving
 
 from spiderling.base.options import Options
+from spiderling.extensions.progress import Bottleneck
 from spiderling.frontier import Frontier
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.site_files import FileAnswer
 from webs.web import FixedWeb, WebResponse
 
@@ -59,3 +65,74 @@ def test_the_frontier_knows_what_its_hosts_wait_for():
     for host in "abc":
         crowded.put_seed(f"http://{host}.test/", 1000.0)
     assert +crowded.awaited(1000.0) == {"the address": 1, "a place (SPIDERLING_ACTIVE_HOSTS)": 2}
+
+
+HOSTS = Counter({HostState.READY: 3})
+
+
+@pytest.fixture
+def named(monkeypatch):
+    """What is named after a minute in which the event loop's thread worked ``cpu_s``."""
+
+    def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0, is_on=False) -> str:
+        scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
+        engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
+        recrawl = SimpleNamespace(is_on=is_on)
+        frontier = SimpleNamespace(throttled=lambda now: (held, 3), network_trouble=lambda: "", recrawl=recrawl)
+        runs = {"is_paused": False, "is_disk_full": False}
+        crawl = SimpleNamespace(archives=archives, frontier=frontier, now=lambda: 1000.0, **runs)
+        bottleneck = Bottleneck(SimpleNamespace(engine=engine))
+        for at in (0, 1):
+            monkeypatch.setattr(time, "thread_time", lambda at=at: 100 + at * cpu_s)
+            monkeypatch.setattr(time, "monotonic", lambda at=at: 1000 + at * 60.0)
+            name = bottleneck.of(crawl, states)
+        assert not any(char.isdigit() for char in name), "the progress line has figures enough"
+        return name.partition(" (")[0]
+
+    return named
+
+
+def test_a_loop_that_works_all_the_time_is_what_holds_the_crawl_up(named):
+    assert named(cpu_s=55.0) == "main process"
+    assert named(cpu_s=55.0, archives=SimpleNamespace(is_ahead=False)) == "main process"
+
+
+def test_one_that_sleeps_waits_for_something_else(named):
+    assert named() == named(cpu_s=53.0) == "politeness"
+    assert named(cleaning=4_000_000) == "text workers"
+    assert named(is_full=True) == "connections"
+    assert named(held=2) == "thrift"
+    assert named(held=1) == "politeness"
+    assert named(states=Counter({HostState.RESOLVING: 4, HostState.READY: 3})) == "DNS"
+    assert named(states=Counter({HostState.RETIRED: 9})) == "hosts"
+    assert named(states=Counter({HostState.RETIRED: 9}), is_on=True) == "recrawl"
+
+
+def awaited(hosts, *, in_text=0, trouble="", may_ask=True, **held) -> str:
+    slot = SimpleNamespace(queue=[0] * in_text, active=set())
+    engine = SimpleNamespace(scraper=SimpleNamespace(slot=slot))
+    frontier = SimpleNamespace(
+        awaited=lambda now: hosts, network_trouble=lambda: trouble,
+        intervals=SimpleNamespace(host_s=5.0, ip_s=0.5),
+    )  # fmt: skip
+    clock = SimpleNamespace(now=lambda: 1000.0)
+    held = {"is_paused": False, "is_disk_full": False} | held
+    crawl = SimpleNamespace(frontier=frontier, archives=None, now=clock.now, **held)
+    shard = SimpleNamespace(trouble=lambda: "" if may_ask else "Redis (it does not answer)")
+    return Bottleneck(SimpleNamespace(engine=engine), shard).awaited(crawl)
+
+
+def test_what_the_first_document_waits_for():
+    assert awaited({"robots.txt": 3, "the address": 1}) == "robots.txt of 3 hosts, the address of 1 host"
+    assert awaited({"the interval": 2}) == "the interval of 2 hosts (5 s between two requests to a host)"
+    assert awaited({"the turn": 4990}) == "the turn of 4,990 hosts (0.5 s between two requests to an address)"
+    assert awaited({"a page": 0}, in_text=2) == "text workers (2 pages)"
+    assert awaited({}) == "the seeds"
+    assert awaited({"robots.txt": 3}, is_paused=True) == "paused (by control.yaml)"
+    assert awaited({"robots.txt": 3}, trouble="3 of 3 hosts fail: dns") == "network (hosts fail: dns)"
+    assert awaited({"robots.txt": 3}, may_ask=False) == "Redis (it does not answer)"
+
+
+def test_archives_are_read_ahead_of_the_workers_or_not(named):
+    assert named(archives=SimpleNamespace(is_ahead=True)) == "text workers"
+    assert named(archives=SimpleNamespace(is_ahead=False)) == "reading the archives"

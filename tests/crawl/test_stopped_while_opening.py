@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from conftest import DEADLINE_S, DEFAULTS, ROOT, page, serving
@@ -28,6 +29,8 @@ BEFORE = "stopped before the crawl was opened; nothing is lost"
 WHILE = "The crawl was stopped while it was being opened: nothing was asked for yet and nothing is lost"
 PAUSED = "was paused (shutdown); the same command goes on with it."
 OVER = "interrupted."
+LOADING = "spiderling.frontier.storage.sqlite:SqliteStore.load"
+STARTED = "spiderling.extensions.progress:start_line"
 STAGES = [
     ("scrapy.commands.bench", OVER),
     ("spiderling.commands.export", OVER),
@@ -36,13 +39,13 @@ STAGES = [
     ("spiderling.crawl.crawl", BEFORE),
     ("spiderling.languages.seeds:read_seeds", WHILE),
     ("spiderling.jobdir.directory:Jobdir.judge", WHILE),
-    ("spiderling.frontier.storage.sqlite:SqliteStore.load", WHILE),
+    (LOADING, WHILE),
     ("spiderling.corpus.duplicates:ShingleState.load_filter", WHILE),
     ("spiderling.crawl.checkpoint:Checkpoint.__init__", WHILE),
     ("spiderling.engine.offline", BEFORE),
     ("spiderling.workers.pool:WorkerPool.start_in_background", PAUSED),
     ("spiderling.live.server:Server.__init__", PAUSED),
-    ("spiderling.extensions.progress:start_line", PAUSED),
+    (STARTED, PAUSED),
 ]
 """Where the process is when the signal comes, and what it says."""
 
@@ -112,74 +115,76 @@ def crawl_of(server, jobdir: Path, **more: object) -> list[str]:
     return ["crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://a.test/", *settings]
 
 
-def stopped_at(server, directory: Path, stage: str, number: int) -> tuple[int, str]:
-    """Exit code and output of a crawl that gets a signal at *stage*; its directory must be sound then."""
-    staged = Staged(directory, stage, *crawl_of(server, directory / "job"))
+def assert_sound(jobdir: Path) -> None:
+    with closing(Inspection(jobdir)) as opened:
+        assert list(problems(opened)) == []
+
+
+class Case(NamedTuple):
+    """Signals at a stage of a crawl, and how it ends then."""
+
+    stage: str
+    numbers: tuple[int, ...]
+    said: str
+    code: int = 0
+    is_second: bool = False
+    """Whether SIGINT has come before, once the seeds were read."""
+    settings: tuple[tuple[str, object], ...] = ()
+    ignored: tuple[int, ...] = ()
+    """Signals that whoever starts the crawl has it ignore."""
+
+
+CASES = {
+    "while the state is read": Case(LOADING, (signal.SIGINT,), WHILE),
+    "while python ends, which has no handlers any more": (
+        Case("END", (signal.SIGINT, signal.SIGTERM, signal.SIGHUP), PAUSED, is_second=True)
+    ),
+    "while a crawl that could not begin ends": (
+        Case("END", (signal.SIGINT,), "LOGSTATS_INTERVAL", 1, settings=(("LOGSTATS_INTERVAL", 0),))
+    ),
+    "while workers stop": Case("spiderling.workers.pool:WorkerPool.stop", (signal.SIGINT,), "", is_second=True),
+    "amid the summary": Case("spiderling.extensions.progress:summary", (signal.SIGINT,), "", is_second=True),
+    "a shell that tells again that the terminal is closed": Case(STARTED, (signal.SIGHUP,) * 3, PAUSED),
+    "nohup": Case(STARTED, (signal.SIGHUP,), "is finished", ignored=(signal.SIGHUP,)),
+    "a second one amid the opening does not wait": (
+        Case(STARTED, (signal.SIGINT, signal.SIGTERM), "stopped at once by a second signal; nothing is lost")
+    ),
+}
+"""What is told by the first two was called a second signal, or killed the process."""
+
+
+def end_of(server, directory: Path, case: Case) -> None:
+    """Run the crawl of *case*, which must end as it says; its directory must be sound then."""
+    ignoring = [partial(signal.signal, number, signal.SIG_IGN) for number in case.ignored]
+    command = crawl_of(server, directory / "job", **dict(case.settings))
+    staged = Staged(directory, case.stage, *command, preexec_fn=ignoring[0] if ignoring else None)
+    if case.is_second:
+        staged.says(" from http://a.test/")
+        staged.send(signal.SIGINT)
     staged.reach()
-    staged.send(number)
-    ended = staged.ended()
+    for number in case.numbers:
+        staged.send(number)
+    code, output = staged.ended(is_told=case.is_second and case.stage != "END")
+    assert code == case.code and case.said in output, (case, output)
     if (directory / "job/state/frontier.sqlite").exists():
         assert_sound(directory / "job")
-    return ended
 
 
-def test_a_signal_while_the_state_is_read_is_no_second_one(server, tmp_path):
-    """It ended with "Stopped at once by a second signal", though it was the first."""
-    code, output = stopped_at(server, tmp_path, "spiderling.frontier.storage.sqlite:SqliteStore.load", signal.SIGINT)
-    assert code == 0 and WHILE in output
+EVERYDAY, RARE = list(CASES)[:2], list(CASES)[2:]
+
+
+@pytest.mark.parametrize("name", [*EVERYDAY, *(pytest.param(name, marks=pytest.mark.slow) for name in RARE)])
+def test_a_signal(server, tmp_path, name):
+    end_of(server, tmp_path, CASES[name])
 
 
 @pytest.mark.slow
 def test_a_signal_at_each_stage_of_the_opening(server, tmp_path):
     for place, (stage, said) in enumerate(STAGES):
         number = (signal.SIGINT, signal.SIGTERM)[place % 2]
-        code, output = stopped_at(server, tmp_path, stage, number)
-        assert said in output, stage
-        assert code == (128 + number if said == OVER else 0)
+        end_of(server, tmp_path, Case(stage, (number,), said, 128 + number if said == OVER else 0))
     code, output = Staged(tmp_path, "", *crawl_of(server, tmp_path / "job")).ended()
     assert code == 0 and "is finished" in output, output
-
-
-def assert_sound(jobdir: Path) -> None:
-    with closing(Inspection(jobdir)) as opened:
-        assert list(problems(opened)) == []
-
-
-def test_a_later_signal_while_python_ends_changes_nothing(server, tmp_path):
-    """Python has no handlers any more while it frees its memory: the signal killed it."""
-    staged = Staged(tmp_path, "END", *crawl_of(server, tmp_path / "job"))
-    staged.says(" from http://a.test/")
-    staged.send(signal.SIGINT)
-    staged.reach()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        staged.send(number)
-    code, output = staged.ended()
-    assert code == 0 and PAUSED in output
-    assert_sound(tmp_path / "job")
-
-
-@pytest.mark.slow
-def test_a_signal_while_a_crawl_that_could_not_begin_ends_keeps_its_exit_code(server, tmp_path):
-    staged = Staged(tmp_path, "END", *crawl_of(server, tmp_path / "job", LOGSTATS_INTERVAL=0))
-    staged.reach()
-    staged.send(signal.SIGINT)
-    assert staged.ended()[0] == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "stage",
-    ["spiderling.workers.pool:WorkerPool.stop", "spiderling.extensions.progress:summary"],
-)
-def test_a_second_signal_at_each_stage_of_the_end(server, tmp_path, stage):
-    staged = Staged(tmp_path, stage, *crawl_of(server, tmp_path / "job"))
-    staged.says(" from http://a.test/")
-    staged.send(signal.SIGINT)
-    staged.reach()
-    staged.send(signal.SIGINT)
-    code, _ = staged.ended(is_told=True)
-    assert code == 0
-    assert_sound(tmp_path / "job")
 
 
 def test_a_closed_terminal_pauses_the_crawl(server, tmp_path):
@@ -198,37 +203,6 @@ def test_a_closed_terminal_pauses_the_crawl(server, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_shell_that_tells_once_more_that_the_terminal_is_closed_sends_no_second_signal(server, tmp_path):
-    staged = Staged(tmp_path, "spiderling.extensions.progress:start_line", *crawl_of(server, tmp_path / "job"))
-    staged.reach()
-    for _ in range(3):
-        staged.send(signal.SIGHUP)
-    code, output = staged.ended()
-    assert code == 0 and PAUSED in output
-
-
-@pytest.mark.slow
-def test_with_nohup_a_crawl_goes_on_when_the_terminal_is_closed(server, tmp_path):
-    nohup = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
-    stage = "spiderling.extensions.progress:start_line"
-    staged = Staged(tmp_path, stage, *crawl_of(server, tmp_path / "job"), preexec_fn=nohup)
-    staged.reach()
-    staged.send(signal.SIGHUP)
-    code, output = staged.ended()
-    assert code == 0 and "is finished" in output
-
-
-@pytest.mark.slow
-def test_a_second_signal_amid_the_opening_does_not_wait(server, tmp_path):
-    staged = Staged(tmp_path, "spiderling.extensions.progress:start_line", *crawl_of(server, tmp_path / "job"))
-    staged.reach()
-    staged.send(signal.SIGINT)
-    staged.send(signal.SIGTERM)
-    code, output = staged.ended()
-    assert code == 0 and "stopped at once by a second signal; nothing is lost" in output
-
-
-@pytest.mark.slow
 @needs("redis")
 @pytest.mark.parametrize(
     ("stage", "is_there"),
@@ -239,12 +213,8 @@ def test_a_signal_while_a_shard_is_claimed_or_redis_awaited(server, tmp_path, st
     try:
         if not is_there:
             store.kill()
-        command = crawl_of(server, tmp_path / "job", SPIDERLING_CLUSTER=store.url, SPIDERLING_SHARDS=1)
-        staged = Staged(tmp_path, stage, *command)
-        staged.reach()
-        staged.send(signal.SIGTERM)
-        code, output = staged.ended()
-        assert code == 0 and WHILE in output
+        settings = (("SPIDERLING_CLUSTER", store.url), ("SPIDERLING_SHARDS", 1))
+        end_of(server, tmp_path, Case(stage, (signal.SIGTERM,), WHILE, settings=settings))
     finally:
         store.close()
 

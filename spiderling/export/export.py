@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
@@ -23,10 +24,10 @@ import xxhash
 from spiderling import __version__
 from spiderling.base.addresses import DropList
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.files import PART, part_of, sync_directory, sync_file, write_whole
+from spiderling.base.files import PART, sync_directory, sync_file, write_whole
 from spiderling.base.machine import require
 from spiderling.corpus.segments import StoredDocument
-from spiderling.export.formats import Registry, split_name, writer
+from spiderling.export.formats import Registry, TextWriter, split_name, writer
 from spiderling.export.sources import Corpus, Expressions, Selection, taken
 from spiderling.jobdir.card import Manifest, Tally, checksum, last_names, software, write_pair
 
@@ -120,30 +121,6 @@ class WrittenFile(NamedTuple):
     bytes: int
 
 
-class _Shard:
-    """A file that is being written."""
-
-    def __init__(self, path: Path, part: str, plan: ExportPlan, registry: Registry) -> None:
-        """Raises BadInput if *path* exists."""
-        if path.exists():
-            raise BadInput(f"{path} exists; remove it, or give another name.")
-        self.path = path
-        self.part = part
-        self.temporary = part_of(path)
-        self.documents = 0
-        try:
-            self.writer = writer(self.temporary, path.name, plan.format_name, registry)
-        except OSError:
-            with suppress(OSError):
-                self.temporary.unlink(missing_ok=True)
-            raise
-
-    @property
-    def size(self) -> float:
-        """Bytes of the complete file, if nothing is added."""
-        return self.writer.growth * self.temporary.stat().st_size
-
-
 def _is_free(directory: Path) -> bool:
     """Whether *directory* holds nothing but what a killed export may have left."""
     data = directory / "data"
@@ -157,9 +134,8 @@ class Parts:
     def __init__(self, plan: ExportPlan) -> None:
         """Raises BadInput if the output exists, OSError if it cannot be written."""
         self._plan = plan
-        self._open: dict[str, _Shard] = {}
-        self._complete: list[_Shard] = []
-        self._numbers: Counter[str] = Counter()  # part -> number of its files
+        self._open: dict[str, TextWriter] = {}  # part -> the file that it goes into
+        self._complete: defaultdict[str, list[TextWriter]] = defaultdict(list)
         self._registries: defaultdict[str, Registry] = defaultdict(Registry)
         if plan.is_dataset:
             self._make_directory()
@@ -177,55 +153,52 @@ class Parts:
     def add(self, document: StoredDocument) -> None:
         """Raises BadInput and OSError."""
         name = self._plan.part_of(document.attributes)
-        shard = self._open.get(name) or self._begin(name)
-        shard.writer.add(document)
-        shard.documents += 1
-        if shard.writer.waiting == 0 and 0 < self._plan.shard_bytes <= shard.size:
+        file = self._open.get(name) or self._begin(name)
+        file.add(document)
+        if file.waiting == 0 and 0 < self._plan.shard_bytes <= file.size:
             self._close(name)
-        if len(self._open) > 1 and sum(one.writer.waiting for one in self._open.values()) > MAX_WAITING_CHARS:
+        if len(self._open) > 1 and sum(one.waiting for one in self._open.values()) > MAX_WAITING_CHARS:
             for one in self._open.values():
-                if one.writer.waiting >= MAX_WAITING_CHARS / len(self._open):  # at least the mean
-                    one.writer.flush()
+                if one.waiting >= MAX_WAITING_CHARS / len(self._open):  # at least the mean
+                    one.flush()
 
-    def _begin(self, name: str) -> _Shard:
+    def _begin(self, name: str) -> TextWriter:
         plan = self._plan
-        self._numbers[name] += 1
-        path = plan.data_file(name, self._numbers[name])
-        self._open[name] = _Shard(path, name, plan, self._registries[name])
+        path = plan.data_file(name, len(self._complete[name]) + 1)
+        self._open[name] = writer(path, plan.format_name, self._registries[name])
         return self._open[name]
 
     def _close(self, name: str) -> None:
-        shard = self._open[name]
-        shard.writer.close()
-        self._complete.append(shard)
-        del self._open[name]
+        self._open[name].close()
+        self._complete[name].append(self._open.pop(name))
 
     @property
     def names(self) -> list[str]:
-        return sorted(self._numbers)
+        return sorted(self._complete)
 
     def commit(self) -> list[WrittenFile]:
         """Complete all files and give them their names; raises OSError."""
         plan = self._plan
         for name in list(self._open):
             self._close(name)
-        for shard in self._complete:
-            sync_file(shard.temporary)
-        for shard in self._complete:
-            shard.temporary.replace(shard.path)
+        files = list(chain.from_iterable(self._complete.values()))
+        for file in files:
+            sync_file(file.temporary)
+        for file in files:
+            file.temporary.replace(file.path)
         for name in self.names if plan.format_name == "vertical" else ():
-            files = [shard.path.name for shard in self._complete if shard.part == name]
-            write_whole(plan.registry(name), self._registries[name].text(plan.corpus_name(name), files))
-        sync_directory(self._complete[0].path.parent)
+            names = [file.path.name for file in self._complete[name]]
+            write_whole(plan.registry(name), self._registries[name].text(plan.corpus_name(name), names))
+        sync_directory(files[0].path.parent)
         return sorted(
-            WrittenFile(shard.path.relative_to(plan.directory).as_posix(), shard.documents, shard.path.stat().st_size)
-            for shard in self._complete
+            WrittenFile(file.path.relative_to(plan.directory).as_posix(), file.documents, file.path.stat().st_size)
+            for file in files
         )
 
     def abort(self) -> None:
         """Remove the files with temporary names, and directories that were made for them."""
-        for shard in [*self._open.values(), *self._complete]:
-            shard.temporary.unlink(missing_ok=True)
+        for file in chain(self._open.values(), *self._complete.values()):
+            file.temporary.unlink(missing_ok=True)
         if self._plan.is_dataset:
             with suppress(OSError):
                 (self._plan.out / "data").rmdir()

@@ -402,47 +402,50 @@ class Registry:
 # -- writers
 
 
-def writer(path: Path, name: str, format_name: str, registry: Registry) -> TextWriter:
-    """A writer to the new file *path*, which will be renamed to *name*; raises OSError and, for *name*, BadInput.
+def writer(path: Path, format_name: str, registry: Registry) -> TextWriter:
+    """A writer to the new file *path*; *registry* collects what stands in a vertical file.
 
-    *registry* collects what stands in a vertical file.
+    Raises OSError, and BadInput if the file exists or cannot have that format.
     """
-    if checked(name, format_name) == "parquet":
+    if checked(path.name, format_name) == "parquet":
         return ParquetWriter(path)
     if format_name == "vertical":
-        return TextWriter(path, name, registry.noted)
+        return TextWriter(path, registry.noted)
     if format_name == "tei":
-        return TextWriter(path, name, tei, TEI_HEAD, TEI_TAIL)
-    return TextWriter(path, name, ENCODERS[format_name])
+        return TextWriter(path, tei, TEI_HEAD, TEI_TAIL)
+    return TextWriter(path, ENCODERS[format_name])
 
 
 class TextWriter:
-    """Writes a text format; the file is open only during a write."""
+    """Writes a text format; until the export is complete the file has a temporary name, and is open only in a write."""
 
     growth = 1.0  # bytes of the complete file for each that is written before ``close`` (measured)
 
-    def __init__(
-        self, path: Path, name: str, encode: Callable[[StoredDocument], str], head: str = "", tail: str = ""
-    ) -> None:
+    def __init__(self, path: Path, encode: Callable[[StoredDocument], str], head: str = "", tail: str = "") -> None:
         """*head* and *tail* stand before the first document and behind the last."""
-        self._path = path
+        if path.exists():
+            raise BadInput(f"{path} exists; remove it, or give another name.")
+        self.path = path
+        self.temporary = part_of(path)
+        self.documents = 0  # number of those that were added
+        self.waiting = 0  # characters that were added and are not in the file yet
         self._encode = encode
-        self._pack = packer(name)
+        self._pack = packer(path.name)
         self._texts = [head] if head else []
         self._tail = tail
-        self.waiting = 0  # characters that were added and are not in the file yet
-        path.write_bytes(b"")
+        self.temporary.write_bytes(b"")
 
     def add(self, document: StoredDocument) -> None:
         text = self._encode(document)
         self._texts.append(text)
+        self.documents += 1
         self.waiting += len(text)
         if self.waiting >= FRAME_CHARS:
             self.flush()
 
     def flush(self) -> None:
         if self._texts:
-            with self._path.open("ab") as file:
+            with self.temporary.open("ab") as file:
                 file.write(self._pack("".join(self._texts).encode()))
         self._texts = []
         self.waiting = 0
@@ -451,6 +454,11 @@ class TextWriter:
         self._texts += [self._tail] if self._tail else []
         self.flush()
 
+    @property
+    def size(self) -> float:
+        """Bytes of the complete file, if nothing is added."""
+        return self.growth * self.temporary.stat().st_size
+
 
 class ParquetWriter(TextWriter):
     """Writes Apache Parquet, packed by zstd; until ``close`` the documents stand in the file as lines of JSON."""
@@ -458,7 +466,7 @@ class ParquetWriter(TextWriter):
     growth = 1.5
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, "", self._noted)
+        super().__init__(path, self._noted)
         self._pack = frame_packer(level=1)
         self._longest = _JSON_BYTES  # bytes of the longest document, at least those for which DuckDB is ready
 
@@ -472,12 +480,12 @@ class ParquetWriter(TextWriter):
 
         super().close()
         types = {name: _SQL_TYPES[kind] for name, kind in COLUMNS.items()}
-        columns = part_of(self._path)
+        columns = part_of(self.temporary)
         try:
             with duckdb.connect(config={"threads": 1}) as connection:
                 connection.execute("SET TimeZone = 'UTC'")
                 lines = connection.read_json(
-                    glob.escape(str(self._path)),
+                    glob.escape(str(self.temporary)),
                     columns=types,
                     format="newline_delimited",
                     compression="zstd",
@@ -485,7 +493,7 @@ class ParquetWriter(TextWriter):
                 )
                 rows = lines.project("* REPLACE (TRY_CAST(crawl_date AS TIMESTAMPTZ) AS crawl_date)")
                 rows.write_parquet(str(columns), compression="zstd", row_group_size=_ROW_GROUP_DOCUMENTS)
-            columns.replace(self._path)
+            columns.replace(self.temporary)
         except duckdb.Error as error:
             raise OSError(str(error).partition("\n")[0]) from error
         finally:

@@ -13,9 +13,9 @@ MAX_READ = 16
 
 @dataclass
 class Stream:
-    entries: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    last: tuple[int, int] = (0, 0)
-    """The id of the newest entry, also of one that is gone: later ones must be higher."""
+    entries: dict[int, bytes] = field(default_factory=dict)
+    last: int = 0
+    """The number of the newest entry, also of one that is gone: later ones must be higher."""
 
 
 class Streams:
@@ -32,12 +32,12 @@ class Streams:
         self.receipts.clear()
 
     def lose_some(self, chance: Random) -> None:
-        """As after a crash whose log was not whole; a stream remembers its newest id, or has lost that too."""
+        """As after a crash whose log was not whole; a stream remembers its newest number, or has lost that too."""
         for stream in self.streams.values():
             for entry in [entry for entry in stream.entries if chance.random() < 0.4]:
                 del stream.entries[entry]
             if chance.random() < 0.3:
-                stream.last = max(stream.entries, default=(0, 0))
+                stream.last = max(stream.entries, default=0)
         for shard in [shard for shard in self.receipts if chance.random() < 0.3]:
             del self.receipts[shard]
 
@@ -55,15 +55,15 @@ class Streams:
             if outgoing.anew:
                 self.streams.pop((me, receiver), None)
             stream = self.streams.setdefault((me, receiver), Stream())
-            for entry in [entry for entry in stream.entries if entry < (asked.epoch, outgoing.first)]:
+            for entry in [entry for entry in stream.entries if entry < outgoing.first]:
                 del stream.entries[entry]
             is_whole = True
             for number, data in outgoing.entries:
-                if (asked.epoch, number) <= stream.last:
+                if number <= stream.last:
                     is_whole = False
                 else:
-                    stream.last = asked.epoch, number
-                    stream.entries[stream.last] = data
+                    stream.last = number
+                    stream.entries[number] = data
             lengths[receiver] = len(stream.entries) if is_whole else -1
         messages = []
         for sender, after in asked.after.items():
@@ -71,7 +71,7 @@ class Streams:
                 self.streams.pop((sender, me), None)
             entries = self.streams.get((sender, me), Stream()).entries
             found = sorted(entry for entry in entries if entry > after)[:MAX_READ]
-            messages += [Message(sender, *entry, entries[entry]) for entry in found]
+            messages += [Message(sender, entry, entries[entry]) for entry in found]
         receipts = {sender: self.receipts[sender] for sender in asked.after if sender in self.receipts}
         return Answer(receipts, lengths, messages)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -13,7 +12,6 @@ from spiderling.base.urls import (
     HASH_BITS,
     MAX_HOST_ID,
     canonicalize,
-    go_by_suffixes,
     origins_of,
     owner_of,
     registrable_domain,
@@ -266,19 +264,6 @@ def test_owners_are_the_same_in_each_process_and_version() -> None:
     """They are written nowhere: a crawl in which they changed would have hosts that nobody and hosts that two own."""
     names = ("example.cz", "a.co.uk", "xn--bcher-kva.de", "192.0.2.7", "[2001:db8::1]", "localhost")
     assert [owner_of(name, 16) for name in names] == [4, 11, 15, 13, 14, 3]
-
-
-def test_owners_go_by_the_list_that_they_are_told(tmp_path: Path) -> None:
-    names = ("a.blog.test", "b.blog.test")
-    together, apart = tmp_path / "together", tmp_path / "apart"
-    together.write_text("// ===BEGIN ICANN DOMAINS===\ntest\n")
-    apart.write_text("// ===BEGIN ICANN DOMAINS===\ntest\nblog.test\n")
-    try:
-        for path, owners in ((together, 1), (apart, 2), (together, 1)):
-            go_by_suffixes(path)
-            assert len({owner_of(name, 1000) for name in names}) == owners
-    finally:
-        go_by_suffixes(None)
 
 
 def test_shares_are_even() -> None:

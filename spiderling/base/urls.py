@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
@@ -189,7 +188,7 @@ def origins_of(host: str) -> list[str]:
 def registrable_domain(host: str) -> str:
     """eTLD+1 of a host record's name; the name itself if it has none.
 
-    By the public suffix list, the bundled one unless told, with its private part: sites on one blog platform are not
+    By the public suffix list that tldextract brings along, with its private part: sites on one blog platform are not
     one domain.
     """
     return _suffixes()(host.rsplit(":", 1)[0]).top_domain_under_public_suffix or host
@@ -199,48 +198,7 @@ def registrable_domain(host: str) -> str:
 def _suffixes() -> tldextract.TLDExtract:
     import tldextract  # brings an HTTP client along; the text workers have no use for either
 
-    path = _SuffixFile.path
-    source = () if path is None else (path.absolute().as_uri(),)
-    return tldextract.TLDExtract(
-        suffix_list_urls=source, cache_dir=None, include_psl_private_domains=True, fallback_to_snapshot=path is None
-    )
-
-
-class _SuffixFile:
-    path: Path | None = None
-    """Holds the list of public suffixes; None: the one bundled with tldextract."""
-
-
-def use_suffix_file(path: Path | None) -> None:
-    """Go by the list of public suffixes in *path* from now on; None: the one bundled with tldextract."""
-    _SuffixFile.path = path
-    _suffixes.cache_clear()
-    registrable_domain.cache_clear()
-
-
-def suffix_file() -> Path | None:
-    """The file with the list of public suffixes that is gone by; None: the one bundled with tldextract."""
-    return _SuffixFile.path
-
-
-def suffix_list() -> bytes:
-    """The list of public suffixes by which `registrable_domain` goes."""
-    path = _SuffixFile.path
-    return bundled_suffix_list() if path is None else path.read_bytes()
-
-
-def bundled_suffix_list() -> bytes:
-    """The list of public suffixes that tldextract brings along."""
-    from importlib import resources
-
-    import tldextract
-
-    return resources.files(tldextract).joinpath(".tld_set_snapshot").read_bytes()
-
-
-def suffix_list_digest(text: bytes | None = None) -> str:
-    """A digest of the list of public suffixes in *text*, else of the one that `registrable_domain` goes by."""
-    return f"{xxhash.xxh3_64_intdigest(suffix_list() if text is None else text):016x}"
+    return tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
 
 
 def is_top_level_domain(name: str) -> bool:
@@ -287,12 +245,6 @@ def owner_of(host: str, shards: int) -> int:
     """The shard, 0 to *shards* - 1, of the host record's name *host*; an address literal is a domain of its own."""
     domain = registrable_domain(name_of(f"http://{host}"))
     return int(xxhash.xxh3_64_intdigest(domain.encode()) % shards)
-
-
-def go_by_suffixes(path: Path | None) -> None:
-    """Let owners go by the list of public suffixes in *path* from now on; None: the one bundled with tldextract."""
-    use_suffix_file(path)
-    owner_of.cache_clear()
 
 
 def page_elsewhere(shard: int) -> int:

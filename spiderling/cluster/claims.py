@@ -28,17 +28,12 @@ from redis.exceptions import RedisError
 
 from spiderling import languages
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
-from spiderling.base.files import write_whole
 from spiderling.base.machine import elapsed_s
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.urls import (
     CANONICAL_VERSION,
     MAX_SHARDS,
-    bundled_suffix_list,
-    go_by_suffixes,
-    suffix_list,
-    suffix_list_digest,
 )
 from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, ForgedMessage, Seal
 from spiderling.cluster.crawl_control import FIRST, Edition, open_edition
@@ -65,7 +60,8 @@ class ShardMap:
     wire: int = VERSION
     state: int = SCHEMA_VERSION
     canonical: int = CANONICAL_VERSION
-    suffixes: str = field(default_factory=suffix_list_digest)
+    suffixes: str = field(default_factory=lambda: version("tldextract"))
+    """Version of the package that brings the list of public suffixes."""
     url_parser: str = field(default_factory=lambda: version("ada-url"))
     """Version of the package that makes canonical forms."""
 
@@ -106,8 +102,8 @@ _DIFFERS = {
     "wire": "its messages have version {theirs.wire}, this Spiderling's {mine.wire}; stop all shards, upgrade all.",
     "state": "its states have schema {theirs.state}, this Spiderling's {mine.state}; stop all shards, upgrade all.",
     "canonical": "its URLs have canonical form {theirs.canonical}, ours {mine.canonical}; use its version.",
-    "suffixes": "it has another list of public suffixes; install the tldextract that its other machines have "
-    "(`pip freeze | grep tldextract` there, `pip install tldextract==...` here).",
+    "suffixes": "it has tldextract {theirs.suffixes}, not {mine.suffixes}; say: pip install "
+    "tldextract=={theirs.suffixes}.",
     "url_parser": "it has ada-url {theirs.url_parser}, not {mine.url_parser}; say: pip install "
     "ada-url=={theirs.url_parser}",
 }
@@ -115,34 +111,6 @@ _DIFFERS = {
 
 
 logger = logging.getLogger(__name__)
-
-_FILE = Path("state", "public_suffixes.dat")
-
-
-def use_kept_suffix_list(known: Mapping[Path, str | None]) -> None:
-    """Go by the list of public suffixes that one of the shards *known* has kept.
-
-    With another list, hosts would belong to other shards.  So each shard keeps the list with which the crawl began, and
-    goes by it when a newer tldextract brings another one.  *known*: directory -> digest by the shard's map, if it has
-    one.
-    """
-    bundled = suffix_list_digest(bundled_suffix_list())
-    for directory, digest in known.items():
-        path = directory / _FILE
-        if digest in (None, bundled) or not path.is_file() or suffix_list_digest(path.read_bytes()) != digest:
-            continue
-        logger.info("The crawl goes by the list of public suffixes that it began with, in %s", path)
-        go_by_suffixes(path)
-        return
-    go_by_suffixes(None)
-
-
-def keep_suffix_list(directory: Path) -> None:
-    """Keep the list that this process goes by in *directory*; raises StorageError."""
-    path = directory / _FILE
-    if not path.exists() or path.read_bytes() != suffix_list():
-        write_whole(path, suffix_list().decode())
-
 
 MIN_KEY_BYTES = 16  # the shortest key; chosen: 128 bits, as many as the code of a message has
 _OPTION = f"{PREFIX}CLUSTER_KEY_FILE"
@@ -276,10 +244,9 @@ class Claims:
         codes = "+".join(info.code for info in accepted)
         places = {shard: self._directory / name_of(shard) for shard in range(shards)}
         here = {shard: place for shard, place in places.items() if _database(place).exists()}
-        maps = {place: _map_in(place) for place in here.values()}
-        use_kept_suffix_list({place: None if one is None else one.suffixes for place, one in maps.items()})
+        kept_maps = [_map_in(place) for place in here.values()]
         map_key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
-        found = self._agreed(map_key, ShardMap(shards, codes, self._options.dedup), list(maps.values()))
+        found = self._agreed(map_key, ShardMap(shards, codes, self._options.dedup), kept_maps)
         seal = self._seal_of(found)
         self._mend(key_types(seal, map_key, 0, 1) | {seal.key("lease", shard): "string" for shard in range(shards)})
         known: dict[str, str] = {}

@@ -40,7 +40,6 @@ class Message(NamedTuple):
     """A message as it was found in a stream."""
 
     sender: int
-    epoch: int
     number: int
     data: bytes
 
@@ -48,10 +47,9 @@ class Message(NamedTuple):
 class Round(NamedTuple):
     """What a shard asks of the transport."""
 
-    epoch: int
     receipt: bytes
     to: dict[int, Outgoing]  # by the number of the receiver
-    after: dict[int, tuple[int, int]]  # for each other shard, epoch and number of the last message that is known of it
+    after: dict[int, int]  # for each other shard, number of the last message that is known of it
     spoilt: frozenset[int] = frozenset()
     """Those whose stream holds another message than their next; it is emptied, and they fill it anew."""
 
@@ -121,16 +119,20 @@ class Outbox:
                 self._links = 0
             self._growing.append(section)
             self._links += links
-            if self.is_due(now):
-                rows.append(self._row())
-                self._growing = []
-        if self.is_due(now):
-            rows.append(self._row())
-            self._growing = []
+            rows += self._finished(now)
+        rows += self._finished(now)
         self._drained = list(rows)
         if self._growing and sections:
             rows.append(self._row())
         return rows
+
+    def _finished(self, now: float) -> list[OutboxRow]:
+        """The newest message, if it must grow no more."""
+        if not self.is_due(now):
+            return []
+        row = self._row()
+        self._growing = []
+        return [row]
 
     def _row(self) -> OutboxRow:
         return OutboxRow(self.shard, self.newest, self._since, self._links, pack(self._growing))
@@ -295,9 +297,8 @@ class SiteFiles:
 
 SENT_BARE = "requests sent without callback"
 _BARE = bytes(16)  # a payload that no process knows (engine/requests.py)
-EPOCH = 1  # the epoch of all shards: none was ever taken over by another machine
-_MARK = struct.Struct("!IQQ")
-"""Of one other shard: epoch and number of the last message from it, number of the last forgotten message to it."""
+_MARK = struct.Struct("!QQ")
+"""Of one other shard: numbers of the last message from it, and of the last forgotten message to it."""
 
 
 class ShardExchange:
@@ -383,7 +384,7 @@ class ShardExchange:
             former = outbox.newest
             rows += outbox.drain(sections[shard], now)
             if outbox.newest != former or inbox.taken != inbox.durable:
-                peers.append(PeerRow(shard, outbox.newest, EPOCH, inbox.taken))
+                peers.append(PeerRow(shard, outbox.newest, received=inbox.taken))
             inbox.drained = inbox.taken
             if outbox.acknowledged != outbox.forgotten:
                 acknowledged[shard] = outbox.forgotten = outbox.acknowledged
@@ -410,8 +411,8 @@ class ShardExchange:
         spoilt = frozenset(shard for shard, inbox in self._inboxes.items() if inbox.is_spoilt)
         for inbox in self._inboxes.values():
             inbox.is_spoilt = False
-        after = {shard: (EPOCH, inbox.taken) for shard, inbox in self._inboxes.items()}
-        return Round(EPOCH, self._receipt(), outgoing, after, spoilt)
+        after = {shard: inbox.taken for shard, inbox in self._inboxes.items()}
+        return Round(self._receipt(), outgoing, after, spoilt)
 
     def take_answer(self, answer: Answer) -> list[Message]:
         """Note what the transport says; returns the messages, to be given to ``deliver`` one by one.
@@ -430,9 +431,9 @@ class ShardExchange:
 
         Without a *frontier* its content is left out.
         """
-        sender, epoch, number, data = message
+        sender, number, data = message
         inbox = self._inboxes[sender]
-        if epoch != EPOCH or number != inbox.taken + 1:
+        if number != inbox.taken + 1:
             self.counts["messages out of order"] += 1
             inbox.is_spoilt = True
             return False
@@ -467,26 +468,25 @@ class ShardExchange:
     def _receipt(self) -> bytes:
         marks = [bytes(_MARK.size)] * self.shards
         for shard, outbox in self._outboxes.items():
-            marks[shard] = _MARK.pack(EPOCH, self._inboxes[shard].durable, outbox.acknowledged)
+            marks[shard] = _MARK.pack(self._inboxes[shard].durable, outbox.acknowledged)
         return self._seal.seal(f"{self.me}", b"".join(marks))
 
     def _take_receipt(self, shard: int, receipt: bytes) -> None:
         try:
             marks = self._seal.open(f"{shard}", receipt)
-            epoch, received, forgotten = _MARK.unpack_from(marks, self.me * _MARK.size)
+            received, forgotten = _MARK.unpack_from(marks, self.me * _MARK.size)
         except (ForgedMessage, struct.error):
             self.counts["receipts refused"] += 1
             return
         inbox = self._inboxes[shard]
         outbox = self._outboxes[shard]
-        if (epoch == EPOCH and received > outbox.newest) or forgotten > inbox.durable:
+        if received > outbox.newest or forgotten > inbox.durable:
             raise JobdirError(
                 f"the directory of shard {self.me} is older than what shard {shard} knows of it: was it put back from "
                 "a backup? What came since then is lost to it, and it cannot go on. Put its newest state back; "
                 "or begin all shards anew."
             )
-        if epoch == EPOCH:
-            outbox.acknowledge(received)
+        outbox.acknowledge(received)
         inbox.receipt = receipt
 
     # -- for people
@@ -508,4 +508,4 @@ class ShardExchange:
 
 def _place(sender: int, receiver: int, number: int) -> str:
     """That of a message, by which it is sealed."""
-    return f"{sender}:{receiver} {EPOCH}-{number}"
+    return f"{sender}:{receiver} {number}"

@@ -3,7 +3,7 @@
 Redis may lose everything at any time, and need keep nothing.  What is asked for is done at most once, and waits for no
 longer than TIMEOUT_S.
 
-The stream from a to b is ``spiderling:CRAWL:a:b``; an entry has the id epoch-number, so Redis itself refuses to add a
+The stream from a to b is ``spiderling:CRAWL:a:b``; an entry has the id NUMBER-0, so Redis itself refuses to add a
 message twice.  The receipt of a is the string ``spiderling:CRAWL:a``.  A round is one call of a script, which answers
 with one string: reading an answer for each stream takes a shard three times as long.
 """
@@ -185,8 +185,8 @@ class Script:
 
 MAX_READ = 16
 """Messages of each sender in one answer (chosen: some thousand links, which take the frontier some milliseconds)."""
-ROUND = f"""local prefix, me, epoch, receipt, to, after = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local told, blobs, at = {{}}, {{}}, 6
+ROUND = f"""local prefix, me, receipt, to, after = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local told, blobs, at = {{}}, {{}}, 5
 local function tell(word) told[#told + 1] = word end
 local function give(blob) blobs[#blobs + 1] = blob; tell(#blob) end
 local function failed(answer) return type(answer) == 'table' and answer.err end
@@ -200,18 +200,18 @@ for receiver, first, anew, numbers in string.gmatch(to, '(%d+) (%d+) (%d) ([%d,]
   if anew == '1' then
     redis.call('DEL', stream)
   elseif first ~= '0' then
-    refused = failed(redis.pcall('XTRIM', stream, 'MINID', epoch .. '-' .. first))
+    refused = failed(redis.pcall('XTRIM', stream, 'MINID', first))
   end
   for number in string.gmatch(numbers, '%d+') do
     at = at + 1
-    failure = failed(redis.pcall('XADD', stream, epoch .. '-' .. number, 'm', ARGV[at]))
+    failure = failed(redis.pcall('XADD', stream, number, 'm', ARGV[at]))
     if is_full(failure) then return full end
     refused = refused or failure
   end
   tell(refused and -1 or redis.call('XLEN', stream))
 end
 local senders, streams, marks = {{}}, {{}}, {{}}
-for sender, mark, spoilt in string.gmatch(after, '(%d+) (%d+%-%d+) (%d);') do
+for sender, mark, spoilt in string.gmatch(after, '(%d+) (%d+) (%d);') do
   if spoilt == '1' then redis.call('DEL', prefix .. sender .. ':' .. me) end
   senders[#senders + 1] = prefix .. sender
   streams[#streams + 1] = prefix .. sender .. ':' .. me
@@ -227,18 +227,18 @@ if #senders > 0 then
   for _, read in ipairs(redis.call('XREAD', unpack(asked)) or {{}}) do
     for _, entry in ipairs(read[2]) do
       tell(string.match(read[1], '(%d+):%d+$'))
-      tell(entry[1])
+      tell(string.match(entry[1], '%d+'))
       give(entry[2][2] or '')
     end
   end
 end
 return table.concat(told, ' ') .. string.char(10) .. table.concat(blobs)"""
-"""Arguments: what all keys begin with, the shard, its epoch, its receipt; for each receiver its number, the first
+"""Arguments: what all keys begin with, the shard, its receipt; for each receiver its number, the first
 number to be kept (0: all), whether its stream is emptied, and the numbers to be added; for each sender its number, the
-last id that is known, and whether its stream is emptied; then the messages to be added.
+last one that is known, and whether its stream is emptied; then the messages to be added.
 
 Answers with numbers in text: the length of each stream (-1: an entry was refused); the bytes of each receipt (-1: there
-is none); sender, id and bytes of each message.  Behind a newline follow receipts and messages themselves."""
+is none); sender, number and bytes of each message.  Behind a newline follow receipts and messages themselves."""
 
 
 class RedisTransport:
@@ -257,9 +257,9 @@ class RedisTransport:
     async def exchange(self, asked: Round) -> Answer:
         to = "".join([self._order(receiver, outgoing) for receiver, outgoing in asked.to.items()])
         known = asked.after.items()
-        after = "".join([f"{sender} {epoch}-{last} {sender in asked.spoilt:d};" for sender, (epoch, last) in known])
+        after = "".join([f"{sender} {last} {sender in asked.spoilt:d};" for sender, last in known])
         messages = [data for outgoing in asked.to.values() for _, data in outgoing.entries]
-        arguments = 0, self._prefix, self._me, asked.epoch, asked.receipt, to, after, *messages
+        arguments = 0, self._prefix, self._me, asked.receipt, to, after, *messages
         try:
             answer = await self._script.call(*arguments)
         except (RedisError, OSError) as error:
@@ -300,7 +300,6 @@ def _answer(answer: bytes, receivers: list[int], senders: list[int]) -> Answer:
     sizes = {sender: int(next(words)) for sender in senders}
     receipts = {sender: taken(size) for sender, size in sizes.items() if size >= 0}
     messages = []
-    for sender, entry, size in zip(words, words, words, strict=True):
-        epoch, _, number = entry.partition(b"-")
-        messages.append(Message(int(sender), int(epoch), int(number), taken(int(size))))
+    for sender, number, size in zip(words, words, words, strict=True):
+        messages.append(Message(int(sender), int(number), taken(int(size))))
     return Answer(receipts, lengths, messages)

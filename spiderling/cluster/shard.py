@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from spiderling.base.errors import JobdirError
 from spiderling.base.machine import elapsed_s
 from spiderling.base.options import Options
-from spiderling.cluster.claims import BEAT_S, CONTROL_KEY, LEASE_S, MAP_KEY, Claims, keep_suffix_list, read_key
+from spiderling.cluster.claims import BEAT_S, CONTROL_KEY, LEASE_S, MAP_KEY, Claims, read_key
 from spiderling.cluster.crawl_control import CrawlControl
 from spiderling.cluster.exchange import ShardExchange, TransportError
 from spiderling.cluster.heartbeat import Heartbeat
@@ -138,7 +138,6 @@ class Shard:
         """Work for the open *crawl*; *wake* lets it look again for what is due."""
         self._crawl = crawl
         self._wake = wake
-        keep_suffix_list(self.directory)
         crawl.checkpoint.set_meta(MAP_KEY, asdict(self._claim.map))
         self.control.keep = functools.partial(crawl.checkpoint.set_meta, CONTROL_KEY)
         self.control.keep(self.control.newest)

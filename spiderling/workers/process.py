@@ -23,13 +23,11 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from spiderling.base import media_types
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.options import Options
-from spiderling.base.urls import go_by_suffixes, suffix_file
 from spiderling.text import Page, TextOptions
 from spiderling.text.listing import read_listing
 from spiderling.text.steps import AUTO, choose
@@ -82,7 +80,6 @@ class WorkerConfig:
     document_bytes: int = media_types.MAX_DOCUMENT_BYTES  # bytes of a document above which it gives no text
     document_wall_s: float = 16.0  # seconds in which a document must be converted
     compiled: str = AUTO  # the option SPIDERLING_COMPILED
-    suffix_file: Path | None = None  # holds the list of public suffixes; None: the one bundled with tldextract
     process: str = "spiderling.workers.process:text_process"
     """module:function; called with this value, it returns the function that makes a Page of a Task."""
 
@@ -99,7 +96,6 @@ class WorkerConfig:
             documents=tuple(sorted(usable(media_types.parse(options.documents))[0])),
             document_wall_s=_CONVERSION_SHARE * PAGE_TIMEOUT_S,
             compiled=options.compiled,
-            suffix_file=suffix_file(),
         )
 
 
@@ -108,7 +104,6 @@ def text_process(config: WorkerConfig) -> Callable[[Task], Page]:
     from spiderling.languages import load
     from spiderling.text import process, process_document
 
-    go_by_suffixes(config.suffix_file)
     models = load(config.recognise, config.models)
     models.warm_up()
     steps = choose(config.compiled).steps

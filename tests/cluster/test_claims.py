@@ -14,13 +14,10 @@ import pytest
 from needs import needs
 from redis_server import RedisServer
 
-from spiderling.base import urls
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
 from spiderling.base.options import Options
-from spiderling.base.urls import go_by_suffixes
 from spiderling.cluster import claims
 from spiderling.cluster.claims import Claim, Claims
-from spiderling.workers.process import WorkerConfig
 
 pytestmark = needs("redis")
 
@@ -182,27 +179,3 @@ def test_a_map_that_nobody_can_read_is_refused(server, tmp_path):
     server.command("SET", first.map_key, "nonsense")
     with pytest.raises(BadInput, match="cannot be read"):
         claimed(server, tmp_path / "cs")
-
-
-def test_a_crawl_keeps_the_list_of_public_suffixes_that_it_began_with(server, tmp_path, monkeypatch, caplog):
-    """Another tldextract is installed meanwhile: who has begun goes on with the list of the crawl, others are told."""
-    try:
-        begun = claimed(server, tmp_path / "cs")
-        opened(begun)
-        claims.keep_suffix_list(begun.directory)
-        for module in (urls, claims):
-            monkeypatch.setattr(module, "bundled_suffix_list", lambda: b"test\nblog.test\n")
-        server.command("FLUSHALL")
-        with caplog.at_level("INFO"):
-            again = claimed(server, tmp_path / "cs")
-        kept = begun.directory / "state" / "public_suffixes.dat"
-        assert again.map == begun.map and "that it began with" in caplog.text
-        assert WorkerConfig.from_options(Options(), [], []).suffix_file == urls.suffix_file() == kept
-        with pytest.raises(BadInput, match="install the tldextract"):
-            claimed(server, tmp_path / "elsewhere" / "cs")
-        assert urls.suffix_file() is None
-        kept.write_bytes(kept.read_bytes()[:-3])
-        with pytest.raises(BadInput, match="install the tldextract"):
-            claimed(server, tmp_path / "cs")
-    finally:
-        go_by_suffixes(None)

@@ -140,8 +140,8 @@ def test_forged_messages_and_receipts_change_nothing():
 def test_a_sealed_message_that_cannot_be_read_is_passed_over():
     streams = Streams()
     _, other = two(streams)
-    data = SEAL.seal("0:1 1-1", b"no zstd")
-    streams.exchange(0, Round(1, b"?", {1: Outgoing(1, [(1, data)])}, {}))
+    data = SEAL.seal("0:1 1", b"no zstd")
+    streams.exchange(0, Round(b"?", {1: Outgoing(1, [(1, data)])}, {}))
     other.round(1000.0)
     assert other.exchange.counts == {"messages taken": 1, "messages unreadable": 1, "receipts refused": 1}
     other.cut(1000.0)

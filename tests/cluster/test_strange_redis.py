@@ -76,7 +76,7 @@ def written(client: Redis, key: str, kind: str) -> Iterator[str]:
         client.delete(key)
         with suppress(ResponseError):
             for number in range(1, 200):
-                client.xadd(key, {"m": "zz"}, id=f"1-{number}")
+                client.xadd(key, {"m": "zz"}, id=f"{number}")
         yield "messages of nobody under each number"
         client.delete(key)
         with suppress(ResponseError):
@@ -92,9 +92,8 @@ def put(client: Redis, key: str, kind: str, value: str | bytes) -> None:
         for field in (b"0", b"1", b"7", b"zz", b"\xff", *NUMBERS):
             client.hset(key, field, value)
     elif kind == "stream":
-        last = client.xinfo_stream(key)["last-generated-id"] if client.exists(key) else b"1-0"
-        epoch, number = map(int, last.split(b"-"))
-        client.xadd(key, {"m": value}, id=f"{epoch}-{number + 1}")
+        last = client.xinfo_stream(key)["last-generated-id"] if client.exists(key) else b"0-0"
+        client.xadd(key, {"m": value}, id=f"{int(last.partition(b'-')[0]) + 1}")
     elif isinstance(value, str) and value != "nan" and len(value) < 9:
         client.zadd(key, {name: value for name in ("", "127.84.47.1", "127.84.47.2", "zz")})
 

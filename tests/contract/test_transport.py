@@ -32,8 +32,7 @@ class Setup:
         """One round of the shard *me*, whose receipt names it."""
         if me not in self._shards:
             self._shards[me] = self._make(me)
-        marks = {sender: (1, number) for sender, number in (after or {}).items()}
-        return await self._shards[me].exchange(Round(1, b"receipt of %d" % me, to or {}, marks))
+        return await self._shards[me].exchange(Round(b"receipt of %d" % me, to or {}, after or {}))
 
     async def close(self) -> None:
         for transport in self._shards.values():
@@ -66,26 +65,26 @@ def outgoing(*numbers: int, first: int = 1, anew: bool = False) -> Outgoing:
     return Outgoing(first, [(number, b"\x00\xff\r\n%d" % number) for number in numbers], anew)
 
 
-def numbers(answer: Answer) -> list[tuple[int, int, int]]:
+def numbers(answer: Answer) -> list[tuple[int, int]]:
     assert all(message.data == b"\x00\xff\r\n%d" % message.number for message in answer.messages)
-    return [(message.sender, message.epoch, message.number) for message in answer.messages]
+    return [(message.sender, message.number) for message in answer.messages]
 
 
 async def test_messages_are_read_in_order_behind_the_mark(setup: Setup) -> None:
     assert (await setup.round(0, {1: outgoing(1, 2), 2: outgoing(7)})).lengths == {1: 2, 2: 1}
     assert (await setup.round(0, {1: outgoing(3, 12), 2: NOTHING})).lengths == {1: 4, 2: 1}
-    assert numbers(await setup.round(1, after={0: 0})) == [(0, 1, 1), (0, 1, 2), (0, 1, 3), (0, 1, 12)]
-    assert numbers(await setup.round(1, after={0: 2})) == [(0, 1, 3), (0, 1, 12)]
+    assert numbers(await setup.round(1, after={0: 0})) == [(0, 1), (0, 2), (0, 3), (0, 12)]
+    assert numbers(await setup.round(1, after={0: 2})) == [(0, 3), (0, 12)]
     assert numbers(await setup.round(1, after={0: 12})) == []
-    assert numbers(await setup.round(2, after={0: 6, 1: 0})) == [(0, 1, 7)]
+    assert numbers(await setup.round(2, after={0: 6, 1: 0})) == [(0, 7)]
 
 
 async def test_messages_of_several_senders_come_together(setup: Setup) -> None:
     for sender in (3, 1, 0):
         await setup.round(sender, {2: outgoing(1, 2)})
     found = numbers(await setup.round(2, after={0: 0, 1: 1, 3: 0}))
-    assert sorted(found) == [(0, 1, 1), (0, 1, 2), (1, 1, 2), (3, 1, 1), (3, 1, 2)]
-    assert [number for sender, _, number in found if sender == 3] == [1, 2]
+    assert sorted(found) == [(0, 1), (0, 2), (1, 2), (3, 1), (3, 2)]
+    assert [number for sender, number in found if sender == 3] == [1, 2]
 
 
 async def test_a_message_is_added_once(setup: Setup) -> None:

@@ -21,7 +21,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.terminal import counted
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.core import AskedAgain
-from spiderling.frontier.recrawl.pages import NOTED, EndedPage, Validators, pages_to_recrawl, unpacked_validators
+from spiderling.frontier.recrawl.pages import NOTED, Validators, pages_to_recrawl, unpacked_validators
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, UrlEnd, unpack_ends, unpack_keys
 
 _BATCHES = 200  # batches of the log that are read at once: some ten thousand URLs; chosen
@@ -78,7 +78,7 @@ def _reading(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 class _Batches(NamedTuple):
-    ended: list[EndedPage]
+    ended: list[tuple[UrlEnd, float]]  # with the times of their batches
     validators: dict[int, Validators]
     links: Counter[int]  # key of a page -> links on it that nobody had found before
     marks: dict[str, int]  # table -> number of its last batch that was read
@@ -92,8 +92,8 @@ async def take_up(crawl: Crawl) -> None:
         if read.marks == recrawl.marks or crawl.stopping:
             return
         with crawl.errors.changing():
-            taken = pages_to_recrawl(read.ended, read.validators, read.links, recrawl.days)
-            recrawl.take_up(taken.pages, taken.first_words, read.marks)
+            pages, first_words = pages_to_recrawl(read.ended, read.validators, read.links, recrawl.days)
+            recrawl.take_up(pages, first_words, read.marks)
         await asyncio.sleep(0)
 
 
@@ -117,8 +117,8 @@ def _read_from(connection: sqlite3.Connection, marks: Mapping[str, int]) -> _Bat
     query = "SELECT batch, time, keys, ends FROM ended WHERE batch > ? ORDER BY batch LIMIT ?"
     for batch, until, keys, ends in connection.execute(query, (marks.get("ended", 0), _BATCHES)):
         read.marks["ended"] = batch
-        read.ended.extend(EndedPage(end, until) for end in unpack_ends(keys, ends) if end.reason in NOTED)
-    wanted = {page.end.key for page in read.ended}
+        read.ended.extend((end, until) for end in unpack_ends(keys, ends) if end.reason in NOTED)
+    wanted = {end.key for end, _ in read.ended}
     query = "SELECT batch, keys, validators FROM validator WHERE batch > ? AND time <= ?"
     for batch, keys, packed in connection.execute(query, (marks.get("validator", 0), until)):
         read.validators.update(zip(unpack_keys(keys), unpacked_validators(packed), strict=True))

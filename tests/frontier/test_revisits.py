@@ -24,7 +24,6 @@ from spiderling.frontier.recrawl import policy
 from spiderling.frontier.recrawl.pages import (
     PLANNED,
     Columns,
-    EndedPage,
     RecrawlPage,
     Standing,
     Validators,
@@ -84,12 +83,11 @@ class RecrawledCrawl(VirtualCrawl):
         self._store.commit(changes)
         self.frontier.committed()
         log = changes.url_log
-        ended = [EndedPage(end, log.time) for end in log.ends]
+        ended = [(end, log.time) for end in log.ends]
         links = Counter(dict(log.pages))
         recrawl = self.frontier.recrawl
         noted = dict.fromkeys(self.told, Validators())
-        taken = pages_to_recrawl(ended, noted, links, recrawl.days)
-        recrawl.take_up(taken.pages, taken.first_words, {})
+        recrawl.take_up(*pages_to_recrawl(ended, noted, links, recrawl.days), {})
         self._store.commit(self.frontier.drain(self.now))
         self.frontier.committed()
 
@@ -380,10 +378,10 @@ def test_a_feed_or_sitemap_is_recrawled_also_where_a_redirect_leads_to_it_or_a_p
     end = UrlEnd(
         url_key(7, url, b"anything"), url, Reason.SITEMAP.value, 0, 0, status=200, payload=b64encode(payload).decode()
     )
-    (taken,) = pages_to_recrawl([EndedPage(end, 0.0)], {}, {}, lambda time: 0.0).pages
+    (taken,), _ = pages_to_recrawl([(end, 0.0)], {}, {}, lambda time: 0.0)
     assert taken.kind == (FEED if payload == b"feed" else SITEMAP)
     page_end = end._replace(reason=Reason.KEPT.value, payload="")
-    assert not pages_to_recrawl([EndedPage(page_end, 0.0)], {}, {}, lambda time: 0.0).pages
+    assert not pages_to_recrawl([(page_end, 0.0)], {}, {}, lambda time: 0.0)[0]
 
 
 def test_few_pages_are_judged_for_each_look(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,13 +178,9 @@ class Columns:
 
     def find(self, key: int) -> int | None:
         """The place of a page; None if it is not recrawled, or not merged yet."""
-        at = self.place(key)
-        return at if at < len(self.rows) and self.rows["key"][at] == np.uint64(key & _KEY_MASK) else None
-
-    def place(self, key: int) -> int:
-        """Where a page with this key stands, or would stand."""
         # numpy's own search would copy the whole column first, as its numbers do not lie side by side
-        return bisect_left(self.rows["key"], np.uint64(key & _KEY_MASK))
+        at = bisect_left(self.rows["key"], np.uint64(key & _KEY_MASK))
+        return at if at < len(self.rows) and self.rows["key"][at] == np.uint64(key & _KEY_MASK) else None
 
     def flag(self, at: int, flag: int, is_set: bool) -> None:
         """Set a flag of the page at a place."""
@@ -244,31 +240,19 @@ NOTED = frozenset({Reason.KEPT.value, Reason.SITEMAP.value}) | WITHOUT_TEXT  # e
 HUB_LINKS = 10  # links that nobody had found before from which such a page is tried as a hub; chosen
 
 
-class EndedPage(NamedTuple):
-    """A URL that has ended, with the time of its batch."""
-
-    end: UrlEnd
-    time: float
-
-
-class Taken(NamedTuple):
-    """What is recrawled of the URLs that have ended."""
-
-    pages: list[RecrawlPage]
-    first_words: dict[int, int]  # key -> words, of pages that were kept since the recrawl began
-
-
 def pages_to_recrawl(
-    ended: Iterable[EndedPage],
+    ended: Iterable[tuple[UrlEnd, float]],
     validators: Mapping[int, Validators],
     links: Mapping[int, int],
     days_at: Callable[[float], float],
-) -> Taken:
-    """Kept pages, sitemaps, feeds, and pages that gave many new *links*.
+) -> tuple[list[RecrawlPage], dict[int, int]]:
+    """Kept pages, sitemaps, feeds, and pages that gave many new *links*; with the words of new ones, by key.
 
-    *days_at*: from seconds since 1970 to days since the recrawl began.
+    *ended*: ends with the times of their batches.  New are pages that were kept since the recrawl began.  *days_at*:
+    from seconds since 1970 to days since then.
     """
-    taken = Taken([], {})
+    pages = []
+    first_words = {}
     for end, time in ended:
         kind = _kind(end, links.get(end.key, 0))
         if kind is None or (kind in (PAGE, HUB) and not _is_plain(end)):
@@ -277,10 +261,10 @@ def pages_to_recrawl(
         page = RecrawlPage(end.key, end.url, days, days, validators.get(end.key, Validators()), kind)
         page.version = int(end.reason == Reason.KEPT.value)
         page.hub_score = HUB_CANDIDATE if kind == HUB else 0
-        taken.pages.append(page)
+        pages.append(page)
         if page.version and days > 0:
-            taken.first_words[end.key] = end.words
-    return taken
+            first_words[end.key] = end.words
+    return pages, first_words
 
 
 def _kind(end: UrlEnd, links: int) -> int | None:

@@ -50,9 +50,9 @@ _BAND_MASK = (1 << BAND_BITS) - 1
 class Head:
     """Says where the queue of a host in memory begins."""
 
-    chunks: dict[int, list[int]]
+    has_chunks: bool  # whether ``chunks`` is known; else they must be read from the store
+    chunks: dict[int, list[int]] = field(default_factory=dict)
     """Slot -> ids of its chunks that are not used up, ascending; slots without any are missing."""
-    generation: int  # ``chunks`` is complete up to this flush
     used: dict[int, int] = field(default_factory=dict)  # slot -> URLs of its first chunk that are used up
     lines: dict[int, list[bytes]] = field(default_factory=dict)  # slot -> lines of its first chunk, if they were read
     first: list[QueuedUrl] = field(default_factory=list)  # URLs that were handed out and given back
@@ -93,12 +93,8 @@ class Queues:
         self, host: Host, positions: str = "", first: list[bytes] | None = None, is_new: bool = False
     ) -> None:
         """*host* comes into memory.  *positions*, *first*: from its row.  *is_new*: the store has no chunks of it."""
-        self._heads[host.id] = Head(
-            chunks={},
-            generation=self.generation if is_new else -1,
-            used=used_of(host.id, positions),
-            first=[stored_url(line, host) for line in first or []],
-        )
+        lines = [stored_url(line, host) for line in first or []]
+        self._heads[host.id] = Head(is_new, used=used_of(host.id, positions), first=lines)
 
     def release_head(self, host_id: int) -> None:
         """The host leaves memory; the store must know all of its queue."""
@@ -191,15 +187,15 @@ class Queues:
             if tail is not None:
                 self._in_tails -= len(tail)
                 self._changes.popped[slot] = self._changes.popped.get(slot, 0) + len(tail)
-        self._heads[host.id] = Head({}, self.generation)
-        if head.chunks or head.generation != self.generation:
+        self._heads[host.id] = Head(has_chunks=True)
+        if head.chunks or not head.has_chunks:
             self._changes.dropped.append(host.id)
         self._states.queued[host.id] = 0
         return number
 
     def _bands(self, host_id: int, head: Head) -> list[int]:
         """The bands that have URLs in chunks or in the tail, best first."""
-        if head.generation != self.generation:
+        if not head.has_chunks:
             self._find_chunks(host_id, head)
         first = host_id << BAND_BITS
         bands = [band for band in range(RANKS) if first | band in self._tails]
@@ -208,18 +204,15 @@ class Queues:
         return bands
 
     def _find_chunks(self, host_id: int, head: Head) -> None:
-        """Complete ``head.chunks`` with the flushes since ``head.generation``."""
-        if head.generation < self._committed:
-            for chunk in self.store.chunk_ids(host_id):
-                if head.generation < generation_of(chunk) <= self._committed:
-                    head.chunks.setdefault(slot_of_chunk(chunk), []).append(chunk)
-        if self._flushing and self.generation > self._committed:
-            self._add_flushed(host_id, head)
-        head.generation = self.generation
+        for chunk in self.store.chunk_ids(host_id):
+            if generation_of(chunk) <= self._committed:
+                head.chunks.setdefault(slot_of_chunk(chunk), []).append(chunk)
+        head.has_chunks = True
+        self._add_flushed(host_id, head)
 
     def _add_flushed(self, host_id: int, head: Head) -> None:
-        """Add the chunks of the flush that is not committed yet to ``head.chunks``."""
-        for slot in slots_of_host(host_id):
+        """Add the chunks of the flush that is not committed yet to ``head.chunks``, if these are known."""
+        for slot in slots_of_host(host_id) if head.has_chunks else ():
             if tail := self._flushing.get(slot):
                 chunks = [chunk for chunk, _ in chunks_of(slot, self.generation, tail)]
                 head.chunks.setdefault(slot, []).extend(chunks)
@@ -292,9 +285,7 @@ class Queues:
         self._in_tails = 0
         for host_id, head in self._heads.items():  # what was in a tail is in a chunk now
             head.next_up = head.next_slot = None
-            if head.generation == self.generation - 1:  # so that the store need not be asked for its chunks
-                self._add_flushed(host_id, head)
-                head.generation = self.generation
+            self._add_flushed(host_id, head)
         return replace(changes, flush=Flush(self.generation, self._flushing)), grown
 
     def note_commit(self) -> None:

@@ -187,33 +187,29 @@ class ModelRequest:
 def make_model(wanted: ModelRequest) -> str:
     """Train, check and write the model ``out/code``; returns the report.  Raises BadInput."""
     with closing(Meter("steps", 4)) as meter:
-        return _made(wanted, meter)
-
-
-def _made(wanted: ModelRequest, meter: Meter) -> str:
-    meter.describe("reading")
-    own = [str(wanted.out)] if (wanted.out / wanted.code / DESCRIPTION).exists() else []
-    known = available(":".join([*own, wanted.dirs]))
-    _check(wanted, known)
-    old = known.get(wanted.code)
-    texts = [_read(path, old) for path in wanted.paths]
-    size = sum(len(text.encode()) for text in texts)
-    lines = sentences(texts)
-    if size < MIN_BYTES or len(lines) < _MIN_LINES:
-        raise BadInput(
-            f"{', '.join(map(str, wanted.paths))}: {size} bytes in {len(lines)} different lines are too little for a "
-            f"model; give at least {MIN_BYTES} bytes (better {GOOD_BYTES}) in {_MIN_LINES} lines."
-        )
-    meter.step("looking for lines in other languages")
-    foreign = _foreign(wanted, lines, known)
-    meter.step("counting")
-    model = train(wanted.code, lines)
-    description = _description(wanted, old, texts, model)
-    written = save(wanted.out / wanted.code, description, model)
-    meter.step("checking on held-out lines")
-    rivals = [known[code].model() for code in description["neighbours"] or known if code in known]
-    check = held_out_check(wanted.code, lines, rivals)
-    meter.step("done")
+        meter.describe("reading")
+        own = [str(wanted.out)] if (wanted.out / wanted.code / DESCRIPTION).exists() else []
+        known = available(":".join([*own, wanted.dirs]))
+        _check(wanted, known)
+        old = known.get(wanted.code)
+        texts = [_read(path, old) for path in wanted.paths]
+        size = sum(len(text.encode()) for text in texts)
+        lines = sentences(texts)
+        if size < MIN_BYTES or len(lines) < _MIN_LINES:
+            raise BadInput(
+                f"{', '.join(map(str, wanted.paths))}: {size} bytes in {len(lines)} different lines are too little for "
+                f"a model; give at least {MIN_BYTES} bytes (better {GOOD_BYTES}) in {_MIN_LINES} lines."
+            )
+        meter.step("looking for lines in other languages")
+        foreign = _foreign(wanted, lines, known)
+        meter.step("counting")
+        model = train(wanted.code, lines)
+        description = _description(wanted, old, texts, model)
+        written = save(wanted.out / wanted.code, description, model)
+        meter.step("checking on held-out lines")
+        rivals = [known[code].model() for code in description["neighbours"] or known if code in known]
+        check = held_out_check(wanted.code, lines, rivals)
+        meter.step("done")
     report = [
         f"Model of {model.code} from {size / 1000:.0f} kB of text, written to {wanted.out / wanted.code} "
         f"({written / 1000:.0f} kB).",

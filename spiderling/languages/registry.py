@@ -216,12 +216,17 @@ def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = 
 def only_as_group(accepted: Sequence[LanguageInfo]) -> list[str]:
     """A warning for each of the *accepted* languages that can hardly be told from others, which are not accepted."""
     codes = {info.code for info in accepted}
-    alone = [info for info in accepted if info.code in GROUP_ONLY and not codes.issuperset(_twins(info.code))]
-    return [
-        f"{info.name} ({info.code}) is hard to tell from {_in_words(_twins(info.code))}: half of its pages and "
-        f"more will be taken for those languages and dropped. Accept them together: -a lang={GROUP_ONLY[info.code]}."
-        for info in alone
-    ]
+    warnings = []
+    for info in accepted:
+        group = GROUP_ONLY.get(info.code, "")
+        twins = [member for member in GROUPS.get(group, ()) if member not in (info.code, "cnr")]
+        if not codes.issuperset(twins):
+            named = " and ".join(f"{twin.name} ({twin.code})" for twin in find_languages(",".join(twins)))
+            warnings.append(
+                f"{info.name} ({info.code}) is hard to tell from {named}: half of its pages and more will be taken for "
+                f"those languages and dropped. Accept them together: -a lang={group}."
+            )
+    return warnings
 
 
 def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: Iterable[str]) -> Options:
@@ -241,14 +246,6 @@ def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: I
         tlds="all" if only is None else ",".join(sorted(only)),
         prefer_tlds=",".join(sorted(first)),
     )
-
-
-def _in_words(codes: Sequence[str]) -> str:
-    return " and ".join(f"{info.name} ({info.code})" for info in find_languages(",".join(codes)))
-
-
-def _twins(code: str) -> list[str]:
-    return [member for member in GROUPS[GROUP_ONLY[code]] if member not in (code, "cnr")]
 
 
 def load(codes: Iterable[str], dirs: str = "") -> LanguageModels:

@@ -12,7 +12,7 @@ of the language; less where too many of its short words are not in the language'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -26,7 +26,6 @@ from spiderling.text.ngrams import (
     ORDER,
     Array,
     Hashes,
-    NgramCounts,
     Places,
     crossing,
     hash_rows,
@@ -46,43 +45,30 @@ from spiderling.text.words import (
 
 _USUAL_BITS = 18  # binary logarithm of the number of hashes of usual n-grams; chosen
 _USUAL_SHARE = 0.8  # share of a text's n-grams that the usual ones make up; chosen
-_SHARING = 8  # languages that share a table, in which each has a bit
 
 
-@dataclass(frozen=True, slots=True)
 class UsualNgrams:
     """The usual n-grams of a language."""
 
-    size: int  # their characters
-    expected: float  # share of a text's n-grams that they make up
-    table: npt.NDArray[np.uint8]  # a byte for each hash
-    bit: np.uint8  # the bit that is set in the bytes of the usual ones
+    def __init__(self, model: LanguageModel) -> None:
+        self.size = model.known_size
+        """Their characters."""
+        self.expected = model.expected_share
+        """Share of a text's n-grams that they make up."""
+        self._table = np.zeros(1 << _USUAL_BITS, np.bool_)
+        """Whether a hash is that of a usual one."""
+        if self.size in model.ngrams.sizes:
+            weights = model.ngrams.weights()[self.size]
+            usual = model.ngrams.sizes[self.size][0][weights >= _least_usual(weights)]
+            self._table[hash_rows(usual, self.size) & np.uint32(len(self._table) - 1)] = True
 
     def share(self, grams: Hashes, starts: Places) -> Array:
         """Share of usual n-grams in each text; *grams* are hashed, *starts* as from `normalised`."""
-        usual = self.table.take(grams & np.uint32(len(self.table) - 1)) & self.bit != 0
+        usual = self._table.take(grams & np.uint32(len(self._table) - 1))
         usual[crossing(starts, self.size)] = False
         shares: Array = np.add.reduceat(usual, starts[:-1], dtype=np.float32)
         shares /= np.maximum(1, numbers(starts, self.size))
         return shares
-
-
-def usual_ngrams(languages: Iterable[tuple[str, NgramCounts, int, float]]) -> dict[str, UsualNgrams]:
-    """Code -> usual n-grams, of languages: code, n-grams, their size that counts, the share expected in texts."""
-    of_size: dict[int, list[UsualNgrams]] = {}
-    found = {}
-    for code, ngrams, size, expected in languages:
-        same = of_size.setdefault(size, [])
-        place = len(same) % _SHARING
-        table = same[-1].table if place else np.zeros(1 << _USUAL_BITS, np.uint8)
-        mine = UsualNgrams(size, expected, table, np.uint8(1 << place))
-        if size in ngrams.sizes:
-            weights = ngrams.weights()[size]
-            usual = ngrams.sizes[size][0][weights >= _least_usual(weights)]
-            table[hash_rows(usual, size) & np.uint32(len(table) - 1)] |= mine.bit
-        same.append(mine)
-        found[code] = mine
-    return found
 
 
 def numbers(starts: Places, size: int) -> Array:
@@ -284,15 +270,15 @@ class LanguageModels:
         return centred
 
     @cached_property
-    def _usual(self) -> dict[str, UsualNgrams]:
-        """The usual n-grams of each language."""
-        return usual_ngrams((each.code, each.ngrams, each.known_size, each.expected_share) for each in self.models)
+    def _usual(self) -> Callable[[str], UsualNgrams]:
+        """The usual n-grams of a language; most are never asked for."""
+        return cache(lambda code: UsualNgrams(self[code]))
 
     def usual_share(self, code: str, texts: Sequence[str]) -> float:
         """Share of n-grams that are usual in the language *code* among those of the *texts*, taken as one."""
         guesses = self.identify(texts)
         hits = guesses.evidence(code).usual * guesses.sizes
-        return float(self._usual[code].expected * hits.sum() / max(1.0, guesses.sizes.sum()))
+        return float(self._usual(code).expected * hits.sum() / max(1.0, guesses.sizes.sum()))
 
     @cached_property
     def _word_list(self) -> Callable[[str], WordList | None]:
@@ -341,7 +327,7 @@ class LanguageModels:
 
         @cache
         def evidence(code: str) -> Evidence:
-            usual = self._usual[code]
+            usual = self._usual(code)
             shares = usual.share(found.grams[usual.size], found.starts) / np.float32(usual.expected)
             listed = self._word_list(code)
             unlisted, short = count(words, listed) if listed else (_NOBODY, _NOBODY)

@@ -21,6 +21,7 @@ import re
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
@@ -190,7 +191,7 @@ _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 class FeedEntry(NamedTuple):
     """A page that a feed lists."""
 
-    url: str  # absolute; in what `_of_json` and `_of_xml` give as the feed has it
+    url: str  # absolute; '' if the feed gives none
     changed: str  # when it was modified, else published, as by `iso_date`; '' if it does not say
     licence: bytes = b""  # an RSL file with what the entry says of its use; empty: nothing
 
@@ -205,24 +206,19 @@ def read_feed(body: bytes, address: str) -> tuple[list[FeedEntry], int]:
     entries: dict[str, FeedEntry] = {}
     left_out = 0
     left_bytes = MAX_LICENCE_BYTES
-    for base, entry in _of_json(data) if head.startswith(b"{") else _of_xml(data):
-        url = _absolute(entry.url, base, address)
-        if url is None or url in entries:
+    for entry in _of_json(data, address) if head.startswith(b"{") else _of_xml(data, address):
+        if not entry.url or entry.url in entries:
             continue
         if len(entries) == MAX_ENTRIES:
             left_out += 1
         else:
             left_bytes -= len(entry.licence)
             licence = entry.licence if left_bytes >= 0 else entry.licence and _UNREAD
-            entries[url] = FeedEntry(url, entry.changed, licence)
+            entries[entry.url] = entry._replace(licence=licence)
     return list(entries.values()), left_out
 
 
-_Found = tuple[str, FeedEntry]
-"""The base that the address of an entry is relative to, '' for that of the feed; the entry."""
-
-
-def _of_json(data: bytes) -> Iterator[_Found]:
+def _of_json(data: bytes, address: str) -> Iterator[FeedEntry]:
     text = data.decode("utf-8-sig", "replace")
     feed, _ = decoded(text, text.find("{"))
     if not isinstance(feed, dict) or "jsonfeed.org" not in str(feed.get("version"))[:100]:
@@ -231,14 +227,14 @@ def _of_json(data: bytes) -> Iterator[_Found]:
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict):
             url, published, modified = (_word(item.get(key)) for key in ("url", "date_published", "date_modified"))
-            yield "", FeedEntry(url, iso_date(modified) or iso_date(published))
+            yield FeedEntry(_absolute(url, "", address), iso_date(modified) or iso_date(published))
 
 
 def _word(value: Any) -> str:
     return value[:_MAX_URL] if isinstance(value, str) else ""
 
 
-def _of_xml(data: bytes) -> Iterator[_Found]:
+def _of_xml(data: bytes, address: str) -> Iterator[FeedEntry]:
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False)
     try:
         root = etree.fromstring(data.lstrip(), parser)
@@ -249,11 +245,11 @@ def _of_xml(data: bytes) -> Iterator[_Found]:
     base = root.get(_BASE, "")
     for element in root.iter(etree.Element):
         if _name(element) in ("item", "entry"):
-            yield _entry(element, element.get(_BASE, base))
+            yield _entry(element, element.get(_BASE, base)[:_MAX_URL], address)
 
 
-def _entry(element: etree._Element, base: str) -> _Found:
-    """An <item> of RSS or an <entry> of Atom."""
+def _entry(element: etree._Element, base: str, address: str) -> FeedEntry:
+    """An <item> of RSS or an <entry> of Atom; its addresses are relative to *base*, if there is one, else *address*."""
     link, published, modified, licence = "", "", "", b""
     for child in islice(element.iterchildren(etree.Element), 200):
         name = _name(child)
@@ -268,7 +264,7 @@ def _entry(element: etree._Element, base: str) -> _Found:
         elif name in _MODIFIED:
             modified = modified or _text_of(child)
     licence = licence and b'<rsl xmlns="%s">%s</rsl>' % (opt_outs.RSL_NAMESPACE.encode(), licence)
-    return base[:_MAX_URL], FeedEntry(link, iso_date(modified) or iso_date(published), licence)
+    return FeedEntry(_absolute(link, base, address), iso_date(modified) or iso_date(published), licence)
 
 
 def _link(element: etree._Element) -> str:
@@ -288,11 +284,9 @@ def _name(element: etree._Element) -> str:
     return str(element.tag).rpartition("}")[2].rpartition(":")[2].lower()
 
 
-def _absolute(link: str, base: str, address: str) -> str | None:
-    if not link:
-        return None
-    url = join(join(address, base) or address if base else address, link)
-    return url if url and url.startswith(("http://", "https://")) else None
+def _absolute(link: str, base: str, address: str) -> str:
+    url = join(join(address, base) or address if base else address, link) if link else None
+    return url if url and url.startswith(("http://", "https://")) else ""
 
 
 Entry: TypeAlias = "tuple[str, float | None]"
@@ -334,17 +328,10 @@ def _said(entry: FeedEntry) -> _Said:
 
 
 def _packed(entries: Iterable[tuple[str, str]]) -> tuple[str, bytes]:
-    urls: list[str] = []
-    times = array("d")
-    known: dict[str, float | None] = {"": None}
-    """Many entries of a file have the same date, and reading one takes 2 us."""
-    for url, date in entries:
-        urls.append("".join(url.splitlines()))
-        if date not in known:
-            known[date] = seconds_of(date)
-        time = known[date]
-        times.append(math.nan if time is None else time)
-    return "\n".join(urls).encode("utf-8", "replace").decode(), times.tobytes()
+    time_of = cache(seconds_of)  # many entries of a file have the same date, and reading one takes 2 us
+    rows = [("".join(url.splitlines()), time_of(date)) for url, date in entries]
+    times = array("d", [math.nan if time is None else time for _, time in rows])
+    return "\n".join([url for url, _ in rows]).encode("utf-8", "replace").decode(), times.tobytes()
 
 
 def unpacked(value: Any) -> Listing:

@@ -8,7 +8,6 @@ DeviantArt's noai and noimageai; the TDM Reservation Protocol (W3C Community Gro
 
 from __future__ import annotations
 
-import email.utils
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from datetime import UTC, datetime
 from spiderling.base import opt_outs
 from spiderling.base.opt_outs import AI_AGENTS, ANY, NOTHING, TRAINING, Signal, Statement, few, reservation, usage
 from spiderling.base.options import Options
+from spiderling.text.declared import seconds_of
 from spiderling.text.html.metadata import RSL_END, RSL_INLINE, RSL_LINKS
 
 MAX_HEADER_CHARS = 2000  # characters of a header value that are read; chosen
@@ -105,23 +105,8 @@ def _meant_for(agent: str, said: list[Statement], options: Options) -> Iterable[
 
 def _expiry(date: str, now: float) -> Statement:
     """The statement of an unavailable_after; a date in an unknown form refuses nothing, but is recorded."""
-    time = _seconds(date)
+    time = seconds_of(date.upper())
     if time is None:
         return Statement(Signal.UNAVAILABLE_AFTER, "?")
     stamp = datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Statement(Signal.UNAVAILABLE_AFTER, stamp, ANY if time < now else NOTHING)
-
-
-def _seconds(date: str) -> float | None:
-    """Seconds since 1970 of an RFC 5322, RFC 850 or ISO 8601 date."""
-    try:
-        parts = email.utils.parsedate_tz(date)
-        if parts is not None:
-            time = float(email.utils.mktime_tz(parts))
-        else:
-            moment = datetime.fromisoformat(date.upper().removesuffix("Z"))
-            time = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        datetime.fromtimestamp(time, UTC)  # raises for a date beyond the calendar
-    except (ValueError, TypeError, IndexError, OverflowError, OSError):
-        return None
-    return time

@@ -1,12 +1,12 @@
 """The results of ``text/`` for one page.
 
-A worker process sends a Page to the event loop.  A page has hundreds of paragraphs and
-links; a pickle of that many objects would cost the event loop more time than all else.
-So they travel as packed columns, which `Page` unpacks at first use.  Half of the pages
-are dropped before that.
+A worker process sends a Page to the event loop.  A page has hundreds of paragraphs; a pickle
+of that many objects would cost the event loop more time than all else.  So they travel as
+packed columns, which `Page` unpacks at first use.  Half of the pages are dropped before that.
+Of the links only `Page.batch` travels.
 
 A worker parses hostile bytes with libraries in C.  A page that takes the worker over can send
-pickles that call anything.  So the unpicklers here know only the types that make up a Page.
+pickles that call anything.  So `read_page` knows only the types that make up a Page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiderling.base.link_batch import NONE as NO_LINKS
-from spiderling.base.link_batch import LinkBatch
+from spiderling.base.link_batch import LinkBatch, received
 from spiderling.base.option_values import COMMENT, HEADING, TEXT, parse_paragraph_kinds, parse_recrawl
 from spiderling.base.options import Options
 from spiderling.text.boilerplate.model import THRESHOLD, BlockModel, load
@@ -29,42 +29,6 @@ from spiderling.text.fingerprints import NO_SHINGLES, Shingles
 from spiderling.text.html.blocks import named_tuples
 from spiderling.text.prevertical import are_elements, details, elements
 from spiderling.text.quality import NO_QUALITY, Quality
-
-_TYPES = frozenset(
-    (
-        ("spiderling.text.page", "Page"),
-        ("spiderling.base.link_batch", "received"),
-        ("spiderling.text.quality", "Quality"),
-    )
-)
-"""(module, name) of the types and functions that a Page is unpickled with."""
-_found: dict[tuple[str, str], Any] = {}
-"""Types already looked up; to unpickle a Page takes only ten times as long as a look-up."""
-
-
-class _PageReader(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        key = module, name
-        if key not in _found:
-            if key not in _TYPES:
-                raise pickle.UnpicklingError(f"{module}.{name} is no part of a page")
-            _found[key] = super().find_class(module, name)
-        return _found[key]
-
-
-class _PlainReader(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
-
-
-def read_page(data: bytes | memoryview) -> Any:
-    """Unpickle a Page or a plain value; raises what pickle raises for anything else."""
-    return _PageReader(io.BytesIO(data)).load()
-
-
-def read_plain(data: bytes) -> Any:
-    """Unpickle lists, tuples, strings and numbers; raises what pickle raises for anything else."""
-    return _PlainReader(io.BytesIO(data)).load()
 
 
 class Paragraph(NamedTuple):
@@ -145,7 +109,7 @@ class Page:
     alternates: dict[str, str] = field(default_factory=dict)
     """hreflang in lower case -> absolute URL of the page in that language."""
     paragraphs: list[Paragraph] = field(default_factory=list)
-    links: list[PageLink] = field(default_factory=list)
+    links: list[PageLink] = field(default_factory=list)  # empty in a page from a worker
     batch: LinkBatch = NO_LINKS  # the same links in the form that the frontier accepts
     links_cut: int = 0  # number of links left out, beyond MAX_LINKS
     languages: dict[str, float] = field(default_factory=dict)
@@ -175,7 +139,8 @@ class Page:
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {name: getattr(self, name) for name in _FIELDS}
-        packed = {name: pickle.dumps(list(zip(*values.pop(name), strict=True)), 5) for name in _ROWS}
+        packed = {"paragraphs": pickle.dumps(list(zip(*values.pop("paragraphs"), strict=True)), 5)}
+        values["links"] = []
         shingles = values.pop("shingles")
         if self.batch is NO_LINKS:  # to check it would take the event loop as long as to read all the rest
             del values["batch"]
@@ -193,8 +158,8 @@ class Page:
 
     def __getattr__(self, name: str) -> Any:
         """Unpack a field when it is first used."""
-        if name in _ROWS:
-            setattr(self, name, named_tuples(_ROWS[name], zip(*read_plain(self._packed.pop(name)), strict=True)))
+        if name == "paragraphs":
+            self.paragraphs = named_tuples(Paragraph, zip(*read_page(self._packed.pop(name)), strict=True))
         elif name == "batch":
             self.batch = NO_LINKS
         elif name == "shingles":
@@ -212,4 +177,17 @@ def kept_elements(paragraphs: Iterable[Paragraph]) -> bytes:
 
 
 _FIELDS = tuple(spec.name for spec in fields(Page))
-_ROWS: dict[str, type[tuple[Any, ...]]] = {"paragraphs": Paragraph, "links": PageLink}
+_TYPES = {(kind.__module__, kind.__name__): kind for kind in (Page, Quality, received)}
+"""What a Page is unpickled with, by module and name."""
+
+
+class _PageReader(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _TYPES:
+            raise pickle.UnpicklingError(f"{module}.{name} is no part of a page")
+        return _TYPES[module, name]
+
+
+def read_page(data: bytes | memoryview) -> Any:
+    """Unpickle a Page or a plain value; raises what pickle raises for anything else."""
+    return _PageReader(io.BytesIO(data)).load()

@@ -17,11 +17,9 @@ from typing import NamedTuple
 from spiderling.text.fingerprints import HAN_KANA
 from spiderling.text.ngrams import MARKS
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": " ", "\r": " ", "\t": " "}
-_SPECIAL = re.compile('[&<>"\n\r\t]')
 _UNUSUAL = re.compile("[^\x20\x21\x23-\x25\x27-\x3b\x3d\x3f-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What either of the two finds."""
+"""A character of _ESCAPES, or one that XML forbids."""
 
 
 def rendered(attributes: Mapping[str, object], paragraphs: Iterable[tuple[str, str]]) -> str:
@@ -61,9 +59,7 @@ def details(cls: str, kind: str, heading: bool, language: str | None, duplicate:
 
 def escape(text: str) -> str:
     """*text* as XML 1.0 character data or attribute value on one line, without characters that XML forbids."""
-    if _UNUSUAL.search(text) is None:
-        return text
-    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _NOT_XML.sub("", text))
+    return _UNUSUAL.sub(lambda match: _ESCAPES.get(match[0], ""), text)
 
 
 _JOINERS = "\u200c\u200d"

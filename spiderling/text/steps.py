@@ -12,20 +12,19 @@ import xxhash
 
 from spiderling.base import link_batch, urls
 from spiderling.base.errors import BadInput
-from spiderling.base.link_batch import Derive, Gather, columns_of, derived
+from spiderling.base.link_batch import Derive, Gather
 from spiderling.text import fingerprints, language, ngrams, quality, words
 from spiderling.text.boilerplate import features as features_module
 from spiderling.text.boilerplate import model
-from spiderling.text.boilerplate.features import Features, features
-from spiderling.text.boilerplate.model import Context, context
-from spiderling.text.fingerprints import LongWords, long_words
+from spiderling.text.boilerplate.features import Features
+from spiderling.text.boilerplate.model import Context
+from spiderling.text.fingerprints import LongWords
 from spiderling.text.html import blocks, links, metadata, parser, zones
 from spiderling.text.html.blocks import Parsed
-from spiderling.text.html.links import Resolve, resolve
-from spiderling.text.html.parser import parse
-from spiderling.text.language import Score, scored
-from spiderling.text.quality import ListWords, Marks, TopWord, listed, marks, top_word_share
-from spiderling.text.words import ShortWords, short_words
+from spiderling.text.html.links import Resolve
+from spiderling.text.language import Score
+from spiderling.text.quality import ListWords, Marks, TopWord
+from spiderling.text.words import ShortWords
 
 Parse = Callable[[str | bytes], Parsed]
 
@@ -33,35 +32,25 @@ Parse = Callable[[str | bytes], Parsed]
 class Steps(NamedTuple):
     """What `process` calls; spiderling-native has the same functions compiled, with equal results."""
 
-    parse: Parse  # a page's markup into blocks, links and what its head says
-    features: Features  # what the boilerplate model's first network takes: a row of numbers for each block
-    context: Context  # what its second network takes: the same, and what the first said of what is around
-    derived: Derive  # hashes, sections, words, forms and depths of the URLs of links that another shard has sent
-    resolve: Resolve  # the absolute URLs of a page's links
-    gather: Gather  # links as the columns that the frontier takes
-    score: Score  # texts as n-grams, with the score of each in each language
-    short_words: ShortWords
+    parse: Parse = parser.parse  # a page's markup into blocks, links and what its head says
+    features: Features = features_module.features
+    """What the boilerplate model's first network takes: a row of numbers for each block."""
+    context: Context = model.context
+    """What its second network takes: the same, and what the first said of what is around."""
+    derived: Derive = link_batch.derived
+    """Hashes, sections, words, forms and depths of the URLs of links that another shard has sent."""
+    resolve: Resolve = links.resolve  # the absolute URLs of a page's links
+    gather: Gather = link_batch.columns_of  # links as the columns that the frontier takes
+    score: Score = language.scored  # texts as n-grams, with the score of each in each language
+    short_words: ShortWords = words.short_words
     """How many short words of each text a language does not list, by which it is told from relatives."""
-    listed: ListWords  # stop words and function words of the good text
-    marks: Marks  # sentences, digits and symbols of the good text
-    top_word: TopWord  # share of the most frequent word that is no stop word
-    long_words: LongWords  # the words of a page by which its sketch tells it from others
+    listed: ListWords = quality.listed  # stop words and function words of the good text
+    marks: Marks = quality.marks  # sentences, digits and symbols of the good text
+    top_word: TopWord = quality.top_word_share  # share of the most frequent word that is no stop word
+    long_words: LongWords = fingerprints.long_words  # the words by which a page's sketch tells it from others
 
 
-PYTHON = Steps(
-    parse,
-    features,
-    context,
-    derived,
-    resolve,
-    columns_of,
-    scored,
-    short_words,
-    listed,
-    marks,
-    top_word_share,
-    long_words,
-)
+PYTHON = Steps()
 """The specification of what the compiled functions do."""
 
 

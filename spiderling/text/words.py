@@ -250,7 +250,6 @@ _ALONE_IN_SCRIPT = np.array(
 Blocks.txt)."""
 _WITHOUT_TONES = frozenset({"yo"})  # languages whose tone marks most writers leave out
 _WITH_TONES = 0.15  # usual n-grams in text of these languages with all tone marks, in the unit of _ELSEWHERE
-_SPACE = 32
 _Numbers = Any  # a number, or an array of them
 
 

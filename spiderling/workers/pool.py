@@ -55,10 +55,8 @@ class Worker(asyncio.BufferedProtocol):
 
     process: subprocess.Popen[bytes]
 
-    def __init__(self, config: WorkerConfig, page_timeout_s: float, pool: WorkerPool) -> None:
+    def __init__(self, pool: WorkerPool) -> None:
         self.jobs: deque[Job] = deque()
-        self._config = config
-        self._page_timeout_s = page_timeout_s
         self._pool = pool
         self._buffer = memoryview(bytearray(_READ_BYTES))
         self._received = bytearray()  # answers as they arrive
@@ -83,7 +81,7 @@ class Worker(asyncio.BufferedProtocol):
         try:
             await self._loop.create_unix_connection(lambda: self, sock=ours)
             assert self._transport
-            self._transport.write(frame(READY, self._config))
+            self._transport.write(frame(READY, self._pool.config))
             await asyncio.wait_for(self._ready, _START_TIMEOUT_S)
         except TimeoutError:
             await self.kill()
@@ -188,9 +186,9 @@ class Worker(asyncio.BufferedProtocol):
 
     def _set_deadline(self) -> None:
         """Begin the time of the oldest page.  One timer serves all pages: it looks at the deadline when it is due."""
-        self._deadline = self._running.now() + self._page_timeout_s
+        self._deadline = self._running.now() + self._pool.page_timeout_s
         if self._timer is None:
-            self._timer = self._loop.call_later(self._page_timeout_s, self._check_deadline)
+            self._timer = self._loop.call_later(self._pool.page_timeout_s, self._check_deadline)
 
     def _check_deadline(self) -> None:
         self._timer = None
@@ -198,7 +196,7 @@ class Worker(asyncio.BufferedProtocol):
         if self.jobs and left_s > 0:
             self._timer = self._loop.call_later(left_s, self._check_deadline)
         elif self.jobs:
-            self._reason = f"the page took longer than {self._page_timeout_s:g} s"
+            self._reason = f"the page took longer than {self._pool.page_timeout_s:g} s"
             self.process.kill()  # the closed socket then reports the loss
 
     def _stop_clock(self) -> None:
@@ -231,8 +229,8 @@ class WorkerPool:
 
     def __init__(self, size: int, config: WorkerConfig, page_timeout_s: float) -> None:
         self._size = size
-        self._config = config
-        self._page_timeout_s = page_timeout_s
+        self.config = config
+        self.page_timeout_s = page_timeout_s
         self._workers: list[Worker] = []
         self._leaving: list[Worker] = []
         self._waiting: deque[Job] = deque()
@@ -252,22 +250,12 @@ class WorkerPool:
 
     async def start(self) -> None:
         """Start all workers; pages handed in before wait.  If one cannot start, raises SpiderlingError, as they do."""
-        launches = [asyncio.ensure_future(self._launch(_MAX_FAILED_STARTS)) for _ in range(self._size)]
-        try:
-            await asyncio.wait(launches)
-        except asyncio.CancelledError:
-            for launch in launches:
-                launch.cancel()  # has no effect on one that is over, whose worker `stop` must know of
-            await asyncio.wait(launches)
-            raise
-        finally:
-            over = [launch for launch in launches if launch.done() and not launch.cancelled()]
-            self._workers = [launch.result() for launch in over if launch.exception() is None]
-        failed = [error for launch in over if (error := launch.exception()) is not None]
-        if failed:
-            self._fail_waiting(failed[0])
-            await self.stop()
-            raise failed[0]
+        launches = (self._launch(_MAX_FAILED_STARTS) for _ in range(self._size))
+        found = await asyncio.gather(*launches, return_exceptions=True)
+        failed = next((error for error in found if isinstance(error, BaseException)), None)
+        if failed is not None:
+            await self.stop(failed)
+            raise failed
         self.dispatch()
 
     def start_in_background(self, failed: Callable[[SpiderlingError], object]) -> None:
@@ -298,8 +286,8 @@ class WorkerPool:
         except ValueError as error:
             raise WorkerCrash(f"{error} while processing {url}") from None
 
-    async def stop(self) -> None:
-        """End all workers; pages still in work are cancelled."""
+    async def stop(self, error: BaseException | None = None) -> None:
+        """End all workers; pages still in work are cancelled, or end with *error*."""
         self._stopped = True
         tasks = self._tasks - {asyncio.current_task()}
         for task in tasks:
@@ -307,19 +295,23 @@ class WorkerPool:
         await asyncio.gather(*tasks, return_exceptions=True)
         workers = [*self._workers, *self._leaving]
         for job in [*self._waiting, *(job for worker in workers for job in worker.jobs)]:
-            job.future.cancel()
+            if error is None:
+                job.future.cancel()
+            elif not job.future.done():
+                job.future.set_exception(error)
         self._waiting.clear()
         self._workers = []
         self._leaving = []
         await asyncio.gather(*(worker.kill() for worker in workers))
 
     async def _launch(self, tries: int = 1) -> Worker:
-        """A worker that is ready; *tries* starts, since somebody may kill one that starts."""
+        """A worker that is ready, as one of the pool's; *tries* starts, since somebody may kill one that starts."""
         for _ in range(tries - 1):
             with contextlib.suppress(DiedEarly):
                 return await self._launch()
-        worker = Worker(self._config, self._page_timeout_s, self)
+        worker = Worker(self)
         await worker.start()
+        self._workers.append(worker)
         return worker
 
     def dispatch(self) -> None:
@@ -370,7 +362,7 @@ class WorkerPool:
             await worker.kill()
         finally:
             if worker.process.returncode == -signal.SIGPROF:
-                reason = f"the page used more than {self._config.page_cpu_s:g} s of processor time"
+                reason = f"the page used more than {self.config.page_cpu_s:g} s of processor time"
             for job in guilty:
                 if worker.process.returncode == -signal.SIGKILL and not job.retried:
                     job.retried = True
@@ -391,18 +383,14 @@ class WorkerPool:
                 await asyncio.sleep(min(_MAX_PAUSE_S, 0.1 * 2**self._failed_starts))
             else:
                 self._failed_starts = 0
-                self._add_worker(fresh, worn)
+                if worn in self._workers:
+                    self._workers.remove(worn)
+                    self._leaving.append(worn)
+                elif worn is not None:  # it was lost in the meantime, which has started a replacement already
+                    self._workers.remove(fresh)
+                    self._spawn(fresh.kill())
+                self.dispatch()
                 return
-
-    def _add_worker(self, fresh: Worker, worn: Worker | None) -> None:
-        if worn is None or worn in self._workers:
-            self._workers.append(fresh)
-        else:  # the worn one was lost in the meantime, which has started a replacement already
-            self._spawn(fresh.kill())
-        if worn in self._workers:
-            self._workers.remove(worn)
-            self._leaving.append(worn)
-        self.dispatch()
 
     def _fail_waiting(self, error: BaseException) -> None:
         while self._waiting:

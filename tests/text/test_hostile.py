@@ -124,6 +124,8 @@ PAGES: dict[str, Callable[[], bytes]] = {
         b"<a href='%b'>a</a>" % href
         for href in (b"http://[::1", b"//", b"http:///", b"javascript:x", b"data:,", b"http://a:9e/", b"\xff", b"?" * 9)
     ) * 2000,
+    "one paragraph of many tags": lambda: b"<p>" + b"word <b>" * 300_000,
+    "a long refresh": lambda: b'<meta http-equiv=refresh content="' + b"url=" * 300_000 + b'">',
     "100k meta": lambda: b"<meta name=description content=a><meta http-equiv=refresh content='0;url=/b'>" * 50_000,
     "100k base": lambda: b"<base href=/a><link rel=canonical href=b>" * 50_000,
     "breaks": lambda: b"<p>" + b"<br>" * 500_000 + b"a<br>" * 200_000,

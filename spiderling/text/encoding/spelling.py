@@ -21,7 +21,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -199,12 +198,8 @@ def telling_words(body: bytes) -> bytes:
     return b" ".join(dict.fromkeys(text[begin:end] for begin, end in spans))[:SAMPLE_BYTES]
 
 
-@dataclass(slots=True)
-class _Reading:
-    """What some codecs make of the sample."""
-
-    score: float
-    codecs: list[str] = field(default_factory=list)
+_Reading = tuple[float, list[str]]
+"""What some codecs make of the sample: the score, and these codecs."""
 
 
 class Spelling:
@@ -229,13 +224,13 @@ class Spelling:
         # characters of several bytes are possible where many non-ASCII bytes stand side by side
         possible = named if int((inside[1:] & inside[:-1]).sum()) >= _DENSE * high else labels
         several = (name for name in MULTI_BYTE if name in possible)
-        readings += [_Reading(self._by_letters(sample, name, costs), [name]) for name in several]
-        readings.sort(key=lambda reading: -reading.score)
-        least = readings[0].score - _BEHIND * high
+        readings += [(self._by_letters(sample, name, costs), [name]) for name in several]
+        readings.sort(key=lambda reading: -reading[0])
+        least = readings[0][0] - _BEHIND * high
         chosen = [
-            reading.codecs
-            for place, reading in enumerate(readings)
-            if (place < _READINGS and reading.score >= least) or not set(labels).isdisjoint(reading.codecs)
+            codecs
+            for place, (score, codecs) in enumerate(readings)
+            if (place < _READINGS and score >= least) or not set(labels).isdisjoint(codecs)
         ]
         return self._compare(sample, chosen, costs)
 
@@ -306,9 +301,8 @@ class Spelling:
         found: dict[bytes, _Reading] = {}
         for name, score, chars in zip(SINGLE_BYTE, scores.tolist(), _BYTES.take(present, 1), strict=True):
             if name in named or name in STANDARD:
-                reading = found.setdefault(chars.tobytes(), _Reading(score))
-                reading.score = max(reading.score, score)
-                reading.codecs.append(name)
+                best, codecs = found.get(chars.tobytes(), (score, []))
+                found[chars.tobytes()] = max(best, score), [*codecs, name]
         return list(found.values())
 
     def _by_letters(self, sample: bytes, codec: str, costs: Array) -> float:

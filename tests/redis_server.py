@@ -70,6 +70,12 @@ class RedisServer:
     def pause(self, is_paused: bool) -> None:
         os.kill(self.process.pid, signal.SIGSTOP if is_paused else signal.SIGCONT)
 
+    def __enter__(self) -> RedisServer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def close(self) -> None:
         self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -111,20 +111,16 @@ def test_the_shards_of_a_crawl_are_one_job_or_several(service, tmp_path, is_one_
     directory, ask = service
     hosts = {f"s{number}.test": f"127.84.2.{10 + number}" for number in range(4)}
     web = FixedWeb({host: {"/": page(host, "/1"), "/1": page(f"{host} 1")} for host in hosts}, hosts)
-    store = RedisServer()
-    try:
-        with serving(web) as server:
-            crawl = Crawl(tmp_path / "cs", server, SHARDS=2)
-            settings = crawl.settings if is_one_job else {**crawl.settings, "SPIDERLING_CLUSTER": store.url}
-            job = {"project": "spiderling", "spider": "spiderling", "lang": "cs"}
-            job["seeds"] = " ".join(f"http://{host}/" for host in hosts)
-            job["setting"] = [f"{name}={value}" for name, value in settings.items()]
-            jobs = ["all"] if is_one_job else ["shard-a", "shard-b"]
-            for jobid in jobs:
-                ask("schedule.json", {**job, "jobid": jobid})
-            until(lambda: set(jobs) <= set(finished(ask)))
-    finally:
-        store.close()
+    with RedisServer() as store, serving(web) as server:
+        crawl = Crawl(tmp_path / "cs", server, SHARDS=2)
+        settings = crawl.settings if is_one_job else {**crawl.settings, "SPIDERLING_CLUSTER": store.url}
+        job = {"project": "spiderling", "spider": "spiderling", "lang": "cs"}
+        job["seeds"] = " ".join(f"http://{host}/" for host in hosts)
+        job["setting"] = [f"{name}={value}" for name, value in settings.items()]
+        jobs = ["all"] if is_one_job else ["shard-a", "shard-b"]
+        for jobid in jobs:
+            ask("schedule.json", {**job, "jobid": jobid})
+        until(lambda: set(jobs) <= set(finished(ask)))
     for jobid in jobs:
         assert ways(directory, jobid) == ["Process finished:"], log_of(directory, jobid)
         assert "is finished." in log_of(directory, jobid)

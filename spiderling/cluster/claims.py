@@ -35,7 +35,7 @@ from spiderling.base.urls import (
     CANONICAL_VERSION,
     MAX_SHARDS,
 )
-from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, ForgedMessage, Seal
+from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Seal
 from spiderling.cluster.crawl_control import FIRST, Edition, open_edition
 from spiderling.cluster.redis_transport import StrangeValues, connected, key_types, may_pass, mend, place_of
 from spiderling.cluster.slots import BEGIN
@@ -293,7 +293,7 @@ class Claims:
     def _opened_map(self, data: bytes, kept: ShardMap | None, key: str) -> ShardMap:
         """The map in *data*; raises BadInput if that is none, unless the crawl's own is *kept* here."""
         try:
-            found = ShardMap.from_json(data[1:-CODE_BYTES].decode("utf-8", "replace"))
+            found = ShardMap.from_json(data[:-CODE_BYTES].decode("utf-8", "replace"))
             if seal_map(found, self._seal_of(found)) != data:
                 raise BadInput(
                     f"this process has another key than the crawl at Redis {self._server}: give all of its shards the "
@@ -371,10 +371,9 @@ class Claims:
         lease = self._redis.get(key)
         if lease is None:
             return False
-        with suppress(ForgedMessage):
-            seal.open(f"lease:{shard}", lease)
-            if _WITHOUT_END < self._redis.pttl(key) <= LEASE_S * 1000:
-                return True
+        is_ours = seal.open(f"lease:{shard}", lease) is not None
+        if is_ours and _WITHOUT_END < self._redis.pttl(key) <= LEASE_S * 1000:
+            return True
         seal.refused.clear()
         self.strange.report(key)
         self._redis.delete(key)
@@ -425,11 +424,12 @@ def open_claims(seal: Seal, found: Mapping[bytes, bytes]) -> tuple[dict[str, str
     claimed: dict[str, str] = {}
     strange: list[bytes] = []
     for number, data in found.items():
-        try:
-            name = number.decode("ascii")
-            claimed[name] = seal.open(f"claimed {name}", data).decode("utf-8", "surrogateescape")
-        except ValueError:  # also `ForgedMessage`
+        name = number.decode("ascii", "replace")
+        place = seal.open(f"claimed {name}", data)
+        if place is None:
             strange.append(number)
+        else:
+            claimed[name] = place.decode("utf-8", "surrogateescape")
     return claimed, strange
 
 

@@ -40,16 +40,12 @@ CODE_BYTES = 16  # chosen: 128 bits, which nobody guesses
 _MAX_KEY_BYTES = 64  # the longest key of BLAKE2b
 
 
-class ForgedMessage(ValueError):
-    """Bytes that no shard of this crawl has written, or not at this place."""
-
-
 class Seal:
     """Seals and opens what shards write into Redis for each other.
 
     Whoever can write to Redis can write anything there.  So each value ends with a keyed hash (BLAKE2b, RFC 7693) of
     all that it says and of its place: the key under which it stands, as in ``lease:3``, and behind a space the field or
-    entry there.  A value without the right code is not read any further.  Repeated messages are known by their numbers
+    entry there.  A value without the right code counts as none.  Repeated messages are known by their numbers
     (`Exchange.deliver`), those of another crawl by the crawl's id.
     """
 
@@ -66,21 +62,20 @@ class Seal:
 
     def seal(self, place: str, content: bytes) -> bytes:
         """*content* as bytes for Redis."""
-        return bytes([VERSION]) + content + self._code(place, content)
+        return content + self._code(place, content)
 
-    def open(self, place: str, data: bytes) -> bytes:
-        """The content of *data*, which was found at *place*; raises ForgedMessage."""
-        content = data[1:-CODE_BYTES]
-        is_ours = len(data) > CODE_BYTES and hmac.compare_digest(data[-CODE_BYTES:], self._code(place, content))
-        if is_ours and data[:1] == bytes([VERSION]):
+    def open(self, place: str, data: bytes | None) -> bytes | None:
+        """The content of *data*, which was found at *place*; None if no shard of this crawl has written that there."""
+        if data is None:
+            return None
+        content = data[:-CODE_BYTES]
+        if hmac.compare_digest(data[-CODE_BYTES:], self._code(place, content)):
             return content
         self.refused.add(self.key(place.partition(" ")[0]))
-        if is_ours:
-            raise ForgedMessage(f"a message of version {data[0]}, not {VERSION}")
-        raise ForgedMessage("a message without the code of this crawl's key")
+        return None
 
     def _code(self, place: str, content: bytes) -> bytes:
-        key_here = blake2b(f"{VERSION} {self.key(place)}".encode(), key=self._key).digest()
+        key_here = blake2b(self.key(place).encode(), key=self._key).digest()
         return blake2b(content, key=key_here, digest_size=CODE_BYTES).digest()
 
 

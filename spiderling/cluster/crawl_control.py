@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spiderling.base.files import write_whole
-from spiderling.cluster.content import ForgedMessage, Seal
+from spiderling.cluster.content import Seal
 from spiderling.jobdir.control_file import TEMPLATE, ControlFile, read_control, stamp_of
 
 logger = logging.getLogger(__name__)
@@ -139,8 +139,7 @@ def seal_edition(seal: Seal, edition: Edition) -> bytes:
 
 def open_edition(seal: Seal, data: bytes | None) -> Edition | None:
     """The edition in *data*; None if it holds none that can be believed."""
-    with suppress(ForgedMessage, ValueError, TypeError):
-        if data is not None:
-            number, text = json.loads(seal.open("control", data))
-            return Edition(int(number), str(text))
+    with suppress(ValueError, TypeError):
+        number, text = json.loads(seal.open("control", data) or b"")
+        return Edition(int(number), str(text))
     return None

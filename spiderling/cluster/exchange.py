@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from spiderling.base.errors import JobdirError
 from spiderling.base.link_batch import Derive, LinkBatch
 from spiderling.base.urls import canonicalize, page_elsewhere
-from spiderling.cluster.content import ForgedMessage, Gathering, Places, Seal, pack, unpack
+from spiderling.cluster.content import Gathering, Places, Seal, pack, unpack
 from spiderling.frontier import Frontier
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import RobotsRequest
@@ -243,9 +243,9 @@ class SiteFiles:
     def take_answer(self, number: int, data: bytes) -> tuple[RobotsRequest, FileAnswer] | None:
         """The request *number* and its answer in *data*; None if that is none."""
         try:
-            values = json.loads(self._seal.open(f"file:{self._me}:{number}", data))
+            values = json.loads(self._seal.open(f"file:{self._me}:{number}", data) or b"")
             answer = FileAnswer(**{**values, "body": base64.b64decode(values["body"])})
-        except (ForgedMessage, ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError):
             self.counts["files refused"] += 1
             return None
         return self._asked.pop(number).request, answer
@@ -437,9 +437,8 @@ class ShardExchange:
             self.counts["messages out of order"] += 1
             inbox.is_spoilt = True
             return False
-        try:
-            opened = self._seal.open(_place(sender, self.me, number), data)
-        except ForgedMessage:
+        opened = self._seal.open(_place(sender, self.me, number), data)
+        if opened is None:
             self.counts["messages refused"] += 1
             inbox.is_spoilt = True
             return False
@@ -472,12 +471,11 @@ class ShardExchange:
         return self._seal.seal(f"{self.me}", b"".join(marks))
 
     def _take_receipt(self, shard: int, receipt: bytes) -> None:
-        try:
-            marks = self._seal.open(f"{shard}", receipt)
-            received, forgotten = _MARK.unpack_from(marks, self.me * _MARK.size)
-        except (ForgedMessage, struct.error):
+        marks = self._seal.open(f"{shard}", receipt)
+        if marks is None:
             self.counts["receipts refused"] += 1
             return
+        received, forgotten = _MARK.unpack_from(marks, self.me * _MARK.size)
         inbox = self._inboxes[shard]
         outbox = self._outboxes[shard]
         if received > outbox.newest or forgotten > inbox.durable:

@@ -28,7 +28,6 @@ from spiderling.cluster.claims import (
     seal_claim,
     seal_map,
 )
-from spiderling.cluster.content import ForgedMessage
 from spiderling.cluster.crawl_control import CrawlControl, open_edition, seal_edition
 from spiderling.cluster.exchange import SENT_BARE, AskedRow, ShardExchange
 from spiderling.cluster.redis_transport import StrangeValues, connected, key_types, mend
@@ -56,14 +55,6 @@ class ShardReport(NamedTuple):
     sent: list[int]  # for each shard, the number of the newest message to it
     taken: list[int]  # for each shard, the number of the last message of it that was taken
     files: Sequence[AskedRow] = ()  # site files that it wants of others
-
-    def to_bytes(self) -> bytes:
-        return json.dumps(self).encode()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> ShardReport:
-        """The status in *data*; raises ValueError or TypeError if it is none."""
-        return cls(*json.loads(data))
 
 
 Statuses: TypeAlias = Mapping[int, ShardReport]  # those of the shards that run
@@ -216,7 +207,7 @@ class Heartbeat:
         if holder is not None and self._is_of_a_process(holder):
             return False
         claims, strange = open_claims(self._seal, claimed)
-        is_over = self._opened("over", over) == b""
+        is_over = self._seal.open("over", over) == b""
         await self._mend(map_, strange, over is not None and not is_over)
         living = {other: status for other, lease in enumerate(leases) if (status := self._status_in(other, lease))}
         self._count()
@@ -235,8 +226,8 @@ class Heartbeat:
         place = f"lease:{self._claim.shard}"
         self._number += 1
         sent, taken = self._exchange.sent(), self._exchange.taken()
-        status = ShardReport(self._number, self._is_idle(), sent, taken, wanted).to_bytes()
-        renewed = seal.seal(place, token + status), int(LEASE_S * 1000), self._strange_lease
+        status = json.dumps(ShardReport(self._number, self._is_idle(), sent, taken, wanted))
+        renewed = seal.seal(place, token + status.encode()), int(LEASE_S * 1000), self._strange_lease
         pipeline.eval(RENEW, 1, seal.key(place), token, *renewed)
         pipeline.set(self._claim.map_key, seal_map(self._claim.map, seal), nx=True)
         for number, where in self._claimed.items():
@@ -247,15 +238,9 @@ class Heartbeat:
         for place, answer in self._exchange.files.answers().items():
             pipeline.set(seal.key(place), answer, px=int(_FILE_S * 1000))
 
-    def _opened(self, place: str, data: bytes | None) -> bytes | None:
-        """What stands at *place*; None if nothing does that a shard of this crawl has written."""
-        with suppress(ForgedMessage):
-            return None if data is None else self._seal.open(place, data)
-        return None
-
     def _is_of_a_process(self, lease: bytes) -> bool:
         """Whether another process holds the *lease*; if anybody else wrote it, the next beat replaces it."""
-        if self._opened(f"lease:{self._claim.shard}", lease) is None:
+        if self._seal.open(f"lease:{self._claim.shard}", lease) is None:
             self._strange_lease = lease
             raise RedisError("the lease of this shard was overwritten")
         return True
@@ -279,12 +264,10 @@ class Heartbeat:
 
     def _status_in(self, shard: int, lease: bytes | None) -> ShardReport | None:
         """The status in the *lease* of *shard*; None if nobody holds it, or it has none that can be believed."""
-        opened = self._opened(f"lease:{shard}", lease)
-        found = (opened or b"")[TOKEN_CHARS:]
-        try:
-            return ShardReport.from_bytes(found) if found else None  # none: its crawl is being opened
-        except (ValueError, TypeError):
-            return None
+        found = (self._seal.open(f"lease:{shard}", lease) or b"")[TOKEN_CHARS:]
+        with suppress(ValueError, TypeError):
+            return ShardReport(*json.loads(found)) if found else None  # none: its crawl is being opened
+        return None
 
     def _sealed_totals(self) -> dict[int, bytes]:
         totals = self._totals.to_publish().items()
@@ -308,7 +291,7 @@ class Heartbeat:
         for name, data in found.items():
             with suppress(ValueError, TypeError, AttributeError):
                 shard = int(name)
-                counts = json.loads(self._opened(f"totals {shard}", data) or b"")
+                counts = json.loads(self._seal.open(f"totals {shard}", data) or b"")
                 opened[shard] = Counter({total: int(number) for total, number in counts.items()})
         self._totals.merge(opened, living)
         self._crawl.done_elsewhere = self._totals.elsewhere()

@@ -170,23 +170,19 @@ def test_tasks_of_slurm_pause_when_their_time_is_over_and_go_on(tmp_path, monkey
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    store = RedisServer()
-    try:
-        with serving(WEB) as server:
-            crawl = AllShards(tmp_path / "cs", server, SHARDS=2, CLUSTER=store.url)
-            tasks = [slurm_task(crawl, number, 4) for number in range(2)]
-            for task in tasks:  # a signal amid the opening of a crawl ends it at once
-                task.until(lambda: {entry.host for entry in server.log_entries} == set(HOSTS))
-            for task in tasks:
-                task.process.send_signal(signal.SIGUSR1)
-            ended = [task.wait() for task in tasks]
-            assert all(one.code == 0 and one.lines("was paused (shutdown)") for one in ended), ended
-            assert sorted(requeued.read_text().splitlines()) == ["requeue 7_0", "requeue 7_1"]
-            ended = [task.wait() for task in [slurm_task(crawl, number, 0.2) for number in range(2)]]
-            assert all(one.code == 0 and one.lines("is finished.") for one in ended), ended
-            assert crawl.kept() == URLS
-    finally:
-        store.close()
+    with RedisServer() as store, serving(WEB) as server:
+        crawl = AllShards(tmp_path / "cs", server, SHARDS=2, CLUSTER=store.url)
+        tasks = [slurm_task(crawl, number, 4) for number in range(2)]
+        for task in tasks:  # a signal amid the opening of a crawl ends it at once
+            task.until(lambda: {entry.host for entry in server.log_entries} == set(HOSTS))
+        for task in tasks:
+            task.process.send_signal(signal.SIGUSR1)
+        ended = [task.wait() for task in tasks]
+        assert all(one.code == 0 and one.lines("was paused (shutdown)") for one in ended), ended
+        assert sorted(requeued.read_text().splitlines()) == ["requeue 7_0", "requeue 7_1"]
+        ended = [task.wait() for task in [slurm_task(crawl, number, 0.2) for number in range(2)]]
+        assert all(one.code == 0 and one.lines("is finished.") for one in ended), ended
+        assert crawl.kept() == URLS
 
 
 def slurm_task(crawl: AllShards, number: int, interval_s: float) -> Running:

@@ -24,9 +24,8 @@ pytestmark = needs("redis")
 
 @pytest.fixture(scope="module")
 def server():
-    running = RedisServer()
-    yield running
-    running.close()
+    with RedisServer() as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -22,8 +22,6 @@ from spiderling.cluster.content import (
     MAX_PLAIN_BYTES,
     MAX_SECTION_LINKS,
     MAX_URL_BYTES,
-    VERSION,
-    ForgedMessage,
     FoundLinks,
     Gathering,
     Seal,
@@ -357,24 +355,19 @@ def test_what_was_sealed_is_opened(content: bytes, key: bytes) -> None:
 
 @given(st.binary(max_size=80))
 def test_nothing_else_is_opened(data: bytes) -> None:
-    for found in (data, bytes([VERSION]) + data):
-        with pytest.raises(ForgedMessage):
-            SEAL.open(PLACE, found)
+    assert SEAL.open(PLACE, data) is None
 
 
 @given(CONTENTS, st.integers(0, 10_000), st.integers(1, 255), st.integers(1, 60))
 def test_a_changed_byte_and_a_missing_end_are_noticed(content: bytes, at: int, change: int, missing: int) -> None:
     data = bytearray(sealed := SEAL.seal(PLACE, content))
     data[at % len(data)] ^= change
-    for damaged in (bytes(data), sealed[:-missing]):
-        with pytest.raises(ForgedMessage):
-            SEAL.open(PLACE, damaged)
+    assert SEAL.open(PLACE, bytes(data)) is SEAL.open(PLACE, sealed[:-missing]) is None
 
 
 @pytest.mark.parametrize("place", ["3", "4:5 77", "3:3 77", "3:5 78", "3:5 7", "3:5 77c", ""])
 def test_a_message_is_good_at_its_own_place_alone(place: str) -> None:
-    with pytest.raises(ForgedMessage, match="without the code"):
-        SEAL.open(place, SEAL.seal(PLACE, b"content"))
+    assert SEAL.open(place, SEAL.seal(PLACE, b"content")) is None
 
 
 @pytest.mark.parametrize(
@@ -382,10 +375,4 @@ def test_a_message_is_good_at_its_own_place_alone(place: str) -> None:
 )
 def test_another_key_and_another_crawl_are_told_apart(other: Seal) -> None:
     for one, two in ((SEAL, other), (other, SEAL)):
-        with pytest.raises(ForgedMessage, match="without the code"):
-            one.open(PLACE, two.seal(PLACE, b"content"))
-
-
-def test_a_message_of_another_version_says_so() -> None:
-    with pytest.raises(ForgedMessage, match=f"version {VERSION + 1}, not {VERSION}"):
-        SEAL.open(PLACE, bytes([VERSION + 1]) + SEAL.seal(PLACE, b"content")[1:])
+        assert one.open(PLACE, two.seal(PLACE, b"content")) is None

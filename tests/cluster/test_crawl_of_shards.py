@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -51,15 +50,6 @@ SLOW = {**SOON, "cluster.slots.WINDOW_S": 0.25, "cluster.slots.GUARD_S": 0.2}
 """Between the last look at the time and the packet, a busy machine may stop a shard for the difference at most."""
 
 
-@contextmanager
-def redis():
-    server = RedisServer()
-    try:
-        yield server
-    finally:
-        server.close()
-
-
 def shards(directory: Path, server, store: RedisServer, number: int, **settings) -> Crawl:
     return Crawl(directory, server, CLUSTER=store.url, SHARDS=number, **{"CONSTANTS": SOON, **settings})
 
@@ -86,7 +76,7 @@ def test_two_shards_keep_together_what_one_process_keeps(tmp_path):
     sites = {host: dict(site) for host, site in SITES.items()}
     sites[HOSTS[0]]["/robots.txt"] = redirect(f"http://{other}/rules")
     sites[other]["/rules"] = plain("User-agent: *\nDisallow: /1")
-    with serving(FixedWeb(sites, ADDRESSES)) as server, redis() as store:
+    with serving(FixedWeb(sites, ADDRESSES)) as server, RedisServer() as store:
         alone = Crawl(tmp_path / "alone", server)
         assert alone.run(SEED).code == 0
         before = len(server.log_entries)
@@ -111,7 +101,7 @@ def test_two_shards_keep_together_what_one_process_keeps(tmp_path):
 @pytest.mark.slow
 def test_kills_of_shards_and_of_redis_lose_nothing(tmp_path):
     """Each shard is killed once; Redis is emptied, and killed."""
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         crawl = shards(tmp_path / "cs", server, store, 2, HOST_INTERVAL_S=0.5)
         one, other = crawl.start(SEED), crawl.start(SEED)
         one.until(lambda: len(server.log_entries) > 8)
@@ -143,7 +133,7 @@ def again_asks(running: Running, server) -> bool:
 @pytest.mark.slow
 def test_a_budget_is_that_of_all_shards(tmp_path):
     """What all have kept together ends each of them, also when it starts again; a larger budget lets them go on."""
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         crawl = shards(tmp_path / "cs", server, store, 2, HOST_INTERVAL_S=3, MAX_DOCUMENTS=13)
         seeds = " ".join(f"http://{host}/" for host in HOSTS)
         spent = "SPIDERLING_MAX_DOCUMENTS=13 is reached; a larger one lets the crawl go on"
@@ -170,7 +160,7 @@ def test_a_budget_is_that_of_all_shards(tmp_path):
 @pytest.mark.slow
 def test_one_control_file_holds_for_all_shards(tmp_path):
     """One file is there before the start, that of another machine is changed later; Redis is emptied in between."""
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         here, there = tmp_path / "here" / "cs", tmp_path / "there" / "cs"
         here.mkdir(parents=True)
         there.parent.mkdir()
@@ -202,7 +192,7 @@ def test_one_control_file_holds_for_all_shards(tmp_path):
 def test_an_address_whose_hosts_belong_to_two_shards_keeps_its_interval(tmp_path):
     shared = dict.fromkeys(HOSTS, "127.84.31.99")
     settings = {"IP_INTERVAL_S": 0.1, "HOST_INTERVAL_S": 0.11, "FOLLOW": "none", "CONSTANTS": SLOW}
-    with serving(FixedWeb(SITES, shared)) as server, redis() as store, SynLog() as log:
+    with serving(FixedWeb(SITES, shared)) as server, RedisServer() as store, SynLog() as log:
         crawl = shards(tmp_path / "cs", server, store, 2, **settings)
         seeds = " ".join(f"http://{host}/" for host in HOSTS)
         running = [crawl.start(seeds) for _ in range(2)]
@@ -216,7 +206,7 @@ def test_an_address_whose_hosts_belong_to_two_shards_keeps_its_interval(tmp_path
 
 @pytest.mark.slow
 def test_a_shard_that_never_starts_is_told_and_joins_later(tmp_path):
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         crawl = shards(tmp_path / "cs", server, store, 2)
         seeds = " ".join(f"http://{host}/" for host in HOSTS)
         ended = crawl.run(seeds)
@@ -238,7 +228,7 @@ def test_a_shard_that_never_starts_is_told_and_joins_later(tmp_path):
 
 @pytest.mark.slow
 def test_a_process_for_which_no_shard_is_free_ends_well(tmp_path):
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         crawl = shards(tmp_path / "cs", server, store, 1, HOST_INTERVAL_S=5)
         first = crawl.start(SEED)
         first.until(lambda: server.log_entries)
@@ -251,7 +241,7 @@ def test_a_process_for_which_no_shard_is_free_ends_well(tmp_path):
 
 
 def test_a_shard_that_is_stopped_while_it_waits_for_others_is_not_finished(tmp_path):
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         crawl = shards(tmp_path / "cs", server, store, 2, FOLLOW="none", LOGSTATS_INTERVAL=1)
         waits = crawl.start(SEED, CONSTANTS={**SOON, "cluster.heartbeat.WAIT_MISSING_S": 1000.0})
         waits.until(lambda: " 0 URLs waiting" in waits.output())
@@ -288,7 +278,7 @@ def test_archives_are_read_without_shards(tmp_path):
 @pytest.mark.slow
 def test_a_shard_with_another_key_does_not_join(tmp_path):
     """It could read nothing of the others, and would take what they say in Redis for something that others wrote."""
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         keys = [tmp_path / name for name in "ab"]
         for number, key in enumerate(keys):
             key.write_bytes(bytes([number]) * 32)

@@ -74,16 +74,15 @@ class RedisStreams:
 @needs("redis")
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_nothing_is_lost_and_nothing_comes_twice_over_a_real_redis(seed: int, tmp_path: Path) -> None:
-    server = RedisServer()
-    streams = RedisStreams(server)
-    chance = Random(seed)
-    usual = ["checkpoint", "round"] * 4
-    events = [(chance.choice([*EVENTS, *usual]), chance.randrange(4), chance.randrange(100)) for _ in range(250)]
-    crawl = [
-        Shard(me, 2 + seed, streams, lambda me=me: SqliteStore(tmp_path / f"{me}.sqlite")) for me in range(2 + seed)
-    ]
-    try:
-        assert crawled(crawl, events, 5, 3) > 50
-    finally:
-        streams.close()
-        server.close()
+    with RedisServer() as server:
+        streams = RedisStreams(server)
+        chance = Random(seed)
+        usual = ["checkpoint", "round"] * 4
+        events = [(chance.choice([*EVENTS, *usual]), chance.randrange(4), chance.randrange(100)) for _ in range(250)]
+        crawl = [
+            Shard(me, 2 + seed, streams, lambda me=me: SqliteStore(tmp_path / f"{me}.sqlite")) for me in range(2 + seed)
+        ]
+        try:
+            assert crawled(crawl, events, 5, 3) > 50
+        finally:
+            streams.close()

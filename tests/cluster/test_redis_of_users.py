@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from needs import needs
 from redis_server import RedisServer
 from relay import Relay
-from test_crawl_of_shards import ADDRESSES, HOSTS, SEED, SITES, SOON, documents, redis, shards
+from test_crawl_of_shards import ADDRESSES, HOSTS, SEED, SITES, SOON, documents, shards
 
 from webs.web import FixedWeb
 
@@ -64,8 +64,7 @@ def test_two_shards_over_tls_with_a_password(tmp_path):
     port = free_port()
     arguments = ["--tls-port", str(port), "--tls-cert-file", str(authority), "--tls-key-file", str(private),
                  "--tls-ca-cert-file", str(authority), "--tls-auth-clients", "no"]  # fmt: skip
-    store = RedisServer(*arguments, "--requirepass", PASSWORD)
-    try:
+    with RedisServer(*arguments, "--requirepass", PASSWORD) as store:
         key = tmp_path / "key"
         key.write_bytes(bytes(range(32)))
         key.chmod(0o600)
@@ -85,14 +84,12 @@ def test_two_shards_over_tls_with_a_password(tmp_path):
         assert [(one.code, one.lines("ERROR")) for one in ended] == [(0, []), (0, [])], ended
         assert not any(PASSWORD in line for one in ended for line in one.output.splitlines()), "it is in no log"
         assert kept(tmp_path / "cs") == EVERY
-    finally:
-        store.close()
 
 
 @pytest.mark.slow
 def test_a_redis_that_is_full_is_waited_for_at_the_start_and_pauses_the_crawl(tmp_path):
     """It has no room at the claim of the first, in the middle of the crawl, and at the claim of a third process."""
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         crawl = shards(tmp_path / "cs", server, store, 2, HOST_INTERVAL_S=0.3)
         store.command("CONFIG", "SET", "maxmemory", "1")
         full = crawl.run(SEED, CONSTANTS=SOON | {"cluster.claims.PATIENCE_S": 0.5})
@@ -119,7 +116,7 @@ def test_a_redis_that_is_full_is_waited_for_at_the_start_and_pauses_the_crawl(tm
 @pytest.mark.slow
 def test_a_shard_with_a_slow_way_to_redis_finishes_with_the_others(tmp_path):
     """Meanwhile nothing goes through at all, as when a cable is pulled out: it pauses, and goes on by itself."""
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store, Relay(store.socket) as relay:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store, Relay(store.socket) as relay:
         relay.state = "slow"
         crawl = shards(tmp_path / "cs", server, store, 2, HOST_INTERVAL_S=0.5)
         waits = SOON | {"cluster.heartbeat.WAIT_MISSING_S": 1000.0}  # for one that begins late, or whose lease runs out
@@ -139,7 +136,7 @@ def test_a_shard_with_a_slow_way_to_redis_finishes_with_the_others(tmp_path):
 @pytest.mark.slow
 def test_a_shard_that_stood_still_asks_nothing_more_once_another_process_has_its_lease(tmp_path):
     """Its directory was copied meanwhile, and the copy goes on; who wakes up finds its number taken, and ends."""
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         crawl = shards(tmp_path / "cs", server, store, 1, HOST_INTERVAL_S=0.2)
         sleeps = crawl.start(SEED)
         sleeps.until(lambda: len(server.log_entries) > 20)

@@ -64,31 +64,27 @@ class Made(NamedTuple):
 def made(tmp_path_factory) -> Made:
     directory = tmp_path_factory.mktemp("shards")
     whole = directory / "cs"
-    store = RedisServer()
-    try:
-        with serving(FixedWeb(SITES, ADDRESSES)) as server:
-            assert Crawl(directory / "alone", server).run(SEED).code == 0
-            settings = {"CLUSTER": store.url, "SHARDS": SHARDS, "CONSTANTS": WAITS}
-            crawl = Crawl(whole, server, HOST_INTERVAL_S=0.3, PAGE="127.0.0.1:0", **settings)
-            before = len(server.log_entries)
-            running = [crawl.start(SEED) for _ in range(SHARDS - 1)]  # they wait for the last
-            running[0].until(lambda: len(server.log_entries) > before + 25)
-            with closing(opened(whole)) as reading:
-                told = status_of(reading)
-            (url,) = re.findall(r"The live page: (\S+) ", running[0].output())
-            shown = {name: json.loads(urlopen(url + name).read()) for name in ("status.json", "hosts.json")}
-            (token,) = re.findall(r"the token in (\S+?)\)", running[0].output())
-            for control in ({"action": "budget", "max_pages": 3000}, {"action": "block", "host": FREE}):
-                headers = {"Content-Type": "application/json", "X-Spiderling": "1"}
-                headers["Authorization"] = f"Bearer {Path(token).read_text().strip()}"
-                urlopen(Request(f"{url}control", json.dumps(control).encode(), headers)).read()
-            running.append(crawl.start(SEED))
-            ended = [one.wait() for one in running]
-            assert [one.code for one in ended] == [0] * SHARDS, ended
-            advice = f"To remove text that more than one shard found, run scrapy dedup {whole} -o"
-            assert all(one.lines("all shards", advice) for one in ended)
-    finally:
-        store.close()
+    with RedisServer() as store, serving(FixedWeb(SITES, ADDRESSES)) as server:
+        assert Crawl(directory / "alone", server).run(SEED).code == 0
+        settings = {"CLUSTER": store.url, "SHARDS": SHARDS, "CONSTANTS": WAITS}
+        crawl = Crawl(whole, server, HOST_INTERVAL_S=0.3, PAGE="127.0.0.1:0", **settings)
+        before = len(server.log_entries)
+        running = [crawl.start(SEED) for _ in range(SHARDS - 1)]  # they wait for the last
+        running[0].until(lambda: len(server.log_entries) > before + 25)
+        with closing(opened(whole)) as reading:
+            told = status_of(reading)
+        (url,) = re.findall(r"The live page: (\S+) ", running[0].output())
+        shown = {name: json.loads(urlopen(url + name).read()) for name in ("status.json", "hosts.json")}
+        (token,) = re.findall(r"the token in (\S+?)\)", running[0].output())
+        for control in ({"action": "budget", "max_pages": 3000}, {"action": "block", "host": FREE}):
+            headers = {"Content-Type": "application/json", "X-Spiderling": "1"}
+            headers["Authorization"] = f"Bearer {Path(token).read_text().strip()}"
+            urlopen(Request(f"{url}control", json.dumps(control).encode(), headers)).read()
+        running.append(crawl.start(SEED))
+        ended = [one.wait() for one in running]
+        assert [one.code for one in ended] == [0] * SHARDS, ended
+        advice = f"To remove text that more than one shard found, run scrapy dedup {whole} -o"
+        assert all(one.lines("all shards", advice) for one in ended)
     return Made(whole, directory / "alone", told, shown)
 
 

@@ -263,8 +263,7 @@ def test_the_clock_of_redis_is_known_better_with_each_answer_and_anew_when_it_is
 
 
 def test_the_script_does_in_redis_what_it_does_in_memory():
-    server = RedisServer()
-    try:
+    with RedisServer() as server:
         client = Redis.from_url(server.url)
         chance = Random(7)
         script = client.register_script(RESERVE)
@@ -287,8 +286,6 @@ def test_the_script_does_in_redis_what_it_does_in_memory():
                         last[address] = int(at) + window + interval
             assert b"-" in answer or last
             assert 0 < client.pttl("slots") <= 3_600_000
-    finally:
-        server.close()
     assert WINDOW_S < HORIZON_S
     assert {spec.name: spec.metadata["high"] for spec in fields(Options)}["ip_interval_s"] == MAX_INTERVAL_S
 
@@ -296,22 +293,21 @@ def test_the_script_does_in_redis_what_it_does_in_memory():
 async def test_a_late_answer_is_not_taken_for_that_to_another_call(monkeypatch):
     """Each answer is that of its own call, also when an earlier one came too late, and after a new start of Redis."""
     monkeypatch.setattr(redis_transport, "TIMEOUT_S", 0.2)
-    server = RedisServer()
-    client = redis_transport.connected(server.url)
-    script = redis_transport.Script(client, RESERVE)
-    try:
-        assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")).split()) == 3
-        server.pause(True)
-        with pytest.raises(RedisError):
-            await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0")
-        server.pause(False)
-        assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")).split()) == 3
-        server.kill()
-        with pytest.raises((RedisError, OSError)):
-            await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")
-        server.start()
-        assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0")).split()) == 4
-    finally:
-        await script.close()
-        await client.aclose()
-        server.close()
+    with RedisServer() as server:
+        client = redis_transport.connected(server.url)
+        script = redis_transport.Script(client, RESERVE)
+        try:
+            assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")).split()) == 3
+            server.pause(True)
+            with pytest.raises(RedisError):
+                await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0")
+            server.pause(False)
+            assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")).split()) == 3
+            server.kill()
+            with pytest.raises((RedisError, OSError)):
+                await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")
+            server.start()
+            assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0")).split()) == 4
+        finally:
+            await script.close()
+            await client.aclose()

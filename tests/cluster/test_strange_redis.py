@@ -22,7 +22,8 @@ from conftest import Running, page, pages_asked, serving
 from needs import needs
 from redis import Redis
 from redis.exceptions import ResponseError
-from test_crawl_of_shards import documents, redis, shards
+from redis_server import RedisServer
+from test_crawl_of_shards import documents, shards
 
 from spiderling.base.urls import owner_of
 from spiderling.cluster.claims import name_of
@@ -128,7 +129,7 @@ def swept(client: Redis, kinds: dict[str, str], running: list[Running]) -> Count
 @pytest.mark.slow
 def test_every_key_may_hold_anything_while_shards_run(tmp_path: Path) -> None:
     assert len({owner_of(host, SHARDS) for host in HOSTS}) == SHARDS
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         crawl = shards(tmp_path / "cs", server, store, SHARDS, HOST_INTERVAL_S=HOST_INTERVAL_S, IP_INTERVAL_S=0.1)
         running = [crawl.start(SEED) for _ in range(SHARDS)]
         for one in running:
@@ -169,7 +170,7 @@ def test_every_key_may_hold_anything_while_shards_run(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_shard_that_begins_finds_its_way_through_anything(tmp_path: Path) -> None:
     """All of it was written while no shard ran, and nobody was there to mend it."""
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, redis() as store:
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         crawl = shards(tmp_path / "cs", server, store, 1, HOST_INTERVAL_S=0.01, MAX_PAGES=5)
         assert crawl.run(SEED).code == 0
         client = Redis.from_url(store.url)

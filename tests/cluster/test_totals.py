@@ -160,8 +160,3 @@ def test_a_missing_shard_is_waited_for_but_not_for_ever() -> None:
     assert not any(polls(ending, *alone))
     assert not ending.is_reached({0: ShardReport(10, True, [0, 9], [0, 2])}, WAIT_MISSING_S - 1)
     assert ending.is_reached({0: ShardReport(11, True, [0, 9], [0, 2])}, WAIT_MISSING_S)
-
-
-def test_a_status_comes_back_from_its_bytes() -> None:
-    status = ShardReport(7, True, [0, 1 << 60], [5, 0], [[1, 0, "http://a.cz/robots.txt", "ROBOTS", 0, 2]])
-    assert ShardReport.from_bytes(status.to_bytes()) == status

@@ -34,16 +34,18 @@ class Setup:
             self._shards[me] = self._make(me)
         return await self._shards[me].exchange(Round(b"receipt of %d" % me, to or {}, after or {}))
 
-    async def close(self) -> None:
+    async def __aenter__(self) -> Setup:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
         for transport in self._shards.values():
             await transport.close()
 
 
 @pytest.fixture(scope="module")
 def redis() -> Iterator[RedisServer]:
-    server = RedisServer()
-    yield server
-    server.close()
+    with RedisServer() as server:
+        yield server
 
 
 @pytest.fixture(params=["memory", pytest.param("redis", marks=needs("redis"))])
@@ -56,9 +58,9 @@ async def setup(request: pytest.FixtureRequest):
         from spiderling.cluster.redis_transport import RedisTransport
 
         made = Setup(lambda me: RedisTransport(server.url, CRAWL, me), lambda: server.command("FLUSHALL"))
-    made.lose()
-    yield made
-    await made.close()
+    async with made:
+        made.lose()
+        yield made
 
 
 def outgoing(*numbers: int, first: int = 1, anew: bool = False) -> Outgoing:
@@ -141,30 +143,24 @@ def connected(server: RedisServer, crawl: bytes = CRAWL, url: str = "") -> Setup
 @needs("redis")
 async def test_two_crawls_in_one_redis_do_not_meet(redis: RedisServer) -> None:
     redis.command("FLUSHALL")
-    one, other = connected(redis), connected(redis, crawl=CRAWL[::-1])
-    await one.round(0, {1: outgoing(1)})
-    await other.round(0, {1: outgoing(5)})
-    assert [number for *_, number in numbers(await one.round(1, after={0: 0}))] == [1]
-    assert [number for *_, number in numbers(await other.round(1, after={0: 0}))] == [5]
-    await one.close()
-    await other.close()
+    async with connected(redis) as one, connected(redis, crawl=CRAWL[::-1]) as other:
+        await one.round(0, {1: outgoing(1)})
+        await other.round(0, {1: outgoing(5)})
+        assert [number for *_, number in numbers(await one.round(1, after={0: 0}))] == [1]
+        assert [number for *_, number in numbers(await other.round(1, after={0: 0}))] == [5]
 
 
 @needs("redis")
 async def test_a_redis_that_goes_away_and_comes_back() -> None:
-    server = RedisServer()
-    setup = connected(server)
-    try:
-        await setup.round(0, {1: outgoing(1)})
-        server.kill()
-        for _ in range(2):
-            with pytest.raises(TransportError, match=f"Redis at {server.socket} does not answer"):
-                await setup.round(0, {1: outgoing(2)})
-        server.start()
-        assert (await setup.round(0, {1: outgoing(1, 2, anew=True)})).lengths == {1: 2}
-    finally:
-        await setup.close()
-        server.close()
+    with RedisServer() as server:
+        async with connected(server) as setup:
+            await setup.round(0, {1: outgoing(1)})
+            server.kill()
+            for _ in range(2):
+                with pytest.raises(TransportError, match=f"Redis at {server.socket} does not answer"):
+                    await setup.round(0, {1: outgoing(2)})
+            server.start()
+            assert (await setup.round(0, {1: outgoing(1, 2, anew=True)})).lengths == {1: 2}
 
 
 @needs("redis")
@@ -172,70 +168,51 @@ async def test_a_redis_that_stands_still_is_not_waited_for(monkeypatch: pytest.M
     """What was asked of it meanwhile may be done later, by a connection that is no more: that does no harm."""
     from spiderling.cluster import redis_transport
 
-    server = RedisServer()
-    patient, hasty = connected(server), connected(server)
-    try:
-        monkeypatch.setattr(redis_transport, "TIMEOUT_S", 60)
-        await patient.round(0, {1: outgoing(1)})
-        monkeypatch.setattr(redis_transport, "TIMEOUT_S", 0.2)
-        server.pause(True)
-        with pytest.raises(TransportError, match="does not answer"):
-            await hasty.round(0, {1: outgoing(2, 3)})
-        server.pause(False)
-        assert (await patient.round(0, {1: outgoing(1, 2, 3, 4, anew=True)})).lengths[1] in (4, -1)
-        assert (await patient.round(0, {1: NOTHING})).lengths[1] <= 4
-    finally:
-        server.pause(False)
-        await patient.close()
-        await hasty.close()
-        server.close()
+    with RedisServer() as server:
+        async with connected(server) as patient, connected(server) as hasty:
+            monkeypatch.setattr(redis_transport, "TIMEOUT_S", 60)
+            await patient.round(0, {1: outgoing(1)})
+            monkeypatch.setattr(redis_transport, "TIMEOUT_S", 0.2)
+            server.pause(True)
+            with pytest.raises(TransportError, match="does not answer"):
+                await hasty.round(0, {1: outgoing(2, 3)})
+            server.pause(False)
+            assert (await patient.round(0, {1: outgoing(1, 2, 3, 4, anew=True)})).lengths[1] in (4, -1)
+            assert (await patient.round(0, {1: NOTHING})).lengths[1] <= 4
 
 
 @needs("redis")
 async def test_a_redis_that_is_full_says_so() -> None:
-    server = RedisServer("--maxmemory", "3mb", "--maxmemory-policy", "noeviction")
-    setup = connected(server)
-    try:
-        with pytest.raises(TransportError, match=r"is full .*give it more maxmemory"):
-            await setup.round(0, {1: Outgoing(1, [(number, bytes(100_000)) for number in range(1, 50)])})
-        server.command("CONFIG", "SET", "maxmemory", "0")
-        assert (await setup.round(0, {1: outgoing(1, anew=True)})).lengths == {1: 1}
-    finally:
-        await setup.close()
-        server.close()
+    with RedisServer("--maxmemory", "3mb", "--maxmemory-policy", "noeviction") as server:
+        async with connected(server) as setup:
+            with pytest.raises(TransportError, match=r"is full .*give it more maxmemory"):
+                await setup.round(0, {1: Outgoing(1, [(number, bytes(100_000)) for number in range(1, 50)])})
+            server.command("CONFIG", "SET", "maxmemory", "0")
+            assert (await setup.round(0, {1: outgoing(1, anew=True)})).lengths == {1: 1}
 
 
 @needs("redis")
 async def test_a_redis_with_a_password() -> None:
-    server = RedisServer("--requirepass", "s3cret")
-    refused, let_in = connected(server), connected(server, url=f"unix://:s3cret@{server.socket}")
-    try:
-        with pytest.raises(TransportError, match=r"refuses us .*password in SPIDERLING_CLUSTER") as caught:
-            await refused.round(0, {1: outgoing(1)})
-        assert (await let_in.round(0, {1: outgoing(1)})).lengths == {1: 1}
-        assert "s3cret" not in str(caught.value)
-        server.kill()
-        with pytest.raises(TransportError, match="does not answer") as caught:
-            await let_in.round(0, {1: outgoing(2)})
-        assert "s3cret" not in str(caught.value)
-    finally:
-        await refused.close()
-        await let_in.close()
-        server.close()
+    with RedisServer("--requirepass", "s3cret") as server:
+        let_in_by = f"unix://:s3cret@{server.socket}"
+        async with connected(server) as refused, connected(server, url=let_in_by) as let_in:
+            with pytest.raises(TransportError, match=r"refuses us .*password in SPIDERLING_CLUSTER") as caught:
+                await refused.round(0, {1: outgoing(1)})
+            assert (await let_in.round(0, {1: outgoing(1)})).lengths == {1: 1}
+            assert "s3cret" not in str(caught.value)
+            server.kill()
+            with pytest.raises(TransportError, match="does not answer") as caught:
+                await let_in.round(0, {1: outgoing(2)})
+            assert "s3cret" not in str(caught.value)
 
 
 @needs("redis")
 async def test_only_commands_of_redis_6_2_are_used() -> None:
-    server = RedisServer()
-    setup = connected(server)
-    try:
-        await setup.round(0, {1: outgoing(1, anew=True)}, {1: 0})
-        await setup.round(0, {1: outgoing(2, first=2)}, {1: 0})
-        said = server.command("INFO", "commandstats").decode()
-    finally:
-        await setup.close()
-        server.close()
-    lines = said.splitlines()
+    with RedisServer() as server:
+        async with connected(server) as setup:
+            await setup.round(0, {1: outgoing(1, anew=True)}, {1: 0})
+            await setup.round(0, {1: outgoing(2, first=2)}, {1: 0})
+        lines = server.command("INFO", "commandstats").decode().splitlines()
     used = {line.partition(":")[0].removeprefix("cmdstat_") for line in lines if line.startswith("cmdstat_")}
     assert used == {"evalsha", "eval", "set", "del", "xadd", "xlen", "xtrim", "mget", "xread", "ping"}
 

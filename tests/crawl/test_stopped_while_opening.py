@@ -209,14 +209,11 @@ def test_a_closed_terminal_pauses_the_crawl(server, tmp_path):
     [("spiderling.cluster.claims:Claims._claim", False), ("spiderling.cluster.claims:Claims.begin_keeping", True)],
 )
 def test_a_signal_while_a_shard_is_claimed_or_redis_awaited(server, tmp_path, stage, is_there):
-    store = RedisServer()
-    try:
+    with RedisServer() as store:
         if not is_there:
             store.kill()
         settings = (("SPIDERLING_CLUSTER", store.url), ("SPIDERLING_SHARDS", 1))
         end_of(server, tmp_path, Case(stage, (signal.SIGTERM,), WHILE, settings=settings))
-    finally:
-        store.close()
 
 
 @pytest.mark.slow

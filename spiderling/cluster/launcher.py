@@ -456,7 +456,7 @@ def summary(crawl: AnyCrawl, place: Path, code: int) -> str:
     counts = crawl.counts
     ended = counts_under("end", counts).total()
     hosts = sum((part.hosts_by_state for part in crawl.parts), start=Counter[str]())
-    messages = sum(box.messages for part in crawl.parts for box in part.outboxes())
+    messages = sum(box["messages"] for part in crawl.parts for box in part.outboxes())
     parts = [(part.directory.name.removeprefix("shard-"), part.counts["total/pages"]) for part in crawl.parts]
     rows = summary_rows(counts, hosts) | {
         "balance": f"{counts['discovered']:,} discovered = {ended:,} ends + {counts['waiting']:,} waiting",

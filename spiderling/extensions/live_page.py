@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -66,10 +65,10 @@ class LivePage(Extension):
 
     def _made(self, address: PageAddress) -> Server:
         # a crawl without a page does without a server
-        from spiderling.live.metrics import registry_of
+        from spiderling.live.metrics import CrawlCollector
         from spiderling.live.server import Server
 
-        registry = registry_of(self.crawl, self._crawler, self._running, self._lag)
+        registry = CrawlCollector(self.crawl, self._crawler, self._running, self._lag).registry()
         shard = self.dispatcher.shard
         changing = nullcontext if shard is None else shard.control.alone
         return Server(address, self.crawl.jobdir.path, self._running, registry, shard is not None, changing)
@@ -82,7 +81,7 @@ class LivePage(Extension):
     def _name_bottleneck(self) -> str:
         now = time.monotonic()
         if now - self._named_at > _NAMED_S or not self._named:
-            self._named = self._bottleneck.of(self.crawl, Counter(self.crawl.frontier.host_states.hosts_by_state()))
+            self._named = self._bottleneck.of(self.crawl)
             self._named_at = now
         return self._named
 

@@ -15,7 +15,7 @@ from spiderling.base.terminal import aligned_table
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.recrawl.pages import RecrawlPage, Standing
-from spiderling.jobdir.inspection import AnyCrawl, Discovery, Ended, Inspection, Story, counts_under
+from spiderling.jobdir.inspection import AnyCrawl, Ended, Inspection, Story, counts_under
 from spiderling.jobdir.state_reader import noted
 from spiderling.jobdir.status_schema import GroupYield, HostRow, Refusing, Revisits, ShardStatus, Status
 
@@ -57,15 +57,14 @@ def of_url(whole: AnyCrawl, url: str) -> Iterator[str]:
     crawl = whole.part_of(url)
     story = crawl.story(url)
     host = story.host
-    found = story.found
     yield from lines_of(
         {
             "url": story.url,
             "verdict": verdict(story),
             "host": f"{host['name']}, {host['state']}, distance {host['distance']}" if host else "",
             "shard": _shard(crawl),
-            "found on": (story.page or _origin(found)) if found else "",
-            "found at": _time(found.time) if found else "",
+            "found on": story.origin,
+            "found at": _time(story.found) if story.found is not None else "",
             "rank": _rank(story.row.rank, story.row.tries) if story.row else "",
             "revisits": revisits_at(crawl, story),
         }
@@ -79,12 +78,6 @@ def _shard(part: Inspection) -> str:
     if part.shard is None:
         return ""
     return f"{'unknown' if part.shard.number is None else part.shard.number} of {part.shard.shards}, {part.directory}"
-
-
-def _origin(found: Discovery) -> str:
-    if found.shard is not None:
-        return f"a page of shard {found.shard}, which sent the link"
-    return "an unknown page" if found.page else "no page: a seed, or put in by hand"
 
 
 def verdict(story: Story) -> str:

@@ -91,7 +91,7 @@ def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
 
 def _lengths(crawl: Inspection) -> dict[int, tuple[int, int]]:
     """Host id -> how many URLs wait in its queue, and how many are parked, by its row or newer."""
-    rows = crawl.rows_of_hosts("SELECT id, waiting, parked FROM host")
+    rows = crawl.rows("SELECT id, waiting, parked FROM newest_host")
     return {row["id"]: (row["waiting"], row["parked"]) for row in rows}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -30,7 +31,7 @@ from spiderling.corpus.segments import SUFFIX, CorpusDocument, documents, frame_
 from spiderling.frontier.admission import Scope
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
-from spiderling.frontier.storage.tables import Length, newest_lengths
+from spiderling.frontier.storage.tables import newest_lengths
 from spiderling.frontier.storage.url_log import UrlEnd, pack_keys, page_of, place_of, unpack_ends, unpack_keys
 from spiderling.jobdir.state_reader import SoundConnection, UrlRow, is_like, noted, urls_of
 
@@ -47,14 +48,6 @@ class ShardIdentity(NamedTuple):
     crawl: str  # id of the crawl
 
 
-class UnsentMessages(NamedTuple):
-    """Messages that wait for another shard to take them."""
-
-    shard: int
-    messages: int
-    since: float  # when the oldest was begun
-
-
 class Ended(NamedTuple):
     """A URL's end, when it was written, and where the frame with the URL's document begins."""
 
@@ -62,19 +55,6 @@ class Ended(NamedTuple):
     time: float
     segment: str
     offset: int
-
-
-class Discovery(NamedTuple):
-    """Says when a URL was discovered, and on which page."""
-
-    time: float
-    page: int
-    """Key of the page; 0: none, it is a seed or was put in by hand; below that of any page: one of another shard."""
-
-    @property
-    def shard(self) -> int | None:
-        """The other shard that found it; None: this one."""
-        return shard_of_page(self.page)
 
 
 class Segment(NamedTuple):
@@ -93,8 +73,8 @@ class Story(NamedTuple):
     host: dict[str, Any] | None = None  # the row of its host; None: the host is unknown
     row: UrlRow | None = None  # its row in a queue, if it waits, is in transit or is parked
     ended: Ended | None = None
-    found: Discovery | None = None
-    page: str = ""  # URL of the page that it was found on, if that is known
+    found: float | None = None  # when it was discovered
+    origin: str = ""  # on which page
     purge: tuple[float, str] | None = None  # when its host's whole queue was given up with it, and why
     refusal: Reason | None = None  # why a mention of it would be refused by the crawl's options
 
@@ -127,22 +107,26 @@ class Inspection:
             raise BadInput(f"{directory} holds no crawl (there is no {self.database}); give the JOBDIR of one.")
         self.connection = SoundConnection(self.database)
         self.connection.execute("BEGIN")
-        self._is_newest = False
+        self._has_newest = False
         self.connection.execute("PRAGMA user_version").fetchone()  # from now on all that is read is of one moment
 
     def close(self) -> None:
         self.connection.close()
 
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
-        """The rows of *query*, by column; raises JobdirError if the file is damaged."""
-        cursor = self.connection.execute(query, values)
+        """The rows of *query*, by column; raises JobdirError if the file is damaged.
+
+        The view ``newest_host`` is the table ``host`` with the newest lengths of queues and distances.
+        """
+        cursor = self.cursor(query, *values)
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor]
 
-    def rows_of_hosts(self, query: str, *values: object) -> list[dict[str, Any]]:
-        """The rows of a *query* of the table ``host`` or of views on it, with what is newer; raises JobdirError."""
-        self.newest()
-        return self.rows(query, *values)
+    def cursor(self, query: str, *values: object) -> sqlite3.Cursor:
+        """What `rows` reads, one by one."""
+        if "newest_host" in query:
+            self._make_newest()
+        return self.connection.execute(query, values)
 
     @cached_property
     def meta(self) -> dict[str, str]:
@@ -190,10 +174,10 @@ class Inspection:
         which = "one" if self.shard.number is None else f"shard {self.shard.number}"
         return f"this is {which} of the {self.shard.shards} shards of a crawl; the others are not told of"
 
-    def outboxes(self) -> list[UnsentMessages]:
-        """By receiver; none in a crawl without shards."""
+    def outboxes(self) -> list[dict[str, Any]]:
+        """The messages that wait for other shards to take them: shard, messages, time of the oldest (since)."""
         query = "SELECT shard, count(*) AS messages, min(time) AS since FROM outbox GROUP BY shard"
-        return [UnsentMessages(**row) for row in self.rows(query)] if self.shard else []
+        return self.rows(query) if self.shard else []
 
     @property
     def archives_unread(self) -> int:
@@ -228,41 +212,29 @@ class Inspection:
     def host(self, name: str) -> dict[str, Any] | None:
         """The row of the host *name* (or of the URL's host); None when it is unknown."""
         target = canonicalize(name if "://" in name else f"http://{name}/")
-        found = self.rows("SELECT * FROM host WHERE name = ?", target.host if target else name)
-        if found and found[0]["id"] in self.lengths:
-            found[0].update(zip(_IN_LENGTHS, self.lengths[found[0]["id"]], strict=False))
+        found = self.rows("SELECT * FROM newest_host WHERE name = ?", target.host if target else name)
         return found[0] if found else None
 
-    @cached_property
-    def lengths(self) -> dict[int, Length]:
-        """Lengths of queues that are newer than the rows of their hosts, by id; raises JobdirError."""
-        return newest_lengths(self.connection.execute("SELECT batch, lengths FROM length ORDER BY batch"))
-
-    def newest(self) -> SoundConnection:
-        """The connection; from now on its ``host`` and the views on it have the newest lengths and distances.
-
-        Raises JobdirError.
-        """
-        if self._is_newest or not self.lengths:
-            return self.connection
-        self._is_newest = True
+    def _make_newest(self) -> None:
+        """Make the view ``newest_host``, if it is not there; raises JobdirError."""
+        if self._has_newest:
+            return
+        self._has_newest = True
         execute = self.connection.execute
-        views = execute("SELECT name, sql FROM sqlite_master WHERE type = 'view' AND sql LIKE '%FROM host%'").fetchall()
-        for name in ("host", *(name for name, _ in views)):
-            execute(f"SELECT 1 FROM {name} LIMIT 0")  # checks its values (state_reader.py)
+        newer = newest_lengths(execute("SELECT batch, lengths FROM length ORDER BY batch"))
         columns = [name for _, name, *_ in execute("PRAGMA table_info(host)") if name not in _IN_LENGTHS]
-        execute("CREATE TEMP TABLE newer(waiting, parked, distance, id INTEGER PRIMARY KEY)")
-        self.connection.executemany("INSERT INTO newer VALUES (?, ?, ?, ?)", self.lengths.values())
-        columns += [f"coalesce(newer.{name}, host.{name}) AS {name}" for name in _IN_LENGTHS]
-        both = f"SELECT {', '.join(columns)} FROM main.host LEFT JOIN newer USING (id)"
-        execute(f"CREATE TEMP VIEW host AS {both}")
-        for _, sql in views:
-            execute(sql.replace("CREATE VIEW", "CREATE TEMP VIEW"))
-        return self.connection
+        execute("SELECT 1 FROM host LIMIT 0")  # checks its values (state_reader.py)
+        both = "host"
+        if newer:
+            execute("CREATE TEMP TABLE newer(waiting, parked, distance, id INTEGER PRIMARY KEY)")
+            self.connection.executemany("INSERT INTO newer VALUES (?, ?, ?, ?)", newer.values())
+            columns += [f"coalesce(newer.{name}, host.{name}) AS {name}" for name in _IN_LENGTHS]
+            both = f"(SELECT {', '.join(columns)} FROM host LEFT JOIN newer USING (id))"
+        execute(f"CREATE TEMP VIEW newest_host AS SELECT * FROM {both}")
 
     def distances(self) -> dict[str, int]:
         """Name -> distance of each host with documents, by the last page that was acknowledged."""
-        rows = self.rows_of_hosts("SELECT name, distance FROM host WHERE documents > 0")
+        rows = self.rows("SELECT name, distance FROM newest_host WHERE documents > 0")
         return {row["name"]: row["distance"] for row in rows}
 
     def waiting(self, host: int) -> list[UrlRow]:
@@ -294,54 +266,59 @@ class Inspection:
             return Story(target.url, refusal=Scope(self.options).refusal(target))
         key = url_key(host["id"], target.url)
         row = next((url for url in self.waiting(host["id"]) if url.key == key), None)
-        found = self._found(key)
         ended = self._ended(key)
-        page = self._ended(found.page) if found and found.page and found.shard is None else None
-        return Story(
-            target.url,
-            key,
-            host,
-            row,
-            ended,
-            found,
-            page.end.url if page else "",
-            self._purge(host["id"], found) if row is None and ended is None else None,
-            None if row or ended or found else Scope(self.options).refusal(target),
-        )
+        story = Story(target.url, key, host, row, ended)
+        batch = self._batch_with(key, "found", "time, pages")
+        if batch is None:
+            return story if row or ended else story._replace(refusal=Scope(self.options).refusal(target))
+        (found, pages), place = batch
+        purge = None if row or ended else self._purge(host["id"], found)
+        return story._replace(found=found, origin=self._origin(page_of(place, pages)), purge=purge)
+
+    def _origin(self, page: int) -> str:
+        """In words what has the key *page*, as a discovery has it: a page, or that of another shard, or none."""
+        shard = shard_of_page(page)
+        if shard is not None:
+            return f"a page of shard {shard}, which sent the link"
+        if not page:
+            return "no page: a seed, or put in by hand"
+        ended = self._ended(page)
+        return ended.end.url if ended else "an unknown page"
 
     def text_of(self, ended: Ended) -> CorpusDocument | None:
         """The document that a URL left in the corpus; None if it left none.  Raises StorageError."""
         number = ended.end.document
         if number is None:
             return None
-        frame = frame_at(self.directory / "corpus" / ended.segment, ended.offset)
-        found = list(documents(frame.split("\n")))
+        found = self.texts_at(ended.segment, ended.offset)
         if number >= len(found):
             raise StorageError(f"{ended.segment} has no document {number} at byte {ended.offset}.")
         return found[number]
 
+    def texts_at(self, segment: str, offset: int) -> list[CorpusDocument]:
+        """The documents in a frame of the corpus; raises StorageError."""
+        return list(documents(frame_at(self.directory / "corpus" / segment, offset).split("\n")))
+
     def _ended(self, key: int) -> Ended | None:
-        query = "SELECT batch, keys FROM ended WHERE instr(keys, ?) ORDER BY batch DESC"
+        batch = self._batch_with(key, "ended", "time, segment, offset_bytes, keys, ends")
+        if batch is None:
+            return None
+        (time, segment, offset, keys, ends), place = batch
+        return Ended(unpack_ends(keys, ends)[place], time, segment, offset)
+
+    def _batch_with(self, key: int, table: str, columns: str) -> tuple[tuple[Any, ...], int] | None:
+        """The *columns* of the last batch in *table* that holds *key*, and the key's place in it."""
+        query = f"SELECT batch, keys FROM {table} WHERE instr(keys, ?) ORDER BY batch DESC"
         for batch, keys in self.connection.execute(query, (pack_keys((key,)),)):
             place = place_of(key, keys)
             if place is not None:
-                query = "SELECT time, segment, offset_bytes, ends FROM ended WHERE batch = ?"
-                time, segment, offset, ends = self.connection.execute(query, (batch,)).fetchone()
-                return Ended(unpack_ends(keys, ends)[place], time, segment, offset)
+                query = f"SELECT {columns} FROM {table} WHERE batch = ?"
+                return self.connection.execute(query, (batch,)).fetchone(), place
         return None
 
-    def _found(self, key: int) -> Discovery | None:
-        query = "SELECT time, keys, pages FROM found WHERE instr(keys, ?)"
-        for time, keys, pages in self.connection.execute(query, (pack_keys((key,)),)):
-            place = place_of(key, keys)
-            if place is not None:
-                return Discovery(time, page_of(place, pages))
-        return None
-
-    def _purge(self, host: int, found: Discovery | None) -> tuple[float, str] | None:
+    def _purge(self, host: int, found: float) -> tuple[float, str] | None:
         query = "SELECT time, reason FROM purged WHERE host = ? AND time >= ? ORDER BY time LIMIT 1"
-        row = self.connection.execute(query, (host, found.time if found else 0.0)).fetchone() if found else None
-        return (row[0], row[1]) if row else None
+        return self.connection.execute(query, (host, found)).fetchone()  # type: ignore[no-any-return]
 
 
 _SUMMED = HistoryRow._fields[HistoryRow._fields.index("time_s") + 1 :]
@@ -455,10 +432,6 @@ class Shards:
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
         """The rows of *query* in each shard, one shard after the other."""
         return list(chain.from_iterable(part.rows(query, *values) for part in self.parts))
-
-    def rows_of_hosts(self, query: str, *values: object) -> list[dict[str, Any]]:
-        """`rows` of a *query* of hosts, with what is newer."""
-        return list(chain.from_iterable(part.rows_of_hosts(query, *values) for part in self.parts))
 
     def segments(self, kind: str) -> list[Segment]:
         """The files of a kind (corpus/segments.py), shard by shard."""

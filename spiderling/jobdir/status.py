@@ -24,7 +24,7 @@ from spiderling.base.option_values import parse_recrawl, parse_recrawl_requests
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import hint
 from spiderling.base.urls import canonicalize
-from spiderling.corpus.segments import CorpusDocument, documents, frame_at
+from spiderling.corpus.segments import CorpusDocument
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.storage.protocol import HistoryRow
@@ -167,8 +167,8 @@ def _shard(part: Inspection) -> ShardStatus:
         phase=_phase(None, bool(part.holder), part.counts["waiting"] + len(boxes)),
         totals=_told(counts_under("total", part.counts)),
         urls=_urls(part.counts, 0),
-        messages={str(box.shard): box.messages for box in boxes},
-        messages_since=min((box.since for box in boxes), default=None),
+        messages={str(box["shard"]): box["messages"] for box in boxes},
+        messages_since=min((box["since"] for box in boxes), default=None),
     )
 
 
@@ -245,8 +245,7 @@ def _texts_of(crawl: Inspection, row: Mapping[str, Any]) -> Iterator[Text]:
     texts: list[CorpusDocument] = []
     with suppress(StorageError):  # the corpus may lie elsewhere by now
         if kept:
-            frame = frame_at(crawl.directory / "corpus" / row["segment"], row["offset_bytes"])
-            texts = list(documents(frame.split("\n")))
+            texts = crawl.texts_at(row["segment"], row["offset_bytes"])
     for end in reversed(kept):
         place = end.document or 0
         document = texts[place] if place < len(texts) else CorpusDocument({}, [], [])
@@ -280,8 +279,8 @@ def _by_distance(crawl: AnyCrawl) -> list[GroupYield]:
     """All hosts, then those at each distance, which SQLite adds up."""
     found: dict[int, Counter[str]] = {}
     columns = ", ".join(f"sum({column}) AS {column}" for column in _SUMMED)
-    query = f"SELECT distance, count(*) AS hosts, sum(documents > 0) AS giving, {columns} FROM host GROUP BY 1"
-    for row in crawl.rows_of_hosts(query):
+    query = f"SELECT distance, count(*) AS hosts, sum(documents > 0) AS giving, {columns} FROM newest_host GROUP BY 1"
+    for row in crawl.rows(query):
         found.setdefault(row.pop("distance"), Counter()).update(row)
     groups = [("all", sum(found.values(), start=Counter())), *((f"distance {at}", found[at]) for at in sorted(found))]
     return [_yield(*group) for group in groups]
@@ -427,9 +426,10 @@ def hosts_of(
     shown = min(max(page, 0), last)
     query = (
         f"SELECT {ORDERS[order]}, name, state, distance, pages, documents, words, downloaded_bytes, kept_bytes, "
-        f"round({_RATE}, 4), waiting, parked FROM host {where} ORDER BY 1 {'ASC' if rising else 'DESC'}, id LIMIT ?"
+        f"round({_RATE}, 4), waiting, parked FROM newest_host {where} "
+        f"ORDER BY 1 {'ASC' if rising else 'DESC'}, id LIMIT ?"
     )
-    sorted_parts = [part.newest().execute(query, (pattern, (shown + 1) * most)) for part in crawl.parts]
+    sorted_parts = [part.cursor(query, pattern, (shown + 1) * most) for part in crawl.parts]
     rows = heapq.merge(*sorted_parts, key=itemgetter(0), reverse=not rising)
     chosen = islice(rows, shown * most, (shown + 1) * most)
     return HostList(found, shown, last + 1, [HostRow(*row[1:]) for row in chosen])

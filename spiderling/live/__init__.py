@@ -2,7 +2,6 @@
 
 server.py         which path gives what to whom, connections, and the status as server-sent events
 metrics.py        /metrics for Prometheus
-summary.py        start and progress in words, and the summary at the end
 
 The page itself is in reporting/.
 """

@@ -39,27 +39,22 @@ _LABELLED = {
 """Metric -> prefix of its counts, its label, its help."""
 
 
-def registry_of(
-    crawl: Crawl, crawler: Crawler, running: Callable[[], Running], loop_lag: Histogram
-) -> CollectorRegistry:
-    """A registry of the crawl's own, with memory, processor time and open files of its main process.
-
-    *running* gives the counters by which the status is told too.
-    """
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(CrawlCollector(crawl, crawler, running, loop_lag))
-    ProcessCollector(registry=registry)
-    return registry
-
-
 class CrawlCollector(Collector):
     """Names and help are the schema that examples/operations/ relies on."""
 
     def __init__(self, crawl: Crawl, crawler: Crawler, running: Callable[[], Running], loop_lag: Histogram) -> None:
+        """*running* gives the counters by which the status is told too."""
         self._crawl = crawl
         self._crawler = crawler
         self._running = running
         self._loop_lag = loop_lag
+
+    def registry(self) -> CollectorRegistry:
+        """A registry of the crawl's own, with memory, processor time and open files of its main process."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        ProcessCollector(registry=registry)
+        return registry
 
     def collect(self) -> Iterator[Metric]:
         running = self._running()

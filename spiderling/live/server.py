@@ -99,7 +99,7 @@ class Access:
         if origin is not None and not self._is_ours(origin):
             raise web.HTTPForbidden(text="Another site asked for this.\n")
         if not self._is_local and request.path not in OPEN_PATHS:
-            self._check_token(request)
+            self.check_token(request)
 
     def check_post(self, request: web.Request) -> None:
         """Refuse a POST that something else than our page or a program may have sent."""
@@ -107,11 +107,6 @@ class Access:
             raise web.HTTPForbidden(text=f"JSON and the header {HEADER} are needed.\n")
         if "Origin" not in request.headers and not self._has_bearer(request):
             raise web.HTTPForbidden(text="The token (Authorization: Bearer) or the header Origin is needed.\n")
-
-    def check_control(self, request: web.Request) -> None:
-        """Refuse a control that was not sent by somebody who has the token."""
-        self.check_post(request)
-        self._check_token(request)
 
     def knows(self, request: web.Request) -> bool:
         """Whether *request* brings the token, or the cookie that was given for it."""
@@ -126,7 +121,8 @@ class Access:
             self._cookie, self._pass.decode(), httponly=True, samesite="Strict", secure=is_secure, path="/"
         )
 
-    def _check_token(self, request: web.Request) -> None:
+    def check_token(self, request: web.Request) -> None:
+        """Refuse *request* if it was not sent by somebody who has the token."""
         if not self.knows(request):
             raise web.HTTPUnauthorized(
                 text="The token of the crawl is needed.\n", headers={"WWW-Authenticate": "Bearer"}
@@ -164,21 +160,16 @@ class Stream:
     def __init__(self, made: Callable[[], Awaitable[str]]) -> None:
         """*made*: the status as JSON."""
         self._made = made
-        self._listeners: list[asyncio.Queue[bytes]] = []  # the next event for each browser, the oldest browser first
+        self.listeners: list[asyncio.Queue[bytes]] = []  # the next event for each browser, the oldest browser first
         self._latest = b": the next status comes soon\n\n"
         self._farewell = b""  # what all who listen are told last; empty until the crawl ends
-
-    @property
-    def is_heard(self) -> bool:
-        """Whether anybody listens."""
-        return bool(self._listeners)
 
     async def run(self) -> None:
         """Make a status every EVERY_S seconds, until this is cancelled."""
         trouble = ""
         while True:
             await asyncio.sleep(EVERY_S)
-            if not self.is_heard:
+            if not self.listeners:
                 continue
             try:
                 self._latest = f"event: status\ndata: {await self._made()}\n\n".encode()
@@ -188,23 +179,21 @@ class Stream:
                 if said != trouble:
                     trouble = said
                     logger.warning("The live page stands still: %s", trouble)
-            self._tell_all(self._latest)  # also the former status: only writing shows which browsers have gone
+            for listener in self.listeners:
+                _tell(listener, self._latest)  # also the former status: only writing shows which browsers have gone
 
     def end(self, last: str) -> None:
         """Tell all who listen that the crawl has ended, and its *last* status as JSON, or nothing."""
         self._farewell = f"event: ended\ndata: {last}\n\n".encode()
-        self._tell_all(self._farewell)
-
-    def _tell_all(self, event: bytes) -> None:
-        for listener in self._listeners:
-            _tell(listener, event)
+        for listener in self.listeners:
+            _tell(listener, self._farewell)
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Send each status until the browser goes, a newer one takes its place, or the crawl ends."""
-        if len(self._listeners) == MAX_STREAMS:
-            _tell(self._listeners.pop(0), _REPLACED)
+        if len(self.listeners) == MAX_STREAMS:
+            _tell(self.listeners.pop(0), _REPLACED)
         listener: asyncio.Queue[bytes] = asyncio.Queue(1)
-        self._listeners.append(listener)
+        self.listeners.append(listener)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         response.force_close()  # afterwards the connection is of no more use
         try:
@@ -218,8 +207,8 @@ class Stream:
         except (TimeoutError, ConnectionError):
             pass  # the browser has gone
         finally:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+            if listener in self.listeners:
+                self.listeners.remove(listener)
         return response
 
 
@@ -319,7 +308,7 @@ class Server:
         self._telling.cancel()
         self._listening.close()
         last = ""
-        if self._stream.is_heard:
+        if self._stream.listeners:
             with suppress(Exception):  # the crawl must end well, whoever looks
                 last = await self._query(lambda crawl: status_of(crawl, large=()).to_json())
         self._stream.end(last)
@@ -379,13 +368,14 @@ class Server:
 
     async def _query(self, ask: Callable[[AnyCrawl], str]) -> str:
         """What *ask* reads of the state, in the thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._asked, ask)
 
-    def _asked(self, ask: Callable[[AnyCrawl], str]) -> str:
-        with closing(opened(self._whole)) as crawl:
-            for part in crawl.parts:
-                part.connection.looks = False  # the crawl has checked its state, and goes on checking it
-            return ask(crawl)
+        def work() -> str:
+            with closing(opened(self._whole)) as crawl:
+                for part in crawl.parts:
+                    part.connection.looks = False  # the crawl has checked its state, and goes on checking it
+                return ask(crawl)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     # -- what changes something
 
@@ -399,18 +389,19 @@ class Server:
         return response
 
     async def _control(self, request: web.Request) -> web.Response:
-        self._access.check_control(request)
+        """Change control.yaml of the crawl, which all its shards read."""
+        self._access.check_post(request)
+        self._access.check_token(request)
         wanted = await _body(request)
-        work = functools.partial(self._change, wanted)
+
+        def work() -> str:
+            with self._changing():
+                return change(self._whole / "control.yaml", wanted)
+
         try:
             return web.json_response({"said": await asyncio.get_running_loop().run_in_executor(self._thread, work)})
         except (SpiderlingError, OSError, UnicodeDecodeError) as error:
             return web.json_response({"error": str(error)}, status=409)
-
-    def _change(self, wanted: dict[str, object]) -> str:
-        """Change control.yaml of the crawl, which all its shards read; returns that in words."""
-        with self._changing():
-            return change(self._whole / "control.yaml", wanted)
 
 
 async def _file(content: bytes, kind: str, request: web.Request) -> web.Response:

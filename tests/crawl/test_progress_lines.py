@@ -78,14 +78,17 @@ def named(monkeypatch):
         scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
         engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
         recrawl = SimpleNamespace(is_on=is_on)
-        frontier = SimpleNamespace(throttled=lambda now: (held, 3), network_trouble=lambda: "", recrawl=recrawl)
+        frontier = SimpleNamespace(
+            throttled=lambda now: (held, 3), network_trouble=lambda: "", recrawl=recrawl,
+            host_states=SimpleNamespace(hosts_by_state=lambda: states),
+        )  # fmt: skip
         runs = {"is_paused": False, "is_disk_full": False}
         crawl = SimpleNamespace(archives=archives, frontier=frontier, now=lambda: 1000.0, **runs)
         bottleneck = Bottleneck(SimpleNamespace(engine=engine))
         for at in (0, 1):
             monkeypatch.setattr(time, "thread_time", lambda at=at: 100 + at * cpu_s)
             monkeypatch.setattr(time, "monotonic", lambda at=at: 1000 + at * 60.0)
-            name = bottleneck.of(crawl, states)
+            name = bottleneck.of(crawl)
         assert not any(char.isdigit() for char in name), "the progress line has figures enough"
         return name.partition(" (")[0]
 

@@ -42,9 +42,6 @@ DOWNLOAD_ERRORS = (
 )  # fmt: skip
 
 
-PROMPT_ERRORS = tuple(error for error in DOWNLOAD_ERRORS if error is not DownloadTimeoutError)
-
-
 PAGE = b"<html><body>" + b"text of the page, " * 200 + b"</body></html>"
 
 

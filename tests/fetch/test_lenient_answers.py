@@ -1,7 +1,8 @@
-"""Answers that break HTTP and that every browser reads: so do we, whatever packets they come in."""
+"""Answers that break HTTP and that every browser reads: so do we, whatever packets they come in; and broken bodies."""
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import io
 import itertools
@@ -230,3 +231,34 @@ def test_what_comes_before_it_is_asked_for_closes_the_connection():
     assert wire.is_open and wire.body_bytes == 3 and not connection.is_closed
     wire.data_received(b"HTTP/1.1 408 Request Timeout\r\n")
     assert connection.is_closed and not wire.is_open
+
+
+async def test_lost_data_is_an_error_that_may_be_retried_or_a_flag():
+    short = OK + b"Content-Length: 5000\r\n\r\n" + PAGE
+    for answer in (short, chunked(PAGE), chunked(PAGE)[:-1000]):
+        request, error = await failing(answer)
+        assert isinstance(error, ResponseDataLossError)
+        assert request.meta["wire_bytes"] > 2000
+        _, response = await fetch(answer, download_fail_on_dataloss=False)
+        assert response.flags == ["dataloss"]
+        assert len(response.body) > 2000
+        assert PAGE.startswith(response.body)
+
+
+async def test_a_page_may_come_in_small_chunks():
+    body = PAGE * 20
+    answer = chunked(*(body[at : at + 20] for at in range(0, len(body), 20))) + b"0\r\n\r\n"
+    assert (await fetch(answer))[1].body == body
+
+
+async def broken_chunk_later(writer):
+    writer.write(chunked(PAGE))
+    await writer.drain()
+    await asyncio.sleep(0.1)
+    writer.write(b"zz\r\n" + PAGE)
+    await asyncio.sleep(600)
+
+
+async def test_a_broken_chunk_ends_a_body_whose_headers_came_before():
+    _, error = await failing(broken_chunk_later, options={"constants": {"SLOW_WINDOW_S": 30}})
+    assert isinstance(error, BadHttp)

@@ -1,63 +1,18 @@
-"""What the download handler refuses by its headers or its size."""
+"""What the download handler lets pass by its headers, and documents; the hostile answers of tests/web are refused."""
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from handled import LIMIT, OK, PAGE, failing, fetch, handling, reply, serving
+from handled import LIMIT, PAGE, failing, fetch, handling, reply, serving
 from scrapy import Request
 
 from spiderling.base import media_types
 from spiderling.base.reasons import Reason
-from spiderling.fetch.errors import ResponseRefused
-
-
-async def test_announced_size_is_refused_before_the_body():
-    async def announce(writer):
-        writer.write(OK + b"Content-Length: 100001\r\n\r\n")
-        await asyncio.sleep(600)  # who waits for the body runs into a time limit
-
-    _, error = await failing(announce)
-    assert isinstance(error, ResponseRefused)
-    assert error.reason is Reason.TOO_BIG
-
-
-async def endless(writer):
-    writer.write(OK + b"\r\n")
-    while True:
-        writer.write(b"x" * 10_000)
-        await writer.drain()
-
-
-async def test_endless_body_is_cut_at_the_limit():
-    request, error = await failing(endless)
-    assert error.reason is Reason.TOO_BIG
-    assert LIMIT < request.meta["wire_bytes"] < LIMIT + 1_000_000
 
 
 async def test_download_maxsize_lowers_the_limit():
     _, error = await failing(reply(), download_maxsize=1000)
     assert error.reason is Reason.TOO_BIG
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"Content-Type: image/png",
-        b"Content-Type: application/pdf; x=y",
-        b"Content-Type: application/octet-stream",
-        b"Content-Type: text/html\r\nContent-Disposition: Attachment; filename=a.html",
-    ],
-)
-async def test_not_text_is_refused_at_the_headers(line):
-    async def answer(writer, status=b"200 OK"):
-        writer.write(b"HTTP/1.1 " + status + b"\r\n" + line + b"\r\n\r\n")
-        await asyncio.sleep(600)  # who waits for the body runs into a time limit
-
-    request, error = await failing(answer, judge_type=True)
-    assert error.reason is Reason.NOT_TEXT
-    assert request.meta["wire_bytes"] == 0
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,7 @@ for name, sent in {
     "status-word": b"HTTP/1.1 OK\r\n\r\n" + good("status word"),
     "status-99999": b"HTTP/1.1 99999 Big\r\n\r\n" + good("status 99999"),
     "status-negative": b"HTTP/1.1 -1 Minus\r\n\r\n" + good("status negative"),
+    "encoding-null": OK + b"Content-Encoding: \xff\xfe, gzip\0\r\n\r\n" + good("encoding null"),
     "header-null": OK + b"X: a\0b\r\n\r\n" + good("header null"),
     "length-twice": OK + b"Content-Length: 4\r\nContent-Length: 5\r\n\r\n" + good("length twice"),
     "chunk-garbage": CHUNKED + b"zz\r\nbody\r\n0\r\n\r\n",
@@ -165,11 +166,18 @@ for name, sent in {
     "length-garbage": OK + b"Content-Length: 12abc\r\n\r\n" + good("length garbage"),
     "length-negative": OK + b"Content-Length: -4\r\n\r\n" + good("length negative"),
     "length-overflow": OK + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n" + good("length overflow"),
+    "reason-of-noise": b"HTTP/1.1 200 \xff\xfe\r\n\r\n" + good("reason"),
+    "coding-unknown": OK + b"Transfer-Encoding: what, ever\r\n\r\n" + good("what coding"),
+    "coding-gzip": OK + b"Transfer-Encoding: gzip\r\n\r\n" + good("no gzip"),
+    "cookie-of-noise": OK + b"Set-Cookie: =;=\xff; expires=never; Max-Age=1e99\r\n\r\n" + good("cookie"),
+    "disposition-of-noise": OK + b"Content-Disposition: inline; filename*=%ff''\xff; =\r\n\r\n" + good("name"),
+    "type-of-noise": b"HTTP/1.1 200 OK\r\nContent-Type: \xff\xfe;=;;charset=\xe9\r\n\r\n" + good("type"),
     "length-and-chunked": OK + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(good("both"), b""),
 }.items():
     add(name, sent, Reason.KEPT)
 add("two-answers", reply(good("two-answers")) + reply(good("smuggled")), Reason.KEPT)
 add("bare-line-feeds", (OK + b"\r\n").replace(b"\r", b"") + good("bare-line-feeds"), Reason.KEPT)
+add("bare-carriage-returns", (OK + b"\r\n").replace(b"\n", b"") + good("bare-carriage-returns"), Reason.CONNECTION)
 add("length-too-long", OK + b"Content-Length: 90000\r\n\r\n" + good("too long"), Reason.CONNECTION)
 add(
     "length-too-short",
@@ -219,6 +227,7 @@ def typed(content_type: str, body: bytes, *headers: str) -> bytes:
 add("image", typed("image/png", b"\x89PNG" * 1000), Reason.NOT_TEXT)
 add("endless-video", floods(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n", b"\0" * 1000), Reason.NOT_TEXT)
 add("attachment", reply(good("attachment"), "Content-Disposition: attachment; filename=../../x"), Reason.NOT_TEXT)
+add("octet-stream", typed("application/octet-stream", good("octets")), Reason.NOT_TEXT)
 add("pdf", typed("application/pdf", b"%PDF-1.4"), Reason.NOT_TEXT)
 add("announces-a-terabyte", OK + b"Content-Length: 1000000000000\r\n\r\n", Reason.TOO_BIG)
 add("noise-as-html", reply(random.Random(2).randbytes(20_000)), NO_TEXT)

@@ -24,18 +24,15 @@ class Reason(Enum):
         member.help = help_text
         return member
 
-    # refused mentions: the URL was never accepted
+    # refused mentions: the URL was never accepted; they stand before HOST_RETIRED
     BAD_URL = ("bad-url", "not an http(s) URL that can be fetched, or one with a user name in it")
     OUT_OF_SCOPE = ("out-of-scope", "outside the allowed top-level domains, or a file type without text")
     SEEN = ("seen", "already discovered")
     TOO_FAR = ("too-far", "its host is farther from the seeds than SPIDERLING_MAX_DISTANCE")
     TRAP = ("trap", "the URL looks generated without end: too long, too deep or repetitive")
-
     PORT_FORBIDDEN = ("port-forbidden", "its port is not one of SPIDERLING_PORTS")
     TOO_MANY_LINKS = ("too-many-links", "beyond 5,000 links of a page, or the limits of sitemaps; not looked at")
-
     CROSS_SUBMIT = ("cross-submit", "a URL of another host in a sitemap, or a sitemap of another host in robots.txt")
-
     TRAP_SECTION = ("trap-section", "in a part of its host whose pages have long said nothing new")
     TRAP_COPY = ("trap-copy", "linked by a page that says the same as too many others of its domain")
     UNPROMISING = ("unpromising", "the strategy follows no such link of such a page")
@@ -120,24 +117,6 @@ _BY_KEY = {reason.value: reason for reason in Reason}
 KEYS = frozenset(_BY_KEY)
 
 
-MENTIONS = frozenset(
-    {
-        Reason.BAD_URL,
-        Reason.OUT_OF_SCOPE,
-        Reason.SEEN,
-        Reason.TOO_FAR,
-        Reason.TRAP,
-        Reason.PORT_FORBIDDEN,
-        Reason.TOO_MANY_LINKS,
-        Reason.TRAP_SECTION,
-        Reason.TRAP_COPY,
-        Reason.TRAP_SUBDOMAINS,
-        Reason.CROSS_SUBMIT,
-        Reason.UNPROMISING,
-        Reason.REVISIT,
-        Reason.RECORD_STATUS,
-        Reason.RECORD_KIND,
-        Reason.DAMAGED,
-    }
-)
+_MEMBERS = list(Reason)
+MENTIONS = frozenset(_MEMBERS[: _MEMBERS.index(Reason.HOST_RETIRED)])
 """Reasons that refuse a mention; all others are ends."""

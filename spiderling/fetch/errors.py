@@ -1,21 +1,6 @@
 """How a download can fail: Scrapy's errors and ours.  `translated` adds the URL, and turns others into these.
 
-Ours, never worth a retry:
-ResponseRefused       we do not want it: not text, too big, no language of ours ...
-AddressForbidden      the address may not be connected to
-BadHttp               what came is not HTTP, or floods of headers
-TlsFailed             no TLS, or a certificate that is not valid while DOWNLOAD_VERIFY_CERTIFICATES is on
-HandlerFailed         an error of our own while the answer was read
-
-Ours, after which the URL is asked for again:
-TransferCut           the crawl is being stopped, the process was stopped meanwhile (SIGSTOP, a sleeping machine), or it
-                      has too many files open
-TooSlow               a body slower than the minimum rate
-
-Scrapy's:
-DownloadTimeoutError  no headers, or no complete body, in time
-CannotResolveHostError, DownloadConnectionRefusedError, ResponseDataLossError,
-UnsupportedURLSchemeError, DownloadFailedError
+Of ours only `TransferCut` and `TooSlow` are worth another attempt.
 """
 
 from __future__ import annotations
@@ -53,7 +38,8 @@ class ResponseRefused(DownloadCancelledError):
 
 
 class TransferCut(DownloadCancelledError):
-    """The fault is not the server's: the crawl stops, say.  The URL waits again, as if never asked."""
+    """The fault is not the server's: the crawl is being stopped, the process was stopped meanwhile (SIGSTOP, a sleeping
+    machine), or has too many files open.  The URL waits again, as if never asked."""
 
 
 class BadHttp(DownloadFailedError):
@@ -63,7 +49,7 @@ class BadHttp(DownloadFailedError):
 
 
 class TlsFailed(DownloadFailedError):
-    """No TLS connection could be made."""
+    """No TLS connection could be made, or none with a valid certificate while DOWNLOAD_VERIFY_CERTIFICATES is on."""
 
     reason = Reason.TLS
 

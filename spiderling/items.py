@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from scrapy.http import Response
 
 from spiderling.base.opt_outs import Follow, Statement
+from spiderling.engine.meta_keys import FETCH
 
 if TYPE_CHECKING:  # Scrapy imports the spiders, and with them this, before it looks at the command line
+    from spiderling.frontier import Fetch
     from spiderling.text import Page
 
 
@@ -21,6 +23,7 @@ class PageItem:
     """A response on its way through the pipelines, with what they found in it."""
 
     response: Response
+    fetch: Fetch | None = field(init=False)  # what the frontier handed out; None if the response came by another way
     page: Page | None = None
     """What the text worker found.  Pipeline 100 (addon.py) sets it, ``statements`` and ``follow``."""
     statements: list[Statement] = field(default_factory=list)
@@ -37,6 +40,10 @@ class PageItem:
     duplicate_bytes: int = 0  # UTF-8 bytes of duplicate paragraphs, in a corpus that marks them; set by pipeline 400
     seen_share: float = 0.0
     """Share of the clean text that was kept before, mostly text of its host's templates; set by pipeline 400."""
+
+    def __post_init__(self) -> None:
+        request = self.response.request
+        self.fetch = request.meta.get(FETCH) if request is not None else None
 
     def __repr__(self) -> str:
         return f"<PageItem {self.response.url}>"  # the log shows items that fail; a whole page would flood it

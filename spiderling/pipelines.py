@@ -37,7 +37,6 @@ from spiderling.engine import outcomes
 from spiderling.engine.component import Component
 from spiderling.engine.meta_keys import CAPTURED
 from spiderling.engine.outcomes import DropPage, PutBack, WaitsForFiles, text_key, value_of
-from spiderling.engine.requests import fetch_of
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.export.formats import register_pages
 from spiderling.fetch.tls import FLAG
@@ -163,7 +162,7 @@ def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
     item.statements = [statement for statement in said if policy.sees(statement.signal)] if said else []
     item.follow = follow(item.statements, policy)
     of_site = crawl.frontier.robots.statements_of(response.url)
-    if (fetch := fetch_of(response.request)) is not None and fetch.is_reserved:
+    if item.fetch is not None and item.fetch.is_reserved:
         raise DropPage(Reason.SITE_OPTED_OUT, str(policy.binding(of_site) or ""))
     if policy.sees(Signal.RSL):
         item.statements += licence_statements(item, headers, crawl)
@@ -296,7 +295,7 @@ class DedupPipeline(PagePipeline):
     def process_page(self, item: PageItem, page: Page) -> None:
         """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE), or WaitsForFiles."""
         crawl = self.crawl
-        fetch = fetch_of(item.response.request)
+        fetch = item.fetch
         revisit = fetch.revisit if fetch else None
         item.paragraphs = packed(page.paragraph_digests) if page.paragraph_digests else b""
         if revisit is not None and revisit.page.validators.text_key == text_key(page) != 0:
@@ -383,7 +382,7 @@ def wait_for_files(item: PageItem, crawl: Crawl) -> None:
 
     Its text is forgotten at once: until its end, other pages are judged, and their text may be the same.
     """
-    fetch = fetch_of(item.response.request)
+    fetch = item.fetch
     if fetch is not None and fetch.before_files:
         crawl.forget(item)
         crawl.frontier.robots.want_files(fetch.url)
@@ -416,7 +415,7 @@ class CorpusPipeline(PagePipeline):
 
     def _attributes(self, item: PageItem, page: Page) -> dict[str, object]:
         response = item.response
-        fetch = fetch_of(response.request)
+        fetch = item.fetch
         host = fetch.host if fetch else None
         revisit = fetch.revisit if fetch else None
         weight = self.crawl.frontier.strategy.weight(page.batch.number)

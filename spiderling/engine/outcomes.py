@@ -86,8 +86,10 @@ class ResponseHeads:
 
     def judge_body(self, head: ResponseHead, headers: Headers, request: Request, body: bytes) -> None:
         """Raise ResponseRefused if the type that `judge` let pass is XML, and the decoded *body* is no page."""
-        judges_type = head.status == 200 and request.meta.get("judge_type")
-        if judges_type and media_types.is_other_xml(value_of(headers, b"Content-Type").decode("latin-1"), body):
+        content_type = value_of(headers, b"Content-Type")
+        if head.status != 200 or not request.meta.get("judge_type") or b"xml" not in content_type.lower():
+            return
+        if media_types.is_other_xml(content_type.decode("latin-1"), body):
             raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is XML, and not XHTML.")
 
 
@@ -161,7 +163,7 @@ def of_item(item: PageItem, reason: Reason, detail: str = "") -> Outcome:
     response = item.response
     page = item.page
     request = response.request
-    fetch = fetch_of(request)
+    fetch = item.fetch
     kept = reason is Reason.KEPT
     is_reserved = reason is Reason.SITE_OPTED_OUT  # then nothing of its text stays
     return Outcome(

@@ -18,6 +18,7 @@ from conftest import Crawl, paragraphs, refusal, serving
 from spiderling import pipelines
 from spiderling.base.options import Options
 from spiderling.corpus.segments import read_documents
+from spiderling.engine.meta_keys import FETCH
 from spiderling.items import PageItem
 from spiderling.jobdir.as_text import no_longer_there, of_url, overview
 from spiderling.jobdir.check import problems
@@ -245,7 +246,7 @@ def test_paragraphs_that_are_not_compared_are_counted_and_said_once(monkeypatch,
     monkeypatch.setattr(pipelines, "MAX_PARAGRAPHS", 2)
     monkeypatch.setattr(fingerprints, "MAX_PARAGRAPHS", 2)
     revisit = SimpleNamespace(page=SimpleNamespace(validators=SimpleNamespace(text_key=1)), paragraphs=b"")
-    monkeypatch.setattr(pipelines, "fetch_of", lambda request: SimpleNamespace(revisit=revisit, before_files=False))
+    request = SimpleNamespace(meta={FETCH: SimpleNamespace(revisit=revisit, before_files=False)})
     totals: Counter[str] = Counter()
     pipeline = pipelines.DedupPipeline(None)
     pipeline.crawl = SimpleNamespace(
@@ -257,7 +258,7 @@ def test_paragraphs_that_are_not_compared_are_counted_and_said_once(monkeypatch,
             "html", paragraphs=[Paragraph(text, "good", "text", False, "cs", True) for text in paragraphs("old", 3)]
         )
         page.paragraph_digests = fingerprints.digests_of(paragraphs("old", 3))
-        item = PageItem(SimpleNamespace(url=f"http://{HOST}/", request=None), page)
+        item = PageItem(SimpleNamespace(url=f"http://{HOST}/", request=request), page)
         pipeline.process_page(item, page)
         assert [paragraph.kept for paragraph in page.paragraphs] == [True, True, False]
     assert totals["revisit_paragraphs_beyond"] == 2 and caplog.text.count("what is new behind them is not kept") == 1

@@ -23,7 +23,6 @@ from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.hosts import REQUEST_RANK, SEED_RANK, Host, HostState, QueuedUrl, RobotsRequest
 from spiderling.frontier.intake import ArchivePages, Intake, Sitemaps
 from spiderling.frontier.intervals import BUSY_STATUSES, Slots
-from spiderling.frontier.known_files import stored_robots
 from spiderling.frontier.next_fetch import NextFetch, RobotsRequests
 from spiderling.frontier.reachability import Probes, Reachability
 from spiderling.frontier.recrawl.recrawl import Recrawl, Revisit
@@ -68,7 +67,7 @@ class Frontier:
         self.hosts = self.url_states.hosts
         self.host_states = self.url_states.host_states
         self._admission = Admission(options, self.url_states)
-        self.robots = Robots(options, stored_robots(self._store), failed_on)
+        self.robots = Robots(options, self._store.robots, failed_on)
         self.schedule = Schedule(
             options,
             self.hosts,

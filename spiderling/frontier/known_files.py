@@ -19,7 +19,6 @@ from spiderling.base.urls import canonicalize_again
 from spiderling.frontier import intervals
 from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
 from spiderling.frontier.storage.protocol import ConsentRow, RobotsRow
-from spiderling.frontier.storage.sqlite import SqliteStore
 
 MAX_AGE_S = 86_400.0  # seconds after which a robots.txt is fetched again (RFC 9309, 2.4: no more than a day)
 MAX_RECORDS = 20_000  # records kept in memory, some 300 bytes each beside their files; chosen
@@ -60,8 +59,8 @@ class RobotsRecord:
 class RobotsRecords:
     """Records by origin (other files: by address); ``changed`` names those that the store does not have yet."""
 
-    def __init__(self, lookup: Callable[[str], RobotsRecord | None]) -> None:
-        """*lookup* gives a record that the store has."""
+    def __init__(self, lookup: Callable[[str], RobotsRow | None]) -> None:
+        """*lookup* gives a row that the store has."""
         self._lookup = lookup
         self.in_memory: dict[str, RobotsRecord] = {}
         self._bytes = 0  # upper bound on the bytes of their bodies
@@ -74,11 +73,12 @@ class RobotsRecords:
         """What is known of the robots.txt of an origin, or of another file by its address."""
         record = self.in_memory.get(key)
         if record is None and not self._is_whole and key not in self._unknown:
-            record = self._lookup(key)
-            if record is not None:
-                self._keep(key, record)
-            else:
+            row = self._lookup(key)
+            if row is None:
                 self._unknown.add(key)
+                return None
+            record = RobotsRecord(RobotsStatus(row.status), *row[2:])
+            self._keep(key, record)
         return record
 
     def put(self, key: str, record: RobotsRecord) -> None:
@@ -114,16 +114,6 @@ class RobotsRecords:
         rows = [RobotsRow(key, r.status.value, r.fetched, r.expires, r.failures, r.body) for key, r in found]
         self.changed = set()
         return rows
-
-
-def stored_robots(store: SqliteStore) -> Callable[[str], RobotsRecord | None]:
-    """The record that *store* has of an origin's robots.txt, or of another file by its address."""
-
-    def lookup(key: str) -> RobotsRecord | None:
-        row = store.robots(key)
-        return None if row is None else RobotsRecord(RobotsStatus(row.status), *row[2:])
-
-    return lookup
 
 
 class Recent(Generic[Value]):
@@ -199,10 +189,10 @@ class KnownFiles:
     def __init__(
         self,
         options: Options,
-        lookup: Callable[[str], RobotsRecord | None],
+        lookup: Callable[[str], RobotsRow | None],
         failed_on: Callable[[Exception, str], None],
     ) -> None:
-        """*lookup* returns a record of the store.  *failed_on* is called with a parser's error and a URL."""
+        """*lookup* returns a row of the store.  *failed_on* is called with a parser's error and a URL."""
         self._options = options
         self.records = RobotsRecords(lookup)
         self._failed_on = failed_on

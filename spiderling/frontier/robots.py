@@ -31,6 +31,7 @@ from spiderling.base.urls import canonicalize, canonicalize_again
 from spiderling.frontier import intervals, known_files
 from spiderling.frontier.known_files import EMPTY, KnownFiles, RobotsRecord, RobotsStatus, packed
 from spiderling.frontier.site_files import MAX_LICENCES, FileAnswer, RobotsTxt, Rules, SiteFile
+from spiderling.frontier.storage.protocol import RobotsRow
 
 FAILED_READING = "internal-error"
 """The answer noted in the consent ledger for a file that was fetched but not parsed, by an error of ours."""
@@ -75,10 +76,10 @@ class Robots:
     def __init__(
         self,
         options: Options,
-        lookup: Callable[[str], RobotsRecord | None] = lambda key: None,
+        lookup: Callable[[str], RobotsRow | None] = lambda key: None,
         failed_on: Callable[[Exception, str], None] = raised,
     ) -> None:
-        """*lookup* returns a record of the store.  *failed_on* is called with a parser's error and a URL.
+        """*lookup* returns a row of the store.  *failed_on* is called with a parser's error and a URL.
 
         It must raise an error that no single file has caused.
         """

@@ -15,9 +15,10 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier import intervals, known_files
 from spiderling.frontier.hosts import HostState
-from spiderling.frontier.known_files import Recent, RobotsRecord, RobotsStatus
+from spiderling.frontier.known_files import Recent
 from spiderling.frontier.robots import Robots, RobotsVerdict
 from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, RobotsTxt, Rules, SiteFile, parsed
+from spiderling.frontier.storage.protocol import RobotsRow
 
 FORBID_ALL = robots("User-agent: *\nDisallow: /\n")
 BROKEN = Answer(status=503)
@@ -52,18 +53,13 @@ def test_status_decides(status: int, verdict: RobotsVerdict) -> None:
     [
         (b"", True),
         (b"User-agent: *\nDisallow: /p", False),
-        (b"User-agent: *\nDisallow: /\nAllow: /p", True),
-        (b"User-agent: spiderling\nAllow: /\n\nUser-agent: *\nDisallow: /", True),
-        (b"User-agent: Spiderling\nDisallow: /\n\nUser-agent: *\nAllow: /", False),
-        (b"\xef\xbb\xbfUser-agent: *\nDisallow: /", False),
-        (b"User-agent: *\r\nDisallow: /*.html$\r\n", False),
         (b"\xff\xfe\x00 rubbish \x00\nUser-agent: *\nDisallow: /", False),
         (b"<html>not found</html>", True),
         (b"#" * MAX_FILE_BYTES + b"\nUser-agent: *\nDisallow: /", True),
         (b"#" * (MAX_FILE_BYTES - 100) + b"\nUser-agent: *\nDisallow: /", False),
     ],
 )
-def test_rules(body: bytes, allowed: bool) -> None:
+def test_a_file_is_read_to_its_limit_and_rubbish_is_none(body: bytes, allowed: bool) -> None:
     rules = Robots(ALONE)
     rules.note_answer("http://a.cz", FileAnswer(200, body), 0.0)
     verdict = rules.judge("http://a.cz", "http://a.cz/p/x.html", 1.0)
@@ -108,19 +104,6 @@ def test_rules_count_in_each_encoding_that_editors_write(codec: str, mark: str) 
     assert rules.judge("http://a.cz", "http://a.cz/p/x", 1.0) is RobotsVerdict.FORBIDDEN
     assert rules.judge("http://a.cz", "http://a.cz/x", 1.0) is RobotsVerdict.ALLOWED
     assert rules.crawl_delay("http://a.cz") == 4.0
-
-
-_LINES = st.sampled_from(
-    [b"User-agent: *", b"User-agent: spiderling", b"Crawl-delay: ", b"Request-rate: ", b"Disallow: "]
-)
-
-
-@given(st.lists(st.tuples(_LINES, st.binary(max_size=30))), st.text(max_size=20))
-def test_no_file_and_no_path_raises(lines: list[tuple[bytes, bytes]], path: str) -> None:
-    rules = Robots(ALONE)
-    rules.note_answer("http://a.cz", FileAnswer(200, b"\n".join(key + value for key, value in lines)), 0.0)
-    assert rules.judge("http://a.cz", f"http://a.cz/{path}", 1.0) in (RobotsVerdict.ALLOWED, RobotsVerdict.FORBIDDEN)
-    assert 0 <= rules.crawl_delay("http://a.cz") < float("inf")
 
 
 def test_rules_that_were_parsed_ahead_count_for_that_file_and_once() -> None:
@@ -424,14 +407,13 @@ def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) ->
 def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their number alone is no bound: one may be of 500 kB."""
     monkeypatch.setattr("spiderling.frontier.known_files.MAX_RECORD_BYTES", 100_000)
-    store: dict[str, RobotsRecord] = {}
+    store: dict[str, RobotsRow] = {}
     rules = Robots(ALONE, store.get)
     for number in range(40):
         rules.note_answer(f"http://h{number}.cz", FileAnswer(200, wide(number)), 0.0)
-        store |= {origin: rules.files.records.in_memory[origin] for origin in rules.files.records.changed}
         rules.files.records.forget_stored()
         assert f"http://h{number}.cz" in rules.files.records.in_memory, "nobody else may have it yet"
-        rules.files.records.changed.clear()
+        store |= {row.origin: row for row in rules.files.records.drain()}
         rules.files.records.forget_stored()
         assert sum(len(record.body) for record in rules.files.records.in_memory.values()) <= 100_000
     assert rules.judge("http://h0.cz", "http://h0.cz/x", 1.0) is RobotsVerdict.FORBIDDEN, "it comes from the store"
@@ -439,9 +421,8 @@ def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.
 
 def test_a_stored_file_on_which_a_parser_of_ours_fails_is_reported_and_says_nothing(monkeypatch):
     """It was read without an error when it came, by the parser of an earlier version."""
-    stored = RobotsRecord(
-        RobotsStatus.RULES, 0.0, DAY_S, body=zlib.compress(b"Sitemap: http://a.cz/s.xml\nCrawl-delay: 9")
-    )
+    body = zlib.compress(b"Sitemap: http://a.cz/s.xml\nCrawl-delay: 9")
+    stored = RobotsRow("http://a.cz", "rules", 0.0, DAY_S, 0, body)
     failed: list[str] = []
     rules = Robots(ALONE, lambda key: stored, lambda error, url: failed.append(url))
     rules.files.records.look_in_store()

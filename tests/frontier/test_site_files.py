@@ -269,13 +269,17 @@ def test_path_patterns(pattern, path, fits):
 
 
 LINES = st.sampled_from(
-    ["User-agent: *\n", "User-agent: spiderling\n", "Content-Usage: ", "Content-Signal: /a ", "Disallow: *", "\n"]
+    [
+        *("User-agent: *\n", "User-agent: spiderling\n", "Content-Usage: ", "Content-Signal: /a ", "Disallow: *", "\n"),
+        *("Crawl-delay: ", "Request-rate: "),
+    ]
 )
 TEXTS = st.text(st.characters() | st.sampled_from("\ud800\udfff*"), max_size=5)
 """Halves of characters too, which JSON can spell."""
 KEYS = st.sampled_from(["location", "tdm-reservation", "tdm-policy"])
 VALUES = st.recursive(st.none() | st.integers() | TEXTS, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner))
 BODIES = st.lists(LINES | st.text(max_size=8)).map("".join).map(str.encode) | st.binary()
+BODIES |= st.lists(LINES.map(str.encode) | st.binary(max_size=30)).map(b"".join)
 RULE = {"location": TEXTS, "tdm-reservation": st.sampled_from([0, 1, "1"]) | VALUES, "tdm-policy": VALUES}
 VALUES |= st.fixed_dictionaries(RULE) | st.lists(st.fixed_dictionaries(RULE), max_size=3)
 BODIES |= VALUES.map(json.dumps).map(str.encode)
@@ -294,7 +298,7 @@ def test_no_file_raises(file, body, path):
     for other in SiteFile:
         robots_of.note_answer("http://a.cz", FileAnswer(200 if other is file else 404, body), 0.0, other)
     assert robots_of.judge("http://a.cz", url, 1.0) is not RobotsVerdict.MISSING
-    assert robots_of.crawl_delay("http://a.cz") >= 0
+    assert 0 <= robots_of.crawl_delay("http://a.cz") < float("inf")
     assert all(" ".join(map(str, row)).encode() for row in robots_of.files.ledger)
     for statement in parsed(file, body, OPTIONS).statements(f"http://a.cz/{path}", f"/{path}"):
         assert len(str(statement).split()) == 1

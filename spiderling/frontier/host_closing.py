@@ -16,10 +16,10 @@ from spiderling.base.urls import CanonicalUrl, origins_of
 from spiderling.frontier import intervals
 from spiderling.frontier.core import Core, Part
 from spiderling.frontier.hosts import Host, HostState, YieldAccount
-from spiderling.frontier.known_files import RobotsRecord, RobotsStatus
+from spiderling.frontier.known_files import RobotsStatus
 from spiderling.frontier.next_fetch import RobotsRequests
 from spiderling.frontier.robots import REFUSING, Robots
-from spiderling.frontier.storage.protocol import ConsentRow
+from spiderling.frontier.storage.protocol import ConsentRow, RobotsRecord
 from spiderling.frontier.storage.sqlite import SqliteStore
 
 MIN_PAGES = 8

@@ -10,15 +10,14 @@ import hashlib
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from spiderling.base.options import Options
 from spiderling.base.urls import canonicalize_again
 from spiderling.frontier import intervals
 from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
-from spiderling.frontier.storage.protocol import ConsentRow, RobotsRow
+from spiderling.frontier.storage.protocol import ConsentRow, RobotsRecord
 
 MAX_AGE_S = 86_400.0  # seconds after which a robots.txt is fetched again (RFC 9309, 2.4: no more than a day)
 MAX_RECORDS = 20_000  # records kept in memory, some 300 bytes each beside their files; chosen
@@ -33,7 +32,7 @@ _MIN_WINDOW = 9  # the smallest window of zlib, in bits of its bytes
 Value = TypeVar("Value")
 
 
-class RobotsStatus(Enum):
+class RobotsStatus(StrEnum):
     """What came of the last request for a file."""
 
     NO_RULES = "no rules"
@@ -45,22 +44,11 @@ class RobotsStatus(Enum):
     UNREACHABLE = "unreachable"  # the retries failed too, and no copy counts
 
 
-@dataclass(slots=True)
-class RobotsRecord:
-    """What was learned of one file of an origin; a row of the store's table ``robots``."""
-
-    status: RobotsStatus
-    fetched: float  # when ``body`` was fetched; without one, when it was asked for
-    expires: float
-    failures: int = 0
-    body: bytes = b""  # zlib-compressed text of the rules; empty if no answer ever came or counts
-
-
 class RobotsRecords:
     """Records by origin (other files: by address); ``changed`` names those that the store does not have yet."""
 
-    def __init__(self, lookup: Callable[[str], RobotsRow | None]) -> None:
-        """*lookup* gives a row that the store has."""
+    def __init__(self, lookup: Callable[[str], RobotsRecord | None]) -> None:
+        """*lookup* gives a record that the store has."""
         self._lookup = lookup
         self.in_memory: dict[str, RobotsRecord] = {}
         self._bytes = 0  # upper bound on the bytes of their bodies
@@ -73,12 +61,11 @@ class RobotsRecords:
         """What is known of the robots.txt of an origin, or of another file by its address."""
         record = self.in_memory.get(key)
         if record is None and not self._is_whole and key not in self._unknown:
-            row = self._lookup(key)
-            if row is None:
+            record = self._lookup(key)
+            if record is not None:
+                self._keep(key, record)
+            else:
                 self._unknown.add(key)
-                return None
-            record = RobotsRecord(RobotsStatus(row.status), *row[2:])
-            self._keep(key, record)
         return record
 
     def put(self, key: str, record: RobotsRecord) -> None:
@@ -108,12 +95,10 @@ class RobotsRecords:
                 break
             self._bytes -= len(self.in_memory.pop(key).body)
 
-    def drain(self) -> list[RobotsRow]:
-        """Rows of the records that have changed since the last call."""
-        found = ((key, self.in_memory[key]) for key in self.changed)
-        rows = [RobotsRow(key, r.status.value, r.fetched, r.expires, r.failures, r.body) for key, r in found]
-        self.changed = set()
-        return rows
+    def drain(self) -> dict[str, RobotsRecord]:
+        """The records that have changed since the last call."""
+        changed, self.changed = self.changed, set()
+        return {key: self.in_memory[key] for key in changed}
 
 
 class Recent(Generic[Value]):
@@ -189,10 +174,10 @@ class KnownFiles:
     def __init__(
         self,
         options: Options,
-        lookup: Callable[[str], RobotsRow | None],
+        lookup: Callable[[str], RobotsRecord | None],
         failed_on: Callable[[Exception, str], None],
     ) -> None:
-        """*lookup* returns a row of the store.  *failed_on* is called with a parser's error and a URL."""
+        """*lookup* returns a record of the store.  *failed_on* is called with a parser's error and a URL."""
         self._options = options
         self.records = RobotsRecords(lookup)
         self._failed_on = failed_on
@@ -244,7 +229,7 @@ class KnownFiles:
 
     def is_current(self, record: RobotsRecord, now: float) -> bool:
         """Whether *record* counts at *now*; not if it expires too late, because the clock was set back since."""
-        is_pause = record.status is RobotsStatus.FAILED
+        is_pause = record.status == RobotsStatus.FAILED
         longest_s = intervals.MAX_PAUSE_S if is_pause else MAX_AGE_S
         return now < record.expires <= now + longest_s
 

@@ -29,9 +29,9 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, canonicalize_again
 from spiderling.frontier import intervals, known_files
-from spiderling.frontier.known_files import EMPTY, KnownFiles, RobotsRecord, RobotsStatus, packed
+from spiderling.frontier.known_files import EMPTY, KnownFiles, RobotsStatus, packed
 from spiderling.frontier.site_files import MAX_LICENCES, FileAnswer, RobotsTxt, Rules, SiteFile
-from spiderling.frontier.storage.protocol import RobotsRow
+from spiderling.frontier.storage.protocol import RobotsRecord
 
 FAILED_READING = "internal-error"
 """The answer noted in the consent ledger for a file that was fetched but not parsed, by an error of ours."""
@@ -76,10 +76,10 @@ class Robots:
     def __init__(
         self,
         options: Options,
-        lookup: Callable[[str], RobotsRow | None] = lambda key: None,
+        lookup: Callable[[str], RobotsRecord | None] = lambda key: None,
         failed_on: Callable[[Exception, str], None] = raised,
     ) -> None:
-        """*lookup* returns a row of the store.  *failed_on* is called with a parser's error and a URL.
+        """*lookup* returns a record of the store.  *failed_on* is called with a parser's error and a URL.
 
         It must raise an error that no single file has caused.
         """
@@ -134,9 +134,9 @@ class Robots:
         record = self.files.find(origin, SiteFile.ROBOTS)
         if record is None or not self.knows_rules(origin, now):
             return RobotsVerdict.MISSING
-        if record.status is RobotsStatus.FAILED:
+        if record.status == RobotsStatus.FAILED:
             return RobotsVerdict.PAUSED
-        if record.status is RobotsStatus.UNREACHABLE:
+        if record.status == RobotsStatus.UNREACHABLE:
             return RobotsVerdict.UNREACHABLE
         is_free = record.body in (b"", EMPTY) or self._allows(origin, url)
         return RobotsVerdict.ALLOWED if is_free else RobotsVerdict.FORBIDDEN
@@ -280,22 +280,20 @@ class Robots:
     def refuses(self, origin: str) -> bool:
         """Whether the last answer to a request for the robots.txt of *origin* was a refusal."""
         record = self.files.find(origin, SiteFile.ROBOTS)
-        return record is not None and record.status is RobotsStatus.REFUSED
+        return record is not None and record.status == RobotsStatus.REFUSED
 
     def expire(self, origin: str, now: float) -> None:
         """Let the robots.txt of *origin*, if one is known, be fetched before anything else."""
         record = self.files.find(origin, SiteFile.ROBOTS)
         if record is not None:
-            record.expires = min(record.expires, now)
-            self.files.records.put(origin, record)
+            self.files.records.put(origin, record._replace(expires=min(record.expires, now)))
             self.files.outdate(origin)
 
     def ask_again(self, origin: str) -> None:
         """Let the robots.txt of *origin* be fetched anew if the last attempt failed."""
         record = self.files.find(origin, SiteFile.ROBOTS)
         if record is not None and record.status in (RobotsStatus.FAILED, RobotsStatus.UNREACHABLE):
-            record.failures = 0
-            record.expires = 0.0
+            self.files.records.put(origin, record._replace(failures=0, expires=0.0))
 
     def crawl_delay(self, origin: str) -> float:
         """Seconds asked for by Crawl-delay or Request-rate, the longer one; 0 if none."""

@@ -20,7 +20,7 @@ from spiderling.frontier.storage.protocol import (
     OutboxRow,
     OutboxSummary,
     PeerRow,
-    RobotsRow,
+    RobotsRecord,
     SegmentRow,
     State,
     StoredHost,
@@ -40,7 +40,7 @@ FULL = Changes(
     seen=[7, -(2**63), 2**63 - 1],
     digests=[0, -1],
     edges=[1 << 25 | 2 << 1 | 1, 5],
-    robots=[RobotsRow("http://a.cz", "rules", 1.0, 2.0, 0, b"\x00z")],
+    robots={"http://a.cz": RobotsRecord("rules", 1.0, 2.0, 0, b"\x00z")},
     consent=[ConsentRow("http://a.cz", "/robots.txt", "200", "ab", 5.0, 5.0, "disallow")],
     segments=[SegmentRow("cs-00001.prevert.zst", 2**40, 3), SegmentRow("cs-00001.warc.gz", 5, 1, "warc")],
     counts={"end/kept": 2, "waiting": 1, "": -1},
@@ -99,7 +99,7 @@ def test_every_kind_of_row_comes_back(opened: Callable[[], SqliteStore]) -> None
     for again in (store, opened()):  # also when it is opened again without having been closed
         assert plain(again.load()) == expected
         assert [again.host(1), again.host(2)] == FULL.hosts
-        assert [again.robots("http://a.cz"), again.robots("http://b.cz")] == [FULL.robots[0], None]
+        assert [again.robots("http://a.cz"), again.robots("http://b.cz")] == [FULL.robots["http://a.cz"], None]
 
 
 def test_consent_ledger_keeps_every_different_answer(opened: Callable[[], SqliteStore]) -> None:
@@ -117,7 +117,7 @@ def test_rows_are_replaced_and_keys_are_added(store: SqliteStore) -> None:
     store.commit(
         Changes(
             hosts=[HOST._replace(state="retired")], host_updates=[(0, 44, 3, 2)], seen=[8], digests=[5], edges=[6],
-            robots=[RobotsRow("http://a.cz", "no rules", 3.0, 4.0, 0, b"")], counts={"waiting": 5}, meta={"ž": "!"},
+            robots={"http://a.cz": RobotsRecord("no rules", 3.0, 4.0)}, counts={"waiting": 5}, meta={"ž": "!"},
             segments=[SegmentRow("cs-00001.prevert.zst", 1, 0)],
         )
     )  # fmt: skip
@@ -127,7 +127,7 @@ def test_rows_are_replaced_and_keys_are_added(store: SqliteStore) -> None:
     assert (*marked, second.first) == (0, 44, 3, b"@/1\n@/2"), "the rest of the row stays"
     assert (state.seen, state.digests) == ([7, -(2**63), 2**63 - 1, 8], [0, -1, 5])
     assert state.edges == [*FULL.edges, 6]
-    assert store.robots("http://a.cz") == RobotsRow("http://a.cz", "no rules", 3.0, 4.0, 0, b"")
+    assert store.robots("http://a.cz") == RobotsRecord("no rules", 3.0, 4.0, 0, b"")
     assert state.segments == [SegmentRow("cs-00001.prevert.zst", 1, 0), FULL.segments[1]]
     assert state.counts == {"end/kept": 2, "waiting": 5, "": -1}
     assert state.meta == {"options": "{}", "ž": "!"}

@@ -18,7 +18,7 @@ from spiderling.frontier.hosts import HostState
 from spiderling.frontier.known_files import Recent
 from spiderling.frontier.robots import Robots, RobotsVerdict
 from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, RobotsTxt, Rules, SiteFile, parsed
-from spiderling.frontier.storage.protocol import RobotsRow
+from spiderling.frontier.storage.protocol import RobotsRecord
 
 FORBID_ALL = robots("User-agent: *\nDisallow: /\n")
 BROKEN = Answer(status=503)
@@ -407,13 +407,13 @@ def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) ->
 def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their number alone is no bound: one may be of 500 kB."""
     monkeypatch.setattr("spiderling.frontier.known_files.MAX_RECORD_BYTES", 100_000)
-    store: dict[str, RobotsRow] = {}
+    store: dict[str, RobotsRecord] = {}
     rules = Robots(ALONE, store.get)
     for number in range(40):
         rules.note_answer(f"http://h{number}.cz", FileAnswer(200, wide(number)), 0.0)
         rules.files.records.forget_stored()
         assert f"http://h{number}.cz" in rules.files.records.in_memory, "nobody else may have it yet"
-        store |= {row.origin: row for row in rules.files.records.drain()}
+        store |= rules.files.records.drain()
         rules.files.records.forget_stored()
         assert sum(len(record.body) for record in rules.files.records.in_memory.values()) <= 100_000
     assert rules.judge("http://h0.cz", "http://h0.cz/x", 1.0) is RobotsVerdict.FORBIDDEN, "it comes from the store"
@@ -422,7 +422,7 @@ def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.
 def test_a_stored_file_on_which_a_parser_of_ours_fails_is_reported_and_says_nothing(monkeypatch):
     """It was read without an error when it came, by the parser of an earlier version."""
     body = zlib.compress(b"Sitemap: http://a.cz/s.xml\nCrawl-delay: 9")
-    stored = RobotsRow("http://a.cz", "rules", 0.0, DAY_S, 0, body)
+    stored = RobotsRecord("rules", 0.0, DAY_S, body=body)
     failed: list[str] = []
     rules = Robots(ALONE, lambda key: stored, lambda error, url: failed.append(url))
     rules.files.records.look_in_store()

@@ -386,7 +386,7 @@ def test_all_answers_are_in_the_ledger_and_the_store():
     assert [(row.file, row.answer, len(row.digest), row.says) for row in changes.consent] == [
         ("/robots.txt", "200", 64, ""), (TDM, "200", 64, "tdm-file:0"), (AI, "200", 64, ""),
     ]  # fmt: skip
-    stored = {row.origin: row for row in changes.robots}
+    stored = changes.robots
     assert stored.keys() == {"http://a.cz", f"http://a.cz{TDM}", f"http://a.cz{AI}"}
     assert zlib.decompress(stored["http://a.cz"].body) == FILES["http://a.cz/robots.txt"].body
     assert stored["http://a.cz"].fetched > 0

@@ -94,15 +94,14 @@ def lines_before_chunks(transit: bytes | None, first: bytes) -> list[bytes]:
     return [line for line in (transit, *first.split(b"\n")) if line]
 
 
-class RobotsRow(NamedTuple):
-    """The columns of the table ``robots``; ``origin`` may also be the address of another file of a site."""
+class RobotsRecord(NamedTuple):
+    """What was learned of one file of an origin: a row of the table ``robots`` but for its key (known_files.py)."""
 
-    origin: str
-    status: str
-    fetched: float
+    status: str  # a RobotsStatus
+    fetched: float  # when ``body`` was fetched; without one, when it was asked for
     expires: float
-    failures: int
-    body: bytes
+    failures: int = 0
+    body: bytes = b""  # zlib-compressed text of the rules; empty if no answer ever came or counts
 
 
 class ConsentRow(NamedTuple):
@@ -223,7 +222,7 @@ class Changes:
     seen: Iterable[int] = ()  # keys of URLs that were discovered
     digests: Iterable[int] = ()  # digests of pages and texts that were kept
     edges: Iterable[int] = ()  # new links from host to host (hosts.py)
-    robots: list[RobotsRow] = field(default_factory=list)
+    robots: dict[str, RobotsRecord] = field(default_factory=dict)  # by origin, or by the address of another file
     consent: list[ConsentRow] = field(default_factory=list)
     segments: list[SegmentRow] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)

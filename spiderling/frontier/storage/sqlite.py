@@ -28,7 +28,7 @@ from spiderling.frontier.storage.protocol import (
     OutboxRow,
     OutboxSummary,
     PeerRow,
-    RobotsRow,
+    RobotsRecord,
     SegmentRow,
     State,
     StoredHost,
@@ -218,10 +218,10 @@ class SqliteStore:
         except DamageError as error:
             raise DamageError(f"{self._path} is damaged: chunk {chunk_id}: {error}") from error
 
-    def robots(self, key: str) -> RobotsRow | None:
+    def robots(self, key: str) -> RobotsRecord | None:
         """What is known of an origin's robots.txt, or of another file of a site; None if nothing is."""
         row = self._find("robots", key)
-        return RobotsRow._make(row) if row is not None else None
+        return RobotsRecord._make(row[1:]) if row is not None else None
 
     def consents(self) -> list[ConsentRow]:
         """All answers of sites about opt-outs, ordered by origin, file and time."""
@@ -347,7 +347,7 @@ class StateWriter:
         counts = {key: value for key, value in changes.counts.items() if self._counts.get(key) != value}
         self._counts.update(counts)
         written: dict[str, Iterable[Sequence[Any]]] = {
-            "robots": changes.robots,
+            "robots": ((key, *record) for key, record in changes.robots.items()),
             "file": changes.segments,
             "count": counts.items(),
             "meta": changes.meta.items(),

@@ -34,7 +34,6 @@ from spiderling.frontier.storage.protocol import (
     HistoryRow,
     OutboxRow,
     PeerRow,
-    RobotsRow,
     SegmentRow,
     StoredHost,
 )
@@ -178,7 +177,7 @@ TABLES = {
         CheckedTable("meta", 1, key=str, value=str),
         CheckedTable("count", 1, key=str, value=int),
         CheckedTable("file", 1, SegmentRow),
-        CheckedTable("robots", 1, RobotsRow),
+        CheckedTable("robots", 1, origin=str, status=str, fetched=float, expires=float, failures=int, body=bytes),
         CheckedTable("consent", 4, ConsentRow),
         CheckedTable("history", 1, HistoryRow),
         CheckedTable("outbox", 2, OutboxRow),

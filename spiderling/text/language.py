@@ -311,7 +311,7 @@ class LanguageModels:
             rows = np.flatnonzero(found == index)
             rows = rows[family.in_doubt(scores[rows[:, None], family.columns] / ORDER, sizes[rows])]
             if len(rows):
-                texts, keys = words.keys_in(rows) if family.spaced else words.characters_in(rows)
+                texts, keys = words.keys_in(rows, family.spaced)
                 scores[rows[:, None], family.columns] += ORDER * family.evidence(texts, keys, len(sizes))[rows]
 
     def identify(self, texts: Sequence[str], score: Score = scored, count: ShortWords = short_words) -> Guesses:

@@ -215,19 +215,6 @@ class NgramCounts:
 
     sizes: Mapping[int, tuple[Hashes, Hashes]]  # size -> code points (n-gram, size), and counts (n-gram)
 
-    @classmethod
-    def of(cls, counts: Mapping[str, int]) -> NgramCounts:
-        """Make it from a table: n-gram -> count."""
-        groups: dict[int, list[str]] = {}
-        for gram in counts:
-            groups.setdefault(len(gram), []).append(gram)
-        return cls(
-            {
-                size: (codepoints("".join(grams)).reshape(-1, size), np.array([counts[g] for g in grams], np.uint32))
-                for size, grams in groups.items()
-            }
-        )
-
     def __len__(self) -> int:
         return sum(len(numbers) for _, numbers in self.sizes.values())
 

@@ -68,23 +68,17 @@ class TextWords:
             self._split[without_tones] = Words(texts, written[begins], lengths, keys)
         return self._split[without_tones]
 
-    def keys_in(self, rows: Places) -> tuple[Places, Keys]:
-        """Of each word in the texts *rows* its text and its key."""
-        words = self.split()
-        mine = self._are(rows)[words.texts]
-        return words.texts[mine], words.keys[mine]
-
-    def characters_in(self, rows: Places) -> tuple[Places, Keys]:
-        """Of each character in the texts *rows* its text and its code point."""
+    def keys_in(self, rows: Places, spaced: bool) -> tuple[Places, Keys]:
+        """Of each word in the texts *rows* its text and its key; if not *spaced*, of each character: its code point."""
         sizes = np.diff(self.starts)
-        texts = np.repeat(np.arange(len(sizes)), sizes)
-        mine = self._are(rows)[texts]
-        return texts[mine], self.chars[mine].astype(np.uint64)
-
-    def _are(self, rows: Places) -> npt.NDArray[np.bool_]:
-        found = np.zeros(len(self.starts) - 1, np.bool_)
-        found[rows] = True
-        return found
+        if spaced:
+            texts, _, _, keys = self.split()
+        else:
+            texts, keys = np.repeat(np.arange(len(sizes)), sizes), self.chars.astype(np.uint64)
+        asked = np.zeros(len(sizes), np.bool_)
+        asked[rows] = True
+        mine = asked[texts]
+        return texts[mine], keys[mine]
 
 
 def keys_of(words: Iterable[str], without_tones: bool = False) -> Keys:

@@ -11,6 +11,8 @@ from pathlib import Path
 import justext
 import pytest
 import stock_justext
+from hypothesis import given
+from hypothesis import strategies as st
 from needs import DATA, needs
 
 from spiderling.base.files import zstd
@@ -86,6 +88,16 @@ PAGES = {
 @pytest.mark.parametrize("name", PAGES)
 def test_same_on_small_pages(name):
     page = f"<html><body>{PAGES[name]}</body></html>"
+    assert ours(page) == theirs(page)
+
+
+KINDS = {"p": (LONG, NEAR, MENU, "Short one."), "h2": ("A title", NEAR)}
+BLOCKS = st.sampled_from([f"<{tag}>{text}</{tag}>" for tag, texts in KINDS.items() for text in texts])
+
+
+@given(st.lists(BLOCKS, min_size=1, max_size=12))
+def test_same_on_any_blocks_in_a_row(blocks):
+    page = f"<html><body>{''.join(blocks)}</body></html>"
     assert ours(page) == theirs(page)
 
 

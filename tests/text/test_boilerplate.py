@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from justext.core import revise_paragraph_classification
-from justext.paragraph import Paragraph as StockParagraph
 
 from models import boilerplate_fit
 from models.boilerplate_fit import written
@@ -278,31 +276,6 @@ def block(text: str, heading: bool = False, link_chars: int = 0) -> Block:
 )
 def test_classes(blocks, expected):
     assert "".join("G" if cls == "good" else "b" for cls in classify(blocks, STOP, RULES)) == expected
-
-
-def stock_classes(classes: list[str], headings: list[bool]) -> list[str]:
-    """The package's second pass, with the classes copied before it looks ahead (its issue 45)."""
-
-    class Path:
-        dom = xpath = ""
-
-    paragraphs = []
-    for cls, heading in zip(classes, headings, strict=True):
-        paragraph = StockParagraph(Path)
-        paragraph.text_nodes, paragraph.heading = ["x" * 70], heading
-        paragraph.cf_class = paragraph.class_type = cls
-        paragraphs.append(paragraph)
-    revise_paragraph_classification(paragraphs)
-    return [paragraph.class_type for paragraph in paragraphs]
-
-
-RULES_TEXTS = {"good": LONG, "neargood": NEAR, "short": "Short one.", "bad": RULES_MENU}
-
-
-@given(st.lists(st.sampled_from(sorted(RULES_TEXTS)), max_size=12))
-def test_the_second_pass_is_the_packages(classes):
-    blocks = [block(RULES_TEXTS[cls]) for cls in classes]
-    assert classify(blocks, STOP, RULES) == stock_classes(classes, [False] * len(classes))
 
 
 def test_the_package_itself():

@@ -216,5 +216,6 @@ def test_any_markup(html, encoding):
 @settings(max_examples=examples(100))
 @given(st.binary(max_size=400), st.text(max_size=20), st.none() | st.text(max_size=12))
 def test_any_bytes(body, url, charset):
-    run(body, charset, url)
-    run(b"<p>" + body + PAGE.encode(), charset, url)
+    for mode in ("learned", "justext", "justext-stock"):
+        for page in (body, b"<p>" + body + PAGE.encode()):
+            run(page, charset, url, TextOptions(("cs", "en"), mode))

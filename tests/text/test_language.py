@@ -15,7 +15,6 @@ from models.build import DRAWN_WORDS, drawn, model_of
 from spiderling.languages import load
 from spiderling.text.language import LanguageModels
 from spiderling.text.ngrams import (
-    NgramCounts,
     are_capital,
     code_points_of,
     codepoints,
@@ -147,7 +146,6 @@ def test_ngrams_are_counted():
     grams = [text[start : start + size] for text, start, size in places]
     assert counts.as_dict() == Counter(grams)
     assert counts.first(2).as_dict() == {" ": 5, "a": 2}
-    assert NgramCounts.of(counts.as_dict()) == counts
     assert len(count_ngrams([], 4)) == 0
 
 

@@ -6,9 +6,6 @@ import pickle
 
 import pytest
 import xxhash
-from example_counts import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spiderling.base.options import Options
 from spiderling.languages import load
@@ -146,18 +143,6 @@ def test_rows_stay_packed_until_they_are_asked_for(monkeypatch):
     assert copy.words == page.words and not unpacked
     assert copy.paragraphs == page.paragraphs and len(unpacked) == 1
     assert copy.paragraphs == page.paragraphs and len(unpacked) == 1
-
-
-@settings(max_examples=examples(60))
-@given(
-    st.binary(max_size=500) | st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace")),
-    st.text(max_size=20),
-    st.text(max_size=10),
-)
-def test_process_never_raises(body, url, charset):
-    for mode in ("justext", "justext-stock"):
-        options = TextOptions(("cs",), mode)
-        process(body * 3, url=url, http_charset=charset, models=MODELS, options=options)
 
 
 @pytest.mark.parametrize("invisible", ["\u00ad", "\u200b", "\x01"])

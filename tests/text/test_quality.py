@@ -117,7 +117,6 @@ def test_what_is_not_kept_is_not_judged_further():
     assert (judged["cs"].clean_bytes, judged["cs"].quality) == (0, NO_QUALITY)
 
 
-SPAM_MODELS = load(("cs", "en"))
 TEXT = " ".join(SENTENCES)
 CS = TextOptions(("cs",))
 URL = "http://h.test/cs/"
@@ -126,7 +125,7 @@ ORIGINAL = '<link rel="alternate" hreflang="x-default" href="http://h.test/">'
 
 def spam_signs(*texts: str, head: str = "", html: str = "<html>", url: str = URL, options=CS) -> Page:
     body = f"<!doctype html>{html}<head>{head}</head><body>{''.join(f'<p>{text}</p>' for text in texts)}</body></html>"
-    return process(body.encode(), url=url, http_charset=None, models=SPAM_MODELS, options=options)
+    return process(body.encode(), url=url, http_charset=None, models=MODELS, options=options)
 
 
 def verdict(page: Page, **options) -> str:

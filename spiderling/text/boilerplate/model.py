@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -100,41 +100,26 @@ _PARTS = np.cumsum((2, len(_OFFSETS), 2 * len(_WINDOWS), len(_NEXT)))
 """Where the parts of the columns from _CHANCE on begin: of the block, neighbours, both sides, behind, the page."""
 
 
-class _Mass(NamedTuple):
-    """Values that are summed over groups of blocks, as arrays by block."""
-
-    words: Numbers
-    text: Numbers  # words outside links
-    stops: Numbers
-    chance: Numbers  # the first network's probability that the block is text
-    share: Numbers  # the block's share of the page's words
-    title: Numbers  # 1 for the title
-    opening: Numbers
-    """1 for the opening (features.py): the posts of a forum have its shape, comments below an article have not."""
-
-    def table(self) -> Numbers:
-        """(measure, block): a row of ones, which count the blocks, the fields, and chance * share."""
-        ones = np.ones_like(self.words)
-        both = self.chance * self.share
-        return np.array(
-            (ones, self.words, self.text, self.stops, self.chance, self.share, both, self.title, self.opening)
-        )
-
-
 def context(rows: Array, chances: Array, blocks: Sequence[Block], tree: Inherited) -> Array:
-    """The features (block, NAMES); *rows*: those of `features`, *chances*: the first network's probabilities."""
+    """The features (block, NAMES); *rows*: those of `features`, *chances*: the first network's probabilities.
+
+    Summed over groups of blocks are: ones, which count them; words, those outside links, stops; chances, shares of the
+    page's words, the products of both; and marks of the title and of the opening (features.py): the posts of a forum
+    have its shape, comments below an article have not.
+    """
     words = np.expm1(5 * rows[:, _COLUMN["log words"]])
     text = words * (1 - rows[:, _COLUMN["link density"]])
     stops = words * rows[:, _COLUMN["stops a word"]]
-    mass = _Mass(
-        words, text, stops, chances, words / max(_TINY, float(words.sum())), rows[:, _TITLE], rows[:, _OPENING]
-    )
+    shares = words / max(_TINY, float(words.sum()))
+    both = chances * shares
+    ones = np.ones_like(words)
+    mass = np.array((ones, words, text, stops, chances, shares, both, rows[:, _TITLE], rows[:, _OPENING]))
     inside = np.array([block.element for block in blocks], np.intp)
     columns = np.empty((len(NAMES), len(blocks)), np.float32)
     columns[:_GROUPED] = rows[:, :_GROUPED].T
-    _measure(_groups(mass.table(), inside, tree, rows), mass, columns[_GROUPED:_NEAR])
+    _measure(_groups(mass, inside, tree, rows), float(text.sum()), float(both.sum()), columns[_GROUPED:_NEAR])
     _nearness(inside, inside[text.argmax()], tree, columns[_NEAR:_CHANCE])
-    _chances(mass, columns[_CHANCE:])
+    _chances(chances, shares, float(words.sum()), columns[_CHANCE:])
     seen: Array = columns.T
     return seen
 
@@ -185,14 +170,14 @@ def _stretches(mass: Numbers, first: Ints, last: Ints) -> Numbers:
     return found
 
 
-def _measure(groups: Numbers, mass: _Mass, out: Array) -> None:
-    """Fill in _MEASURES and _CHANCES of each group of blocks."""
+def _measure(groups: Numbers, of_page: float, chances: float, out: Array) -> None:
+    """Fill in _MEASURES and _CHANCES of each group of blocks; the page has *of_page* words of text."""
     measures = out.reshape(len(_GROUPS), len(_MEASURES + _CHANCES), -1).swapaxes(0, 1)
     blocks, words, text, stops, chance, share, both, title, opening = groups
     words = np.maximum(1, words)
     measures[:] = (
         np.log1p(blocks) / 5,
-        text / max(1.0, float(mass.text.sum())),
+        text / max(1.0, of_page),
         1 - text / words,
         np.minimum(1, stops / words),
         np.log1p(text / blocks) / 5,
@@ -200,7 +185,7 @@ def _measure(groups: Numbers, mass: _Mass, out: Array) -> None:
         opening,
         both / (share + _TINY),
         chance / blocks,
-        both / (float((mass.chance * mass.share).sum()) + _TINY),
+        both / (chances + _TINY),
     )
 
 
@@ -213,11 +198,9 @@ def _nearness(inside: Ints, longest: int, tree: Inherited, out: Array) -> None:
     out[:] = common / depth, (depth - common) / 8, (len(above) - common) / 8, depth / 20
 
 
-def _chances(mass: _Mass, out: Array) -> None:
+def _chances(chance: Numbers, share: Numbers, words: float, out: Array) -> None:
     """Fill in the chances of the block, its neighbours and the page."""
     own, neighbours, around, behind, page = np.split(out, _PARTS)
-    chance = mass.chance
-    share = mass.share
     both = chance * share
     number = len(chance)
     clipped = np.minimum(np.maximum(chance, _MIN), 1 - _MIN)
@@ -236,7 +219,7 @@ def _chances(mass: _Mass, out: Array) -> None:
     high = float(both.max()) + _TINY
     until = np.cumsum(both)
     page[:3] = (until - both) / total, 1 - until / total, both / total
-    of_page = (total, chance.max(), chance.mean(), math.log1p(total * float(mass.words.sum())) / 10)
+    of_page = (total, chance.max(), chance.mean(), math.log1p(total * words) / 10)
     page[3:7] = np.array(of_page)[:, None]
     highest_before, highest_after = page[7:]
     highest_before[0] = highest_after[-1] = 0

@@ -1,4 +1,4 @@
-"""PageItem: a spider yields one for a response, and the pipelines fill it in.
+"""PageItem: a spider yields one for a response, and the pipelines fill it in; and the keys of a request's meta.
 
 How it ends is reported as an ``Outcome`` (base/outcome.py).
 """
@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING
 from scrapy.http import Response
 
 from spiderling.base.opt_outs import Follow, Statement
-from spiderling.engine.meta_keys import FETCH
 
 if TYPE_CHECKING:  # Scrapy imports the spiders, and with them this, before it looks at the command line
     from spiderling.frontier import Fetch
     from spiderling.text import Page
+
+
+FETCH = "spiderling_fetch"  # the frontier's Fetch that a request carries out
+DISTANCE = "spiderling_distance"  # of a seed: its distance
+SOURCE = "spiderling_source"  # of a request that a callback made: the URL of the page that it was found on
+ERRBACK = "spiderling_errback"  # the request's own errback; ours stands in its place
+PAGES = "spiderling_pages"  # how many PageItems the request's response has given so far
+CAPTURED = "spiderling_captured"
+"""Of pages from archives, and of answers that were held: the time of capture, in seconds since 1970."""
+ANSWER = "spiderling_answer"  # the answer that was held for the request, which is not sent
 
 
 @dataclass(slots=True, eq=False, repr=False)

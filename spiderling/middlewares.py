@@ -27,17 +27,12 @@ from spiderling.base.urls import canonicalize
 from spiderling.engine import outcomes
 from spiderling.engine.component import Component
 from spiderling.engine.dispatcher import WAKE_UP, Dispatcher
-from spiderling.engine.meta_keys import ANSWER, FETCH, PAGES, SOURCE
 from spiderling.engine.outcomes import NotMade, Refused, value_of
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.fetch.messages import challenge_of
-from spiderling.frontier import Fetch
-from spiderling.frontier.hosts import RobotsRequest
-from spiderling.frontier.intake import is_sitemap
-from spiderling.frontier.redirects import MAX_COOKIES
-from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, parsed
-from spiderling.items import PageItem
+from spiderling.frontier import MAX_COOKIES, MAX_FILE_BYTES, Fetch, FileAnswer, RobotsRequest, is_sitemap, parsed
+from spiderling.items import ANSWER, FETCH, PAGES, SOURCE, PageItem
 from spiderling.text.listing import Listing, read_listing, unpacked
 from spiderling.text.optout import page_statements
 from spiderling.workers.pool import WorkerCrash

@@ -35,14 +35,12 @@ from spiderling.corpus.duplicates import Flags, digest_key
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine import outcomes
 from spiderling.engine.component import Component
-from spiderling.engine.meta_keys import CAPTURED
 from spiderling.engine.outcomes import DropPage, PutBack, WaitsForFiles, text_key, value_of
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.export.formats import register_pages
 from spiderling.fetch.tls import FLAG
-from spiderling.frontier.recrawl.recrawl import Revisit
-from spiderling.frontier.site_files import MAX_LICENCES
-from spiderling.items import PageItem
+from spiderling.frontier import MAX_LICENCES, Revisit
+from spiderling.items import CAPTURED, PageItem
 from spiderling.text import Page, kept_language, measure_clean
 from spiderling.text.fingerprints import MAX_PARAGRAPHS, known_again, packed
 from spiderling.text.html.links import join

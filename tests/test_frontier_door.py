@@ -25,7 +25,7 @@ PARTS = {
     "robots": {"licences", "parsed_ahead", "statements_of", "want_files"},
     "strategy": {"weight"},
     "host_closing": {"block_where", "judge_by", "reopen_host", "rule", "take_reopened"},
-    "recrawl": {"begin", "columns", "goes_on", "is_on", "step", "stop"},
+    "recrawl": {"begin", "columns", "goes_on", "is_on", "step", "stop", "sweep_s"},
     "probes": {"begin", "due_in", "end", "may_ask"},
 }  # fmt: skip
 """Parts that the door gives as a whole -> what of each is for everybody."""

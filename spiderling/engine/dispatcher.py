@@ -33,17 +33,12 @@ from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.internal_errors import Changing
 from spiderling.engine import outcomes, requests
-from spiderling.engine.meta_keys import CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 from spiderling.engine.offline import Offline, trouble_of
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import NameNotFound, NameServerFailure, TransferCut
 from spiderling.fetch.resolver import Resolver
-from spiderling.frontier import Fetch
-from spiderling.frontier.hosts import identity
-from spiderling.frontier.intake import is_sitemap
-from spiderling.frontier.reachability import Trouble
-from spiderling.frontier.site_files import FileAnswer
-from spiderling.items import PageItem
+from spiderling.frontier import Fetch, FileAnswer, Trouble, identity, is_sitemap
+from spiderling.items import CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE, PageItem
 
 if TYPE_CHECKING:
     from spiderling.cluster.shard import Shard

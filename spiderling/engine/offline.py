@@ -24,8 +24,7 @@ from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.crawl.crawl import Crawl
 from spiderling.fetch.errors import NameNotFound, NameServerFailure, TooSlow, TransferCut
 from spiderling.fetch.resolver import Resolution, Resolver
-from spiderling.frontier.hosts import Host
-from spiderling.frontier.reachability import LONGEST_PAUSE_S, NetworkState, Trouble
+from spiderling.frontier import LONGEST_PAUSE_S, Host, NetworkState, Trouble
 
 logger = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import ResponseRefused
 from spiderling.fetch.messages import ResponseHead
-from spiderling.frontier.recrawl.pages import MAX_ETAG_BYTES
+from spiderling.frontier import MAX_ETAG_BYTES
 from spiderling.items import PageItem
 from spiderling.text import Page
 

@@ -20,10 +20,8 @@ from scrapy.utils.request import request_from_dict
 
 from spiderling.base.options import Options
 from spiderling.corpus.warc import EXCHANGE
-from spiderling.engine.meta_keys import ANSWER, CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
-from spiderling.frontier import Fetch
-from spiderling.frontier.admission import PICKLED
-from spiderling.frontier.recrawl.pages import Validators
+from spiderling.frontier import PICKLED, Fetch, Validators
+from spiderling.items import ANSWER, CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 
 logger = logging.getLogger(__name__)
 

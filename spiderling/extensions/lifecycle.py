@@ -25,8 +25,6 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.ended_urls import plan, take_up
 from spiderling.engine.component import Component, Extension, scheduler_of
 from spiderling.engine.scheduler import FAILED_STAT
-from spiderling.frontier.recrawl import policy
-from spiderling.frontier.recrawl.recrawl import SWEEPS_A_DAY
 
 logger = logging.getLogger(__name__)
 
@@ -179,7 +177,7 @@ class Recrawls(Extension):
         crawl = self.crawl
         if not crawl.frontier.recrawl.is_on:
             return
-        self._every_s = min(_MAX_S, max(_MIN_S, policy.DAY_S / SWEEPS_A_DAY))
+        self._every_s = min(_MAX_S, max(_MIN_S, crawl.frontier.recrawl.sweep_s))
         self.repeat(self._take_up, self._every_s, "the recrawl's log")
         self.repeat(self._step, _BLOCK_PAUSE_S, "the recrawl")
 

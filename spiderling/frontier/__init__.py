@@ -37,7 +37,19 @@ How a URL passes, and who decides:
 No module reads a clock.  Only storage/ does I/O.  What examines a state from outside stands in jobdir/.
 """
 
+from spiderling.frontier.admission import PICKLED
 from spiderling.frontier.core import Fetch, Report
 from spiderling.frontier.frontier import Frontier
+from spiderling.frontier.hosts import Host, HostState, RobotsRequest, identity
+from spiderling.frontier.intake import is_sitemap
+from spiderling.frontier.reachability import LONGEST_PAUSE_S, NetworkState, Trouble
+from spiderling.frontier.recrawl.pages import MAX_ETAG_BYTES, Validators
+from spiderling.frontier.recrawl.recrawl import Revisit
+from spiderling.frontier.redirects import MAX_COOKIES
+from spiderling.frontier.site_files import MAX_FILE_BYTES, MAX_LICENCES, FileAnswer, parsed
 
-__all__ = ["Fetch", "Frontier", "Report"]
+__all__ = [
+    "LONGEST_PAUSE_S", "MAX_COOKIES", "MAX_ETAG_BYTES", "MAX_FILE_BYTES", "MAX_LICENCES", "PICKLED", "Fetch",
+    "FileAnswer", "Frontier", "Host", "HostState", "NetworkState", "Report", "Revisit", "RobotsRequest", "Trouble",
+    "Validators", "identity", "is_sitemap", "parsed",
+]  # fmt: skip

@@ -12,9 +12,8 @@ from scrapy.settings import BaseSettings
 
 from spiderling.archives.sources import archives_of
 from spiderling.engine.component import crawl_of
-from spiderling.engine.meta_keys import CAPTURED, FETCH
 from spiderling.engine.scheduler import FAILED_STAT
-from spiderling.items import PageItem
+from spiderling.items import CAPTURED, FETCH, PageItem
 from spiderling.spiders.spiderling import CorpusSpider
 
 if TYPE_CHECKING:

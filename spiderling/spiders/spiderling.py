@@ -12,8 +12,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.terminal import counted
 from spiderling.crawl.arguments import JOB, declared_arguments
 from spiderling.engine.component import crawl_of
-from spiderling.engine.meta_keys import DISTANCE
-from spiderling.items import PageItem
+from spiderling.items import DISTANCE, PageItem
 from spiderling.languages import only_as_group
 from spiderling.languages.registry import Seed
 from spiderling.languages.seeds import MODEL_SEEDS, distances, few_hosts, model_seeds, read_seeds

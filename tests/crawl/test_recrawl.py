@@ -18,8 +18,7 @@ from conftest import Crawl, paragraphs, refusal, serving
 from spiderling import pipelines
 from spiderling.base.options import Options
 from spiderling.corpus.segments import read_documents
-from spiderling.engine.meta_keys import FETCH
-from spiderling.items import PageItem
+from spiderling.items import FETCH, PageItem
 from spiderling.jobdir.as_text import no_longer_there, of_url, overview
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection

@@ -18,9 +18,9 @@ from scrapy.exceptions import (
 from scrapy.http import HtmlResponse
 
 from spiderling.engine import download_handler
-from spiderling.engine.meta_keys import FETCH
 from spiderling.fetch.errors import AddressForbidden, TransferCut
 from spiderling.frontier import Fetch
+from spiderling.items import FETCH
 
 
 async def test_page_with_its_address_host_name_and_class():

@@ -217,6 +217,11 @@ class Recrawl:
     def is_on(self) -> bool:
         return self._length_days > 0
 
+    @property
+    def sweep_s(self) -> float:
+        """Seconds between two sweeps, at least."""
+        return policy.DAY_S / SWEEPS_A_DAY
+
     def days(self, now: float) -> float:
         """Days since the recrawl began."""
         return 0.0 if self._began is None else (now - self._began) / policy.DAY_S
@@ -333,7 +338,7 @@ class Recrawl:
         host = self._url_states.hosts.live(host_id)
         if host is None:
             return False
-        return host.due > now + max(policy.DAY_S / SWEEPS_A_DAY, self._schedule.intervals.of(host))
+        return host.due > now + max(self.sweep_s, self._schedule.intervals.of(host))
 
     # -- revisits go out
 

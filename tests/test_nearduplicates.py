@@ -189,7 +189,7 @@ def test_paragraphs_that_repeat_and_embrace_each_other(document):
     ]
 
 
-def test_a_hostile_document_takes_no_more_rounds_than_are_allowed():
+def test_a_hostile_document_takes_no_longer_than_its_length():
     """Each paragraph is a duplicate exactly if the one before is none."""
     words = [f"{number:x}" for number in range(40_000)]
     chain = [" ".join(words[n * 4 : n * 4 + 12]) for n in range(9_000)]

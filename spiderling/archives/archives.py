@@ -111,14 +111,11 @@ class Archives:
 
     def standing(self) -> str:
         """One line for the user: how far the archives are read, and which are damaged."""
-        damaged = {source: place.damaged for source, place in self._places.items() if place.damaged}
-        named = {
-            "damaged": [f"{os.path.basename(source)} ({number:,} parts)" for source, number in damaged.items()],
-            "not read to the end": [os.path.basename(source) for source in self.errors],
-        }
+        places = self._places.items()
+        damaged = [f"{os.path.basename(name)} ({place.damaged:,} parts)" for name, place in places if place.damaged]
         total = len(self._places)
         parts = [f"{total - len(self.unread):,} of {total:,} read, {self.records:,} records"]
-        for what, names in named.items():
+        for what, names in (("damaged", damaged), ("not read to the end", [*map(os.path.basename, self.errors)])):
             if names:
                 parts.append(f"{what}: {', '.join(names[:_MAX_NAMED])}{' ...' if len(names) > _MAX_NAMED else ''}")
         return "; ".join(parts)

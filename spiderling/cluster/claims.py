@@ -244,7 +244,7 @@ class Claims:
         codes = "+".join(info.code for info in accepted)
         places = {shard: self._directory / name_of(shard) for shard in range(shards)}
         here = {shard: place for shard, place in places.items() if _database(place).exists()}
-        kept_maps = [_map_in(place) for place in here.values()]
+        kept_maps = [found for place in here.values() if (found := _map_in(place))]
         map_key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
         found = self._agreed(map_key, ShardMap(shards, codes, self._options.dedup), kept_maps)
         seal = self._seal_of(found)
@@ -264,13 +264,12 @@ class Claims:
         totals = {int(one): Counter(counts) for one, counts in (_meta(places[shard], TOTALS_KEY) or {}).items()}
         return Claim(shard, found, map_key, seal, token, places[shard], known, totals, control)
 
-    def _agreed(self, key: str, mine: ShardMap, kept: Sequence[ShardMap | None]) -> ShardMap:
+    def _agreed(self, key: str, mine: ShardMap, kept: Sequence[ShardMap]) -> ShardMap:
         """The map of the crawl, which stands in Redis afterwards; *kept*: those of the states that are here."""
         for one in kept:
-            if one is not None:
-                one.refuse_to_join(mine, str(self._directory))
-                mine = one
-        is_known = any(one is not None for one in kept)
+            one.refuse_to_join(mine, str(self._directory))
+            mine = one
+        is_known = bool(kept)
         end = time.monotonic() + (0 if is_known else POLL_S)
         self._mend({key: "string"})
         while (data := self._redis.get(key)) is None and time.monotonic() < end:

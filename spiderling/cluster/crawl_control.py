@@ -133,10 +133,6 @@ def _number_of(text: str, mark: str) -> int | None:
     return 0 if not mark and text == TEMPLATE else None
 
 
-def seal_edition(seal: Seal, edition: Edition) -> bytes:
-    return seal.seal("control", json.dumps(edition).encode())
-
-
 def open_edition(seal: Seal, data: bytes | None) -> Edition | None:
     """The edition in *data*; None if it holds none that can be believed."""
     with suppress(ValueError, TypeError):

@@ -28,7 +28,7 @@ from spiderling.cluster.claims import (
     seal_claim,
     seal_map,
 )
-from spiderling.cluster.crawl_control import CrawlControl, open_edition, seal_edition
+from spiderling.cluster.crawl_control import CrawlControl, open_edition
 from spiderling.cluster.exchange import SENT_BARE, AskedRow, ShardExchange
 from spiderling.cluster.redis_transport import StrangeValues, connected, key_types, mend
 from spiderling.crawl.crawl import Crawl
@@ -233,8 +233,8 @@ class Heartbeat:
         for number, where in self._claimed.items():
             pipeline.hsetnx(seal.key("claimed"), number, seal_claim(seal, number, where))
         pipeline.hset(seal.key("totals"), mapping=self._sealed_totals())
-        if self._control.to_publish is not None:
-            pipeline.set(seal.key("control"), seal_edition(seal, self._control.to_publish))
+        if edition := self._control.to_publish:
+            pipeline.set(seal.key("control"), seal.seal("control", json.dumps(edition).encode()))
         for place, answer in self._exchange.files.answers().items():
             pipeline.set(seal.key(place), answer, px=int(_FILE_S * 1000))
 

@@ -99,12 +99,9 @@ _LOW = np.uint64(0xFFFFFFFF)
 _PARTS = 256  # straight parts of the curve in `_place`
 _CURVE = ((2.0 ** (np.arange(_PARTS + 1) / _PARTS) - 1) * (1 << 32)).astype(np.uint64)
 _RISE = np.diff(_CURVE)
-_MAX_ROUNDS = 50
-"""Rounds in which paragraphs are compared with those before them in their document; chosen: pages take two or three."""
 
 Hashes = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
-Owners = NDArray[np.int64]
 
 
 class Keys(NamedTuple):
@@ -312,7 +309,7 @@ class NearDuplicates:
         least = np.asarray(MAX_SEEN_SHARE * number, np.float64)
         duplicate: Flags = np.bincount(owner[counted & seen], minlength=len(found.counts)) > least
         if found.repeats:
-            duplicate = _within(found.hashes, owner, seen, counted, least)
+            duplicate = _within(found, seen, counted, least)
         new = counted & ~duplicate[owner]
         self._pending[key] = found.hashes[new], document.part(new)
         return duplicate
@@ -324,29 +321,22 @@ class NearDuplicates:
             self.filter.remember(waiting[1])
 
 
-def _within(hashes: Hashes, owner: Owners, seen: Flags, counted: Flags, least: NDArray[np.float64]) -> Flags:
-    """For each paragraph, whether it is a duplicate where earlier ones of the document that are none count as well.
-
-    Each round knows the duplicates of the round before, so after round n the first n paragraphs are judged for good.
-    """
-    order = np.argsort(hashes, kind="stable")
-    begins, ends = np.ones((2, len(order)), np.bool_)  # of the places of one hash
-    begins[1:] = ends[:-1] = hashes[order][1:] != hashes[order][:-1]
-    is_repeated = ~(begins & ends)
-    places = order[is_repeated]
-    owners = owner[places]
-    begins = begins[is_repeated]
-    group = np.cumsum(begins) - 1
-    duplicate: Flags = np.bincount(owner[counted & seen], minlength=len(least)) > least
-    seen = seen.copy()
-    before = seen[places]
-    for _ in range(_MAX_ROUNDS):
-        kept = np.where(duplicate[owners], len(least), owners)
-        seen[places] = before | (np.minimum.reduceat(kept, np.flatnonzero(begins))[group] < owners)
-        former = duplicate
-        duplicate = np.bincount(owner[counted & seen], minlength=len(least)) > least
-        if (duplicate == former).all():
-            break
+def _within(found: Shingles, seen: Flags, counted: Flags, least: NDArray[np.float64]) -> Flags:
+    """For each paragraph, whether it is a duplicate where earlier ones of the document that are none count as well."""
+    hashes = found.hashes.tolist()
+    is_seen = seen.tolist()
+    counts = counted.tolist()
+    kept: set[int] = set()  # hashes of the paragraphs that are no duplicates
+    duplicate = np.zeros(len(found.counts), np.bool_)
+    end = 0
+    for number, size in enumerate(found.counts.tolist()):
+        begin = end
+        end += size
+        known = sum(counts[at] and (is_seen[at] or hashes[at] in kept) for at in range(begin, end))
+        if known > least[number]:
+            duplicate[number] = True
+        else:
+            kept.update(hashes[begin:end])
     return duplicate
 
 

@@ -27,10 +27,6 @@ def test_a_map_comes_back_as_it_was() -> None:
     assert ShardMap(16, "cs,sk", "simhash").crawl_id != MAP.crawl_id, "each crawl has its own id"
 
 
-def test_a_shard_with_the_same_options_joins_whatever_id_it_made_up() -> None:
-    MAP.refuse_to_join(ShardMap(16, "cs,sk", "simhash"), "redis:6379")
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

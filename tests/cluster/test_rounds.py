@@ -87,19 +87,6 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running_shard, "ROUND_S", 0.01)
 
 
-async def test_links_arrive_and_are_acknowledged_by_themselves() -> None:
-    streams = Streams()
-    one, other = Shard(0, streams), Shard(1, streams)
-    async with running(one, other):
-        one.find("a", "b", "c")
-        one.checkpoint()
-        await until(lambda: other.frontier.ledger.discovered == 3)
-        assert other.woken and one.exchange.waiting() == {1: 1}
-        other.checkpoint()
-        await until(lambda: not one.exchange.waiting())
-    assert not one.failed + other.failed
-
-
 async def test_a_transport_that_is_away_pauses_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
     streams = Streams()
     one, other = Shard(0, streams), Shard(1, streams)

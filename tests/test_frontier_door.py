@@ -84,3 +84,19 @@ CASES = [
 
 def test_a_way_past_the_door_is_found() -> None:
     assert [source for source, is_deeper in CASES if bool(deeper(ast.parse(source))) is not is_deeper] == []
+
+
+SCRAPY_SIDE = [
+    *(path for name in ("engine", "extensions", "spiders") for path in sorted((PACKAGE / name).rglob("*.py"))),
+    *(PACKAGE / f"{name}.py" for name in ("addon", "items", "middlewares", "pipelines")),
+]
+
+
+def behind_the_door(path: Path) -> list[str]:
+    """The modules of the frontier that are imported from its inside."""
+    names = [node.module or "" for node in ast.walk(tree_of(path)) if isinstance(node, ast.ImportFrom)]
+    return [name for name in names if name.startswith("spiderling.frontier.")]
+
+
+def test_scrapys_components_import_the_frontier_alone() -> None:
+    assert sinners(SCRAPY_SIDE, behind_the_door) == {}, "let spiderling/frontier/__init__.py name it"

@@ -126,16 +126,12 @@ class Recent(Generic[Value]):
 
     def put(self, key: str, value: Value, weight: int) -> None:
         """Set the value of *key*; others leave if there is no room."""
-        self.drop(key)
+        if (former := self._values.pop(key, None)) is not None:
+            self.weight -= former[1]
         self._values[key] = value, weight
         self.weight += weight
         while len(self._values) > self._most or (self.weight > self._max_weight and len(self._values) > 1):
             self.weight -= self._values.popitem(last=False)[1][1]
-
-    def drop(self, key: str) -> None:
-        """Forget what *key* has, if anything."""
-        if (found := self._values.pop(key, None)) is not None:
-            self.weight -= found[1]
 
 
 class Reading(NamedTuple):

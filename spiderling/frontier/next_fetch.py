@@ -79,7 +79,7 @@ class NextFetch(Part):
         target = canonicalize(request.url) if request.file is SiteFile.LICENCE else None
         if target is None:
             return fetch
-        return self._if_allowed(fetch, target, self._robots.judge_file(target.origin, target.url, now), now)
+        return self._if_allowed(fetch, target, self._robots.judge(target.origin, target.url, now, is_file=True), now)
 
     def _judge(self, url: QueuedUrl, address: str, now: float) -> Fetch | Host | None:
         """Apply traps and robots.txt to *url*; returns what ``_examine`` does."""

@@ -98,27 +98,23 @@ class Robots:
         self._said_of: dict[str, list[Statement]] = {}
         """URL that was allowed -> what the files of its origin say of it, until its page is judged."""
 
-    def judge(self, origin: str, url: str, now: float) -> RobotsVerdict:
-        """Whether *url* of *origin* may be fetched at *now* for the purpose of this crawl."""
+    def judge(self, origin: str, url: str, now: float, is_file: bool = False) -> RobotsVerdict:
+        """Whether *url* of *origin* may be fetched at *now* for the purpose of this crawl.
+
+        *is_file*: it is a file for crawlers, of which robots.txt alone decides.
+        """
+        verdict = self._by_robots_txt if is_file else self._verdict
         for _ in range(len(SiteFile) + MAX_LICENCES):
             try:
-                return self._verdict(origin, url, now)
+                return verdict(origin, url, now)
             except Exception as error:
                 self._failed_on(error, url)
-                self._give_up(*self.files.asked, now)
-        return self._verdict(origin, url, now)
+                self._give_up(now)
+        return verdict(origin, url, now)
 
-    def judge_file(self, origin: str, url: str, now: float) -> RobotsVerdict:
-        """``by_robots_txt``; if a parser of ours fails, robots.txt counts as one that could not be fetched."""
-        try:
-            return self.by_robots_txt(origin, url, now)
-        except Exception as error:
-            self._failed_on(error, url)
-            self._give_up(origin, SiteFile.ROBOTS, now)
-            return RobotsVerdict.UNREACHABLE
-
-    def _give_up(self, origin: str, file: SiteFile, now: float) -> None:
-        """A parser of ours fails on the known *file*: until it expires it counts as one that could not be fetched."""
+    def _give_up(self, now: float) -> None:
+        """A parser of ours fails on a known file: until it expires it counts as one that could not be fetched."""
+        origin, file = self.files.asked
         is_robots = file is SiteFile.ROBOTS
         expires = now + known_files.MAX_AGE_S
         status = RobotsStatus.UNREACHABLE if is_robots else RobotsStatus.STALE
@@ -129,8 +125,7 @@ class Robots:
         """Whether the robots.txt of *origin* need not be asked for at *now*."""
         return self._is_current(origin, SiteFile.ROBOTS, now)
 
-    def by_robots_txt(self, origin: str, url: str, now: float) -> RobotsVerdict:
-        """Whether robots.txt alone lets *url* of *origin* be fetched at *now*."""
+    def _by_robots_txt(self, origin: str, url: str, now: float) -> RobotsVerdict:
         record = self.files.find(origin, SiteFile.ROBOTS)
         if record is None or not self.knows_rules(origin, now):
             return RobotsVerdict.MISSING
@@ -143,7 +138,7 @@ class Robots:
 
     def _verdict(self, origin: str, url: str, now: float) -> RobotsVerdict:
         if not self.files.are_current(origin, now):
-            verdict = self.by_robots_txt(origin, url, now)
+            verdict = self._by_robots_txt(origin, url, now)
             if verdict is not RobotsVerdict.ALLOWED:
                 return verdict
             if self.missing(origin, now) is not None:

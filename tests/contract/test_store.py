@@ -300,54 +300,42 @@ def test_shelf_may_be_read_while_a_batch_is_written(tmp_path: Path) -> None:
         assert store.host(1) == HOST
 
 
-def foreign(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as file:
-        file.execute("CREATE TABLE bookmarks(url TEXT)")
+def of_version(version: int) -> Callable[[Path], object]:
+    return lambda path: (SqliteStore(path).close(), with_sql(f"PRAGMA user_version={version}")(path))
 
 
-def foreign_with_id(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as file:
-        file.execute("PRAGMA application_id=7")
+def with_sql(statement: str) -> Callable[[Path], object]:
+    def execute(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as file:
+            file.execute(statement)
+
+    return execute
 
 
-def newer(path: Path) -> None:
-    of_version(path, SCHEMA_VERSION + 1)
-
-
-def older(path: Path) -> None:
-    of_version(path, SCHEMA_VERSION - 1)
-
-
-def of_version(path: Path, version: int) -> None:
-    SqliteStore(path).close()
-    with closing(sqlite3.connect(path)) as file:
-        file.execute(f"PRAGMA user_version={version}")
+ANOTHER_VERSION = "schema {}.* go on with that version, or give another JOBDIR"
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (foreign, "something else; give another JOBDIR"),
-        (foreign_with_id, "something else; give another JOBDIR"),
-        (older, f"schema {SCHEMA_VERSION - 1}.* go on with that version, or give another JOBDIR"),
-        (newer, f"schema {SCHEMA_VERSION + 1}.* go on with that version, or give another JOBDIR"),
+        (with_sql("CREATE TABLE bookmarks(url TEXT)"), "something else; give another JOBDIR"),
+        (with_sql("PRAGMA application_id=7"), "something else; give another JOBDIR"),
+        (of_version(SCHEMA_VERSION - 1), ANOTHER_VERSION.format(SCHEMA_VERSION - 1)),
+        (of_version(SCHEMA_VERSION + 1), ANOTHER_VERSION.format(SCHEMA_VERSION + 1)),
         (lambda path: path.write_bytes(b"not a database " * 300), "not a database.*another JOBDIR"),
         (lambda path: path.mkdir(), "cannot be opened"),
+        (lambda path: path.parent.rmdir(), "cannot be opened"),
     ],
 )
 def test_file_that_is_not_ours(make: Callable[[Path], object], message: str, tmp_path: Path) -> None:
-    path = tmp_path / "state.sqlite"
+    path = tmp_path / "state" / "state.sqlite"
+    path.parent.mkdir()
     make(path)
     before = path.read_bytes() if path.is_file() else b""
     with pytest.raises(JobdirError, match=message) as caught:
         SqliteStore(path)
     assert str(path) in str(caught.value)
     assert (path.read_bytes() if path.is_file() else b"") == before, "and it is left as it was"
-
-
-def test_missing_directory(tmp_path: Path) -> None:
-    with pytest.raises(JobdirError, match="cannot be opened"):
-        SqliteStore(tmp_path / "nowhere" / "state.sqlite")
 
 
 def test_damaged_file(tmp_path: Path) -> None:

@@ -159,9 +159,21 @@ def test_no_call_of_take_goes_through_a_whole_long_queue() -> None:
     assert waiting == [*range(1100, -1, -100), 0]
 
 
-def test_robots_redirected_to_a_port_that_is_no_web_server_is_not_followed() -> None:
-    crawl = VirtualCrawl({"http://a.cz/robots.txt": to("http://b.cz:25/"), "http://a.cz/": page()}).run("http://a.cz/")
-    assert [start.url for start in crawl.starts] == ["http://a.cz/robots.txt", "http://a.cz/"]
+@pytest.mark.parametrize(
+    ("location", "asked", "end"),
+    [
+        ("http://b.cz:25/", 1, Reason.KEPT),  # no web server's port: not followed
+        ("mailto:me", 1, Reason.KEPT),
+        ("http://b.cz/back", 6, Reason.KEPT),  # after five redirects it counts as missing (RFC 9309, 2.3.1.2)
+        ("http://dead.cz/robots.txt", 3, Reason.ROBOTS_UNREACHABLE),  # tried as often as the retries allow
+    ],
+)
+def test_robots_redirected_to_where_nothing_is(location: str, asked: int, end: Reason) -> None:
+    web = {"http://a.cz/": page(), "http://a.cz/robots.txt": to(location)}
+    web["http://b.cz/back"] = to("http://a.cz/robots.txt")
+    crawl = VirtualCrawl(web, {"dead.cz": Resolution(permanent=True)}).run("http://a.cz/")
+    assert sum(start.url != "http://a.cz/" for start in crawl.starts) == asked
+    assert crawl.ends == {end: 1}
 
 
 @pytest.mark.parametrize(
@@ -196,27 +208,6 @@ def test_crawl_delay_behind_a_redirect_is_kept_over_a_restart() -> None:
     crawl.run(until=1010.0)
     assert crawl.fetched("a.cz") == []
     assert {row.name: row.crawl_delay_s for row in crawl.frontier.drain(crawl.now).hosts}["a.cz"] == 50.0
-
-
-def test_redirects_of_robots_end() -> None:
-    """After five redirects it counts as missing (RFC 9309, 2.3.1.2): everything is allowed."""
-    web = {"http://a.cz/": page(), "http://a.cz/robots.txt": to("http://b.cz/robots.txt")}
-    web["http://b.cz/robots.txt"] = to("http://a.cz/robots.txt")
-    crawl = VirtualCrawl(web).run("http://a.cz/")
-    assert len(crawl.robots_fetched()) == 6
-    assert crawl.ends == {Reason.KEPT: 1}
-
-
-def test_redirect_of_robots_to_nowhere() -> None:
-    web = {"http://a.cz/": page(), "http://a.cz/robots.txt": to("mailto:me")}
-    assert VirtualCrawl(web).run("http://a.cz/").ends == {Reason.KEPT: 1}
-
-
-def test_redirect_of_robots_to_a_dead_name_is_unreachable() -> None:
-    web = {"http://a.cz/": page(), "http://a.cz/robots.txt": to("http://dead.cz/robots.txt")}
-    crawl = VirtualCrawl(web, {"dead.cz": Resolution(permanent=True)}).run("http://a.cz/")
-    assert crawl.ends == {Reason.ROBOTS_UNREACHABLE: 1}
-    assert len(crawl.robots_fetched()) == 3, "tried as often as the retries allow"
 
 
 def test_failing_robots_pauses_then_ends_the_urls() -> None:
@@ -436,35 +427,28 @@ def test_a_stored_file_on_which_a_parser_of_ours_fails_is_reported_and_says_noth
     assert failed == ["http://a.cz", "http://a.cz"]
 
 
-def test_who_was_asked_for_longest_ago_leaves_first() -> None:
+def test_who_was_asked_for_longest_ago_leaves_first_and_one_too_heavy_is_kept_alone() -> None:
     recent: Recent[int] = Recent(2, 100)
-    recent.put("a", 1, 10)
-    recent.put("b", 2, 10)
-    assert recent.get("a") == 1
-    recent.put("c", 3, 10)
-    assert [recent.get(key) for key in "abc"] == [1, None, 3]
 
-
-def test_one_that_is_too_heavy_is_kept_alone() -> None:
-    recent: Recent[int] = Recent(10, 100)
-    recent.put("a", 1, 10)
-    recent.put("b", 2, 1000)
-    assert [recent.get(key) for key in "ab"] == [None, 2]
-    recent.put("c", 3, 10)
-    assert [recent.get(key) for key in "bc"] == [None, 3]
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcdefg"), st.integers(0, 60), st.booleans())))
-def test_bounds_hold_and_the_weight_is_that_of_what_is_kept(steps: list[tuple[str, int, bool]]) -> None:
-    recent, weights = Recent[int](4, 100), dict[str, int]()
-    for key, weight, is_dropped in steps:
-        if is_dropped:
-            recent.drop(key)
-            assert recent.get(key) is None
-        else:
+    def kept(**put: int) -> str:
+        for key, weight in put.items():
             recent.put(key, weight, weight)
-            weights[key] = weight
-            assert recent.get(key) == weight
+        return "".join(key for key in "abcdef" if recent.get(key) is not None)
+
+    assert kept(a=10, b=10) == "ab"
+    assert recent.get("a")
+    assert kept(c=10) == "ac"
+    assert kept(d=1000) == "d"
+    assert kept(e=10) == "e"
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdefg"), st.integers(0, 60))))
+def test_bounds_hold_and_the_weight_is_that_of_what_is_kept(steps: list[tuple[str, int]]) -> None:
+    recent, weights = Recent[int](4, 100), dict[str, int]()
+    for key, weight in steps:
+        recent.put(key, weight, weight)
+        weights[key] = weight
+        assert recent.get(key) == weight
         kept = [weights[name] for name in "abcdefg" if recent.get(name) is not None]
         assert recent.weight == sum(kept) <= 100
         assert len(recent) == len(kept) <= 4

@@ -66,6 +66,7 @@ class Revisit(QueuedUrl):
 
 MAX_PLANNED = 5_000  # revisits that one sweep plans (chosen: 480,000 a day)
 _FIRST = float(np.finfo(np.float64).max)
+_BEST = np.dtype([("key", "u8"), ("index", "f8")])
 
 
 class Sweep:
@@ -77,8 +78,7 @@ class Sweep:
         self._policy = policy
         self._is_out_of_reach = is_out_of_reach
         self._blocks = (columns.rows[first:end] for first, end in columns.blocks())
-        self._best: list[NDArray[np.float64]] = []
-        """(keys, as the floats with their bits; indexes) of pages that are worth a revisit."""
+        self._best: NDArray[np.void] = np.empty(0, _BEST)  # pages that are worth a revisit
 
     def judge_block(self, days: float) -> bool:
         """Judge the next block; returns whether there was one."""
@@ -89,7 +89,7 @@ class Sweep:
 
     def best(self, number: int) -> list[int]:
         """The keys of the pages that are most worth it, best first."""
-        keys: list[int] = np.ascontiguousarray(self._chosen(max(0, number))[0]).view(np.int64).tolist()
+        keys: list[int] = self._chosen(max(0, number))["key"].view(np.int64).tolist()
         return keys
 
     def _judge(self, rows: NDArray[np.void], days: float) -> None:
@@ -107,13 +107,12 @@ class Sweep:
         is_missed = (rows["flags"] & MISSED) > 0
         index[is_missed] = np.where(days - rows["last"][is_missed] >= GONE_DAYS, _FIRST, 0.0)
         is_worth = index > 0
-        self._best.append(np.array([rows["key"][is_worth].view(np.int64).view(np.float64), index[is_worth]]))
-        if sum(part.shape[1] for part in self._best) > 4 * MAX_PLANNED:
-            self._best = [self._chosen(MAX_PLANNED)]
+        self._best = np.concatenate([self._best, np.rec.fromarrays([rows["key"][is_worth], index[is_worth]], _BEST)])
+        if len(self._best) > 4 * MAX_PLANNED:
+            self._best = self._chosen(MAX_PLANNED)
 
-    def _chosen(self, number: int) -> NDArray[np.float64]:
-        best = np.concatenate(self._best, axis=1) if self._best else np.empty((2, 0))
-        return best[:, np.argsort(-best[1], kind="stable")[:number]]
+    def _chosen(self, number: int) -> NDArray[np.void]:
+        return self._best[np.argsort(-self._best["index"], kind="stable")[:number]]
 
 
 class Planned:
@@ -389,19 +388,14 @@ class Recrawl:
             totals["revisits_new"] += bool(outcome.words or revisit.found)
             totals["revisit_words"] += outcome.words
             totals["revisit_links"] += revisit.found
-            self._learn(
-                revisit, RevisitResult(outcome.words, revisit.found, revisit.announced, revisit.newest_date), days
-            )
+            if (at := self.columns.find(revisit.key)) is not None:
+                host = revisit.host.id
+                _, found_at, last, kind, flags = self.columns.rows[at].item()
+                before = RevisitCandidate(host, kind, found_at, last, bool(flags & ANNOUNCED))
+                found = RevisitResult(outcome.words, revisit.found, revisit.announced, revisit.newest_date)
+                self.policy.learn(before, found, days)
+                self._learnt |= {0, host}
         self._write(revisit, after_revisit(revisit.page, outcome, revisit.found, days))
-
-    def _learn(self, revisit: Revisit, found: RevisitResult, days: float) -> None:
-        at = self.columns.find(revisit.key)
-        if at is None:
-            return
-        host = revisit.host.id
-        _, found_at, last, kind, flags = self.columns.rows[at].item()
-        self.policy.learn(RevisitCandidate(host, kind, found_at, last, bool(flags & ANNOUNCED)), found, days)
-        self._learnt |= {0, host}
 
     def _write(self, revisit: Revisit, page: RecrawlPage) -> None:
         totals = self._url_states.totals

@@ -16,6 +16,7 @@ from conftest import ROOT, Crawl, Running, page, refusal, serving
 from needs import needs
 from redis_server import RedisServer
 from scrapy.settings import Settings
+from test_crawl_of_shards import SOON as QUICK
 
 from spiderling.base.errors import BadInput
 from spiderling.base.urls import owner_of
@@ -38,17 +39,8 @@ SITES = {
 WEB = FixedWeb(SITES, {host: f"127.84.33.{number}" for number, host in enumerate(HOSTS, 1)})
 SEEDS = " ".join(f"http://{host}/" for host in HOSTS)
 URLS = sorted(f"http://{host}{path}" for host in HOSTS for path in SITES[host])
-SOON = {
-    "cluster.claims.BEAT_S": 0.2,
-    "cluster.claims.LEASE_S": 1.5,
-    "cluster.claims.POLL_S": 0.2,
-    "cluster.exchange.MAX_AGE_S": 0.1,
-    "cluster.shard.ROUND_S": 0.05,
-    "cluster.shard.BEAT_S": 0.2,
-    "cluster.shard.LEASE_S": 1.5,
-    "cluster.slots.HORIZON_S": 1.0,
-}
-"""Nothing but time is spared by these."""
+SOON = {**QUICK, "cluster.heartbeat.WAIT_MISSING_S": 60.0}
+"""Nothing but time is spared by these; a shard that is started again is waited for."""
 
 
 class AllShards(Crawl):

@@ -114,57 +114,44 @@ NAMED = "INFO spiderling.cluster.shard: This is shard 7 of 8, at Redis /s"
 
 
 def logged(
-    caplog: pytest.LogCaptureFixture, *lines: str, lately: dict[tuple[int, str], float] | None = None
-) -> list[tuple[int, str]]:
+    caplog: pytest.LogCaptureFixture, lines: str, lately: dict[tuple[int, str], float] | None = None
+) -> list[str]:
+    """What is logged, each with its level, of the *lines* that a shard writes."""
     caplog.clear()
     caplog.set_level(logging.DEBUG)
     shard = ShardProcess({} if lately is None else lately)
-    for line in lines:
+    for line in lines.split("\n"):
         shard.take(line)
-    return [(record.levelno, record.getMessage()) for record in caplog.records]
+    return [f"{record.levelname} {record.getMessage()}" for record in caplog.records]
 
 
 def test_warnings_and_errors_are_told_with_the_number_of_their_shard(caplog):
-    assert logged(
-        caplog,
-        "WARNING a.b: early",
-        NAMED,
-        "  a table",
-        "INFO a: no",
-        "WARNING a.b: w",
-        "ERROR a: e: f",
-        "Traceback:",
-        "  x",
-    ) == [
-        (logging.WARNING, "a shard: early"),
-        (logging.WARNING, "shard 7: w"),
-        (logging.ERROR, "shard 7: e: f"),
-        (logging.ERROR, "shard 7: Traceback:"),
-        (logging.ERROR, "shard 7:   x"),
-    ]
+    records = "  a table\nINFO a: no\nWARNING a.b: w\nERROR a: e: f\nTraceback:\n  x"
+    assert logged(caplog, f"WARNING a.b: early\n{NAMED}\n{records}") == [
+        "WARNING a shard: early", "WARNING shard 7: w", "ERROR shard 7: e: f", "ERROR shard 7: Traceback:",
+        "ERROR shard 7:   x",
+    ]  # fmt: skip
 
 
 def test_the_place_of_the_live_page_is_logged(caplog):
-    assert logged(caplog, "INFO spiderling.extensions.live_page: The live page: http://127.0.0.1:8580/") == [
-        (logging.INFO, "a shard: The live page: http://127.0.0.1:8580/")
-    ]
+    said = "The live page: http://127.0.0.1:8580/"
+    assert logged(caplog, f"INFO spiderling.extensions.live_page: {said}") == [f"INFO a shard: {said}"]
     assert spiderling.extensions.live_page.logger.name == "spiderling.extensions.live_page"
 
 
 def test_what_something_else_writes_is_told_too(caplog):
-    assert logged(caplog, "INFO a: summary", "  pages 3", "Fatal Python error: Segmentation fault", "") == [
-        (logging.WARNING, "a shard: Fatal Python error: Segmentation fault")
-    ]
+    fault = "Fatal Python error: Segmentation fault"
+    assert logged(caplog, f"INFO a: summary\n  pages 3\n{fault}\n") == [f"WARNING a shard: {fault}"]
 
 
 def test_what_several_shards_say_at_once_is_told_once(caplog, monkeypatch):
     lately = {}
-    one = ("ERROR a: full disk", "Traceback", "INFO a: x")
-    assert len(logged(caplog, *one, lately=lately)) == 2
-    assert logged(caplog, *one, lately=lately) == []
+    one = "ERROR a: full disk\nTraceback\nINFO a: x"
+    assert len(logged(caplog, one, lately)) == 2
+    assert logged(caplog, one, lately) == []
     later = launcher.time.monotonic() + launcher.SAME_S
     monkeypatch.setattr(launcher.time, "monotonic", lambda: later)
-    assert len(logged(caplog, *one, lately=lately)) == 2, "it happens again"
+    assert len(logged(caplog, one, lately)) == 2, "it happens again"
 
 
 async def test_a_process_is_read_to_its_end(caplog):

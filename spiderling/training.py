@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import xxhash
 import yaml
@@ -104,22 +104,16 @@ def unlisted(frequent: Mapping[str, int], tried: Mapping[str, int], kept: Collec
     return round(sum(count for word, count in short.items() if word not in kept) / total, 3)
 
 
-class Check(NamedTuple):
-    """The result of `held_out_check`, in lines."""
+def held_out_check(code: str, lines: Sequence[str], rivals: Iterable[LanguageModel]) -> tuple[int, Counter[str]]:
+    """Train on nine of ten *lines*, and tell the others from the languages of *rivals*.
 
-    tried: int
-    right: int
-    taken_for: dict[str, int]  # wrong language -> number of lines
-
-
-def held_out_check(code: str, lines: Sequence[str], rivals: Iterable[LanguageModel]) -> Check:
-    """Train on nine of ten *lines*, and tell the others from the languages of *rivals*."""
+    Returns how many lines were tried, and how many of them were taken for which wrong language.
+    """
     rest, test = split(lines)
     models = LanguageModels((train(code, rest), *(rival for rival in rivals if rival.code != code)))
     guesses = models.identify(test)
     named = [name for name in (guesses.nearest([row]) for row in range(len(test))) if name]
-    wrong = Counter(name for name in named if name != code)
-    return Check(len(named), len(named) - wrong.total(), dict(wrong.most_common()))
+    return len(named), Counter(name for name in named if name != code)
 
 
 def split(lines: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -208,7 +202,7 @@ def make_model(wanted: ModelRequest) -> str:
         written = save(wanted.out / wanted.code, description, model)
         meter.step("checking on held-out lines")
         rivals = [known[code].model() for code in description["neighbours"] or known if code in known]
-        check = held_out_check(wanted.code, lines, rivals)
+        tried, wrong = held_out_check(wanted.code, lines, rivals)
         meter.step("done")
     report = [
         f"Model of {model.code} from {size / 1000:.0f} kB of text, written to {wanted.out / wanted.code} "
@@ -224,7 +218,7 @@ def make_model(wanted: ModelRequest) -> str:
             f"WARNING: the text has {len(model.words)} different words; a model needs the {_FREQUENT_WORDS} most "
             "frequent ones of the language at least, so what follows says little. Give more running text."
         )
-    return "\n".join([*report, *foreign, *_confusion(check, model)])
+    return "\n".join([*report, *foreign, *_confusion(tried, wrong, model)])
 
 
 def _check(wanted: ModelRequest, known: Mapping[str, LanguageInfo]) -> None:
@@ -338,15 +332,16 @@ def _description(
     }
 
 
-def _confusion(check: Check, model: LanguageModel) -> list[str]:
-    """Lines of the report about *check*."""
-    if not check.tried:
+def _confusion(tried: int, wrong: Counter[str], model: LanguageModel) -> list[str]:
+    """Lines of the report about `held_out_check`."""
+    if not tried:
         return []
-    share = check.right / check.tried
-    lines = [f"Check: {check.right} of {check.tried} held-out lines recognised ({share:.1%})."]
-    lines += [f"  taken for {code}: {count}" for code, count in check.taken_for.items()]
-    if share < _TOLD_APART and check.taken_for:
-        twin = next(iter(check.taken_for))
+    right = tried - wrong.total()
+    share = right / tried
+    lines = [f"Check: {right} of {tried} held-out lines recognised ({share:.1%})."]
+    lines += [f"  taken for {code}: {count}" for code, count in wrong.most_common()]
+    if share < _TOLD_APART and wrong:
+        twin = wrong.most_common(1)[0][0]
         lines.append(
             f"WARNING: {model.code} and {twin} are hard to tell apart; give more text, or accept both with "
             f"-a lang={model.code},{twin}."

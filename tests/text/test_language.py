@@ -158,8 +158,8 @@ def test_ngrams_of_any_text(texts):
 
 def test_held_out_check():
     lines = [f"{line} {number}" for line in CZECH.splitlines() for number in range(20)]
-    check = held_out_check("cs", lines, [train("en", sentences([ENGLISH]))])
-    assert (check.tried > 0, check.right, check.taken_for) == (True, check.tried, {})
+    tried, wrong = held_out_check("cs", lines, [train("en", sentences([ENGLISH]))])
+    assert tried > 0 and not wrong
 
 
 def test_stoplist_and_alphabet():

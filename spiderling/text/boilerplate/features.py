@@ -13,7 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -278,13 +278,19 @@ def shift(columns: Array, offsets: Sequence[int], out: Array) -> None:
 def window_sums(rows: Array, widths: Sequence[int]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
     """Sums over *widths* columns to either side (width, row, column), and their number (width, column)."""
     number = rows.shape[1]
-    sums = np.zeros((len(rows), number + 1))
-    np.cumsum(rows, 1, out=sums[:, 1:])
     places = np.arange(number)
     away = np.array(widths)[:, None]
     low = np.maximum(0, places - away)
     high = np.minimum(number, places + away + 1)
-    return (np.take(sums, high, 1) - np.take(sums, low, 1)).swapaxes(0, 1), high - low
+    return stretch_sums(rows, low, high).swapaxes(0, 1), high - low
+
+
+def stretch_sums(rows: npt.NDArray[np.floating[Any]], first: Ints, last: Ints) -> npt.NDArray[np.float64]:
+    """Sums over the columns from *first* up to, not including, *last*: (row, their shape)."""
+    sums = np.zeros((len(rows), rows.shape[1] + 1))
+    np.cumsum(rows, 1, out=sums[:, 1:])
+    found: npt.NDArray[np.float64] = np.take(sums, last, 1) - np.take(sums, first, 1)
+    return found
 
 
 @lru_cache(maxsize=1)

@@ -35,6 +35,7 @@ from spiderling.text.boilerplate.features import (
     Features,
     features,
     shift,
+    stretch_sums,
     window_sums,
 )
 from spiderling.text.html.blocks import Block
@@ -135,21 +136,21 @@ def _groups(mass: Numbers, inside: Ints, tree: Inherited, rows: Array) -> Number
     # elements are numbered by their start tags, so those of a subtree have consecutive numbers
     first, last = np.searchsorted(known, (around, tree.ends[around]))
     found = np.empty((len(mass), len(_GROUPS), len(order)), np.float32)
-    found[:, :_LEVELS] = _stretches(mass[:, order], first, last)
+    found[:, :_LEVELS] = stretch_sums(mass[:, order], first, last)
     found[:, -1] = _sections(mass, rows[:, _COLUMN["heading"]] > 0)
     outside = tree.shapes[tree.parents[inside]]
     order = np.argsort(outside, kind="stable")
     known = outside[order]
     first = np.searchsorted(known, outside)
     last = np.searchsorted(known, outside, "right")
-    found[:, -2] = _stretches(mass[:, order], first, last)
+    found[:, -2] = stretch_sums(mass[:, order], first, last)
     tags = rows[:, _TAGS].argmax(1) + 1
     alike = tree.shapes[inside] * 16 + tags
     order = np.argsort(alike, kind="stable")
     known = alike[order]
     shapes = alike & ~np.intp(15)
     first, last = np.searchsorted(known, ((shapes, alike), (shapes + 16, alike + 1)))
-    found[:, _LEVELS : _LEVELS + 2] = _stretches(mass[:, order], first, last)
+    found[:, _LEVELS : _LEVELS + 2] = stretch_sums(mass[:, order], first, last)
     return found
 
 
@@ -160,14 +161,6 @@ def _sections(mass: Numbers, headings: npt.NDArray[np.bool_]) -> Numbers:
     begins[0] = True
     places = np.flatnonzero(begins)
     return np.repeat(np.add.reduceat(mass, places, axis=1), np.diff(places, append=len(headings)), axis=1)
-
-
-def _stretches(mass: Numbers, first: Ints, last: Ints) -> Numbers:
-    """Sums over the blocks from index *first* up to, not including, *last*."""
-    sums = np.zeros((len(mass), mass.shape[1] + 1))
-    np.cumsum(mass, 1, out=sums[:, 1:])
-    found: Numbers = np.take(sums, last, 1) - np.take(sums, first, 1)
-    return found
 
 
 def _measure(groups: Numbers, of_page: float, chances: float, out: Array) -> None:

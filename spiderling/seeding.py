@@ -204,13 +204,13 @@ class CommonCrawlSource:
     name = "commoncrawl"
     retries = 5  # many at the one service that is asked
 
-    def __init__(self, wanted: CaptureFilter, pages: int, collections: str = COLLECTIONS) -> None:
-        """*pages* of the index of each domain are asked for; *collections*: the list of crawls, the newest first."""
+    def __init__(self, wanted: CaptureFilter, pages: int, collections: str | None) -> None:
+        """*pages* of the index of each domain are asked for; *collections*: the list of crawls; None: COLLECTIONS."""
         if not wanted.tlds:
             raise BadInput("the language's model names no national top-level domain; write them: -a tlds=cz,sk")
         self._wanted = wanted
         self._pages = pages
-        self._collections = collections
+        self._collections = collections or COLLECTIONS
 
     def requests(self) -> Iterator[Request]:
         yield Request(self._collections, meta={STEP: "collections"})

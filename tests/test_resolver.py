@@ -7,13 +7,12 @@ import contextlib
 import gc
 import ipaddress
 import random
-import socket
-import struct
 from collections import Counter
 from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 
 import pytest
+from dnslib import AAAA, CNAME, QTYPE, RCODE, RR, A, DNSRecord
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,8 +24,7 @@ from spiderling.base.options import Options
 from spiderling.fetch.errors import NameNotFound, NameServerFailure
 from spiderling.fetch.resolver import Resolution, Resolver
 
-A, CNAME, AAAA = 1, 5, 28
-NO_ERROR, SERVFAIL, NXDOMAIN, REFUSED = 0, 2, 3, 5
+CODES = {"nx": RCODE.NXDOMAIN, "fail": RCODE.SERVFAIL, "refused": RCODE.REFUSED}
 
 
 class NameServer(asyncio.DatagramProtocol):
@@ -34,55 +32,47 @@ class NameServer(asyncio.DatagramProtocol):
     no6 (no answer for AAAA), bad4 (none but failures for A)."""
 
     def __init__(self):
-        self.asked: Counter[tuple[str, int]] = Counter()
+        self.asked: Counter[tuple[str, str]] = Counter()
         self.running = self.max_running = 0
 
     def connection_made(self, transport):
         self.transport = transport
 
-    def datagram_received(self, query, client):
-        end, labels = 12, []
-        while query[end]:
-            labels.append(query[end + 1 : end + 1 + query[end]].decode())
-            end += 1 + query[end]
-        (kind,) = struct.unpack_from("!H", query, end + 1)
-        self.asked[".".join(labels), kind] += 1
-        code, records = self.answer(labels[0], kind)
-        if labels[0] == "drop" or (labels[0] == "no6" and kind == AAAA):
+    def datagram_received(self, data, client):
+        query = DNSRecord.parse(data)
+        name, kind = str(query.q.qname).rstrip("."), QTYPE[query.q.qtype]
+        label = name.partition(".")[0]
+        self.asked[name, kind] += 1
+        if label == "drop" or (label, kind) == ("no6", "AAAA"):
             return
-        header = query[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records), 0, 0)
-        reply = header + query[12 : end + 5] + b"".join(records)
-        if labels[0].startswith("slow"):
+        answer = query.reply()
+        answer.header.rcode = RCODE.SERVFAIL if (label, kind) == ("bad4", "A") else CODES.get(label, RCODE.NOERROR)
+        if not answer.header.rcode:
+            answer.rr = list(records(name, label, kind))
+        if label.startswith("slow"):
             self.running += 1
             self.max_running = max(self.running, self.max_running)
-            asyncio.get_running_loop().call_later(0.05, self.send_late, reply, client)
-        elif labels[0] == "garbage":
-            self.transport.sendto(query[:2] + b"\x81\x80" + b"\xff" * 40, client)
+            asyncio.get_running_loop().call_later(0.05, self.send_late, answer.pack(), client)
         else:
-            self.transport.sendto(reply, client)
+            garbage = data[:2] + b"\x81\x80" + b"\xff" * 40
+            self.transport.sendto(garbage if label == "garbage" else answer.pack(), client)
 
     def send_late(self, reply, client):
         self.running -= 1
         self.transport.sendto(reply, client)
 
-    def answer(self, label, kind):
-        code = {"nx": NXDOMAIN, "fail": SERVFAIL, "refused": REFUSED}.get(label, NO_ERROR)
-        if code != NO_ERROR or label == "none":
-            return code, []
-        if label == "bad4" and kind == A:
-            return SERVFAIL, []
-        ttl = int(label[3:]) if label.startswith("ttl") else 300
-        v4 = record(A, ttl, socket.inet_aton("192.0.2.7")), record(A, ttl + 5, socket.inet_aton("192.0.2.8"))
-        v6 = record(AAAA, ttl, socket.inet_pton(socket.AF_INET6, "2001:db8::7"))
-        if kind == AAAA:
-            return code, [v6] if label in ("v6", "both", "bad4") else []
-        if label == "cname":
-            return code, [record(CNAME, 90, b"\x01x\xc0\x0c"), record(A, 300, b"\xc0\0\2\x09", name=b"\x01x\xc0\x0c")]
-        return code, [] if label == "v6" else list(v4)
 
-
-def record(kind, ttl, data, name=b"\xc0\x0c"):
-    return name + struct.pack("!HHIH", kind, 1, ttl, len(data)) + data
+def records(name, label, kind):
+    ttl = int(label[3:]) if label.startswith("ttl") else 300
+    if kind == "AAAA":
+        if label in ("v6", "both", "bad4"):
+            yield RR(name, QTYPE.AAAA, rdata=AAAA("2001:db8::7"), ttl=ttl)
+    elif label == "cname":
+        yield RR(name, QTYPE.CNAME, rdata=CNAME(f"x.{name}"), ttl=90)
+        yield RR(f"x.{name}", rdata=A("192.0.2.9"), ttl=300)
+    elif label not in ("v6", "none"):
+        yield RR(name, rdata=A("192.0.2.7"), ttl=ttl)
+        yield RR(name, rdata=A("192.0.2.8"), ttl=ttl + 5)
 
 
 @contextmanager
@@ -109,7 +99,7 @@ async def resolving(hosts="", server=NameServer, *, values=None, **options):
 async def test_a_records_with_the_smallest_ttl():
     async with resolving() as (resolver, server):
         assert await resolver.resolve("V4.Example.org.") == Resolution(("192.0.2.7", "192.0.2.8"), 300.0)
-        assert server.asked == {("v4.example.org", A): 1, ("v4.example.org", AAAA): 1}
+        assert server.asked == {("v4.example.org", "A"): 1, ("v4.example.org", "AAAA"): 1}
 
 
 V4, V6 = ("192.0.2.7", "192.0.2.8"), ("2001:db8::7",)
@@ -119,7 +109,7 @@ async def test_both_families_are_asked_and_the_older_one_comes_first():
     async with resolving() as (resolver, server):
         for name, addresses in (("both.org", V4 + V6), ("v4.org", V4), ("v6.org", V6)):
             assert (await resolver.resolve(name)).addresses == addresses
-        assert server.asked["both.org", A] == server.asked["both.org", AAAA] == 1
+        assert server.asked["both.org", "A"] == server.asked["both.org", "AAAA"] == 1
 
 
 async def test_the_other_family_is_waited_for_only_a_moment():
@@ -151,7 +141,7 @@ async def test_permanent_failures():
         for name in ("nx.org", "none.org"):
             with pytest.raises(NameNotFound, match=name):
                 await resolver.resolve(name)
-        assert server.asked["none.org", A] == server.asked["none.org", AAAA] == 1
+        assert server.asked["none.org", "A"] == server.asked["none.org", "AAAA"] == 1
 
 
 async def test_failures_that_may_pass():
@@ -159,10 +149,10 @@ async def test_failures_that_may_pass():
         for name in ("fail.org", "refused.org", "drop.org", "garbage.org"):
             with pytest.raises(NameServerFailure, match=name):
                 await resolver.resolve(name)
-        assert server.asked["drop.org", A] == 2
+        assert server.asked["drop.org", "A"] == 2
         with pytest.raises(NameServerFailure, match=r"drop\.org"):
             await resolver.resolve("drop.org")
-        assert server.asked["drop.org", A] == 4, "a look-up that has ended is not shared any more"
+        assert server.asked["drop.org", "A"] == 4, "a look-up that has ended is not shared any more"
     unreachable = Resolver(Options(nameservers="127.0.0.1:1"), HostMap(""))
     with constants(TIMEOUT_S=0.2, TRIES=1), pytest.raises(NameServerFailure):
         await unreachable.resolve("v4.org")
@@ -209,7 +199,7 @@ async def test_identical_look_ups_share_one_query_and_survive_a_cancelled_caller
         results = await asyncio.gather(*tasks, return_exceptions=True)
         assert isinstance(results[0], asyncio.CancelledError)
         assert {result.addresses for result in results[1:]} == {("192.0.2.7", "192.0.2.8")}
-        assert server.asked == {("slow.org", A): 1, ("slow.org", AAAA): 1}
+        assert server.asked == {("slow.org", "A"): 1, ("slow.org", "AAAA"): 1}
 
 
 @pytest.mark.parametrize("shards", [1, 2])

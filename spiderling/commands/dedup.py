@@ -17,8 +17,6 @@ from spiderling.cli.command import SpiderlingCommand, option
 
 
 class Command(SpiderlingCommand):
-    """Thin shell around ``spiderling.export.deduplication``."""
-
     arguments = "JOBDIR|FILE... -o OUT [options]"
     summary = "Take near-duplicates out of finished corpora, by onion's rule"
     description = (

@@ -25,8 +25,6 @@ _MAX_NAMED = 10  # entries of lists that are named because no document matched t
 
 
 class Command(SpiderlingCommand):
-    """Thin shell around ``spiderling.export.export``."""
-
     arguments = "JOBDIR|FILE... -o OUT [options]"
     summary = "Write a finished corpus, or a part of it, as JSONL, Parquet, text, vertical, TEI or prevertical"
     description = (

@@ -15,8 +15,6 @@ from spiderling.cli.command import SpiderlingCommand, option
 
 
 class Command(SpiderlingCommand):
-    """Thin shell around ``spiderling.reporting``."""
-
     arguments = "JOBDIR [-o FILE]"
     summary = "Show how a crawl went, and what to do next, as one HTML page"
     description = (

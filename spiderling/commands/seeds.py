@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,27 +61,29 @@ class Command(SpiderlingCommand):
         # before anything is asked, so that a bad language costs no request
         options = options_of(self.given_settings, SpiderlingSpider(**arguments))
         infos = languages.find_languages(options.lang, options.models)
-        from spiderling.seeding import COLLECTIONS, CommonCrawlSource, SeedFile, SitemapSource, Source, check, collect
+        from spiderling import seeding
 
         out = Path(opts.output)
         if action == "wikipedia" and not names:
             raise UsageError("name a dump: scrapy seeds wikipedia FILE-externallinks.sql.gz -a lang=cs -o seeds.txt")
         if action == "wikipedia" or (action == "commoncrawl" and names):
-            with closing(SeedFile(out, opts.per_host, opts.homes)) as output:
-                return _from_files(_urls_in(action, names, infos, options), output, action)
+            by_index = partial(seeding.indexed_hosts, wanted=_wanted(infos, options))
+            read = seeding.dumped_links if action == "wikipedia" else by_index
+            with closing(seeding.SeedFile(out, opts.per_host, opts.homes)) as output:
+                return _from_files(chain.from_iterable(map(read, map(Path, names))), output, action)
         addresses_of(options, is_offline=False)
         if action == "check":
             if len(names) != 1:
                 raise UsageError("name one file of seeds: scrapy seeds check seeds.txt -a lang=cs -o good.txt")
-            return check(names[0], out, self.given_settings, arguments)
-        source: Source = (
-            SitemapSource(names)
+            return seeding.check(names[0], out, self.given_settings, arguments)
+        source: seeding.Source = (
+            seeding.SitemapSource(names)
             if action == "sitemap"
-            else CommonCrawlSource(_wanted(infos, options), max(1, opts.pages), opts.collections or COLLECTIONS)
+            else seeding.CommonCrawlSource(_wanted(infos, options), max(1, opts.pages), opts.collections)
         )
         arguments.pop("tlds", None)  # it chooses among what is found, not whom to ask
-        with closing(SeedFile(out, opts.per_host, opts.homes)) as output:
-            return collect(source, output, self.given_settings, arguments)
+        with closing(seeding.SeedFile(out, opts.per_host, opts.homes)) as output:
+            return seeding.collect(source, output, self.given_settings, arguments)
 
 
 def _wanted(infos: list[LanguageInfo], options: Options) -> CaptureFilter:
@@ -99,14 +103,3 @@ def _from_files(urls: Iterable[str], output: SeedFile, name: str) -> str:
     except SpiderlingError as error:
         raise SpiderlingError(f"{error} {output.added} new seeds from before that are in {output.path}.") from None
     return f"{output.added} new seeds in {output.path}, which holds {output.hosts} hosts."
-
-
-def _urls_in(action: str, names: list[str], infos: list[LanguageInfo], options: Options) -> Iterator[str]:
-    """The URLs in the files that are named."""
-    from spiderling.seeding import dumped_links, indexed_hosts
-
-    for path in map(Path, names):
-        if action == "wikipedia":
-            yield from dumped_links(path)
-        else:
-            yield from indexed_hosts(path, _wanted(infos, options))

@@ -205,12 +205,29 @@ def test_bad_seed_lines_are_reported_by_number_and_the_others_used(tmp_path):
 # -- the crawl's directory
 
 
-def test_jobdir_is_a_file(refused, tmp_path):
-    path = tmp_path / "thesis.txt"
-    path.write_text("mine")
-    message = refused("-a", "lang=cs", jobdir=path)
-    assert message == f"{path} is a file; a crawl needs a directory. Give another with -s JOBDIR=..."
-    assert path.read_text() == "mine"
+def of_another_program() -> bytes:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE recipes(name)")
+        return connection.serialize()
+
+
+@pytest.mark.parametrize(
+    ("place", "content", "message"),
+    [
+        ("job", b"mine", "{job} is a file; a crawl needs a directory. Give another with -s JOBDIR=..."),
+        ("job/thesis.tex", b"mine", "{job} holds files of something else and no crawl."),
+        ("job/state/frontier.sqlite", of_another_program(), "{path} is a database of something else; give another"),
+        ("job/state/frontier.sqlite", b"no database" * 99, "{path} cannot be read as the state of a crawl: file is"),
+    ],
+)  # fmt: skip
+def test_jobdir_that_is_something_else_stays_as_it_is(refused, tmp_path, place, content, message):
+    path = tmp_path / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    assert refused("-a", "lang=cs").startswith(message.format(job=tmp_path / "job", path=path))
+    assert path.read_bytes() == content
+    if place == "job/thesis.tex":
+        assert [entry.name for entry in path.parent.iterdir()] == ["thesis.tex"], "nothing is written there"
 
 
 def _obey_permissions() -> None:
@@ -227,35 +244,6 @@ def test_jobdir_is_not_writable(refused, tmp_path, exists):
     message = refused("-a", "lang=cs", jobdir=path, preexec_fn=_obey_permissions)
     assert message.startswith(f"the crawl directory {path} cannot be used: Permission denied.")
     assert "-s JOBDIR=" in message
-
-
-def test_jobdir_with_files_of_something_else(refused, tmp_path):
-    path = tmp_path / "home"
-    path.mkdir()
-    (path / "thesis.tex").write_text("mine")
-    assert refused("-a", "lang=cs", jobdir=path).startswith(f"{path} holds files of something else and no crawl.")
-    assert [entry.name for entry in path.iterdir()] == ["thesis.tex"], "nothing is written there"
-
-
-@pytest.fixture
-def database(tmp_path):
-    """The place of the state in the directory of a crawl."""
-    path = tmp_path / "job/state/frontier.sqlite"
-    path.parent.mkdir(parents=True)
-    return path
-
-
-def test_jobdir_with_the_database_of_another_program(refused, database):
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute("CREATE TABLE recipes(name)")
-    before = database.read_bytes()
-    assert refused("-a", "lang=cs") == f"{database} is a database of something else; give another JOBDIR."
-    assert database.read_bytes() == before
-
-
-def test_jobdir_with_a_file_that_is_no_database(refused, database):
-    database.write_bytes(b"not a database, " * 100)
-    assert refused("-a", "lang=cs").startswith(f"{database} cannot be read as the state of a crawl: file is not a")
 
 
 @pytest.fixture

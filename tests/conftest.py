@@ -47,6 +47,7 @@ from text_steps import pytest_generate_tests, steps  # noqa: F401 - for pytest
 
 from spiderling.base.files import zstd
 from spiderling.frontier.storage.url_log import unpack_ends
+from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.state_reader import urls_of
 from webs.server import serve
@@ -176,7 +177,7 @@ def unknown(query: bytes) -> bytes:
 
 @contextmanager
 def nameserver(answer=unknown):
-    """A name server on loopback that gives *answer* to each query; gives its address:port."""
+    """A name server on loopback that gives *answer* to each query, or nothing; gives its address:port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.84.0.53", 0))
 
@@ -185,7 +186,8 @@ def nameserver(answer=unknown):
                 query, client = sock.recvfrom(4096)
                 if not query:
                     return
-                sock.sendto(answer(query), client)
+                if said := answer(query):
+                    sock.sendto(said, client)
 
         thread = threading.Thread(target=serve_names, daemon=True)
         thread.start()
@@ -346,6 +348,12 @@ class State(NamedTuple):
         assert self.counts.get("total/documents", 0) == self.ends.get("kept", 0)
 
 
+def damage_in(directory: Path) -> list[str]:
+    """What ``scrapy inspect --check`` finds."""
+    with closing(Inspection(directory)) as opened:
+        return list(problems(opened))
+
+
 class Running:
     """The process of a crawl; its output goes to a file."""
 
@@ -439,12 +447,9 @@ class Crawl:
 
     def ended(self) -> dict[str, tuple[str, str]]:
         """URL -> (Reason, detail) of each URL that ended; those of hosts that refuse are parked."""
-        inspection = Inspection(self.directory)
-        try:
+        with closing(Inspection(self.directory)) as inspection:
             rows = inspection.rows("SELECT keys, ends FROM ended")
             logged = [end for row in rows for end in unpack_ends(row["keys"], row["ends"])]
-        finally:
-            inspection.close()
         state = self.state()
         refusing = {name for name, host in state.hosts.items() if host["state"] == "refused"}
         parked = [url for url, is_parked in state.urls if is_parked and urlsplit(url).hostname in refusing]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from conftest import DEADLINE_S, document, serving
+from conftest import DEADLINE_S, DEFAULTS, ROOT, document, scrapy, serving
 
 from webs.web import FixedWeb, html, plain
 
-ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"scrapy", "justext", "chardet", "protego", "yaml"}
 PLACES = (
     *("scrapy.cfg", "requirements.txt", "spiderling/", "spiderling/spiders/", "spiderling/pipelines.py"),
@@ -54,10 +52,10 @@ finally:
 """
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_place(place):
-    path = ROOT / place
-    assert path.is_dir() if place.endswith("/") else path.is_file()
+def test_places():
+    for place in PLACES:
+        path = ROOT / place
+        assert path.is_dir() if place.endswith("/") else path.is_file(), place
 
 
 def test_requirements_name_the_packages():
@@ -67,22 +65,16 @@ def test_requirements_name_the_packages():
 
 
 def test_scrapy_list():
-    ended = subprocess.run([sys.executable, "-m", "scrapy", "list"], cwd=ROOT, capture_output=True, text=True)
-    assert ended.stdout.split() == ["archive", "spiderling"]
-    assert ended.returncode == 0
+    ended = scrapy("list")
+    assert (ended.code, ended.out.split()) == (0, ["archive", "spiderling"])
 
 
 @pytest.mark.slow
 def test_the_packages_do_real_work(tmp_path):
     web = FixedWeb({"a.test": {"/robots.txt": plain("User-agent: *\nDisallow: /x"), "/": html(document("card"))}})
     with serving(web) as server:
-        settings = {
-            "JOBDIR": tmp_path / "job",
-            "SPIDERLING_HOSTS": server.hosts_option,
-            "SPIDERLING_ALLOW_NETWORKS": "127.0.0.0/8",
-            "SPIDERLING_HOST_INTERVAL_S": 0,
-            "SPIDERLING_WORKERS": 1,
-        }
+        settings = {**DEFAULTS, "JOBDIR": tmp_path / "job", "SPIDERLING_HOSTS": server.hosts_option}
+        settings["SPIDERLING_ALLOW_NETWORKS"] = "127.0.0.0/8"
         command = ["crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://a.test/"]
         command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
         argument = json.dumps([str(ROOT / "spiderling"), command, document("card"), str(tmp_path / "reached.json")])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import NETWORK, Crawl, page, serving
+from conftest import NETWORK, Crawl, damage_in, page, serving
 
 from benchmarks.faults import SETTINGS
 from spiderling.base.errors import JobdirError, StorageError
@@ -24,9 +24,7 @@ from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import log_of
-from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir, judged
-from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb
 
 SEED = "http://a.test/"
@@ -157,8 +155,7 @@ def test_surplus_is_set_aside_on_order_and_the_crawl_goes_on(times, server, tmp_
     assert aside and texts(aside) < before
     assert before <= texts([*segments(job), *aside]) and texts(segments(job)) >= texts(aside)  # fetched again
     crawl.state().check()
-    with closing(Inspection(job)) as opened:
-        assert list(problems(opened)) == []
+    assert damage_in(job) == []
     assert (job / OWN).read_bytes() == b"no segment"
 
 

@@ -186,12 +186,18 @@ def _site_files(web: _Web) -> None:
         web.page(f"odd-ai-{number}.test", "/a")
 
 
-_TERMS = {
+TERMS = {
     '<prohibits type="usage">all</prohibits>': "TSR",
     '<prohibits type="usage">ai-all</prohibits>': "T",
     '<prohibits type="usage">ai-train</prohibits>': "T",
     '<prohibits type="usage">search</prohibits>': "S",
     '<prohibits type="usage">ai-input ai-index</prohibits>': "",
+    '<prohibits type="usage">ai-train search</prohibits>': "TS",
+    '<permits type="usage">ai-all</permits>': "S",
+    '<permits type="usage"></permits>': "TS",
+    '<permits type="usage">search, ai-train</permits>': "",
+    # both: not licensed (3.1.1), as theguardian.com has it
+    '<permits type="usage">ai-train ai-input</permits><prohibits type="usage">all</prohibits>': "TSR",
     '<permits type="usage">all</permits>': "",
     '<permits type="usage">search</permits>': "T",
     '<permits type="usage">ai-train</permits>': "S",
@@ -200,18 +206,23 @@ _TERMS = {
     '<payment type="free"/>': "",
     '<payment type="attribution"/>': "",
     "<payment/>": "",
+    "<payment><standard>https://creativecommons.org/licenses/by/4.0/</standard></payment>": "",
     **{
         f'<payment type="{kind}"/>': "TSR" for kind in ("purchase", "subscription", "training", "crawl", "use", "other")
     },
+    **dict.fromkeys((f'<payment type="{kind}"/>' for kind in ("contribution", "inference")), "TSR"),
     "<payment><custom>https://a.test/</custom></payment>": "TSR",
     '<permits type="usage">ai-all</permits><payment type="crawl"/>': "TS",
+    '<permits type="usage">search</permits><payment type="crawl"><amount currency="USD">0.01</amount></payment>': "TS",
+    '<permits type="usage">ai-all</permits><payment><custom>https://a.test/</custom></payment>': "TS",
     '<permits type="user">education</permits>': "TSR",
     '<prohibits type="user">commercial</prohibits>': "TSR",
     '<permits type="geo">US</permits>': "TSR",
+    '<prohibits type="geo">US</prohibits>': "TSR",
     '<reporting type="audit" profile="https://a.test/"/>': "TSR",
     "": "",
 }
-"""Terms -> the purposes that they refuse to a crawl that says neither what nor where it is."""
+"""Terms of RSL 1.0 (3.4, 3.7) -> the purposes that they refuse to a crawl that says neither what nor where it is."""
 _BROKEN = (None, b"", b"<html>Not found</html>", b"<rsl>", RSL.format("").encode(), RSL.format("<x/>").encode(),
            RSL.format('<content url="/"/>').encode(),
            RSL.format('<content url="/"><license><deny/></license></content>').encode(), b"\xff" * 100)  # fmt: skip
@@ -227,12 +238,12 @@ def _licence(*contents: str) -> WebResponse:
 
 
 def _licences(web: _Web) -> None:
-    contents = [_content(terms, f"/{number}/") for number, terms in enumerate(_TERMS)]
+    contents = [_content(terms, f"/{number}/") for number, terms in enumerate(TERMS)]
     contents += [_content("", "/server/", 'server="https://a.test/"'), _content("", "/encrypted/", 'encrypted="true"')]
     contents += [_content('<prohibits type="usage">search</prohibits>', "/0/exact$")]
     web.file("rsl.test", "/robots.txt", "License: http://royal.test/l.xml")
     web.file("royal.test", "/l.xml", _licence(*contents))
-    for number, refuses in enumerate(_TERMS.values()):
+    for number, refuses in enumerate(TERMS.values()):
         web.page("rsl.test", f"/{number}/", refuses)
     for path, refuses in (("/server/", "TSR"), ("/encrypted/", "TSR"), ("/0/exact", "S"), ("/unsaid", "")):
         web.page("rsl.test", path, refuses)
@@ -244,7 +255,7 @@ def _licences(web: _Web) -> None:
 
 
 def _page_licences(web: _Web) -> None:
-    for number, (terms, refuses) in enumerate(_TERMS.items()):
+    for number, (terms, refuses) in enumerate(TERMS.items()):
         web.file("royal.test", f"/{number}.xml", _licence(_content(terms)))
         address = f"http://royal.test/{number}.xml"
         link = {"Link": f'<{address}>; rel="license"; type="{_TYPE}"'}

@@ -22,7 +22,7 @@ FULL = {"MIN_FREE_BYTES": 10**18}
 """No disk has so much room."""
 BROKEN = "http://h1.test/39"
 FAULT = f"outcome {BROKEN} KeyError"
-ECHO = "import sys; print(*sys.argv[2:]); open(sys.argv[1], 'a').write(sys.stdin.read() + '\\n')"
+ECHO = "print(*sys.argv[2:]); open(sys.argv[1], 'a').write(sys.stdin.read() + '\\n')"
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +35,11 @@ def server():
 class Told:
     """A command that writes what it is told into a file."""
 
-    def __init__(self, directory, *words: str) -> None:
+    def __init__(self, directory, *words: str, first: str = "") -> None:
+        """*first*: code that runs before; at each attempt the file *at* has grown by a byte."""
         self._path = directory / "told"
-        self.command = shlex.join([sys.executable, "-c", ECHO, str(self._path), *words])
+        counts = f"import os, sys, time; at = {str(directory / 'tries')!r}; open(at, 'a').write('.'); "
+        self.command = shlex.join([sys.executable, "-c", counts + first + ECHO, str(self._path), *words])
 
     @property
     def alerts(self) -> list[dict]:
@@ -63,12 +65,7 @@ def test_a_finished_crawl_is_told_to_a_command_that_no_shell_reads(server, tmp_p
 
 
 def test_a_budget_is_told_and_what_a_command_does_not_take_is_tried_again_in_order(server, tmp_path):
-    told = Told(tmp_path)
-    fails_first = (
-        f"import os, sys; at = {str(tmp_path / 'tries')!r}; open(at, 'a').write('.'); "
-        f"os.path.getsize(at) > 2 or sys.exit(3); {ECHO}"
-    )
-    told.command = shlex.join([sys.executable, "-c", fails_first, str(tmp_path / "told")])
+    told = Told(tmp_path, first="os.path.getsize(at) > 2 or sys.exit(3); ")
     crawl = crawled(tmp_path, server, ALERT_COMMAND=told.command, EXTENSIONS=EXTENSIONS)
     result = crawl.run(f"{BROKEN} http://h0.test/0", FAULT=FAULT, MAX_PAGES=5)
     assert told.kinds == ["internal-errors", "budget"]
@@ -77,12 +74,7 @@ def test_a_budget_is_told_and_what_a_command_does_not_take_is_tried_again_in_ord
 
 
 def test_a_full_disk_is_told_once_and_a_command_that_runs_too_long_is_killed(server, tmp_path):
-    told = Told(tmp_path)
-    slow_once = (
-        f"import os, sys, time; at = {str(tmp_path / 'tries')!r}; is_first = not os.path.exists(at); "
-        f"open(at, 'a').write('.'); is_first and time.sleep(600); {ECHO}"
-    )
-    told.command = shlex.join([sys.executable, "-c", slow_once, str(tmp_path / "told")])
+    told = Told(tmp_path, first="os.path.getsize(at) > 1 or time.sleep(600); ")
     limits = QUICK | {"extensions.alerts.LIMIT_S": 2}
     running = crawled(tmp_path, server, ALERT_COMMAND=told.command, **FULL).start("http://h0.test/0", CONSTANTS=limits)
     running.until(lambda: told.kinds == ["disk"])

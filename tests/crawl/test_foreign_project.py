@@ -1,16 +1,18 @@
-"""Spiders of other people, in projects of their own that only install the add-on."""
+"""Spiders of other people, in projects of their own that only install the add-on: of the documentation, and others."""
 
 from __future__ import annotations
 
 import json
 import pickle
+import re
 import threading
 from collections import Counter
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
-from conftest import Crawl, document, page, paragraphs, serving
+import pytest
+from conftest import ROOT, Crawl, document, page, paragraphs, serving
 
 from webs.web import FixedWeb, html, not_found
 
@@ -45,7 +47,12 @@ def to_feed(path) -> str:
 
 SEEING = """
 DOWNLOADER_MIDDLEWARES = {"foreign.spiders.Seeing": 500}
+DOWNLOAD_DELAY = 1
+ROBOTSTXT_OBEY = True
+AUTOTHROTTLE_ENABLED = True
+DEPTH_LIMIT = 3
 """
+"""The last four have no effect, and are named."""
 TEN_LINES = """
 import json
 from collections import Counter
@@ -95,7 +102,8 @@ class Seeing:  # a downloader middleware and receivers of signals
 """
 
 
-def test_ten_lines_get_text_language_dedup_and_corpus(tmp_path):
+def test_ten_lines_get_text_language_dedup_and_corpus(tmp_path, monkeypatch):
+    monkeypatch.setenv("https_proxy", "http://127.84.31.3:3128")
     english = "<p>" + "It was the best of times, and all of us had been there before it was over. " * 8 + "</p>"
     sites = {
         "/": page("first", "/b", "/copy", "/english"),
@@ -108,7 +116,7 @@ def test_ten_lines_get_text_language_dedup_and_corpus(tmp_path):
         crawl.directory.mkdir()
         (crawl.directory / "spider.state").write_bytes(b"")  # as a full disk may leave it
         (crawl.directory / "crawl.log").symlink_to("/dev/full")
-        result = crawl.run(lang="", FEEDS=to_feed(tmp_path / "items.jsonl"))
+        result = crawl.start("", ("-O", f"{tmp_path}/items.jsonl"), lang="", DOWNLOAD_SLOTS="{}").wait()
     assert result.code == 0
     assert result.lines("] WARNING: ", "spider.state cannot be read", "begins with an empty state")
     assert not result.lines("] ERROR: ") and "Traceback" not in result.output and "Logging error" not in result.output
@@ -121,9 +129,14 @@ def test_ten_lines_get_text_language_dedup_and_corpus(tmp_path):
     titles = [item["title"] for item in items if item.keys() == {"title"}]
     assert sorted(titles, key=str) == sorted(["Strana first", "Strana b", "Strana b", None], key=str)
     pages = {item["url"]: item for item in items if "text" in item}
-    assert pages.keys() == documents.keys()
-    assert pages["http://f.test/"]["text"].splitlines() == paragraphs("first")
+    assert {url: page["text"].split("\n") for url, page in pages.items()} == {
+        url: doc.paragraphs for url, doc in documents.items()
+    }
     assert pages["http://f.test/"]["lang"] == "cs"
+    (ignored,) = result.lines("Without effect in a crawl of Spiderling: ")
+    assert "DOWNLOAD_DELAY (SPIDERLING_HOST_INTERVAL_S)" in ignored and "http_proxy in the env" in ignored
+    assert "AUTOTHROTTLE_ENABLED (SPIDERLING_DELAY_FACTOR)" in ignored and "DOWNLOAD_SLOTS (SPIDERL" in ignored
+    assert "DEPTH_LIMIT (SPIDERLING_MAX_DISTANCE, in hosts)" in ignored
     everywhere = ("process_request", "request_reached_downloader", "response_downloaded", "request_left_downloader",
                   "headers_received", "bytes_received")  # fmt: skip
     expected = {f"{name} {path}" for name in everywhere for path in ("/robots.txt", *sites)}
@@ -266,7 +279,7 @@ class Foreign(Spider):
     name = "foreign"
 
     async def start(self):
-        for host in ("kept", "twice", "drop", "broken-pipeline", "broken-callback", "late-callback", "gone"):
+        for host in HOSTS:
             yield Request(f"http://{host}.test/", self.page, errback=self.failed)
             yield Request(f"http://{host}.test/next", self.page, errback=self.broken)
 
@@ -303,7 +316,8 @@ def test_each_of_the_five_exits_ends_its_url_and_releases_the_host(tmp_path):
     addresses = {host: f"127.84.8.{number}" for number, host in enumerate(sites, 1)}
     with serving(FixedWeb(sites, addresses)) as server:
         settings = 'ITEM_PIPELINES = {"foreign.spiders.Pipeline": 450}\n'
-        crawl = Crawl(tmp_path / "job", server, project(tmp_path, EXITS, settings), "foreign", LANG="cs")
+        foreign = project(tmp_path, f"HOSTS = {EXIT_HOSTS}{EXITS}", settings)
+        crawl = Crawl(tmp_path / "job", server, foreign, "foreign", LANG="cs")
         result = crawl.run(lang="", FEEDS=to_feed(tmp_path / "items.jsonl"))
         asked = Counter((entry.host, entry.path) for entry in server.log_entries)
     assert result.code == 0
@@ -324,3 +338,100 @@ def test_each_of_the_five_exits_ends_its_url_and_releases_the_host(tmp_path):
     for name in EXIT_HOSTS[:-1]:
         bodies = sum(len(answer.body) for answer in (*sites[f"{name}.test"].values(), not_found()))  # robots.txt: 404
         assert state.hosts[f"{name}.test"]["downloaded_bytes"] == bodies, name
+
+
+# -- other kinds of spiders
+
+
+NO_PAGES = "mailto:a@b.cz", "tel:+420123", "javascript:void(0)", "news:x", "http://[bad/"
+
+
+def own_crawl(tmp_path, server, spider: str, name: str, settings: str = "", **options) -> Crawl:
+    return Crawl(tmp_path / "job", server, project(tmp_path, spider, settings), name, LANG="cs", **options)
+
+
+def urls(crawl: Crawl) -> list[str]:
+    return sorted(doc.url.removeprefix("http://") for doc in crawl.documents())
+
+
+def test_the_spider_of_the_documentation_survives_links_that_lead_to_no_page(tmp_path):
+    """Its own Requests alone are followed; those under other top-level domains are refused."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/scrapy.md").read_text("utf-8"), re.DOTALL)
+    (spider,) = [block for block in blocks if "class MySpider" in block]
+    assert "https://example.org/" in spider
+    links = "".join(f'<a href="{link}">odkaz</a>' for link in (*NO_PAGES, "/2", "http://b.de/"))
+    first = document("first", "/unwanted").replace("<ul>", f'<ul class="article">{links}</ul><ul>')
+    sites = {"a.cz": {"/": html(first), "/2": page("2"), "/unwanted": page("3")}, "b.de": {"/": page("4")}}
+    with serving(FixedWeb(sites, {"a.cz": "127.84.32.1", "b.de": "127.84.32.2"})) as server:
+        spider = spider.replace("https://example.org/", "http://a.cz/")
+        crawl = own_crawl(tmp_path, server, spider, "mine", TLDS="cz", FOLLOW="none")
+        result = crawl.run(lang="")
+    assert result.code == 0 and not result.lines("] ERROR: ") and "Traceback" not in result.output
+    assert urls(crawl) == ["a.cz/", "a.cz/2"]
+    assert crawl.state().mentions["out-of-scope"] == 4  # three links of the page, and b.de as a Request
+
+
+CRAWL_SPIDER = """
+from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import CrawlSpider, Rule
+from spiderling.items import PageItem
+
+class Foreign(CrawlSpider):
+    name = "foreign"
+    start_urls = ["http://f.test/"]
+    rules = [Rule(LinkExtractor(allow="/list")), Rule(LinkExtractor(allow="/text"), callback="text", follow=False)]
+
+    def text(self, response, **values):
+        yield PageItem(response)
+"""
+
+
+def test_a_crawl_spider(tmp_path):
+    sites = {"/": page("home", "/list", "/text/1", "/other"), "/list": page("list", "/text/2", "/text/1")}
+    sites |= {f"/text/{number}": page(number) for number in (1, 2)}
+    with serving(FixedWeb({"f.test": sites}, {"f.test": "127.84.32.3"})) as server:
+        crawl = own_crawl(tmp_path, server, CRAWL_SPIDER, "foreign", FOLLOW="none")
+        result = crawl.run(lang="")
+        asked = [entry.path for entry in server.log_entries]
+    assert result.code == 0 and not result.lines("] ERROR: ")
+    assert urls(crawl) == ["f.test/text/1", "f.test/text/2"]
+    assert sorted(asked) == ["/", "/list", "/robots.txt", "/text/1", "/text/2"]
+    assert crawl.state().ends == {"no-page": 2, "kept": 2}
+
+
+CACHED = """
+from scrapy import Spider
+from spiderling.items import PageItem
+
+class Foreign(Spider):
+    name = "foreign"
+    start_urls = ["http://f.test/"]
+
+    def parse(self, response):
+        yield PageItem(response)
+        yield {"flags": response.flags}
+
+class Shouting:
+    def process_item(self, item):
+        if isinstance(item, PageItem) and item.page is not None:
+            item.attributes["title"] = item.page.title.upper()
+        return item
+"""
+
+
+@pytest.mark.slow
+def test_scrapys_cache_and_a_pipeline_of_the_users_own(tmp_path):
+    settings = 'HTTPCACHE_ENABLED = True\nITEM_PIPELINES = {"foreign.spiders.Shouting": 600}\n'
+    with serving(FixedWeb({"f.test": {"/": page("home", "/2"), "/2": page("2")}}, {"f.test": "127.84.32.4"})) as server:
+        crawl = own_crawl(tmp_path, server, CACHED, "foreign", settings, FEEDS=to_feed(tmp_path / "items.jsonl"))
+        assert crawl.run(lang="").code == 0
+        asked = len(server.log_entries)
+        again = Crawl(tmp_path / "again", server, tmp_path / "project", "foreign", LANG="cs",
+                      FEEDS=to_feed(tmp_path / "again.jsonl"))  # fmt: skip
+        result = again.run(lang="")
+        assert result.code == 0 and not result.lines("] ERROR: ")
+        assert [entry.path for entry in server.log_entries[asked:]] == ["/robots.txt"], "pages came from the cache"
+    assert again.digests() == crawl.digests() and len(again.digests()) == 2
+    assert [item["flags"] for item in feed(tmp_path / "again.jsonl") if "flags" in item] == [["cached"]] * 2
+    titles = {item["title"] for item in feed(tmp_path / "items.jsonl") if "title" in item}
+    assert titles == {"STRANA HOME", "STRANA 2"}

@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 
 import pytest
 from brokenparts import EXTENSIONS
-from conftest import Crawl, page, serving
+from conftest import Crawl, damage_in, page, serving
 
 from spiderling.base.errors import StorageError
 from spiderling.base.options import Options
@@ -19,7 +19,6 @@ from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.crawl.internal_errors import MAX, WINDOW_ENDS
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.site_files import FileAnswer
-from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb, WebResponse, plain
 
@@ -48,8 +47,7 @@ def web(pages: int = PAGES, files: dict[str, WebResponse] | None = None) -> Fixe
 def whole(crawl: Crawl) -> None:
     if "discovered" in crawl.state().counts:
         crawl.state().check()
-    with closing(Inspection(crawl.directory)) as opened:
-        assert list(problems(opened)) == []
+    assert damage_in(crawl.directory) == []
 
 
 @pytest.fixture(scope="module")
@@ -173,8 +171,8 @@ async def test_no_error_amid_a_change_is_committed_and_only_one_of_ours_has_a_gu
     opened.crawl.checkpoint.begin_if_needed()
     await opened.over()
     assert len(opened.failures) == 1
+    assert damage_in(tmp_path / "job") == []
     with closing(Inspection(tmp_path / "job")) as left:
-        assert list(problems(left)) == []
         assert left.counts["waiting"] == left.counts["discovered"] == 1
         blamed = json.loads(left.meta.get("internal-errors", "[]"))
     assert blamed == ([[SEED, opened.url_id]] if kind is KeyError else [])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-import threading
+from collections.abc import Iterable
 from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from conftest import CONTACT, Crawl, page, scrapy, serving
+from conftest import CONTACT, Crawl, nameserver, page, scrapy, serving
 
 from spiderling.base.options import Options
 from spiderling.engine.offline import Offline
@@ -30,25 +30,15 @@ ANSWERS = {"no such name": 3, "server failure": 2, "refused": 5}
 """What a name server says, by its code (RFC 1035, 4.1.1)."""
 
 
-class NameServer:
-    """Knows HOSTS and no other name, as long as ``says`` is '', and never the names ``knows_not``."""
+class Names:
+    """Answers of a name server that knows HOSTS alone, as long as ``says`` is '', and never the names ``knows_not``."""
 
-    says = ""
-    knows_not = ()
+    def __init__(self, says: str) -> None:
+        self.says = says
+        self.knows_not: Iterable[str] = ()
+        self.address = ""
 
-    def __init__(self, sock):
-        self._socket = sock
-        self.address = "{}:{}".format(*sock.getsockname())
-
-    def serve(self):
-        while True:
-            query, client = self._socket.recvfrom(4096)
-            if not query:
-                return
-            if self.says != "nothing":
-                self._socket.sendto(self._answer(query), client)
-
-    def _answer(self, query):
+    def __call__(self, query: bytes) -> bytes:
         end = query.index(0, 12) + 5
         name, position = [], 12
         while query[position]:
@@ -61,22 +51,14 @@ class NameServer:
         code = ANSWERS.get(says, 0 if address else 3)
         head = query[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, int(bool(is_found)), 0, 0)
         record = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 1, 4) + socket.inet_aton(address) if is_found else b""
-        return head + query[12:end] + record
+        return head + query[12:end] + record if self.says != "nothing" else b""
 
 
 @contextmanager
-def name_server(says=""):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.84.0.53", 0))
-        server = NameServer(sock)
-        server.says = says
-        thread = threading.Thread(target=server.serve, daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            sock.sendto(b"", sock.getsockname())
-            thread.join(5)
+def name_server(says: str = ""):
+    names = Names(says)
+    with nameserver(names) as names.address:
+        yield names
 
 
 def crawl_of(directory, server, names, **settings):
@@ -99,24 +81,30 @@ def assert_whole(crawl, server):
     assert all(host["failures"] == 0 for host in state.hosts.values())
 
 
+SLOW = pytest.mark.slow
+
+
 @pytest.mark.parametrize(
-    "trouble",
+    ("trouble", "first"),
     [
-        "server failure",
-        pytest.param("nothing", marks=pytest.mark.slow),
-        pytest.param("no such name", marks=pytest.mark.slow),
+        ("server failure", 7),
+        pytest.param("nothing", 7, marks=SLOW),
+        pytest.param("no such name", 7, marks=SLOW),
+        pytest.param("server failure", 0, marks=SLOW),
+        pytest.param("refused", 0, marks=SLOW),
     ],
 )
-def test_names_that_fail_in_the_middle_of_a_crawl_come_back(tmp_path, trouble):
-    with serving(WEB) as server, name_server() as names:
+def test_names_that_fail_from_the_start_or_in_the_middle_of_a_crawl_come_back(tmp_path, trouble, first):
+    """In the middle: after the *first* requests."""
+    with serving(WEB) as server, name_server("" if first else trouble) as names:
         crawl = crawl_of(tmp_path / "job", server, names)
         running = crawl.start(seeds(server), LOGSTATS_INTERVAL=1)
-        running.until(lambda: len(server.log_entries) > 6)
+        running.until(lambda: len(server.log_entries) >= first)
         names.says = trouble
         told = trouble if trouble == "no such name" else "dns"
-        running.until(
-            lambda: "bottleneck: network (" in running.output() and f"hosts fail: {told})" in running.output()
-        )
+        running.until(lambda: f"hosts fail: {told}" in running.output())
+        running.until(lambda: not first or "bottleneck: network (" in running.output())
+        assert first or not server.log_entries
         names.says = ""
         result = running.wait()
         assert_whole(crawl, server)
@@ -150,19 +138,6 @@ def test_after_the_longest_wait_the_crawl_stops_with_3_and_the_same_command_goes
         assert crawl.state().counts["waiting"] > 0
         with serving(WEB, partial(serve, port=server.port)):
             assert crawl.run(seeds(server)).code == 0
-        assert_whole(crawl, server)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("trouble", ["server failure", "refused"])
-def test_a_name_server_that_fails_from_the_start_is_waited_for(tmp_path, trouble):
-    with serving(WEB) as server, name_server(trouble) as names:
-        crawl = crawl_of(tmp_path / "job", server, names)
-        running = crawl.start(seeds(server))
-        running.until(lambda: "hosts fail: dns" in running.output())
-        assert not server.log_entries
-        names.says = ""
-        assert running.wait().code == 0
         assert_whole(crawl, server)
 
 

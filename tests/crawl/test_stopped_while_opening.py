@@ -11,18 +11,15 @@ import sys
 import termios
 import time
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import DEADLINE_S, DEFAULTS, ROOT, page, serving
+from conftest import DEADLINE_S, DEFAULTS, ROOT, damage_in, page, serving
 from needs import needs
 from redis_server import RedisServer
 
-from spiderling.jobdir.check import problems
-from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb
 
 BEFORE = "stopped before the crawl was opened; nothing is lost"
@@ -115,11 +112,6 @@ def crawl_of(server, jobdir: Path, **more: object) -> list[str]:
     return ["crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://a.test/", *settings]
 
 
-def assert_sound(jobdir: Path) -> None:
-    with closing(Inspection(jobdir)) as opened:
-        assert list(problems(opened)) == []
-
-
 class Case(NamedTuple):
     """Signals at a stage of a crawl, and how it ends then."""
 
@@ -167,7 +159,7 @@ def end_of(server, directory: Path, case: Case) -> None:
     code, output = staged.ended(is_told=case.is_second and case.stage != "END")
     assert code == case.code and case.said in output, (case, output)
     if (directory / "job/state/frontier.sqlite").exists():
-        assert_sound(directory / "job")
+        assert damage_in(directory / "job") == []
 
 
 EVERYDAY, RARE = list(CASES)[:2], list(CASES)[2:]
@@ -199,7 +191,7 @@ def test_a_closed_terminal_pauses_the_crawl(server, tmp_path):
     os.close(ours)
     code, _ = staged.ended()
     assert code == 0 and PAUSED in log.read_text()
-    assert_sound(tmp_path / "job")
+    assert damage_in(tmp_path / "job") == []
 
 
 @pytest.mark.slow

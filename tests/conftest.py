@@ -39,6 +39,7 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import pytest
+from dnslib import RCODE, DNSRecord
 from example_counts import PROFILE, examples
 from forked import Forked, Server
 from hypothesis import HealthCheck, settings
@@ -81,32 +82,8 @@ CONSTANTS = {"extensions.lifecycle.CHECKPOINT_S": 0.2, "frontier.intervals.RETRY
 """What a crawl waits for less long, but in a fresh process."""
 DEADLINE_S = 240
 """Seconds after which a process that has not ended is given up; it is generous, for the machine may be busy."""
-SENTENCES = (
-    "Když se vlak rozjel, zůstala na nástupišti jen stará paní s kufrem a pes, který se za ním ještě dlouho díval.",
-    "V neděli ráno jsme šli na houby, ale bylo tak sucho, že jsme v celém lese nenašli ani jednu.",
-    "Městská rada rozhodla, že se nový most začne stavět až na jaře, protože na něj letos nejsou peníze.",
-    "Dědeček říkal, že za jeho mladých let byly zimy delší a že se na řece každý rok dalo bruslit.",
-    "Na trhu se prodávala jablka, hrušky a med, a kdo přišel pozdě, musel se spokojit s tím, co zbylo.",
-    "Učitel nám vysvětlil, proč se hvězdy v létě zdají jasnější než v zimě, i když to vlastně není pravda.",
-    "Knihovna je otevřena od pondělí do pátku a v sobotu dopoledne, v neděli a o svátcích je zavřeno.",
-    "Sestra se vrátila z cesty po horách a celý večer nám vyprávěla o lidech, které tam potkala.",
-    "Po dešti se cesta mezi poli změnila v bláto a auto v něm uvízlo tak, že ho musel vytáhnout traktor.",
-    "Ve starém domě na konci ulice už léta nikdo nebydlí, a přesto se v něm někdy večer rozsvítí světlo.",
-    "Kuchař přidal do polévky trochu soli, ochutnal ji a řekl, že lepší už letos asi neuvaří.",
-    "Vědci zjistili, že ptáci, kteří žijí ve městě, zpívají hlasitěji než ti, kteří žijí v lese.",
-    "Nový ředitel divadla chce, aby se v příští sezóně hrálo více her od současných domácích autorů.",
-    "Děti stály u okna a počítaly, kolik aut projede kolem školy, než přijde paní učitelka.",
-    "Podle zprávy, kterou vydal úřad, loni ve kraji přibylo lidí, kteří do práce jezdí na kole.",
-    "Zahradník nám poradil, abychom růže stříhali až na konci zimy, kdy už jim mráz neublíží.",
-    "Lékař se na mě podíval přes brýle a řekl, že bych měl víc spát a méně sedět u počítače.",
-    "Hrad, který stojí nad řekou, založil král před více než sedmi sty lety a dnes patří státu.",
-    "Když jsem se ho zeptal, kde celou tu dobu byl, jen pokrčil rameny a začal mluvit o něčem jiném.",
-    "Ryby v rybníce se loví na podzim a podívat se na to přijedou lidé i z velké dálky.",
-    "Obchod na náměstí, ve kterém jsme kupovali sešity, se po třiceti letech zavřel a nikdo neví, co v něm bude.",
-    "Vítr byl tak silný, že na kopci za vesnicí vyvrátil dva stromy, které si pamatovaly mého pradědečka.",
-    "Ta kniha se mi líbila, protože její autor píše o obyčejných věcech tak, jako by je viděl poprvé.",
-    "Hasiči přijeli za deset minut, ale to už oheň uhasili sousedé, kteří si podávali kbelíky s vodou.",
-)
+SENTENCES = tuple((ROOT / "tests/sentences.txt").read_text("utf-8").splitlines())
+"""Czech ones."""
 
 
 def gone_commands(installed: Iterable[EntryPoint]) -> list[str]:
@@ -169,10 +146,18 @@ def serving(web, serve=serve):
         loop.close()
 
 
+@pytest.fixture(scope="module")
+def server(request):
+    """The web of the test's module, which is ``WEB`` or what ``web`` makes, on loopback."""
+    with serving(request.module.web() if hasattr(request.module, "web") else request.module.WEB) as running:
+        yield running
+
+
 def unknown(query: bytes) -> bytes:
     """The answer of a name server that the name in *query* does not exist."""
-    question = query[12 : query.index(0, 12) + 5]
-    return query[:2] + b"\x81\x83" + query[4:6] + b"\0" * 6 + question
+    reply = DNSRecord.parse(query).reply()
+    reply.header.rcode = RCODE.NXDOMAIN
+    return reply.pack()
 
 
 @contextmanager

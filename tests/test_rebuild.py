@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import NETWORK, ROOT, Crawl, page, scrapy, serving
+from conftest import NETWORK, ROOT, Crawl, page, scrapy
 
 from benchmarks.faults import SETTINGS
 from spiderling.base.errors import BadInput, JobdirError
@@ -34,12 +34,6 @@ def web() -> FixedWeb:
         for host in hosts
     }
     return FixedWeb(sites, hosts)
-
-
-@pytest.fixture(scope="module")
-def server():
-    with serving(web()) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,9 @@
-"""A state opens again after a kill at any write of SQLite's own, after a power cut, and after a full disk."""
+"""A crawl and its state open again after a kill at any write of SQLite's own, after a power cut, and on a full disk."""
 
 from __future__ import annotations
 
+import json
+import pickle
 import random
 import shutil
 import sqlite3
@@ -11,13 +13,17 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Crawl, scrapy, serving
+from conftest import NETWORK, ROOT, Crawl, scrapy, serving
 from needs import needs
 from recorded_disk import Recording, after_kills, after_power_cut, recorded, write_files
 
-from benchmarks.faults import SEEDS, SETTINGS, linked_web
+from benchmarks.faults import SEEDS, SETTINGS, differences, documents_of, linked_web
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.options import Options
+from spiderling.base.outcome import Outcome
+from spiderling.base.reasons import Reason
+from spiderling.corpus.segments import read_documents
+from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
@@ -30,11 +36,11 @@ IS_FULL = Options().durability == "full"
 FROM_HERE = "state/frontier.sqlite"
 
 
-def record_state(directory: Path, synced: bool = IS_FULL) -> Recording:
+def record_state(directory: Path) -> Recording:
     """Record a state that is created, filled in batches, checkpointed meanwhile and closed; its notes count batches."""
     (directory / "state").mkdir(parents=True)
     with recorded(directory) as recording:
-        store = SqliteStore(directory / FROM_HERE, synced)
+        store = SqliteStore(directory / FROM_HERE, IS_FULL)
         recording.note(0)
         for number in range(1, BATCHES + 1):
             known = 50 * number
@@ -100,25 +106,6 @@ def test_every_prefix_of_its_writes_opens_again_and_no_batch_is_lost(tmp_path, e
             assert len(said) == (not is_made and len(files) > 0), (number, said)
             assert checked(job) == [], number
             shutil.rmtree(job)
-
-
-@needs("SQLite's VFS")
-@pytest.mark.parametrize("cuts", [15, pytest.param(600, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("synced", [False, True])
-def test_a_state_opens_after_every_power_cut_and_has_lost_nothing_if_each_commit_was_synced(tmp_path, cuts, synced):
-    recording, rng, lost = record_state(tmp_path / "recorded", synced), random.Random(5), 0
-    for cut in range(cuts):
-        steps = rng.randrange(len(recording.steps) + 1)
-        job = write_files(after_power_cut(recording, steps, rng), tmp_path / "job")
-        (job / "state").mkdir(exist_ok=True, parents=True)
-        done = recording.noted_before(steps)
-        batches, _ = begun(job)
-        assert batches <= len(done)
-        lost += batches < len(done) - 1
-        assert not (synced and lost), (cut, steps)
-        assert checked(job) == []
-        shutil.rmtree(job)
-    assert synced or lost, "a cut that undoes commits was among them"
 
 
 def half_made(path: Path, at: float) -> Path:
@@ -233,3 +220,86 @@ def test_a_disk_that_fills_up_amid_a_crawl_stops_it_with_one_sentence_and_all_is
     crawl = Crawl(disk / "job", server)
     crawl.state().check()
     assert len(crawl.documents()) == 75 and checked(disk / "job") == []
+
+
+CUT_BATCHES = 6
+
+
+def reopened(directory: Path, durability: str) -> OpenCrawl:
+    options = Options(lang="cs", allow_networks=NETWORK, durability=durability)
+    return OpenCrawl(options, directory, pytest.fail)
+
+
+async def record_batches(directory: Path, durability: str) -> Recording:
+    """Batches of documents, several to a segment; the notes count those that were acknowledged."""
+    rng = random.Random(0)
+    with recorded(directory) as recording:
+        crawl = reopened(directory, durability)
+        recording.note(0)
+        for number in range(1, CUT_BATCHES + 1):
+            text = b"<doc>\n<p>\n%d %x\n</p>\n</doc>\n" % (number, rng.getrandbits(4000))
+            outcome = Outcome(None, f"http://a.test/{number}", Reason.KEPT, document=text)
+            crawl.checkpoint.add_outcome(outcome)
+            await crawl.checkpoint.flush()
+            recording.note(number)
+        await crawl.close()
+    return recording
+
+
+def numbers_in(paths: Iterator[Path]) -> list[int]:
+    return [int(document.paragraphs[0].split()[0]) for path in sorted(paths) for document in read_documents(path)]
+
+
+@needs("SQLite's VFS")
+@pytest.mark.parametrize("cuts", [12, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("durability", [Options().durability, "normal"])
+async def test_a_crawl_opens_after_any_power_cut_and_has_each_text_once(tmp_path, cuts, durability):
+    """By default all that was acknowledged is there; ``normal`` sets aside what its state does not know any more."""
+    recording = await record_batches(tmp_path / "recorded", durability)
+    rng, undone = random.Random(1), 0
+    for cut in range(cuts):
+        steps = rng.randrange(len(recording.steps) + 1)
+        job = write_files(after_power_cut(recording, steps, rng), tmp_path / "job")
+        before = b"".join(path.read_bytes() for path in sorted(job.glob("corpus/*.zst")))
+        acknowledged = max(recording.noted_before(steps), default=0)
+        await reopened(job, durability).close()
+        there, aside = numbers_in(job.glob("corpus/*.zst")), numbers_in(job.glob("corpus/aside/*.zst"))
+        assert there == [*range(1, len(there) + 1)], (cut, steps)
+        assert len(there) >= acknowledged or durability == "normal", (cut, steps)
+        assert {*there, *aside} >= {*range(1, acknowledged + 1)}, (cut, steps)
+        undone += len(there) < acknowledged
+        kept = sum(path.stat().st_size for path in job.glob("corpus/**/*.zst*"))
+        assert kept == len(before) or not aside, "nothing that can be read is deleted"
+        shutil.rmtree(job)
+    assert bool(undone) == (durability == "normal")
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(linked_web()) as running:
+        yield running
+
+
+@pytest.mark.slow
+@needs("SQLite's VFS")
+def test_whole_crawls_go_on_after_power_cuts_by_the_same_command_and_lose_nothing(server, tmp_path):
+    """The disk has written any part of what was not synced, of the state as of the segments."""
+    settings = {name: value for name, value in SETTINGS.items() if name != "EXTENSIONS"}
+    reference = Crawl(tmp_path / "reference", server, **settings)
+    extensions = json.dumps({"tests.recorded_disk.RecordDisk": 1})
+    assert reference.run(SEEDS, EXTENSIONS=extensions).code == 0
+    recording = pickle.loads((tmp_path / "reference.recording").read_bytes())
+    assert len(recording.notes) > 10
+    whole = {name: (reference.directory / name).read_bytes() for _, rows in recording.notes for name, _ in rows}
+    rng = random.Random(2)
+    for cut in range(12):
+        steps = rng.randrange(len(recording.steps))
+        crawl = Crawl(tmp_path / f"cut-{cut}", server, **settings)
+        write_files(after_power_cut(recording, steps, rng), crawl.directory)
+        acknowledged = dict(row for rows in recording.noted_before(steps) for row in rows)
+        result = crawl.run(SEEDS)
+        assert result.code == 0 and "is finished" in result.output, (cut, steps, result.output[-2000:])
+        for name, length in acknowledged.items():
+            assert (crawl.directory / name).read_bytes()[:length] == whole[name][:length], (cut, steps, name)
+        assert documents_of(crawl) == documents_of(reference), (cut, steps)
+        assert differences(crawl, reference) == [], (cut, steps)

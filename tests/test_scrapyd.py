@@ -18,16 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Crawl, page, serving
+from conftest import DEADLINE_S, ROOT, Crawl, page, serving
 from needs import needs
 from redis_server import RedisServer
 
 from spiderling.text.steps import choose
 from webs.web import FixedWeb
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = 8
-DEADLINE_S = 240
 CONFIGURATION = """\
 [scrapyd]
 bind_address = 127.0.0.1
@@ -59,8 +57,7 @@ def test_two_jobs_of_one_directory(service, tmp_path):
         assert ask("listspiders.json?project=spiderling")["spiders"] == ["archive", "spiderling"]
 
         crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=2)
-        job = {"project": "spiderling", "spider": "spiderling", "lang": "cs", "seeds": "http://a.test/"}
-        job["setting"] = [f"{name}={value}" for name, value in crawl.settings.items()]
+        job = job_of("http://a.test/", crawl.settings)
         ask("schedule.json", {**job, "jobid": "first"})
         until(lambda: len(server.log_entries) > 1)
         ask("schedule.json", {**job, "jobid": "second"})
@@ -89,8 +86,7 @@ def test_each_jobid_has_a_directory_of_its_own_and_goes_on_with_it(service):
     web = FixedWeb({"b.test": {"/": page("home", "/1"), "/1": page(1)}}, {"b.test": "127.84.2.2"})
     with serving(web) as server:
         crawl = Crawl(directory / "crawls/cs-weekly", server, HOST_INTERVAL_S=1)
-        job = {"project": "spiderling", "spider": "spiderling", "lang": "cs", "seeds": "http://b.test/"}
-        job["setting"] = [f"{name}={value}" for name, value in crawl.settings.items() if name != "JOBDIR"]
+        job = job_of("http://b.test/", {**crawl.settings, "JOBDIR": ""})
         for jobid, settings in (("weekly", ["SPIDERLING_MAX_PAGES=1"]), ("daily", [])):
             ask("schedule.json", {**job, "jobid": jobid, "setting": [*job["setting"], *settings]})
         until(lambda: {"weekly", "daily"} <= set(finished(ask)))
@@ -114,9 +110,7 @@ def test_the_shards_of_a_crawl_are_one_job_or_several(service, tmp_path, is_one_
     with RedisServer() as store, serving(web) as server:
         crawl = Crawl(tmp_path / "cs", server, SHARDS=2)
         settings = crawl.settings if is_one_job else {**crawl.settings, "SPIDERLING_CLUSTER": store.url}
-        job = {"project": "spiderling", "spider": "spiderling", "lang": "cs"}
-        job["seeds"] = " ".join(f"http://{host}/" for host in hosts)
-        job["setting"] = [f"{name}={value}" for name, value in settings.items()]
+        job = job_of(" ".join(f"http://{host}/" for host in hosts), settings)
         jobs = ["all"] if is_one_job else ["shard-a", "shard-b"]
         for jobid in jobs:
             ask("schedule.json", {**job, "jobid": jobid})
@@ -129,6 +123,11 @@ def test_the_shards_of_a_crawl_are_one_job_or_several(service, tmp_path, is_one_
         crawl.directory = tmp_path / f"cs/shard-0{shard}"
         found += [document.url for document in crawl.documents()]
     assert sorted(found) == sorted(f"http://{host}{path}" for host in hosts for path in ("/", "/1"))
+
+
+def job_of(seeds: str, settings: dict[str, object]) -> dict[str, object]:
+    given = [f"{name}={value}" for name, value in settings.items() if value != ""]
+    return {"project": "spiderling", "spider": "spiderling", "lang": "cs", "seeds": seeds, "setting": given}
 
 
 def finished(ask) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import NETWORK, Crawl, damage_in, page, serving
+from conftest import NETWORK, Crawl, damage_in, page
 
 from benchmarks.faults import SETTINGS
 from spiderling.base.errors import JobdirError, StorageError
@@ -46,12 +46,6 @@ class Times(NamedTuple):
 
     early: Path
     late: Path
-
-
-@pytest.fixture(scope="module")
-def server():
-    with serving(web()) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

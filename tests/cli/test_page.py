@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import document, paragraphs, scrapy, serving
+from conftest import document, paragraphs, scrapy
 
 from spiderling.base.reasons import Reason
 from webs.web import FixedWeb, WebResponse, html, plain, redirect
@@ -37,12 +37,6 @@ WEB = FixedWeb(
     },
     {"a.test": "127.84.1.1", "b.test": "127.84.1.2", "c.test": "127.84.1.3"},
 )
-
-
-@pytest.fixture(scope="module")
-def server():
-    with serving(WEB) as running:
-        yield running
 
 
 def show(name: str, *arguments: str, **process):

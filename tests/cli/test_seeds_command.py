@@ -12,7 +12,7 @@ import time
 from collections import Counter
 
 import pytest
-from conftest import DEADLINE_S, DEFAULTS, ROOT, document, scrapy, serving
+from conftest import DEADLINE_S, DEFAULTS, ROOT, document, scrapy
 from test_progress_bars import on_terminal
 
 from spiderling.languages.seeds import read_seeds
@@ -93,12 +93,6 @@ WEB = FixedWeb(
         )
     },
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def server():
-    with serving(WEB) as running:
-        yield running
 
 
 @pytest.fixture

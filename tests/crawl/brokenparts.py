@@ -1,4 +1,4 @@
-"""Errors on order in parts of Spiderling: a Scrapy extension, which is made before the crawl is opened.
+"""Scrapy extensions of tests: errors on order in parts of Spiderling, and a count of the log lines that are made.
 
     -s EXTENSIONS='{"tests.crawl.brokenparts.BrokenParts": 1}' -s FAULT="report http://a.test/3 KeyError"
 
@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import builtins
 import json
+import logging
 from functools import wraps
+from pathlib import Path
 from typing import Any
+
+from scrapy import signals
+from scrapy.crawler import Crawler
 
 from spiderling.base import errors
 from spiderling.engine import outcomes
@@ -20,6 +25,7 @@ from spiderling.frontier.host_closing import HostClosing
 from spiderling.workers import pool
 
 EXTENSIONS = json.dumps({"tests.crawl.brokenparts.BrokenParts": 1})
+COUNTED = json.dumps({"tests.crawl.brokenparts.MadeLines": 1})
 POINTS = {
     "outcome": (outcomes, "of_item"),
     "site-file": (known_files, "parsed"),
@@ -66,3 +72,27 @@ class BrokenParts:
             return function(*args, **kwargs)
 
         setattr(owner, name, wrapped)
+
+
+class MadeLines:
+    """Writes how many lines below INFO are made, from the first page on, to the file LOG_MADE."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> MadeLines:
+        made: list[str] = []
+        inner = logging.getLogRecordFactory()
+
+        def counted(name: str, level: int, *args: Any, **more: Any) -> logging.LogRecord:
+            if level < logging.INFO:
+                made.append(name)
+            return inner(name, level, *args, **more)
+
+        def began() -> None:
+            logging.setLogRecordFactory(counted)
+
+        def ended() -> None:
+            Path(crawler.settings["LOG_MADE"]).write_text(str(len(made)))
+
+        crawler.signals.connect(began, signals.request_reached_downloader, weak=False)
+        crawler.signals.connect(ended, signals.spider_closed, weak=False)
+        return cls()

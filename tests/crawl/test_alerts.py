@@ -25,11 +25,9 @@ FAULT = f"outcome {BROKEN} KeyError"
 ECHO = "print(*sys.argv[2:]); open(sys.argv[1], 'a').write(sys.stdin.read() + '\\n')"
 
 
-@pytest.fixture(scope="module")
-def server():
+def web() -> FixedWeb:
     sites = {f"h{n}.test": {f"/{m}": page(f"{n}-{m}", f"/{m + 1}") for m in range(PAGES)} for n in range(2)}
-    with serving(FixedWeb(sites, {host: f"127.84.21.{n}" for n, host in enumerate(sites, 1)})) as running:
-        yield running
+    return FixedWeb(sites, {host: f"127.84.21.{n}" for n, host in enumerate(sites, 1)})
 
 
 class Told:

@@ -16,14 +16,12 @@ NAMES = ("calm.test", "loud.test", "late.test")
 PAGES = 400
 
 
-@pytest.fixture(scope="module")
-def server():
+def web() -> FixedWeb:
     sites = {
         host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"/{2 * n}", f"/{3 * n}") for n in range(PAGES)}
         for host in NAMES
     }
-    with serving(FixedWeb(sites, {host: f"127.84.4.{n}" for n, host in enumerate(NAMES, 1)})) as running:
-        yield running
+    return FixedWeb(sites, {host: f"127.84.4.{n}" for n, host in enumerate(NAMES, 1)})
 
 
 class Session:

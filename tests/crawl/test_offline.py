@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
 from collections.abc import Iterable
 from contextlib import contextmanager
 from functools import partial
@@ -12,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import CONTACT, Crawl, nameserver, page, scrapy, serving
+from dnslib import QTYPE, RCODE, RR, A, DNSRecord
 
 from spiderling.base.options import Options
 from spiderling.engine.offline import Offline
@@ -26,8 +25,8 @@ WEB = FixedWeb(
     {host: {path: page(f"{host}{path}", f"/{number + 1}") for number, path in enumerate(PAGES)} for host in HOSTS},
     HOSTS,
 )
-ANSWERS = {"no such name": 3, "server failure": 2, "refused": 5}
-"""What a name server says, by its code (RFC 1035, 4.1.1)."""
+ANSWERS = {"no such name": RCODE.NXDOMAIN, "server failure": RCODE.SERVFAIL, "refused": RCODE.REFUSED}
+"""What a name server says."""
 
 
 class Names:
@@ -39,19 +38,13 @@ class Names:
         self.address = ""
 
     def __call__(self, query: bytes) -> bytes:
-        end = query.index(0, 12) + 5
-        name, position = [], 12
-        while query[position]:
-            name.append(query[position + 1 : position + 1 + query[position]].decode())
-            position += 1 + query[position]
-        asked = ".".join(name).lower()
-        address = HOSTS.get(asked)
-        is_found = address and not self.says and query[end - 3] == 1  # A
-        says = "no such name" if asked in self.knows_not else self.says
-        code = ANSWERS.get(says, 0 if address else 3)
-        head = query[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, int(bool(is_found)), 0, 0)
-        record = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 1, 4) + socket.inet_aton(address) if is_found else b""
-        return head + query[12:end] + record if self.says != "nothing" else b""
+        asked = DNSRecord.parse(query)
+        name, reply = str(asked.q.qname).rstrip(".").lower(), asked.reply()
+        says = "no such name" if name in self.knows_not else self.says
+        reply.header.rcode = ANSWERS.get(says, RCODE.NOERROR if name in HOSTS else RCODE.NXDOMAIN)
+        if name in HOSTS and not says and asked.q.qtype == QTYPE.A:
+            reply.add_answer(RR(name, rdata=A(HOSTS[name]), ttl=1))
+        return b"" if self.says == "nothing" else reply.pack()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 from random import random
 
@@ -245,12 +246,9 @@ def test_no_page_is_asked_for_before_the_files_of_its_site_nor_one_that_they_res
 
 
 def test_ledger_holds_what_every_site_was_asked_and_answered(crawled):
-    inspection = Inspection(crawled[0].directory)
-    try:
+    with closing(Inspection(crawled[0].directory)) as inspection:
         rows = inspection.rows("SELECT * FROM consents")
         purposes = json.loads(inspection.meta["purposes"])
-    finally:
-        inspection.close()
     licences = {(row["origin"], row["file"]): row["answer"] for row in rows if row["file"] in LICENCES}
     assert licences == {
         ("http://rsl.test", "/l.xml"): "200",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from conftest import Crawl, page, serving
 from fastwarc.warc import ArchiveIterator, WarcRecordType
@@ -113,12 +115,9 @@ def test_requests_stay_the_same_and_no_cookie_of_a_challenge_is_seen_where_cooki
 
 
 def test_ledger_and_report_say_who_refuses_and_why(crawled) -> None:
-    inspection = Inspection(crawled[0].directory)
-    try:
+    with closing(Inspection(crawled[0].directory)) as inspection:
         refusing, written = status_of(inspection).refusing, saved(inspection)
         rows = inspection.rows("SELECT * FROM consents")
-    finally:
-        inspection.close()
     said = {(row["origin"].removeprefix("http://"), row["file"]): (row["answer"], row["says"]) for row in rows}
     assert said["edge.test", "/robots.txt"] == ("403", "refuses")
     assert said["wall.test", "/robots.txt"] == ("200 challenge of anubis", "refuses")

@@ -7,8 +7,8 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
+from brokenparts import COUNTED
 from conftest import ROOT, Crawl, page, serving
-from madelines import EXTENSIONS
 from scrapy.signalmanager import SignalManager
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
@@ -104,6 +104,6 @@ def test_lines_that_nobody_reads_are_not_made(tmp_path, level):
     web = {"a.test": {"/": page("a", "/1", "/gone"), "/1": page("one")}}
     with serving(FixedWeb(web, {"a.test": "127.84.9.3"})) as server:
         made = tmp_path / "made.txt"
-        crawl = Crawl(tmp_path / "job", server, LOG_LEVEL=level, EXTENSIONS=EXTENSIONS, LOG_MADE=made)
+        crawl = Crawl(tmp_path / "job", server, LOG_LEVEL=level, EXTENSIONS=COUNTED, LOG_MADE=made)
         assert crawl.run("http://a.test/").code == 0
     assert (int(made.read_text()) > 0) == (level == "DEBUG")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import DEADLINE_S, DEFAULTS, ROOT, damage_in, page, serving
+from conftest import DEADLINE_S, DEFAULTS, ROOT, damage_in, page
 from needs import needs
 from redis_server import RedisServer
 
@@ -47,13 +47,11 @@ STAGES = [
 """Where the process is when the signal comes, and what it says."""
 
 
-@pytest.fixture(scope="module")
-def server():
+def web() -> FixedWeb:
     """More pages than the crawls before their pauses can fetch."""
     paths = [f"/{number}" for number in range(40)]
     pages = {"/": page("a", *paths)} | {path: page(path) for path in paths}
-    with serving(FixedWeb({"a.test": pages}, {"a.test": "127.84.29.1"})) as running:
-        yield running
+    return FixedWeb({"a.test": pages}, {"a.test": "127.84.29.1"})
 
 
 class Staged:

@@ -9,6 +9,7 @@ import re
 import signal
 from collections import Counter, defaultdict
 from contextlib import asynccontextmanager
+from itertools import chain
 
 import pytest
 from conftest import Crawl, document, page, serving
@@ -20,9 +21,13 @@ from webs.server import AccessLog, Connection, Server
 from webs.web import FixedWeb, WebResponse, html, not_found, plain, redirect
 
 FILES = ["/robots.txt", "/.well-known/tdmrep.json", "/ai.txt"]
-RESERVES = WebResponse(
-    200, {"Content-Type": "application/json"}, json.dumps([{"location": "/no", "tdm-reservation": 1}]).encode()
-)
+
+
+def tdmrep(location: str, reserved: int) -> WebResponse:
+    return WebResponse(200, {}, json.dumps([{"location": location, "tdm-reservation": reserved}]).encode())
+
+
+RESERVES = tdmrep("/no", 1)
 KINDS = ("keeps", "closes", "drops", "hangs", "garbles", "adds")
 FRESH = [[path] for path in FILES]
 ASKED_AGAIN = [["/robots.txt", "/.well-known/tdmrep.json"], ["/.well-known/tdmrep.json"], ["/ai.txt"]]
@@ -164,34 +169,21 @@ def test_files_are_asked_for_once_a_page_is_to_be_kept_and_its_answer_waits_for_
     assert Counter(re.findall(record, archived)) == dict.fromkeys([f"{host}/".encode() for host in web], 1)
 
 
-class NotingWeb(FixedWeb):
-    """Notes each request when it comes."""
-
-    def __init__(self, sites, addresses) -> None:
-        super().__init__(sites, addresses)
-        self.asked: list[tuple[str, str]] = []
-
-    def respond(self, host: str, path: str) -> WebResponse:
-        self.asked.append((host, path))
-        return super().respond(host, path)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_stop_or_kill_while_an_answer_is_held_loses_nothing(number, tmp_path):
     slow = WebResponse(200, {}, b"", delay_s=600.0)
     sites = {name: {"/": page(name), "/.well-known/tdmrep.json": slow} for name in ("yes.test", "no.test")}
-    web = NotingWeb(sites, {"yes.test": "127.84.43.31", "no.test": "127.84.43.32"})
-    with serving(web) as server:
+    web = FixedWeb(sites, {"yes.test": "127.84.43.31", "no.test": "127.84.43.32"})
+    with serving(web, serve_kinds) as server:
         crawl = Crawl(tmp_path / "job", server, OPTOUTS="", OPTOUT_FILES="kept")
         running = crawl.start("http://yes.test/,http://no.test/", CONSTANTS={"engine.dispatcher.STOP_TIMEOUT_S": 0.1})
-        running.until(lambda: all((name, "/.well-known/tdmrep.json") in web.asked for name in sites))
+        running.until(lambda: all(FILES[1] in chain(*server.asked[name].values()) for name in ("yes", "no")))
         running.until(lambda: crawl.state().counts.get("waiting"))  # a checkpoint has been made
         running.stop(number)
         assert crawl.documents() == []
         crawl.state().check()
         for name, reserved in (("yes.test", 0), ("no.test", 1)):
-            body = json.dumps([{"location": "/", "tdm-reservation": reserved}]).encode()
-            sites[name]["/.well-known/tdmrep.json"] = WebResponse(200, {}, body)
+            sites[name]["/.well-known/tdmrep.json"] = tdmrep("/", reserved)
         assert crawl.run().code == 0
     assert {url: reason for url, (reason, _) in crawl.ended().items()} == {
         "http://yes.test/": "kept", "http://no.test/": "site-opted-out",

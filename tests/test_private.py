@@ -18,11 +18,7 @@ LIBRARIES = {"_typeshed"}
 TESTS = Path(__file__).parent
 OF_THE_LANGUAGE = {"_asdict", "_fields", "_make", "_replace", "_exit"}
 """Public in spite of their names: those of NamedTuple and of ``os``."""
-EXCEPTIONS = {
-    "worth._MAX_HOSTS",
-    "worth._SECTIONS",
-    "schedule._MAX_NAMES",
-}
+EXCEPTIONS = {"worth._MAX_HOSTS", "worth._SECTIONS", "schedule._MAX_NAMES"}
 """Limits that a test makes small, because only a long crawl reaches them.  No other module has a use for them."""
 _PATH = re.compile(r"(?:\w+\.)+_[a-zA-Z]\w*")
 _SETTERS = {"delattr", "getattr", "hasattr", "object", "setattr"}

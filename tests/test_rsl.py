@@ -6,16 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.base.opt_outs import (
-    ANY,
-    NOTHING,
-    RSL_NAMESPACE,
-    SEARCHING,
-    TRAINING,
-    Purpose,
-    RslFile,
-    Signal,
-)
+from spiderling.base.opt_outs import ANY, NOTHING, RSL_NAMESPACE, SEARCHING, TRAINING, Purpose, RslFile, Signal
 from webs.consent import PURPOSES, TERMS
 
 MINING = ANY - {Purpose.RESEARCH}

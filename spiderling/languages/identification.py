@@ -21,14 +21,21 @@ _HEAD_BYTES = 4096  # bytes in which a tag must stand if a file is HTML; chosen
 
 def identify(body: bytes, models: LanguageModels, names: dict[str, str]) -> Iterator[str]:
     """Lines of a report on *body*, text or HTML; raises BadInput when there is no text in it."""
-    paragraphs, encoding = _html(body, models) if _HTML.search(body, 0, _HEAD_BYTES) else _text(body, models)
+    if _HTML.search(body, 0, _HEAD_BYTES):
+        options = TextOptions(models.codes)
+        page = process(body, url="http://file.invalid/", http_charset=None, models=models, options=options)
+        encoding = page.encoding_detected
+        paragraphs = [paragraph.text for paragraph in page.paragraphs if paragraph.cls == "good"]
+    else:
+        text, _, encoding = decode(body, None, models.encodings(models.codes), models.spelling)
+        paragraphs = [line.strip() for line in (text or "").splitlines() if line.strip()]
     parts = list(_guesses(models, paragraphs))
     sizes = [float(part.sizes.sum()) for part in parts]
     if not sum(sizes):
         raise BadInput(
             "there is no text in it; give a file with some sentences of text, or an HTML page that has them."
         )
-    yield f"{'encoding':<12}{encoding}"
+    yield f"{'encoding':<12}{encoding or '-'}"
     scores = sum(part.scores.sum(0) for part in parts)
     order = [models.codes[index] for index in (-scores).argsort(kind="stable").tolist()[:_NEAREST]]
     shares = [
@@ -55,15 +62,3 @@ def _guesses(models: LanguageModels, paragraphs: Sequence[str]) -> Iterator[Gues
     batches = range(0, len(paragraphs), _BATCH_LINES)
     for at in with_progress(batches, f"x {_BATCH_LINES} paragraphs", len(batches)):
         yield models.identify(paragraphs[at : at + _BATCH_LINES])
-
-
-def _html(body: bytes, models: LanguageModels) -> tuple[Sequence[str], str]:
-    page = process(
-        body, url="http://file.invalid/", http_charset=None, models=models, options=TextOptions(models.codes)
-    )
-    return [paragraph.text for paragraph in page.paragraphs if paragraph.cls == "good"], page.encoding_detected or "-"
-
-
-def _text(body: bytes, models: LanguageModels) -> tuple[Sequence[str], str]:
-    found = decode(body, None, models.encodings(models.codes), models.spelling)
-    return [line.strip() for line in (found.text or "").splitlines() if line.strip()], found.detected or "-"

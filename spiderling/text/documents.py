@@ -91,7 +91,8 @@ def from_epub(body: bytes) -> ConvertedDocument:
         name = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(href)))
         with contextlib.suppress(DocumentError):
             chapter = parse(b"".join(archive.pieces(name)).decode("utf-8", "replace"))
-            document.blocks += chapter.blocks[: MAX_BLOCKS - len(document.blocks)]
+            room = MAX_BLOCKS - len(document.blocks)
+            document.blocks += [Block(*block[:3]) for block in chapter.blocks[:room]]  # a book has no tree of elements
     return document
 
 

@@ -141,6 +141,13 @@ def test_a_document_goes_through_the_same_steps():
     assert page.clean_bytes == len(clean_text(page.paragraphs).encode())
 
 
+def test_the_chapters_of_a_book_are_judged_as_one_text():
+    """Their blocks named elements of their own chapters' trees, and a book was an IndexError outside of a worker."""
+    book = CONVERTERS["epub"](made.epub([f"<div><p>{CZECH * 2}</div>", f"<div><div><p>{CZECH * 3}</div></div>"]))
+    page = process_document(book, "epub", b"", models=MODELS, options=TextOptions(("cs",)))
+    assert clean_text(page.paragraphs) == f"{CZECH * 3}\n{CZECH * 2}"
+
+
 def test_short_paragraphs_of_a_document_are_text():
     sentence = "Kočka se vrátila domů, ale pes tam už na ni nečekal."
     document = ConvertedDocument([Block(sentence, False, 0), Block(CZECH, False, 0), Block(sentence, False, 0)])

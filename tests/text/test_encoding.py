@@ -301,50 +301,36 @@ def test_the_score_by_hand():
     assert spelling.fits("ž".encode("cp1250"), ["cp1250"])["cp1250"].score == pytest.approx(math.log(triple), abs=1e-3)
 
 
-def test_of_two_that_read_the_same_the_one_in_use_is_better():
-    same = CS.fits(b"caf\xe9", (), ("cp1250",))
-    assert same["cp1250"].score > same["cp1252"].score + 10
+CAFE, CAFES, MAC = b"caf\xe9", b"caf\xe9 h\xe9l\xe9 s\xe9m\xe9", RUSSIAN.encode("mac-cyrillic")
+ODD = {"C1 control": ("iso8859-2", b"\x93"), "box": ("cp852", b"\xdb"), "undefined": ("cp1250", b"\x81"),
+       "dagger": ("cp1250", b"\x86")}  # fmt: skip
+CAPITALS = {"cp1251": ("слово яма", "словО ямА"), "cp1250": ("kůň šel", "kŮň ŠeL")}
+BETTER = {
+    "of two that read the same the one in use": (10, (CS, CAFE, "cp1250", (), ("cp1250",)),
+                                                 (CS, CAFE, "cp1252", (), ("cp1250",))),
+    "of two in use the one of an accepted language": (3, (CS, CAFE, "iso8859-2", (), ("iso8859-2",)),
+                                                      (CS, CAFE, "cp1250", (), ("iso8859-2",))),
+    "a relative of those in use": (4, (CS, CAFES, "iso8859-16"), (CS, CAFES, "cp1252")),
+    "a seldom one with its label": (10, (BOTH, MAC, "mac-cyrillic", ["mac-cyrillic"]), (BOTH, MAC, "mac-cyrillic")),
+    "a fraction behind a digit": (5, (CS, b"2\xbd", "cp1252", ["cp1252"]), (CS, b"s\xbdur", "cp1252", ["cp1252"])),
+    **{f"no {name}": (5, (CS, b"abc\x93", "cp1250", ["cp1250"]), (CS, b"abc" + odd, codec, [codec]))
+       for name, (codec, odd) in ODD.items()},
+    **{f"no capital inside a word in {codec}": (6, *((BOTH, text.encode(codec), codec, [codec]) for text in texts))
+       for codec, texts in CAPITALS.items()},
+}  # fmt: skip
+"""By how many nats; spelling, body, codec, labels and accepted codecs of what fits better, and of what fits worse."""
 
 
-def test_of_two_in_use_the_one_of_an_accepted_language_is_better():
-    fits = CS.fits(b"caf\xe9", (), ("iso8859-2",))
-    assert fits["iso8859-2"].score > fits["cp1250"].score + 3
+@pytest.mark.parametrize("name", BETTER)
+def test_what_fits_better(name):
+    margin, *both = BETTER[name]
+    better, worse = (spelling.fits(body, *rest)[codec].score for spelling, body, codec, *rest in both)
+    assert better > worse + margin
 
 
 def test_an_encoding_that_no_language_names_needs_clear_evidence():
     assert best(BOTH, "лиса убежала в яму".encode("mac-cyrillic")) == "cp1251"
     assert best(BOTH, RUSSIAN.title().encode("mac-cyrillic")) == "mac-cyrillic"
-
-
-def test_a_relative_of_the_encodings_in_use_needs_less_evidence_than_a_stranger():
-    fits = CS.fits(b"caf\xe9 h\xe9l\xe9 s\xe9m\xe9")
-    assert fits["iso8859-16"].score > fits["cp1252"].score + 4
-
-
-def test_a_label_in_which_the_language_is_seldom_costs_nothing():
-    body = RUSSIAN.encode("mac-cyrillic")
-    assert BOTH.fits(body, ["mac-cyrillic"])["mac-cyrillic"].score > BOTH.fits(body)["mac-cyrillic"].score + 10
-
-
-@pytest.mark.parametrize(
-    ("codec", "odd"), [("iso8859-2", b"\x93"), ("cp852", b"\xdb"), ("cp1250", b"\x81"), ("cp1250", b"\x86")]
-)
-def test_what_no_text_holds_is_dear(codec, odd):
-    """A C1 control, box drawing, an undefined byte, a dagger; beside a quotation mark."""
-    fits = [CS.fits(b"abc" + sign, [name])[name] for name, sign in ((codec, odd), ("cp1250", b"\x93"))]
-    assert fits[1].score - fits[0].score > 5
-
-
-@pytest.mark.parametrize(("small", "odd"), [("слово яма", "словО ямА"), ("kůň šel", "kŮň ŠeL")])
-def test_a_capital_inside_a_word_is_dear(small, odd):
-    codec = BOTH.codecs[2 if "я" in small else 0]
-    fits = [BOTH.fits(text.encode(codec), [codec])[codec] for text in (small, odd)]
-    assert fits[0].score > fits[1].score + 6
-
-
-def test_a_fraction_is_usual_behind_a_digit_and_dear_inside_a_word():
-    dear, usual = (CS.fits(body, ["cp1252"])["cp1252"].score for body in (b"s\xbdur", b"2\xbd"))
-    assert usual > dear + 5
 
 
 def test_letters_of_hashes_that_meet_make_no_words():

@@ -3,7 +3,7 @@
 A host on the workbench has one of a bounded number of places, and is in memory.  The others with URLs wait in the
 backlog, first come, first served.  While others wait there, a host gives its place up after some requests, or when it
 is not due for long.  So the hosts of a rank take turns.  Hosts of an address or a registrable domain that has its share
-of all places wait in a line of their own (``FairBacklog``).
+of all places wait in a line of their own (``Backlog``).
 
 A name without a fresh address is never handed out.  Names are asked for when a host comes to the workbench, so that the
 answer is there when the host is due.
@@ -24,7 +24,7 @@ from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.queues import Queues
 from spiderling.frontier.strategy import Draw, Strategy
 from spiderling.frontier.throttle import Throttle
-from spiderling.frontier.workbench import LONG_S, NO_ADDRESS, FairBacklog, Group, Workbench
+from spiderling.frontier.workbench import LONG_S, NO_ADDRESS, Backlog, Group, Workbench
 
 MAX_SHARE = 0.1  # largest share of the requests for one address or domain while others are due; chosen
 DEAD_FOR_S = 3600.0  # seconds for which a name that does not resolve is not asked for again; chosen
@@ -183,8 +183,7 @@ class Schedule:
         self._places = Places(
             options.active_hosts, MAX_SHARE, lambda: self.intervals.host_s / max(self.intervals.ip_s, 0.001)
         )
-        of_host = hosts.states.preferred.__getitem__, ranks.__getitem__
-        self._backlog = FairBacklog(self._places.is_full, *of_host, draw)
+        self._backlog = Backlog(hosts.states.preferred.__getitem__, ranks.__getitem__, draw, self._places.is_full)
         self.names = Names(options, allows)
         self.workbench = Workbench(draw, lambda host: ranks[host.id], MAX_SHARE)
         self.intervals = Intervals(options, self.workbench)

@@ -10,7 +10,7 @@ import itertools
 import math
 from array import array
 from bisect import insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,11 +33,17 @@ class Workbench:
     """Hosts with work, each under the address of its next request; times are the caller's.
 
     Order: a host is due when its own time has come and that of its address.  Of the ranks with a host that is due one
-    is drawn (strategy.Draw); within it the host that has waited longest is next.  All hosts stand in one lane until a
-    group has had more than its share of the requests.  Then its hosts come into a lane of their own, which is passed
-    over while another lane holds a host that is due.
+    is drawn (strategy.Draw); within it the host that has waited longest is next.  A host that needs a file of its site
+    waits as if it had come PATIENCE_S later: its page is due an interval after the file, or never.  The hosts of groups
+    that have had more than their share of the requests are passed over while any other host is due.
 
-    Invariant: a host stands here at most once.  Its entry has the host's ``version``; a new version takes the host off.
+    Two nested heaps: addresses ordered by the later of their own due time and that of their first host; in each address
+    the hosts ordered by their due time.  So a thousand hosts on one address cost one entry of the outer heap.  Hosts of
+    an address stand apart if they need a file first, or if they belong to other groups over their share.  Addresses
+    that are due stand in two heaps for each rank, that of their first host.
+
+    Invariant: a host stands here at most once.  An entry whose version is not the host's, or whose key is not the
+    queue's, is stale and skipped.  One whose address is due later by now gets its new place when it comes to the front.
 
     Protocol: Schedule puts a host on with ``add_host`` and takes it off with ``pop``, or ``remove``.  A request to the
     host that was popped is handed out: it is charged to ``shares``, and ``postpone`` holds the other hosts of its
@@ -55,19 +61,24 @@ class Workbench:
         self._rank_of = rank_of
         self.shares = Shares(most)
         self._addresses: dict[str, Address] = {}
-        self._serial = itertools.count(1).__next__
-        self._common = Lane(rank_of, self._serial)
-        self._lanes = {_COMMON: self._common}
+        self._serial = itertools.count(1).__next__  # of hosts that are due at one time the first is served first
+        self._queues: dict[tuple[Groups, str, bool], _Queue] = {}
+        self._heap: list[Entry] = []
+        self._ready: dict[Groups, list[tuple[list[Entry], list[Entry]]]] = {_COMMON: _by_rank()}
+        """By groups and rank: addresses with a page that is due, and those with a host that needs a file."""
         self._prune_above = PRUNE_ABOVE
 
     def add_host(self, host: Host, address: str) -> None:
         """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
         host.version += 1
-        groups = self.shares.groups_over(host.domain, address)
-        lane = self._lanes.get(groups)
-        if lane is None:
-            lane = self._lanes[groups] = Lane(self._rank_of, self._serial)
-        lane.add_host(host, self.address(address))
+        place = self.shares.groups_over(host.domain, address), address, host.needs_file
+        queue = self._queues.get(place)
+        if queue is None:
+            queue = self._queues[place] = _Queue(place[0], self.address(address), host.needs_file)
+            if queue.groups not in self._ready:
+                self._ready[queue.groups] = _by_rank()
+        heapq.heappush(queue.hosts, (host.due, self._serial(), host.version, host))
+        self._schedule(queue)
 
     def remove(self, host: Host) -> None:
         """Take *host* off; nothing happens if it is not there."""
@@ -76,32 +87,60 @@ class Workbench:
     def postpone(self, address: str, due: float) -> None:
         """No host of *address* is popped before *due*."""
         entry = self.address(address)
-        entry.due = max(entry.due, due)  # the lanes see it when the address comes to the front
+        entry.due = max(entry.due, due)  # the heap sees it when the address comes to the front
 
     def pop(self, now: float) -> tuple[Host, str] | None:
         """A host that is due at *now*, the one of its rank that has waited longest, and its address; it leaves."""
-        while (found := self._next(now)) is not None:
-            groups, rank = found
-            host, address = self._lanes[groups].pop_rank(rank)
-            if self.shares.groups_over(host.domain, address) == groups:
+        while (ready := self._next(now)) is not None:
+            queue = heapq.heappop(ready)[2]
+            queue.key = -1.0
+            host = heapq.heappop(queue.hosts)[3]
+            host.version += 1
+            self._schedule(queue)
+            address = queue.address.name
+            if self.shares.groups_over(host.domain, address) == queue.groups:
                 return host, address
             self.add_host(host, address)  # since it came, its groups over their share have changed
         return None
 
-    def _next(self, now: float) -> tuple[Groups, int] | None:
-        """The lane and the rank that are to be served at *now*."""
-        if len(self._lanes) == 1:
-            ranks = self._common.ripen(now)
-            return (_COMMON, self._draw(ranks)) if ranks else None
-        waited_in = {groups: ranks for groups, lane in self._lanes.items() if (ranks := lane.ripen(now))}
-        if not waited_in:
-            return None
+    def _next(self, now: float) -> list[Entry] | None:
+        """The addresses of which the first is to be served at *now*."""
+        waited_in = self._ripen(now)
+        if len(waited_in) <= 1:
+            return next((self._first(groups, self._draw(ranks)) for groups, ranks in waited_in.items()), None)
         excess = {groups: self.shares.excess(groups) for groups in waited_in}
         least = min(excess.values())
         served = [groups for groups in waited_in if excess[groups] == least]
         rank = self._draw(sorted({rank for groups in served for rank in waited_in[groups]}))
-        lanes = [groups for groups in served if rank in waited_in[groups]]
-        return min(lanes, key=lambda groups: self._lanes[groups].waits_since(rank)), rank
+        firsts = [self._first(groups, rank) for groups in served if rank in waited_in[groups]]
+        return min(firsts, key=lambda ready: ready[0][:2])
+
+    def _ripen(self, now: float) -> dict[Groups, list[int]]:
+        """Sort addresses that are due at *now* by rank; returns the ranks with a host that is due, best first."""
+        waited_in = {
+            groups: [
+                rank
+                for rank, pair in enumerate(pairs)
+                if any([self._front(ready) is not None for ready in pair if ready])
+            ]
+            for groups, pairs in self._ready.items()
+        }  # before the loop: an address whose entry is stale goes back to the heap
+        while (due := self._front(self._heap)) is not None and due <= now:
+            entry = heapq.heappop(self._heap)
+            queue = entry[2]
+            rank = self._rank_of(queue.hosts[0][3])
+            heapq.heappush(self._ready[queue.groups][rank][queue.needs_file], entry)
+            if rank not in waited_in[queue.groups]:
+                insort(waited_in[queue.groups], rank)
+        return {groups: ranks for groups, ranks in waited_in.items() if ranks}
+
+    def _first(self, groups: Groups, rank: int) -> list[Entry]:
+        """The addresses of *groups* and *rank* of which the first is next; one must wait there."""
+        pages, files = self._ready[groups][rank]
+        if self._front(pages) is None:
+            return files
+        is_file_late = self._front(files) is not None and _first_due(files) + PATIENCE_S < _first_due(pages)
+        return files if is_file_late else pages
 
     def hasten(self, latest: float) -> None:
         """No address is due later than at the time *latest*; its hosts must be added again."""
@@ -110,27 +149,31 @@ class Workbench:
 
     def hosts(self) -> list[Host]:
         """All hosts on it, in the order in which they would be due."""
-        return [entry[3] for entry in sorted(entry for lane in self._lanes.values() for entry in lane.entries())]
+        entries = itertools.chain.from_iterable(queue.hosts for queue in self._queues.values())
+        return [entry[3] for entry in sorted(entry for entry in entries if entry[2] == entry[3].version)]
 
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host; None when it holds none."""
-        dues = [lane.next_due() for lane in self._lanes.values()]
+        ready = [ready for pairs in self._ready.values() for pair in pairs for ready in pair if ready]
+        dues = [self._front(heap) for heap in (*ready, self._heap)]
         return min((due for due in dues if due is not None), default=None)
 
     def forget_idle(self, now: float) -> None:
-        """Drop lanes without hosts, and addresses without hosts whose interval is over.
+        """Drop groups without hosts, and addresses without hosts whose interval is over.
 
         All addresses are looked through only when their number has doubled since the last time.
         """
-        if len(self._lanes) > 1:
-            self._lanes = {
-                groups: lane for groups, lane in self._lanes.items() if not groups or lane.next_due() is not None
+        are_many = len(self._addresses) >= self._prune_above
+        if are_many or len(self._ready) > 1:
+            self._queues = {place: queue for place, queue in self._queues.items() if queue.hosts}
+            held = {_COMMON, *(groups for groups, _, _ in self._queues)}
+            self._ready = {groups: pairs for groups, pairs in self._ready.items() if groups in held}
+        if are_many:
+            names = {name for _, name, _ in self._queues}
+            self._addresses = {
+                name: entry for name, entry in self._addresses.items() if name in names or entry.due > now
             }
-        if len(self._addresses) < self._prune_above:
-            return
-        held = {name for lane in self._lanes.values() for name in lane.forget_empty()}
-        self._addresses = {name: entry for name, entry in self._addresses.items() if name in held or entry.due > now}
-        self._prune_above = max(PRUNE_ABOVE, 2 * len(self._addresses))
+            self._prune_above = max(PRUNE_ABOVE, 2 * len(self._addresses))
 
     def address(self, name: str) -> Address:
         """The record of an address; what was noted there is forgotten when its interval is over."""
@@ -138,111 +181,6 @@ class Workbench:
         if entry is None:
             entry = self._addresses[name] = Address(name)
         return entry
-
-
-@dataclass(slots=True, eq=False)
-class Address:
-    """When an address may be connected to, whatever the host; times are the caller's."""
-
-    name: str
-    due: float = 0.0
-    last_permitted: float = -math.inf  # when a connection was last permitted or opened; -inf: never, or long ago
-    last_started: float = -math.inf  # when one was last opened
-    opened_by: int = 0  # the host for which that was, by id; 0: unknown
-
-
-@dataclass(slots=True, eq=False)
-class _Queue:
-    """The hosts of one address that need a file first, or those that do not."""
-
-    address: Address
-    needs_file: bool
-    key: float = -1.0  # its time in the outer heap; -1 when it is not there
-    hosts: list[tuple[float, int, int, Host]] = field(default_factory=list)  # (due, serial number, version, host)
-
-
-Entry = tuple[float, int, _Queue]  # (due, serial number, queue)
-
-
-class Lane:
-    """Hosts, each under the address of its next request.
-
-    Two nested heaps: addresses ordered by the later of their own due time and that of their first host; in each address
-    the hosts ordered by their due time.  So a thousand hosts on one address cost one entry of the outer heap, or two:
-    hosts that need a file of their site first stand apart.  Addresses that are due stand in two heaps for each rank,
-    that of their first host.  A host that needs a file of its site waits as if it had come PATIENCE_S later: its page
-    is due an interval after the file, or never.
-
-    Invariant: an entry whose version is not the host's, or whose key is not the queue's, is stale and skipped.  One
-    whose address is due later by now gets its new place when it comes to the front.
-    """
-
-    def __init__(self, rank_of: Callable[[Host], int], serial: Callable[[], int]) -> None:
-        """*serial* numbers the entries, so that of those due at one time the first is served first."""
-        self._rank_of = rank_of
-        self._serial = serial
-        self._queues: dict[tuple[str, bool], _Queue] = {}
-        self._heap: list[Entry] = []
-        self._ready: list[tuple[list[Entry], list[Entry]]] = [([], []) for _ in range(RANKS)]
-        """By rank: addresses with a page that is due, and those with a host that needs a file."""
-
-    def add_host(self, host: Host, address: Address) -> None:
-        """Add *host* under *address*; the caller must have renewed its version."""
-        place = address.name, host.needs_file
-        queue = self._queues.get(place)
-        if queue is None:
-            queue = self._queues[place] = _Queue(address, host.needs_file)
-        heapq.heappush(queue.hosts, (host.due, self._serial(), host.version, host))
-        self._schedule(queue)
-
-    def ripen(self, now: float) -> list[int]:
-        """Sort addresses that are due at *now* by rank; returns the ranks with a host that is due, best first."""
-        ranks = [
-            rank for rank, pair in enumerate(self._ready) if any([self._front(ready) is not None for ready in pair])
-        ]  # before the loop: an address whose entry is stale goes back to the heap
-        while (due := self._front(self._heap)) is not None and due <= now:
-            entry = heapq.heappop(self._heap)
-            rank = self._rank_of(entry[2].hosts[0][3])
-            heapq.heappush(self._ready[rank][entry[2].needs_file], entry)
-            if rank not in ranks:
-                insort(ranks, rank)
-        return ranks
-
-    def waits_since(self, rank: int) -> tuple[float, int]:
-        """(due, serial number) of the first address of *rank*; one must wait there."""
-        return self._first(rank)[0][:2]
-
-    def pop_rank(self, rank: int) -> tuple[Host, str]:
-        """The host of *rank* that is next, and its address; it leaves.  One must wait there."""
-        queue = heapq.heappop(self._first(rank))[2]
-        queue.key = -1.0
-        host = heapq.heappop(queue.hosts)[3]
-        host.version += 1
-        self._schedule(queue)
-        return host, queue.address.name
-
-    def _first(self, rank: int) -> list[Entry]:
-        """The addresses of *rank* of which the first is next; one must wait there."""
-        pages, files = self._ready[rank]
-        if self._front(pages) is None:
-            return files
-        is_file_late = self._front(files) is not None and _first_due(files) + PATIENCE_S < _first_due(pages)
-        return files if is_file_late else pages
-
-    def entries(self) -> Iterator[tuple[float, int, int, Host]]:
-        """(Due, serial number, version, host) of each host."""
-        for queue in self._queues.values():
-            yield from (entry for entry in queue.hosts if entry[2] == entry[3].version)
-
-    def next_due(self) -> float | None:
-        """When it will next hold a host that is due; None when it holds none."""
-        fronts = [self._front(ready) for pair in self._ready for ready in pair if ready]
-        return min((due for due in (*fronts, self._front(self._heap)) if due is not None), default=None)
-
-    def forget_empty(self) -> set[str]:
-        """Drop addresses without hosts; returns the names of the others."""
-        self._queues = {place: queue for place, queue in self._queues.items() if queue.hosts}
-        return {name for name, _ in self._queues}
 
     def _front(self, heap: list[Entry]) -> float | None:
         """When the first of *heap* is due; stale entries before it are dropped."""
@@ -264,6 +202,35 @@ class Lane:
             queue.key = key
             if key >= 0:
                 heapq.heappush(self._heap, (key, self._serial(), queue))
+
+
+@dataclass(slots=True, eq=False)
+class Address:
+    """When an address may be connected to, whatever the host; times are the caller's."""
+
+    name: str
+    due: float = 0.0
+    last_permitted: float = -math.inf  # when a connection was last permitted or opened; -inf: never, or long ago
+    last_started: float = -math.inf  # when one was last opened
+    opened_by: int = 0  # the host for which that was, by id; 0: unknown
+
+
+@dataclass(slots=True, eq=False)
+class _Queue:
+    """The hosts of one address and certain groups over their share that need a file first, or those that do not."""
+
+    groups: Groups
+    address: Address
+    needs_file: bool
+    key: float = -1.0  # its time in the outer heap; -1 when it is not there
+    hosts: list[tuple[float, int, int, Host]] = field(default_factory=list)  # (due, serial number, version, host)
+
+
+Entry = tuple[float, int, _Queue]  # (due, serial number, queue)
+
+
+def _by_rank() -> list[tuple[list[Entry], list[Entry]]]:
+    return [([], []) for _ in range(RANKS)]
 
 
 def _key(queue: _Queue) -> float:
@@ -374,6 +341,10 @@ class Backlog:
     while hosts wait in both.  Each of the two is made of one line for each rank; which rank is served is drawn.
 
     A host whose rank has changed must be pushed again; its former entry is then skipped.
+
+    Hosts wait apart from this line while their group (``Shares``) holds its share of the places (schedule.Places).
+    Each such group has a backlog of its own, so a farm of 20,000 hosts does not fill the line.  When the group may have
+    another place, its first host comes back to the end of the line.
     """
 
     def __init__(
@@ -381,10 +352,13 @@ class Backlog:
         prefers: Callable[[int], int] = lambda host_id: 0,
         rank_of: Callable[[int], int] = lambda host_id: 0,
         draw: Callable[[Sequence[int]], int] = min,
+        is_full: Callable[[Group, int], bool] = lambda group, more: False,
     ) -> None:
+        """*is_full*: whether a group, with a number of further places, would hold its share of them."""
         self._prefers = prefers
         self._rank_of = rank_of
         self._draw = draw
+        self._is_full = is_full
         self._lines = [[_Line() for _ in range(RANKS)] for _ in range(2)]
         """The line of the others and that of preferred hosts, each by rank."""
         self._waited_in = [0, 0]
@@ -392,9 +366,12 @@ class Backlog:
         self._number = 0
         self._turn = 0
         self._snoozed: list[tuple[float, int]] = []
+        self._apart: dict[Group, Backlog] = {}
+        self._called: dict[int, Group] = {}
+        """Id of a host that has come back into the line -> the group with which it waited apart."""
 
     def __len__(self) -> int:
-        return self._number + len(self._snoozed)
+        return self._number + len(self._snoozed) + sum(map(len, self._apart.values()))
 
     def push(self, host_id: int, due: float, now: float) -> None:
         """Add *host_id* to the end of its line, or apart if it is not due within a minute."""
@@ -418,7 +395,14 @@ class Backlog:
         self._number += len(host_ids)
 
     def pop(self, now: float) -> int | None:
-        """Take out the host that is next at *now*; None if none is."""
+        """Take out the host that is next in the line at *now*; None if none is."""
+        self._call(now)
+        host_id = self._pop(now)
+        if self._called and host_id is not None:
+            self._called.pop(host_id, None)
+        return host_id
+
+    def _pop(self, now: float) -> int | None:
         if self._snoozed and self._snoozed[0][0] <= now:
             return heapq.heappop(self._snoozed)[1]
         others, preferred = self._waited_in
@@ -438,66 +422,15 @@ class Backlog:
             others, preferred = self._waited_in
         return None
 
-    def hasten(self, now: float) -> None:
-        """Take out all that wait apart from *now* on: the caller pushes them again that are not due."""
-        self._snoozed = [(min(due, now), host_id) for due, host_id in self._snoozed]
-
-    def best_rank(self) -> int:
-        """The best rank in the lines; RANKS if they are empty."""
-        mask = self._waited_in[0] | self._waited_in[1] | 1 << RANKS
-        return (mask & -mask).bit_length() - 1
-
-    def next_due(self) -> float | None:
-        """When a host can next be taken out; 0: at once; None: none waits."""
-        if self._number:
-            return 0.0
-        return self._snoozed[0][0] if self._snoozed else None
-
-
-class FairBacklog(Backlog):
-    """A backlog in which hosts wait apart from the common line while their group holds its share of the places.
-
-    A group is an address or a registrable domain (``Shares``; its share: schedule.Places).  Each such group has a
-    backlog of its own, 4 bytes a host, so a farm of 20,000 hosts does not fill the line.  When the group may have
-    another place, its first host comes back to the end of the line.
-    """
-
-    def __init__(
-        self,
-        is_full: Callable[[Group, int], bool],
-        prefers: Callable[[int], int] = lambda host_id: 0,
-        rank_of: Callable[[int], int] = lambda host_id: 0,
-        draw: Callable[[Sequence[int]], int] = min,
-    ) -> None:
-        """*is_full*: whether a group, with a number of further places, would hold its share."""
-        super().__init__(prefers, rank_of, draw)
-        self._is_full = is_full
-        self._apart: dict[Group, Backlog] = {}
-        self._called: dict[int, Group] = {}
-        """Id of a host that has come back into the line -> the group with which it waited apart."""
-
-    def __len__(self) -> int:
-        return super().__len__() + sum(map(len, self._apart.values()))
-
     def has_others(self, now: float) -> bool:
         """Whether at *now* a host waits in the line."""
-        due = super().next_due()
-        return due is not None and due <= now
+        return bool(self._number or (self._snoozed and self._snoozed[0][0] <= now))
 
     def set_apart(self, group: Group, host_id: int, due: float, now: float) -> None:
         """*host_id* waits apart, behind the others of *group*, which holds its share of places."""
-        line = self._apart.get(group)
-        if line is None:
-            line = self._apart[group] = Backlog(self._prefers, self._rank_of, self._draw)
-        line.push(host_id, due, now)
-
-    def pop(self, now: float) -> int | None:
-        """Take out the next host of the line; None if it is empty."""
-        self._call(now)
-        host_id = super().pop(now)
-        if host_id is not None:
-            self._called.pop(host_id, None)
-        return host_id
+        if group not in self._apart:
+            self._apart[group] = Backlog(self._prefers, self._rank_of, self._draw)
+        self._apart[group].push(host_id, due, now)
 
     def pop_apart(self, now: float) -> int | None:
         """Take out a host that waits apart, for a place that no host in the line needs; groups take turns."""
@@ -524,17 +457,21 @@ class FairBacklog(Backlog):
             self._apart[group] = line
 
     def hasten(self, now: float) -> None:
-        """`Backlog.hasten`, for all lines."""
-        super().hasten(now)
+        """Take out all that wait for a time from *now* on: the caller pushes them again that are not due."""
+        self._snoozed = [(min(due, now), host_id) for due, host_id in self._snoozed]
         for line in self._apart.values():
             line.hasten(now)
 
     def best_rank(self) -> int:
         """The best rank in the line, or of the hosts apart if the line is empty; RANKS if no host waits."""
-        best = super().best_rank()
-        return min((line.best_rank() for line in self._apart.values()), default=RANKS) if best == RANKS else best
+        mask = self._waited_in[0] | self._waited_in[1]
+        if mask:
+            return (mask & -mask).bit_length() - 1
+        return min((line.best_rank() for line in self._apart.values()), default=RANKS)
 
     def next_due(self) -> float | None:
         """When a host can next be taken out; 0: at once; None: none waits."""
-        dues = [super().next_due(), *(line.next_due() for line in self._apart.values())]
+        if self._number:
+            return 0.0
+        dues = [line.next_due() for line in self._apart.values()] + [due for due, _ in self._snoozed[:1]]
         return min((due for due in dues if due is not None), default=None)

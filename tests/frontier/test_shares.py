@@ -15,7 +15,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import schedule
 from spiderling.frontier.hosts import Host, HostStates
-from spiderling.frontier.workbench import BURST, FairBacklog, Shares, Workbench
+from spiderling.frontier.workbench import BURST, Backlog, Shares, Workbench
 
 SHARE = schedule.MAX_SHARE
 FARM_HOSTS, GOOD_HOSTS = 2000, 100
@@ -137,7 +137,7 @@ def test_every_host_of_a_farm_and_every_other_has_its_turn() -> None:
 
 def test_hosts_that_are_set_apart_come_back_one_for_each_place() -> None:
     places: Counter[int | str] = Counter({1: 500})
-    backlog = FairBacklog(lambda group, more: places[group] + more >= 500)
+    backlog = Backlog(is_full=lambda group, more: places[group] + more >= 500)
     for host_id in range(500, 20_000):
         backlog.set_apart(1, host_id, 0.0, 0.0)
     assert backlog.pop(0.0) is None

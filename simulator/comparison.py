@@ -1,8 +1,10 @@
-"""Simulates each strategy on each web with each seed, on all cores, and sums up the results."""
+"""Simulates each strategy on each web with each seed, on all cores; sums the results up as a table and as curves."""
 
 from __future__ import annotations
 
+import csv
 import gc
+import io
 import multiprocessing
 import signal
 import statistics
@@ -22,6 +24,8 @@ from simulator.measures import Sample, Truth, at_words, coverage, word_coverage
 from simulator.pages import PageWeb
 from simulator.replay import Replay, world
 from spiderling.base.errors import BadInput
+from spiderling.base.files import write_whole
+from spiderling.base.terminal import markdown_table
 from spiderling.frontier.strategies import parse
 from spiderling.frontier.strategy import Strategy
 
@@ -251,3 +255,50 @@ def _summary(runs: list[Run]) -> Summary:
 def _per_mb(run: Run, share: float) -> float | None:
     sample = at_words(run.samples, share * run.truth.words)
     return None if sample is None else sample.words_per_mb
+
+
+_MEASURES = "web", "strategy", "pages", "hours", "pages/s", "harvest", "coverage", "of words", "yield rate"
+_HEAD = (*_MEASURES, "words/MB at 25 %", *(f"{100 * share:.0f} %" for share in SHARES[1:]), "retired")
+_CSV_HEAD = (
+    "web", "strategy", "seed", "hours", "pages", "relevant", "documents", "words", "downloaded_bytes", "kept_bytes",
+    "waiting", "retired", "harvest_rate", "coverage", "word_coverage", "yield_rate", "words_per_mb", "pages_per_s",
+)  # fmt: skip
+
+
+def row(summary: Summary) -> tuple[str, ...]:
+    """What the table says of one strategy on one web."""
+    rates = [
+        "-" if mean is None else f"{mean:,.0f}" + (f" ±{spread:,.0f}" if summary.seeds > 1 else "")
+        for mean, spread in zip(summary.words_per_mb, summary.spreads, strict=True)
+    ]
+    return (
+        summary.web,
+        summary.strategy,
+        f"{summary.pages:,.0f}",
+        f"{summary.hours:.1f}",
+        f"{summary.pages_per_s:.1f}",
+        f"{summary.harvest_rate:.3f}",
+        f"{summary.coverage:.3f}",
+        f"{summary.word_coverage:.3f}",
+        f"{summary.yield_rate:.4f}",
+        *rates,
+        f"{summary.retired:,.0f}",
+    )
+
+
+def strategy_table(means: Iterable[Summary]) -> Iterator[str]:
+    """The lines of a table in Markdown."""
+    return markdown_table(_HEAD, map(row, means))
+
+
+def write_csv(path: Path, runs: Sequence[Run]) -> None:
+    """Write the curves of *runs* as a table."""
+    file = io.StringIO(newline="")
+    writer = csv.writer(file)
+    writer.writerow(_CSV_HEAD)
+    for run in runs:
+        for at in run.samples:
+            measures = at.harvest_rate, coverage(at, run.truth), word_coverage(at, run.truth)
+            rates = at.yield_rate, at.words_per_mb, at.pages_per_s
+            writer.writerow((*run.task, at.hours, *at[1:], *(f"{value:.6g}" for value in (*measures, *rates))))
+    write_whole(path, file.getvalue())

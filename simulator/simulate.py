@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +52,6 @@ class Command(SpiderlingCommand):
             "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="crawls at once (default: all cores)"
         ),
         option("--csv", metavar="FILE", help="write all curves as a table"),
-        option("--html", metavar="FILE", help="write a page with tables and curves, which needs no network"),
     )
 
     def long_desc(self) -> str:
@@ -66,7 +65,7 @@ class Command(SpiderlingCommand):
             "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
             f"takes, or one that knows the web: {', '.join(CLAIRVOYANT)}; default: {' '.join(DEFAULT)}. Options of "
             "the crawl are given by -s. "
-            f"Example: {called()} bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --html thai.html"
+            f"Example: {called()} bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --csv thai.csv"
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -77,23 +76,24 @@ class Command(SpiderlingCommand):
         print(f"{called()}: {sentence}", file=sys.stderr)
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        from simulator.comparison import summaries
-        from simulator.results import strategy_table
+        from simulator.comparison import strategy_table, summaries, write_csv
 
         terms = _terms(opts)
         tasks = _tasks(args, opts)
-        outputs = _outputs(opts)
+        curves = Path(opts.csv) if opts.csv else None
+        if curves is not None and not curves.absolute().parent.is_dir():
+            raise BadInput(f"cannot write {curves}: there is no directory {curves.parent}; name another file.")
         runs: dict[Task, Run] = {}
         try:
             for run in _simulated(tasks, terms, opts.jobs):
                 runs[run.task] = run
-                for path, write in outputs:  # after each, so that what is done survives whatever comes
-                    write(path, [runs[task] for task in tasks if task in runs], terms)
+                if curves is not None:  # after each, so that what is done survives whatever comes
+                    write_csv(curves, [runs[task] for task in tasks if task in runs])
         except KeyboardInterrupt:
             self.fail(f"interrupted; {len(runs)} of {len(tasks)} crawls are done.", INTERRUPTED)
         yield from strategy_table(summaries(runs[task] for task in tasks if task in runs))
-        for path, _ in outputs if runs else ():
-            print(f"Written: {path}", file=sys.stderr)
+        if curves is not None and runs:
+            print(f"Written: {curves}", file=sys.stderr)
 
 
 def _tasks(strategies: Sequence[str], opts: argparse.Namespace) -> list[Task]:
@@ -131,17 +131,6 @@ def _terms(opts: argparse.Namespace) -> Terms:
         pages_per_s=opts.rate,
         options={name: getattr(given, name) for name in names},
     )
-
-
-def _outputs(opts: argparse.Namespace) -> Sequence[tuple[Path, Callable[[Path, Sequence[Run], Terms], None]]]:
-    """The files that are wanted, and what writes each; raises BadInput, before anything takes its time."""
-    from simulator.results import write_csv, write_page
-
-    found = [(Path(name), write) for name, write in ((opts.csv, write_csv), (opts.html, write_page)) if name]
-    for path, _ in found:
-        if not path.absolute().parent.is_dir():
-            raise BadInput(f"cannot write {path}: there is no directory {path.parent}; name another file.")
-    return found
 
 
 def _simulated(tasks: list[Task], terms: Terms, jobs: int) -> Iterator[Run]:

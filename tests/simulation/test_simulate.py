@@ -35,20 +35,15 @@ def test_the_help_names_the_program_that_runs() -> None:
 
 @pytest.mark.slow
 def test_strategies_side_by_side(tmp_path: Path) -> None:
-    curves, page = tmp_path / "curves.csv", tmp_path / "page.html"
+    curves = tmp_path / "curves.csv"
     ended = scrapy(
         "bfs", "perfect", "--pages", "1000", "--seeds", "2", "--jobs", "2", "--csv", str(curves),
-        "--html", str(page),
         "-s", "SPIDERLING_HOST_INTERVAL_S=1", module="simulator",
     )  # fmt: skip
     assert ended.code == 0, ended.log
     lines = [line.split(" | ") for line in ended.out.splitlines()]
     assert [line[1] for line in lines[2:]] == ["bfs", "perfect"]
     assert "±" in lines[2][9]
-    text = page.read_text()
-    assert text.count('<figure class="chart">') == 11
-    assert "Words/MB by simulated hours" in text
-    assert "src=" not in text and "<script" not in text
     with curves.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["strategy"], row["seed"]) for row in rows} == {(s, n) for s in ("bfs", "perfect") for n in "12"}
@@ -85,11 +80,11 @@ def test_what_is_wrong_is_said_in_one_sentence(arguments: list[str], says: str) 
 
 @pytest.mark.slow
 def test_what_is_done_survives_an_interrupt(tmp_path: Path) -> None:
-    curves, page = tmp_path / "curves.csv", tmp_path / "page.html"
+    curves = tmp_path / "curves.csv"
     command = [sys.executable, "-m", "simulator", "bfs", "--pages", "2000", "--seeds", "900", "--jobs", "2"]
-    command += ["--csv", str(curves), "--html", str(page)]
+    command += ["--csv", str(curves)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not page.exists() and process.poll() is None:
+    while not curves.exists() and process.poll() is None:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     out, log = process.communicate(timeout=DEADLINE_S)
@@ -99,14 +94,3 @@ def test_what_is_done_survives_an_interrupt(tmp_path: Path) -> None:
     assert out.splitlines()[2].startswith("| thai | bfs |")
     with curves.open(newline="") as file:
         assert len({row["seed"] for row in csv.DictReader(file)}) in (int(done[1]), int(done[1]) - 1)
-
-
-@pytest.mark.slow
-def test_the_page_of_a_recorded_web_does_not_call_it_generated(tmp_path: Path) -> None:
-    rows = [f"{n}\ta.cz\t/{n}\t9000\tcs\t3000" for n in range(5)]
-    (tmp_path / "nodes.tsv").write_text("id\thost\tpath\tbytes\tcld2_lang\ttext_bytes\n" + "\n".join(rows) + "\n")
-    (tmp_path / "edges.tsv").write_text("0\t1 2 3 4\n")
-    ended = simulate("bfs", "--web", str(tmp_path), "--html", str(tmp_path / "page.html"))
-    assert ended.code == 0, ended.log
-    text = (tmp_path / "page.html").read_text("utf-8")
-    assert "Recorded webs; at most 20 requests a second" in text and "Generated webs" not in text

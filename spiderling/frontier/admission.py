@@ -58,9 +58,7 @@ class Admission:
             key = url_key(host_id, target.url, mention.salt)
             if key in url_states.seen:
                 return self.refuse(Reason.SEEN)
-        named = mention.rank == SEED_RANK or bool(mention.payload)
-        refusal = self._refusal(mention, host_id, distance, named or mention.redirects > 0)
-        refusal = refusal or (None if named else self.traps.refusal(host_id, target.host, target.path))
+        refusal = self._refusal(mention, host_id, distance)
         if refusal is not None:
             return self.refuse(refusal)
         if not host_id:
@@ -96,12 +94,19 @@ class Admission:
             hops = mention.distance > self._url_states.host_states.distances[source]
             self._url_states.graph.note(source, (host_id,), int(hops))
 
-    def gate(self, name: str, host_id: int, distance: int) -> tuple[Reason | None, Reason | None]:
-        """(Reason why all http links to a host are refused, or None; the same for https); *host_id* 0: a new one."""
-        reason = self._astray(name, host_id, False) or self.scope.refusal_of_name(name)
+    def gate(
+        self, name: str, host_id: int, distance: int, is_asked_for: bool = False
+    ) -> tuple[Reason | None, Reason | None]:
+        """(Reason why all http URLs of a host are refused, or None; the same for https); *host_id* 0: a new one.
+
+        *is_asked_for*: they are no mere links.
+        """
+        strays = not is_asked_for and (self._follow == "none" or (self._follow == "host" and not host_id))
+        is_outside = strays or not self.is_wanted(name)
+        reason = Reason.OUT_OF_SCOPE if is_outside else self.scope.refusal_of_name(name)
         if reason is None and distance > self._max_distance:
             reason = Reason.TOO_FAR
-        if reason is None and not host_id:
+        if reason is None and not (host_id or is_asked_for):
             reason = self.traps.refusal(0, name, "")
         if reason is not None or ":" not in name:
             return (reason, reason) if reason is not None else self._of_usual_ports
@@ -112,7 +117,7 @@ class Admission:
 
     def unwanted(self, target: CanonicalUrl) -> Reason | None:
         """Why *target* would be refused even as a seed, whatever is known of hosts and URLs; None if it would not."""
-        return self._refusal(Mention(target, 0, SEED_RANK), 0, 0, True)
+        return self._refusal(Mention(target, 0, SEED_RANK), 0, 0)
 
     def refuse(self, reason: Reason, number: int = 1) -> Reason:
         """Count refused mentions."""
@@ -133,10 +138,6 @@ class Admission:
                 hosts.set_closed(hosts.by_id(host_id), HostState.BLOCKED)
         return host_id
 
-    def blocks(self, host: Host) -> bool:
-        """Whether *host* is to be closed, since the user blocked its name and did not reopen it."""
-        return not host.pinned and self.is_blocked(host.name)
-
     def found_on(self, source: str | None, target: CanonicalUrl) -> tuple[int, int]:
         """(distance of *target* as found on the page *source*, key of the page); (0, 0) if its host is unknown."""
         page = canonicalize(source) if source else None
@@ -145,21 +146,18 @@ class Admission:
             return 0, 0
         return host.distance + (target.host != host.name), url_key(host.id, page.url)
 
-    def _astray(self, name: str, host_id: int, asked_for: bool) -> Reason | None:
-        """OUT_OF_SCOPE for a host that is not wanted, and for a link that is not to be followed."""
-        strays = not asked_for and (self._follow == "none" or (self._follow == "host" and not host_id))
-        return Reason.OUT_OF_SCOPE if strays or not self.is_wanted(name) else None
-
-    def _refusal(self, mention: Mention, host_id: int, distance: int, asked_for: bool) -> Reason | None:
+    def _refusal(self, mention: Mention, host_id: int, distance: int) -> Reason | None:
+        """Why the URL of *mention* is refused, or None; *host_id* 0: its host is new."""
         target = mention.target
-        if (reason := self._astray(target.host, host_id, asked_for)) is not None:
-            return reason
-        if not self.scope.allows_port(target.port):
-            return Reason.PORT_FORBIDDEN
-        # a request of a subclass is not judged by its form: it may want a file
-        refusal = self.scope.refusal_of_name(target.host) if mention.payload else self.scope.refusal(target)
-        is_too_far = mention.rank != SEED_RANK and distance > self._max_distance
-        return Reason.TOO_FAR if refusal is None and is_too_far else refusal
+        is_seed = mention.rank == SEED_RANK
+        is_named = is_seed or bool(mention.payload)
+        gate = self.gate(target.host, host_id, 0 if is_seed else distance, is_named or mention.redirects > 0)
+        reason = gate[target.origin.startswith("https:")]
+        if reason is None and not mention.payload:  # a request of a subclass may want a file
+            reason = self.scope.refusal(target)
+        if reason is None and not is_named:
+            reason = self.traps.refusal(host_id, target.host, target.path)
+        return reason
 
 
 MAX_URL_CHARS = 500  # longer URLs are refused as traps; chosen: hardly any address that people share is longer

@@ -129,8 +129,8 @@ class HostClosing(Part):
         self._url_states.note_event(now, what)
 
     def vet(self, host: Host) -> None:
-        """Close *host*, which is to get a place, if it was blocked meanwhile."""
-        if self._admission.blocks(host):
+        """Close *host*, which is to get a place, if the user blocked its name meanwhile and did not reopen it."""
+        if not host.pinned and self._admission.is_blocked(host.name):
             self.close_host(host, HostState.BLOCKED)
 
     def block_where(self, is_blocked: Callable[[str], bool]) -> list[Host]:
@@ -158,10 +158,18 @@ class HostClosing(Part):
             self._url_states.purge(host, outcome.reason)
 
     def review(self, host: Host) -> bool:
-        """Retire *host* if its yield is too low, or close it if its budget is spent; returns whether it was retired."""
-        if self.retire_if_poor(host):
+        """Retire *host* if the strategy gives it up or its yield is too low, or close it if its budget is spent.
+
+        Returns whether it was retired.
+        """
+        if host.is_closed:
+            return False
+        is_poor = self._gives_up(host) or self.rule.milder(host.second_chances).retires(host.account)
+        if is_poor and not host.pinned:
+            self.close_host(host, HostState.RETIRED)
+            self._note_retired(host.id, host.account, host.second_chances)
             return True
-        if not host.is_closed and self.is_spent(host):
+        if self.is_spent(host):
             self.close_host(host, HostState.SPENT)
         return False
 
@@ -248,16 +256,6 @@ class HostClosing(Part):
         step = self.rule.steps_for(account, taken)
         if self._floor and step is not None:
             heapq.heappush(self._second_chances[step], (-account.rate, host_id))
-
-    def retire_if_poor(self, host: Host) -> bool:
-        """Retire *host* if the strategy gives it up, or if its yield is too low; returns whether it was retired."""
-        if host.is_closed or host.pinned:
-            return False
-        if not (self._gives_up(host) or self.rule.milder(host.second_chances).retires(host.account)):
-            return False
-        self.close_host(host, HostState.RETIRED)
-        self._note_retired(host.id, host.account, host.second_chances)
-        return True
 
 
 IN_A_ROW = 5

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,6 @@ from numpy.typing import NDArray
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import MAX_HOST_ID, CanonicalUrl
 from spiderling.frontier.site_files import SiteFile
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 SEED_RANK = 0  # the rank of seeds
 REQUEST_RANK = 1  # the rank of requests that a subclass of the spider makes
@@ -106,18 +102,16 @@ class HostStates:
         """Host id -> keys of the pages that it is to be asked for again; only recrawl/recrawl.py changes it."""
         self._tally = [0] * len(_STATES)
 
-    def add_host(
-        self, state: HostState, distance: int, queued: int = 0, preferred: bool = False, rank: int = 0
-    ) -> None:
-        """Add the host of the next id."""
+    def add_host(self, distance: int, preferred: bool) -> None:
+        """Add the host of the next id, at rest."""
         self.preferred.append(preferred)
-        self.ranks.append(rank)
+        self.ranks.append(0)
         self.heads.append(0)
         self.last_starts.append(-math.inf)
-        self.codes.append(_CODES[state])
+        self.codes.append(_AT_REST)
         self.distances.append(min(distance, _MAX_DISTANCE))
-        self.queued.append(queued)
-        self._tally[_CODES[state]] += 1
+        self.queued.append(0)
+        self._tally[_AT_REST] += 1
 
     def load_columns(self, columns: HostColumns, preferred: Iterable[bool], rank: int) -> None:
         """Add the hosts of the next ids from the store; those that are not closed are at rest, with the rank *rank*."""

@@ -76,7 +76,7 @@ class Intervals:
 
         Its row may say later, if it was written while the clock was ahead; it does not count the interval.
         """
-        latest = now + max(max(MAX_PAUSE_S, MAX_SLOWDOWN_S), self.of(host))
+        latest = now + max(MAX_PAUSE_S, self.of(host))
         host.quiet_until = min(host.quiet_until, latest)
         host.due = max(min(host.due, latest), self._interval_ends(host))
         return host.due

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from spiderling.base.options import Options
     from spiderling.base.outcome import Outcome
-    from spiderling.base.urls import CanonicalUrl
-    from spiderling.frontier.hosts import Host, YieldAccount
+    from spiderling.frontier.hosts import Host
 
 
 def chance(seed: int) -> Callable[[], float]:

@@ -23,7 +23,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 from spiderling.frontier import Frontier
-from spiderling.frontier.hosts import LAST_RANK, Host, HostState, HostStates
+from spiderling.frontier.hosts import LAST_RANK, Host, HostStates
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategies import STRATEGIES, LinkingPage, parse
 from spiderling.frontier.strategy import DROPPED, Draw, FoundLink, NewLinks, Ranker, Strategy
@@ -284,7 +284,8 @@ def test_only_what_is_waited_in_is_drawn(power: float, calls: list[list[int]]) -
 def hosts(*ranks: int) -> tuple[list[Host], HostStates]:
     states = HostStates()
     for rank in ranks:
-        states.add_host(HostState.EXHAUSTED, 0, rank=rank)
+        states.add_host(0, False)
+        states.ranks[-1] = rank
     return [Host(number + 1, f"h{number}.cz", states) for number in range(len(ranks))], states
 
 

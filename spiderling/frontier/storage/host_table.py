@@ -142,7 +142,7 @@ class HostTable:
         """Add a host; returns its id.  Raises OverflowError beyond 16.7 million hosts."""
         if len(self) >= MAX_HOST_ID:
             raise OverflowError(f"more than {MAX_HOST_ID} hosts in one crawl")
-        self.states.add_host(HostState.EXHAUSTED, distance, preferred=self._prefers(name))
+        self.states.add_host(distance, self._prefers(name))
         self._names.add_name(name)
         host_id = len(self)
         self._new_names[host_id] = name

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from simulator.clairvoyants import KnownHosts, Perfect, stages
 from simulator.generated import RECIPES, generate
-from simulator.graphs import NODES, of_crawl, read_graph
+from simulator.graphs import of_crawl
 from simulator.measures import Sample, Truth, at_words, coverage, word_coverage
 from simulator.pages import PageWeb
 from simulator.replay import Replay, world
@@ -54,7 +54,7 @@ class Terms:
     links: float = 10.0
     """Mean number of links on its pages."""
     language: str = "cs"
-    """The wanted language of a recorded graph."""
+    """The wanted language of a recorded web."""
     max_pages: float = float("inf")
     """Judged pages at which a crawl ends."""
     hours: float = float("inf")
@@ -112,25 +112,16 @@ class Summary(NamedTuple):
 
 
 def make_web(name: str, seed: int, terms: Terms) -> PageWeb:
-    """A generated web by its recipe's name; else a directory with a graph, or of a crawl that wrote its links.
-
-    A graph may have its language behind it, as ``graph/:pl``.  Raises BadInput for anything else.
-    """
+    """A generated web by its recipe's name, or the web that a crawl met, by its directory; else BadInput."""
     if name in RECIPES:
         return generate(replace(RECIPES[name], pages=terms.pages, links=terms.links, seed=seed))
     directory = Path(name)
-    if any(directory.glob(NODES + "*")):
-        return read_graph(directory, terms.language, seed)
-    graph, _, language = name.rpartition(":")
-    if graph and any(Path(graph).glob(NODES + "*")):
-        return read_graph(Path(graph), language, seed)
     if (directory / "links").is_dir():
         from spiderling.jobdir.inspection import links_of_crawl  # which needs SQLite
 
         return of_crawl(directory.name, links_of_crawl(directory), terms.language)
     raise BadInput(
-        f"there is no web {name!r}: name {', '.join(RECIPES)}, a directory with {NODES} and edges.tsv, or that of a "
-        f"crawl with SPIDERLING_LINKS=on."
+        f"there is no web {name!r}: name {', '.join(RECIPES)}, or the directory of a crawl with SPIDERLING_LINKS=on."
     )
 
 

@@ -1,4 +1,4 @@
-"""Recorded webs as the simulator needs them: tables of nodes and edges, and the ``links/`` of an earlier crawl.
+"""Recorded webs as the simulator needs them: the ``links/`` of an earlier crawl.
 
 What was recorded is all there is: links to pages that are not in the record are left out,
 and so are pages that the seeds do not lead to.
@@ -6,27 +6,19 @@ and so are pages that the seeds do not lead to.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from simulator.clairvoyants import breadth_first
 from simulator.pages import CODES, Array, Hosts, Pages, PageWeb, sketches, stored_links
-from spiderling.base.errors import BadInput
-from spiderling.base.files import zstd
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
 
 if TYPE_CHECKING:
     from spiderling.corpus.links import LinkLine
 
-NODES = "nodes.tsv"
-EDGES = "edges.tsv"
-_MIN_TEXT_BYTES = 250
-"""Bytes of text from which a page is kept (chosen)."""
 _LATENCY_S = 0.4
 """Seconds from a request to the end of its answer, on every host (chosen)."""
 
@@ -39,27 +31,12 @@ class Node(NamedTuple):
     kept_bytes: int
     reason: Reason
     relevant: bool
-    badness: float = 0.0
-    language: str = ""
-    """Language of a page that is not relevant, if it is known."""
-    sketch: int | None = None
+    badness: float
+    language: str
+    """Language of a page that is not relevant; '' if unknown."""
+    sketch: int | None
     """None: the page gets one of its own."""
-    text_key: int = 0
-
-
-def read_graph(directory: Path, language: str, seed: int = 1) -> PageWeb:
-    """The web of ``nodes.tsv`` and ``edges.tsv`` in *directory*, plain or with ``.zst``; raises BadInput.
-
-    Columns of nodes, by the names in the first line: id (0, 1, 2 ...), host, path, bytes, cld2_lang, text_bytes.
-    A line of edges: id, tab, ids with blanks.  A page is kept if it is in *language* and has 250 bytes of text.
-    The links' blocks are not known.  *seed* draws the hosts to begin with.
-    """
-    nodes = list(_nodes(directory, language))
-    if not any(node.kept_bytes for node in nodes):
-        raise BadInput(f"{directory} holds no page with text in {language!r}; name another language (-a lang=).")
-    edges = np.zeros((5, len(ends := _edges(directory, len(nodes)))), np.int64)
-    edges[:2] = ends.T
-    return recorded_web(f"{directory.name}:{language}", nodes, edges.T, language, seed=seed)
+    text_key: int
 
 
 def of_crawl(title: str, lines: Iterable[LinkLine], language: str, seeds: Sequence[str] = ()) -> PageWeb:
@@ -110,25 +87,16 @@ def of_crawl(title: str, lines: Iterable[LinkLine], language: str, seeds: Sequen
     return recorded_web(title, nodes, edges, language, starts or [0])
 
 
-def recorded_web(
-    title: str,
-    nodes: Sequence[Node],
-    edges: Array,
-    language: str,
-    seeds: Sequence[int] = (),
-    seed: int = 1,
-) -> PageWeb:
+def recorded_web(title: str, nodes: Sequence[Node], edges: Array, language: str, seeds: Sequence[int]) -> PageWeb:
     """The web of *nodes* and *edges*.
 
     Columns of *edges*: source, target, score of the block, length of the text, what hreflang says.
-
-    Without *seeds* crawls begin at first pages of hosts with text, and at a hub.
     """
     names = [node.url.split("/", 3)[2] for node in nodes]
     order = np.argsort(np.array(names), kind="stable")
     place = np.argsort(order)
     starts, targets, cues = _by_source(place[edges[:, 0]], place[edges[:, 1]], edges[:, 2:], len(nodes))
-    chosen = place[np.array(seeds, np.int64)] if len(seeds) else _chosen_seeds(nodes, names, order, edges, seed)
+    chosen = place[np.array(seeds, np.int64)]
     reached = np.sort(np.concatenate(breadth_first(starts, targets, chosen).levels))
     renumber = np.full(len(nodes), -1)
     renumber[reached] = np.arange(len(reached))
@@ -159,21 +127,6 @@ def _by_source(sources: Array, targets: Array, cues: Array, pages: int) -> tuple
     return starts, targets[by].astype(np.int32), cues[by].astype(np.uint8)
 
 
-def _chosen_seeds(nodes: Sequence[Node], names: Sequence[str], order: Array, edges: Array, seed: int) -> Array:
-    """Places in *order* of the seeds: the page that links to most hosts, and the first pages of three hosts.
-
-    The three are drawn from the ten hosts with most text.
-    """
-    _, host = np.unique(np.array(names), return_inverse=True)
-    place = np.argsort(order)
-    first = np.unique(host[order], return_index=True)[1]
-    gains = np.bincount(host, [node.kept_bytes for node in nodes])
-    linked = np.unique(edges[:, 0] * len(gains) + host[edges[:, 1]]) // len(gains)
-    hub = place[np.bincount(linked, minlength=1).argmax()]
-    best = np.argsort(-gains)[: min(10, int((gains > 0).sum()))]
-    return np.append(first[np.random.default_rng(seed).permutation(best)[:3]], hub)
-
-
 def _hosts(names: Sequence[str]) -> tuple[Hosts, Array]:
     unique, first, host = np.unique(np.array(names), return_index=True, return_inverse=True)
     number = len(unique)
@@ -200,50 +153,3 @@ def _pages(nodes: Sequence[Node], host: Array, languages: Sequence[str]) -> Page
         column((node.badness for node in nodes), np.float64),
         column((node.text_key for node in nodes), np.uint64),
     )
-
-
-def _nodes(directory: Path, language: str) -> Iterator[Node]:
-    lines = _lines(directory / NODES)
-    columns = {name: at for at, name in enumerate(next(lines, "").split("\t"))}
-    try:
-        host, path, body, lang, text = (columns[name] for name in ("host", "path", "bytes", "cld2_lang", "text_bytes"))
-        for line in lines:
-            row = line.split("\t")
-            url = f"http://{row[host]}{row[path]}"
-            target = canonicalize(url)
-            relevant = row[lang] == language
-            text_bytes = int(row[text])
-            kept = min(text_bytes, int(row[body])) if relevant and text_bytes >= _MIN_TEXT_BYTES else 0
-            reason = Reason.KEPT if kept else Reason.BOILERPLATE_ONLY if relevant else Reason.WRONG_LANGUAGE
-            yield Node(target.url if target else url, int(row[body]), kept, reason, relevant)
-    except (KeyError, IndexError, ValueError) as error:
-        raise BadInput(f"{directory / NODES} is no table of nodes: {error!r}; docs/simulator.md says how.") from None
-
-
-def _edges(directory: Path, pages: int) -> Array:
-    """A row for each link among *pages*: source, target."""
-    ends = array("q"), array("q")
-    for line in _lines(directory / EDGES):
-        source, _, targets = line.partition("\t")
-        try:
-            numbers = list(map(int, targets.split()))
-            ends[0].extend([int(source)] * len(numbers))
-            ends[1].extend(numbers)
-        except ValueError:
-            raise BadInput(f"{directory / EDGES} has a line that is no id, tab, ids: {line[:60]!r}.") from None
-    edges = np.array(ends).T
-    inside: Array = edges[(edges < pages).all(1)]
-    return inside
-
-
-def _lines(path: Path) -> Iterator[str]:
-    packed = path.with_name(path.name + ".zst")
-    try:
-        if path.exists():
-            with path.open(encoding="utf-8") as file:
-                yield from (line.rstrip("\n") for line in file)
-        else:
-            with zstd.open(packed, "rt", encoding="utf-8") as lines:
-                yield from (line.rstrip("\n") for line in lines)
-    except (OSError, UnicodeDecodeError, EOFError, zstd.ZstdError) as error:
-        raise BadInput(f"cannot read {path} or {packed.name}: {error}; name a directory that holds both.") from None

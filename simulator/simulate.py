@@ -37,7 +37,9 @@ class Command(SpiderlingCommand):
     arguments = "[STRATEGY ...] [--web NAME_OR_DIRECTORY]"
     summary = "Try crawl strategies on generated or recorded webs, without a network"
     options = (
-        option("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODE, for graphs"),
+        option(
+            "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="lang=CODE, for recorded webs"
+        ),
         option("--web", dest="webs", action="append", metavar="WEB", help="may be given several times (default thai)"),
         option("--pages", type=float, default=1e5, metavar="N", help="pages of a generated web (default 1e5)"),
         option("--links", type=float, default=10, metavar="N", help="links on each, in the mean (default 10)"),
@@ -61,7 +63,7 @@ class Command(SpiderlingCommand):
 
         return (
             "Let the frontier of a real crawl run on a virtual clock against a generated web "
-            f"({', '.join(RECIPES)}), a recorded graph, or what an earlier crawl with SPIDERLING_LINKS=on met, once "
+            f"({', '.join(RECIPES)}), or what an earlier crawl with SPIDERLING_LINKS=on met, once "
             "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
             f"takes, or one that knows the web: {', '.join(CLAIRVOYANT)}; default: {' '.join(DEFAULT)}. Options of "
             "the crawl are given by -s. "

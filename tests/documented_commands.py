@@ -151,7 +151,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"python -m simulator mine\..*": NotRun("the strategy is still to be written by the reader"),
     r"python -m simulator\.recrawl gov": Run("--budget 0.01", "| gov | spiderling |"),
     r"python -m simulator\.recrawl blogs .*": Run("--seeds 1", "| forum | spiderling |"),
-    r"python -m simulator .*--web (crawls|graph)/.*": Run("--jobs 1", "| bfs |"),
+    r"python -m simulator .*--web crawls/.*": Run("--jobs 1", "| bfs |"),
     r"python -m simulator.*": Run("--pages 300 --jobs 1", "| web | strategy |"),
     # extend
     r"python -m (tests\.test_docs|docs\.architecture)": (

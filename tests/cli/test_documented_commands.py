@@ -96,9 +96,6 @@ def marked_page(number: int) -> str:
     return json.dumps({"html": body.encode().decode("latin-1"), "gold": gold, "host": f"h{number}.test", "set": "mine"})
 
 
-NODES = "id\thost\tpath\tbytes\tcld2_lang\ttext_bytes\n" + "\n".join(
-    f"{n}\ta{n}.cz\t/{n}\t9000\t{'pl' if n % 2 else 'cs'}\t3000" for n in range(6)
-)
 FILES = {
     "page.html": lambda job: document("page").encode(),
     "text.txt": lambda job: text_of("cs").encode(),
@@ -118,8 +115,6 @@ FILES = {
     "gone.txt": lambda job: b"http://www.example.cz/1\n",
     "old/cs.prevert.gz": corpus_of,
     "CC-MAIN-1.warc.gz": lambda job: next(job.glob("warc/*.warc.gz")).read_bytes(),
-    "graph/nodes.tsv": lambda job: NODES.encode(),
-    "graph/edges.tsv": lambda job: b"0\t1 2 3 4 5\n",
 }
 """Name -> content, made of a finished crawl."""
 OUTPUT = re.compile(r"(?:^| )(?:-[oO]|--out|--html) (\S+)")

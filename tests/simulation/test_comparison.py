@@ -22,26 +22,16 @@ from simulator.comparison import (
     summaries,
 )
 from simulator.generated import RECIPES, generate
-from simulator.graphs import of_crawl, read_graph
+from simulator.graphs import of_crawl
 from simulator.measures import at_words
 from simulator.pages import BYTES_PER_WORD
 from simulator.replay import Replay, world
 from spiderling.base.errors import BadInput
-from spiderling.base.files import zstd
 from spiderling.base.link_batch import WANTED, batch_of
 from spiderling.base.reasons import Reason
 from spiderling.corpus.links import LinkLine
 
 TERMS = Terms(pages=4_000)
-NODES = """id	host	path	bytes	cld2_lang	text_bytes
-0	portal.test	/	1000	en	300
-1	a.test	/	5000	cs	4000
-2	a.test	/ž 1	5000	cs	3000
-3	b.test	/	5000	de	4000
-4	b.test	/hidden	5000	cs	4000
-5	a.test	/short	5000	cs	100
-"""
-EDGES = "0\t1 3\n1\t2 5\n3\t0 9\n"
 
 
 @pytest.fixture(scope="module", params=["thai", "pt", "scarce"])
@@ -125,42 +115,6 @@ def test_breadth_first() -> None:
     assert tree.parent.tolist() == [-1, 0, 0, 1, -1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_graph_of_tables(tmp_path: Path, packed: bool) -> None:
-    for name, text in (("nodes.tsv", NODES), ("edges.tsv", EDGES)):
-        data = zstd.compress(text.encode()) if packed else text.encode()
-        (tmp_path / (name + ".zst" * packed)).write_bytes(data)
-    web = read_graph(tmp_path, "cs")
-    assert web.truth.pages == 5  # nothing leads to /hidden
-    assert (web.truth.relevant, web.truth.kept_bytes) == (3, 7_000)
-    assert "http://portal.test/" in web.seed_urls()
-    last = Replay(web, world()).run(web.seed_urls())
-    assert (last.pages, last.documents, last.kept_bytes) == (5, 2, 7_000)
-    page = web.outcome(1, "http://a.test/")
-    assert {url for url, _, _ in batch_of(page.links).rows()} == {"http://a.test/%C5%BE%201", "http://a.test/short"}
-    assert make_web(f"{tmp_path}:de", 1, TERMS).truth.kept_bytes == 4_000
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("nodes", "edges", "says"),
-    [
-        (NODES.replace("cld2_lang", "tongue"), EDGES, "no table of nodes"),
-        (NODES.replace("\t300", "\tmany"), EDGES, "no table of nodes"),
-        (NODES, "0\tone\n", "no id, tab, ids"),
-        (NODES, None, "cannot read"),
-        (NODES.replace("\tcs\t", "\tsk\t"), EDGES, "no page with text in 'cs'"),
-    ],
-)
-def test_a_graph_that_is_none_is_refused(tmp_path: Path, nodes: str, edges: str | None, says: str) -> None:
-    (tmp_path / "nodes.tsv").write_text(nodes, encoding="utf-8")
-    if edges is not None:
-        (tmp_path / "edges.tsv").write_text(edges, encoding="utf-8")
-    with pytest.raises(BadInput, match=says):
-        read_graph(tmp_path, "cs")
-
-
 def line(url: str, reason: Reason, links: list[str], target: str | None = None) -> LinkLine:
     kept = 900 if reason is Reason.KEPT else 0
     relevant = reason is not Reason.WRONG_LANGUAGE
@@ -216,7 +170,7 @@ def test_of_pages_with_one_text_the_first_that_is_met_is_kept() -> None:
 
 
 def test_a_web_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"there is no web .*: name thai, .*, one-address, a directory"):
+    with pytest.raises(BadInput, match=r"there is no web .*: name thai, .*, one-address, or the directory"):
         make_web(str(tmp_path), 1, TERMS)
     with pytest.raises(BadInput, match="SPIDERLING_STRATEGY"):
         list(compare([Task("thai", "nonsense", 1)], TERMS, 1, lambda pages: None))

@@ -102,6 +102,12 @@ def requirements_of(path: Path) -> set[str]:
     return {line.split("#")[0].strip() for line in path.read_text("utf-8").splitlines()} - {""}
 
 
+def test_what_decides_on_shards_is_imported_without_the_extra_that_they_need():
+    """SPIDERLING_SHARDS=2 ended in a traceback where redis is not installed, before the missing extra was named."""
+    blocked = "import sys; sys.modules['redis'] = None; import spiderling.cluster.launcher"
+    run(ROOT, sys.executable, "-c", blocked)
+
+
 @pytest.mark.slow
 @needs("setuptools")
 def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):

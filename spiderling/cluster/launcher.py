@@ -19,14 +19,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from redis.exceptions import RedisError
-
 from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import MAX_WORKERS, MIN_FILTER_BYTES, Options
 from spiderling.base.terminal import NUMBERS, counted
 from spiderling.base.urls import MAX_SHARDS
-from spiderling.cluster.redis_transport import connected
 from spiderling.jobdir.as_text import summary_rows
 from spiderling.jobdir.directory import acquired
 from spiderling.jobdir.inspection import AnyCrawl, commands_for, counts_under, opened, parts_in, progress_of
@@ -219,6 +216,10 @@ class OwnRedis:
             await asyncio.sleep(_LOOK_S)
 
     def _answers(self) -> bool:
+        from redis.exceptions import RedisError  # an extra: what decides on the number of shards does without it
+
+        from spiderling.cluster.redis_transport import connected
+
         with closing(connected(self.url, blocks=True)) as client, suppress(RedisError):
             return bool(client.ping())
         return False

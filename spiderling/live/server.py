@@ -4,16 +4,15 @@ A bounded number of connections is accepted, none of which keeps its place for l
 made once for all browsers that listen to it.
 
 A request must name a host of the list, against DNS rebinding, and a foreign Origin is refused.  On loopback everybody
-may look; elsewhere, and for controls everywhere, the token is needed: as ``Authorization: Bearer``, or
-as a cookie for which the page exchanges it.  The token lies in ``page.token`` beside the crawl.  What changes anything
-is a POST of JSON with a header of our own, which no form and no foreign page can send.
+may look; elsewhere, and for controls everywhere, the token is needed, in a header that no form and no foreign page can
+send, and no browser sends by itself: that of our own, or ``Authorization: Bearer``.  The token lies in ``page.token``
+beside the crawl.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import hashlib
 import hmac
 import json
 import logging
@@ -40,8 +39,8 @@ from spiderling.jobdir.status import LARGE, hosts_of, status_of
 from spiderling.jobdir.status_schema import Running
 from spiderling.reporting.page import part
 
-HEADER = "X-Spiderling"  # must be sent with every POST; its value does not matter
-OPEN_PATHS = frozenset({"/", "/page.css", "/page.js", "/session"})
+HEADER = "X-Spiderling"  # holds the token; the page sends this one, as a proxy may want Authorization for itself
+OPEN_PATHS = frozenset({"/", "/page.css", "/page.js"})
 """What is served to everybody who can connect: nothing of it is about the crawl."""
 HEADERS = {
     "Content-Security-Policy": (
@@ -81,64 +80,33 @@ def token_in(path: Path) -> str:
 
 
 class Access:
-    """Judges requests; its methods raise web.HTTPException."""
+    """Judges requests."""
 
     def __init__(self, token: str, address: PageAddress, port: int) -> None:
         """*port* is the one that is listened at."""
         self._token = token.encode()
-        self._pass = hmac.new(self._token, b"spiderling live page", hashlib.sha256).hexdigest().encode()
         self._is_local = address.is_local
         self._hosts = address.hosts(port)
-        self._cookie = f"spiderling-{port}"  # a browser sends the cookies of one port to all others
 
     def check(self, request: web.Request) -> None:
-        """Refuse *request* if its host or origin is not ours, or it may not see what it asks for."""
+        """Refuse *request* if its host, origin or token is not ours, or it needs a token; raises web.HTTPException."""
         if request.headers.get("Host", "").lower() not in self._hosts:
             raise web.HTTPForbidden(text="The page is not served under this name: see SPIDERLING_PAGE.\n")
-        origin = request.headers.get("Origin")
-        if origin is not None and not self._is_ours(origin):
+        scheme, _, host = request.headers.get("Origin", f"http://{request.host}").lower().partition("://")
+        if scheme not in ("http", "https") or host not in self._hosts:
             raise web.HTTPForbidden(text="Another site asked for this.\n")
-        if not self._is_local and request.path not in OPEN_PATHS:
-            self.check_token(request)
-
-    def check_post(self, request: web.Request) -> None:
-        """Refuse a POST that something else than our page or a program may have sent."""
-        if request.content_type != "application/json" or HEADER not in request.headers:
-            raise web.HTTPForbidden(text=f"JSON and the header {HEADER} are needed.\n")
-        if "Origin" not in request.headers and not self._has_bearer(request):
-            raise web.HTTPForbidden(text="The token (Authorization: Bearer) or the header Origin is needed.\n")
-
-    def knows(self, request: web.Request) -> bool:
-        """Whether *request* brings the token, or the cookie that was given for it."""
-        return self._has_bearer(request) or _same(request.cookies.get(self._cookie, ""), self._pass)
-
-    def admit(self, token: object, request: web.Request, response: web.Response) -> None:
-        """Give the cookie for *token*, or refuse it."""
-        if not isinstance(token, str) or not _same(token, self._token):
-            raise web.HTTPForbidden(text="This is not the token of this crawl.\n")
-        is_secure = request.headers.get("Origin", "").startswith("https:")
-        response.set_cookie(
-            self._cookie, self._pass.decode(), httponly=True, samesite="Strict", secure=is_secure, path="/"
-        )
-
-    def check_token(self, request: web.Request) -> None:
-        """Refuse *request* if it was not sent by somebody who has the token."""
-        if not self.knows(request):
+        own = request.headers.get(HEADER)
+        kind, _, bearer = request.headers.get("Authorization", "").partition(" ")
+        is_known = self._is_token(own or "") or (kind.lower() == "bearer" and self._is_token(bearer))
+        is_open = request.path in OPEN_PATHS or (self._is_local and request.method in ("GET", "HEAD"))
+        if not is_known and (own is not None or not is_open):
             raise web.HTTPUnauthorized(
-                text="The token of the crawl is needed.\n", headers={"WWW-Authenticate": "Bearer"}
+                text=f"The token of the crawl is needed, as Authorization: Bearer or {HEADER}.\n",
+                headers={"WWW-Authenticate": "Bearer"},
             )
 
-    def _has_bearer(self, request: web.Request) -> bool:
-        kind, _, given = request.headers.get("Authorization", "").partition(" ")
-        return kind.lower() == "bearer" and _same(given.strip(), self._token)
-
-    def _is_ours(self, origin: str) -> bool:
-        scheme, _, host = origin.lower().partition("://")
-        return scheme in ("http", "https") and host in self._hosts
-
-
-def _same(given: str, wanted: bytes) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted)
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), self._token)
 
 
 MAX_CONNECTIONS = 64
@@ -276,8 +244,6 @@ class Server:
         app.router.add_get("/host.json", self._host_json)
         app.router.add_get("/events", self._stream.serve)
         app.router.add_get("/metrics", self._metrics)
-        app.router.add_get("/session", self._is_known)
-        app.router.add_post("/session", self._session)
         app.router.add_post("/control", self._control)
         self._runner = web.AppRunner(
             app,
@@ -379,19 +345,8 @@ class Server:
 
     # -- what changes something
 
-    async def _is_known(self, request: web.Request) -> web.Response:
-        return web.json_response({"known": self._access.knows(request)})
-
-    async def _session(self, request: web.Request) -> web.Response:
-        self._access.check_post(request)
-        response = web.json_response({})
-        self._access.admit((await _body(request)).get("token"), request, response)
-        return response
-
     async def _control(self, request: web.Request) -> web.Response:
         """Change control.yaml of the crawl, which all its shards read."""
-        self._access.check_post(request)
-        self._access.check_token(request)
         wanted = await _body(request)
 
         def work() -> str:

@@ -2,6 +2,7 @@
 "use strict";
 
 const CURVES_EVERY_MS = 30000; // how often curves, hosts and statements are read anew
+const RETRY_MS = 5000; // until a broken stream is asked for again
 const SAVED_PAGE = 100; // hosts on a page of a saved list
 const SMOOTH_S = 60; // running time over which a point of a curve is averaged
 const byId = (id) => document.getElementById(id);
@@ -73,10 +74,18 @@ const day = (seconds) => new Date(seconds * 1000).toLocaleString([], { dateStyle
 
 // -- what is asked for
 
+async function request(path, more = {}) {
+  const token = sessionStorage.getItem("token"); // of this tab alone
+  const answer = await fetch(path, { ...more, headers: token ? { "X-Spiderling": encodeURIComponent(token) } : {} });
+  if (answer.status === 401) {
+    lock();
+    throw Object.assign(new Error(token ? "This is not the token of this crawl." : "The token of the crawl is needed: see Controls."), { isLocked: true });
+  }
+  return answer;
+}
+
 async function ask(path, body) {
-  const answer = await fetch(path, body === undefined ? {} : {
-    method: "POST", headers: { "Content-Type": "application/json", "X-Spiderling": "1" }, body: JSON.stringify(body) });
-  if (answer.status === 401) { lock(); throw Object.assign(new Error("The token of the crawl is needed: see Controls."), { isLocked: true }); }
+  const answer = await request(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
   const text = await answer.text();
   let told = {};
   try { told = JSON.parse(text); } catch { told = { error: text.trim() }; }
@@ -373,14 +382,16 @@ function showScatter() {
 // -- controls
 
 function lock() {
+  sessionStorage.removeItem("token");
   state.known = false;
   byId("unlock").hidden = false;
   byId("locked").hidden = true;
 }
 
 async function unlock(token) {
-  if (token) await ask("/session", { token });
-  state.known = (await ask("/session")).known;
+  if (token) sessionStorage.setItem("token", token);
+  await ask("/status.json?large="); // a wrong token is refused
+  state.known = sessionStorage.getItem("token") !== null;
   byId("unlock").hidden = state.known;
   byId("locked").hidden = !state.known;
 }
@@ -435,7 +446,7 @@ async function readAll() {
 }
 
 function stop() {
-  state.stream?.close();
+  state.stream?.abort();
   state.stream = null;
 }
 
@@ -449,24 +460,48 @@ async function begin() {
     return;
   }
   stop();
-  const stream = state.stream = new EventSource("/events");
-  stream.addEventListener("status", (event) => show(JSON.parse(event.data)));
-  stream.addEventListener("ended", (event) => {
+  follow(state.stream = new AbortController());
+}
+
+async function follow(stream) {
+  while (state.stream === stream) {
+    await hear(stream.signal).catch((error) => { if (error.isLocked) stop(); });
+    if (state.stream !== stream) return;
+    badge("no connection", "gone");
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+}
+
+async function hear(signal) {
+  const reader = (await request("/events", { signal })).body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const events = (text + part.value).split("\n\n");
+    text = events.pop(); // the last one is not whole yet
+    for (const event of events) {
+      const [, name, data] = event.match(/^event: (\w+)\ndata: (.*)$/) ?? [];
+      EVENTS[name]?.(data);
+    }
+  }
+}
+
+const EVENTS = {
+  status: (data) => show(JSON.parse(data)),
+  ended: (data) => {
     stop();
     state.hasEnded = true;
-    if (event.data) show(JSON.parse(event.data));
-    const isFinished = event.data && state.status.phase === "finished";
+    if (data) show(JSON.parse(data));
+    const isFinished = data && state.status.phase === "finished";
     badge(isFinished ? "finished" : "stopped", isFinished ? "finished" : "gone");
     byId("said").textContent = isFinished ? "The crawl is finished; nothing is left to do."
       : "The crawl has stopped; its log says why. The same command goes on with it: load this page again then.";
-  });
-  stream.addEventListener("replaced", () => {
+  },
+  replaced: () => {
     stop();
     badge("stands still", "gone");
     byId("said").textContent = "Newer pages have the places of those that are told what is new; load this one again to see it.";
-  });
-  stream.addEventListener("error", () => badge("no connection", "gone"));
-}
+  },
+};
 
 async function main() {
   listen();

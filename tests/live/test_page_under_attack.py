@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from conftest import Crawl, page, serving
 from prometheus_client import CollectorRegistry
-from watched import OUR_OWN, Watched, watching, web
+from watched import Watched, watching, web
 
 from spiderling.base.machine import RESERVED
 from spiderling.base.option_values import parse_page
@@ -167,9 +167,8 @@ async def test_a_head_that_does_not_come_to_its_end_is_not_waited_for(tmp_path, 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path, quick):
     async with served(tmp_path) as place:
-        more = "".join(f"{name}: {value}\r\n" for name, value in OUR_OWN.items())
-        more += f"Origin: http://{place[0]}:{place[1]}\r\nContent-Length: 100\r\n"
-        reader, writer = await opened(place, head(place, "/session", more).replace(b"GET", b"POST") + b"{")
+        more = f"X-Spiderling: {(tmp_path / 'page.token').read_text().strip()}\r\nContent-Length: 100\r\n"
+        reader, writer = await opened(place, head(place, "/control", more).replace(b"GET", b"POST") + b"{")
         assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
         writer.close()
 
@@ -227,7 +226,6 @@ PATHS = (
     "/host.json",
     "/events",
     "/metrics",
-    "/session",
     "/control",
     "*",
 )
@@ -250,7 +248,7 @@ HEADERS = (
     ("Content-Type", (JSON, f"{JSON}; charset=none", f"{JSON}; charset=\x00", f"{JSON}; charset=utf-7", "x", ";", "",
                       f"{JSON}; charset=idna", "multipart/form-data")),
     ("Content-Encoding", ("gzip", "deflate", "br", "zstd", "x", "gzip, gzip")),
-    ("X-Spiderling", ("1", "", "\xff")),
+    ("X-Spiderling", ("token", "1", "", "\xff")),
     ("Origin", ("own", "null", "http://", "\xff", "://x")),
     ("Authorization", ("token", "Bearer", "Bearer \xff", "Basic x", "")),
     ("Cookie", ("a=b; =; \xff", "spiderling-0=\xff", ";" * 500, "\x22")),
@@ -274,14 +272,17 @@ def made(chance: random.Random, watched: Watched, control: bool) -> bytes:
     body = chance.choice(BODIES)
     given = {"Host": watched.host, "Connection": "close", "Content-Length": str(len(body))}
     if chance.random() < 0.7:
-        given |= {**OUR_OWN, "Origin": origin}
+        given |= {"Content-Type": JSON, "Origin": origin}
     if control:
         given["Authorization"] = f"Bearer {watched.token}"
     for name, values in chance.sample(HEADERS, chance.choice((0, 1, 1, 2, 4))):
-        own = {"own": watched.host if name == "Host" else origin, "token": f"Bearer {watched.token}"}
+        own = {
+            "own": watched.host if name == "Host" else origin,
+            "token": f"Bearer {watched.token}" if name == "Authorization" else watched.token,
+        }
         value = chance.choice(values)
         given[name] = own.get(value, value)
-    path = chance.choice(("/control", "/session")) if control else chance.choice(PATHS) + chance.choice(TARGETS)
+    path = "/control" if control else chance.choice(PATHS) + chance.choice(TARGETS)
     method = "POST" if control else chance.choice(METHODS)
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items()), "", ""]
     return "\r\n".join(lines).encode("utf-8", "surrogatepass") + body

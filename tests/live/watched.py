@@ -16,7 +16,6 @@ from webs.web import FixedWeb
 
 PAGES = 3000
 NAMES = ("calm.test", "loud.test")
-OUR_OWN = {"Content-Type": "application/json", "X-Spiderling": "1"}
 
 
 def web(**more: dict[str, Any]) -> FixedWeb:
@@ -70,7 +69,7 @@ class Watched:
 
     def command(self, body: Any = None, **control: Any) -> Answer:
         """Send a control, or *body* in its place, as a program with the token does."""
-        return self.ask("/control", control if body is None else body, Authorization=f"Bearer {self.token}", **OUR_OWN)
+        return self.ask("/control", control if body is None else body, Authorization=f"Bearer {self.token}")
 
 
 @contextmanager

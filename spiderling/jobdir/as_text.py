@@ -38,13 +38,13 @@ def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
             "pages": f"{host['pages']:,}, {host['documents']:,} of them kept, {host['words']:,} words",
             "bytes": f"{host['downloaded_bytes']:,} down, {host['kept_bytes']:,} kept, yield rate {rate:.4f}",
             "address": host["address"] or "none yet",
-            "due": _time(host["due"]),
+            "due": time_of(host["due"]),
             "waiting": f"{host['waiting']:,} URLs",
             "ends": ends or "none on record",
         }
     )
     for purge in crawl.purges_of(host["id"]):
-        yield _line("given up", f"{purge['urls']:,} URLs at {_time(purge['time'])}: {purge['reason']}")
+        yield _line("given up", f"{purge['urls']:,} URLs at {time_of(purge['time'])}: {purge['reason']}")
     if urls:
         rows = crawl.waiting(host["id"])
         yield ""
@@ -64,7 +64,7 @@ def of_url(whole: AnyCrawl, url: str) -> Iterator[str]:
             "host": f"{host['name']}, {host['state']}, distance {host['distance']}" if host else "",
             "shard": _shard(crawl),
             "found on": story.origin,
-            "found at": _time(story.found) if story.found is not None else "",
+            "found at": time_of(story.found) if story.found is not None else "",
             "rank": _rank(story.row.rank, story.row.tries) if story.row else "",
             "revisits": revisits_at(crawl, story),
         }
@@ -100,7 +100,7 @@ def _end_lines(crawl: Inspection, ended: Ended) -> Iterator[str]:
     is_kept = end.reason == Reason.KEPT.value
     yield from lines_of(
         {
-            "ended at": _time(ended.time),
+            "ended at": time_of(ended.time),
             "rank": _rank(end.rank, end.tries),
             "answer": f"{end.status}, {end.body_bytes:,} bytes" if end.status else "",
             "because": end.detail,
@@ -120,7 +120,8 @@ def _reason(key: str) -> str:
     return f"{key}: {Reason.of(key).help}"
 
 
-def _time(seconds: float) -> str:
+def time_of(seconds: float) -> str:
+    """The moment in words; "never" for one that no calendar has."""
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):
@@ -237,7 +238,7 @@ def tables_of(status: Status) -> Iterator[Table]:
             for found in [(status.facts or {}).get(kind, {})]
         ),
         Table("Output", [asdict(files) for files in status.files or ()]),
-        Table("Last events", [{"time": _time(line.time), "what": line.what} for line in status.events[:_LAST_EVENTS]]),
+        Table("Last events", [{"time": time_of(one.time), "what": one.what} for one in status.events[:_LAST_EVENTS]]),
     )
     return (table for table in tables if table.rows)
 
@@ -278,8 +279,8 @@ def _refusing(hosts: Sequence[Refusing]) -> Table:
                 "host": said.host,
                 "asked_for": said.file,
                 "answer": said.answer,
-                "on": _time(said.since),
-                "robots.txt_is_tried_again": _time(said.again),
+                "on": time_of(said.since),
+                "robots.txt_is_tried_again": time_of(said.again),
             }
             for said in hosts
         ],
@@ -293,7 +294,7 @@ def _revisits(revisits: Revisits) -> dict[str, str]:
         "recrawled": f"{revisits.recrawled:,} pages, hubs, sitemaps and feeds",
         "revisits": f"{revisits.revisits:,} in {revisits.days:,} days, {revisits.per_day:,.1f} a day",
         "budget": f"{revisits.today:,} of {revisits.budget:,.1f} revisits of this day are made",
-        "next revisit": "none" if revisits.due is None else _time(revisits.due),
+        "next revisit": "none" if revisits.due is None else time_of(revisits.due),
         "unchanged (304)": f"{revisits.unchanged:,}",
         "with something new": f"{revisits.new:,}: {revisits.words:,} words, {revisits.links:,} links",
         "useless": f"{revisits.useless:.1%} found nothing new",
@@ -312,8 +313,7 @@ def no_longer_there(crawl: AnyCrawl) -> Iterator[str]:
         for row in part.rows("SELECT id, content FROM recrawled ORDER BY id"):
             page = RecrawlPage.unpacked(row["id"], row["content"])
             if page.version and page.state in _WORDS:
-                since = datetime.fromtimestamp(began + page.since * policy.DAY_S, UTC)
-                yield f"{since:%Y-%m-%d}\t{_WORDS[page.state]}\t{page.url}"
+                yield f"{time_of(began + page.since * policy.DAY_S)[:10]}\t{_WORDS[page.state]}\t{page.url}"
 
 
 _SINCE = {
@@ -331,10 +331,7 @@ def revisits_at(part: Inspection, story: Story) -> str:
     if began is None or story.key is None or not rows:
         return ""
     page = RecrawlPage.unpacked(story.key, rows[0]["content"])
-    last, since = (
-        f"{datetime.fromtimestamp(began + days * policy.DAY_S, UTC):%Y-%m-%d %H:%M:%S} UTC"
-        for days in (page.last, page.since)
-    )
+    last, since = (time_of(began + days * policy.DAY_S) for days in (page.last, page.since))
     said = ["none so far" if page.last == page.found_at else f"the last at {last}"]
     said += [f"version {page.version}"] if page.version > 1 else []
     said += [_SINCE[page.state].format(since)] if page.state in _SINCE else []

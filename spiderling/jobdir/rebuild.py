@@ -9,7 +9,6 @@ begin anew.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
@@ -40,7 +39,7 @@ from spiderling.frontier.strategy import LinkingPage
 from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir, Surplus, beyond, recorded_segments, set_aside
-from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.inspection import SHARD_DIRECTORY, Inspection
 from spiderling.jobdir.state_reader import damaged_log
 from spiderling.languages.registry import spelled_out
 
@@ -53,7 +52,6 @@ _JUDGES_NOTHING: dict[str, Any] = {
     "traps": "off",
 }
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
-_SHARD = re.compile(r"shard-\d{2,}")  # names of the directories of shards (cluster/claims.py)
 _LINES_AT_ONCE = 2000  # lines or records in one transaction; chosen
 _TEXT = 128  # score from which a link's block is running text (docs/links.md)
 
@@ -74,7 +72,7 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
             if _is_whole(jobdir):
                 raise BadInput(f"{jobdir.database} is whole and knows all that is in {directory}; it is not made anew.")
             meta, options = _settings(directory, output, given)
-            if options.shards > 1 or _SHARD.fullmatch(directory.absolute().name):
+            if options.shards > 1 or SHARD_DIRECTORY.fullmatch(directory.absolute().name):
                 raise BadInput(
                     f"{directory} is a shard of a crawl: the messages between it and the others are lost with its "
                     "state, so it cannot be made anew. Put the state back from a backup of all shards, or begin anew."

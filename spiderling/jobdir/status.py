@@ -53,6 +53,7 @@ from spiderling.jobdir.status_schema import (
 
 LATELY_S = 300  # running time, in seconds, of which the rates are those of now; chosen
 _HOURS = 6  # hours of the first curve; chosen
+_EVENTS = "SELECT time, what FROM event ORDER BY rowid DESC LIMIT ?"
 _POINTS = 400  # most points of a curve: more than a screen can show apart; chosen
 _MAX_LINES = 20  # events and warnings that are told; chosen
 _MAX_STATEMENTS = 50  # statements on the use of texts that are told; chosen
@@ -126,7 +127,7 @@ def status_of(
         revisits=revisits,
         newest=newest_of(crawl),
         warnings=_newest_lines(line for part in crawl.parts for line in warnings_of(part.directory / "crawl.log")),
-        events=events_of(crawl),
+        events=_newest_lines(Line(row["time"], "EVENT", row["what"]) for row in crawl.rows(_EVENTS, _MAX_LINES)),
         note=crawl.note,
         shards=shards,
         **{name: LARGE[name](crawl) for name in (LARGE if large is None else large)},
@@ -265,12 +266,6 @@ def warnings_of(log: Path) -> list[Line]:
     return [Line(datetime.fromisoformat(when).timestamp(), level, what) for when, level, what in lines]
 
 
-def events_of(crawl: AnyCrawl) -> list[Line]:
-    """What a person did or should know, newest first; of all shards."""
-    rows = crawl.rows("SELECT time, what FROM event ORDER BY rowid DESC LIMIT ?", _MAX_LINES)
-    return _newest_lines(Line(row["time"], "EVENT", row["what"]) for row in rows)
-
-
 def _newest_lines(lines: Iterable[Line]) -> list[Line]:
     return sorted(lines, key=lambda line: line.time, reverse=True)[:_MAX_LINES]
 
@@ -282,15 +277,15 @@ def _by_distance(crawl: AnyCrawl) -> list[GroupYield]:
     query = f"SELECT distance, count(*) AS hosts, sum(documents > 0) AS giving, {columns} FROM newest_host GROUP BY 1"
     for row in crawl.rows(query):
         found.setdefault(row.pop("distance"), Counter()).update(row)
-    groups = [("all", sum(found.values(), start=Counter())), *((f"distance {at}", found[at]) for at in sorted(found))]
-    return [_yield(*group) for group in groups]
-
-
-def _yield(group: str, sums: Counter[str]) -> GroupYield:
-    rate = round(sums["kept_bytes"] / max(sums["downloaded_bytes"], 1), 4)
-    return GroupYield(
-        group, sums["hosts"], sums["giving"], **{column: sums[column] for column in _SUMMED}, yield_rate=rate
-    )
+    groups = {"all": sum(found.values(), start=Counter[str]())} | {f"distance {at}": found[at] for at in sorted(found)}
+    return [
+        GroupYield(
+            group,
+            **{column: sums[column] for column in ("hosts", "giving", *_SUMMED)},
+            yield_rate=round(sums["kept_bytes"] / max(sums["downloaded_bytes"], 1), 4),
+        )
+        for group, sums in groups.items()
+    ]
 
 
 def _refusing(crawl: AnyCrawl) -> list[Refusing]:
@@ -313,16 +308,16 @@ def _files(crawl: AnyCrawl) -> list[Files]:
     ]
 
 
-def statements_of(crawl: AnyCrawl) -> Counter[str]:
+def _statements(crawl: AnyCrawl) -> dict[str, int]:
     """Statement on the use of texts -> origins that make it, those of most origins first."""
     said = "SELECT says, count(DISTINCT origin) AS origins FROM consent WHERE says <> '' GROUP BY says"
     found: Counter[str] = Counter()
     for row in crawl.rows(said):
         found[row["says"]] += row["origins"]
-    return Counter(dict(found.most_common(_MAX_STATEMENTS)))
+    return dict(found.most_common(_MAX_STATEMENTS))
 
 
-def curves_of(crawl: AnyCrawl) -> Curves:
+def _curves(crawl: AnyCrawl) -> Curves:
     """The history of the crawl, thinned to what can be drawn; empty lists for a state that has none."""
     rows = history_of(crawl.parts)
     since = rows[-1].time - _HOURS * 3600 if rows else 0.0
@@ -441,7 +436,7 @@ LARGE: dict[str, Callable[[AnyCrawl], Any]] = {
     "refusing": _refusing,
     "files": _files,
     "facts": lambda crawl: {kind: dict(counts_under(f"fact/{kind}", crawl.counts).most_common()) for kind in FACTS},
-    "statements": lambda crawl: dict(statements_of(crawl)),
-    "curves": curves_of,
+    "statements": _statements,
+    "curves": _curves,
 }
 """Field of a status that takes long in a large crawl -> what makes it."""

@@ -20,7 +20,11 @@ from spiderling.jobdir.status_schema import Curves, Rates, Status
 def threshold_table(crawl: AnyCrawl) -> Table:
     """Table 1 of the paper: what the hosts above each yield rate cost and gave."""
     marks = [-1.0, 0.0, *(0.0001 * 2**step for step in range(13))]
-    sums = {at: _sums_above(crawl, at) for at in marks}
+    query = (
+        "SELECT count(*) AS hosts, coalesce(sum(downloaded_bytes), 0) AS down, coalesce(sum(kept_bytes), 0) AS kept "
+        "FROM host WHERE kept_bytes > ? * max(downloaded_bytes, 1)"
+    )
+    sums = {at: sum(map(Counter[str], crawl.rows(query, at)), start=Counter[str]()) for at in marks}
     whole = sums[marks[0]]
     rows = [
         {
@@ -40,18 +44,6 @@ def threshold_table(crawl: AnyCrawl) -> Table:
         "As Table 1 of Suchomel & Pomikálek 2012; there, the hosts above .0128 hold 74 % of the text for 7 % of the "
         "download.",
     )
-
-
-def _sums_above(crawl: AnyCrawl, rate: float) -> Counter[str]:
-    """The number of the hosts above *rate*, and the bytes that they cost and gave."""
-    query = (
-        "SELECT count(*) AS hosts, coalesce(sum(downloaded_bytes), 0) AS down, coalesce(sum(kept_bytes), 0) AS kept "
-        "FROM host WHERE kept_bytes > ? * max(downloaded_bytes, 1)"
-    )
-    sums = Counter[str]()
-    for row in crawl.rows(query, rate):
-        sums.update(row)
-    return sums
 
 
 _RECENT = 0.1  # share of the downloaded bytes that counts as the end of the crawl; chosen
@@ -207,15 +199,9 @@ def duration(seconds: float) -> str:
     >>> duration(104), duration(0)
     ('1 min 44 s', '0 s')
     """
-    days = int(seconds // 86400)
-    hours = int(seconds // 3600 % 24)
-    minutes = int(seconds // 60 % 60)
-    parts = [
-        f"{number} {unit}"
-        for number, unit in ((days, "d"), (hours, "h"), (minutes, "min"), (int(seconds % 60), "s"))
-        if number
-    ]
-    return " ".join(parts[:2]) or "0 s"
+    whole = int(seconds)
+    units = {"d": whole // 86400, "h": whole // 3600 % 24, "min": whole // 60 % 60, "s": whole % 60}
+    return " ".join([f"{number} {unit}" for unit, number in units.items() if number][:2]) or "0 s"
 
 
 def size(number: float) -> str:

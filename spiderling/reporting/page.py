@@ -14,13 +14,12 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from spiderling.base.terminal import printable
-from spiderling.jobdir.as_text import Table, facts_of, hosts_table, tables_of
+from spiderling.jobdir.as_text import Table, facts_of, hosts_table, tables_of, time_of
 from spiderling.jobdir.inspection import AnyCrawl, opened
 from spiderling.jobdir.status import hosts_of, status_of
 from spiderling.jobdir.status_schema import Curves, HostRow, Status
@@ -108,7 +107,7 @@ def _growth(curves: Curves) -> Table:
     number = len(columns["time"])
     rows = [
         {
-            "time": datetime.fromtimestamp(at["time"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+            "time": time_of(at["time"]),
             **{name: int(at[name]) for name in ("pages", "documents", "words")},
             "down_MB": round(at["downloaded_bytes"] / 1e6, 2),
             "kept_MB": round(at["kept_bytes"] / 1e6, 2),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, Crawl, page, serving
+from conftest import ROOT, Crawl, damage_in, page, serving
 
 from spiderling.base.errors import DamageError, SpiderlingError
 from spiderling.base.options import Options
@@ -60,8 +60,7 @@ def made(tmp_path_factory) -> Path:
     store.close()
     with closing(sqlite3.connect(crawl.directory / "state/frontier.sqlite")) as state:
         state.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    with closing(Inspection(crawl.directory)) as opened:
-        assert list(problems(opened)) == []
+    assert damage_in(crawl.directory) == []
     return crawl.directory
 
 

@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from conftest import NETWORK, Crawl, page, serving
+from conftest import NETWORK, Crawl, damage_in, page, serving
 from needs import needs
 from shiftedclock import YEARS_20_S, shifted_by
 
@@ -42,9 +42,7 @@ from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir, judged
-from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb, WebResponse
 
 PAGES = 14
@@ -202,8 +200,7 @@ def test_a_disk_that_fails_stops_the_crawl_cleanly_and_nothing_acknowledged_is_l
     result = crawl.run(SEEDS, FAULT=fault)
     assert result.code == 1 and "Traceback" not in result.output
     assert len(result.lines("] ERROR: ")) == 1 and result.lines("ERROR", "The crawl stops", message)
-    with closing(Inspection(crawl.directory)) as opened:
-        assert list(problems(opened)) == []
+    assert damage_in(crawl.directory) == []
     if fault.startswith("fsync"):
         crawl.run(SEEDS)
         assert_same(crawl, reference)
@@ -249,8 +246,7 @@ def test_a_second_ctrl_c_waits_for_nothing_and_says_so(tmp_path):
         result = running.stop()
     assert result.code == 0 and "Traceback" not in result.output
     assert result.lines("Stopped at once by a second signal", "the same command goes on")
-    with closing(Inspection(crawl.directory)) as opened:
-        assert list(problems(opened)) == []
+    assert damage_in(crawl.directory) == []
 
 
 def test_a_disk_that_is_full_at_the_last_checkpoint_is_not_a_success(server, tmp_path):

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Crawl, serving
+from conftest import ROOT, Crawl, damage_in, serving
 from needs import needs
 from recorded_disk import after_kills, recorded, write_files
 
@@ -20,7 +20,6 @@ from spiderling.base.errors import JobdirError, StorageError
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import version_of
 from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA_VERSION, TABLES
-from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir, upgrade
 from spiderling.jobdir.inspection import Inspection
 
@@ -75,8 +74,7 @@ def test_a_crawl_that_an_earlier_commit_left_killed_ends_as_it_would_have_ended(
     assert {**outcome(crawl), "items": sorted(called)} == expected
     assert len(called) > 20 and all(item["colour"] == "red" for item in items if "number" in item)
     assert crawl.state().hosts["poor.test"]["state"] == "retired"
-    with closing(Inspection(job)) as opened:
-        assert list(problems(opened)) == []
+    assert damage_in(job) == []
 
 
 def test_an_upgrade_changes_no_row_and_keeps_the_old_file_with_what_its_log_held(job):

@@ -152,13 +152,10 @@ class UrlRow(NamedTuple):
     """A committed URL that waits, or that is parked with its closed host."""
 
     key: int
-    host: int
     url: str
     rank: int
     tries: int
-    redirects: int
-    parked: int
-    payload: bytes | None
+    parked: bool
 
 
 def tails_of(connection: sqlite3.Connection) -> dict[int, list[bytes]]:
@@ -179,7 +176,7 @@ def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
         lines += slot_lines
     record = Host(host, name, HostStates())
     urls = (stored_url(line, record) for line in lines)
-    return [UrlRow(u.key, host, u.url, u.rank, u.tries, u.redirects, is_parked, u.payload) for u in urls]
+    return [UrlRow(u.key, u.url, u.rank, u.tries, is_parked) for u in urls]
 
 
 def queues_by_host(connection: sqlite3.Connection) -> dict[int, int]:

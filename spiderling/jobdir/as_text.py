@@ -43,7 +43,7 @@ def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
             "ends": ends or "none on record",
         }
     )
-    for purge in crawl.purges_of(host["id"]):
+    for purge in crawl.rows("SELECT time, reason, urls FROM purged WHERE host = ? ORDER BY time", host["id"]):
         yield _line("given up", f"{purge['urls']:,} URLs at {time_of(purge['time'])}: {purge['reason']}")
     if urls:
         rows = crawl.waiting(host["id"])

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import yaml
 
 from spiderling import __version__
-from spiderling.archives.sources import META_KEY
+from spiderling.archives.sources import META_KEY, UNREAD_KEY
 from spiderling.base.errors import StorageError
 from spiderling.base.files import whole_number, write_whole
 from spiderling.base.option_values import PREFIX
@@ -332,7 +332,7 @@ def provenance(crawl: AnyCrawl) -> Manifest:
         "begun": _utc(noted(crawl.meta, "created", 0.0)),
         "version": noted(crawl.meta, "version", ""),
         "urls_waiting": counts.get("waiting", 0),
-        "archives_unread": crawl.archives_unread,
+        "archives_unread": noted(crawl.meta, UNREAD_KEY, 0),
         "hosts_asked": sum(row["n"] for row in crawl.rows("SELECT count(*) AS n FROM host WHERE pages > 0")),
         "pages": counts.get("total/pages", 0),
         "downloaded_bytes": counts.get("total/downloaded_bytes", 0),

@@ -12,7 +12,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import TypeVar
 
 import numpy as np
 import xxhash
@@ -38,8 +37,6 @@ from spiderling.frontier.storage.tables import (
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under
 from spiderling.jobdir.state_reader import damaged_log, has_torn_commit, noted, queues_by_host
-
-_T = TypeVar("_T")
 
 _MAX_NAMED = 5
 _ID = re.compile("[0-9a-f]{16}")  # the attribute ``id`` of a document that was fetched: the key of its URL
@@ -213,20 +210,18 @@ def _unnamed(crawl: Inspection, lengths: Mapping[str, int]) -> Iterator[str]:
 
 def _beside(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     """Every other segment can be read to its recorded length, and holds as many entries as were written."""
-    counts: dict[str, Callable[[Segment], int]] = {
-        "links": lambda segment: sum(1 for _ in _shown(read_links(segment.path, segment.length), segment)),
-        "warc": lambda segment: sum(
-            record.is_capture for record in _shown(records(segment.path, segment.length), segment)
-        ),
-    }
-    for kind, count in counts.items():
+    for kind in ("links", "warc"):
         segments = crawl.segments(kind)
         compared.append(f"{kind}: {len(segments):,} files, {sum(segment.entries for segment in segments):,} entries")
-        yield from _miscounted(segments, "entries", count)
+        yield from _miscounted(segments, "entries", _entries_in)
 
 
-def _shown(entries: Iterable[_T], segment: Segment) -> Iterator[_T]:
-    return with_progress(entries, f"entries of {segment.path.name}", segment.entries)
+def _entries_in(segment: Segment) -> int:
+    """How many lines of links or captures *segment* holds; raises StorageError."""
+    path, length, wanted = segment
+    is_links = path.parent.name == "links"
+    entries = (True for _ in read_links(path, length)) if is_links else (r.is_capture for r in records(path, length))
+    return sum(with_progress(entries, f"entries of {path.name}", wanted))
 
 
 # -- the rows of the state

@@ -21,7 +21,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from spiderling.archives.sources import UNREAD_KEY
 from spiderling.base.errors import BadInput, JobdirError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
@@ -180,11 +179,6 @@ class Inspection:
         return self.rows(query) if self.shard else []
 
     @property
-    def archives_unread(self) -> int:
-        """Archives of the last start that were not read to their end."""
-        return noted(self.meta, UNREAD_KEY, 0)
-
-    @property
     def options(self) -> Options:
         """The options of the crawl's last start, as far as this version knows them."""
         values = noted(self.meta, "options", dict[str, Any]())
@@ -249,10 +243,6 @@ class Inspection:
             if any(key >> HASH_BITS == upper for key in unpack_keys(keys)):
                 counts.update(end.reason for end in unpack_ends(keys, ends) if end.key >> HASH_BITS == upper)
         return counts
-
-    def purges_of(self, host: int) -> list[dict[str, Any]]:
-        """When the host's whole queue was given up, why, and how many URLs that were."""
-        return self.rows("SELECT time, reason, urls FROM purged WHERE host = ? ORDER BY time", host)
 
     # -- URLs
 
@@ -407,11 +397,6 @@ class Shards:
         counts = sum((part.counts for part in self.parts), start=Counter[str]())
         counts["total/time_s"] = max(part.counts["total/time_s"] for part in self.parts)
         return counts
-
-    @property
-    def archives_unread(self) -> int:
-        """0: shards read no archives."""
-        return sum(part.archives_unread for part in self.parts)
 
     @property
     def meta(self) -> dict[str, str]:

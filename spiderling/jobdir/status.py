@@ -18,6 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spiderling.archives.sources import UNREAD_KEY
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.files import open_regular
 from spiderling.base.option_values import parse_recrawl, parse_recrawl_requests
@@ -98,11 +99,14 @@ def status_of(
     ends = _ends(counts_under("end", counts))
     shards = [_shard(part) for part in crawl.parts if part.shard is not None]
     revisits = revisits_of(crawl, now)
+    archives_unread = noted(crawl.meta, UNREAD_KEY, 0)
+    messages = sum(sum(shard.messages.values()) for shard in shards)
+    has_revisits = revisits is not None and revisits.due is not None
     return Status(
         program=noted(crawl.meta, "version", ""),
         directory=str(crawl.directory),
         process=crawl.holder,
-        phase=_phase(running, bool(crawl.holder), _left(crawl, shards, revisits)),
+        phase=_phase(running, bool(crawl.holder), counts["waiting"] + archives_unread + messages + has_revisits),
         lang=crawl.options.lang,
         strategy=crawl.options.strategy,
         text_steps=noted(crawl.meta, "text_steps", ""),
@@ -110,7 +114,7 @@ def status_of(
         created=float(noted(crawl.meta, "created", 0.0)),
         totals=_told(totals),
         urls=_urls(counts, running.in_transit if running else 0),
-        archives_unread=crawl.archives_unread,
+        archives_unread=archives_unread,
         hosts=dict(hosts.most_common()),
         hosts_at_work=hosts_at_work(hosts),
         lately=lately,
@@ -137,14 +141,6 @@ def status_of(
 def hosts_at_work(hosts: Mapping[str, int]) -> int:
     """How many of *hosts*, by state, have URLs to be fetched."""
     return sum(number for state, number in hosts.items() if state not in _AT_REST)
-
-
-def _left(crawl: AnyCrawl, shards: Iterable[ShardStatus], revisits: Revisits | None) -> int:
-    """What there is to be done yet: URLs, archives, messages, revisits; 0 if the crawl is finished."""
-    messages = sum(sum(shard.messages.values()) for shard in shards)
-    return (
-        crawl.counts["waiting"] + crawl.archives_unread + messages + (revisits is not None and revisits.due is not None)
-    )
 
 
 def _let_count(crawl: AnyCrawl, running: Running | None) -> None:
@@ -174,6 +170,7 @@ def _shard(part: Inspection) -> ShardStatus:
 
 
 def _phase(running: Running | None, is_crawled: bool, left: int) -> str:
+    """*left*: URLs, archives, messages and revisits that there are yet; 0: it is finished."""
     if running is not None:
         return "stopping" if running.is_stopping else "paused" if running.is_paused else "running"
     return "running" if is_crawled else "stopped" if left else "finished"

@@ -9,14 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import NETWORK, ROOT, Crawl, page, scrapy
+from conftest import NETWORK, ROOT, Crawl, damage_in, page, scrapy
 
 from benchmarks.faults import SETTINGS
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.options import Options
 from spiderling.corpus.segments import read_documents
 from spiderling.crawl.crawl import Crawl as OpenCrawl
-from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.rebuild import rebuild
@@ -56,21 +55,14 @@ def texts(job: Path) -> set[tuple[str, str]]:
     return {(doc.attributes["url"], "\n".join(doc.paragraphs)) for path in paths for doc in read_documents(path)}
 
 
-def hosts(job: Path) -> dict[str, tuple[int, ...]]:
-    """Documents, words and bytes of text of each host."""
-    with closing(sqlite3.connect(f"file:{job}/state/frontier.sqlite?mode=ro", uri=True)) as state:
-        rows = state.execute("SELECT name, documents, words, kept_bytes FROM host WHERE documents")
-        return {name: tuple(sums) for name, *sums in rows}
-
-
-def ends(job: Path) -> dict[str, int]:
-    with closing(sqlite3.connect(f"file:{job}/state/frontier.sqlite?mode=ro", uri=True)) as state:
-        return dict(state.execute("SELECT key, value FROM count WHERE key LIKE 'end/%'"))
-
-
-def whole(job: Path) -> list[str]:
+def rows(job: Path, query: str) -> dict[str, tuple[int, ...]]:
+    """First column -> the others."""
     with closing(Inspection(job)) as opened:
-        return list(problems(opened))
+        return {name: tuple(others) for name, *others in map(dict.values, opened.rows(query))}
+
+
+SUMS = "SELECT name, documents, words, kept_bytes FROM host WHERE documents"
+ENDS = "SELECT key, value FROM count WHERE key LIKE 'end/%' AND value"
 
 
 WAYS = {"corpus": ("state", "links", "warc"), "corpus-and-archive": ("state", "links"), "all": ("state",)}
@@ -82,11 +74,11 @@ def test_a_rebuilt_state_is_whole_and_knows_every_document(killed, tmp_path, gon
     before = {path: path.read_bytes() for path in job.rglob("cs-*") if path.is_file()}
     said = "\n".join(rebuild(job, GIVEN, 1e9))
     assert f"{len(texts(killed)):,} documents of " in said
-    assert whole(job) == []
-    assert hosts(job) == hosts(killed)
+    assert damage_in(job) == []
+    assert rows(job, SUMS) == rows(killed, SUMS)
     assert {path: path.read_bytes() for path in before} == before
     if gone == ("state",):
-        assert ends(job) == {name: number for name, number in ends(killed).items() if number}
+        assert rows(job, ENDS) == rows(killed, ENDS)
         with closing(Inspection(job)) as opened:
             assert {row["name"]: row["waiting"] for row in opened.rows("SELECT name, waiting FROM host")}
             assert opened.story(f"{SEED}0").ended is not None
@@ -105,7 +97,7 @@ def test_the_same_command_goes_on_with_a_rebuilt_state_and_keeps_nothing_twice(k
     result = crawl.run(SEED)
     assert result.code == 0 and "is finished." in result.output and "Resuming the crawl" in result.output
     assert len(crawl.digests()) == 20 and texts(killed) < texts(job)
-    assert whole(job) == []
+    assert damage_in(job) == []
     if gone == ("state",):
         again = {f"http://{entry.host}{entry.path}" for entry in server.log_entries[asked:]}
         assert not again & {url for url, _ in texts(killed)}
@@ -124,7 +116,7 @@ def test_a_torn_end_goes_aside_and_an_older_state_is_kept(killed, tmp_path):
     assert f"7 bytes of {last} cannot be read" in said and "frontier.sqlite.former" in said
     assert last.read_bytes() == end
     assert [path.read_bytes() for path in job.glob("corpus/aside/*")] == [end[:7]]
-    assert whole(job) == []
+    assert damage_in(job) == []
 
 
 def test_no_state_is_rebuilt_while_a_crawl_runs_or_from_nothing(killed, tmp_path):
@@ -176,7 +168,7 @@ def test_a_damaged_state_names_rebuild_which_keeps_it_and_makes_a_new_one(killed
     assert made.code == 0, made.log
     assert f"{job}/state/frontier.sqlite.former" in made.out
     assert (job / "state/frontier.sqlite.former").read_bytes() == damaged
-    assert whole(job) == [] and hosts(job) == hosts(killed)
+    assert damage_in(job) == [] and rows(job, SUMS) == rows(killed, SUMS)
 
 
 def test_a_state_is_rebuilt_beside_files_of_something_else(killed, tmp_path):
@@ -198,4 +190,4 @@ def test_a_rebuilt_state_that_numbers_its_hosts_anew_is_whole(tmp_path):
     """Documents keep the keys of URLs that they were written with, in which the number of their host stands."""
     job = copied(ROOT / "tests/jobdirs/killed", tmp_path / "job", "state")
     assert "was made anew" in next(rebuild(job, GIVEN, 1e9))
-    assert whole(job) == []
+    assert damage_in(job) == []

@@ -386,16 +386,6 @@ def test_nothing_is_added_to_a_segment_that_has_more_than_was_acknowledged(tmp_p
     assert last == SegmentRow(row.name, (tmp_path / row.name).stat().st_size, 3)
 
 
-def test_a_full_segment_is_followed_by_the_next_one(tmp_path):
-    writer = SegmentWriter(tmp_path, "cs", 20)
-    rows = [writer.append([os.urandom(50)]) for _ in range(2)]
-    writer.close()
-    writer = SegmentWriter(tmp_path, "cs", 20, rows)
-    rows.append(writer.append([b"x"]))
-    writer.close()
-    assert [row.name for row in rows] == [f"cs-0000{number}.prevert.zst" for number in (1, 2, 3)]
-
-
 async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_each_for_itself(tmp_path):
     links, jobdir, failures = SegmentKind("links", ".links.zst"), Jobdir(tmp_path), []
     store = SqliteStore(jobdir.database)

@@ -40,8 +40,8 @@ from spiderling.jobdir.status_schema import Running
 from spiderling.reporting.page import part
 
 HEADER = "X-Spiderling"  # holds the token; the page sends this one, as a proxy may want Authorization for itself
-OPEN_PATHS = frozenset({"/", "/page.css", "/page.js"})
-"""What is served to everybody who can connect: nothing of it is about the crawl."""
+FILES = {"/": ("page.html", "html"), "/page.css": ("page.css", "css"), "/page.js": ("page.js", "javascript")}
+"""Path -> file and kind of text that is served to everybody who can connect: nothing of it is about the crawl."""
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src data:; "
@@ -98,7 +98,7 @@ class Access:
         own = request.headers.get(HEADER)
         kind, _, bearer = request.headers.get("Authorization", "").partition(" ")
         is_known = self._is_token(own or "") or (kind.lower() == "bearer" and self._is_token(bearer))
-        is_open = request.path in OPEN_PATHS or (self._is_local and request.method in ("GET", "HEAD"))
+        is_open = request.path in FILES or (self._is_local and request.method in ("GET", "HEAD"))
         if not is_known and (own is not None or not is_open):
             raise web.HTTPUnauthorized(
                 text=f"The token of the crawl is needed, as Authorization: Bearer or {HEADER}.\n",
@@ -193,11 +193,6 @@ _of_requests.setLevel(logging.CRITICAL)  # aiohttp logs each request that is no 
 _MAX_BODY_BYTES = 10_000  # bytes of the largest body of a POST; chosen
 BODY_S = 10.0  # seconds that a client may take for the body of a POST; chosen
 _CLOSING_S = 1.0  # seconds that connections have when the crawl ends; chosen
-_FILES = {
-    "/": ("page.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-}
 
 
 class Server:
@@ -237,7 +232,7 @@ class Server:
     async def start(self) -> None:
         app = web.Application(middlewares=[self._guard], client_max_size=_MAX_BODY_BYTES)
         app.on_response_prepare.append(_add_headers)
-        for path, (name, kind) in _FILES.items():
+        for path, (name, kind) in FILES.items():
             app.router.add_get(path, functools.partial(_file, part(name).encode(), kind))
         app.router.add_get("/status.json", self._status_json)
         app.router.add_get("/hosts.json", self._hosts_json)
@@ -360,7 +355,7 @@ class Server:
 
 
 async def _file(content: bytes, kind: str, request: web.Request) -> web.Response:
-    return web.Response(body=content, content_type=kind, charset="utf-8")
+    return web.Response(body=content, content_type=f"text/{kind}", charset="utf-8")
 
 
 async def _body(request: web.Request) -> dict[str, object]:

@@ -16,7 +16,7 @@ from spiderling.base.reasons import Reason
 from spiderling.commands.inspect import Command
 from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.check import problems
-from spiderling.jobdir.inspection import Inspection, counts_under
+from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import status_of
 from webs.web import FixedWeb, html, plain, redirect
 
@@ -205,8 +205,3 @@ def test_no_crawl_no_host_no_url(crawl: Crawl, tmp_path: Path) -> None:
     (tmp_path / "state/frontier.sqlite").write_bytes(b"x" * 5000)
     with pytest.raises(JobdirError, match="cannot be read as the state of a crawl"):
         Inspection(tmp_path)
-
-
-def test_counts_under_a_prefix() -> None:
-    counts = {"end/kept": 3, "end/dns": 1, "end/tls": 0, "ending/x": 9, "total/pages": 5}
-    assert counts_under("end", counts) == {"kept": 3, "dns": 1}

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from conftest import Crawl, page, serving
-from watched import watching, web
+from watched import asked, watching, web
 
 from spiderling.jobdir.control_file import with_entry
 from webs.web import FixedWeb
@@ -19,10 +19,6 @@ from webs.web import FixedWeb
 def server():
     with serving(web()) as running:
         yield running
-
-
-def asked(server, host: str, since: float) -> int:
-    return sum(entry.host == host and entry.time_s >= since for entry in server.log_entries)
 
 
 @pytest.mark.slow

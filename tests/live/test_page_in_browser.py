@@ -9,7 +9,7 @@ import pytest
 from browser import browsing
 from conftest import Crawl, document, page, serving
 from needs import needs
-from watched import Watched, watching, web
+from watched import Watched, asked, watching, web
 
 from webs.web import FixedWeb, html
 
@@ -44,10 +44,6 @@ def server():
     pages = {f"/{n}": html(hostile(n)) for n in range(300)}
     with serving(web(odd_test=pages)) as running:
         yield running
-
-
-def asked(server, host: str, since: float) -> int:
-    return sum(entry.host == host and entry.time_s >= since for entry in server.log_entries)
 
 
 async def text(browser, selector: str) -> str:

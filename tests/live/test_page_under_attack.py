@@ -218,17 +218,7 @@ def watched(tmp_path_factory):
         yield crawl
 
 
-PATHS = (
-    "/",
-    "/page.js",
-    "/status.json",
-    "/hosts.json",
-    "/host.json",
-    "/events",
-    "/metrics",
-    "/control",
-    "*",
-)
+PATHS = ("/", "/page.js", "/status.json", "/hosts.json", "/host.json", "/events", "/metrics", "/control", "*")
 TARGETS = (
     "", "?", "?search=%ff&order=%00", "?search=%ED%A0%80", "?name=\ud800", "?name=%00", "?page=" + "9" * 20,
     "?page=-1", "?page=٣", "?order=words;drop&rising=2", "?name[]=x&name[]=%", "?search=" + "x" * 3000, "#x",

@@ -27,6 +27,10 @@ def web(**more: dict[str, Any]) -> FixedWeb:
     return FixedWeb(sites, {host: f"127.84.22.{n}" for n, host in enumerate(sites, 1)})
 
 
+def asked(server, host: str, since: float) -> int:
+    return sum(entry.host == host and entry.time_s >= since for entry in server.log_entries)
+
+
 class Answer(NamedTuple):
     status: int
     headers: dict[str, str]

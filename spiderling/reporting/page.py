@@ -11,7 +11,6 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from importlib.resources import files
@@ -22,7 +21,7 @@ from spiderling.base.terminal import printable
 from spiderling.jobdir.as_text import Table, facts_of, hosts_table, tables_of, time_of
 from spiderling.jobdir.inspection import AnyCrawl, opened
 from spiderling.jobdir.status import hosts_of, status_of
-from spiderling.jobdir.status_schema import Curves, HostRow, Status
+from spiderling.jobdir.status_schema import Curves
 from spiderling.reporting.advice import advice, threshold_table
 
 MAX_HOSTS = 1000
@@ -57,23 +56,20 @@ def report(directory: Path) -> str:
 
 
 def saved(crawl: AnyCrawl) -> str:
-    """The page of *crawl* as one file."""
+    """The page of *crawl* as one file: status and hosts as data for the script, advice and tables as they are."""
     status = status_of(crawl)
     orders = ("words", "downloaded_bytes")
     named = {host.name: host for order in orders for host in hosts_of(crawl, order=order, most=MAX_HOSTS).hosts}
+    hosts = [*named.values()]
     tables = [*tables_of(replace(status, best_hosts=None)), threshold_table(crawl)]  # those hosts are on it already
-    return page_of(status, [*named.values()], advice(status), tables)
-
-
-def page_of(status: Status, hosts: Sequence[HostRow], sentences: Iterable[str], tables: Iterable[Table]) -> str:
-    """The HTML: *status* and *hosts* as data for the script, *sentences* and *tables* as they are."""
-    shown: list[Table] = []
-    drawn: list[Table] = [_growth(status.curves), hosts_table("Hosts", hosts[:_MAX_ROWS])] if status.curves else []
-    for table in tables:
-        (drawn if table.title in _DRAWN else shown).append(table)
     facts = [{"what": name, "is": value} for name, value in facts_of(status).items() if value]
-    without_script = "".join(map(html_table, [Table("The crawl", facts), *drawn]))
-    data = json.dumps({"status": asdict(status), "hosts": [asdict(host) for host in hosts]}, separators=(",", ":"))
+    drawn = [Table("The crawl", facts)]
+    drawn += [_growth(status.curves), hosts_table("Hosts", hosts[:_MAX_ROWS])] if status.curves else []
+    drawn += [table for table in tables if table.title in _DRAWN]
+    without_script = "".join(map(html_table, drawn))
+    data = json.dumps(
+        {"status": asdict(status), "hosts": [asdict(host) for host in hosts]}, separators=(",", ":")
+    ).replace("<", "\\u003c")
     script = part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = _POLICY.format(f"sha256-{digest}")
@@ -86,14 +82,12 @@ def page_of(status: Status, hosts: Sequence[HostRow], sentences: Iterable[str], 
         ">loading<": f">{status.phase}<",
         "<!--advice-->": (
             '<section aria-labelledby="advice-head"><h2 id="advice-head">What to do next</h2><ul>'
-            + "".join(f"<li>{_text(sentence)}</li>" for sentence in sentences)
+            + "".join(f"<li>{_text(sentence)}</li>" for sentence in advice(status))
             + "</ul></section>"
         ),
-        "<!--tables-->": f"<noscript>{without_script}</noscript>" + "".join(map(html_table, shown)),
-        "<!--data-->": (
-            f'<script type="application/json" id="saved">{data.replace("<", chr(92) + "u003c")}</script>'
-            f"<script>{script}</script>"
-        ),
+        "<!--tables-->": f"<noscript>{without_script}</noscript>"
+        + "".join(html_table(table) for table in tables if table.title not in _DRAWN),
+        "<!--data-->": f'<script type="application/json" id="saved">{data}</script><script>{script}</script>',
     }
     page = _LOADED.sub(lambda _: head, _LIVE.sub("", part("page.html")))
     for mark, content in body.items():

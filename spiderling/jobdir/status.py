@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from spiderling.archives.sources import UNREAD_KEY
 from spiderling.base.errors import BadInput, StorageError
@@ -328,32 +328,21 @@ def _columns(rows: list[HistoryRow]) -> dict[str, list[float]]:
     return {column: [getattr(row, column) for row in chosen] for column in CURVES}
 
 
-class _Part(NamedTuple):
-    """The recrawl of one shard, or of a crawl without shards."""
-
-    began: float
-    days: int
-    recrawled: int
-    a_day: float
-    today: int
-    due: float | None
-
-
 def revisits_of(crawl: AnyCrawl, now: float | None = None) -> Revisits | None:
     """The revisits of *crawl*, of shards the sums, *now*, by default the clock's time; None: there is no recrawl."""
     now = time.time() if now is None else now
     parts = [found for part in crawl.parts if (found := _part(part, now)) is not None]
     if not parts:
         return None
+    began, days, recrawled, a_day, today, due = zip(*parts, strict=True)
     totals = counts_under("total", crawl.counts)
     revisits = totals["revisits"]
-    days = max(part.days for part in parts)
     return Revisits(
-        since=min(part.began for part in parts),
-        days=days,
-        recrawled=sum(part.recrawled for part in parts),
+        since=min(began),
+        days=max(days),
+        recrawled=sum(recrawled),
         revisits=revisits,
-        per_day=round(revisits / days, 2),
+        per_day=round(revisits / max(days), 2),
         unchanged=totals["revisits_304"],
         new=totals["revisits_new"],
         words=totals["revisit_words"],
@@ -361,13 +350,14 @@ def revisits_of(crawl: AnyCrawl, now: float | None = None) -> Revisits | None:
         useless=round(1 - totals["revisits_new"] / revisits, 4) if revisits else 0.0,
         gone=totals["revisits_gone"],
         opted_out=totals["revisits_opted_out"],
-        today=sum(part.today for part in parts),
-        budget=round(sum(part.a_day for part in parts), 2),
-        due=min((part.due for part in parts if part.due is not None), default=None),
+        today=sum(today),
+        budget=round(sum(a_day), 2),
+        due=min((each for each in due if each is not None), default=None),
     )
 
 
-def _part(crawl: Inspection, now: float) -> _Part | None:
+def _part(crawl: Inspection, now: float) -> tuple[float, int, int, float, int, float | None] | None:
+    """When the recrawl of *crawl* began, its days, its pages, revisits a day and of this day, and when one is due."""
     options = crawl.options
     said = noted(crawl.meta, "recrawl", dict[str, Any]())
     began = said.get("began")
@@ -383,7 +373,7 @@ def _part(crawl: Inspection, now: float) -> _Part | None:
     # as Recrawl.room allows them: the n-th revisit of the recrawl at n - 1/2 of the time of a revisit
     due_days = (int(a_day * number + 0.5) + today + 0.5) / a_day if a_day else length_days
     due = max(now, began + due_days * policy.DAY_S) if due_days < length_days else None
-    return _Part(began, number + 1, recrawled, a_day, today, due)
+    return began, number + 1, recrawled, a_day, today, due
 
 
 PAGE = 100  # hosts on a page of the list; chosen

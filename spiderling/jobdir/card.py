@@ -218,19 +218,17 @@ class Tally:
     """Counts the documents of a corpus one by one."""
 
     def __init__(self) -> None:
-        self._documents: Counter[str] = Counter()
-        self._words: Counter[str] = Counter()
         self._bytes = 0
         self._hosts: set[str] = set()
         self._dates: list[str] = []
-        self._counts: dict[str, Counter[str]] = {name: Counter() for name in (*_KINDS.values(), "optouts")}
+        self._counts = {name: Counter[str]() for name in ("documents", "words", *_KINDS.values(), "optouts")}
 
     def count_document(self, attributes: Mapping[str, str]) -> None:
         """Count a document by the attributes of its ``<doc>``."""
         code = attributes.get("lang", "")
         date = attributes.get("crawl_date", "")
-        self._documents[code] += 1
-        self._words[code] += whole_number(attributes.get("words", "")) or 0
+        self._counts["documents"][code] += 1
+        self._counts["words"][code] += whole_number(attributes.get("words", "")) or 0
         self._bytes += whole_number(attributes.get("length", "")) or 0
         self._hosts.add(attributes.get("host", ""))
         if date:
@@ -242,25 +240,22 @@ class Tally:
 
     @property
     def documents(self) -> int:
-        return self._documents.total()
+        return self._counts["documents"].total()
 
     def contents(self) -> Manifest:
         """The counts in the form of the manifest."""
-        return _contents(self._documents, self._words, self._bytes, len(self._hosts), self._dates, self._counts)
+        return _contents(self._counts, self._bytes, len(self._hosts), self._dates)
 
 
 def _count(counts: Counter[str], value: str) -> None:
     counts[value if value in counts or len(counts) < _MAX_NAMED else "other"] += 1
 
 
-def _contents(
-    documents: Counter[str],
-    words: Counter[str],
-    length: int,
-    hosts: int,
-    dates: list[str],
-    counts: Mapping[str, Counter[str]],
-) -> Manifest:
+def _contents(counts: Mapping[str, Counter[str]], length: int, hosts: int, dates: list[str]) -> Manifest:
+    """*counts*: of documents and words by language, and of documents by their attributes."""
+    documents = counts["documents"]
+    words = counts["words"]
+    kinds = {name: dict(values.most_common()) for name, values in counts.items() if name not in ("documents", "words")}
     return {
         "documents": documents.total(),
         "words": words.total(),
@@ -268,7 +263,7 @@ def _contents(
         "hosts": hosts,
         "crawl_dates": dates,
         "languages": {code: {"documents": n, "words": words[code]} for code, n in documents.most_common()},
-        **{name: dict(values.most_common()) for name, values in counts.items()},
+        **kinds,
     }
 
 
@@ -305,14 +300,14 @@ def _contents_of(status: Status) -> Manifest:
     facts = status.facts or {}
     kinds = {"encodings": "encoding", "file_types": "file", "licences": "licence", "optouts": "optout"}
     last = status.curves.whole["time"][-1:] if status.curves else []
-    return _contents(
-        Counter({language.code: language.documents for language in status.languages}),
-        Counter({language.code: language.words for language in status.languages}),
-        status.totals["kept_bytes"],
-        status.by_distance[0].giving if status.by_distance else 0,
-        [_utc(status.created), _utc(last[0] if last else 0.0)],
-        {name: Counter(facts.get(kind, {})) for name, kind in kinds.items()},
-    )
+    counts = {
+        "documents": Counter({language.code: language.documents for language in status.languages}),
+        "words": Counter({language.code: language.words for language in status.languages}),
+        **{name: Counter(facts.get(kind, {})) for name, kind in kinds.items()},
+    }
+    hosts = status.by_distance[0].giving if status.by_distance else 0
+    dates = [_utc(status.created), _utc(last[0] if last else 0.0)]
+    return _contents(counts, status.totals["kept_bytes"], hosts, dates)
 
 
 def provenance(crawl: AnyCrawl) -> Manifest:

@@ -99,14 +99,11 @@ def status_of(
     ends = _ends(counts_under("end", counts))
     shards = [_shard(part) for part in crawl.parts if part.shard is not None]
     revisits = revisits_of(crawl, now)
-    archives_unread = noted(crawl.meta, UNREAD_KEY, 0)
-    messages = sum(sum(shard.messages.values()) for shard in shards)
-    has_revisits = revisits is not None and revisits.due is not None
     return Status(
         program=noted(crawl.meta, "version", ""),
         directory=str(crawl.directory),
         process=crawl.holder,
-        phase=_phase(running, bool(crawl.holder), counts["waiting"] + archives_unread + messages + has_revisits),
+        phase=_phase(running, bool(crawl.holder), _has_work(crawl, shards, revisits)),
         lang=crawl.options.lang,
         strategy=crawl.options.strategy,
         text_steps=noted(crawl.meta, "text_steps", ""),
@@ -114,7 +111,7 @@ def status_of(
         created=float(noted(crawl.meta, "created", 0.0)),
         totals=_told(totals),
         urls=_urls(counts, running.in_transit if running else 0),
-        archives_unread=archives_unread,
+        archives_unread=noted(crawl.meta, UNREAD_KEY, 0),
         hosts=dict(hosts.most_common()),
         hosts_at_work=hosts_at_work(hosts),
         lately=lately,
@@ -143,6 +140,12 @@ def hosts_at_work(hosts: Mapping[str, int]) -> int:
     return sum(number for state, number in hosts.items() if state not in _AT_REST)
 
 
+def _has_work(crawl: AnyCrawl, shards: Iterable[ShardStatus], revisits: Revisits | None) -> bool:
+    """Whether there are URLs, archives, messages or revisits yet."""
+    waits = crawl.counts["waiting"] or noted(crawl.meta, UNREAD_KEY, 0) or any(shard.messages for shard in shards)
+    return bool(waits) or (revisits is not None and revisits.due is not None)
+
+
 def _let_count(crawl: AnyCrawl, running: Running | None) -> None:
     """Let the counters of the process *running* stand for what its part of *crawl* has committed."""
     if running is not None:
@@ -161,7 +164,7 @@ def _shard(part: Inspection) -> ShardStatus:
         number=part.shard.number if part.shard else None,
         directory=str(part.directory),
         process=part.holder,
-        phase=_phase(None, bool(part.holder), part.counts["waiting"] + len(boxes)),
+        phase=_phase(None, bool(part.holder), bool(part.counts["waiting"] or boxes)),
         totals=_told(counts_under("total", part.counts)),
         urls=_urls(part.counts, 0),
         messages={str(box["shard"]): box["messages"] for box in boxes},
@@ -169,11 +172,10 @@ def _shard(part: Inspection) -> ShardStatus:
     )
 
 
-def _phase(running: Running | None, is_crawled: bool, left: int) -> str:
-    """*left*: URLs, archives, messages and revisits that there are yet; 0: it is finished."""
+def _phase(running: Running | None, is_crawled: bool, has_work: bool) -> str:
     if running is not None:
         return "stopping" if running.is_stopping else "paused" if running.is_paused else "running"
-    return "running" if is_crawled else "stopped" if left else "finished"
+    return "running" if is_crawled else "stopped" if has_work else "finished"
 
 
 def _urls(counts: Mapping[str, int], in_transit: int) -> Urls:

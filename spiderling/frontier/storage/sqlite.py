@@ -55,6 +55,7 @@ from spiderling.frontier.storage.tables import (
     TABLES,
     UNFIT,
     TableChecksum,
+    has_checksums,
     host_checksums,
     newest_lengths,
     packed_lengths,
@@ -204,7 +205,12 @@ class SqliteStore:
 
         Here and in `used_hosts` its ``waiting``, ``parked`` and ``distance`` may be older than in `host_columns`.
         """
-        return StoredHost._make(self._one("host", host_id)[:-1])
+        rows = self._rows(TABLES["host"].one, (host_id,))
+        if not rows:
+            raise StorageError(f"{self._path} is damaged: host {host_id} is missing.")
+        host = StoredHost._make(rows[0][:-2])
+        self._refuse_changed(has_checksums(host, rows[0][-2:]), "host", host_id)
+        return host
 
     def chunk_ids(self, host_id: int) -> list[int]:
         """Ids of a host's chunks, ascending."""
@@ -259,9 +265,12 @@ class SqliteStore:
             return None
         values: list[Any]
         *values, checksum = rows[0]
-        if not TABLES[table].agrees(values, checksum):
-            raise StorageError(f"{self._path} is damaged: row {key[-1]} of the table {table} is not as it was written.")
+        self._refuse_changed(TABLES[table].agrees(values, checksum), table, key[-1])
         return values
+
+    def _refuse_changed(self, is_whole: bool, table: str, key: object) -> None:
+        if not is_whole:
+            raise StorageError(f"{self._path} is damaged: row {key} of the table {table} is not as it was written.")
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         try:

@@ -116,10 +116,15 @@ class _Hosts(CheckedTable):
     is_summed = False
 
     def agrees(self, row: Sequence[Any], checksum: object, before: int = 0) -> bool:
-        try:
-            return host_checksums(StoredHost._make(row[:-1])) == (row[-1], checksum)
-        except UNFIT:
-            return False
+        return has_checksums(StoredHost._make(row[:-1]), (row[-1], checksum))
+
+
+def has_checksums(row: StoredHost, checksums: tuple[object, object]) -> bool:
+    """Whether these columns ``queue_checksum`` and ``checksum`` were written with *row*."""
+    try:
+        return host_checksums(row) == checksums
+    except UNFIT:
+        return False
 
 
 def host_checksums(row: StoredHost) -> tuple[int, int]:

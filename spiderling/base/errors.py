@@ -1,15 +1,4 @@
-"""The errors that a user reads, as one small tree, and where an error comes from.
-
-SpiderlingError        says what, where and what to do; shown without a traceback
-  BadInput             an argument, option or file that cannot be used
-  JobdirError          the crawl directory is locked, foreign, unwritable or of another crawl
-  StorageError         the disk refused a write; the crawl stops, nothing acknowledged is lost
-    DamageError        what was written cannot be read back as it was
-  InternalError        Spiderling itself failed; the crawl stops, nothing acknowledged is lost
-  NoFreeShard          all shards of the crawl are at work; nothing is left to do, and that is no failure
-  Stopped              a signal came while the crawl was being opened; that is no failure
-  NetworkAway          nothing answers; the crawl stops with exit code 3 and keeps its URLs
-"""
+"""The errors that a user reads, as one small tree, and where an error comes from."""
 
 from __future__ import annotations
 
@@ -21,7 +10,7 @@ from pathlib import Path
 
 
 class SpiderlingError(Exception):
-    """Base class: ``str(error)`` is the whole message that the user reads."""
+    """Base class: ``str(error)`` says what, where and what to do; it is shown without a traceback."""
 
     finish_reason = "bad-input"  # Scrapy's finish reason of a crawl that the error has stopped
 
@@ -31,11 +20,11 @@ class BadInput(SpiderlingError):
 
 
 class JobdirError(SpiderlingError):
-    """The crawl directory cannot be used by this crawl."""
+    """The crawl directory is locked, foreign, unwritable or of another crawl."""
 
 
 class StorageError(SpiderlingError):
-    """The store or a corpus segment could not be written or read."""
+    """The store or a corpus segment could not be written or read; what was acknowledged is safe."""
 
     finish_reason = "storage-failed"
 
@@ -51,13 +40,13 @@ class InternalError(SpiderlingError):
 
 
 class NoFreeShard(SpiderlingError):
-    """All shards of the crawl are at work, or live elsewhere."""
+    """All shards of the crawl are at work, or live elsewhere; that is no failure."""
 
     finish_reason = "no-free-shard"
 
 
 class Stopped(SpiderlingError):
-    """A signal came while the crawl was being opened."""
+    """A signal came while the crawl was being opened; that is no failure."""
 
     finish_reason = "shutdown"
 
@@ -69,7 +58,7 @@ class Stopped(SpiderlingError):
 
 
 class NetworkAway(SpiderlingError):
-    """For too long nothing has answered, or no name was found."""
+    """For too long nothing has answered, or no name was found: the crawl stops with exit code 3 and keeps its URLs."""
 
     finish_reason = "offline"
 

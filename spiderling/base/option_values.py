@@ -136,7 +136,7 @@ def checked(name: str, spec: Field[Any], value: Any) -> Any:
     value = converted(name, type(spec.default), value)
     low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
     if choices and value not in choices:
-        raise BadInput(f"{name} is {value!r}; it must be one of {', '.join(choice or 'empty' for choice in choices)}.")
+        raise BadInput(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
     if (low is not None and value < low) or (high is not None and value > high):
         raise BadInput(f"{name} is {value!r}; it must be {bounds_of(spec)}.")
     if spec.name in _CHECKS:
@@ -332,7 +332,7 @@ def converted(name: str, kind: type, value: Any) -> Any:
         what = "a whole number, such as 20, 500k or 2.5M" if kind is int else "a number"
         if in_bytes:
             what = "a number of bytes, such as 500000, 10GB or 512MiB"
-        elif unit.endswith("_s") and not unit.endswith("_per_s"):
+        elif unit.endswith("_s"):
             what = "a number of seconds, such as 3600"
         raise BadInput(f"{name} is {value!r}; it must be {what}.") from None
 

@@ -11,14 +11,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.cli.command import SpiderlingCommand, none_has
 
-UNITS = {
-    "_per_s": "a second",
-    "_s": "s",
-    "_bytes": "bytes",
-    "_chars": "characters",
-    "_pages": "pages",
-    "_share": "0 to 1",
-}
+UNITS = {"_s": "s", "_bytes": "bytes", "_pages": "pages", "_share": "0 to 1"}
 """End of an option's name -> its unit."""
 
 
@@ -51,4 +44,4 @@ def bounds(spec: Field[Any]) -> str:
     """The values that it may have; empty if any."""
     low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
     ends = [f"from {low:g}" if low is not None else "", f"to {high:g}" if high is not None else ""]
-    return ", ".join(choice or "empty" for choice in choices) or " ".join(filter(None, ends))
+    return ", ".join(choices) or " ".join(filter(None, ends))

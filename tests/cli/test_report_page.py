@@ -168,20 +168,3 @@ async def test_in_a_browser_that_runs_no_scripts(report, tmp_path):
 CUT = """[document.documentElement, ...document.querySelectorAll('.scroll')]
     .filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel ?? e.tagName)"""
 """What does not fit: the page, tables."""
-
-
-@pytest.mark.slow
-@needs("chromium")
-async def test_the_page_of_a_simulation_fits_into_narrow_and_wide_windows(tmp_path):
-    path = tmp_path / "page.html"
-    strategies = ["bfs", "yield", "lswc:s=3,t=5", "perfect", "spiderling:thrift=6"]
-    assert scrapy(*strategies, "--pages", "300", "--jobs", "1", "--html", str(path), module="simulator").code == 0
-    async with browsing(tmp_path / "profile") as tab:
-        await tab.send("Page.enable")
-        await tab.send("Page.navigate", url=path.as_uri())
-        for width in (400, 1400):
-            await tab.look("light", width=width)
-            await tab.until(f"({CUT}).length == 0")
-        assert await tab.value("document.querySelectorAll('.chart li').length") == 11 * 5
-        assert await tab.value("document.querySelectorAll('.chart > svg polyline[points]').length") == 11 * 5
-        assert tab.messages == []

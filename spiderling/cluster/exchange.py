@@ -384,7 +384,7 @@ class ShardExchange:
             former = outbox.newest
             rows += outbox.drain(sections[shard], now)
             if outbox.newest != former or inbox.taken != inbox.durable:
-                peers.append(PeerRow(shard, outbox.newest, received=inbox.taken))
+                peers.append(PeerRow(shard, outbox.newest, inbox.taken))
             inbox.drained = inbox.taken
             if outbox.acknowledged != outbox.forgotten:
                 acknowledged[shard] = outbox.forgotten = outbox.acknowledged

@@ -47,7 +47,7 @@ FULL = Changes(
     meta={"options": "{}", "ž": ""},
     events=[(1.0, "begun")],
     outbox=[OutboxRow(2, 1, 5.0, 3, b"abc"), OutboxRow(2, 2, 6.0, 1, b""), OutboxRow(0, 1, 6.5, 2, b"d\x00")],
-    peers=[PeerRow(0, 1, 1, 0), PeerRow(2, 2, 1, 77)],
+    peers=[PeerRow(0, 1, 0), PeerRow(2, 2, 77)],
     blobs={"recrawled": {1 << 16: b"a\x00", 2: b""}, "rate": {0: b"r"}, "paragraph": {-(2**63): b"12345678"}},
 )
 
@@ -137,7 +137,7 @@ def test_messages_stay_until_they_are_acknowledged(opened: Callable[[], SqliteSt
     store = opened()
     store.commit(FULL)
     longer = FULL.outbox[1]._replace(links=9, message=b"xyz")
-    store.commit(Changes(outbox=[longer, OutboxRow(2, 3, 8.0, 1, b"e" * 50)], peers=[PeerRow(2, 3, 1, 78)]))
+    store.commit(Changes(outbox=[longer, OutboxRow(2, 3, 8.0, 1, b"e" * 50)], peers=[PeerRow(2, 3, 78)]))
     assert store.messages(2, 0, 10**6) == [FULL.outbox[0], longer, OutboxRow(2, 3, 8.0, 1, b"e" * 50)]
     assert [row.number for row in store.messages(2, 0, 6)] == [1, 2]
     assert [row.number for row in store.messages(2, 2, 6)] == [3], "one at least"
@@ -147,7 +147,7 @@ def test_messages_stay_until_they_are_acknowledged(opened: Callable[[], SqliteSt
         assert [row.number for row in again.messages(2, 0, 10**6)] == [3]
         assert again.messages(0, 0, 10**6) == [FULL.outbox[2]]
         assert again.load().outboxes[2] == OutboxSummary(3, 1, 1, 50, 8.0)
-        assert again.load().peers == [PeerRow(0, 1, 1, 0), PeerRow(2, 3, 1, 78)]
+        assert again.load().peers == [PeerRow(0, 1, 0), PeerRow(2, 3, 78)]
 
 
 def test_lengths_of_queues_are_known_before_they_stand_in_the_rows_of_their_hosts(tmp_path: Path) -> None:

@@ -161,8 +161,7 @@ class PeerRow(NamedTuple):
 
     shard: int
     sent: int = 0  # number of the newest message to it
-    epoch: int = 1
-    received: int = 0  # number of the last message from it in that epoch, whose content was taken in
+    received: int = 0  # number of the last message from it whose content was taken in
 
 
 TICK_S = 10

@@ -43,7 +43,7 @@ from spiderling.base.urls import owner_of
 from spiderling.cluster.content import Seal
 from spiderling.cluster.exchange import ShardExchange
 from spiderling.cluster.launcher import with_parent
-from spiderling.cluster.redis_transport import RedisTransport, Script, connected
+from spiderling.cluster.redis_transport import RedisTransport, Script, connect
 from spiderling.cluster.shard import ROUND_S
 from spiderling.cluster.slots import BEGIN, RESERVE, Reservations
 from spiderling.frontier.hosts import SEED_RANK
@@ -213,7 +213,7 @@ def slot_costs() -> dict[int, tuple[float, float]]:
 
 async def _reserved(server: RedisServer) -> dict[int, tuple[float, float]]:
     found = {}
-    redis: Any = connected(server.url)
+    redis: Any = connect(server.url)
     await redis.eval(BEGIN, 1, "slots")
     script = Script(redis, RESERVE)
     for number in SLOTS:

@@ -34,13 +34,13 @@ from spiderling.corpus.duplicates import (
     NearDuplicates,
     ShingleFilter,
 )
-from spiderling.corpus.segments import parsed, stored_documents
+from spiderling.corpus.segments import parse_document, stored_documents
 from spiderling.export.deduplication import Deduplication, Rule
 from spiderling.export.sources import corpus_of
 from spiderling.languages import available, load
 from spiderling.text import TextOptions, process
 from spiderling.text.fingerprints import Shingles, shingles
-from spiderling.text.prevertical import rendered
+from spiderling.text.prevertical import render
 from webs.recorded import read_pages
 
 CODES = ("cs", "sk", "pl", "de", "en")
@@ -147,7 +147,7 @@ def made_corpus(path: Path, number: int) -> None:
     texts = paragraphs(number)
     with zstd.open(path, "wb", level=1) as packed:
         for id_ in range(number // 800):
-            packed.write(rendered({"id": f"{id_:016x}"}, [(text, "") for text in islice(texts, 20)]).encode())
+            packed.write(render({"id": f"{id_:016x}"}, [(text, "") for text in islice(texts, 20)]).encode())
 
 
 def afterwards(number: int) -> dict[str, float]:
@@ -178,12 +178,12 @@ def disagreeing(texts: list[list[str]], found: list[Shingles]) -> float:
     """Per cent of the decisions in which ``scrapy dedup`` differs from the exact set."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "real.prevert")
-        path.write_text("".join(rendered({}, [(text, "") for text in one]) for one in texts), "utf-8")
+        path.write_text("".join(render({}, [(text, "") for text in one]) for one in texts), "utf-8")
         corpus = corpus_of([str(path)])
         run = Deduplication(corpus, Rule(mark=True), Path(directory, "work"), 2_000_000_000)
         run.judge()
         marked = run.without_duplicates(stored_documents(corpus.sources[0]))
-        ours = [[detail.get("dup") == "1" for detail in parsed(document).details] for document in marked]
+        ours = [[detail.get("dup") == "1" for detail in parse_document(document).details] for document in marked]
         run.close()
     exact = ExactOnion()
     pairs = [

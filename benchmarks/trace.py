@@ -33,7 +33,7 @@ from scrapy.crawler import Crawler
 
 from benchmarks.common import ROOT, result, table
 
-START, END, IDLE = "DirectDownloader.fetched", "Dispatcher.settle", "PlainEngine._start_scheduled_request"
+START, END, IDLE = "DirectDownloader.fetch_page", "Dispatcher.settle", "PlainEngine._start_scheduled_request"
 """Where a page's way begins (for the last time before its end, so with its answer) and ends, and the look for the next
 request.  Who renames one names its successor here."""
 PACKAGE = f"{ROOT / 'spiderling'}/"

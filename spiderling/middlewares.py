@@ -31,9 +31,9 @@ from spiderling.engine.outcomes import NotMade, Refused, value_of
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.fetch.messages import challenge_of
-from spiderling.frontier import MAX_COOKIES, MAX_FILE_BYTES, Fetch, FileAnswer, RobotsRequest, is_sitemap, parsed
+from spiderling.frontier import MAX_COOKIES, MAX_FILE_BYTES, Fetch, FileAnswer, RobotsRequest, is_sitemap, parse_rules
 from spiderling.items import ANSWER, FETCH, PAGES, SOURCE, PageItem
-from spiderling.text.listing import Listing, read_listing, unpacked
+from spiderling.text.listing import Listing, read_listing, unpack
 from spiderling.text.optout import page_statements
 from spiderling.workers.pool import WorkerCrash
 
@@ -111,14 +111,14 @@ class SiteFilesMiddleware(Component):
         answer = FileAnswer(status, response.body, redirect_target(response), wait_s, challenge, is_open)
         if len(response.body) <= _SMALL_BYTES or not answer.has_file:
             self._take_rules(fetch, request, answer)
-        return self._parsed_apart(fetch, asked, request, answer)
+        return self._parse_apart(fetch, asked, request, answer)
 
-    async def _parsed_apart(self, fetch: Fetch, asked: RobotsRequest, request: Request, answer: FileAnswer) -> NoReturn:
+    async def _parse_apart(self, fetch: Fetch, asked: RobotsRequest, request: Request, answer: FileAnswer) -> NoReturn:
         """Parse the file in a thread before it is taken."""
         body = answer.body[:MAX_FILE_BYTES]
         try:
             async with self._reading_rules:
-                rules = await asyncio.to_thread(parsed, asked.file, body, self.crawl.options)
+                rules = await asyncio.to_thread(parse_rules, asked.file, body, self.crawl.options)
             self.crawl.frontier.robots.parsed_ahead(asked.file, body, rules)
         except Exception as error:
             self.crawl.errors.note(error, request.url)
@@ -164,7 +164,7 @@ class SiteFilesMiddleware(Component):
         """What a text worker reads in a sitemap or feed; raises WorkerCrash, and SpiderlingError if none can be had."""
         workers = self.crawl.workers
         if workers is None:
-            return unpacked(await asyncio.to_thread(read_listing, body, url))
+            return unpack(await asyncio.to_thread(read_listing, body, url))
         return await workers.read_listing(body, url)
 
 
@@ -195,7 +195,7 @@ class LimitsMiddleware(Component):
         if wants_status(request, self._crawler.spider, response.status):
             return response
         if response.status == 304 and fetch.revisit is not None:
-            raise self._unchanged(response)
+            raise self._end_unchanged(response)
         target = redirect_target(response)
         if target is not None and not request.meta.get("dont_redirect"):
             cookies = tuple(response.headers.getlist(b"Set-Cookie")[:MAX_COOKIES])
@@ -208,7 +208,7 @@ class LimitsMiddleware(Component):
             detail=_price(response),
         )
 
-    def _unchanged(self, response: Response) -> Refused:
+    def _end_unchanged(self, response: Response) -> Refused:
         """The end of a revisit of a page that is as it was, though its headers may refuse its use by now."""
         crawl = self.crawl
         said = page_statements(outcomes.headers_of(response), {}, crawl.options, crawl.now())
@@ -229,7 +229,7 @@ def redirect_target(response: Response) -> str | None:
     if not location:
         return None
     try:
-        return str(ada_url.join_url(response.url, outcomes.escaped(location)))
+        return str(ada_url.join_url(response.url, outcomes.escape(location)))
     except ValueError:
         return None
 

@@ -42,10 +42,10 @@ from spiderling.fetch.tls import FLAG
 from spiderling.frontier import MAX_LICENCES, Revisit
 from spiderling.items import CAPTURED, PageItem
 from spiderling.text import Page, kept_language, measure_clean
-from spiderling.text.fingerprints import MAX_PARAGRAPHS, known_again, packed
+from spiderling.text.fingerprints import MAX_PARAGRAPHS, known_again, pack
 from spiderling.text.html.links import join
 from spiderling.text.optout import licences, page_statements
-from spiderling.text.prevertical import written
+from spiderling.text.prevertical import render_attributes
 from spiderling.text.quality import GOOGLE, parse_quality
 from spiderling.workers.pool import Task, WorkerConfig, WorkerCrash, WorkerPool
 from spiderling.workers.process import PAGE_TIMEOUT_S
@@ -147,7 +147,7 @@ def task_of(response: Response) -> Task:
     match = _CHARSET.search(value_of(response.headers, b"Content-Type"))
     charset = match[1].decode("ascii") if match else None
     refresh = value_of(response.headers, b"Refresh")
-    return Task(response.body, response.url, charset, outcomes.escaped(refresh) if refresh else "")
+    return Task(response.body, response.url, charset, outcomes.escape(refresh) if refresh else "")
 
 
 def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
@@ -295,7 +295,7 @@ class DedupPipeline(PagePipeline):
         crawl = self.crawl
         fetch = item.fetch
         revisit = fetch.revisit if fetch else None
-        item.paragraphs = packed(page.paragraph_digests) if page.paragraph_digests else b""
+        item.paragraphs = pack(page.paragraph_digests) if page.paragraph_digests else b""
         if revisit is not None and revisit.page.validators.text_key == text_key(page) != 0:
             raise DropPage(Reason.DUPLICATE, "its text is as it was")
         digests: tuple[int, ...] = ()
@@ -408,7 +408,7 @@ class CorpusPipeline(PagePipeline):
             item.digests = outcomes.digests_of(page)
         item.kept_bytes = page.clean_bytes - item.duplicate_bytes
         item.attributes |= self._attributes(item, page)
-        head = f"<doc{written(item.attributes)}>\n".encode("utf-8", "replace")
+        head = f"<doc{render_attributes(item.attributes)}>\n".encode("utf-8", "replace")
         item.document = b"%s%s</doc>\n" % (head, page.kept_elements())
 
     def _attributes(self, item: PageItem, page: Page) -> dict[str, object]:

@@ -108,7 +108,7 @@ class SitemapSource:
     def _read_robots(self, response: Response) -> Iterator[Found]:
         listed = RobotsTxt(response.body, Options()).sitemaps() if response.status == 200 else []
         for address in listed or ["/sitemap.xml"]:
-            target = _joined(response.url, address)
+            target = _join(response.url, address)
             if target is not None:
                 yield Request(target.url, meta={STEP: 0})
 
@@ -116,7 +116,7 @@ class SitemapSource:
         own = canonicalize(response.url)
         sitemap = read_sitemap(response.body, most=MAX_SITEMAP_BYTES)  # all that it lists
         for address in sitemap.urls:
-            target = _joined(response.url, address)
+            target = _join(response.url, address)
             if target is None or own is None or registrable_domain(target.host) != registrable_domain(own.host):
                 continue
             if not sitemap.is_index:
@@ -125,7 +125,7 @@ class SitemapSource:
                 yield Request(target.url, meta={STEP: depth + 1})
 
 
-def _joined(base: str, address: str) -> CanonicalUrl | None:
+def _join(base: str, address: str) -> CanonicalUrl | None:
     try:
         return canonicalize(str(ada_url.join_url(base, address.strip())))
     except ValueError:
@@ -138,7 +138,7 @@ _VALUE = re.compile(r"'((?:[^'\\]|\\.)*)'|([^,]+)")
 _ESCAPE = re.compile(r"\\(.)")
 
 
-def dumped_links(path: Path) -> Iterator[str]:
+def read_dump(path: Path) -> Iterator[str]:
     """The URLs in ``<wiki>-<date>-externallinks.sql.gz``, packed or not, as the table is since 2023.
 
     Raises BadInput if it cannot be read, is no such dump, or breaks off; the URLs before that were yielded.
@@ -152,14 +152,14 @@ def dumped_links(path: Path) -> Iterator[str]:
         if column is not None:
             columns.append(column[1])
         elif line.startswith("INSERT INTO `externallinks`") and "el_to_path" in columns:
-            yield from _inserted(line, columns)
+            yield from _read_insert(line, columns)
     if "el_to_domain_index" not in columns or "el_to_path" not in columns:
         raise BadInput(f"{path} is no dump of external links; take <wiki>-<date>-externallinks.sql.gz.")
     if not last.startswith("-- Dump completed"):
         raise BadInput(f"{path} breaks off before its end; download it again.")
 
 
-def _inserted(line: str, columns: list[str]) -> Iterator[str]:
+def _read_insert(line: str, columns: list[str]) -> Iterator[str]:
     """The URLs in the rows of one INSERT."""
     for row in _ROW.finditer(line):
         values = [_ESCAPE.sub(r"\1", text) if text else other for text, other in _VALUE.findall(row[1])]
@@ -251,7 +251,7 @@ def _query(tld: str) -> str:
 Source: TypeAlias = SitemapSource | CommonCrawlSource
 
 
-def indexed_hosts(path: Path, wanted: CaptureFilter) -> Iterator[str]:
+def read_index(path: Path, wanted: CaptureFilter) -> Iterator[str]:
     """The home pages of wanted hosts in a file of the index, ``cdx-*.gz``.
 
     Raises BadInput if it cannot be read; what it holds before that was yielded.
@@ -304,9 +304,9 @@ class SeedSpider(_CountingSpider):
         names = ", ".join(request.url for request in asked[:_MAX_NAMED]) + (" ..." if asked[_MAX_NAMED:] else "")
         print(f"Asking {names}; an answer may take {FIRST_BYTE_TIMEOUT_S:g} s.", file=sys.stderr)
         for request in asked:
-            yield self._asked(request)
+            yield self._ask(request)
 
-    def _asked(self, request: Request) -> Request:
+    def _ask(self, request: Request) -> Request:
         meta = {**request.meta, "handle_httpstatus_list": _STATUSES}
         return request.replace(callback=self.read, meta=meta)
 
@@ -315,13 +315,13 @@ class SeedSpider(_CountingSpider):
         try:
             for found in self.source.read(response):
                 if isinstance(found, Request):
-                    yield self._asked(found)
+                    yield self._ask(found)
                 elif self.output.add(found):
                     self.meter.add()
         except SpiderlingError as error:
             assert response.request is not None
             # again, when the command is repeated; what components have put into its meta cannot be stored
-            yield self._asked(Request(response.request.url, meta={STEP: response.meta.get(STEP)}, dont_filter=True))
+            yield self._ask(Request(response.request.url, meta={STEP: response.meta.get(STEP)}, dont_filter=True))
             crawl_of(self.crawler).fail(error)
 
     def note_crawl(self, crawl: Crawl, reason: str) -> None:

@@ -24,7 +24,7 @@ from spiderling.text.boilerplate.rules import is_unspaced
 from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import codec_of, encodings_for
 from spiderling.text.language import LanguageModels
-from spiderling.text.ngrams import ORDER, NgramCounts, count_ngrams, normalise, packed
+from spiderling.text.ngrams import ORDER, NgramCounts, count_ngrams, normalise, pack
 from spiderling.text.quality import build_profile, stoplist_of
 from spiderling.text.words import NOT_MEASURED, LanguageModel, short_chars
 
@@ -39,7 +39,7 @@ _MIN_HELD_OUT_WORDS = 30  # held-out short words by which a share is measured; c
 def sentences(texts: Iterable[str]) -> list[str]:
     """The lines of *texts* with letters, each once, in pseudo-random order: that of their hashes."""
     lines = {line.strip() for text in texts for line in text.splitlines()}
-    return sorted((line for line in lines if any(map(str.isalpha, line))), key=_shuffled)
+    return sorted((line for line in lines if any(map(str.isalpha, line))), key=_shuffle_key)
 
 
 def train(code: str, lines: Sequence[str], further: Sequence[str] = ()) -> LanguageModel:
@@ -62,7 +62,7 @@ def train(code: str, lines: Sequence[str], further: Sequence[str] = ()) -> Langu
         build_profile(_documents(texts)) if spaced else {},
         stoplist_of(frequent, words.total()) if spaced else frozenset(),
         spaced,
-        known=_known(lines),
+        known=_measure_known(lines),
         unlisted=unlisted(frequent, held_out, first(words - held_out, MAX_WORDS)) if spaced else NOT_MEASURED,
         tokens=words.total(),
     )
@@ -81,7 +81,7 @@ def _ngrams(texts: Sequence[str]) -> NgramCounts:
     return count_ngrams(texts, ORDER).first(MAX_NGRAMS)
 
 
-def _known(lines: Sequence[str]) -> float:
+def _measure_known(lines: Sequence[str]) -> float:
     """`LanguageModel.known`: share of n-grams in held-out *lines* that are usual in the other lines."""
     rest, test = split(lines)
     if not rest or not test:
@@ -118,8 +118,8 @@ def held_out_check(code: str, lines: Sequence[str], rivals: Iterable[LanguageMod
 
 def split(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     """(lines to train on, held-out lines); the same lines are always held out."""
-    test = [line for line in lines if _shuffled(line)[0] % _HELD_OUT == 0]
-    return [line for line in lines if _shuffled(line)[0] % _HELD_OUT], test
+    test = [line for line in lines if _shuffle_key(line)[0] % _HELD_OUT == 0]
+    return [line for line in lines if _shuffle_key(line)[0] % _HELD_OUT], test
 
 
 def alphabet(words: Mapping[str, int]) -> str:
@@ -131,7 +131,7 @@ def alphabet(words: Mapping[str, int]) -> str:
     return "".join(letter for letter, count in letters.most_common() if count * 2000 > letters.total())
 
 
-def _shuffled(line: str) -> tuple[int, str]:
+def _shuffle_key(line: str) -> tuple[int, str]:
     return xxhash.xxh3_64_intdigest(line.encode("utf-8", "replace")), line
 
 
@@ -362,7 +362,7 @@ def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) 
     }
     document = yaml.safe_dump(values, allow_unicode=True, sort_keys=False, width=120, default_flow_style=None)
     table = "".join(f"{word}\t{count}\n" for word, count in model.words.items())
-    parts = {DESCRIPTION: document.encode(), WORDS: table.encode(), NGRAMS: packed(model.ngrams)}
+    parts = {DESCRIPTION: document.encode(), WORDS: table.encode(), NGRAMS: pack(model.ngrams)}
     if model.contrast:
         parts[CONTRAST] = "".join(f"{word}\n" for word in sorted(model.contrast)).encode()
     try:

@@ -99,7 +99,7 @@ def test_any_value_takes_effect_within_bounds_or_is_refused_in_one_line(text: st
     budgets = Budgets(Options())
     budgets.set_control_limits(control.max_pages, control.max_downloaded_mb)
     assert budgets.has_room({"pages": 1}, 1) in (True, False)
-    budgets.spent({"pages": 1})
+    budgets.find_spent({"pages": 1})
 
 
 @pytest.mark.parametrize(("key", "most"), NUMBERS.items())

@@ -30,8 +30,8 @@ from spiderling.jobdir.card import provenance
 from spiderling.jobdir.check import damaged_rows, problems
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import status_of
-from spiderling.reporting.page import saved
-from spiderling.text.ngrams import NgramCounts, packed
+from spiderling.reporting.page import page_file
+from spiderling.text.ngrams import NgramCounts, pack
 from webs.web import FixedWeb
 
 LINKS = [f"/{number}" for number in range(30)]
@@ -110,7 +110,7 @@ READERS = {
     "overview": lambda crawl: list(overview(status_of(crawl))),
     "host": lambda crawl: list(of_host(crawl, "a.test", urls=True)),
     "url": lambda crawl: [list(of_url(crawl, f"http://a.test{path}")) for path in ("/", "/0", "/5")],
-    "report": saved,
+    "report": page_file,
     "export": provenance,
 }
 
@@ -379,7 +379,7 @@ def test_every_frame_that_is_written_has_a_checksum(made, tmp_path):
     seen.remember(Keys.of(np.arange(9, dtype=np.uint64)))
     ShingleState(tmp_path / "shingles", 1 << 20).write_layers(seen)
     frames += [path.read_bytes() for path in tmp_path.glob("shingles/*.zst")]
-    frames += [WarcKind("zstd", {}).begin("a.warc.zst"), packer("a.prevert.zst")(b"text"), packed(NgramCounts({}))]
+    frames += [WarcKind("zstd", {}).begin("a.warc.zst"), packer("a.prevert.zst")(b"text"), pack(NgramCounts({}))]
     assert len(frames) >= 8 and all(frame[4] & 4 for frame in frames)
 
 

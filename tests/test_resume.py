@@ -42,7 +42,7 @@ from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.jobdir.directory import Jobdir, judged
+from spiderling.jobdir.directory import Jobdir, judge_surplus
 from webs.web import FixedWeb, WebResponse
 
 PAGES = 14
@@ -417,7 +417,7 @@ async def test_all_kinds_of_segments_are_cut_back_to_one_checkpoint_and_rotate_e
     assert names() == ["cs-00001.links.zst", "cs-00001.prevert.zst", "cs-00002.links.zst", "cs-00003.links.zst"]
     assert read(tmp_path / "corpus/cs-00001.prevert.zst") == b"one\ntwo\nthree\n"
     del store.commit
-    assert judged(tmp_path, jobdir.database, "cs", False)() == []
+    assert judge_surplus(tmp_path, jobdir.database, "cs", False)() == []
     opened()
     assert names() == whole
     assert read(tmp_path / "corpus/cs-00001.prevert.zst") == b"one\ntwo\n"

@@ -24,7 +24,7 @@ from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import log_of
-from spiderling.jobdir.directory import Jobdir, judged
+from spiderling.jobdir.directory import Jobdir, judge_surplus
 from webs.web import FixedWeb
 
 SEED = "http://a.test/"
@@ -225,7 +225,7 @@ def test_one_frame_whole_or_torn_is_cut_off(opened, first, next_one):
         file.write(first)
     if next_one:
         (opened.corpus / "cs-00002.prevert.zst").write_bytes(next_one)
-    assert judged(opened.path, opened.database, "cs", False)() == []
+    assert judge_surplus(opened.path, opened.database, "cs", False)() == []
     assert corpus(opened) == before
 
 
@@ -249,11 +249,11 @@ def test_anything_more_is_refused_and_can_be_set_aside_without_loss(opened, firs
             (opened.corpus / name).write_bytes(data)
     before = corpus(opened)
     with pytest.raises(JobdirError, match="that its state does not know"):
-        judged(opened.path, opened.database, "cs", False)()
+        judge_surplus(opened.path, opened.database, "cs", False)()
     assert corpus(opened) == before
     (opened.corpus / "aside").mkdir()
     (opened.corpus / "aside/cs-00002.prevert.zst").write_bytes(b"of an earlier time")
-    assert "went to aside/" in judged(opened.path, opened.database, "cs", True)()[0]
+    assert "went to aside/" in judge_surplus(opened.path, opened.database, "cs", True)()[0]
     after = corpus(opened)
     assert after.pop("aside/cs-00002.prevert.zst") == b"of an earlier time"
     assert known.items() <= after.items()
@@ -294,13 +294,13 @@ def test_an_archive_tells_where_a_checkpoint_ends(opened, compression):
     row = writer.append([(exchange(n), {"reason": "kept"}) for n in range(3)])
     path = directory / row.name
     whole = path.read_bytes()
-    assert judged(opened.path, opened.database, "cs", False)() == [] and not path.exists()
+    assert judge_surplus(opened.path, opened.database, "cs", False)() == [] and not path.exists()
     path.write_bytes(whole[:-9])
-    assert judged(opened.path, opened.database, "cs", False)() == [] and not path.exists()
+    assert judge_surplus(opened.path, opened.database, "cs", False)() == [] and not path.exists()
     for more in (whole[:5], kind.pack([(exchange(9), {})])):
         path.write_bytes(whole + more)
         with pytest.raises(JobdirError, match=f"warc/{row.name}"):
-            judged(opened.path, opened.database, "cs", False)()
+            judge_surplus(opened.path, opened.database, "cs", False)()
     writer.close()
 
 
@@ -311,9 +311,9 @@ def test_links_and_archive_are_cut_by_the_rule_of_the_corpus(opened):
     writer.append([b"{}\n"])
     (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME * 2)
     with pytest.raises(JobdirError, match=r"and 1 more file that"):
-        judged(opened.path, opened.database, "cs", False)()
+        judge_surplus(opened.path, opened.database, "cs", False)()
     (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME)
-    assert judged(opened.path, opened.database, "cs", False)() == [] and not list(links.iterdir())
+    assert judge_surplus(opened.path, opened.database, "cs", False)() == [] and not list(links.iterdir())
     writer.close()
 
 
@@ -327,9 +327,9 @@ def test_a_users_file_that_is_named_like_a_later_segment_hinders_no_start(opened
         (opened.corpus / name).write_bytes(data)
     before = corpus(opened)
     for moves in (False, True):
-        assert judged(opened.path, opened.database, "cs", moves)() == []
+        assert judge_surplus(opened.path, opened.database, "cs", moves)() == []
     (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME)  # what a kill left is cut as ever
-    assert judged(opened.path, opened.database, "cs", False)() == []
+    assert judge_surplus(opened.path, opened.database, "cs", False)() == []
     assert corpus(opened) == before
 
 
@@ -338,7 +338,7 @@ def test_text_under_a_later_number_is_refused_and_it_is_said_which_number_comes_
     with pytest.raises(
         JobdirError, match=r"cs-00099\S+ that its state does not know: the next file .* is cs-00002, so"
     ):
-        judged(opened.path, opened.database, "cs", False)()
+        judge_surplus(opened.path, opened.database, "cs", False)()
 
 
 @pytest.mark.parametrize("commits", [2, 3])
@@ -358,11 +358,11 @@ def test_a_damaged_log_is_named_and_no_text_is_cut_off_by_it(opened, tmp_path, c
     before = files(job)
     said = rf"{log} is damaged at byte 32: the last {commits} commits are lost\. Nothing was changed\. Make a"
     with pytest.raises(JobdirError, match=said):
-        judged(job, job / "state/frontier.sqlite", "cs", False)()
+        judge_surplus(job, job / "state/frontier.sqlite", "cs", False)()
     assert files(job) == before
     log.write_bytes(b"")
     with pytest.raises(JobdirError, match=r"or its log frontier\.sqlite-wal was emptied"):
-        judged(job, job / "state/frontier.sqlite", "cs", False)()
+        judge_surplus(job, job / "state/frontier.sqlite", "cs", False)()
 
 
 TORN = {"zeros": bytes(100), "half-zeros": FRAME[:9] + bytes(30), "nothing": b""}
@@ -387,7 +387,7 @@ def test_what_a_power_cut_left_of_the_last_batch_goes_aside_by_itself(opened, tm
     segment = job / "corpus/cs-00001.prevert.zst"
     known = segment.read_bytes()
     segment.write_bytes(known + text)
-    said = judged(job, job / "state/frontier.sqlite", "cs", False)()
+    said = judge_surplus(job, job / "state/frontier.sqlite", "cs", False)()
     assert segment.read_bytes() == known
     assert len(said) == (len(text) > 0) and all("went to aside/" in line for line in said)
     assert b"".join(path.read_bytes() for path in job.glob("corpus/aside/*")) == text

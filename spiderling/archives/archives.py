@@ -137,7 +137,7 @@ class Archives:
                 for record in batch.records:
                     if is_stopping():
                         return
-                    fetch = self._judged(place, record)
+                    fetch = self._judge(place, record)
                     if fetch is None:
                         continue
                     # this page is in `_in_work` already, so it alone never waits
@@ -196,11 +196,11 @@ class Archives:
             if raw is not None:
                 raw.close()
 
-    def _judged(self, place: ArchiveProgress, record: ArchiveRecord) -> Fetch | None:
+    def _judge(self, place: ArchiveProgress, record: ArchiveRecord) -> Fetch | None:
         """The page of *record* for the pipelines; None for any other, which is accounted for here."""
         if not place.begin_record(record.position):
             return None
-        fetch = self._begun(place, record)
+        fetch = self._begin(place, record)
         if not isinstance(fetch, Fetch):
             self._end(place, record.position)
             return None
@@ -211,7 +211,7 @@ class Archives:
         self._crawl.finish(Outcome(fetch.id, fetch.url, record.reason, record.status, wire_bytes=size, body_bytes=size))
         return None
 
-    def _begun(self, place: ArchiveProgress, record: ArchiveRecord) -> Fetch | Reason | None:
+    def _begin(self, place: ArchiveProgress, record: ArchiveRecord) -> Fetch | Reason | None:
         """The fetch that stands for *record*; a Reason or None if it is no page."""
         if record.reason is Reason.DAMAGED:
             place.damaged += 1

@@ -177,7 +177,7 @@ class RecordReader:
         body = block[end.end() :]
         record.length = len(body)
         is_chunked = b"chunked" in (record.headers.get(b"Transfer-Encoding") or b"").lower()
-        return _joined(body) if is_chunked else body
+        return _join_chunks(body) if is_chunked else body
 
     def _content(self, record: ArchiveRecord, body: bytes, target: CanonicalUrl) -> bytes:
         """*body* without its content coding; raises RecordRefused."""
@@ -204,7 +204,7 @@ class RecordReader:
         return content
 
 
-def _joined(body: bytes) -> bytes:
+def _join_chunks(body: bytes) -> bytes:
     """The content of the chunks (RFC 9112, section 7.1) in *body*, as far as they go.
 
     Without chunks *body* itself: many archives join the chunks but leave the header.
@@ -212,7 +212,7 @@ def _joined(body: bytes) -> bytes:
     content = bytearray()
     chunked = Chunked()
     with suppress(BadHttp):
-        for piece in chunked.unframed(body):
+        for piece in chunked.unframe(body):
             content += piece
     return bytes(content) if content or chunked.is_over else body
 
@@ -432,7 +432,7 @@ class Member:
     def read(self, size: int = _MAX_BYTES) -> bytes:
         """Some of the next decompressed bytes, at most *size*; none where the member ends or is damaged."""
         while not self._ready and self.ending is Ending.OPEN:
-            self._ready = self._decompressed()
+            self._ready = self._decompress()
         data = self._ready[:size]
         self._ready = self._ready[size:]
         self._given += len(data)
@@ -461,7 +461,7 @@ class Member:
         self._given = begin + found
         return self._given
 
-    def _decompressed(self) -> bytes:
+    def _decompress(self) -> bytes:
         codec = self._codec
         begin = self._members.offset
         taken = self._members.take() if codec.needs_input else b""

@@ -44,13 +44,13 @@ def archives_of(text: str) -> list[str]:
 
     Raises BadInput for an entry without an archive, or an archive that cannot be read.
     """
-    found = dict.fromkeys(source for entry in text.split(",") for source in _expanded(entry.strip()))
+    found = dict.fromkeys(source for entry in text.split(",") for source in _expand(entry.strip()))
     if not found:
         raise BadInput(f"no archive is given; {_EXAMPLE}.")
     return list(found)
 
 
-def _expanded(entry: str, in_list: bool = False) -> Iterator[str]:
+def _expand(entry: str, in_list: bool = False) -> Iterator[str]:
     path = Path(entry).expanduser()
     if not entry:
         return
@@ -63,7 +63,7 @@ def _expanded(entry: str, in_list: bool = False) -> Iterator[str]:
         yield from map(_readable, inside)
     elif entry.endswith(_LISTS) and not in_list:
         for _, line in numbered_entries(str(path), "-a warc=: the list"):
-            yield from _expanded(line.partition("#")[0].strip(), in_list=True)
+            yield from _expand(line.partition("#")[0].strip(), in_list=True)
     elif path.exists():
         yield _readable(str(path))
     else:

@@ -141,7 +141,7 @@ class AddressPolicy:
                 ) from None
 
     def _allows(self, address: str) -> bool:
-        parsed = _parsed(address)
+        parsed = _parse(address)
         if parsed is None:
             return False
         return (self._public and _is_public(parsed)) or any(parsed in network for network in self._networks)
@@ -150,7 +150,7 @@ class AddressPolicy:
 def parse_endpoint(text: str, option: str) -> Endpoint:
     """Read ``address[:port]`` or ``[IPv6][:port]``; raises BadInput that names *option*."""
     match = _ENDPOINT.fullmatch(text)
-    parsed = match and _parsed(match["v6"] or match["v4"])
+    parsed = match and _parse(match["v6"] or match["v4"])
     port = int(match["port"]) if match and match["port"] else None
     if parsed is None or (port is not None and not 0 < port < 65536):
         raise BadInput(f"{option} has {text!r}; write address or address:port (1-65535), an IPv6 address in brackets.")
@@ -162,7 +162,7 @@ _GLOB = re.compile(r"[^\s,=/@#\[\]\\]+")
 _ENDPOINT = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<v4>[0-9.]+))(?::(?P<port>[0-9]{1,5}))?")
 
 
-def _parsed(address: str) -> IPAddress | None:
+def _parse(address: str) -> IPAddress | None:
     """The value of *address*, for IPv4-mapped IPv6 that of the IPv4 address connected to; None if it is no address."""
     try:
         parsed = ipaddress.ip_address(address)

@@ -22,7 +22,7 @@ from spiderling.base.urls import (
     OF_PATH,
     PREFIXES,
     CanonicalUrl,
-    assembled,
+    assemble,
     canonicalize,
     name_of,
     owner_of,
@@ -159,7 +159,7 @@ class LinkBatch(NamedTuple):
     def target(self, at: int) -> CanonicalUrl:
         """The link at the place *at*, as ``canonicalize`` gives it."""
         host = self.hosts[array("H", self.of_host)[at]]
-        return assembled(self.prefixes[at], host, self.paths.split(b"\n")[at].decode("ascii"))
+        return assemble(self.prefixes[at], host, self.paths.split(b"\n")[at].decode("ascii"))
 
     def rows(self) -> Iterator[tuple[str, int, int]]:
         """Canonical URL, score (0 to 255) and characters of the text of each link."""

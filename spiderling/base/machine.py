@@ -43,14 +43,14 @@ def memory_bytes() -> int:
 
 def descriptor_limit() -> int:
     """File descriptors that this process may have open."""
-    return _bounded(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    return _bound(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def raise_descriptor_limit() -> None:
     """Let this process have as many as it may give itself."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if _bounded(soft) < _bounded(hard):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (_bounded(hard), hard))
+    if _bound(soft) < _bound(hard):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_bound(hard), hard))
 
 
 def open_descriptors() -> int:
@@ -63,7 +63,7 @@ def is_reserved(descriptor: int) -> bool:
     return descriptor >= descriptor_limit() - RESERVED
 
 
-def _bounded(limit: int) -> int:
+def _bound(limit: int) -> int:
     return min(limit, _MAX_DESCRIPTORS) if limit != resource.RLIM_INFINITY else _MAX_DESCRIPTORS
 
 

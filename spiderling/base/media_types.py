@@ -92,13 +92,13 @@ def of_content(body: bytes) -> str | None:
     if b"%PDF-" in head:
         return "pdf"
     if head.startswith(_ZIP):
-        return _zipped(head, body)
+        return _type_of_zip(head, body)
     head = head.lstrip(b"\xef\xbb\xbf \t\r\n\x04")
     starts = {b"{\\rtf": "rtf", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "doc", b"%!": "ps"}
     return next((kind for start, kind in starts.items() if head.startswith(start)), None)
 
 
-def _zipped(head: bytes, body: bytes) -> str | None:
+def _type_of_zip(head: bytes, body: bytes) -> str | None:
     # odt and epub want their media type as the first member, not compressed; not all writers know that
     if b"opendocument.text" in head[:150]:
         return "odt"

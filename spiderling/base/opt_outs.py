@@ -256,10 +256,10 @@ def normal(text: str) -> str:
     """Percent-encoding in one form, so that equal paths are equal strings (RFC 9309, 2.2.2)."""
     if text.isascii() and "%" not in text and " " not in text:
         return text
-    return _ESCAPE.sub(_unescaped, quote(text, safe="!#$%&'()*+,/:;=?@[]~"))
+    return _ESCAPE.sub(_unescape, quote(text, safe="!#$%&'()*+,/:;=?@[]~"))
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     character = chr(int(match[1], 16))
     return character if _UNRESERVED.fullmatch(character) else match[0].upper()
 
@@ -339,7 +339,7 @@ class RslFile:
         self._tail = f"={address[:300]}" if address else ""
         self._contents: list[_Content] = []
         self._is_sound = False  # whether all of it was understood
-        root = _parsed(body)
+        root = _parse_xml(body)
         if root is not None:
             self._is_sound = True
             self._contents = list(self._read(root))
@@ -355,7 +355,7 @@ class RslFile:
         """What it says of *url*, whose path with query is *path*."""
         if not wanted(Signal.RSL):
             return []
-        host = _folded(urlsplit(url).hostname or "") if self._hosts else ""
+        host = _without_www(urlsplit(url).hostname or "") if self._hosts else ""
         effective = tuple(self._patterns_of(host if host in self._hosts else "").longest(path))
         if effective not in self._stated:
             if len(self._stated) >= _MAX_STATED:
@@ -426,7 +426,7 @@ class RslFile:
         if "://" in address:
             rest = address.partition("://")[2]
             host, slash, rest = rest.partition("/")
-            host = _folded(host.partition(":")[0].lower())
+            host = _without_www(host.partition(":")[0].lower())
             address = slash + rest
         pattern = address if address.startswith(("/", "*")) and address.count("*") <= MAX_STARS else ""
         has_server = bool(element.get("server")) or element.get("encrypted", "").strip().lower() == "true"
@@ -459,7 +459,7 @@ class RslFile:
         return kind, frozenset(token.lower() for token in tokens[:_MAX_TOKENS] if ":" not in token)
 
 
-def _folded(host: str) -> str:
+def _without_www(host: str) -> str:
     """*host* without ``www.``: who writes a licence may mean either name of his site."""
     return host.removeprefix("www.")
 
@@ -482,7 +482,7 @@ def _name(element: Any) -> str:
     return name if space == "{" + RSL_NAMESPACE else ""
 
 
-def _parsed(body: bytes) -> Any:
+def _parse_xml(body: bytes) -> Any:
     """The root element; None for what is no XML, or has a document type, whose entities might hold terms."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
     try:

@@ -131,9 +131,9 @@ def parse_recrawl_requests(text: str) -> float:
     return number
 
 
-def checked(name: str, spec: Field[Any], value: Any) -> Any:
+def check_value(name: str, spec: Field[Any], value: Any) -> Any:
     """*value* as the type of the option *spec*, within its bounds; messages call it *name*."""
-    value = converted(name, type(spec.default), value)
+    value = convert_value(name, type(spec.default), value)
     low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
     if choices and value not in choices:
         raise BadInput(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
@@ -315,7 +315,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 """Option -> what parses its value and raises BadInput for one that it cannot understand."""
 
 
-def converted(name: str, kind: type, value: Any) -> Any:
+def convert_value(name: str, kind: type, value: Any) -> Any:
     """*value* of the option *name* as *kind*; settings from the command line are strings.  Raises BadInput."""
     if kind is str:
         if isinstance(value, (list, tuple)):

@@ -14,7 +14,7 @@ from typing import Any
 from spiderling.base.errors import BadInput
 from spiderling.base.machine import memory_bytes, usable_cores
 from spiderling.base.opt_outs import OptOutPolicy
-from spiderling.base.option_values import PREFIX, checked, parse_yield_profile
+from spiderling.base.option_values import PREFIX, check_value, parse_yield_profile
 from spiderling.base.option_values import option as _option
 from spiderling.base.terminal import nearest
 from spiderling.base.urls import MAX_SHARDS
@@ -319,7 +319,7 @@ class Options:
                 raise BadInput(f"there is no option {name}{meant}; `scrapy options` lists all.")
             value = settings[name]
             if value is not None:
-                values[spec.name] = checked(name, spec, value)
+                values[spec.name] = check_value(name, spec, value)
         return cls(**values)
 
     def on_record(self) -> dict[str, Any]:

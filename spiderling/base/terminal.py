@@ -56,7 +56,7 @@ def entries_of(text: str) -> list[str]:
     return [entry for entry in map(str.strip, text.split(",")) if entry]
 
 
-def counted(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     """*number* of things that *noun* names.
 
     >>> counted(1, "seed"), counted(1000, "seed")

@@ -87,7 +87,7 @@ def canonicalize(url: str) -> CanonicalUrl | None:
             path += clean_query(search)
         origin = scheme + name
         return CanonicalUrl(origin + path, name, host, origin, path)
-    return _parsed(url)
+    return _parse(url)
 
 
 canonicalize_again = lru_cache(maxsize=4096)(canonicalize)
@@ -99,7 +99,7 @@ def _needs_parser(url: str) -> bool:
     return "/." in url or "/(" in url or "xn--" in url or len(url) > 250 or ("%2" in url and "%2e" in url.lower())
 
 
-def _parsed(url: str) -> CanonicalUrl | None:
+def _parse(url: str) -> CanonicalUrl | None:
     """``canonicalize`` by the parser, for any URL."""
     try:
         match = _SERIALISED.match(ada_url.normalize_url(url))
@@ -133,7 +133,7 @@ def prefix_of(target: CanonicalUrl) -> int | None:
     return _PREFIX_NUMBERS.get(target.origin[: -len(target.host)])
 
 
-def assembled(prefix: int, host: str, path: str) -> CanonicalUrl:
+def assemble(prefix: int, host: str, path: str) -> CanonicalUrl:
     """The URL of one of PREFIXES, a host record's name and a path in canonical form."""
     origin = PREFIXES[prefix] + host
     return CanonicalUrl(origin + path, name_of(origin), host, origin, path)

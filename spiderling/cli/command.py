@@ -32,7 +32,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import (
     command_name,
-    counted,
+    count_of,
     end_at_signal,
     ignore_signals,
     nearest,
@@ -379,7 +379,7 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Laun
     shards = begun or wanted or shards_for(machine.cores)
     if is_whole or (shards == 1 and not begun):
         why = (
-            "it has none so far" if is_whole else f"{counted(machine.cores, 'core')} call for no more than one process"
+            "it has none so far" if is_whole else f"{count_of(machine.cores, 'core')} call for no more than one process"
         )
         logger.info("The crawl in %s goes without shards: %s", directory.resolve(), why)
         return None

@@ -46,7 +46,7 @@ def show(name: str, arguments: dict[str, str], settings: Settings, width: int) -
     # before the page is fetched, so that a bad language costs no request
     accepted = languages.find_languages(options.lang, options.models)
     if "://" in name:
-        found = _fetched(name, arguments, settings, options)
+        found = _fetch(name, arguments, settings, options)
     else:
         found = FetchedPage(Task(read_input(name, _ALTERNATIVES), _FILE_URL))
     page = examine(found.task, options, accepted)
@@ -66,7 +66,7 @@ def _of_licences(found: FetchedPage, page: Page, options: Options) -> list[State
     return said
 
 
-def _fetched(url: str, arguments: dict[str, str], settings: Settings, options: Options) -> FetchedPage:
+def _fetch(url: str, arguments: dict[str, str], settings: Settings, options: Options) -> FetchedPage:
     """A crawl of that one URL, in a directory that is removed again."""
     if canonicalize(url) is None:
         raise BadInput(f"{url} is no http(s) URL that can be fetched; a file is given by its path alone.")
@@ -163,10 +163,10 @@ def render(task: Task, page: Page, verdict: str, width: int, said: Sequence[Stat
         "licence": page.licence,
         "opt-outs": ", ".join(map(str, said)) or "none",
     }
-    yield from (_shortened(f"{name:<12}{value}", width) for name, value in rows.items() if value)
+    yield from (_shorten(f"{name:<12}{value}", width) for name, value in rows.items() if value)
     yield ""
     yield f"{'class':<15}{'lang':<6}{'kept':<6}text"
-    yield from (_shortened(_row(paragraph), width) for paragraph in page.paragraphs)
+    yield from (_shorten(_row(paragraph), width) for paragraph in page.paragraphs)
     yield ""
     yield f"{'verdict':<12}{verdict}"
 
@@ -183,6 +183,6 @@ def _links(page: Page) -> str:
     return ", ".join([str(len(page.links)), *counts, f"{sum(link.rel_nofollow for link in page.links)} nofollow"])
 
 
-def _shortened(line: str, width: int) -> str:
+def _shorten(line: str, width: int) -> str:
     """*line* in at most *width* characters."""
     return line if len(line) <= width else line[: width - 1] + "…"

@@ -37,7 +37,7 @@ from spiderling.base.urls import (
 )
 from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Seal
 from spiderling.cluster.crawl_control import FIRST, Edition, open_edition
-from spiderling.cluster.redis_transport import StrangeValues, connected, key_types, may_pass, mend, place_of
+from spiderling.cluster.redis_transport import StrangeValues, connect, key_types, may_pass, mend, place_of
 from spiderling.cluster.slots import BEGIN
 from spiderling.frontier.storage.tables import SCHEMA_VERSION
 from spiderling.jobdir.inspection import holder_of
@@ -206,7 +206,7 @@ class Claims:
         self._options = options
         self._directory = directory
         self._place = f"{socket.gethostname()}:{directory.absolute()}"
-        self._redis = connected(options.cluster, blocks=True)
+        self._redis = connect(options.cluster, blocks=True)
         self._server = place_of(self._redis)
         self.strange = StrangeValues(self._server)
         self._key = b""
@@ -246,13 +246,13 @@ class Claims:
         here = {shard: place for shard, place in places.items() if _database(place).exists()}
         kept_maps = [found for place in here.values() if (found := _map_in(place))]
         map_key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
-        found = self._agreed(map_key, ShardMap(shards, codes, self._options.dedup), kept_maps)
+        found = self._agree(map_key, ShardMap(shards, codes, self._options.dedup), kept_maps)
         seal = self._seal_of(found)
         self._mend(key_types(seal, map_key, 0, 1) | {seal.key("lease", shard): "string" for shard in range(shards)})
         known: dict[str, str] = {}
         for place in here.values():
             known |= _meta(place, CLAIMED_KEY) or {}
-        claimed = self._claimed(seal)
+        claimed = self._read_claims(seal)
         for number in known.keys() - claimed.keys():
             self._redis.hsetnx(seal.key("claimed"), number, seal_claim(seal, number, known[number]))
         token = secrets.token_hex(TOKEN_CHARS // 2).encode()
@@ -264,7 +264,7 @@ class Claims:
         totals = {int(one): Counter(counts) for one, counts in (_meta(places[shard], TOTALS_KEY) or {}).items()}
         return Claim(shard, found, map_key, seal, token, places[shard], known, totals, control)
 
-    def _agreed(self, key: str, mine: ShardMap, kept: Sequence[ShardMap]) -> ShardMap:
+    def _agree(self, key: str, mine: ShardMap, kept: Sequence[ShardMap]) -> ShardMap:
         """The map of the crawl, which stands in Redis afterwards; *kept*: those of the states that are here."""
         for one in kept:
             one.refuse_to_join(mine, str(self._directory))
@@ -280,7 +280,7 @@ class Claims:
                 self._redis.eval(BEGIN, 1, self._seal_of(mine).key("slots"))
                 self._tell_others(mine.lang)
             data = self._redis.get(key) or data
-        found = self._opened_map(data, mine if is_known else None, key)
+        found = self._open_map(data, mine if is_known else None, key)
         found.refuse_to_join(mine, f"Redis at {self._server}")
         if is_known and found.crawl_id != mine.crawl_id:
             raise JobdirError(
@@ -289,7 +289,7 @@ class Claims:
             )
         return found
 
-    def _opened_map(self, data: bytes, kept: ShardMap | None, key: str) -> ShardMap:
+    def _open_map(self, data: bytes, kept: ShardMap | None, key: str) -> ShardMap:
         """The map in *data*; raises BadInput if that is none, unless the crawl's own is *kept* here."""
         try:
             found = ShardMap.from_json(data[:-CODE_BYTES].decode("utf-8", "replace"))
@@ -314,7 +314,7 @@ class Claims:
         for thrown in mend(self._redis, types):
             self.strange.report(thrown.decode())
 
-    def _claimed(self, seal: Seal) -> dict[str, str]:
+    def _read_claims(self, seal: Seal) -> dict[str, str]:
         """Number -> place of each shard that is claimed; what nobody of the crawl wrote there is thrown away."""
         claimed, strange = open_claims(seal, self._redis.hgetall(seal.key("claimed")))
         self.strange.report_refused(seal)
@@ -335,9 +335,9 @@ class Claims:
         """The number of a shard whose lease is ours now; *here*: those whose directories are."""
         end = time.monotonic() + LEASE_S + BEAT_S  # until then, the lease of a killed shard has run out
         while True:
-            claimed = self._claimed(seal).items()
+            claimed = self._read_claims(seal).items()
             ours = sorted({*here, *(int(number) for number, place in claimed if place == self._place)})
-            shard = self._leased(seal, token, ours)
+            shard = self._read_lease(seal, token, ours)
             if shard is not None:
                 return shard
             if time.monotonic() > end or not ours:
@@ -347,7 +347,7 @@ class Claims:
                 )
             time.sleep(BEAT_S / 2)
 
-    def _leased(self, seal: Seal, token: bytes, ours: Sequence[int]) -> int | None:
+    def _read_lease(self, seal: Seal, token: bytes, ours: Sequence[int]) -> int | None:
         for shard in (*ours, *(number for number in range(self._options.shards) if number not in ours)):
             # Redis may have lost the lease of a shard that is at work here. The lock is not tried while there is a
             # lease: its holder may be about to lock the directory, and would find it locked.

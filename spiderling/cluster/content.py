@@ -148,7 +148,7 @@ def unpack(message: bytes, derive: Derive | None = None) -> Content:
     """
     try:
         sections = list(_sections(_Reader(unpack_frame(message, MAX_PLAIN_BYTES))))
-        links = _joined([one for one in sections if one.links.size], derive)
+        links = _join([one for one in sections if one.links.size], derive)
     except (*_UNREADABLE, zstd.ZstdError) as error:
         raise ValueError(f"a message that cannot be read: {error!r:.200}") from error
     return Content(links, tuple(mention for one in sections for mention in one.mentions))
@@ -186,7 +186,7 @@ def _sections(reader: _Reader) -> Iterator[_Section]:
             raise ValueError("a section says more or less than its head announces")
 
 
-def _joined(sections: Sequence[_Section], derive: Derive | None) -> tuple[FoundLinks, ...]:
+def _join(sections: Sequence[_Section], derive: Derive | None) -> tuple[FoundLinks, ...]:
     """The links of *sections* by their pages, in the order in which a page comes first."""
     if not sections:
         return ()
@@ -197,7 +197,7 @@ def _joined(sections: Sequence[_Section], derive: Derive | None) -> tuple[FoundL
     page_of_link = np.repeat(of_page, counts)
     order = np.argsort(page_of_link, kind="stable")
     batches = [one.links for one in sections]
-    bare = _combined(batches, _paths(batches, order), order)
+    bare = _combine(batches, _paths(batches, order), order)
     sizes = np.bincount(page_of_link, minlength=len(pages)).tolist()
     parts = completed(bare, derive).parts(sizes)
     return tuple([FoundLinks(page, links) for page, links, size in zip(pages, parts, sizes, strict=True) if size])
@@ -209,7 +209,7 @@ def _paths(batches: Iterable[LinkBatch], places: Places) -> list[bytes]:
     return [lines[place] for place in places.tolist()]
 
 
-def _combined(batches: Sequence[LinkBatch], paths: Sequence[bytes], places: Places) -> LinkBatch:
+def _combine(batches: Sequence[LinkBatch], paths: Sequence[bytes], places: Places) -> LinkBatch:
     """The links at *places* among those of all *batches*, with their *paths*; without what URLs say themselves."""
     every_host = list(chain.from_iterable([one.hosts for one in batches]))
     first_hosts = np.repeat(_starts([len(one.hosts) for one in batches]), [one.size for one in batches])
@@ -403,7 +403,7 @@ def _by_shard(found: dict[LinkingPage, list[_Found]]) -> Iterator[tuple[int, byt
         sizes = [(shard, min(MAX_SECTION_LINKS, links - first))
                  for shard, links in Counter(owners[some].tolist()).items()
                  for first in range(0, links, MAX_SECTION_LINKS)]  # fmt: skip
-        batch = _combined(batches, paths[start : start + MAX_HOST], at[some])
+        batch = _combine(batches, paths[start : start + MAX_HOST], at[some])
         pages = of_page[some].tolist()
         end = 0
         for (shard, size), part in zip(sizes, batch.parts(size for _, size in sizes), strict=True):

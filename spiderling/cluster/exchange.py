@@ -407,7 +407,7 @@ class ShardExchange:
     def ask(self, now: float) -> Round:
         """What to ask of the transport now; what then fails, or is half done, a later round finds out and repeats."""
         self._now = now
-        outgoing = {shard: outbox.outgoing(self._store, self._sealed) for shard, outbox in self._outboxes.items()}
+        outgoing = {shard: outbox.outgoing(self._store, self._seal_row) for shard, outbox in self._outboxes.items()}
         spoilt = frozenset(shard for shard, inbox in self._inboxes.items() if inbox.is_spoilt)
         for inbox in self._inboxes.values():
             inbox.is_spoilt = False
@@ -461,7 +461,7 @@ class ShardExchange:
             self.counts["links taken"] += 1
         return True
 
-    def _sealed(self, row: OutboxRow) -> bytes:
+    def _seal_row(self, row: OutboxRow) -> bytes:
         return self._seal.seal(_place(self.me, row.shard, row.number), row.message)
 
     def _receipt(self) -> bytes:

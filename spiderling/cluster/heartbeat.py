@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from redis.exceptions import RedisError
 
-from spiderling.base.terminal import counted
+from spiderling.base.terminal import count_of
 from spiderling.cluster.claims import (
     CLAIMED_KEY,
     LEASE_S,
@@ -30,7 +30,7 @@ from spiderling.cluster.claims import (
 )
 from spiderling.cluster.crawl_control import CrawlControl, open_edition
 from spiderling.cluster.exchange import SENT_BARE, AskedRow, ShardExchange
-from spiderling.cluster.redis_transport import StrangeValues, connected, key_types, mend
+from spiderling.cluster.redis_transport import StrangeValues, connect, key_types, mend
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.site_files import FileAnswer
 
@@ -166,7 +166,7 @@ class Heartbeat:
         wake: Callable[[], None],
     ) -> None:
         """*is_idle*: whether this shard has nothing to do; *wake* lets its crawl look again for what is due."""
-        self.redis: Any = connected(crawl.options.cluster)
+        self.redis: Any = connect(crawl.options.cluster)
         self.missing: list[int] = []  # the shards without which the crawl has ended
         self._claimed = claim.known  # number -> place of each shard that is known to be claimed
         self._crawl = crawl
@@ -232,7 +232,7 @@ class Heartbeat:
         pipeline.set(self._claim.map_key, seal_map(self._claim.map, seal), nx=True)
         for number, where in self._claimed.items():
             pipeline.hsetnx(seal.key("claimed"), number, seal_claim(seal, number, where))
-        pipeline.hset(seal.key("totals"), mapping=self._sealed_totals())
+        pipeline.hset(seal.key("totals"), mapping=self._seal_totals())
         if edition := self._control.to_publish:
             pipeline.set(seal.key("control"), seal.seal("control", json.dumps(edition).encode()))
         for place, answer in self._exchange.files.answers().items():
@@ -269,7 +269,7 @@ class Heartbeat:
             return ShardReport(*json.loads(found)) if found else None  # none: its crawl is being opened
         return None
 
-    def _sealed_totals(self) -> dict[int, bytes]:
+    def _seal_totals(self) -> dict[int, bytes]:
         totals = self._totals.to_publish().items()
         return {shard: self._seal.seal(f"totals {shard}", json.dumps(counts).encode()) for shard, counts in totals}
 
@@ -279,7 +279,7 @@ class Heartbeat:
         if number := counts[SENT_BARE] - self._counted[SENT_BARE]:
             logger.warning(
                 "%s for hosts of other shards held more than plain values (docs/scrapy.md): there they are fetched "
-                "without callback and meta.", counted(number, "request")
+                "without callback and meta.", count_of(number, "request")
             )  # fmt: skip
         for name in counts:
             self._crawl.frontier.ledger.totals[name.replace(" ", "_")] += counts[name] - self._counted[name]
@@ -334,7 +334,7 @@ class Heartbeat:
         key = self._seal.key
         self._keep_totals()
         with suppress(RedisError, OSError):
-            await self.redis.hset(key("totals"), mapping=self._sealed_totals())
+            await self.redis.hset(key("totals"), mapping=self._seal_totals())
             if not self._crawl.others_work:
                 await self.redis.set(key("over"), self._seal.seal("over", b""), px=int(_OVER_S * 1000))
         await self.redis.aclose()

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import MAX_WORKERS, MIN_FILTER_BYTES, Options
-from spiderling.base.terminal import NUMBERS, counted
+from spiderling.base.terminal import NUMBERS, count_of
 from spiderling.base.urls import MAX_SHARDS
 from spiderling.jobdir.as_text import summary_rows
-from spiderling.jobdir.directory import acquired
+from spiderling.jobdir.directory import acquire
 from spiderling.jobdir.inspection import AnyCrawl, commands_for, counts_under, opened, parts_in, progress_of
 
 CORES_A_SHARD = 3
@@ -99,7 +99,7 @@ def describe(shares: Sequence[Share], machine: Machine) -> str:
     processes = sum(share.workers + 1 for share in shares)
     too_many = f" ({processes} main processes and text workers, more than cores)" if processes > machine.cores else ""
     return (
-        f"{counted(len(shares), 'shard')} on {counted(machine.cores, 'core')}{too_many}; each has "
+        f"{count_of(len(shares), 'shard')} on {count_of(machine.cores, 'core')}{too_many}; each has "
         f"{' or '.join(map(str, workers))} text worker{'' if workers == [1] else 's'}, "
         f"{some.dedup_bytes / 1e6:,.0f} MB to know near-duplicates by"
     )
@@ -218,9 +218,9 @@ class OwnRedis:
     def _answers(self) -> bool:
         from redis.exceptions import RedisError  # an extra: what decides on the number of shards does without it
 
-        from spiderling.cluster.redis_transport import connected
+        from spiderling.cluster.redis_transport import connect
 
-        with closing(connected(self.url, blocks=True)) as client, suppress(RedisError):
+        with closing(connect(self.url, blocks=True)) as client, suppress(RedisError):
             return bool(client.ping())
         return False
 
@@ -332,7 +332,7 @@ def launch(plan: LaunchPlan) -> int:
     try:
         own.mkdir(parents=True, exist_ok=True)
         own.chmod(0o700)
-        lock = acquired(own / "lock", plan.directory)
+        lock = acquire(own / "lock", plan.directory)
     except OSError as error:
         raise JobdirError(
             f"the crawl directory {plan.directory} cannot be used: {error.strerror or error}. Mend it, or give another "
@@ -448,8 +448,8 @@ class _Launcher:
         self._has_documents = totals["documents"] > 0
         what = progress_of(totals, speed) if self._has_documents else f"No document yet of {totals['pages']:,} pages"
         why = "" if self._has_documents else "; the crawl.log of each says what it waits for"
-        waiting = counted(crawl.counts["waiting"], "URL")
-        return f"{what}; {waiting} waiting; {counted(len(self._running), 'shard')} at work{why}"
+        waiting = count_of(crawl.counts["waiting"], "URL")
+        return f"{what}; {waiting} waiting; {count_of(len(self._running), 'shard')} at work{why}"
 
 
 def summary(crawl: AnyCrawl, place: Path, code: int) -> str:

@@ -126,7 +126,7 @@ def may_pass(error: RedisError) -> bool:
     return is_away or any(word in f"{type(error).__name__} {error}".upper() for word in _MAY_PASS)
 
 
-def connected(url: str, blocks: bool = False) -> Any:
+def connect(url: str, blocks: bool = False) -> Any:
     """A client of the Redis at *url*: redis://, rediss:// (TLS) or unix://, as redis-py reads it; raises BadInput.
 
     *blocks*: it is used where no event loop waits for anything else.
@@ -246,7 +246,7 @@ class RedisTransport:
 
     def __init__(self, url: str, crawl_id: bytes, me: int) -> None:
         """*url*: that of a Redis; raises BadInput."""
-        redis = connected(url)
+        redis = connect(url)
         self.place = place_of(redis)
         self._script = Script(redis, ROUND)
         self._prefix = f"spiderling:{crawl_id.hex()}:"

@@ -151,7 +151,7 @@ class Shard:
         self._claims.end_keeping()
         self._held_until = self._claims.held_until
         logger.info("This is shard %d of %d, at Redis %s", self.number, self.options.shards, transport.place)
-        self._task = crawl.errors.watched(self._run(heartbeat), "the exchange with the other shards")
+        self._task = crawl.errors.watch_task(self._run(heartbeat), "the exchange with the other shards")
 
     def may_ask(self) -> bool:
         """Whether a request may start now."""

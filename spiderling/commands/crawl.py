@@ -19,7 +19,7 @@ from spiderling.base.terminal import nearest
 from spiderling.cli.command import CrawlCommand, plan_of, program, wanted_shards
 from spiderling.crawl.arguments import declared_arguments, options_of
 from spiderling.languages import find_languages
-from spiderling.languages.registry import spelled_out
+from spiderling.languages.registry import spell_out
 from spiderling.spiders.spiderling import CorpusSpider, SpiderlingSpider
 
 
@@ -75,7 +75,7 @@ class Command(CrawlCommand, ScrapyCrawl):
         if crawler.spidercls.__init__ is CorpusSpider.__init__:
             spider = crawler.spidercls(**arguments)
             options = options_of(crawler.settings, spider)
-            spelled_out(options, find_languages(options.lang, options.models), ())
+            spell_out(options, find_languages(options.lang, options.models), ())
             if not hasattr(spider, "archives"):  # files need no contact
                 try:
                     addresses_of(options, is_offline=False)

@@ -67,8 +67,8 @@ class Command(SpiderlingCommand):
         if action == "wikipedia" and not names:
             raise UsageError("name a dump: scrapy seeds wikipedia FILE-externallinks.sql.gz -a lang=cs -o seeds.txt")
         if action == "wikipedia" or (action == "commoncrawl" and names):
-            by_index = partial(seeding.indexed_hosts, wanted=_wanted(infos, options))
-            read = seeding.dumped_links if action == "wikipedia" else by_index
+            by_index = partial(seeding.read_index, wanted=_filter_of(infos, options))
+            read = seeding.read_dump if action == "wikipedia" else by_index
             with closing(seeding.SeedFile(out, opts.per_host, opts.homes)) as output:
                 return _from_files(chain.from_iterable(map(read, map(Path, names))), output, action)
         addresses_of(options, is_offline=False)
@@ -79,14 +79,14 @@ class Command(SpiderlingCommand):
         source: seeding.Source = (
             seeding.SitemapSource(names)
             if action == "sitemap"
-            else seeding.CommonCrawlSource(_wanted(infos, options), max(1, opts.pages), opts.collections)
+            else seeding.CommonCrawlSource(_filter_of(infos, options), max(1, opts.pages), opts.collections)
         )
         arguments.pop("tlds", None)  # it chooses among what is found, not whom to ask
         with closing(seeding.SeedFile(out, opts.per_host, opts.homes)) as output:
             return seeding.collect(source, output, self.given_settings, arguments)
 
 
-def _wanted(infos: list[LanguageInfo], options: Options) -> CaptureFilter:
+def _filter_of(infos: list[LanguageInfo], options: Options) -> CaptureFilter:
     """The languages by ISO 639-3, and the domains that are given, else the national ones."""
     from spiderling.seeding import CaptureFilter
 

@@ -264,7 +264,7 @@ class StoredDocument(NamedTuple):
     text: str
 
 
-def parsed(document: StoredDocument) -> CorpusDocument:
+def parse_document(document: StoredDocument) -> CorpusDocument:
     """*document*, divided into its paragraphs."""
     return next(documents(document.text.split("\n")))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spiderling.base.errors import BadInput
-from spiderling.base.option_values import PREFIX, converted, parse_recrawl, parse_tlds
+from spiderling.base.option_values import PREFIX, convert_value, parse_recrawl, parse_tlds
 from spiderling.base.options import Options
 from spiderling.base.terminal import nearest
 
@@ -48,7 +48,7 @@ def options_of(settings: BaseSettings, spider: Spider) -> Options:
     }
     _refuse_unknown_arguments(spider)
     try:
-        options = _checked(values)
+        options = _check(values)
     except BadInput as error:
         raise BadInput(_as_said(str(error), spider)) from None
     progress_s(settings)
@@ -62,13 +62,13 @@ def options_of(settings: BaseSettings, spider: Spider) -> Options:
 
 def progress_s(settings: BaseSettings) -> float:
     """Seconds between two progress lines: Scrapy's LOGSTATS_INTERVAL; raises BadInput."""
-    seconds: float = converted("LOGSTATS_INTERVAL", float, settings["LOGSTATS_INTERVAL"])
+    seconds: float = convert_value("LOGSTATS_INTERVAL", float, settings["LOGSTATS_INTERVAL"])
     if seconds < 1:
         raise BadInput(f"LOGSTATS_INTERVAL is {seconds:g}; it must be at least 1 second.")
     return seconds
 
 
-def _checked(values: Mapping[str, Any]) -> Options:
+def _check(values: Mapping[str, Any]) -> Options:
     """The options in *values*, with those that only the parts which use them understand; no file is touched."""
     if str(values.get(f"{PREFIX}SHARDS")).strip() == AUTO:
         raise BadInput(f"only scrapy crawl starts shards by itself; {PREFIX}SHARDS={AUTO} cannot be used here.")

@@ -80,7 +80,7 @@ class Budgets:
         has_words = not words or totals.get("words", 0) + sum(on_their_way) < words
         return has_words and (not documents or totals.get("documents", 0) + len(on_their_way) < documents)
 
-    def spent(self, totals: Mapping[str, int]) -> Spent | None:
+    def find_spent(self, totals: Mapping[str, int]) -> Spent | None:
         """The first budget that *totals*, those of the ledger, have reached; None if the crawl may go on."""
         for total, (option, reason) in _LIMITS.items():
             limit = getattr(self._options, option)

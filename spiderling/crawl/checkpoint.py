@@ -105,7 +105,7 @@ class Checkpoint:
                 self._fail(error)
                 return
             self._writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, *batch)
-            self._writing.add_done_callback(self._written)
+            self._writing.add_done_callback(self._note_written)
 
     def abandon(self, error: SpiderlingError, meta: dict[str, str]) -> None:
         """Write nothing of what has gathered, now or later; only *meta* becomes durable.
@@ -123,11 +123,11 @@ class Checkpoint:
 
     async def flush(self) -> None:
         """Return when everything that was added is durable; raises SpiderlingError if that fails."""
-        await self._written_out()
+        await self._write_out()
         self.begin()
-        await self._written_out()
+        await self._write_out()
 
-    async def _written_out(self) -> None:
+    async def _write_out(self) -> None:
         if self._writing is not None:
             await asyncio.wait([self._writing])
         if self.error is not None:
@@ -187,7 +187,7 @@ class Checkpoint:
         self.times.add(time.monotonic() - began)
         return rows
 
-    def _written(self, writing: asyncio.Future[list[SegmentRow]]) -> None:
+    def _note_written(self, writing: asyncio.Future[list[SegmentRow]]) -> None:
         """Tell the frontier of the batch before another is cut off: it would take the wrong one for written."""
         self._writing = None
         error = writing.exception()

@@ -36,8 +36,8 @@ from spiderling.frontier.storage.protocol import SegmentRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
 from spiderling.jobdir.directory import Jobdir, undo
-from spiderling.jobdir.state_reader import noted
-from spiderling.languages.registry import spelled_out
+from spiderling.jobdir.state_reader import read_note
+from spiderling.languages.registry import spell_out
 from spiderling.text.steps import choose
 from spiderling.workers.converter import usable
 from spiderling.workers.pool import WorkerPool
@@ -129,7 +129,7 @@ class Crawl:
         self.now = Clock().now
         """Seconds since 1970, which never go back: the time of all that the crawl plans and notes."""
         self.codes = frozenset(info.code for info in self.accepted)
-        self.budgets = Budgets(self.options, noted(state.meta, "marginal", list[tuple[int, int]]()))
+        self.budgets = Budgets(self.options, read_note(state.meta, "marginal", list[tuple[int, int]]()))
         self._on_their_way: dict[int, int] = {}
         """Words of documents that are made, until their pages are accounted for: Scrapy has other tasks between."""
         self.times = StageTimes()
@@ -138,7 +138,7 @@ class Crawl:
         """The kinds of documents that are wanted and can be read here."""
         for notice in notices:
             logger.warning(notice)
-        spelled = spelled_out(self.options, self.accepted, self.documents)
+        spelled = spell_out(self.options, self.accepted, self.documents)
         others = None if elsewhere is None else elsewhere(store)
         self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note, elsewhere=others)
         if self._only:
@@ -302,14 +302,14 @@ class Crawl:
             self.checkpoint.set_meta("seeds", self._seeds)
 
     def _note_manifest(self, state: State, changed: list[str], settled: list[str]) -> None:
-        self._seeds = noted(state.meta, "seeds", list[dict[str, object]]())
+        self._seeds = read_note(state.meta, "seeds", list[dict[str, object]]())
         manifest: dict[str, object] = {
             "options": self.options.on_record(),
             "version": __version__,
             "text_steps": self.text_steps,
             "models": model_digests(self.accepted),
             "from_archives": self.archives is not None,
-            "purposes": sorted({*noted(state.meta, "purposes", list[str]()), self.options.purpose}),
+            "purposes": sorted({*read_note(state.meta, "purposes", list[str]()), self.options.purpose}),
         }
         if "created" not in state.meta:
             manifest["created"] = self.now()
@@ -340,13 +340,13 @@ def _writers(options: Options, prefix: str, directory: Path, known: Sequence[Seg
 
 def compare_options(options: Options, meta: Mapping[str, str], directory: Path, from_archives: bool) -> list[str]:
     """A line 'name: old -> new' for each option that has changed; raises JobdirError for one that must not."""
-    if meta and from_archives != noted(meta, "from_archives", from_archives):
+    if meta and from_archives != read_note(meta, "from_archives", from_archives):
         kinds = ("the web", "archives")
         raise JobdirError(
             f"the corpus in {directory} was begun from {kinds[not from_archives]}, not from {kinds[from_archives]}. "
             "Give another directory with -s JOBDIR=..."
         )
-    former = noted(meta, "options", dict[str, object]())
+    former = read_note(meta, "options", dict[str, object]())
     lines = []
     for name, value in options.on_record().items():
         old = former.get(name, value)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from spiderling.base.errors import StorageError
 from spiderling.base.reasons import Reason
-from spiderling.base.terminal import counted
+from spiderling.base.terminal import count_of
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.core import AskedAgain
 from spiderling.frontier.recrawl.pages import NOTED, Validators, pages_to_recrawl, unpacked_validators
@@ -37,7 +37,7 @@ async def ask_again(crawl: Crawl, reasons: Iterable[Reason]) -> None:
             continue
         said = await _ask_again(crawl, reason)
         closed = f", {said.closed:,} of closed hosts or full queues ended at once" if said.closed else ""
-        crawl.note_event(f"asked again, of those that ended as {reason.value}: {counted(said.waiting, 'URL')}{closed}")
+        crawl.note_event(f"asked again, of those that ended as {reason.value}: {count_of(said.waiting, 'URL')}{closed}")
 
 
 async def _ask_again(crawl: Crawl, reason: Reason) -> AskedAgain:

@@ -1,8 +1,8 @@
 """Errors of our own code: each ends one URL or stops the crawl; none is ignored.
 
-    note      an error while foreign data was read and nothing had changed: that URL or file ends
-    changing  a frame around every change of state: an error inside stops the crawl at its last checkpoint
-    watched   a task that lasts as long as the crawl: if it fails, the crawl stops in the same way
+    note        an error while foreign data was read and nothing had changed: that URL or file ends
+    changing    a frame around every change of state: an error inside stops the crawl at its last checkpoint
+    watch_task  a task that lasts as long as the crawl: if it fails, the crawl stops in the same way
 
 An error of memory, disk or state (FATAL) stops the crawl wherever it happens: no single URL is to blame.
 """
@@ -120,12 +120,12 @@ class InternalErrors:
         blamed = [] if is_fatal or not url else [*self._shunned, [url, key]]
         if not is_fatal:
             logger.error("Internal error%s", f" at {url or task}" if url or task else "", exc_info=error)
-        said = error if isinstance(error, StorageError) else InternalError(_broken(error, url or task, is_fatal))
+        said = error if isinstance(error, StorageError) else InternalError(_describe(error, url or task, is_fatal))
         if self._checkpoint is not None:
             self._checkpoint.abandon(said, {_KEY: json.dumps(blamed)} if blamed else {})
         self._fail(said)
 
-    def watched(self, coroutine: Coroutine[None, None, None], what: str) -> asyncio.Task[None]:
+    def watch_task(self, coroutine: Coroutine[None, None, None], what: str) -> asyncio.Task[None]:
         """Run *coroutine* as a task; if it fails, the crawl stops and says *what* it was."""
         task = asyncio.ensure_future(coroutine)
         self._tasks.add(task)
@@ -155,7 +155,7 @@ class Changing(AbstractContextManager["Changing"]):
         return True
 
 
-def _broken(error: BaseException, place: str, is_fatal: bool) -> str:
+def _describe(error: BaseException, place: str, is_fatal: bool) -> str:
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
     if is_fatal:
         return f"{what} ({place_of(error)}); the same command goes on from the last checkpoint."

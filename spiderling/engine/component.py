@@ -89,7 +89,7 @@ class Extension(Component):
 
         If it fails, the crawl stops and names *what* failed.
         """
-        self._tasks.append(self.crawl.errors.watched(_repeated(action, every_s), what))
+        self._tasks.append(self.crawl.errors.watch_task(_repeat(action, every_s), what))
 
     def _spider_opened(self) -> Awaitable[None] | None:
         return self.opened() if self.has_crawl else None
@@ -100,7 +100,7 @@ class Extension(Component):
         return self.closed(reason) if self.has_crawl else None
 
 
-async def _repeated(action: Callable[[], Awaitable[None] | None], every_s: float) -> None:
+async def _repeat(action: Callable[[], Awaitable[None] | None], every_s: float) -> None:
     while True:
         await asyncio.sleep(every_s)
         answer = action()

@@ -218,7 +218,7 @@ class Dispatcher:
         """The request for *fetch*, or None: making it failed, or it may not be made, and the URL ends."""
         reason = Reason.SITE_OPTED_OUT
         try:
-            request = self._made(fetch)
+            request = self._make_request(fetch)
             is_held = fetch.id != 0 and self._held.give(fetch.id, request)
             if is_held or fetch.is_reserved:
                 self.crawl.frontier.not_asked(fetch)
@@ -230,7 +230,7 @@ class Dispatcher:
         self.settle(Outcome(fetch.id, fetch.url, reason))
         return None
 
-    def _made(self, fetch: Fetch) -> Request:
+    def _make_request(self, fetch: Fetch) -> Request:
         meta = {
             FETCH: fetch,
             "address": fetch.address,
@@ -238,7 +238,7 @@ class Dispatcher:
             "verbatim_url": True,
         }
         if fetch.payload is not None and not is_sitemap(fetch):
-            request = self._payloads.restored(fetch)
+            request = self._payloads.restore(fetch)
             request.meta.update(meta)
             request.meta[ERRBACK] = request.errback
             request.errback = self.end_failed
@@ -261,7 +261,7 @@ class Dispatcher:
             self._begin_resolving(name)
 
     def _begin_resolving(self, name: str) -> None:
-        task = self.crawl.errors.watched(self._resolve(name), f"asking for the name {name}")
+        task = self.crawl.errors.watch_task(self._resolve(name), f"asking for the name {name}")
         self._resolving.add(task)
         task.add_done_callback(self._resolving.discard)
 
@@ -470,7 +470,7 @@ class Dispatcher:
         """The outcome of a request that gave no page; an error of ours is noted, also one in making the outcome."""
         try:
             outcome = outcomes.of_failure(request, error)
-            goes_on = None if fetch.payload is None else outcomes.redirected(request, outcome)
+            goes_on = None if fetch.payload is None else outcomes.redirect(request, outcome)
             if goes_on is not None:
                 goes_on = goes_on.replace(errback=request.meta.get(ERRBACK))
                 outcome = replace(outcome, redirect_payload=self._payloads.of(goes_on))

@@ -102,7 +102,7 @@ class DownloadHandler(BaseDownloadHandler):
             if isinstance(error, errors.NoDescriptor):
                 self._pool.close()
                 self._gate.rest()
-            known = errors.translated(error, request.url)
+            known = errors.translate(error, request.url)
             if transfer.goes_on and "download_latency" not in request.meta:
                 raise errors.TransferCut(f"{request.url}: asked again over a new connection ({known})") from None
             was_stopped = not self._may_send(stopped_s)
@@ -130,7 +130,7 @@ class DownloadHandler(BaseDownloadHandler):
         begin = loop.time()
         transfer.until = begin + min(FIRST_BYTE_TIMEOUT_S, total_s)
         await self._its_turn(request, target, transfer.until)
-        raw_response = await self._sent(url, request, target, transfer)
+        raw_response = await self._exchange(url, request, target, transfer)
         request.meta["download_latency"] = loop.time() - begin
         transfer.until = begin + total_s
         self._limits.body_begins(transfer, raw_response.wire)
@@ -141,7 +141,9 @@ class DownloadHandler(BaseDownloadHandler):
             self._leave(raw_response, target.place, request)
             self._crawl.times.download.add(loop.time() - begin)
 
-    async def _sent(self, url: UrlParts, request: Request, target: ConnectTarget, transfer: Transfer) -> RawResponse:
+    async def _exchange(
+        self, url: UrlParts, request: Request, target: ConnectTarget, transfer: Transfer
+    ) -> RawResponse:
         """The head of the response, over a connection that was kept if there is one; raises as `send`."""
         kept = self._pool.take(target.place)
         transfer.goes_on = kept is not None or self._gate.goes_on(request)
@@ -230,7 +232,7 @@ class DownloadHandler(BaseDownloadHandler):
             raise errors.ResponseRefused(
                 Reason.UNDECODABLE, f"{request.url} is encoded too often, or as nobody asked for."
             )
-        give_out = functools.partial(_made, raw_response, headers, request.url)
+        give_out = functools.partial(_make_response, raw_response, headers, request.url)
         stop = self._stop_by(signals.headers_received, request, headers=headers, body_length=head.length)
         if stop is not None:
             return give_out(stop_download=stop)
@@ -302,7 +304,7 @@ def _raw_request(url: UrlParts, request: Request, may_go_on: bool) -> RawRequest
     return RawRequest(request.method, url.target, headers, request.body)
 
 
-def _made(
+def _make_response(
     raw_response: RawResponse,
     headers: Headers,
     url: str,

@@ -63,7 +63,7 @@ class PlainEngine(ExecutionEngine):
 
     async def _go(self, request: Request, slot: Any) -> None:
         try:
-            result = await self._fetched(request)
+            result = await self._fetch_page(request)
             slot.nextcall.schedule()
             if isinstance(result, Request):
                 self.crawl(result)
@@ -80,7 +80,7 @@ class PlainEngine(ExecutionEngine):
         assert self._slot is not None
         self._slot.add_request(request)
         try:
-            result = await self._fetched(request)
+            result = await self._fetch_page(request)
         finally:
             self._slot.remove_request(request)
             self._slot.nextcall.schedule()
@@ -88,9 +88,9 @@ class PlainEngine(ExecutionEngine):
             result.raiseException()
         return result if isinstance(result, Response) else await self.download_async(result)
 
-    async def _fetched(self, request: Request) -> Response | Request | Failure:
+    async def _fetch_page(self, request: Request) -> Response | Request | Failure:
         try:
-            result = await self.downloader.fetched(request)
+            result = await self.downloader.fetch_page(request)
         except (Exception, asyncio.CancelledError):  # Scrapy makes a Failure of a middleware's CancelledError too
             return Failure()  # type: ignore[no-untyped-call]
         if isinstance(result, Response):
@@ -149,9 +149,9 @@ class DirectDownloader(Downloader):
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
         """Send *request* through the downloader middlewares to the handler."""
         self.active.add(request)  # at once: the engine asks `needs_backout` before the task has begun
-        return deferred_from_coro(self.fetched(request))
+        return deferred_from_coro(self.fetch_page(request))
 
-    async def fetched(self, request: Request) -> Response | Request:
+    async def fetch_page(self, request: Request) -> Response | Request:
         """`fetch` as a coroutine."""
         self.active.add(request)
         try:
@@ -164,13 +164,13 @@ class DirectDownloader(Downloader):
         spider = self.crawler.spider
         send(signals.request_reached_downloader, request=request, spider=spider)
         try:
-            response = await self._handled(request)
+            response = await self._ask_handler(request)
             send(signals.response_downloaded, response=response, request=request, spider=spider)
             return response
         finally:
             send(signals.request_left_downloader, request=request, spider=spider)
 
-    def _handled(self, request: Request) -> Awaitable[Response]:
+    def _ask_handler(self, request: Request) -> Awaitable[Response]:
         """The answer of the scheme's handler, which Scrapy finds by parsing the URL."""
         scheme = request.url.partition(":")[0]
         handler = self.handlers._handlers.get(scheme)

@@ -107,7 +107,7 @@ class Offline:
                 )
             )
         elif network is not NetworkState.THERE and (self._probing is None or self._probing.done()):
-            self._probing = self._crawl.errors.watched(self._probe(), "probing the network")
+            self._probing = self._crawl.errors.watch_task(self._probe(), "probing the network")
 
     def end(self) -> None:
         """Let URLs whose failures are held back wait again, since the crawl is being stopped."""
@@ -203,13 +203,13 @@ class Offline:
         frontier.probes.begin(host, address, begun)
         try:
             meta = {"address": address, "verbatim_url": True}
-            if await self._fetched(Request(f"{target.origin}/robots.txt", headers=dict(self._headers), meta=meta)):
+            if await self._receives(Request(f"{target.origin}/robots.txt", headers=dict(self._headers), meta=meta)):
                 self._known.host_answered(target.origin, begun, now())
         finally:
             frontier.probes.end(host, address, now())
         return True
 
-    async def _fetched(self, request: Request) -> bool:
+    async def _receives(self, request: Request) -> bool:
         """Whether anything was received."""
         try:
             await self._crawler.engine.download_async(request)

@@ -93,7 +93,7 @@ class ResponseHeads:
             raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is XML, and not XHTML.")
 
 
-def escaped(address: bytes) -> str:
+def escape(address: bytes) -> str:
     """*address*, a header's, with its bytes beyond ASCII percent-encoded, as browsers do whatever their encoding is.
 
     (Chromium's HttpResponseHeaders::IsRedirect; web-platform-tests, fetch/api/redirect/redirect-location-escape.)
@@ -291,7 +291,7 @@ def of_failure(request: Request, error: BaseException) -> Outcome:
     return Outcome(url_id, request.url, reason, wire_bytes=wire_bytes, exchange=exchange, **facts)
 
 
-def redirected(request: Request, outcome: Outcome) -> Request | None:
+def redirect(request: Request, outcome: Outcome) -> Request | None:
     """The request for a redirect's target; None if *request* itself can be used, or *outcome* is no redirect.
 
     After 303, and after a POST answered by 301 or 302, it is a GET without a body (RFC 9110, 15.4).  Another origin

@@ -151,7 +151,7 @@ class Payloads:
         self._unpicklable[token] = request
         return token
 
-    def restored(self, fetch: Fetch) -> Request:
+    def restore(self, fetch: Fetch) -> Request:
         """The request whose payload *fetch* has."""
         assert fetch.payload is not None
         request = self._unpicklable.get(fetch.payload)

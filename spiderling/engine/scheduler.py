@@ -154,7 +154,7 @@ class Scheduler(BaseScheduler):
                 job = "" if options.cluster else getattr(spider, JOB, "")  # all shards of a crawl are in one directory
                 directory = directory_of(self._crawler.settings, options, suffix, job)
                 if options.cluster:
-                    shard = self._shard = self._joined(options, directory, archives)
+                    shard = self._shard = self._join_cluster(options, directory, archives)
                     options, directory = shard.options, shard.directory
                 host_map = HostMap(options.hosts)
                 resolver = Resolver(options, host_map)
@@ -169,7 +169,7 @@ class Scheduler(BaseScheduler):
             self.dispatcher.shard = self._shard
 
     @staticmethod
-    def _joined(options: Options, directory: Path, archives: object) -> Shard:
+    def _join_cluster(options: Options, directory: Path, archives: object) -> Shard:
         """A shard of the crawl in *directory* that is this process's own now; raises SpiderlingError."""
         require("cluster")
         from spiderling.cluster.shard import Shard

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.machine import require
 from spiderling.base.terminal import with_progress
-from spiderling.corpus.segments import CorpusDocument, StoredDocument, parsed
+from spiderling.corpus.segments import CorpusDocument, StoredDocument, parse_document
 from spiderling.export.sources import Corpus
 from spiderling.text.fingerprints import WINDOW, shingles
-from spiderling.text.prevertical import rendered, written
+from spiderling.text.prevertical import render, render_attributes
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -101,7 +101,7 @@ class Deduplication:
         self._work = work
         self._sql_bytes = memory_bytes - _OWN_BYTES
         self._thread = ThreadPoolExecutor(1)
-        with _told(work):
+        with _translating_errors(work):
             self._connection = self._open()
         self._duplicate = np.zeros(0, np.bool_)  # for each unit, whether it is a duplicate
 
@@ -132,7 +132,7 @@ class Deduplication:
 
     def judge(self) -> DedupTotals:
         """Steps 1 to 3.  Raises StorageError."""
-        with _told(self._work):
+        with _translating_errors(self._work):
             totals = self._collect()
             self._number(totals.shingles)
             self._decide(totals.units)
@@ -188,7 +188,7 @@ class Deduplication:
         """Step 4: *documents*, those of the corpus, without duplicates; empty documents are left out."""
         unit = 0
         for stored in documents:
-            document = parsed(stored)
+            document = parse_document(stored)
             paragraphs = len(document.paragraphs)
             number = paragraphs if self._rule.unit == "paragraph" else 1
             flags = self._duplicate[unit : unit + number].tolist()
@@ -196,9 +196,9 @@ class Deduplication:
             if not any(flags):
                 yield stored
             elif not all(flags) or self._rule.mark:
-                yield self._changed(document, flags if self._rule.unit == "paragraph" else flags * paragraphs)
+                yield self._without(document, flags if self._rule.unit == "paragraph" else flags * paragraphs)
 
-    def _changed(self, document: CorpusDocument, flags: list[bool]) -> StoredDocument:
+    def _without(self, document: CorpusDocument, flags: list[bool]) -> StoredDocument:
         """*document* with the flagged paragraphs removed, or marked if the rule says so."""
         attributes = document.attributes
         entries = list(zip(document.paragraphs, document.details, flags, strict=True))
@@ -209,7 +209,7 @@ class Deduplication:
             texts = [text for text, _ in left]
             sizes = {"length": len("\n".join(texts).encode()), "words": sum(len(text.split()) for text in texts)}
             attributes = {name: str(sizes.get(name, value)) for name, value in attributes.items()}
-        text = rendered(attributes, [(text, written(details)) for text, details in left])
+        text = render(attributes, [(text, render_attributes(details)) for text, details in left])
         return StoredDocument(attributes, text)
 
 
@@ -221,7 +221,7 @@ def _chunks(
     sizes = [np.zeros(0, np.int64)]
     number = 0
     for stored in documents:
-        found = shingles(parsed(stored).paragraphs, rule.window)
+        found = shingles(parse_document(stored).paragraphs, rule.window)
         counts = found.counts.astype(np.int64)
         hashes.append(found.hashes)
         sizes.append(counts if rule.unit == "paragraph" else counts.sum(keepdims=True))
@@ -260,7 +260,7 @@ def _duplicates(
 
 
 @contextmanager
-def _told(work: Path) -> Iterator[None]:
+def _translating_errors(work: Path) -> Iterator[None]:
     """Turn errors of DuckDB into BadInput or StorageError."""
     import duckdb
 

@@ -88,18 +88,18 @@ class ExportPlan:
 
     @property
     def manifest(self) -> Path:
-        return self._beside("manifest.json", ".json")
+        return self._sibling("manifest.json", ".json")
 
     @property
     def readme(self) -> Path:
-        return self._beside("README.md", ".README.md")
+        return self._sibling("README.md", ".README.md")
 
     @property
     def dropped(self) -> Path:
         """The log of documents that lists left out; never in a directory that will be published."""
         return self.out.with_name(f"{self.out.name}.dropped.tsv")
 
-    def _beside(self, name: str, ending: str) -> Path:
+    def _sibling(self, name: str, ending: str) -> Path:
         return self.out / name if self.is_dataset else self.out.with_name(self.out.name + ending)
 
 

@@ -28,11 +28,11 @@ from spiderling import __version__
 from spiderling.base.errors import BadInput
 from spiderling.base.files import frame_packer, part_of
 from spiderling.base.terminal import hint
-from spiderling.corpus.segments import CorpusDocument, StoredDocument, parsed, unescape
+from spiderling.corpus.segments import CorpusDocument, StoredDocument, parse_document, unescape
 from spiderling.items import PageItem
 from spiderling.languages import available
 from spiderling.text import clean_text
-from spiderling.text.prevertical import escape, tokens, written
+from spiderling.text.prevertical import escape, render_attributes, tokens
 
 FRAME_CHARS = 1_000_000  # characters of a frame; chosen
 _ROW_GROUP_DOCUMENTS = 6_144
@@ -179,7 +179,7 @@ def tei(document: StoredDocument) -> str:
 
 
 def _lines(document: StoredDocument) -> Iterator[str]:
-    attributes, paragraphs, details = parsed(document)
+    attributes, paragraphs, details = parse_document(document)
     url = attributes.get("url", "")
     title = f"<title>{escape(attributes.get('title') or url)}</title>"
     yield "<TEI><teiHeader>"
@@ -257,18 +257,18 @@ def _target(url: str) -> str:
 
 def _jsonl(document: StoredDocument) -> str:
     """One line; times as ISO 8601."""
-    record = record_of(parsed(document))
+    record = record_of(parse_document(document))
     time = record["crawl_date"]
     return json.dumps(record | {"crawl_date": time and f"{time:%Y-%m-%dT%H:%M:%SZ}"}, ensure_ascii=False) + "\n"
 
 
 def _text(document: StoredDocument) -> str:
-    return "".join(f"{paragraph}\n" for paragraph in parsed(document).paragraphs) + "\n"
+    return "".join(f"{paragraph}\n" for paragraph in parse_document(document).paragraphs) + "\n"
 
 
 def _vertical(document: StoredDocument) -> str:
     """One token a line, with ``<g/>`` between two tokens without a space; ``<doc>`` gets its ``month``."""
-    month = "" if "month" in document.attributes else written({"month": month_of(document.attributes)})
+    month = "" if "month" in document.attributes else render_attributes({"month": month_of(document.attributes)})
     head, _, body = document.text.partition("\n")
     lines = [head.removesuffix(">") + month + ">"]
     for line in body.split("\n"):

@@ -25,7 +25,7 @@ from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attribute
 from spiderling.export.formats import CONDITION_COLUMNS, condition_values, split_name
 from spiderling.jobdir.card import Manifest, files_in, provenance, read_manifest
 from spiderling.jobdir.inspection import SHARD_DIRECTORY, AnyCrawl, Segment, opened, parts_in
-from spiderling.jobdir.state_reader import noted
+from spiderling.jobdir.state_reader import read_note
 
 _MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, 3.1.1: the first bytes of a zstd frame
 _SEGMENT = re.compile(r".*-\d{5,}" + re.escape(SUFFIX))
@@ -92,7 +92,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
                     if not is_salvage:
                         _refuse_missing_segments(crawl)
                         troubles += [f"{path}: {crawl.note}."] if crawl.note else []
-                    purposes |= set(noted(crawl.meta, "purposes", list[str]()))
+                    purposes |= set(read_note(crawl.meta, "purposes", list[str]()))
                     crawls.append(provenance(crawl))
                     distances |= {part.directory / "corpus": part.distances() for part in crawl.parts}
             except SpiderlingError as error:

@@ -22,7 +22,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from spiderling.base.option_values import PREFIX
-from spiderling.base.terminal import counted
+from spiderling.base.terminal import count_of
 from spiderling.engine.component import Extension, scheduler_of
 from spiderling.reporting.summary import standing
 
@@ -75,7 +75,7 @@ class AlertWatch(Extension):
             "disk": f"The crawl is paused: less than {PREFIX}MIN_FREE_BYTES are free. Make room, and it goes on."
             if crawl.is_disk_full
             else "",
-            "internal-errors": f"{counted(errors, 'internal error')} ended single URLs or site files; the crawl goes "
+            "internal-errors": f"{count_of(errors, 'internal error')} ended single URLs or site files; the crawl goes "
             "on. crawl.log has a traceback of each kind: please report it."
             if errors
             else "",
@@ -110,7 +110,7 @@ class AlertWatch(Extension):
         with suppress(TimeoutError):
             await asyncio.wait_for(self._delivery, LAST_S)
         if self._waiting:
-            logger.warning("%s could not be sent", counted(len(self._waiting), "alert"))
+            logger.warning("%s could not be sent", count_of(len(self._waiting), "alert"))
 
     async def _deliver(self) -> None:
         """Hand over what waits, in order."""

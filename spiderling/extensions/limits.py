@@ -43,7 +43,7 @@ def stop_if_spent(dispatcher: Dispatcher) -> None:
     if crawl.stopping:
         return
     marks = crawl.budgets.marks
-    spent = crawl.budgets.spent(crawl.totals())
+    spent = crawl.budgets.find_spent(crawl.totals())
     if crawl.budgets.marks is not marks:
         crawl.checkpoint.set_meta("marginal", crawl.budgets.marks)
     if spent is not None:

@@ -45,7 +45,7 @@ class LivePage(Extension):
         self._named_at = 0.0
         self._lag = Histogram()
         try:
-            server = self._made(address)
+            server = self._make_server(address)
             await server.start()
         except (OSError, StorageError) as error:
             why = getattr(error, "strerror", None) or error
@@ -63,7 +63,7 @@ class LivePage(Extension):
         if self._server is not None:
             await self._server.close()
 
-    def _made(self, address: PageAddress) -> Server:
+    def _make_server(self, address: PageAddress) -> Server:
         # a crawl without a page does without a server
         from spiderling.live.metrics import CrawlCollector
         from spiderling.live.server import Server

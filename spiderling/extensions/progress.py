@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.crawler import Crawler
 
-from spiderling.base.terminal import counted
+from spiderling.base.terminal import count_of
 from spiderling.crawl.arguments import progress_s
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
@@ -93,7 +93,7 @@ class Bottleneck:
         """Name what limits the speed of the crawl."""
         busy = self._busy()
         states = Counter(crawl.frontier.host_states.hosts_by_state())
-        if held := self._held(crawl):
+        if held := self._why_held(crawl):
             return held
         if busy > _BUSY:
             return "main process (one core, and it is busy)"
@@ -116,7 +116,7 @@ class Bottleneck:
             "recrawl (no revisit is due yet)" if crawl.frontier.recrawl.is_on else "hosts (too few have URLs waiting)"
         )
 
-    def _held(self, crawl: Crawl) -> str:
+    def _why_held(self, crawl: Crawl) -> str:
         """Why nothing may be asked for at all; '' if something may."""
         if crawl.is_paused or crawl.is_disk_full:
             return f"paused ({'by control.yaml' if crawl.is_paused else 'the disk is nearly full'})"
@@ -126,7 +126,7 @@ class Bottleneck:
 
     def awaited(self, crawl: Crawl) -> str:
         """What the first document waits for."""
-        if held := self._held(crawl):
+        if held := self._why_held(crawl):
             return held
         slot = self._crawler.engine.scraper.slot
         in_text = len(slot.queue) + len(slot.active) if slot is not None else 0
@@ -137,8 +137,8 @@ class Bottleneck:
         }
         awaited = crawl.frontier.awaited(crawl.now())
         parts = [
-            f"{what} of {counted(number, 'host')}{notes.get(what, '')}" for what, number in awaited.items() if number
+            f"{what} of {count_of(number, 'host')}{notes.get(what, '')}" for what, number in awaited.items() if number
         ]
-        parts += [f"text workers ({counted(in_text, 'page')})"] if in_text else []
+        parts += [f"text workers ({count_of(in_text, 'page')})"] if in_text else []
         parts += ["the archives"] if crawl.archives is not None else []
         return ", ".join(parts) or "the seeds"

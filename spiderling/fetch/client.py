@@ -101,7 +101,7 @@ class Wire(asyncio.Protocol):
         if not HEAD_START.startswith(start):
             raise BadHttp(f"an answer that begins with {bytes(self._head_bytes[:80])!r}")
         while (found := END_OF_HEAD.search(self._head_bytes, begin)) is not None:
-            head = ResponseHead.parsed(bytes(self._head_bytes[: found.start()]))
+            head = ResponseHead.parse(bytes(self._head_bytes[: found.start()]))
             del self._head_bytes[: found.end()]
             begin = 0
             if head.status == 101 or not head.is_interim:
@@ -114,7 +114,7 @@ class Wire(asyncio.Protocol):
         return b""
 
     def _read_body(self, data: bytes, framing: Framing) -> None:
-        for piece in framing.unframed(data):
+        for piece in framing.unframe(data):
             self._held.append(piece)
             self._held_bytes += len(piece)
             self.body_bytes += len(piece)
@@ -360,7 +360,7 @@ class ConnectTarget:
         sock = None
         try:
             wire = Wire() if self.tls is None else TlsWire(self.tls, (self.server_name, self.place.port))
-            sock = self._connecting(self.addresses[0]) if self.begins_at_once else await self._connected_first()
+            sock = self._connecting(self.addresses[0]) if self.begins_at_once else await self._connect_first()
             await asyncio.get_running_loop().create_connection(lambda: wire, sock=sock)
             wire.socket = sock
         except ValueError as error:
@@ -373,7 +373,7 @@ class ConnectTarget:
             raise DownloadConnectionRefusedError(str(error)) from error
         return wire
 
-    async def _connected_first(self) -> socket.socket:
+    async def _connect_first(self) -> socket.socket:
         """The socket that is connected first: each address is tried when those before are late or have failed."""
         errors: list[str] = []
         waiting = list(self.addresses)
@@ -381,7 +381,7 @@ class ConnectTarget:
         try:
             while waiting or attempts:
                 if waiting:
-                    attempts.add(asyncio.ensure_future(self._connected(waiting.pop(0))))
+                    attempts.add(asyncio.ensure_future(self._connect(waiting.pop(0))))
                 limit_s = HEAD_START_S if waiting else None
                 done, _ = await asyncio.wait(attempts, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
                 for attempt in done:
@@ -398,7 +398,7 @@ class ConnectTarget:
                 attempt.cancel()
                 attempt.add_done_callback(_close_unused)
 
-    async def _connected(self, address: str) -> socket.socket:
+    async def _connect(self, address: str) -> socket.socket:
         """A socket connected to *address*; raises OSError."""
         sock = self._connecting(address)
         try:
@@ -475,7 +475,7 @@ async def send(request: RawRequest, target: ConnectTarget, kept: Wire | None = N
 
     Raises UnsupportedURLSchemeError, DownloadConnectionRefusedError, TlsFailed, NoDescriptor, BadHttp or OSError.
     """
-    sent = request.encoded()
+    sent = request.encode()
     wire = await target.connect() if kept is None else kept.next()
     try:
         transport = wire.transport

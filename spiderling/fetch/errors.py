@@ -1,4 +1,4 @@
-"""How a download can fail: Scrapy's errors and ours.  `translated` adds the URL, and turns others into these.
+"""How a download can fail: Scrapy's errors and ours.  `translate` adds the URL, and turns others into these.
 
 Of ours only `TransferCut` and `TooSlow` are worth another attempt.
 """
@@ -92,7 +92,7 @@ _AS_THEY_ARE = (DownloadCancelledError, StopDownload, TooSlow, MemoryError, sqli
 _OF_THE_CLIENT = (BadHttp, TlsFailed, DownloadConnectionRefusedError, ResponseDataLossError, UnsupportedURLSchemeError)
 
 
-def translated(error: Exception, url: str) -> Exception:
+def translate(error: Exception, url: str) -> Exception:
     """*error* as one of the errors that this module names; those that stop the crawl stay as they are."""
     if isinstance(error, _AS_THEY_ARE):
         return error

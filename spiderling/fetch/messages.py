@@ -75,7 +75,7 @@ class RawRequest(NamedTuple):
     headers: Sequence[tuple[bytes, bytes]]
     body: bytes = b""
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """The bytes to send; raises UnsupportedURLSchemeError if a server would read them as something else."""
         lines = [f"{self.method} {self.target} HTTP/1.1".encode()]
         lines += [name + b": " + value for name, value in self.headers]
@@ -99,7 +99,7 @@ class ResponseHead(NamedTuple):
     """The bytes of the body that Content-Length announces; None if it announces none, or by no number."""
 
     @classmethod
-    def parsed(cls, head: bytes) -> ResponseHead:
+    def parse(cls, head: bytes) -> ResponseHead:
         """*head* without the empty line at its end; raises BadHttp.
 
         A line without a colon, or with what is no token before it, is passed over.
@@ -171,7 +171,7 @@ class Counted:
         self.may_be_closed = length is None  # whether the end of the connection is the end of the body
         self.is_overrun = False  # whether more has come than the body
 
-    def unframed(self, data: bytes) -> Iterator[bytes]:
+    def unframe(self, data: bytes) -> Iterator[bytes]:
         """The pieces of the body in *data*, the next bytes received."""
         self.is_overrun = len(data) > self._left
         data = data[: self._left]
@@ -193,7 +193,7 @@ class Chunked:
         self._is_behind_chunk = False  # whether an empty line must be next
         self._is_last = False  # whether the last chunk is over, so that trailers and an empty line remain
 
-    def unframed(self, data: bytes) -> Iterator[bytes]:
+    def unframe(self, data: bytes) -> Iterator[bytes]:
         """The pieces of the body in *data*, the next bytes received; raises BadHttp after them."""
         data = self._line + data
         at = 0

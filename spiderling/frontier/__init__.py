@@ -46,10 +46,10 @@ from spiderling.frontier.reachability import LONGEST_PAUSE_S, NetworkState, Trou
 from spiderling.frontier.recrawl.pages import MAX_ETAG_BYTES, Validators
 from spiderling.frontier.recrawl.recrawl import Revisit
 from spiderling.frontier.redirects import MAX_COOKIES
-from spiderling.frontier.site_files import MAX_FILE_BYTES, MAX_LICENCES, FileAnswer, parsed
+from spiderling.frontier.site_files import MAX_FILE_BYTES, MAX_LICENCES, FileAnswer, parse_rules
 
 __all__ = [
     "LONGEST_PAUSE_S", "MAX_COOKIES", "MAX_ETAG_BYTES", "MAX_FILE_BYTES", "MAX_LICENCES", "PICKLED", "Fetch",
     "FileAnswer", "Frontier", "Host", "HostState", "NetworkState", "Report", "Revisit", "RobotsRequest", "Trouble",
-    "Validators", "identity", "is_sitemap", "parsed",
+    "Validators", "identity", "is_sitemap", "parse_rules",
 ]  # fmt: skip

@@ -75,10 +75,10 @@ class Intake(Part):
         if not places:
             return
         new = NewLinks(links, places, ids)
-        new.places = self._allowed(source, links, new, ids)
+        new.places = self._admit(source, links, new, ids)
         if not new.places:
             return
-        keys, waiting = self._entered(source, links, new, ids, rank_of(new))
+        keys, waiting = self._enter(source, links, new, ids, rank_of(new))
         url_states.ledger.discover(len(keys))
         url_states.url_log.log_found(keys, page)
         for host_id, entries in waiting.items():
@@ -87,7 +87,7 @@ class Intake(Part):
             elif url_states.wait_all(host_id, entries):
                 self._schedule.wake(host_id, now, min(entries)[0])
 
-    def _entered(
+    def _enter(
         self, source: LinkingHost, links: LinkBatch, new: NewLinks, ids: list[int], ranks: list[int]
     ) -> tuple[list[int], dict[int, list[Entry]]]:
         """Add *new* links to the seen set; returns their keys, and host id -> entries for its queue."""
@@ -123,7 +123,7 @@ class Intake(Part):
                 self._admission.lower(host_id, source.distance + 1)
         return ids
 
-    def _allowed(self, source: LinkingHost, links: LinkBatch, new: NewLinks, ids: list[int]) -> list[int]:
+    def _admit(self, source: LinkingHost, links: LinkBatch, new: NewLinks, ids: list[int]) -> list[int]:
         """The indices in *links* of the *new* links that are not refused."""
         scope = self._admission.scope
         closed = self._admission.traps.closed

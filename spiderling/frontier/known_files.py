@@ -16,7 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 from spiderling.base.options import Options
 from spiderling.base.urls import canonicalize_again
 from spiderling.frontier import intervals
-from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parsed
+from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parse_rules
 from spiderling.frontier.storage.protocol import ConsentRow, RobotsRecord
 
 MAX_AGE_S = 86_400.0  # seconds after which a robots.txt is fetched again (RFC 9309, 2.4: no more than a day)
@@ -144,7 +144,7 @@ class Reading(NamedTuple):
     says: str = ""  # the opt-outs that the file has for the front page
 
 
-def packed(body: bytes) -> bytes:
+def pack_body(body: bytes) -> bytes:
     """*body* as records keep it.  Buffers have its size: to clear zlib's usual ones takes ten times longer."""
     if not body:
         return EMPTY
@@ -217,7 +217,7 @@ class KnownFiles:
     def _parse(self, file: SiteFile, body: bytes) -> Rules:
         ahead = self._ahead
         self._ahead = None
-        return ahead[2] if ahead is not None and ahead[:2] == (file, body) else parsed(file, body, self._options)
+        return ahead[2] if ahead is not None and ahead[:2] == (file, body) else parse_rules(file, body, self._options)
 
     def find(self, origin: str, file: SiteFile) -> RobotsRecord | None:
         """What is known of *file*; for a licence *origin* is its address."""

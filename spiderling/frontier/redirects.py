@@ -63,7 +63,7 @@ class Chain(NamedTuple):
         """The chain behind the answer of *source*, with these Set-Cookie headers, at *now*."""
         cookies = dict(self.cookies)
         for line in set_cookies:
-            parsed = _parsed(line, source, now)
+            parsed = _parse_cookie(line, source, now)
             if parsed is None:
                 continue
             place, cookie = parsed
@@ -145,7 +145,7 @@ def salt_of_redirect(key: int) -> bytes:
     return b"redirect of %d" % key
 
 
-def _parsed(line: bytes, source: CanonicalUrl, now: float) -> tuple[tuple[bytes, str], Cookie | None] | None:
+def _parse_cookie(line: bytes, source: CanonicalUrl, now: float) -> tuple[tuple[bytes, str], Cookie | None] | None:
     """(name and path, cookie) of a Set-Cookie header; without a cookie if it is to be deleted; None if it is none."""
     pair, *attributes = line.split(b";")
     name, equals, value = (part.strip() for part in pair.partition(b"="))

@@ -29,7 +29,7 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, canonicalize_again
 from spiderling.frontier import intervals, known_files
-from spiderling.frontier.known_files import EMPTY, KnownFiles, RobotsStatus, packed
+from spiderling.frontier.known_files import EMPTY, KnownFiles, RobotsStatus, pack_body
 from spiderling.frontier.site_files import MAX_LICENCES, FileAnswer, RobotsTxt, Rules, SiteFile
 from spiderling.frontier.storage.protocol import RobotsRecord
 
@@ -147,7 +147,7 @@ class Robots:
             self._wanted.discard(origin)
         elif not self._allows(origin, url):
             return RobotsVerdict.FORBIDDEN
-        said = self._said(origin, url)
+        said = self._statements(origin, url)
         if (binding := self._policy.binding(said)) is not None:
             if binding.signal not in self._of_others or not self.comes_before_files(origin, now):
                 return RobotsVerdict.OPTED_OUT
@@ -223,7 +223,7 @@ class Robots:
         if (said := self._said_of.pop(url, None)) is not None:
             return said
         target = canonicalize_again(url)
-        return self._said(target.origin, target.url) if target else []
+        return self._statements(target.origin, target.url) if target else []
 
     def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
         """Take *rules*, parsed in a thread from *body*, the next answer: a large file takes .1 s and more."""
@@ -244,7 +244,7 @@ class Robots:
             if read.rules is None:
                 self.note_failure(origin, now, file, FAILED_READING, answer.retry_after_s)
                 return
-            record = RobotsRecord(RobotsStatus.RULES, now, expires, body=packed(read.body))
+            record = RobotsRecord(RobotsStatus.RULES, now, expires, body=pack_body(read.body))
             self.files.note(origin, file, record, str(status), now, read)
         elif 300 <= status < 500 and status != 429:
             record = RobotsRecord(RobotsStatus.NO_RULES, now, expires, body=EMPTY)
@@ -306,7 +306,7 @@ class Robots:
             self._failed_on(error, origin)
             return default
 
-    def _said(self, origin: str, url: str) -> list[Statement]:
+    def _statements(self, origin: str, url: str) -> list[Statement]:
         path = url[len(origin) :]
         wanted = self._policy.sees
         found = []

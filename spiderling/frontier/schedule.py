@@ -148,7 +148,7 @@ _NOTHING = YieldAccount()
 _PLACE = "a place (SPIDERLING_ACTIVE_HOSTS)"  # what a host in the backlog waits for
 
 
-def _awaited(host: Host, now: float) -> str:
+def _wait_of(host: Host, now: float) -> str:
     """What *host*, which has a place, waits for at *now*."""
     if host.in_transit:
         return host.asking.file.value.rpartition("/")[2] if host.asking is not None else "a page"
@@ -221,7 +221,7 @@ class Schedule:
 
     def awaited(self, now: float) -> Counter[str]:
         """What the hosts with a place, and those in the backlog, wait for at *now* -> how many do."""
-        found = Counter(_awaited(host, now) for host in self._hosts.in_memory() if host.active)
+        found = Counter(_wait_of(host, now) for host in self._hosts.in_memory() if host.active)
         found[_PLACE] += len(self._backlog)
         return found
 

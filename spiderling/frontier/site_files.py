@@ -140,17 +140,17 @@ def _of_agents(agents: set[str], body: bytes) -> str:
     Else each rule would be kept for each agent of its group: 4,000 of each filled the memory.
     """
 
-    def renamed(line: re.Match[str]) -> str:
+    def rename(line: re.Match[str]) -> str:
         value = line[1].strip().lower()
         tokens = [token[0] for pattern in _TOKENS if (token := pattern.match(value))]
         named = value if value in ("", "*") else next((token for token in tokens if token in agents), _NOBODY)
         return f"User-agent: {named}"
 
-    text = _DELAY.sub(r"Crawl-delay: \1.\g<2>0", "\n".join(_decoded(body).splitlines()))
-    return _AGENT_LINE.sub(renamed, text)
+    text = _DELAY.sub(r"Crawl-delay: \1.\g<2>0", "\n".join(_decode(body).splitlines()))
+    return _AGENT_LINE.sub(rename, text)
 
 
-def _decoded(body: bytes) -> str:
+def _decode(body: bytes) -> str:
     """The text of a file in UTF-8, or in UTF-16 with a byte order mark; without NULs, which some editors leave."""
     is_wide = body.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) and body.count(0) > len(body) / 4
     return body.decode("utf-16" if is_wide else "utf-8-sig", "replace").replace("\0", "")
@@ -201,7 +201,7 @@ class TdmRep:
 
     def __init__(self, body: bytes) -> None:
         try:
-            rules = json.loads(_decoded(body))
+            rules = json.loads(_decode(body))
         except (ValueError, RecursionError):
             rules = []
         rules = rules if isinstance(rules, list) else [rules]
@@ -213,7 +213,7 @@ class TdmRep:
                 stars += location.count("*")
                 if stars > MAX_FILE_STARS:
                     break
-                self._rules.append((PathPattern(location), _said(rule)))
+                self._rules.append((PathPattern(location), _statements(rule)))
 
     def statements(self, url: str, path: str, wanted: Wanted = lambda signal: True) -> list[Statement]:
         """By the first rule whose location matches: "the most specific match is the first in sequence"."""
@@ -221,7 +221,7 @@ class TdmRep:
         return list(next((said for pattern, said in self._rules if pattern.matches(path)), ()))
 
 
-def _said(rule: dict[str, Any]) -> list[Statement]:
+def _statements(rule: dict[str, Any]) -> list[Statement]:
     value = rule.get("tdm-reservation")
     policy = rule.get("tdm-policy")
     return reservation(Signal.TDM_FILE, value, _encodable(policy) if isinstance(policy, str) else None)
@@ -248,7 +248,7 @@ class AiTxt:
         return [Statement(Signal.AI_TXT, refuses=TRAINING)]
 
 
-def parsed(file: SiteFile, body: bytes, options: Options) -> Rules:
+def parse_rules(file: SiteFile, body: bytes, options: Options) -> Rules:
     """The rules in *body*."""
     if file is SiteFile.TDMREP:
         return TdmRep(body)

@@ -238,7 +238,7 @@ def parse(text: str) -> Strategy:
     A name with dots is the import path of a dataclass, as in ``mine.strategies.ShortPathsFirst``.
     """
     name, _, rest = text.strip().partition(":")
-    cls = _imported(name) if "." in name else STRATEGIES.get(name)
+    cls = _import_strategy(name) if "." in name else STRATEGIES.get(name)
     if cls is None:
         raise BadInput(f"SPIDERLING_STRATEGY is {name!r}; {hint(name, STRATEGIES)}")
     parameters = {spec.name: spec for spec in fields(cls)}  # type: ignore[arg-type]  # each is a dataclass
@@ -252,7 +252,7 @@ def parse(text: str) -> Strategy:
     return cls(**values)
 
 
-def _imported(path: str) -> type[Strategy]:
+def _import_strategy(path: str) -> type[Strategy]:
     """The strategy at an import path."""
     try:
         found = resolve_name(path)

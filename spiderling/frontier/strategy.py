@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from spiderling.base.link_batch import FOREIGN, WANTED, WORDS, LinkBatch, derived
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import CanonicalUrl, assembled, words_of_name
+from spiderling.base.urls import CanonicalUrl, assemble, words_of_name
 from spiderling.frontier.hosts import RANKS, SEED_RANK, YieldAccount
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class NewLinks:
         batch = self._batch
         numbers = self.numbers
         for at in self.places:
-            target = assembled(batch.prefixes[at], batch.hosts[numbers[at]], self.lines[at].decode("ascii"))
+            target = assemble(batch.prefixes[at], batch.hosts[numbers[at]], self.lines[at].decode("ascii"))
             yield FoundLink(target, self._ids[numbers[at]], *batch.block(at))
 
     def parts(self) -> list[tuple[int, int]]:

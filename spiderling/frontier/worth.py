@@ -219,12 +219,12 @@ class Worth:
             rank = self._crawl.rank_of_host(host_id) if host_id else 5
             return (5 - max(rank, 1)) / 4, 0.5 if host_id else 0.0
         given = (account.kept_bytes + young * usual) / (account.downloaded_bytes + young)
-        return _beside(given, usual), account.downloaded_bytes / (account.downloaded_bytes + young)
+        return _compare(given, usual), account.downloaded_bytes / (account.downloaded_bytes + young)
 
     def _of_language(self, host_id: int) -> float:
         """``Cues.language`` of a host; 0 if no page of it was read."""
         expected = self._languages.expected(host_id)
-        return 0.0 if expected is None else _beside(expected, self._languages.mean)
+        return 0.0 if expected is None else _compare(expected, self._languages.mean)
 
     def foreign_pages(self, host_id: int) -> int:
         """See ``HostLanguages.foreign_pages``."""
@@ -254,7 +254,7 @@ class Worth:
         self._note_means()
         prior = _YOUNG_PAGES * self.page_bytes
         expected = (given[0] + prior * note.rate) / (given[1] + prior)
-        self._sections[key] = _SECTION.pack(_beside(expected, note.rate), *given)
+        self._sections[key] = _SECTION.pack(_compare(expected, note.rate), *given)
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
         if note.is_wanted is not None:
@@ -313,7 +313,7 @@ def _is_foreign(page: LinkingPage) -> bool:
     return page.reason is Reason.WRONG_LANGUAGE or (page.reason is Reason.BOILERPLATE_ONLY and page.language != "")
 
 
-def _beside(rate: float, usual: float) -> float:
+def _compare(rate: float, usual: float) -> float:
     """How *rate* compares with *usual*, from -1 (a twentieth of it or less) to 1 (twenty times or more)."""
     return max(-1.0, min(1.0, math.log(max(rate, 1e-6) / usual) / _SCALE))
 

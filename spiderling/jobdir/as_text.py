@@ -16,7 +16,7 @@ from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.recrawl.pages import RecrawlPage, Standing
 from spiderling.jobdir.inspection import AnyCrawl, Ended, Inspection, Story, counts_under
-from spiderling.jobdir.state_reader import noted
+from spiderling.jobdir.state_reader import read_note
 from spiderling.jobdir.status_schema import GroupYield, HostRow, Refusing, Revisits, ShardStatus, Status
 
 
@@ -309,9 +309,9 @@ _WORDS = {Standing.GONE: "gone", Standing.OPTED_OUT: "opted-out"}
 def no_longer_there(crawl: AnyCrawl) -> Iterator[str]:
     """A line for each such page: date since when, gone or opted-out, URL, with tabs between them."""
     for part in crawl.parts:
-        began = noted(part.meta, "recrawl", dict[str, float]()).get("began") or 0.0
+        began = read_note(part.meta, "recrawl", dict[str, float]()).get("began") or 0.0
         for row in part.rows("SELECT id, content FROM recrawled ORDER BY id"):
-            page = RecrawlPage.unpacked(row["id"], row["content"])
+            page = RecrawlPage.unpack(row["id"], row["content"])
             if page.version and page.state in _WORDS:
                 yield f"{time_of(began + page.since * policy.DAY_S)[:10]}\t{_WORDS[page.state]}\t{page.url}"
 
@@ -326,11 +326,11 @@ _SINCE = {
 
 def revisits_at(part: Inspection, story: Story) -> str:
     """When the page of *story* was revisited last, and what is known since; empty if it is not recrawled."""
-    began = noted(part.meta, "recrawl", dict[str, float]()).get("began")
+    began = read_note(part.meta, "recrawl", dict[str, float]()).get("began")
     rows = part.rows("SELECT content FROM recrawled WHERE id = ?", story.key)
     if began is None or story.key is None or not rows:
         return ""
-    page = RecrawlPage.unpacked(story.key, rows[0]["content"])
+    page = RecrawlPage.unpack(story.key, rows[0]["content"])
     last, since = (time_of(began + days * policy.DAY_S) for days in (page.last, page.since))
     said = ["none so far" if page.last == page.found_at else f"the last at {last}"]
     said += [f"version {page.version}"] if page.version > 1 else []

@@ -32,7 +32,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import markdown_table, printable
 from spiderling.jobdir.inspection import AnyCrawl, Inspection
-from spiderling.jobdir.state_reader import noted
+from spiderling.jobdir.state_reader import read_note
 from spiderling.languages import LanguageInfo
 from spiderling.languages.seeds import MODEL_SEEDS
 
@@ -55,12 +55,12 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
     crawls = manifest["crawls"]
     dates = " to ".join(date[:10] for date in contents["crawl_dates"])
     lines = [
-        *_headed(manifest),
+        *_head(manifest),
         f"{contents['documents']:,} documents, {contents['words']:,} words, {contents['text_bytes'] / 1e6:,.2f} MB of "
         f"text in UTF-8 from {contents['hosts']:,} hosts, crawled {dates}. Made by Spiderling "
         f"{manifest['software']['spiderling']}. All that follows stands in {manifest_name} too.",
         "",
-        *_selected(manifest),
+        *_selection(manifest),
         *_markdown(
             "Languages",
             ("language", "documents", "words"),
@@ -89,7 +89,7 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
     return "\n".join(lines)
 
 
-def _headed(manifest: Manifest) -> list[str]:
+def _head(manifest: Manifest) -> list[str]:
     """The head of a card, which hubs read, and its title."""
     contents = manifest["contents"]
     names = ", ".join(filter(None, contents["languages"])) or "no language"
@@ -116,7 +116,7 @@ def _hub_licence(licences: Mapping[str, int]) -> str | list[str]:
     return names if len(names) > 1 else "".join(names) or "other"
 
 
-def _selected(manifest: Manifest) -> list[str]:
+def _selection(manifest: Manifest) -> list[str]:
     """What an export took of the corpus, if it left anything out."""
     chosen = manifest.get("selection", {})
     left_out = [f"{number:,} by `{what}`" for what, number in chosen.get("left_out", {}).items()]
@@ -320,22 +320,22 @@ def provenance(crawl: AnyCrawl) -> Manifest:
     defaults = asdict(Options())
     changed = {name: value for name, value in asdict(options).items() if value != defaults[name]}
     apart = {*_NAMING_FILES, *_OF_THE_MACHINE}
-    seeds = noted(crawl.meta, "seeds", list[Manifest]())
+    seeds = read_note(crawl.meta, "seeds", list[Manifest]())
     return {
         "languages": options.lang,
         "contact": options.contact,
-        "begun": _utc(noted(crawl.meta, "created", 0.0)),
-        "version": noted(crawl.meta, "version", ""),
+        "begun": _utc(read_note(crawl.meta, "created", 0.0)),
+        "version": read_note(crawl.meta, "version", ""),
         "urls_waiting": counts.get("waiting", 0),
-        "archives_unread": noted(crawl.meta, UNREAD_KEY, 0),
+        "archives_unread": read_note(crawl.meta, UNREAD_KEY, 0),
         "hosts_asked": sum(row["n"] for row in crawl.rows("SELECT count(*) AS n FROM host WHERE pages > 0")),
         "pages": counts.get("total/pages", 0),
         "downloaded_bytes": counts.get("total/downloaded_bytes", 0),
         "kept_bytes": counts.get("total/kept_bytes", 0),
-        "purposes": noted(crawl.meta, "purposes", list[str]()),
+        "purposes": read_note(crawl.meta, "purposes", list[str]()),
         "optouts": {signal.value: rule for signal, rule in options.policy().rules.items()},
         "dedup": {"mode": options.dedup, "seen": last_names(options.seen)},
-        "models": noted(crawl.meta, "models", dict[str, str]()),
+        "models": read_note(crawl.meta, "models", dict[str, str]()),
         "seeds": [said | {"from": last_names(said["from"])} for said in seeds],
         "archives": [last_names(key.removeprefix(META_KEY)) for key in crawl.meta if key.startswith(META_KEY)],
         "settings": {name: value for name, value in changed.items() if name not in apart},

@@ -36,7 +36,7 @@ from spiderling.frontier.storage.tables import (
 )
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.jobdir.inspection import Inspection, Segment, counts_under
-from spiderling.jobdir.state_reader import damaged_log, has_torn_commit, noted, queues_by_host
+from spiderling.jobdir.state_reader import damaged_log, has_torn_commit, queues_by_host, read_note
 
 _MAX_NAMED = 5
 _ID = re.compile("[0-9a-f]{16}")  # the attribute ``id`` of a document that was fetched: the key of its URL
@@ -58,7 +58,7 @@ def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[s
     yield from told
     crawl.connection.looks = True
     compared.append("checksums of the state's rows, and how many there are")
-    for part in (_books, _sums, _trail, _corpus, _beside):
+    for part in (_books, _sums, _trail, _corpus, _check_others):
         try:
             yield from part(crawl, compared)
         except SpiderlingError as error:  # damage to what it reads; the other parts may say more
@@ -82,7 +82,7 @@ def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     wrong = [name for host, name in names.items() if sum(lengths[host]) != queues.get(host, 0)]
     wrong += [f"host {host}, which is unknown" for host in queues if host not in names]
     if wrong:
-        yield f"{len(wrong)} hosts have other queues than they count: {_listed(wrong)}"
+        yield f"{len(wrong)} hosts have other queues than they count: {_list(wrong)}"
     compared.append(f"queues of {len(names):,} hosts, {sum(queues.values()):,} URLs")
 
 
@@ -118,7 +118,7 @@ def _trail(crawl: Inspection, compared: list[str]) -> Iterator[str]:
         return
     reasons: Counter[str] = Counter()
     keys: set[int] = set()
-    asked_again: dict[str, int] = noted(crawl.meta, ASKED_AGAIN, {})
+    asked_again: dict[str, int] = read_note(crawl.meta, ASKED_AGAIN, {})
     for row in crawl.rows("SELECT batch, keys, ends FROM ended"):
         batch = unpack_ends(row["keys"], row["ends"])
         reasons.update(end.reason for end in batch)
@@ -143,7 +143,7 @@ def _trail(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     compared.append(f"{reasons.total():,} ends of URLs in the trail with the counts of each reason")
 
 
-def _miscounted(segments: Iterable[Segment], what: str, count: Callable[[Segment], int]) -> Iterator[str]:
+def _find_miscounts(segments: Iterable[Segment], what: str, count: Callable[[Segment], int]) -> Iterator[str]:
     """Segments that cannot be read to their recorded length, or do not hold as many entries as were written."""
     for segment in segments:
         try:
@@ -178,7 +178,7 @@ def _corpus(crawl: Inspection, compared: list[str]) -> Iterator[str]:
 
     segments = crawl.segments("corpus")
     with closing(Meter("documents of the corpus", crawl.counts["total/documents"])) as meter:
-        yield from _miscounted(segments, "documents", count)
+        yield from _find_miscounts(segments, "documents", count)
     twice = sum(number > 1 for number in seen.values())
     if twice:
         yield f"{twice} documents stand in the corpus more than once"
@@ -190,15 +190,15 @@ def _corpus(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     ids = np.array([int(name, 16) for name, _ in seen if _ID.fullmatch(name)], np.uint64).view(np.int64)
     hashes = (1 << HASH_BITS) - 1  # the bits before them are a host's number, and a state made anew has other ones
     unknown = len(ids) - int(np.isin(ids & hashes, _seen_keys(crawl) & hashes).sum())
-    if unknown and not noted(crawl.meta, "from_archives", False):
+    if unknown and not read_note(crawl.meta, "from_archives", False):
         yield f"the URLs of {unknown} documents are not among those that were discovered"
     lengths = {segment.path.name: segment.length for segment in segments}
     size = sum(lengths.values())
     compared.append(f"corpus: {len(lengths):,} segments, {size:,} bytes, {seen.total():,} documents, and their digests")
-    compared.extend(_unnamed(crawl, lengths))
+    compared.extend(_find_unacknowledged(crawl, lengths))
 
 
-def _unnamed(crawl: Inspection, lengths: Mapping[str, int]) -> Iterator[str]:
+def _find_unacknowledged(crawl: Inspection, lengths: Mapping[str, int]) -> Iterator[str]:
     """Text in the corpus that was never acknowledged: no damage, but the user should know."""
     for path in sorted(crawl.directory.glob(f"corpus/*{SUFFIX}")):
         more = path.stat().st_size - lengths.get(path.name, 0)
@@ -208,12 +208,12 @@ def _unnamed(crawl: Inspection, lengths: Mapping[str, int]) -> Iterator[str]:
             yield f"not compared: {more:,} bytes of corpus/{path.name} behind its recorded length"
 
 
-def _beside(crawl: Inspection, compared: list[str]) -> Iterator[str]:
+def _check_others(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     """Every other segment can be read to its recorded length, and holds as many entries as were written."""
     for kind in ("links", "warc"):
         segments = crawl.segments(kind)
         compared.append(f"{kind}: {len(segments):,} files, {sum(segment.entries for segment in segments):,} entries")
-        yield from _miscounted(segments, "entries", _entries_in)
+        yield from _find_miscounts(segments, "entries", _entries_in)
 
 
 def _entries_in(segment: Segment) -> int:
@@ -261,7 +261,7 @@ def _schema(connection: sqlite3.Connection) -> Iterator[str]:
     there = {row[1]: row for row in connection.execute(query)}
     names = sorted(str(name) for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
     if names:
-        yield f"the state's tables are not those that were made: {_listed(names)}"
+        yield f"the state's tables are not those that were made: {_list(names)}"
 
 
 def _table(connection: sqlite3.Connection, table: CheckedTable) -> Iterator[str]:
@@ -276,13 +276,13 @@ def _table(connection: sqlite3.Connection, table: CheckedTable) -> Iterator[str]
             changed.append(str(values[0]) if table.keys or table.is_numbered else f"number {so_far.rows}")
     if changed:
         or_gone = "" if table.keys else ", or rows before them are missing"
-        yield f"of table {name} {len(changed)} rows are not as they were written{or_gone}: {_listed(changed)}"
+        yield f"of table {name} {len(changed)} rows are not as they were written{or_gone}: {_list(changed)}"
     if so_far.rows != written.rows:
         yield f"of table {name} {so_far.rows} rows are there, {written.rows} were written"
     elif so_far != written and not changed:
         yield f"of table {name} some rows are not those that were written last"
 
 
-def _listed(names: list[str]) -> str:
+def _list(names: list[str]) -> str:
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     return ", ".join(names[:_MAX_NAMED]) + more

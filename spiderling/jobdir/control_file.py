@@ -20,7 +20,7 @@ import yaml
 from spiderling.base.addresses import HostPatterns, IPNetwork
 from spiderling.base.errors import BadInput
 from spiderling.base.files import keys_of, nodes_of, open_regular, read_yaml, write_whole
-from spiderling.base.option_values import YIELD_PROFILES, bounds_of, checked, converted, parse_yield_profile
+from spiderling.base.option_values import YIELD_PROFILES, bounds_of, check_value, convert_value, parse_yield_profile
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
 from spiderling.base.terminal import shown
@@ -76,7 +76,7 @@ class ControlFile:
         twice = [key for key, times in Counter(keys_of(text)).items() if times > 1]
         if twice:
             raise BadInput(f"{twice[0]} stands there twice")
-        return cls(**{key: _checked(key, value) for key, value in data.items() if value is not None})
+        return cls(**{key: _check(key, value) for key, value in data.items() if value is not None})
 
 
 def read_control(path: Path) -> str:
@@ -97,7 +97,7 @@ def stamp_of(path: Path) -> tuple[int, ...]:
     return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _checked(key: str, value: Any) -> Any:
+def _check(key: str, value: Any) -> Any:
     if key in _LISTS:
         example, check = _LISTS[key]
         if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
@@ -131,9 +131,9 @@ def _checked_number(key: str, value: Any) -> float:
         if isinstance(value, bool):
             raise ValueError
         if scale == 1:
-            return checked(key, spec, value)  # type: ignore[no-any-return]
-        number = float(converted(key, float, value))
-        checked(key, spec, math.floor(number * scale))
+            return check_value(key, spec, value)  # type: ignore[no-any-return]
+        number = float(convert_value(key, float, value))
+        check_value(key, spec, math.floor(number * scale))
         return number
     except (BadInput, ValueError, OverflowError):
         kind = "a whole number" if scale == 1 and isinstance(spec.default, int) else "a number"

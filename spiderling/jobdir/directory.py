@@ -75,7 +75,7 @@ class Surplus(NamedTuple):
         return self.documents > 0 if self.path.parent.name == "corpus" else self.whole > self.start
 
 
-def judged(directory: Path, database: Path, prefix: str, moves: bool) -> Callable[[], list[str]]:
+def judge_surplus(directory: Path, database: Path, prefix: str, moves: bool) -> Callable[[], list[str]]:
     """Judge the surplus; returns a function that removes it and returns what was set aside, in words.
 
     *prefix*: what the names of segments begin with where the state names none; *moves*: surplus may be set aside.
@@ -96,7 +96,7 @@ def judged(directory: Path, database: Path, prefix: str, moves: bool) -> Callabl
     is_cut = is_last and not moves and not has_torn_commit(database) and not any(s.is_damaged for s in found)
     if found and not is_last and not moves:
         raise JobdirError(
-            f"{directory} holds {_said(found)} that its state does not know: "
+            f"{directory} holds {_describe(found)} that its state does not know: "
             f"{damage or _why(found, known, database)}. Nothing was changed. Make a state of all that "
             f"is there with `scrapy inspect {directory} --rebuild`, put back the newest copy of {database.parent}, or "
             f"go on with -s {PREFIX}SURPLUS=aside: that moves this text to {ASIDE}/, and its pages are fetched again."
@@ -110,7 +110,7 @@ def _settle(found: Sequence[Surplus], is_cut: bool) -> list[str]:
             (_cut if is_cut else set_aside)(surplus)
     except OSError as error:
         raise JobdirError(f"{error.filename} cannot be moved or cut back: {error.strerror}.") from error
-    return [f"{_said(found)}, which the state did not know, went to {ASIDE}/"] if found and not is_cut else []
+    return [f"{_describe(found)}, which the state did not know, went to {ASIDE}/"] if found and not is_cut else []
 
 
 def recorded_segments(database: Path) -> list[SegmentRow] | None:
@@ -152,7 +152,7 @@ def beyond(directory: Path, known: Sequence[SegmentRow], prefix: str | None) -> 
                 start = lengths.get((kind, path.name), 0)
                 size = path.stat().st_size
                 if size > start and (start or any(number_of(path.name, p) is not None for p in prefixes)):
-                    found.append(_measured(path, start, size))
+                    found.append(_measure(path, start, size))
         following = max([_last(known)[kind], *(s.number for s in found if s.has_text)]) + 1
         yield from (s for s in found if s.start or s.has_text or s.number == following)
 
@@ -208,8 +208,8 @@ def refuse_without_state(directory: Path, database: Path) -> None:
     if found:
         lost = "holds no crawl" if database.exists() else "is missing"
         raise JobdirError(
-            f"{directory} holds {_said(found)}, but their state is gone: {database} {lost}. Nothing was changed. Make "
-            f"the state anew with `scrapy inspect {directory} --rebuild`, put back the newest copy of "
+            f"{directory} holds {_describe(found)}, but their state is gone: {database} {lost}. Nothing was changed. "
+            f"Make the state anew with `scrapy inspect {directory} --rebuild`, put back the newest copy of "
             f"{database.parent}, or begin another crawl with -s JOBDIR=... and -a seen={directory}/corpus, which keeps "
             "none of that text twice."
         )
@@ -234,7 +234,7 @@ def _why(found: Sequence[Surplus], known: Sequence[SegmentRow], database: Path) 
     return f"the state {database} is older than this text{lost}"
 
 
-def _said(found: Sequence[Surplus]) -> str:
+def _describe(found: Sequence[Surplus]) -> str:
     """How much *found* is and where, in words."""
     size, documents = (sum(getattr(s, name) for s in found) for name in ("size", "documents"))
     size -= sum(surplus.start for surplus in found)
@@ -243,7 +243,7 @@ def _said(found: Sequence[Surplus]) -> str:
     return f"{size:,} bytes with {documents:,} whole documents in {where}"
 
 
-def _measured(path: Path, start: int, size: int) -> Surplus:
+def _measure(path: Path, start: int, size: int) -> Surplus:
     """The surplus of a file from byte *start* on; raises OSError, and StorageError if the disk fails."""
     whole = start
     documents = 0
@@ -350,7 +350,7 @@ class Jobdir:
                 self._refuse_foreign()
             self.state.mkdir(parents=True, exist_ok=True)
             self.corpus.mkdir(exist_ok=True)
-            self._lock = acquired(path / LOCK, path)
+            self._lock = acquire(path / LOCK, path)
             self._opened = {place: _identity(place) for place in (path, self.state, self.corpus)}
         except OSError as error:
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -366,7 +366,7 @@ class Jobdir:
         earlier version.  Raises JobdirError if they must not be made to agree, StorageError if the state cannot be
         upgraded or text was lost; so does what is returned.
         """
-        make_agree = judged(self.path, self.database, prefix, moves)
+        make_agree = judge_surplus(self.path, self.database, prefix, moves)
         if version_of(self.database) in (None, SCHEMA_VERSION):
             return make_agree
         done = make_agree()
@@ -428,7 +428,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def acquired(file: Path, directory: Path) -> IO[str]:
+def acquire(file: Path, directory: Path) -> IO[str]:
     """The lock *file* of a crawl's *directory*, ours until it is closed; raises JobdirError if it is another's."""
     lock = file.open("a+", encoding="utf-8")
     try:

@@ -32,7 +32,7 @@ from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
 from spiderling.frontier.storage.tables import newest_lengths
 from spiderling.frontier.storage.url_log import UrlEnd, pack_keys, page_of, place_of, unpack_ends, unpack_keys
-from spiderling.jobdir.state_reader import SoundConnection, UrlRow, is_like, noted, urls_of
+from spiderling.jobdir.state_reader import SoundConnection, UrlRow, is_like, read_note, urls_of
 
 SHARD_DIRECTORY = re.compile(r"shard-(\d\d|[1-9]\d{2,})")  # the name of a shard's directory, with its number
 _IN_LENGTHS = ("waiting", "parked", "distance")  # columns of a host of which the table ``length`` may have newer values
@@ -154,7 +154,7 @@ class Inspection:
     @cached_property
     def shard(self) -> ShardIdentity | None:
         """Which shard it is; None: that of a crawl without shards."""
-        said = noted(self.meta, _SHARD_MAP, dict[str, Any]())
+        said = read_note(self.meta, _SHARD_MAP, dict[str, Any]())
         if not said:
             return None
         shards, crawl = said.get("shards"), said.get("crawl_id")
@@ -181,7 +181,7 @@ class Inspection:
     @property
     def options(self) -> Options:
         """The options of the crawl's last start, as far as this version knows them."""
-        values = noted(self.meta, "options", dict[str, Any]())
+        values = read_note(self.meta, "options", dict[str, Any]())
         defaults = asdict(Options())
         known = {name: values[name] for name in defaults if name in values}
         strange = [name for name, value in known.items() if not is_like(value, defaults[name])]
@@ -389,7 +389,7 @@ class Shards:
         missing = [number for number in range(self._shards) if number not in self._by_number]
         if not missing:
             return ""
-        return f"{_named(missing)} of {self._shards} {'is' if len(missing) == 1 else 'are'} not here"
+        return f"{_name_numbers(missing)} of {self._shards} {'is' if len(missing) == 1 else 'are'} not here"
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -401,7 +401,7 @@ class Shards:
     @property
     def meta(self) -> dict[str, str]:
         """What is noted in the first shard; the crawl began when the first of all began."""
-        created = min(noted(part.meta, "created", 0.0) for part in self.parts)
+        created = min(read_note(part.meta, "created", 0.0) for part in self.parts)
         return self.parts[0].meta | {"created": json.dumps(created)}
 
     @property
@@ -513,7 +513,7 @@ def _number_of(part: Inspection) -> int:
     return shard.number
 
 
-def _named(numbers: Sequence[int]) -> str:
+def _name_numbers(numbers: Sequence[int]) -> str:
     """
     >>> _named([3]), _named([2, 5, 7])
     ('shard 3', 'shards 2, 5 and 7')

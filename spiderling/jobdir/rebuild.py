@@ -41,7 +41,7 @@ from spiderling.jobdir.check import problems
 from spiderling.jobdir.directory import Jobdir, Surplus, beyond, recorded_segments, set_aside
 from spiderling.jobdir.inspection import SHARD_DIRECTORY, Inspection
 from spiderling.jobdir.state_reader import damaged_log
-from spiderling.languages.registry import spelled_out
+from spiderling.languages.registry import spell_out
 
 _Item = TypeVar("_Item")
 
@@ -133,7 +133,7 @@ def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, An
     names = named.keys() | {key.removeprefix(PREFIX).lower() for key in given}
     meta = {"options": {name: getattr(chosen, name) for name in names}, "version": __version__}
     meta |= {key: said[key] for key in ("purposes", "seeds", "models") if key in said}
-    spelled = spelled_out(chosen, languages.find_languages(chosen.lang, chosen.models), ())
+    spelled = spell_out(chosen, languages.find_languages(chosen.lang, chosen.models), ())
     return {key: json.dumps(value) for key, value in meta.items()}, replace(spelled, **_JUDGES_NOTHING)
 
 
@@ -156,9 +156,9 @@ class _Rebuilding:
                 tell(surplus)
         self.frontier.ledger.forget_refused_links()  # what the corpus told already
         for surplus in _of_kind(output, "links"):
-            self._found(surplus)
+            self._queue_links(surplus)
         history = self.frontier.history(self.now)
-        changes = self._drained()
+        changes = self._drain()
         meta = changes.meta | meta | {"created": json.dumps(self.now)}
         events = [*changes.events, (self.now, "the state was made anew from what the crawl had written")]
         self._commit(replace(changes, meta=meta, events=events, history=history))
@@ -177,7 +177,7 @@ class _Rebuilding:
                 digests += self._document(document, place)
                 number += 1
             rows = [SegmentRow(surplus.path.name, frame.offset + frame.length, number)]
-            changes = self._drained()
+            changes = self._drain()
             url_log = replace(changes.url_log, segment=surplus.path.name, offset=frame.offset)
             self._commit(replace(changes, segments=rows, digests=digests, url_log=url_log))
 
@@ -246,9 +246,9 @@ class _Rebuilding:
             else:
                 self._end(_outcome(line), distance)
         rows = [SegmentRow(surplus.path.name, surplus.whole, number, "links")]
-        self._commit(replace(self._drained(), segments=rows))
+        self._commit(replace(self._drain(), segments=rows))
 
-    def _found(self, surplus: Surplus) -> None:
+    def _queue_links(self, surplus: Surplus) -> None:
         """Queue the URLs that the pages link to, unless they have ended."""
         for line in self._committing(read_links(surplus.path, surplus.whole)):
             target = canonicalize(line.url)
@@ -263,7 +263,7 @@ class _Rebuilding:
             links += [Link(line.redirect_to)] if line.redirect_to else []
             linking = LinkingPage.of(host, 0, _outcome(line))
             self.frontier.put_links(linking, links, self.now, url_key(host.id, target.url))
-        self._commit(self._drained())
+        self._commit(self._drain())
 
     def _archive(self, surplus: Surplus) -> None:
         """Note how much the archive holds."""
@@ -275,9 +275,9 @@ class _Rebuilding:
         for number, item in enumerate(items, 1):
             yield item
             if number % _LINES_AT_ONCE == 0:
-                self._commit(self._drained())
+                self._commit(self._drain())
 
-    def _drained(self) -> Changes:
+    def _drain(self) -> Changes:
         changes = with_outcomes(self.frontier.drain(self.now), self.told)
         self.told = {}
         return changes

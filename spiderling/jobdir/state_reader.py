@@ -31,7 +31,7 @@ from spiderling.frontier.storage.protocol import (
     slots_of_host,
     used_of,
 )
-from spiderling.frontier.storage.queues import replayed, stored_url, unpacked
+from spiderling.frontier.storage.queues import replay, stored_url, unpack
 from spiderling.frontier.storage.state_file import log_of, readable, what_to_do
 
 _TABLES = re.compile(r"\b(?:FROM|JOIN) (\w+)")
@@ -60,7 +60,7 @@ class SoundConnection(sqlite3.Connection):
         self._known: set[str] = set()  # tables and views that were checked
 
     def execute(self, query: str, values: Any = ()) -> sqlite3.Cursor:
-        with _translated(self.path):
+        with _translating_errors(self.path):
             if self.looks:
                 self._look(query)
             return self.cursor(_SoundCursor).execute(query, values)
@@ -92,20 +92,20 @@ class _SoundCursor(sqlite3.Cursor):
     connection: SoundConnection
 
     def __next__(self) -> Any:
-        with _translated(self.connection.path):
+        with _translating_errors(self.connection.path):
             return super().__next__()
 
     def fetchone(self) -> Any:
-        with _translated(self.connection.path):
+        with _translating_errors(self.connection.path):
             return super().fetchone()
 
     def fetchall(self) -> list[Any]:
-        with _translated(self.connection.path):
+        with _translating_errors(self.connection.path):
             return super().fetchall()
 
 
 @contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def _translating_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -126,7 +126,7 @@ def _is_strange(column: str, kind: str, not_null: int) -> str:
     return strange if not_null else f"{column} IS NOT NULL AND ({strange})"
 
 
-def noted(meta: Mapping[str, str], key: str, default: _T) -> _T:
+def read_note(meta: Mapping[str, str], key: str, default: _T) -> _T:
     """The value of *key* in the table ``meta`` (JSON); *default* if there is none.
 
     Raises JobdirError if the value is not of the kind of *default*.
@@ -160,7 +160,7 @@ class UrlRow(NamedTuple):
 
 def tails_of(connection: sqlite3.Connection) -> dict[int, list[bytes]]:
     """Slot -> lines, replayed from the table ``log``."""
-    return replayed(connection.execute("SELECT added, popped FROM log ORDER BY batch"))
+    return replay(connection.execute("SELECT added, popped FROM log ORDER BY batch"))
 
 
 def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
@@ -203,7 +203,7 @@ def _slots_of(
     slots: dict[int, list[bytes]] = {slot: [] for slot in slots_of_host(host)}
     bounds = (host << HOST_SHIFT, host + 1 << HOST_SHIFT)
     for chunk, lines in connection.execute("SELECT id, lines FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds):
-        slots.setdefault(slot_of_chunk(chunk), []).extend(unpacked(lines))
+        slots.setdefault(slot_of_chunk(chunk), []).extend(unpack(lines))
     for slot, used in used_of(host, positions).items():
         del slots.get(slot, [])[:used]
     for slot in slots:
@@ -244,7 +244,7 @@ def _lost_commits(path: Path) -> tuple[int, int]:
     magic, _, page_bytes, _, *salts, first, second = _HEADER.unpack_from(log)
     order = ">" if magic & 1 else "<"
     sums = (first, second)
-    if magic & ~1 != _MAGIC or sums != _summed(log[:24], order, (0, 0)):
+    if magic & ~1 != _MAGIC or sums != _checksum(log[:24], order, (0, 0)):
         return 1, 0
     broken = 0
     lost = 0
@@ -252,7 +252,7 @@ def _lost_commits(path: Path) -> tuple[int, int]:
         _, is_commit, *its_salts, first, second = _FRAME.unpack_from(log, offset)
         if not broken:
             page = log[offset + _FRAME.size : offset + _FRAME.size + page_bytes]
-            sums = _summed(log[offset : offset + 8] + page, order, sums)
+            sums = _checksum(log[offset : offset + 8] + page, order, sums)
             if sums != (first, second) or its_salts != salts:
                 broken = offset
         # a frame from before the log was last restarted has neither of the log's two salts
@@ -261,7 +261,7 @@ def _lost_commits(path: Path) -> tuple[int, int]:
     return lost, broken
 
 
-def _summed(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:
+def _checksum(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:
     """SQLite's checksum of *data*, continued from *sums*."""
     first, second = sums
     for one, two in struct.iter_unpack(f"{order}2I", data):

@@ -31,7 +31,7 @@ from spiderling.frontier.recrawl import policy
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.inspection import AnyCrawl, Inspection, counts_under, history_of, totals_before
-from spiderling.jobdir.state_reader import noted
+from spiderling.jobdir.state_reader import read_note
 from spiderling.jobdir.status_schema import (
     Budget,
     Curves,
@@ -100,18 +100,18 @@ def status_of(
     shards = [_shard(part) for part in crawl.parts if part.shard is not None]
     revisits = revisits_of(crawl, now)
     return Status(
-        program=noted(crawl.meta, "version", ""),
+        program=read_note(crawl.meta, "version", ""),
         directory=str(crawl.directory),
         process=crawl.holder,
         phase=_phase(running, bool(crawl.holder), _has_work(crawl, shards, revisits)),
         lang=crawl.options.lang,
         strategy=crawl.options.strategy,
-        text_steps=noted(crawl.meta, "text_steps", ""),
+        text_steps=read_note(crawl.meta, "text_steps", ""),
         made=time.time() if now is None else now,
-        created=float(noted(crawl.meta, "created", 0.0)),
-        totals=_told(totals),
+        created=float(read_note(crawl.meta, "created", 0.0)),
+        totals=_public_totals(totals),
         urls=_urls(counts, running.in_transit if running else 0),
-        archives_unread=noted(crawl.meta, UNREAD_KEY, 0),
+        archives_unread=read_note(crawl.meta, UNREAD_KEY, 0),
         hosts=dict(hosts.most_common()),
         hosts_at_work=hosts_at_work(hosts),
         lately=lately,
@@ -142,7 +142,7 @@ def hosts_at_work(hosts: Mapping[str, int]) -> int:
 
 def _has_work(crawl: AnyCrawl, shards: Iterable[ShardStatus], revisits: Revisits | None) -> bool:
     """Whether there are URLs, archives, messages or revisits yet."""
-    waits = crawl.counts["waiting"] or noted(crawl.meta, UNREAD_KEY, 0) or any(shard.messages for shard in shards)
+    waits = crawl.counts["waiting"] or read_note(crawl.meta, UNREAD_KEY, 0) or any(shard.messages for shard in shards)
     return bool(waits) or (revisits is not None and revisits.due is not None)
 
 
@@ -154,7 +154,7 @@ def _let_count(crawl: AnyCrawl, running: Running | None) -> None:
         own.hosts_by_state = Counter(running.hosts)
 
 
-def _told(totals: Counter[str]) -> dict[str, int]:
+def _public_totals(totals: Counter[str]) -> dict[str, int]:
     return {name: totals[name] for name in {*TOTALS, *totals} if not name.startswith("bound/")}
 
 
@@ -165,7 +165,7 @@ def _shard(part: Inspection) -> ShardStatus:
         directory=str(part.directory),
         process=part.holder,
         phase=_phase(None, bool(part.holder), bool(part.counts["waiting"] or boxes)),
-        totals=_told(counts_under("total", part.counts)),
+        totals=_public_totals(counts_under("total", part.counts)),
         urls=_urls(part.counts, 0),
         messages={str(box["shard"]): box["messages"] for box in boxes},
         messages_since=min((box["since"] for box in boxes), default=None),
@@ -361,7 +361,7 @@ def revisits_of(crawl: AnyCrawl, now: float | None = None) -> Revisits | None:
 def _part(crawl: Inspection, now: float) -> tuple[float, int, int, float, int, float | None] | None:
     """When the recrawl of *crawl* began, its days, its pages, revisits a day and of this day, and when one is due."""
     options = crawl.options
-    said = noted(crawl.meta, "recrawl", dict[str, Any]())
+    said = read_note(crawl.meta, "recrawl", dict[str, Any]())
     began = said.get("began")
     length_days = parse_recrawl(options.recrawl)
     if began is None or not (length_days or crawl.counts["total/revisits"]):

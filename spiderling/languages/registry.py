@@ -64,9 +64,9 @@ def read_description(directory: Traversable) -> dict[str, Any]:
     try:
         given = read_yaml(directory.joinpath(DESCRIPTION).read_bytes())
     except (BadInput, OSError) as error:
-        raise damaged(directory.name, DESCRIPTION, error) from None
+        raise damage_error(directory.name, DESCRIPTION, error) from None
     if not isinstance(given, dict):
-        raise damaged(directory.name, DESCRIPTION, "it is no table")
+        raise damage_error(directory.name, DESCRIPTION, "it is no table")
     return given
 
 
@@ -81,7 +81,7 @@ def seeds_in(lines: Iterable[str]) -> Iterator[tuple[int, Seed]]:
             yield number, Seed(line, name.strip(), name != kind)
 
 
-def damaged(code: str, name: str, reason: object) -> BadInput:
+def damage_error(code: str, name: str, reason: object) -> BadInput:
     """The error of a model file that cannot be used."""
     short = " ".join(str(reason).split())[:200]
     return BadInput(f"{name} of the model of {code} cannot be read ({short}); train it again.")
@@ -147,18 +147,18 @@ class LanguageInfo:
         try:
             return dict(zip(fields[::2], map(int, fields[1::2]), strict=True))
         except ValueError:
-            raise damaged(self.code, WORDS, "expected lines of a word, a tab and a number") from None
+            raise damage_error(self.code, WORDS, "expected lines of a word, a tab and a number") from None
 
     def model(self) -> LanguageModel:
         """Read the model; raises BadInput when a file is missing or damaged."""
         from spiderling.text import LanguageModel
-        from spiderling.text.ngrams import unpacked
+        from spiderling.text.ngrams import unpack
 
         words = self.words()
         try:
-            ngrams = unpacked(self._place.joinpath(NGRAMS).read_bytes())
+            ngrams = unpack(self._place.joinpath(NGRAMS).read_bytes())
         except (OSError, ValueError) as error:
-            raise damaged(self.code, NGRAMS, error) from None
+            raise damage_error(self.code, NGRAMS, error) from None
         return LanguageModel(
             code=self.code,
             ngrams=ngrams,
@@ -179,7 +179,7 @@ class LanguageInfo:
         try:
             return str(path.read_text(encoding="utf-8")) if required or path.is_file() else ""
         except (UnicodeDecodeError, OSError) as error:
-            raise damaged(self.code, name, error) from None
+            raise damage_error(self.code, name, error) from None
 
     @property
     def _place(self) -> Traversable:
@@ -202,7 +202,7 @@ def find_languages(text: str, dirs: str = "") -> list[LanguageInfo]:
         return [_info(places[code]) for code in dict.fromkeys(part.lower() for part in wanted)]
     models = available(dirs)
     names = _names(models)
-    return list({info.code: info for part in wanted for info in _named(part, names, models)}.values())
+    return list({info.code: info for part in wanted for info in _find_named(part, names, models)}.values())
 
 
 def to_recognise(accepted: Sequence[LanguageInfo], extra: str = "", dirs: str = "") -> list[str]:
@@ -229,7 +229,7 @@ def only_as_group(accepted: Sequence[LanguageInfo]) -> list[str]:
     return warnings
 
 
-def spelled_out(options: Options, accepted: Sequence[LanguageInfo], documents: Iterable[str]) -> Options:
+def spell_out(options: Options, accepted: Sequence[LanguageInfo], documents: Iterable[str]) -> Options:
     """The options as the frontier takes them: codes of languages, names of top-level domains, usable document kinds."""
     national = [tld for info in accepted for tld in info.tlds]
     if "national" in options.tlds and not national:
@@ -292,15 +292,15 @@ def _info(directory: Traversable) -> LanguageInfo:
             known=float(given.get("known") or 1.0),
             unlisted=float(given.get("unlisted", 1.0)),
             tokens=int(given.get("tokens") or 0),
-            profile={str(word): _expected(*values) for word, values in (given.get("badness") or {}).items()},
+            profile={str(word): _expectation(*values) for word, values in (given.get("badness") or {}).items()},
             origin=dict(given.get("origin") or {}),
             directory=directory,
         )
     except (AttributeError, TypeError, ValueError) as error:
-        raise damaged(directory.name, DESCRIPTION, error) from None
+        raise damage_error(directory.name, DESCRIPTION, error) from None
 
 
-def _expected(mean: float, sd: float, limit: float) -> tuple[float, float, float]:
+def _expectation(mean: float, sd: float, limit: float) -> tuple[float, float, float]:
     return float(mean), float(sd), float(limit)
 
 
@@ -316,7 +316,7 @@ def _names(models: Mapping[str, LanguageInfo]) -> dict[str, list[LanguageInfo]]:
     return names | {info.code: [info] for info in models.values()}
 
 
-def _named(
+def _find_named(
     part: str, names: Mapping[str, list[LanguageInfo]], models: Mapping[str, LanguageInfo]
 ) -> list[LanguageInfo]:
     found = names.get(part.lower())

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spiderling.base.errors import BadInput
-from spiderling.base.terminal import counted
+from spiderling.base.terminal import count_of
 from spiderling.base.urls import canonicalize
 from spiderling.languages import LanguageInfo
 from spiderling.languages.registry import Seed, seeds_in
@@ -66,7 +66,7 @@ def few_hosts(urls: Sequence[str], code: str, interval_s: float) -> str:
         return ""
     dump = f"{_WIKIS.get(code, code)}wiki-latest-externallinks.sql.gz"
     return (
-        f"{counted(len(hosts), 'seed host')}, asked every {interval_s:g} s, can give at most "
+        f"{count_of(len(hosts), 'seed host')}, asked every {interval_s:g} s, can give at most "
         f"{len(hosts) / interval_s:.1f} pages/s until their links lead to others. More seeds: download "
         f"https://dumps.wikimedia.org/{dump.partition('-')[0]}/latest/{dump}, "
         f"then: scrapy seeds wikipedia {dump} -a lang={code} -o seeds.txt --per-host 1"

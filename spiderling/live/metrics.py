@@ -71,7 +71,7 @@ class CrawlCollector(Collector):
         yield CounterMetricFamily("spiderling_running_seconds", "Running time.", value=time_s)
         yield CounterMetricFamily("spiderling_urls_discovered", "URLs that were accepted.", value=counts["discovered"])
         for name, (kind, label, text) in _LABELLED.items():
-            yield _labelled(CounterMetricFamily, name, text, label, counts_under(kind, counts))
+            yield _label(CounterMetricFamily, name, text, label, counts_under(kind, counts))
 
     def _gauges(self, running: Running) -> Iterator[Metric]:
         totals = counts_under("total", running.counts)
@@ -87,11 +87,11 @@ class CrawlCollector(Collector):
         }
         for name, (text, value) in values.items():
             yield GaugeMetricFamily(f"spiderling_{name}", text, value=float(value))
-        yield _labelled(GaugeMetricFamily, "hosts", "Hosts by state.", "state", running.hosts)
+        yield _label(GaugeMetricFamily, "hosts", "Hosts by state.", "state", running.hosts)
         urls = {"waiting": running.counts["waiting"] - running.in_transit, "in transit": running.in_transit}
-        yield _labelled(GaugeMetricFamily, "urls", "URLs that have not ended.", "state", urls)
+        yield _label(GaugeMetricFamily, "urls", "URLs that have not ended.", "state", urls)
         name = running.bottleneck.partition(" (")[0]
-        yield _labelled(GaugeMetricFamily, "bottleneck", "1 for what limits the speed now.", "name", {name: 1})
+        yield _label(GaugeMetricFamily, "bottleneck", "1 for what limits the speed now.", "name", {name: 1})
 
     def _times(self) -> Iterator[Metric]:
         times = self._crawl.times
@@ -114,10 +114,10 @@ class CrawlCollector(Collector):
             if isinstance(value, (int, float)) and not name.startswith("spiderling/")
         }
         first = dict(list(stats.items())[:MAX_STATS])
-        return _labelled(GaugeMetricFamily, "scrapy_stat", "Scrapy's stats that are numbers.", "name", first)
+        return _label(GaugeMetricFamily, "scrapy_stat", "Scrapy's stats that are numbers.", "name", first)
 
 
-def _labelled(
+def _label(
     kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
     name: str,
     text: str,

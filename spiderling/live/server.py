@@ -250,10 +250,10 @@ class Server:
         )
         await self._runner.setup()
         loop = asyncio.get_running_loop()
-        self._listening = await loop.create_server(self._connected, sock=self._socket, backlog=_BACKLOG)
+        self._listening = await loop.create_server(self._serve_connection, sock=self._socket, backlog=_BACKLOG)
         self._telling = asyncio.ensure_future(self._stream.run())
 
-    def _connected(self) -> web.RequestHandler:
+    def _serve_connection(self) -> web.RequestHandler:
         """What serves a new connection; if there are too many, the one that waits longest for a request has to go."""
         server = self._runner.server
         assert server is not None

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from spiderling.base.reasons import Reason
-from spiderling.base.terminal import counted
+from spiderling.base.terminal import count_of
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.jobdir.as_text import Table
 from spiderling.jobdir.inspection import AnyCrawl
@@ -124,7 +124,7 @@ def _going_on(status: Status) -> Iterator[str]:
         return
     now = recent(status.curves) if status.curves else None
     if now is None:
-        wait = f"{counted(waiting, 'URL')} {'waits' if waiting == 1 else 'wait'}"
+        wait = f"{count_of(waiting, 'URL')} {'waits' if waiting == 1 else 'wait'}"
         yield f"{wait}; it is too early to say how the yield goes."
         return
     mean = status.overall.yield_rate
@@ -151,7 +151,7 @@ def _shards(status: Status) -> Iterator[str]:
         waiting.update(shard.messages)
     if waiting and not status.process:
         named = ", ".join(sorted(waiting, key=int))
-        messages = counted(waiting.total(), "message")
+        messages = count_of(waiting.total(), "message")
         yield f"{messages} with links still {'waits' if waiting.total() == 1 else 'wait'} for shard {named}: start it."
     if len(status.shards) > 1:
         yield (
@@ -166,7 +166,7 @@ def _bound(status: Status) -> Iterator[str]:
         name = max(status.bottlenecks, key=status.bottlenecks.__getitem__)
         number = status.bottlenecks[name]
         why = f": {_BOUNDS[name]}" if name in _BOUNDS else "."
-        yield f"In {number:,} of {counted(lines, 'progress line')} the bottleneck was {name}{why}"
+        yield f"In {number:,} of {count_of(lines, 'progress line')} the bottleneck was {name}{why}"
 
 
 def _spent_on(status: Status) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _spent_on(status: Status) -> Iterator[str]:
         if share > _NOTABLE:
             yield f"{share:.0%} of the URLs that were tried were {cause}."
     if full := ends[Reason.HOST_FULL.value]:
-        yield f"{counted(full, 'URL')} came to a host whose queue was full: SPIDERLING_MAX_HOST_QUEUE."
+        yield f"{count_of(full, 'URL')} came to a host whose queue was full: SPIDERLING_MAX_HOST_QUEUE."
 
 
 def _parked(status: Status) -> Iterator[str]:
@@ -187,7 +187,7 @@ def _parked(status: Status) -> Iterator[str]:
         closed = {reason.value for state, reason in CLOSED_STATES.items() if state is not HostState.MIRROR}
         parked = sum(end.urls for end in status.ends if end.reason in closed)
         yield (
-            f"{counted(retired, 'host')} {'was' if retired == 1 else 'were'} retired; {counted(parked, 'URL')} "
+            f"{count_of(retired, 'host')} {'was' if retired == 1 else 'were'} retired; {count_of(parked, 'URL')} "
             f"{'is' if parked == 1 else 'are'} parked with hosts left alone."
         )
 

@@ -52,10 +52,10 @@ def part(name: str) -> str:
 def report(directory: Path) -> str:
     """The saved page of the crawl in *directory*; raises SpiderlingError."""
     with closing(opened(directory)) as crawl:
-        return saved(crawl)
+        return page_file(crawl)
 
 
-def saved(crawl: AnyCrawl) -> str:
+def page_file(crawl: AnyCrawl) -> str:
     """The page of *crawl* as one file: status and hosts as data for the script, advice and tables as they are."""
     status = status_of(crawl)
     orders = ("words", "downloaded_bytes")

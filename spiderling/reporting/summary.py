@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spiderling.base.errors import StorageError
 from spiderling.base.option_values import parse_recrawl, parse_recrawl_requests
-from spiderling.base.terminal import counted
+from spiderling.base.terminal import count_of
 from spiderling.frontier.host_closing import threshold
 from spiderling.jobdir.as_text import named_counts, summary_rows
 from spiderling.jobdir.inspection import commands_for, counts_under
@@ -20,7 +20,7 @@ def judged(crawl: Crawl) -> str:
     """How many pages were judged, and how most of them ended; '' if none was."""
     ends = crawl.frontier.ledger.ends.most_common(1)
     pages = crawl.frontier.ledger.totals["pages"]
-    return f" of {counted(pages, 'page')}, most often {ends[0][0].value}" if pages and ends else ""
+    return f" of {count_of(pages, 'page')}, most often {ends[0][0].value}" if pages and ends else ""
 
 
 def source(crawl: Crawl) -> str:
@@ -28,7 +28,7 @@ def source(crawl: Crawl) -> str:
     ledger = crawl.frontier.ledger
     if crawl.archives is not None:
         return f"; archives: {crawl.archives.standing().partition(', ')[0]}"
-    waiting = f"{counted(ledger.waiting, 'URL')} waiting"
+    waiting = f"{count_of(ledger.waiting, 'URL')} waiting"
     if crawl.frontier.recrawl.is_on and not ledger.waiting:
         waiting = f"{ledger.totals['revisits']:,} revisits of known pages"
     return f", yield rate {ledger.yield_rate:.4f}; {waiting}"
@@ -118,7 +118,7 @@ def _remembered(crawl: Crawl) -> str:
     if crawl.near is None or not crawl.near.filter.documents:
         return ""
     seen = crawl.near.filter
-    texts = counted(seen.documents, "document")
+    texts = count_of(seen.documents, "document")
     text = f"the text of {texts} in {seen.bytes / 1e6:,.0f} MB, to know near-duplicates by"
     forgotten = f"; {seen.forgotten:,} are forgotten: SPIDERLING_DEDUP_BYTES" if seen.forgotten else ""
     return f"{text}{' (every fourth shingle)' if seen.is_sampling else ''}{forgotten}"

@@ -9,7 +9,7 @@ from scrapy import Spider
 from scrapy.http import Request, Response
 
 from spiderling.base.errors import BadInput
-from spiderling.base.terminal import counted
+from spiderling.base.terminal import count_of
 from spiderling.crawl.arguments import JOB, declared_arguments
 from spiderling.engine.component import crawl_of
 from spiderling.items import DISTANCE, PageItem
@@ -45,10 +45,10 @@ class CorpusSpider(Spider):
         """Names of all arguments that were given; crawl/arguments.py refuses those that are not declared."""
 
 
-def _refused(crawl: Crawl) -> str:
+def _why_refused(crawl: Crawl) -> str:
     """Why no seed was taken."""
     refused = crawl.frontier.ledger.refused_links.most_common()
-    why = "; ".join(f"{counted(number, 'URL')} {reason.value}: {reason.help}" for reason, number in refused if number)
+    why = "; ".join(f"{count_of(number, 'URL')} {reason.value}: {reason.help}" for reason, number in refused if number)
     return f"no seed may be crawled ({why}). Give other seeds with -a seeds=, or a wider scope (-a tlds=, -a hosts=)."
 
 
@@ -84,7 +84,7 @@ class SpiderlingSpider(CorpusSpider):
             except BadInput as error:
                 crawl.fail(error)
         if seeds:
-            self.logger.info("%s from %s", counted(len(seeds), "seed"), self.seeds or MODEL_SEEDS)
+            self.logger.info("%s from %s", count_of(len(seeds), "seed"), self.seeds or MODEL_SEEDS)
             crawl.note_seeds(self.seeds or MODEL_SEEDS, [seed.url for seed in seeds])
             is_live = bool(crawl.options.contact)  # without one, no public address is asked
             if is_live and not crawl.frontier.host_states and crawl.options.follow == "all":
@@ -97,7 +97,7 @@ class SpiderlingSpider(CorpusSpider):
             yield Request(url, meta={DISTANCE: distance})
         is_one = crawl.options.shards == 1  # else other shards may own all seeds
         if seeds and is_one and not crawl.frontier.ledger.balance.discovered:
-            crawl.fail(BadInput(_refused(crawl)))
+            crawl.fail(BadInput(_why_refused(crawl)))
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
         yield PageItem(response)

@@ -67,7 +67,7 @@ def process(
         if options.recrawls:
             found = (join(join(url, parsed.base or "") or url, query_in(detected or "", href)) for href in feeds)
             page.feeds = tuple(dict.fromkeys(feed for feed in found if feed and feed.startswith("http")))
-    clean = _measured(page, options, url, steps)
+    clean = _measure(page, options, url, steps)
     if text is not None and clean and page.language is not None:
         page.quality = with_spam_signs(page, clean, text, url, models[page.language], steps.top_word)
     if not options.gathers_links:
@@ -158,7 +158,7 @@ def kept_language(page: Page) -> str | None:
     return max(chars, key=lambda code: chars[code], default=page.language)
 
 
-def _measured(page: Page, options: TextOptions, url: str = "", steps: Steps = PYTHON) -> str:
+def _measure(page: Page, options: TextOptions, url: str = "", steps: Steps = PYTHON) -> str:
     """Set the fields that depend on the paragraphs of *page*; returns the clean text."""
     page.has_text = any(p.cls == GOOD and p.kind in options.kinds for p in page.paragraphs)
     page.sketch = sketch([paragraph.text for paragraph in page.paragraphs], url, steps.long_words)
@@ -181,7 +181,7 @@ def process_document(
         # a document has no navigation, so lenient rules judge it
         lenient = replace(options, boilerplate="justext", preset="permissive")
         Judge(page, models, lenient).judge("", document.blocks, Tree().inherited())
-    _measured(page, options)
+    _measure(page, options)
     return page
 
 

@@ -58,15 +58,15 @@ _FIELDS = re.compile(r'\[pic\]|\bHYPERLINK +(?:\\l +)?"[^"]*"|\b[A-Z]{4,} +(?:"[
 
 def from_docx(body: bytes) -> ConvertedDocument:
     """Office Open XML (ECMA-376): paragraphs of the main part, without deleted text, fall-backs and comments."""
-    return _zipped(body, "docProps/core.xml", "word/document.xml", _DOCX)
+    return _read_zip(body, "docProps/core.xml", "word/document.xml", _DOCX)
 
 
 def from_odt(body: bytes) -> ConvertedDocument:
     """OpenDocument text (ISO/IEC 26300): paragraphs and headings, without deleted text and annotations."""
-    return _zipped(body, "meta.xml", "content.xml", _ODT)
+    return _read_zip(body, "meta.xml", "content.xml", _ODT)
 
 
-def _zipped(body: bytes, properties: str, text: str, kinds: Mapping[str, str]) -> ConvertedDocument:
+def _read_zip(body: bytes, properties: str, text: str, kinds: Mapping[str, str]) -> ConvertedDocument:
     """The document in an archive with the XML members *properties* and *text*; *kinds* as _DOCX and _ODT."""
     archive = _Archive(body)
     document = ConvertedDocument()

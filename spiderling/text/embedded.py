@@ -168,7 +168,7 @@ def _prose_chars(text: str, is_text: bool) -> int:
     """The characters of *text* without tags if it *is_text* or looks like prose; else 0."""
     if len(text) < _MIN_PROSE / _UNSPACED_FACTOR:
         return 0
-    plain = " ".join(_TAGS.sub(" ", _unescaped(text)).split())
+    plain = " ".join(_TAGS.sub(" ", _unescape(text)).split())
     if len(plain) < _length(_MIN_PROSE, plain):
         return 0
     is_spaced = plain.count(" ") >= _MIN_SPACES * len(plain) or is_unspaced(plain)
@@ -177,13 +177,13 @@ def _prose_chars(text: str, is_text: bool) -> int:
     return len(plain) if is_text or (is_spaced and is_worded and not is_code) else 0
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return html.unescape(text) if _IS_ESCAPED.search(text) else text
 
 
 def _paragraphs(texts: Sequence[str]) -> Iterator[str]:
     """HTML for each of *texts*, once."""
-    for text in map(_unescaped, dict.fromkeys(texts)):
+    for text in map(_unescape, dict.fromkeys(texts)):
         if _IS_HTML.search(text):
             yield f"<div>{text}</div>"
         else:

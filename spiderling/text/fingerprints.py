@@ -77,7 +77,7 @@ def shingles(paragraphs: Sequence[str], window: int = WINDOW) -> Shingles:
     filled = np.zeros(int(padded.sum()), np.uint64)
     filled[places] = words
     windows = np.arange(int(counts.sum())) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    hashes = _combined(filled, windows, window) & _ALL_BUT_ONE
+    hashes = _combine(filled, windows, window) & _ALL_BUT_ONE
     hashes[(np.cumsum(counts) - 1)[(lengths > 0) & (lengths < window)]] |= ODD
     ordered = np.sort(hashes)
     return Shingles(hashes, counts.astype(np.uint32), bool((ordered[1:] == ordered[:-1]).any()))
@@ -131,7 +131,7 @@ def _hashes(chars: NDArray[np.uint32], begins: Places, ends: Places) -> Keys:
     return hashes
 
 
-def _combined(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
+def _combine(words: NDArray[np.uint64], windows: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
     """The hash of the *size* words that begin at each of *windows*; it depends on their order."""
     runs = words[: len(words) - size + 1].copy()
     for offset in range(1, size):
@@ -241,6 +241,6 @@ def known_again(digests: bytes, known: bytes, paragraphs: int) -> NDArray[np.boo
     return found
 
 
-def packed(digests: bytes) -> bytes:
+def pack(digests: bytes) -> bytes:
     """*digests*, each once, to be stored."""
     return array("Q", {*array("Q", digests)}).tobytes()  # for one page numpy's ``unique`` takes twice as long

@@ -175,11 +175,11 @@ class Judge:
         sizes = [len(block.text) for block in blocks]
         pairs = enumerate(zip(blocks, sizes, strict=True))
         long = [i for i, (block, n) in pairs if n >= MIN_CHARS and block.link_chars <= _MAX_LINK_SHARE * n]
-        self._guesses = self._guessed([blocks[index].text for index in long])
+        self._guesses = self._guess([blocks[index].text for index in long])
         self._row = {index: row for row, index in enumerate(long)}
         self._sure = {index: code for index, code in zip(long, self._guesses.sure(), strict=True) if code}
 
-    def _guessed(self, texts: Sequence[str]) -> Guesses:
+    def _guess(self, texts: Sequence[str]) -> Guesses:
         guesses = self._models.identify(texts, self._steps.score, self._steps.short_words)
         return guesses.leaning(declared_language(self._page), WEIGHT)
 
@@ -190,7 +190,7 @@ class Judge:
         if found:
             return found
         everything = " ".join([block.text for block in blocks])[:_GLANCE_CHARS]
-        return self._guessed([everything]).candidates(least)
+        return self._guess([everything]).candidates(least)
 
     def _recognise(self, good: Sequence[int]) -> None:
         """Set the language of each good block where it is sure and usual enough, in the block and in all of them."""

@@ -72,7 +72,7 @@ def read_sitemap(body: bytes, most: int = MAX_URLS) -> Sitemap:
 
     Takes less than half a second for any bytes, and some tenths to unpack them.
     """
-    data = _unpacked(body)
+    data = _gunzip(body)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         data = data.decode("utf-16", "replace").encode()
     data = _without_masses(data.removeprefix(codecs.BOM_UTF8))
@@ -88,7 +88,7 @@ def read_sitemap(body: bytes, most: int = MAX_URLS) -> Sitemap:
     return _read_xml(data, prefix, root[2] == b"sitemapindex", encoding, most)
 
 
-def _unpacked(body: bytes) -> bytes:
+def _gunzip(body: bytes) -> bytes:
     """*body* without its gzip layer, if it has one; a broken layer is read as far as possible."""
     if not body.startswith(_GZIP):
         return body[:MAX_SITEMAP_BYTES]
@@ -315,26 +315,26 @@ def read_listing(body: bytes, address: str) -> Packed:
     is_feed = _IS_FEED.search(body[:_HEAD_BYTES].replace(b"\0", b"")) is not None
     entries, left_out = read_feed(body, address) if is_feed else ([], 0)
     if entries:
-        said = {number: _said(entry) for number, entry in enumerate(entries) if entry.licence}
-        return *_packed((entry.url, entry.changed) for entry in entries), False, left_out, said
+        said = {number: _statements(entry) for number, entry in enumerate(entries) if entry.licence}
+        return *_pack((entry.url, entry.changed) for entry in entries), False, left_out, said
     sitemap = read_sitemap(body)
-    return *_packed(zip(sitemap.urls, sitemap.dates, strict=True)), sitemap.is_index, sitemap.left_out, {}
+    return *_pack(zip(sitemap.urls, sitemap.dates, strict=True)), sitemap.is_index, sitemap.left_out, {}
 
 
-def _said(entry: FeedEntry) -> _Said:
+def _statements(entry: FeedEntry) -> _Said:
     target = canonicalize(entry.url)
     found = RslFile(entry.licence).statements(entry.url, target.path if target else "/")
     return [(said.detail, [purpose.value for purpose in said.refuses]) for said in found]
 
 
-def _packed(entries: Iterable[tuple[str, str]]) -> tuple[str, bytes]:
+def _pack(entries: Iterable[tuple[str, str]]) -> tuple[str, bytes]:
     time_of = cache(seconds_of)  # many entries of a file have the same date, and reading one takes 2 us
     rows = [("".join(url.splitlines()), time_of(date)) for url, date in entries]
     times = array("d", [math.nan if time is None else time for _, time in rows])
     return "\n".join([url for url, _ in rows]).encode("utf-8", "replace").decode(), times.tobytes()
 
 
-def unpacked(value: Any) -> Listing:
+def unpack(value: Any) -> Listing:
     """The listing that a worker has packed; raises ValueError for any other value, since workers are not trusted."""
     try:
         lines, data, is_index, left_out, said = value

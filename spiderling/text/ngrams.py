@@ -150,7 +150,7 @@ def hash_rows(grams: Hashes, size: int) -> Hashes:
     values = np.full(len(grams), _BASIS)
     for column in range(size):
         _add(values, grams[:, column])
-    return _mixed(values)
+    return _mix(values)
 
 
 def windows(chars: Hashes, largest: int) -> dict[int, Hashes]:
@@ -163,7 +163,7 @@ def windows(chars: Hashes, largest: int) -> dict[int, Hashes]:
     found = {}
     for size in range(1, largest + 1):
         _add(values, padded[size - 1 : size - 1 + len(chars)])
-        found[size] = _mixed(values)
+        found[size] = _mix(values)
     return found
 
 
@@ -173,7 +173,7 @@ def _add(values: Hashes, column: Hashes) -> None:
     values += np.uint32(0x7F4A7C15)
 
 
-def _mixed(values: Hashes) -> Hashes:
+def _mix(values: Hashes) -> Hashes:
     mixed: Hashes = values ^ (values >> np.uint32(15))
     mixed *= np.uint32(0x846CA68B)
     mixed ^= mixed >> np.uint32(13)
@@ -305,7 +305,7 @@ def count_ngrams(texts: Iterable[str], order: int) -> NgramCounts:
     return NgramCounts(sizes)
 
 
-def packed(ngrams: NgramCounts) -> bytes:
+def pack(ngrams: NgramCounts) -> bytes:
     """The n-grams as bytes: zstd of one line of JSON, size -> [number of n-grams, bytes of their text]; then for each
     size the n-grams joined, in UTF-8, and their counts as four planes of bytes, the lowest first."""
     head = {}
@@ -317,8 +317,8 @@ def packed(ngrams: NgramCounts) -> bytes:
     return frame_packer(_LEVEL)(json.dumps(head).encode() + b"\n" + b"".join(body))
 
 
-def unpacked(data: bytes) -> NgramCounts:
-    """Read the bytes of `packed`; raises ValueError for anything else."""
+def unpack(data: bytes) -> NgramCounts:
+    """Read the bytes of `pack`; raises ValueError for anything else."""
     try:
         raw = unpack_frame(data, _MAX_BYTES)
         head, _, body = raw.partition(b"\n")

@@ -70,11 +70,11 @@ def page_statements(
         if name in fields:
             found += usage(signal, ",".join(fields[name]))
     in_header = {name: values[0] for name, values in fields.items() if name.startswith("tdm-")}
-    found += _reserved(meta) or _reserved(in_header)  # the page supersedes the header
+    found += _reservation(meta) or _reservation(in_header)  # the page supersedes the header
     return few(found) if found else []
 
 
-def _reserved(said: Mapping[str, str]) -> list[Statement]:
+def _reservation(said: Mapping[str, str]) -> list[Statement]:
     """The TDM reservation in a page's metadata or headers."""
     if "tdm-reservation" not in said:
         return []

@@ -61,7 +61,7 @@ def convert(body: bytes) -> ConvertedDocument:
         for line in page:
             sizes[line.size] += len(line.text)
     usual = sizes.most_common(1)[0][0] if sizes else 0.0
-    for paragraph in _joined_over_pages(pages):
+    for paragraph in _join_over_pages(pages):
         text = _text(paragraph)
         heading = paragraph[0].size > _LARGE * usual and len(text) < _MAX_HEADING_CHARS
         document.add_block(text, heading)
@@ -89,13 +89,13 @@ def _lines(pdf: pypdfium2.PdfDocument, index: int) -> list[_TextLine]:
         text = found.get_text_range(0, min(found.count_chars(), MAX_PAGE_CHARS))
     except pypdfium2.PdfiumError:
         return []
-    lines = [_placed(found, match[0], match.start()) for match in _LINE.finditer(text) if match[0].strip()]
+    lines = [_place(found, match[0], match.start()) for match in _LINE.finditer(text) if match[0].strip()]
     found.close()
     page.close()
     return lines
 
 
-def _placed(found: pypdfium2.PdfTextPage, text: str, start: int) -> _TextLine:
+def _place(found: pypdfium2.PdfTextPage, text: str, start: int) -> _TextLine:
     first = start + len(text) - len(text.lstrip())
     last = start + len(text.rstrip(f" {_HYPHEN}")) - 1
     left, bottom, _, _ = _box(found, first)
@@ -125,7 +125,7 @@ def _key(line: _TextLine) -> str:
     return _NUMBERS.sub("0", line.text).strip()
 
 
-def _joined_over_pages(pages: Sequence[list[_TextLine]]) -> list[list[_TextLine]]:
+def _join_over_pages(pages: Sequence[list[_TextLine]]) -> list[list[_TextLine]]:
     """All paragraphs; one that goes on over the end of a page in the middle of a sentence is joined."""
     found: list[list[_TextLine]] = []
     for paragraph in chain.from_iterable(_paragraphs(page) for page in pages if page):

@@ -22,13 +22,13 @@ _UNUSUAL = re.compile("[^\x20\x21\x23-\x25\x27-\x3b\x3d\x3f-\ud7ff\ue000-\ufffd\
 """A character of _ESCAPES, or one that XML forbids."""
 
 
-def rendered(attributes: Mapping[str, object], paragraphs: Iterable[tuple[str, str]]) -> str:
-    """One ``<doc>`` with *paragraphs*: (text, attributes as `written` gives them)."""
-    return f"<doc{written(attributes)}>\n{elements(paragraphs)}</doc>\n"
+def render(attributes: Mapping[str, object], paragraphs: Iterable[tuple[str, str]]) -> str:
+    """One ``<doc>`` with *paragraphs*: (text, attributes as `render_attributes` gives them)."""
+    return f"<doc{render_attributes(attributes)}>\n{elements(paragraphs)}</doc>\n"
 
 
 def elements(paragraphs: Iterable[tuple[str, str]]) -> str:
-    """The ``<p>`` elements of a document; *paragraphs* as in `rendered`."""
+    """The ``<p>`` elements of a document; *paragraphs* as in `render`."""
     return "".join([f"<p{details}>\n{escape(text)}\n</p>\n" for text, details in paragraphs])
 
 
@@ -43,16 +43,16 @@ def are_elements(data: bytes) -> bool:
     return True
 
 
-def written(attributes: Mapping[str, object]) -> str:
+def render_attributes(attributes: Mapping[str, object]) -> str:
     """*attributes* as they stand in a tag; empty ones are left out."""
     return "".join([f' {name}="{escape(str(value))}"' for name, value in attributes.items() if value != ""])
 
 
 @lru_cache(maxsize=1000)
 def details(cls: str, kind: str, heading: bool, language: str | None, duplicate: bool) -> str:
-    """The attributes of a paragraph, as `written` gives them."""
+    """The attributes of a paragraph, as `render_attributes` gives them."""
     mark = "1" if heading else ""
-    return written(
+    return render_attributes(
         {"class": cls, "kind": kind, "heading": mark, "lang": language or "", "dup": "1" if duplicate else ""}
     )
 

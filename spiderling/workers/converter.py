@@ -104,7 +104,7 @@ def convert(kind: str, body: bytes, limits: Limits) -> ConvertedDocument | None:
     if kind == "pdf":
         importlib.import_module("spiderling.text.pdf")  # once here, not in each child
     output = _run(limits, lambda: _answer(kind, body, limits))
-    return None if output is None else _parsed(output)
+    return None if output is None else _parse(output)
 
 
 def _by_programs(kind: str, body: bytes, limits: Limits) -> ConvertedDocument | None:
@@ -179,7 +179,7 @@ def _child(act: Callable[[], None], writer: int) -> NoReturn:
 def _answer(kind: str, body: bytes, limits: Limits) -> None:
     """In the child: convert by one of CONVERTERS."""
     _restrict(limits, 0, os.open(os.devnull, os.O_RDONLY))
-    data = memoryview(_packed(CONVERTERS[kind](body)))
+    data = memoryview(_pack(CONVERTERS[kind](body)))
     while data:
         data = data[os.write(1, data) :]
 
@@ -235,12 +235,12 @@ def _reap(pid: int, has_closed: bool) -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-def _packed(document: ConvertedDocument) -> bytes:
+def _pack(document: ConvertedDocument) -> bytes:
     blocks = [(block.text, block.heading, block.link_chars) for block in document.blocks]
     return json.dumps([document.title, document.meta, document.lang, blocks]).encode("ascii")
 
 
-def _parsed(output: bytes) -> ConvertedDocument | None:
+def _parse(output: bytes) -> ConvertedDocument | None:
     """The document in a child's answer; None for an answer of another form."""
     try:
         title, meta, lang, blocks = json.loads(output)

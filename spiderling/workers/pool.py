@@ -28,7 +28,7 @@ from typing import Any, cast
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.machine import running_time
 from spiderling.text import Page
-from spiderling.text.listing import Listing, unpacked
+from spiderling.text.listing import Listing, unpack
 from spiderling.text.page import read_page
 from spiderling.workers.process import FRAME, PAGE, READY, WORN, DiedEarly, Task, WorkerConfig, frame, text_process
 
@@ -282,7 +282,7 @@ class WorkerPool:
         """What the sitemap or feed in *body* lists; raises WorkerCrash when it could not be read."""
         packed: Any = await self.process(Task(body, url, is_listing=True))
         try:
-            return unpacked(packed)
+            return unpack(packed)
         except ValueError as error:
             raise WorkerCrash(f"{error} while processing {url}") from None
 

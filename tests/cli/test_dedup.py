@@ -18,11 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.corpus.segments import Source, parsed, read_documents
+from spiderling.corpus.segments import Source, parse_document, read_documents
 from spiderling.export import deduplication
 from spiderling.export.deduplication import Deduplication, Rule
 from spiderling.export.sources import Corpus, corpus_of
-from spiderling.text.prevertical import rendered
+from spiderling.text.prevertical import render
 from webs.recorded import read_pages
 
 GB = 10**9
@@ -56,7 +56,7 @@ def onion(texts: list[list[str]], n: int = 7, threshold: float = 0.5, unit: str 
 
 
 def written_to(path: Path, texts: list[list[str]]) -> Corpus:
-    docs = [rendered({"id": f"{n}", "words": "0"}, [(p, "") for p in paragraphs]) for n, paragraphs in enumerate(texts)]
+    docs = [render({"id": f"{n}", "words": "0"}, [(p, "") for p in paragraphs]) for n, paragraphs in enumerate(texts)]
     path.write_text("".join(docs), "utf-8")
     return Corpus([Source(path)], [])
 
@@ -70,7 +70,7 @@ def decided(corpus: Corpus, work: Path, rule: Rule) -> list[list[bool]]:
     finally:
         run.close()
     assert totals.documents == len(found)
-    flags = [[detail.get("dup") == "1" for detail in parsed(doc).details] for doc in found]
+    flags = [[detail.get("dup") == "1" for detail in parse_document(doc).details] for doc in found]
     assert rule.unit == "document" or totals.duplicates == sum(map(sum, flags))
     return flags
 

@@ -25,7 +25,7 @@ from spiderling.export.sources import Corpus, corpus_of
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.text.page import Paragraph, kept_elements
-from spiderling.text.prevertical import escape, written
+from spiderling.text.prevertical import escape, render_attributes
 
 URLS = [
     "http://a.cz/", "https://www.a.cz/x", "http://a.cz/blog/1", "http://a.cz/blog/2?q=1", "http://b.a.cz/", "http://c.cz/",
@@ -34,7 +34,7 @@ URLS = [
 
 
 def render(attributes, paragraphs):
-    return f"<doc{written(attributes)}>\n".encode() + kept_elements(paragraphs) + b"</doc>\n"
+    return f"<doc{render_attributes(attributes)}>\n".encode() + kept_elements(paragraphs) + b"</doc>\n"
 
 
 def doc(url: str, text: str = "Dobrý den.") -> str:

@@ -30,9 +30,9 @@ from spiderling.export import export as exporting
 from spiderling.export.export import ExportPlan, export
 from spiderling.export.formats import COLUMNS, FORMATS, TEI_HEAD, TEI_TAIL, TextWriter, format_of, split_name, tei
 from spiderling.export.sources import Selection, corpus_of
-from spiderling.text.prevertical import rendered, tokens, written
+from spiderling.text.prevertical import render, render_attributes, tokens
 
-GOOD = written({"class": "good", "lang": "cs"})
+GOOD = render_attributes({"class": "good", "lang": "cs"})
 ATTRIBUTES = {
     "id": "00000000000000a1", "url": "https://www.a.cz/?a=1&b=<2>", "host": "a.cz", "tld": "cz",
     "title": 'The "title" & more',
@@ -41,9 +41,9 @@ ATTRIBUTES = {
     "mine": "of another pipeline",
 }  # fmt: skip
 PARAGRAPHS = [
-    ("Nadpis <1> & 2", written({"class": "good", "heading": "1", "lang": "cs"})),
+    ("Nadpis <1> & 2", render_attributes({"class": "good", "heading": "1", "lang": "cs"})),
     ("Vlk řekl: „Don't!“ — a odešel…", GOOD),
-    ("日本語。 ‘पानी’ \U0001f600", written({"class": "good", "dup": "1"})),
+    ("日本語。 ‘पानी’ \U0001f600", render_attributes({"class": "good", "dup": "1"})),
 ]
 OTHERS = [
     {"id": f"{n:016x}", "url": f"http://h{n}.sk/", "host": f"h{n}.sk", "tld": "sk", "lang": ("sk", "cs")[n % 2],
@@ -51,7 +51,7 @@ OTHERS = [
      **({"mine": "x"} if n == 3 else {})}
     for n in range(10)
 ]  # fmt: skip
-DOCUMENTS = [rendered(ATTRIBUTES, PARAGRAPHS)] + [rendered(other, [(f"Veta {other['id']}.", GOOD)]) for other in OTHERS]
+DOCUMENTS = [render(ATTRIBUTES, PARAGRAPHS)] + [render(other, [(f"Veta {other['id']}.", GOOD)]) for other in OTHERS]
 TEXTS = [[text for text, _ in PARAGRAPHS]] + [[f"Veta {other['id']}."] for other in OTHERS]
 
 
@@ -136,7 +136,7 @@ def documented_types() -> dict[str, str | None]:
 def test_parquet_takes_any_document_at_any_place(tmp_path):
     """A name that looks like a pattern, a text longer than DuckDB's lines of JSON, dates of no calendar."""
     odd = [("long", "slovo " * 3_000_000, "2026-11-22 05:06:07"), ("old", "a", "0001-01-01 00:00:00"), ("", "", "x")]
-    docs = [rendered({"title": title, "crawl_date": date}, [(text, GOOD)]) for title, text, date in odd]
+    docs = [render({"title": title, "crawl_date": date}, [(text, GOOD)]) for title, text, date in odd]
     (tmp_path / "odd.prevert").write_text("".join(docs), "utf-8")
     place = tmp_path / "a[1] *?'"
     place.mkdir()
@@ -158,7 +158,7 @@ def test_every_attribute_that_a_crawl_writes_is_a_column():
 def test_malformed_values_count_as_not_said(tmp_path, date):
     bad = {"id": "1", "url": "http://a.cz/", "distance": "far", "words": "9" * 30, "badness": "nan",
            "crawl_date": date, "langs": "cs en:x"}  # fmt: skip
-    (tmp_path / "bad.prevert").write_text(rendered(bad, []))
+    (tmp_path / "bad.prevert").write_text(render(bad, []))
     exported(tmp_path / "bad.prevert", tmp_path / "out.parquet")
     (row,) = pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist()
     assert [row[name] for name in ("distance", "words", "badness", "crawl_date", "text", "paragraphs")] == [
@@ -248,7 +248,7 @@ def test_every_split_makes_its_files(corpus, tmp_path, split, names):
 
 def test_names_of_parts_stay_in_the_directory(tmp_path):
     hostile = ["../../up", "/etc/x", "a\x00b", "ř" * 300, ""]
-    docs = [rendered({"id": "1", "host": host}, []) for host in hostile]
+    docs = [render({"id": "1", "host": host}, []) for host in hostile]
     (tmp_path / "h.prevert").write_text("".join(docs), "utf-8")
     out = tmp_path / "out"
     out.mkdir()
@@ -260,7 +260,7 @@ def test_names_of_parts_stay_in_the_directory(tmp_path):
 @pytest.mark.slow
 def test_memory_is_bounded_by_what_waits(tmp_path, monkeypatch):
     monkeypatch.setattr(exporting, "MAX_WAITING_CHARS", 2000)
-    docs = [rendered({"id": f"{n}", "host": f"h{n % 10}"}, [("slovo " * 20, GOOD)]) for n in range(400)]
+    docs = [render({"id": f"{n}", "host": f"h{n % 10}"}, [("slovo " * 20, GOOD)]) for n in range(400)]
     (tmp_path / "many.prevert").write_text("".join(docs))
     flushed: list[int] = []
     flush = TextWriter.flush
@@ -395,16 +395,16 @@ FIRST = {
     "badness": "8.5",
 }  # fmt: skip
 TEI_PARAGRAPHS = [
-    ("Nadpis <1> & 2", written({"class": "good", "heading": "1", "lang": "cs"})),
-    ("Vlk řekl: „Ne!“ Pak odešel. Byl to J. Novák, 5. května.", written({"class": "good", "lang": "cs"})),
-    ("Dvakrát totéž.", written({"class": "good", "dup": "1"})),
+    ("Nadpis <1> & 2", render_attributes({"class": "good", "heading": "1", "lang": "cs"})),
+    ("Vlk řekl: „Ne!“ Pak odešel. Byl to J. Novák, 5. května.", render_attributes({"class": "good", "lang": "cs"})),
+    ("Dvakrát totéž.", render_attributes({"class": "good", "dup": "1"})),
 ]
 SECOND = {"id": "b2", "url": "http://b.sk/", "host": "b.sk", "tld": "sk", "lang": "sk", "walk_weight": "0.5"}
 EMPTY = {"id": "c3", "url": "", "lang": "not_a_code", "words": "many", "crawl_date": "soon", "mine": ""}
 TEI_DOCUMENTS = [
-    rendered(FIRST, TEI_PARAGRAPHS),
-    rendered(SECOND, [("Prvá veta. Druhá veta!", written({"class": "good"}))]),
-    rendered(EMPTY, []),
+    render(FIRST, TEI_PARAGRAPHS),
+    render(SECOND, [("Prvá veta. Druhá veta!", render_attributes({"class": "good"}))]),
+    render(EMPTY, []),
 ]
 
 
@@ -493,7 +493,10 @@ ODD = ("-", "http://[::1]/", "http://a b/%\\^`{}[]#a#b", "2026-13-01", "1:2 cs:9
 
 @pytest.mark.slow
 def test_tei_is_valid_and_says_what_the_corpus_says(three, tmp_path, tei_all):
-    odd = [rendered(dict.fromkeys(FIRST, value), [(value, written({"lang": value, "class": "good"}))]) for value in ODD]
+    odd = [
+        render(dict.fromkeys(FIRST, value), [(value, render_attributes({"lang": value, "class": "good"}))])
+        for value in ODD
+    ]
     with three.open("a", encoding="utf-8") as file:
         file.write("".join(odd))
     command(three, tmp_path / "c.tei.xml", "--split", "tld")

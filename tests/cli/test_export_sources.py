@@ -22,7 +22,7 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.as_text import overview
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import hosts_of, status_of
-from spiderling.text.prevertical import rendered
+from spiderling.text.prevertical import render
 from webs.web import FixedWeb
 
 FRAMES, DOCUMENTS = 4, 3
@@ -34,7 +34,7 @@ def url(segment: int, frame: int, place: int) -> str:
 
 
 def text_of(url: str) -> str:
-    return rendered({"url": url}, [(f"Text & <{url}>", ' class="good"')])
+    return render({"url": url}, [(f"Text & <{url}>", ' class="good"')])
 
 
 ALL = [url(s, f, d) for s in (1, 2) for f in range(FRAMES) for d in range(DOCUMENTS)]

@@ -15,9 +15,9 @@ from spiderling.corpus.segments import SegmentWriter, Source, stored_documents
 from spiderling.export.export import ExportPlan, export
 from spiderling.export.sources import corpus_of, grown_since
 from spiderling.frontier.storage.sqlite import Changes, SqliteStore
-from spiderling.text.prevertical import rendered, written
+from spiderling.text.prevertical import render, render_attributes
 
-GOOD = written({"class": "good"})
+GOOD = render_attributes({"class": "good"})
 
 
 class Growing:
@@ -47,7 +47,7 @@ class Growing:
             "id": f"{self.directory.name}-{number}", "url": f"http://{host}/{number}", "host": host, "lang": "cs",
             "crawl_date": f"2026-{1 + number // 4 % 12:02d}-03 00:00:00", "words": "2", "length": "12",
         }  # fmt: skip
-        return rendered(attributes, [(f"Dobrý den {number}.", GOOD)])
+        return render(attributes, [(f"Dobrý den {number}.", GOOD)])
 
     @property
     def ids(self) -> list[str]:

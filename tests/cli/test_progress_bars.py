@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from conftest import DEADLINE_S, ROOT, paragraphs, scrapy, start_scrapy
 
-from spiderling.text.prevertical import rendered
+from spiderling.text.prevertical import render
 
 SENTENCE = "Snažili jsme se, aby tato kniha byla užitečná pro více kategorií čtenářů."
 
@@ -45,7 +45,7 @@ def on_terminal(*arguments: str, module: str = "scrapy") -> str:
 @pytest.fixture
 def corpus(tmp_path):
     path = tmp_path / "c.prevert"
-    path.write_text("".join(rendered({"id": f"{n}", "lang": "cs"}, [(SENTENCE, "")]) for n in range(50)), "utf-8")
+    path.write_text("".join(render({"id": f"{n}", "lang": "cs"}, [(SENTENCE, "")]) for n in range(50)), "utf-8")
     return path
 
 

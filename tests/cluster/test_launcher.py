@@ -31,7 +31,7 @@ from spiderling.cluster.launcher import (
     shards_for,
     worst,
 )
-from spiderling.cluster.redis_transport import connected
+from spiderling.cluster.redis_transport import connect
 
 MACHINES = st.builds(Machine, st.integers(1, 512), st.integers(10**9, 10**13))
 SHARDS = st.integers(1, 64)
@@ -187,7 +187,7 @@ async def test_it_answers_at_a_socket_of_ours_wherever_the_crawl_is(tmp_path: Pa
         socket = Path(redis.url.removeprefix("unix://"))
         assert len(bytes(socket)) <= MAX_PATH_BYTES and (socket.parent == directory) == (name == "cs")
         assert stat.S_IMODE(socket.stat().st_mode) == stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
-        client = connected(redis.url, blocks=True)
+        client = connect(redis.url, blocks=True)
         settings = client.config_get("save") | client.config_get("appendonly")  # Redis 6 takes one name at a time
         assert settings == {"save": "", "appendonly": "no"}
         client.set("a", 1)

@@ -26,7 +26,7 @@ from spiderling.jobdir.inspection import AnyCrawl, Inspection, history_of, opene
 from spiderling.jobdir.status import hosts_of, newest_of, status_of
 from spiderling.jobdir.status_schema import Status
 from spiderling.reporting.advice import threshold_table
-from spiderling.reporting.page import saved
+from spiderling.reporting.page import page_file
 from webs.web import FixedWeb
 
 pytestmark = needs("redis")
@@ -192,7 +192,7 @@ def test_overview(made):
 def test_report_is_of_the_whole_crawl(made, tmp_path):
     with reading(made.shards) as crawl, reading(made.alone) as alone:
         assert threshold_table(crawl).rows[0]["hosts"] == threshold_table(alone).rows[0]["hosts"] == len(HOSTS)
-        without_shards = saved(alone)
+        without_shards = page_file(alone)
     ended = scrapy("report", str(made.shards), "-o", str(tmp_path / "report.html"))
     assert (ended.code, ended.log) == (0, "")
     text = (tmp_path / "report.html").read_text("utf-8")
@@ -286,7 +286,7 @@ def test_a_missing_shard_is_named(copied, tmp_path):
     with reading(copied) as crawl:
         assert crawl.note == "shard 1 of 3 is not here"
         assert crawl.note in "\n".join(overview(status_of(crawl)))
-        found, page = status_of(crawl), saved(crawl)
+        found, page = status_of(crawl), page_file(crawl)
     assert 0 < found.totals["pages"] < whole.totals["pages"]
     assert "This is not all: shard 1 of 3 is not here." in page
     gone = next(host for host in HOSTS if OWNERS[host] == 1)

@@ -294,7 +294,7 @@ async def test_a_late_answer_is_not_taken_for_that_to_another_call(monkeypatch):
     """Each answer is that of its own call, also when an earlier one came too late, and after a new start of Redis."""
     monkeypatch.setattr(redis_transport, "TIMEOUT_S", 0.2)
     with RedisServer() as server:
-        client = redis_transport.connected(server.url)
+        client = redis_transport.connect(server.url)
         script = redis_transport.Script(client, RESERVE)
         try:
             assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")).split()) == 3

@@ -30,19 +30,19 @@ MB = 1_000_000
 )
 def test_each_total_has_its_budget(option: str, total: str, reason: str) -> None:
     budgets = Budgets(Options(**{option: 100}))
-    assert budgets.spent({total: 99}) is None
-    spent = budgets.spent({total: 100})
+    assert budgets.find_spent({total: 99}) is None
+    spent = budgets.find_spent({total: 100})
     assert spent is not None and spent.reason == reason
     assert f"SPIDERLING_{option.upper()}=100" in spent.message
-    assert Budgets(Options(**{option: 200})).spent({total: 100}) is None
-    assert Budgets(Options()).spent({total: 10**12}) is None
+    assert Budgets(Options(**{option: 200})).find_spent({total: 100}) is None
+    assert Budgets(Options()).find_spent({total: 10**12}) is None
 
 
 def run_until_spent(budgets: Budgets, rates: list[float], down: int = 0, kept: int = 0) -> tuple[int, int] | None:
     """Download a megabyte at each of *rates*; the totals at which the budget was spent."""
     for rate in rates:
         down, kept = down + MB, kept + int(rate * MB)
-        if budgets.spent({"downloaded_bytes": down, "kept_bytes": kept}) is not None:
+        if budgets.find_spent({"downloaded_bytes": down, "kept_bytes": kept}) is not None:
             return down, kept
     return None
 

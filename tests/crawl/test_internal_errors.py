@@ -185,8 +185,8 @@ async def test_a_task_of_the_crawl_that_dies_stops_it(tmp_path):
         raise KeyError("on order")
 
     opened = OpenedCrawl(tmp_path / "job")
-    opened.crawl.errors.watched(dies(), "the checkpoints' clock")
-    lives = opened.crawl.errors.watched(asyncio.sleep(60), "another one")
+    opened.crawl.errors.watch_task(dies(), "the checkpoints' clock")
+    lives = opened.crawl.errors.watch_task(asyncio.sleep(60), "another one")
     for _ in range(3):
         await asyncio.sleep(0)
     assert "at the checkpoints' clock, KeyError: 'on order'" in str(opened.failures[0])

@@ -13,7 +13,7 @@ from scrapy.http import HtmlResponse, Response
 from spiderling import languages
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.engine.outcomes import etag, further, last_modified, of_item, redirected
+from spiderling.engine.outcomes import etag, further, last_modified, of_item, redirect
 from spiderling.export.formats import register_pages
 from spiderling.items import PageItem
 from spiderling.text import TextOptions, process
@@ -92,7 +92,7 @@ CREDENTIALS = {"Authorization": "Basic x", "Cookie": "a=b", "X-Own": "1"}
 def test_what_goes_on_after_a_redirect(method, status, target, expected):
     headers = {"Content-Type": "text/plain", **CREDENTIALS}
     request = Request("http://a.test/", method=method, body=b"data", headers=headers, cb_kwargs={"a": 1})
-    goes_on = redirected(request, Outcome(1, request.url, Reason.REDIRECTED, status=status, redirect_to=target))
+    goes_on = redirect(request, Outcome(1, request.url, Reason.REDIRECTED, status=status, redirect_to=target))
     if expected is None:
         assert goes_on is None
     else:

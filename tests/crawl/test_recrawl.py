@@ -23,7 +23,7 @@ from spiderling.jobdir.as_text import no_longer_there, of_url, overview
 from spiderling.jobdir.check import problems
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import status_of
-from spiderling.reporting.page import saved
+from spiderling.reporting.page import page_file
 from spiderling.text import Page, Paragraph, fingerprints
 from webs.web import HTML, WebResponse, not_found, plain, redirect
 
@@ -190,7 +190,7 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
         assert list(problems(inspection)) == []
         status = status_of(inspection)
         revisits = status.revisits
-        shown = "\n".join(overview(status)), saved(inspection)
+        shown = "\n".join(overview(status)), page_file(inspection)
         listed = {tuple(line.split("\t")[1:]) for line in no_longer_there(inspection)}
         told = ["\n".join(of_url(inspection, f"http://{HOST}/{name}")) for name in ("shut", "", "nowhere")]
     assert listed == {(why, f"http://{HOST}/{name}") for name, why in TO_BE_TAKEN_OUT.items()}

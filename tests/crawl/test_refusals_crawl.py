@@ -10,7 +10,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import status_of
-from spiderling.reporting.page import saved
+from spiderling.reporting.page import page_file
 from webs.challenges import CHALLENGES
 from webs.web import FixedWeb, WebResponse
 
@@ -116,7 +116,7 @@ def test_requests_stay_the_same_and_no_cookie_of_a_challenge_is_seen_where_cooki
 
 def test_ledger_and_report_say_who_refuses_and_why(crawled) -> None:
     with closing(Inspection(crawled[0].directory)) as inspection:
-        refusing, written = status_of(inspection).refusing, saved(inspection)
+        refusing, written = status_of(inspection).refusing, page_file(inspection)
         rows = inspection.rows("SELECT * FROM consents")
     said = {(row["origin"].removeprefix("http://"), row["file"]): (row["answer"], row["says"]) for row in rows}
     assert said["edge.test", "/robots.txt"] == ("403", "refuses")

@@ -118,7 +118,7 @@ async def test_what_browsers_refuse_is_bad_http(answer):
 
 def test_the_answers_to_head_and_those_without_content_have_no_body():
     for status, has_body in ((200, False), (204, True), (304, True), (101, True)):
-        head = ResponseHead.parsed(b"HTTP/1.1 %d Is\r\nContent-Length: 9" % status)
+        head = ResponseHead.parse(b"HTTP/1.1 %d Is\r\nContent-Length: 9" % status)
         assert head.framing(has_body=has_body).is_over and head.length == 9
 
 
@@ -173,7 +173,7 @@ def test_an_answer_is_read_alike_in_whatever_packets_it_comes(answer):
 def test_any_bytes_are_a_head_or_not_http():
     for head in (b"", b"\xff" * 1000, b"HTTP/1.1 200" + b"\n" * 300, b"HTTP/1.1 200" + b"\ra:" * 300):
         with pytest.raises(BadHttp):
-            ResponseHead.parsed(head)
+            ResponseHead.parse(head)
 
 
 class Open:

@@ -143,7 +143,7 @@ async def test_bad_urls_and_headers_are_download_errors(url, verbatim):
 )  # fmt: skip
 def test_no_request_is_sent_that_reads_as_another(method, target, headers):
     try:
-        head = RawRequest(method, target, headers, b"the body").encoded()
+        head = RawRequest(method, target, headers, b"the body").encode()
     except (UnsupportedURLSchemeError, UnicodeEncodeError):
         return
     lines = head.removesuffix(b"the body").split(b"\r\n")

@@ -11,7 +11,7 @@ from virtual_crawl import VirtualCrawl, page, robots
 
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.frontier.site_files import parsed
+from spiderling.frontier.site_files import parse_rules
 from spiderling.frontier.storage.host_table import NameIndex
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategies import Spiderling
@@ -46,7 +46,7 @@ def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]
     with monkeypatch.context() as patched:
         patched.setattr(NameIndex, "find", counted("storage.host_table.MAX_RECENT_NAMES", NameIndex.find))
         patched.setattr(SqliteStore, "robots", counted("known_files.MAX_RECORDS", SqliteStore.robots))
-        patched.setattr("spiderling.frontier.known_files.parsed", counted("known_files.MAX_PARSED", parsed))
+        patched.setattr("spiderling.frontier.known_files.parsed", counted("known_files.MAX_PARSED", parse_rules))
         crawl = VirtualCrawl(web, yield_profile="off", strategy="spiderling:thrift=0", active_hosts=8)
         crawl.run(urls[0], until=crawl.now)
         while not crawl.frontier.is_finished:

@@ -17,7 +17,7 @@ from spiderling.frontier import intervals, known_files
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.known_files import Recent
 from spiderling.frontier.robots import Robots, RobotsVerdict
-from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, RobotsTxt, Rules, SiteFile, parsed
+from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, RobotsTxt, Rules, SiteFile, parse_rules
 from spiderling.frontier.storage.protocol import RobotsRecord
 
 FORBID_ALL = robots("User-agent: *\nDisallow: /\n")
@@ -380,7 +380,7 @@ def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) ->
     held = WeakSet[Rules]()
 
     def noted(file: SiteFile, body: bytes, options: Options) -> Rules:
-        held.add(made := parsed(file, body, options))
+        held.add(made := parse_rules(file, body, options))
         return made
 
     monkeypatch.setattr("spiderling.frontier.known_files.parsed", noted)

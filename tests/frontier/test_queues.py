@@ -14,7 +14,7 @@ from spiderling.base.urls import canonicalize, url_key
 from spiderling.frontier.hosts import Host, HostStates, QueuedUrl
 from spiderling.frontier.storage.host_table import HostTable, host_row
 from spiderling.frontier.storage.protocol import BAND_BITS, Flush
-from spiderling.frontier.storage.queues import Queues, line_of, packed, plain_line, unpacked, url_of
+from spiderling.frontier.storage.queues import Queues, line_of, pack, plain_line, unpack, url_of
 from spiderling.frontier.storage.sqlite import SqliteStore
 
 
@@ -225,5 +225,5 @@ def test_several_crawls_of_one_process_write_their_queues_at_the_same_time() -> 
     """Each crawl commits in a thread of its own; a compressor serves one thread at a time."""
     lines = [b"@/a/long/path/of/a/page/%d" % number for number in range(5000)]
     with ThreadPoolExecutor(4) as threads:
-        blobs = list(threads.map(packed, [lines] * 400))
-    assert all(unpacked(blob) == lines for blob in blobs)
+        blobs = list(threads.map(pack, [lines] * 400))
+    assert all(unpack(blob) == lines for blob in blobs)

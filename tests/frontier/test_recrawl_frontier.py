@@ -197,7 +197,7 @@ def test_rates_come_back_as_they_were_of_one_host_and_of_all() -> None:
         policy.rates.learn(5, HUB, 2, 300, 1.5, day)
         policy.rates.learn(70, OLDEST, 0.3, 7, 11, day)
     for host in (0, 5, 70):
-        again.restore(host, policy.packed(host))
+        again.restore(host, policy.pack(host))
     hosts = [5, 6, 70, 1000]
     for table, same in zip(policy.rates.tables(hosts), again.rates.tables(hosts), strict=True):
         assert np.array_equal(table, same)
@@ -213,7 +213,7 @@ def test_rates_come_back_as_they_were_of_one_host_and_of_all() -> None:
 
 @pytest.mark.parametrize("host", [0, 5])
 def test_damaged_rates_are_named(host: int) -> None:
-    whole = RecrawlPolicy().packed(host)
+    whole = RecrawlPolicy().pack(host)
     for row in (b"", whole[:-1], zlib.compress(zlib.decompress(whole)[:-4])):
         with pytest.raises(DamageError, match=f"rates of host {host}"):
             RecrawlPolicy().restore(host, row)

@@ -106,7 +106,7 @@ class RecrawledCrawl(VirtualCrawl):
 
     def standing(self, url: str) -> Standing:
         self.commit()
-        pages = (RecrawlPage.unpacked(*row) for row in self._store.blobs("recrawled"))
+        pages = (RecrawlPage.unpack(*row) for row in self._store.blobs("recrawled"))
         return next(page.state for page in pages if page.url == url)
 
     def revisits_at(self, url: str) -> list[float]:
@@ -427,18 +427,18 @@ PAGES = st.builds(
 
 @given(PAGES)
 def test_a_page_comes_back_as_it_was(page: RecrawlPage) -> None:
-    assert RecrawlPage.unpacked(page.key, page.packed()) == page
+    assert RecrawlPage.unpack(page.key, page.pack()) == page
 
 
 @pytest.mark.parametrize("row", [b"", bytes(28), b"\xff" * 40])
 def test_a_damaged_row_is_named(row: bytes) -> None:
     with pytest.raises(DamageError, match="recrawled pages is damaged"):
-        RecrawlPage.unpacked(1, row)
+        RecrawlPage.unpack(1, row)
 
 
 @given(st.lists(st.builds(Validators, st.integers(0, 9), st.integers(0, 9), st.binary(max_size=40)), max_size=5))
 def test_validators_come_back(noted: list[Validators]) -> None:
-    row = b"".join(one.packed() for one in noted)
+    row = b"".join(one.pack() for one in noted)
     assert list(unpacked_validators(row)) == noted
     if noted:
         with pytest.raises(DamageError):

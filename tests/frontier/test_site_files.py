@@ -15,9 +15,9 @@ from spiderling.base.opt_outs import MINING, TRAINING, PathPattern, Signal
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.frontier.known_files import EMPTY, packed
+from spiderling.frontier.known_files import EMPTY, pack_body
 from spiderling.frontier.robots import Robots, RobotsVerdict
-from spiderling.frontier.site_files import AiTxt, FileAnswer, RobotsTxt, SiteFile, TdmRep, parsed
+from spiderling.frontier.site_files import AiTxt, FileAnswer, RobotsTxt, SiteFile, TdmRep, parse_rules
 from spiderling.frontier.storage.protocol import ConsentRow
 
 OPTIONS = Options()
@@ -300,7 +300,7 @@ def test_no_file_raises(file, body, path):
     assert robots_of.judge("http://a.cz", url, 1.0) is not RobotsVerdict.MISSING
     assert 0 <= robots_of.crawl_delay("http://a.cz") < float("inf")
     assert all(" ".join(map(str, row)).encode() for row in robots_of.files.ledger)
-    for statement in parsed(file, body, OPTIONS).statements(f"http://a.cz/{path}", f"/{path}"):
+    for statement in parse_rules(file, body, OPTIONS).statements(f"http://a.cz/{path}", f"/{path}"):
         assert len(str(statement).split()) == 1
 
 
@@ -397,7 +397,7 @@ def test_all_answers_are_in_the_ledger_and_the_store():
 )
 @example(b"")
 def test_a_kept_file_is_read_as_any_other_of_zlib_and_is_no_longer_than_that(body: bytes):
-    kept = packed(body)
+    kept = pack_body(body)
     assert zlib.decompress(kept) == body
     assert len(kept) <= len(zlib.compress(body)) * 1.1 + 8
     assert (kept == EMPTY) is (body == b"")

@@ -18,7 +18,7 @@ from spiderling.text.fingerprints import (
     WINDOW,
     digests_of,
     known_again,
-    packed,
+    pack,
     shingles,
     sketch,
 )
@@ -148,7 +148,7 @@ TEXTS = st.lists(st.text(max_size=6), max_size=30)
 
 
 def known(texts: list[str], before: list[str]) -> list[bool]:
-    return [bool(one) for one in known_again(digests_of(texts), packed(digests_of(before)), len(texts))]
+    return [bool(one) for one in known_again(digests_of(texts), pack(digests_of(before)), len(texts))]
 
 
 @given(texts=TEXTS, before=TEXTS)
@@ -160,13 +160,13 @@ def test_a_paragraph_is_known_if_the_last_version_has_it(texts, before):
 def test_a_million_paragraphs_are_bounded():
     texts = [str(n) for n in range(1_000_000)]
     digests = digests_of(texts)
-    assert len(digests) == len(packed(digests)) == 8 * MAX_PARAGRAPHS
-    found = known_again(digests, packed(digests_of(texts[1:])), len(texts))
+    assert len(digests) == len(pack(digests)) == 8 * MAX_PARAGRAPHS
+    found = known_again(digests, pack(digests_of(texts[1:])), len(texts))
     assert not found[0] and found[1 : MAX_PARAGRAPHS - 1].all() and found[MAX_PARAGRAPHS:].all()
 
 
 def test_each_is_stored_once(monkeypatch):
-    assert len(packed(digests_of(["a", "b", "a"]))) == 16
-    assert packed(b"") == b"" and known([], ["a"]) == []
+    assert len(pack(digests_of(["a", "b", "a"]))) == 16
+    assert pack(b"") == b"" and known([], ["a"]) == []
     monkeypatch.setattr(fingerprints, "MAX_PARAGRAPHS", 1)
     assert len(digests_of("abc")) == 8

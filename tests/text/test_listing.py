@@ -25,7 +25,7 @@ from spiderling.text.listing import (
     read_feed,
     read_listing,
     read_sitemap,
-    unpacked,
+    unpack,
 )
 from spiderling.text.page import read_page
 
@@ -258,7 +258,7 @@ SITEMAP = (
 
 
 def listed(body: bytes) -> Listing:
-    return unpacked(read_page(pickle.dumps(read_listing(body, FEED_ADDRESS), 5)))
+    return unpack(read_page(pickle.dumps(read_listing(body, FEED_ADDRESS), 5)))
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_dates(text):
 ])  # fmt: skip
 def test_what_is_no_listing_is_refused(value):
     with pytest.raises(ValueError, match="no listing"):
-        unpacked(value)
+        unpack(value)
 
 
 def licensed(entries: str) -> bytes:

@@ -43,7 +43,7 @@ class Validators(NamedTuple):
         """Whether there is something by which a server can say that the page is as it was."""
         return bool(self.etag or self.modified)
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         return _FIXED.pack(self.text_key, self.modified, len(self.etag)) + self.etag
 
 
@@ -87,15 +87,15 @@ class RecrawlPage:
     hub_score: int = 0  # what revisits of it found of late (recrawl.py)
     version: int = 0  # documents that were kept of it, at most 255; 0: it is not in the corpus
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """Its row in the table ``recrawled``."""
         text_key, modified, etag = self.validators
         states = self.kind, self.state, self.hub_score, min(255, self.version), len(etag)
         return _ROW.pack(self.found_at, self.last, self.since, text_key, modified, *states) + etag + self.url.encode()
 
     @classmethod
-    def unpacked(cls, key: int, row: bytes) -> RecrawlPage:
-        """The page of a row; raises DamageError for what ``packed`` cannot have made."""
+    def unpack(cls, key: int, row: bytes) -> RecrawlPage:
+        """The page of a row; raises DamageError for what ``pack`` cannot have made."""
         try:
             found_at, last, since, text_key, modified, kind, state, score, version, length = _ROW.unpack_from(row)
             url = row[_ROW.size + length :].decode()
@@ -321,7 +321,7 @@ def unmade(page: RecrawlPage, reason: Reason, days: float) -> RecrawlPage:
 def after_revisit(page: RecrawlPage, outcome: Outcome, found: int, days: float) -> RecrawlPage:
     """*page* when a revisit of it was answered by *outcome* and *found* so many new links."""
     if outcome.status in (404, 410):
-        return _missed(replace(page, last=days), outcome.status == 410, days)
+        return _note_missing(replace(page, last=days), outcome.status == 410, days)
     if not is_answer(page, outcome):
         return unmade(page, outcome.reason, days)
     after = replace(page, last=days, state=Standing.LIVE, since=0.0)
@@ -339,7 +339,7 @@ def after_revisit(page: RecrawlPage, outcome: Outcome, found: int, days: float) 
     return after
 
 
-def _missed(page: RecrawlPage, is_gone: bool, days: float) -> RecrawlPage:
+def _note_missing(page: RecrawlPage, is_gone: bool, days: float) -> RecrawlPage:
     since = page.since if page.state is Standing.MISSED else days
     is_gone = is_gone or days - since >= GONE_DAYS
     return replace(page, state=Standing.GONE if is_gone else Standing.MISSED, since=since)
@@ -349,5 +349,5 @@ def with_outcomes(changes: Changes, told: Mapping[int, tuple[Outcome, int | None
     """*changes* whose ends say what came of their requests, as *told* by URL key, with what they can be asked by."""
     ends = [with_outcome(end, *told[end.key]) if end.key in told else end for end in changes.url_log.ends]
     noted = [(end.key, told[end.key][0]) for end in ends if end.reason in NOTED and end.key in told]
-    validators = [(key, Validators(out.text_key, out.modified, out.etag).packed()) for key, out in noted]
+    validators = [(key, Validators(out.text_key, out.modified, out.etag).pack()) for key, out in noted]
     return replace(changes, url_log=replace(changes.url_log, ends=ends, validators=validators))

@@ -95,14 +95,14 @@ class ChangeRates:
         if not host and len(sums) == 8 * _NUMBERS:
             self._all = array(_EIGHT_BYTES, sums)
         elif host and len(sums) == 4 * _NUMBERS:
-            begin = self._made(host)
+            begin = self._make(host)
             self._sums[begin : begin + _NUMBERS] = array(_FOUR_BYTES, sums)
         else:
             raise DamageError(f"the rates of host {host} are damaged: {len(sums)} bytes.")
 
     def learn(self, host: int, kind: int, events: float, words: float, days: float, now: float) -> None:
         """A revisit of *now* found *events* with *words* after *days*."""
-        for sums, begin in ((self._sums, self._made(host)), (self._all, 0)):
+        for sums, begin in ((self._sums, self._make(host)), (self._all, 0)):
             at = begin + kind
             last = sums[_LAST + at]
             faded = 0.5 ** max(0.0, (now - last) / HALF_LIFE_DAYS)
@@ -148,7 +148,7 @@ class ChangeRates:
         """Where the row of *host* begins."""
         return self._row[host] * _NUMBERS if host < len(self._row) else 0
 
-    def _made(self, host: int) -> int:
+    def _make(self, host: int) -> int:
         """The same; it has one from now on."""
         if host >= len(self._row):
             self._row.extend(repeat(0, host + 1 - len(self._row)))
@@ -338,13 +338,13 @@ class RecrawlPolicy:
 
     # -- rows of the table ``rate``; the row 0 is of all hosts
 
-    def packed(self, host: int) -> bytes:
+    def pack(self, host: int) -> bytes:
         """What was learnt of *host*, as its row."""
         dates = array("d", astuple(self.dates.get(host, _NONE))).tobytes() if host else b""
         return zlib.compress(dates + self.rates.sums(host))
 
     def restore(self, host: int, row: bytes) -> None:
-        """Take up the row of *host*; raises DamageError for what ``packed`` cannot have made."""
+        """Take up the row of *host*; raises DamageError for what ``pack`` cannot have made."""
         try:
             data = zlib.decompress(row)
             begin = _DATES_BYTES if host else 0

@@ -89,7 +89,7 @@ class Sweep:
 
     def best(self, number: int) -> list[int]:
         """The keys of the pages that are most worth it, best first."""
-        keys: list[int] = self._chosen(max(0, number))["key"].view(np.int64).tolist()
+        keys: list[int] = self._choose(max(0, number))["key"].view(np.int64).tolist()
         return keys
 
     def _judge(self, rows: NDArray[np.void], days: float) -> None:
@@ -109,9 +109,9 @@ class Sweep:
         is_worth = index > 0
         self._best = np.concatenate([self._best, np.rec.fromarrays([rows["key"][is_worth], index[is_worth]], _BEST)])
         if len(self._best) > 4 * MAX_PLANNED:
-            self._best = self._chosen(MAX_PLANNED)
+            self._best = self._choose(MAX_PLANNED)
 
-    def _chosen(self, number: int) -> NDArray[np.void]:
+    def _choose(self, number: int) -> NDArray[np.void]:
         return self._best[np.argsort(-self._best["index"], kind="stable")[:number]]
 
 
@@ -241,7 +241,7 @@ class Recrawl:
         self._day, self._revisits_before = said.get("day", (0, 0))
         if not self.is_on:
             return
-        self.columns.add(RecrawlPage.unpacked(key, row) for key, row in self._store.blobs("recrawled"))
+        self.columns.add(RecrawlPage.unpack(key, row) for key, row in self._store.blobs("recrawled"))
         for host, row in self._store.blobs("rate"):
             self.policy.restore(host, row)
 
@@ -281,7 +281,7 @@ class Recrawl:
                 self.policy.learn_first(host_of(page.key), first_words[page.key], 0.0, page.found_at)
                 self._learnt |= {0, host_of(page.key)}
         for page in new.values():
-            self.pages.put(page.key, page.packed())
+            self.pages.put(page.key, page.pack())
         self.columns.add(new.values())
         self.columns.merge()
         self.marks = marks
@@ -345,7 +345,7 @@ class Recrawl:
         row = self.pages.get(key)
         if row is None:
             raise StorageError(f"the state is damaged: the recrawled page {key} of {host.name} is missing.")
-        page = RecrawlPage.unpacked(key, row)
+        page = RecrawlPage.unpack(key, row)
         target = canonicalize_again(page.url)
         if target is None:
             raise DamageError(f"the state is damaged: {page.url!r} is recrawled and no URL.")
@@ -405,7 +405,7 @@ class Recrawl:
         at = self.columns.find(page.key)
         if at is not None:
             self.columns.update(at, page)
-            self.pages.put(page.key, page.packed())
+            self.pages.put(page.key, page.pack())
 
     # -- dates of sitemaps and feeds
 
@@ -431,7 +431,7 @@ class Recrawl:
         self._is_changed = False
         blobs = {
             "recrawled": self.pages.drain(),
-            "rate": {host: self.policy.packed(host) for host in self._learnt},
+            "rate": {host: self.policy.pack(host) for host in self._learnt},
             "paragraph": self.paragraphs.drain(),
         }
         self._learnt = set()

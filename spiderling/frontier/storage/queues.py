@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from spiderling.base.errors import DamageError
 from spiderling.base.files import frame_packer, zstd
-from spiderling.base.urls import PREFIXES, CanonicalUrl, assembled, canonicalize, prefix_of, url_key
+from spiderling.base.urls import PREFIXES, CanonicalUrl, assemble, canonicalize, prefix_of, url_key
 from spiderling.frontier.hosts import RANKS, Host, HostStates, QueuedUrl, RobotsRequest
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,
@@ -331,7 +331,7 @@ def url_of(line: bytes, host: Host) -> QueuedUrl:
         data = None if payload is None else base64.b64decode(payload)
         return QueuedUrl(key, url, host, rank, target, tries, redirects, data)
     number, rank = divmod(line[0] - _FIRST, RANKS)
-    target = assembled(number, host.name, line[1:].decode("ascii"))
+    target = assemble(number, host.name, line[1:].decode("ascii"))
     return QueuedUrl(url_key(host.id, target.url), target.url, host, rank, target)
 
 
@@ -356,7 +356,7 @@ class _Packer(threading.local):
 _packer = _Packer()
 
 
-def packed(lines: Iterable[bytes]) -> bytes:
+def pack(lines: Iterable[bytes]) -> bytes:
     """The *lines* of a chunk or of the log, compressed if that makes them smaller.
 
     No line begins like a zstd frame.
@@ -365,7 +365,7 @@ def packed(lines: Iterable[bytes]) -> bytes:
     return min(joined, _packer.pack(joined), key=len)
 
 
-def unpacked(blob: bytes) -> list[bytes]:
+def unpack(blob: bytes) -> list[bytes]:
     """The lines of a chunk or of the log; raises DamageError."""
     try:
         lines = zstd.decompress(blob) if blob.startswith(_ZSTD_MAGIC) else blob
@@ -376,16 +376,16 @@ def unpacked(blob: bytes) -> list[bytes]:
 
 def log_entry(added: Iterable[tuple[int, bytes]], popped: Mapping[int, int]) -> tuple[bytes, str]:
     """The columns ``added`` and ``popped`` of a batch in the table ``log``."""
-    lines = packed(b"%d\t%s" % queue_line for queue_line in added)
+    lines = pack(b"%d\t%s" % queue_line for queue_line in added)
     return lines, " ".join(f"{slot}:{number}" for slot, number in popped.items())
 
 
-def replayed(log: Iterable[tuple[bytes, str]]) -> dict[int, list[bytes]]:
+def replay(log: Iterable[tuple[bytes, str]]) -> dict[int, list[bytes]]:
     """Slot -> lines after all entries of the *log*; raises DamageError."""
     tails: dict[int, list[bytes]] = {}
     try:
         for added, popped in log:
-            for queue_line in unpacked(added):
+            for queue_line in unpack(added):
                 slot, line = queue_line.split(b"\t", 1)
                 tails.setdefault(int(slot), []).append(line)
             for pair in popped.split():

@@ -174,7 +174,7 @@ class SeenSet:
         return len(self._table)
 
     def __contains__(self, key: int) -> bool:
-        return _turned(key) in self._table
+        return _turn(key) in self._table
 
     def missing(self, host_ids: Keys, digests: Keys) -> list[int]:
         """The indices of the keys that are not in the set; a key is given by its two parts."""
@@ -182,7 +182,7 @@ class SeenSet:
 
     def add(self, key: int) -> bool:
         """Add *key*; True if it was not there."""
-        is_new = self._table.add(_turned(key))
+        is_new = self._table.add(_turn(key))
         if is_new:
             self._new.append(key)
         return is_new
@@ -202,12 +202,12 @@ class SeenSet:
         return new
 
 
-def _turned(key: int) -> int:
+def _turn(key: int) -> int:
     """*key* with its hash in the upper bits and its host id in the lower ones; see SeenSet."""
     return (key & _HASH_MASK) << 24 | key >> HASH_BITS & MAX_HOST_ID or 1
 
 
 def _spread(host_ids: Keys, digests: Keys) -> Keys:
-    """``_turned`` of the keys with these parts."""
+    """``_turn`` of the keys with these parts."""
     turned: Keys = np.maximum(digests << _HASH_SHIFT | host_ids, _MIN)
     return turned

@@ -36,7 +36,7 @@ from spiderling.frontier.storage.protocol import (
     thinning,
     within,
 )
-from spiderling.frontier.storage.queues import log_entry, packed, replayed, unpacked
+from spiderling.frontier.storage.queues import log_entry, pack, replay, unpack
 from spiderling.frontier.storage.state_file import (
     delete_files,
     new_file_for,
@@ -106,7 +106,7 @@ class SqliteStore:
             _create(path)
         is_read_only = not (writes or is_new)
         self._path = path
-        self._reader = _connected_to_read(path) if is_read_only else _connected(path)
+        self._reader = _connect_to_read(path) if is_read_only else _connect(path)
         if not is_read_only:
             self._prepare()
 
@@ -118,7 +118,7 @@ class SqliteStore:
         if self._writer is None:
             self._reader.close()
             self._path = path
-            self._reader = _connected(path)
+            self._reader = _connect(path)
             self._prepare()
 
     def _prepare(self) -> None:
@@ -131,7 +131,7 @@ class SqliteStore:
                 _make_ready(connection, self._synchronous)
                 self._writer = StateWriter(self._path, connection)
                 if self._path is not IN_MEMORY:
-                    self._reader = _connected(self._path)
+                    self._reader = _connect(self._path)
         except SpiderlingError:
             connection.close()
             raise
@@ -140,7 +140,7 @@ class SqliteStore:
         """Everything committed so far; raises JobdirError if it is damaged."""
         with self._reading():
             return State(
-                tails=replayed((added, popped) for _, added, popped in self._whole("log")),
+                tails=replay((added, popped) for _, added, popped in self._whole("log")),
                 seen=_keys(self._whole("seen")),
                 digests=_keys(self._whole("digest")),
                 edges=_keys(self._whole("edge")),
@@ -220,7 +220,7 @@ class SqliteStore:
     def chunk(self, chunk_id: int) -> list[bytes]:
         """The lines of a chunk; raises StorageError if there is none."""
         try:
-            return unpacked(self._one("chunk", chunk_id)[2])
+            return unpack(self._one("chunk", chunk_id)[2])
         except DamageError as error:
             raise DamageError(f"{self._path} is damaged: chunk {chunk_id}: {error}") from error
 
@@ -419,7 +419,7 @@ class StateWriter:
         if changes.flush is not None:
             generation, tails = changes.flush
             chunks = (chunk for slot in sorted(tails) for chunk in chunks_of(slot, generation, tails[slot]))
-            rows = ((chunk, len(lines), packed(lines)) for chunk, lines in chunks)
+            rows = ((chunk, len(lines), pack(lines)) for chunk, lines in chunks)
             table = TABLES["chunk"]
             added = self.connection.executemany(table.write, ((*row, table.checksum(row)) for row in rows)).rowcount
             self._count_chunks(added)
@@ -478,13 +478,13 @@ class StateWriter:
         self.connection.close()
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     uri = "file::memory:" if path is IN_MEMORY else f"{path.absolute().as_uri()}?mode=rw"
     with _opening(path):
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
 
-def _connected_to_read(path: Path) -> sqlite3.Connection:
+def _connect_to_read(path: Path) -> sqlite3.Connection:
     with _opening(path), readable(path) as uri:
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 

@@ -65,7 +65,7 @@ def version_of(path: Path) -> int | None:
         is_hot = _is_filled(path, "-journal")
         pages, version, application = (0, 0, 0) if is_hot else _identity_of(path)
         if is_hot or (not application and _is_filled(path, "-wal")):
-            with _mended_copy(path) as copy:
+            with _mend_copy(path) as copy:
                 pages, version, application = _identity_of(copy)
     except (sqlite3.Error, OSError) as error:
         raise JobdirError(
@@ -103,12 +103,12 @@ def readable(path: Path, is_locked: bool = True) -> Iterator[str]:
     if is_usable:
         yield uri
     else:
-        with _mended_copy(path) as copy:
+        with _mend_copy(path) as copy:
             yield f"{copy.as_uri()}?immutable=1"
 
 
 @contextmanager
-def _mended_copy(path: Path) -> Iterator[Path]:
+def _mend_copy(path: Path) -> Iterator[Path]:
     """A copy of the state at *path*, in which SQLite has mended what was left half done."""
     with tempfile.TemporaryDirectory(prefix="spiderling-") as directory:
         copy = Path(directory, path.name)

@@ -150,7 +150,7 @@ def features(blocks: Sequence[Block], inherited: Inherited, declared: Declared =
     own = columns[: len(OWN)]
     words = _own(blocks, inherited.zones, own)
     _place(words, own[_LINK_DENSITY], columns[len(OWN) : _DECLARED])
-    _declared(blocks, declared, own[_H1], columns[_DECLARED:_OPENING])
+    _fill_declared(blocks, declared, own[_H1], columns[_DECLARED:_OPENING])
     opening = opening_of(columns)
     columns[_OPENING, opening] = 1
     columns[_OPENING + 1 : _MEANS] = own[_ZONES] * (1 - own[_ZONES, opening][:, None])
@@ -197,7 +197,7 @@ def _own(blocks: Sequence[Block], zones: Ints, columns: Array) -> Array:
     return words
 
 
-def _declared(blocks: Sequence[Block], declared: Declared, firsts: Array, columns: Array) -> None:
+def _fill_declared(blocks: Sequence[Block], declared: Declared, firsts: Array, columns: Array) -> None:
     """Fill in what the page says of itself, and the place of its title; *firsts* marks the h1."""
     in_title, in_description, is_title, behind, distance, firsts_before = columns[:6]
     title, description, types = declared

@@ -113,7 +113,7 @@ def _legacy(
     fits = spelling.fits(body, labels, accepted) if spelling else {}
     best = max(fits, key=lambda name: fits[name].score, default=None)
     for name in labels:
-        text = None if best and _overruled(fits.get(name), fits[best]) else _strict(body, name)
+        text = None if best and _overrules(fits.get(name), fits[best]) else _strict(body, name)
         if text is not None:
             return text, name
     gain = _gain(fits[best], fits.values()) if best else -math.inf
@@ -121,10 +121,10 @@ def _legacy(
         text = _strict(body, best) or body.decode(best, "replace")
         if _looks_like_text(text):
             return text, best
-    return _detected(body, labels, accepted, best if gain > _POOR_GAIN else None)
+    return _detect(body, labels, accepted, best if gain > _POOR_GAIN else None)
 
 
-def _overruled(label: Fit | None, best: Fit) -> bool:
+def _overrules(label: Fit | None, best: Fit) -> bool:
     """Whether a known language fits clearly better, and explains the bytes better than the label in any language."""
     return label is not None and best.score - label.score > _MARGIN and _gain(best, (label,)) > _OVERRULING_GAIN
 
@@ -172,7 +172,7 @@ def _strict(body: bytes, name: str) -> str | None:
         return None
 
 
-def _detected(
+def _detect(
     body: bytes, labels: Sequence[str], accepted: Sequence[str], best: str | None
 ) -> tuple[str | None, str | None]:
     """Text and codec by chardet, else a label that fits but for few bytes, *best*, cp1252 if nearly all is ASCII."""

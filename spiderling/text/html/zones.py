@@ -103,7 +103,7 @@ class Tree:
         if number >= MAX_ELEMENTS or len(opened) > MAX_DEPTH:
             return self.stay()
         parents.append(opened[-1])
-        self._names.append(_named(tag, attributes) if attributes else WITHOUT_NAME[tag])
+        self._names.append(_name_zone(tag, attributes) if attributes else WITHOUT_NAME[tag])
         opened.append(number)
         return number
 
@@ -135,7 +135,7 @@ class Tree:
         return Inherited(*(np.array(column, np.intp) for column in (self.parents, ends, depths, shapes, zones)))
 
 
-def _named(tag: str, attributes: Mapping[str, str]) -> tuple[int, int]:
+def _name_zone(tag: str, attributes: Mapping[str, str]) -> tuple[int, int]:
     """Zone and shape of an element, without those around it."""
     zone, shape = class_zone(tag, attributes.get("class"))
     if len(attributes) > ("class" in attributes):
@@ -171,7 +171,7 @@ def name_zone(name: str) -> int:
     return zone
 
 
-WITHOUT_NAME = {tag: _named(tag, {}) for tag in ZONED}  # tag -> zone and shape of an element without names
+WITHOUT_NAME = {tag: _name_zone(tag, {}) for tag in ZONED}  # tag -> zone and shape of an element without names
 
 
 INLINE = 0  # its text belongs to the text around it

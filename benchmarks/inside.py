@@ -361,7 +361,7 @@ BEFORE: dict[str, tuple[Any, str]] = {
     "commit": (SqliteStore, "commit"),
 }
 AFTER: dict[str, tuple[Any, str]] = {
-    "lock": (directory, "acquired"),
+    "lock": (directory, "acquire"),
     "truncate": (os, "truncate"),
     "transaction": (StateWriter, "_write"),
     "committed": (SqliteStore, "commit"),

@@ -322,7 +322,7 @@ STEPS = {
     "networks": (NetworkWeights, "__call__"),
     "signals of the good text": (Judge, "_measure"),
     "links": (cleaning, "_links"),
-    "clean text": (cleaning, "_measured"),
+    "clean text": (cleaning, "_measure"),
 }
 """The steps of `process` that are always Python's, by the function that does each; `Steps` has the others."""
 COMPILED = choose()

@@ -129,7 +129,7 @@ def payloads() -> Payloads:
 
 
 def restored(payloads: Payloads, payload: bytes) -> Request:
-    return payloads.restored(SimpleNamespace(payload=payload, url="http://a.test/"))
+    return payloads.restore(SimpleNamespace(payload=payload, url="http://a.test/"))
 
 
 PLAIN = st.recursive(

@@ -28,8 +28,8 @@ EXTENSIONS = json.dumps({"tests.crawl.brokenparts.BrokenParts": 1})
 COUNTED = json.dumps({"tests.crawl.brokenparts.MadeLines": 1})
 POINTS = {
     "outcome": (outcomes, "of_item"),
-    "site-file": (known_files, "parsed"),
-    "sitemap": (pool, "unpacked"),
+    "site-file": (known_files, "parse_rules"),
+    "sitemap": (pool, "unpack"),
     "report": (HostClosing, "review"),
     "take": (Admission, "left_out"),
     "answered": (robots.Robots, "note_answer"),

@@ -46,7 +46,7 @@ def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]
     with monkeypatch.context() as patched:
         patched.setattr(NameIndex, "find", counted("storage.host_table.MAX_RECENT_NAMES", NameIndex.find))
         patched.setattr(SqliteStore, "robots", counted("known_files.MAX_RECORDS", SqliteStore.robots))
-        patched.setattr("spiderling.frontier.known_files.parsed", counted("known_files.MAX_PARSED", parse_rules))
+        patched.setattr("spiderling.frontier.known_files.parse_rules", counted("known_files.MAX_PARSED", parse_rules))
         crawl = VirtualCrawl(web, yield_profile="off", strategy="spiderling:thrift=0", active_hosts=8)
         crawl.run(urls[0], until=crawl.now)
         while not crawl.frontier.is_finished:

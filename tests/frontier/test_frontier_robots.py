@@ -383,7 +383,7 @@ def test_large_files_are_not_all_kept_parsed(monkeypatch: pytest.MonkeyPatch) ->
         held.add(made := parse_rules(file, body, options))
         return made
 
-    monkeypatch.setattr("spiderling.frontier.known_files.parsed", noted)
+    monkeypatch.setattr("spiderling.frontier.known_files.parse_rules", noted)
     rules = Robots(ALONE)
     for number in range(40):
         rules.note_answer(f"http://h{number}.cz", FileAnswer(200, wide(number)), 0.0)
@@ -421,7 +421,7 @@ def test_a_stored_file_on_which_a_parser_of_ours_fails_is_reported_and_says_noth
     def fail(*values: object) -> Rules:
         raise RuntimeError
 
-    monkeypatch.setattr("spiderling.frontier.known_files.parsed", fail)
+    monkeypatch.setattr("spiderling.frontier.known_files.parse_rules", fail)
     assert rules.sitemaps("http://a.cz") == []
     assert rules.crawl_delay("http://a.cz") == 0
     assert failed == ["http://a.cz", "http://a.cz"]

@@ -67,3 +67,23 @@ def wrong_imports(document: Path) -> list[str]:
 
 def test_imports_of_examples_work() -> None:
     assert sinners(DOCUMENTS, wrong_imports) == {}
+
+
+NAMED = re.compile(r"`([A-Za-z_][\w.]*)` in \[[^\]]*\]\(([^)#]+\.py)\)|\]\(([^)#]+\.py)\):? `([A-Za-z_][\w.]*)`")
+"""A name of the code beside a link to the file that has it."""
+
+
+def missing_names(document: Path) -> list[str]:
+    """Names of the code that the file linked beside them does not define."""
+    wrong = []
+    for before, file, other_file, after in NAMED.findall(document.read_text("utf-8")):
+        code = (document.parent / (file or other_file)).read_text("utf-8")
+        name = before or after
+        own = re.escape(name.rpartition(".")[2])
+        if not re.search(rf"(?:def|class) {own}\b|^\s*(?:self\.)?{own}\b[^=\n]*[=:]", code, re.MULTILINE):
+            wrong.append(f"{name} in {file or other_file}")
+    return wrong
+
+
+def test_names_stand_in_the_files_that_are_linked_for_them() -> None:
+    assert sinners(DOCUMENTS, missing_names) == {}

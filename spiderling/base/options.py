@@ -137,6 +137,12 @@ class Options:
     )
     retries: int = _option(2, "Further attempts after a failure that may pass.", low=0, high=20)
     offline_wait_s: float = _option(86400.0, "Seconds without a network after which the crawl stops.", low=0)
+    refused_robots: str = _option(
+        "leave",
+        "What it means when robots.txt is answered with 401, 402, 403, 451 or a challenge: leave (nothing of the host "
+        "is fetched, docs/opt-outs.md), or allow (there are no rules: RFC 9309, 2.3.1.3).",
+        choices=("leave", "allow"),
+    )
     # limits of one response
     max_body_bytes: int = _option(5_000_000, "Larger bodies are refused or cut off (too-big).", low=10_000)
     documents: str = _option(
@@ -146,12 +152,6 @@ class Options:
     timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
     # archives: pages from WARC files instead of the web
     archive_files: int = _option(2, "Files that are read at the same time; of URLs one is.", low=1, high=64)
-    refused_robots: str = _option(
-        "leave",
-        "What it means when robots.txt is answered with 401, 402, 403, 451 or a challenge: leave (nothing of the host "
-        "is fetched, docs/opt-outs.md), or allow (there are no rules: RFC 9309, 2.3.1.3).",
-        choices=("leave", "allow"),
-    )
     archive_robots: str = _option(
         "obey",
         "Whether a robots.txt in an archive counts for the pages that come after it (docs/archive.md).",

@@ -1,7 +1,7 @@
 """When a host and an address may be asked again: the intervals between the starts of requests.
 
 A request passes three moments, each with a method here.  At each of them both intervals, that of the host and that of
-the address, begin anew:
+the address, begin again, and the last one counts in the end:
 
 - ``handed_out``, so that no other request to host or address is handed out meanwhile;
 - ``permitted``, at the last gate before the connection;

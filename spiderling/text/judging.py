@@ -1,4 +1,4 @@
-"""Finds the classes, kinds and languages of a page's blocks, and measures its good text.
+"""Decides which paragraphs of a page are kept, by class, kind and language, and measures its good text.
 
 Kinds go by rules, no fit: by the paragraph's tag, the purposes that the elements around it are named after
 (html/zones.py) and its characters.  They look only at good paragraphs: they can leave out, and never bring back.

@@ -1,7 +1,7 @@
-"""Which paragraphs are running text: jusText's rules (Pomikálek 2011, chapter 3).
+"""Which blocks are good: `choose` by the learned model, the default; `classify` by jusText's rules.
 
-`classify` first looks at each block alone (length, density of links and of stop
-words), then at its neighbours.  Its time is linear in the number of blocks.  Unlike the
+`classify` (Pomikálek 2011, chapter 3) first looks at each block alone (length, density of
+links and of stop words), then at its neighbours.  Its time is linear in the number of blocks.  Unlike the
 justext package it applies the rule for headings before it looks at neighbours, as published.
 """
 

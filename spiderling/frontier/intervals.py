@@ -5,7 +5,8 @@ the address, begin again, and the last one counts in the end:
 
 - ``handed_out``, so that no other request to host or address is handed out meanwhile;
 - ``permitted``, at the last gate before the connection;
-- ``started``, when the connection is being opened; host and address are due one interval later.
+- ``started``, when the packet that opens the connection, or a request over a kept one, was just sent
+  (`ConnectTarget` in fetch/client.py); host and address are due one interval later.
 
 A host's own answers slow the crawl of it down beyond that.  After a slow answer the host rests for ``delay_factor``
 times the answer's time, at most MAX_SLOWDOWN_S (Heritrix's DispositionProcessor: 5 times, at most 30 s, at least

@@ -1,5 +1,9 @@
 """Decides which paragraphs of a page are kept, by class, kind and language, and measures its good text.
 
+Kept is what is good (learned mode: a probability from the threshold on; none on a page where no such block is as long
+as a sentence), of a wanted kind, and in an accepted language or too short to tell.  Afterwards `_drop_repeats`
+(cleaning.py) may leave out text from JSON that the page shows too, and DedupPipeline what was kept before.
+
 Kinds go by rules, no fit: by the paragraph's tag, the purposes that the elements around it are named after
 (html/zones.py) and its characters.  They look only at good paragraphs: they can leave out, and never bring back.
 """

@@ -27,8 +27,9 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 from math import log
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,6 +103,7 @@ _RISE = np.diff(_CURVE)
 
 Hashes = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
+Owners = NDArray[np.int64]
 
 
 class Keys(NamedTuple):
@@ -309,7 +311,7 @@ class NearDuplicates:
         least = np.asarray(MAX_SEEN_SHARE * number, np.float64)
         duplicate: Flags = np.bincount(owner[counted & seen], minlength=len(found.counts)) > least
         if found.repeats:
-            duplicate = _within(found, seen, counted, least)
+            duplicate = _within(found, owner, seen, counted, least)
         new = counted & ~duplicate[owner]
         self._pending[key] = found.hashes[new], document.part(new)
         return duplicate
@@ -321,23 +323,22 @@ class NearDuplicates:
             self.filter.remember(waiting[1])
 
 
-def _within(found: Shingles, seen: Flags, counted: Flags, least: NDArray[np.float64]) -> Flags:
+def _within(found: Shingles, owner: Owners, seen: Flags, counted: Flags, least: NDArray[np.float64]) -> Flags:
     """For each paragraph, whether it is a duplicate where earlier ones of the document that are none count as well."""
-    hashes = found.hashes.tolist()
-    is_seen = seen.tolist()
-    counts = counted.tolist()
-    kept: set[int] = set()  # hashes of the paragraphs that are no duplicates
-    duplicate = np.zeros(len(found.counts), np.bool_)
-    end = 0
-    for number, size in enumerate(found.counts.tolist()):
-        begin = end
-        end += size
-        known = sum(counts[at] and (is_seen[at] or hashes[at] in kept) for at in range(begin, end))
-        if known > least[number]:
-            duplicate[number] = True
-        else:
-            kept.update(hashes[begin:end])
-    return duplicate
+    order = np.argsort(found.hashes)
+    is_same = np.diff(found.hashes[order]) == 0
+    repeated = np.union1d(order[1:][is_same], order[:-1][is_same])  # places of hashes that stand here twice
+    known = np.bincount(owner[counted & seen], minlength=len(least))
+    kept: set[int] = set()  # repeated hashes of the paragraphs that are no duplicates
+    rows = zip(
+        owner[repeated].tolist(), found.hashes[repeated].tolist(), (counted & ~seen)[repeated].tolist(), strict=True
+    )
+    for paragraph, group in groupby(rows, itemgetter(0)):
+        shingles_of = list(group)
+        known[paragraph] += sum([is_new and value in kept for _, value, is_new in shingles_of])
+        if known[paragraph] <= least[paragraph]:
+            kept.update([value for _, value, _ in shingles_of])
+    return known > least
 
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 
 from spiderling import languages
 from spiderling.base.addresses import addresses_of
-from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.errors import BadInput, NetworkAway, SpiderlingError
 from spiderling.base.opt_outs import RslFile, Signal, Statement, together
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
@@ -125,6 +125,8 @@ class PageSpider(AskedSpider, SpiderlingSpider):
             if end is not Reason.REDIRECTED
         ]
         why = f"{ends[0].help} ({ends[0].value})" if ends else f"the crawl was stopped ({reason})"
+        if not ends and reason == NetworkAway.finish_reason:
+            why = "no such name is known, or nothing answers; check the address and the network"
         self.failure = None if self.answer else SpiderlingError(f"{self.url} gave no page: {why}{self._last}.")
 
 

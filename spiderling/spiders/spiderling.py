@@ -9,6 +9,7 @@ from scrapy import Spider
 from scrapy.http import Request, Response
 
 from spiderling.base.errors import BadInput
+from spiderling.base.option_values import PREFIX
 from spiderling.base.terminal import count_of
 from spiderling.crawl.arguments import JOB, declared_arguments
 from spiderling.engine.component import crawl_of
@@ -49,7 +50,10 @@ def _why_refused(crawl: Crawl) -> str:
     """Why no seed was taken."""
     refused = crawl.frontier.ledger.refused_links.most_common()
     why = "; ".join(f"{count_of(number, 'URL')} {reason.value}: {reason.help}" for reason, number in refused if number)
-    return f"no seed may be crawled ({why}). Give other seeds with -a seeds=, or a wider scope (-a tlds=, -a hosts=)."
+    return (
+        f"no seed may be crawled ({why}). Give other seeds with -a seeds=, or a wider scope (-a tlds=, -a hosts=, "
+        f"-s {PREFIX}PORTS=)."
+    )
 
 
 class SpiderlingSpider(CorpusSpider):

@@ -117,6 +117,15 @@ def test_redirect_is_followed_politely(fetched, server):
     assert [entry.path for entry in server.log_entries if entry.host == "b.test"] == [*SITE_FILES, "/new"]
 
 
+@pytest.mark.slow
+def test_without_a_network_it_says_what_to_check():
+    settings = ("ALLOW_NETWORKS=127.84.0.0/16", "NAMESERVERS=127.84.1.9:9", "OFFLINE_WAIT_S=1")
+    ended = show("http://a.test/", *(part for setting in settings for part in ("-s", f"SPIDERLING_{setting}")))
+    assert ended.refusal == (
+        "http://a.test/ gave no page: no such name is known, or nothing answers; check the address and the network."
+    )
+
+
 @pytest.mark.parametrize(
     ("path", "why"),
     [

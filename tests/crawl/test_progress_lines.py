@@ -27,7 +27,7 @@ LINE = re.compile(
 
 def test_the_first_document_is_waited_for_aloud_and_then_six_figures_tell_enough(tmp_path):
     """Nothing stood on the screen for a minute, and then a line with a dozen figures and eight private words."""
-    with serving(FixedWeb({"a.test": SITE}, {"a.test": "127.84.41.1"})) as server:
+    with serving(FixedWeb({"a.test": SITE}, {"a.test": "127.84.98.1"})) as server:
         crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.1)
         result = crawl.run("http://a.test/", CONSTANTS={"extensions.progress.WAITS_S": 0.3}, LOGSTATS_INTERVAL=1)
     assert result.code == 0

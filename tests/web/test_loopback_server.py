@@ -146,7 +146,7 @@ async def test_the_log_has_a_line_for_each_request_with_its_arrival(tmp_path):
         first, *others = server.log_entries
         left, second = sorted(others, key=lambda entry: entry.status)  # which came within a millisecond or two
         assert first[1:] == ("127.80.9.1", "a.test", "GET", "/slow", 200, 4)
-        assert before - KERNEL_TICK_S <= first.time_s <= second.time_s - 0.15
+        assert before - 10 * KERNEL_TICK_S <= first.time_s <= second.time_s - 0.15  # a busy machine reads clocks late
         assert (second.path, second.status) == ("/?q=1", 404)
         assert (left.path, left.body_bytes) == ("/slow", 0)
         async with client(server) as (reader, writer):

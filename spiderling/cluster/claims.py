@@ -31,10 +31,7 @@ from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
 from spiderling.base.machine import elapsed_s
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.base.urls import (
-    CANONICAL_VERSION,
-    MAX_SHARDS,
-)
+from spiderling.base.urls import CANONICAL_VERSION, MAX_SHARDS
 from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Seal
 from spiderling.cluster.crawl_control import FIRST, Edition, open_edition
 from spiderling.cluster.redis_transport import StrangeValues, connect, key_types, may_pass, mend, place_of
@@ -337,7 +334,7 @@ class Claims:
         while True:
             claimed = self._read_claims(seal).items()
             ours = sorted({*here, *(int(number) for number, place in claimed if place == self._place)})
-            shard = self._read_lease(seal, token, ours)
+            shard = self._take_lease(seal, token, ours)
             if shard is not None:
                 return shard
             if time.monotonic() > end or not ours:
@@ -347,7 +344,7 @@ class Claims:
                 )
             time.sleep(BEAT_S / 2)
 
-    def _read_lease(self, seal: Seal, token: bytes, ours: Sequence[int]) -> int | None:
+    def _take_lease(self, seal: Seal, token: bytes, ours: Sequence[int]) -> int | None:
         for shard in (*ours, *(number for number in range(self._options.shards) if number not in ours)):
             # Redis may have lost the lease of a shard that is at work here. The lock is not tried while there is a
             # lease: its holder may be about to lock the directory, and would find it locked.

@@ -247,9 +247,14 @@ class SqliteStore:
 
     def messages(self, shard: int, after: int, max_bytes: int) -> list[OutboxRow]:
         """The messages to *shard* from the number *after* + 1 on, as many as have *max_bytes*, but one at least."""
-        query = "SELECT number FROM outbox WHERE shard = ? AND number > ? ORDER BY number"
-        numbers = self._rows(query, (shard, after))
-        return within((OutboxRow._make(self._one("outbox", shard, number)) for (number,) in numbers), max_bytes)
+        following = "SELECT min(number) FROM outbox WHERE shard = ? AND number > ?"  # a shard that is away has many
+
+        def rows() -> Iterator[OutboxRow]:
+            number = after
+            while (number := self._rows(following, (shard, number))[0][0]) is not None:
+                yield OutboxRow._make(self._one("outbox", shard, number))
+
+        return within(rows(), max_bytes)
 
     def _one(self, table: str, *key: object) -> list[Any]:
         """The row with this key; raises StorageError if there is none, or if it was changed."""

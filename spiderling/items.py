@@ -32,7 +32,7 @@ class PageItem:
     """A response on its way through the pipelines, with what they found in it."""
 
     response: Response
-    fetch: Fetch | None = field(init=False)  # what the frontier handed out; None if the response came by another way
+    fetch: Fetch | None = field(init=False)  # the order of the frontier that the response answers, if there was one
     page: Page | None = None
     """What the text worker found.  Pipeline 100 (addon.py) sets it, ``statements`` and ``follow``."""
     statements: list[Statement] = field(default_factory=list)

@@ -324,7 +324,10 @@ class NearDuplicates:
 
 
 def _within(found: Shingles, owner: Owners, seen: Flags, counted: Flags, least: NDArray[np.float64]) -> Flags:
-    """For each paragraph, whether it is a duplicate where earlier ones of the document that are none count as well."""
+    """For each paragraph, whether it is a duplicate of text seen before, or of paragraphs before it in the document.
+
+    A paragraph that is a duplicate itself does not count for those behind it.
+    """
     order = np.argsort(found.hashes)
     is_same = np.diff(found.hashes[order]) == 0
     repeated = np.union1d(order[1:][is_same], order[:-1][is_same])  # places of hashes that stand here twice

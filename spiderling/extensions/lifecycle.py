@@ -85,7 +85,7 @@ class Lifecycle(Extension):
 
 
 class ItemErrorFormatter(LogFormatter):
-    """Tells an error of ours in a pipeline at DEBUG only, since crawl/internal_errors.py logs it too."""
+    """Logs errors of Spiderling's own in a pipeline at DEBUG: crawl/internal_errors.py has logged them already."""
 
     def item_error(
         self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider

@@ -317,7 +317,8 @@ class WakeUp(Component):
         pause = _LONGEST_SLEEP_S if due_in is None else min(max(due_in, 0.001), _LONGEST_SLEEP_S)
         dispatcher.changed.clear()
         try:
-            await asyncio.wait_for(dispatcher.changed.wait(), pause)
+            async with asyncio.timeout(pause):
+                await dispatcher.changed.wait()
         except TimeoutError:
             return
         await asyncio.sleep(_GATHERING_S)

@@ -10,6 +10,7 @@ with one string: reading an answer for each stream takes a shard three times as 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import math
@@ -113,6 +114,7 @@ def mend(redis: Any, types: dict[str, str]) -> Any:
 
 
 TIMEOUT_S = 5.0  # seconds in which Redis must answer; chosen: a round takes it a millisecond
+_CANCEL_AGAIN_S = 0.1  # seconds after which a task that goes on is cancelled again; chosen
 
 _MAY_PASS = ("OOM", "OUTOFMEMORY", "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MISCONF", "TRYAGAIN")
 """In what a Redis answers that is there and takes nothing for now: full, a replica, loading ..."""
@@ -156,6 +158,18 @@ def place_of(client: Any) -> str:
     if "path" in address:
         return str(address["path"])
     return f"{address.get('host', 'localhost')}:{address.get('port', 6379)}"
+
+
+async def end_tasks(*tasks: asyncio.Task[None]) -> None:
+    """Cancel *tasks* that call Redis, and wait for them.
+
+    redis-py 8.1 sends within ``asyncio.wait_for``, which in Python 3.11 loses a cancellation that comes when the
+    sending has just ended.  So they are cancelled until they have ended.
+    """
+    while running := [task for task in tasks if not task.done()]:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running, timeout=_CANCEL_AGAIN_S)
 
 
 class Script:

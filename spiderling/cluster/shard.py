@@ -20,7 +20,7 @@ from spiderling.cluster.claims import BEAT_S, CONTROL_KEY, LEASE_S, MAP_KEY, Cla
 from spiderling.cluster.crawl_control import CrawlControl
 from spiderling.cluster.exchange import ShardExchange, TransportError
 from spiderling.cluster.heartbeat import Heartbeat
-from spiderling.cluster.redis_transport import RedisTransport
+from spiderling.cluster.redis_transport import RedisTransport, end_tasks
 from spiderling.cluster.slots import SlotRequests
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.storage.sqlite import SqliteStore
@@ -110,7 +110,7 @@ class Shard:
     _refused = ""  # why Redis did not do what it was asked for at the last beat; '': it did
     _has_warned = False
     has_begun = False  # whether the spider's own seeds are in
-    _task: asyncio.Task[None] | None = None
+    _tasks: tuple[asyncio.Task[None], ...] = ()
     _heartbeat: Heartbeat | None = None  # none until the crawl is open
 
     def __init__(self, options: Options, directory: Path) -> None:
@@ -151,7 +151,9 @@ class Shard:
         self._claims.end_keeping()
         self._held_until = self._claims.held_until
         logger.info("This is shard %d of %d, at Redis %s", self.number, self.options.shards, transport.place)
-        self._task = crawl.errors.watch_task(self._run(heartbeat), "the exchange with the other shards")
+        parts = asyncio.ensure_future(self._rounds.run()), asyncio.ensure_future(self.slots.run())
+        beats = crawl.errors.watch_task(self._run(heartbeat, parts), "the exchange with the other shards")
+        self._tasks = beats, *parts
 
     def may_ask(self) -> bool:
         """Whether a request may start now."""
@@ -163,18 +165,18 @@ class Shard:
             return "slots (Redis grants no start at an address)" if self.slots.is_stuck() else ""
         return "Redis (it does not answer)"
 
-    async def _run(self, heartbeat: Heartbeat) -> None:
-        tasks = [asyncio.ensure_future(self._rounds.run()), asyncio.ensure_future(self.slots.run())]
+    async def _run(self, heartbeat: Heartbeat, parts: tuple[asyncio.Task[None], ...]) -> None:
+        """Beat until one of the *parts* ends; raises what that has raised."""
         try:
-            while not any(task.done() for task in tasks):
+            while not any(part.done() for part in parts):
                 await self._beat(heartbeat)
-                await asyncio.wait(tasks, timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
-            for task in tasks:
-                if task.done():
-                    task.result()
+                await asyncio.wait(parts, timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
+            for part in parts:
+                if part.done():
+                    part.result()
         finally:
-            for task in tasks:
-                task.cancel()
+            for part in parts:
+                part.cancel()
 
     async def _beat(self, heartbeat: Heartbeat) -> None:
         """Renew the lease, and take what the others publish."""
@@ -217,9 +219,8 @@ class Shard:
 
     async def stop(self) -> None:
         """End the exchange, before the crawl is closed."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        if self._tasks:
+            await end_tasks(*self._tasks)
             self._claims.begin_keeping(self._claim)
             await self._rounds.close()
             if self._heartbeat is not None:

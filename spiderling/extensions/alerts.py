@@ -108,7 +108,8 @@ class AlertWatch(Extension):
             self._tell(kind, f"The crawl {said}")
         assert self._delivery is not None
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._delivery, LAST_S)
+            async with asyncio.timeout(LAST_S):
+                await self._delivery
         if self._waiting:
             logger.warning("%s could not be sent", count_of(len(self._waiting), "alert"))
 

@@ -168,7 +168,8 @@ class Stream:
             await response.prepare(request)
             event = b"retry: 5000\n\n" + (self._farewell or self._latest)
             while True:
-                await asyncio.wait_for(response.write(event), WRITE_S)
+                async with asyncio.timeout(WRITE_S):
+                    await response.write(event)
                 if event in (self._farewell, _REPLACED):
                     break
                 event = await listener.get()
@@ -361,7 +362,9 @@ async def _file(content: bytes, kind: str, request: web.Request) -> web.Response
 async def _body(request: web.Request) -> dict[str, object]:
     """The JSON object in the body of *request*, in one of the encodings of Unicode whatever its head says."""
     try:
-        body = json.loads(await asyncio.wait_for(request.read(), BODY_S))
+        async with asyncio.timeout(BODY_S):
+            text = await request.read()
+        body = json.loads(text)
     except TimeoutError:
         raise web.HTTPRequestTimeout(text="The body did not come.\n") from None
     except (ValueError, RecursionError, ConnectionError, web.RequestPayloadError):

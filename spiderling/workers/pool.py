@@ -82,7 +82,8 @@ class Worker(asyncio.BufferedProtocol):
             await self._loop.create_unix_connection(lambda: self, sock=ours)
             assert self._transport
             self._transport.write(frame(READY, self._pool.config))
-            await asyncio.wait_for(self._ready, _START_TIMEOUT_S)
+            async with asyncio.timeout(_START_TIMEOUT_S):
+                await self._ready
         except TimeoutError:
             await self.kill()
             raise SpiderlingError(f"a text worker was not ready within {_START_TIMEOUT_S:.0f} s.") from None

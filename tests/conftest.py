@@ -18,30 +18,26 @@ import hashlib
 import json
 import os
 import random
-import re
 import signal
 import socket
 import sqlite3
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from functools import cache
+from collections.abc import Iterable
+from contextlib import closing, contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import pytest
 from dnslib import RCODE, DNSRecord
 from example_counts import PROFILE, examples
-from forked import Forked, Server
+from forked import DEADLINE_S, ROOT, Ended, Forked, forks, scrapy, start_scrapy  # noqa: F401 - for tests
 from hypothesis import HealthCheck, settings
 from needs import is_wanted, why_not
 from text_steps import pytest_generate_tests, steps  # noqa: F401 - for pytest
@@ -64,7 +60,6 @@ settings.load_profile(PROFILE)
 gc.disable()  # while tests are collected, which leaves nothing to collect
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so do its children
-ROOT = Path(__file__).resolve().parents[1]
 CONTACT = "SPIDERLING_CONTACT=test@corpus.internal"
 NETWORK = "127.84.0.0/16"
 DEFAULTS = {
@@ -80,8 +75,6 @@ DEFAULTS = {
 }
 CONSTANTS = {"extensions.lifecycle.CHECKPOINT_S": 0.2, "frontier.intervals.RETRY_DELAY_S": 0.2}
 """What a crawl waits for less long, but in a fresh process."""
-DEADLINE_S = 240
-"""Seconds after which a process that has not ended is given up; it is generous, for the machine may be busy."""
 SENTENCES = tuple((ROOT / "tests/sentences.txt").read_text("utf-8").splitlines())
 """Czech ones."""
 
@@ -184,81 +177,6 @@ def nameserver(answer=unknown):
 
 
 # -- processes
-
-
-class Ended(NamedTuple):
-    """A command that has ended."""
-
-    code: int
-    out: str
-    """Standard output."""
-    log: str
-    """Standard error."""
-
-    @property
-    def refusal(self) -> str:
-        """Why the command refused what it was given: the last line, and no output."""
-        assert (self.code, self.out) == (1, ""), self
-        assert "Traceback" not in self.log, self.log
-        return re.sub(r"^scrapy \w+: ", "", self.log.splitlines()[-1])
-
-    @property
-    def errors(self) -> list[str]:
-        """The messages logged as errors."""
-        return re.findall(r"^\d{4}-\S+ \S+ \[[^]]+\] (?:ERROR|CRITICAL): (.*)$", self.log, re.MULTILINE)
-
-
-@cache
-def forks() -> Server:
-    return Server()
-
-
-def scrapy(
-    *arguments: str,
-    stdin: bytes = b"",
-    cwd: Path = ROOT,
-    preexec_fn: Callable[[], object] | None = None,
-    fresh: bool = False,
-    timeout_s: float = DEADLINE_S,
-    module: str = "scrapy",
-) -> Ended:
-    """Run ``python -m MODULE`` with *arguments* in *cwd*, which is the project's directory unless told otherwise."""
-    environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
-    with ExitStack() as stack:
-        given, out, log = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
-        given.write(stdin)
-        given.seek(0)
-        process = start_scrapy(arguments, cwd, environment, (given, out, log), preexec_fn, fresh, module)
-        try:
-            code = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-        out.seek(0)
-        log.seek(0)
-        return Ended(code, out.read().decode(), log.read().decode("utf-8", "replace"))
-
-
-def start_scrapy(
-    arguments: Sequence[str],
-    cwd: Path,
-    environment: Mapping[str, str],
-    streams: tuple[IO[bytes], IO[bytes], IO[bytes]],
-    preexec_fn: Callable[[], object] | None = None,
-    fresh: bool = False,
-    module: str = "scrapy",
-) -> Forked | subprocess.Popen[bytes]:
-    """The process of ``python -m MODULE`` with *streams* as its standard input, output and error.
-
-    It is forked from one that has imported everything, unless it must be *fresh* or runs *preexec_fn* first.
-    """
-    if not fresh and preexec_fn is None:
-        return forks().start(arguments, cwd, environment, streams, module)
-    stdin, stdout, stderr = streams
-    return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments], cwd=cwd, env=environment, stdin=stdin, stdout=stdout,
-        stderr=stderr, preexec_fn=preexec_fn, start_new_session=True,
-    )  # fmt: skip
 
 
 def refusal(jobdir: Path, *arguments: str, contact: bool = True, **process) -> str:

@@ -19,6 +19,7 @@ import io
 import json
 import os
 import pkgutil
+import re
 import runpy
 import select
 import signal
@@ -26,17 +27,22 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from example_counts import PROFILE
 
 ROOT = Path(__file__).resolve().parents[1]
+DEADLINE_S = 240
+"""Seconds after which a process that has not ended is given up; it is generous, for the machine may be busy."""
 _NUMBER = struct.Struct("!i")
 _MAX_REQUEST_BYTES = 1_000_000
 
@@ -103,6 +109,81 @@ class Forked:
 
     def _number(self) -> int:
         return _NUMBER.unpack(self._keeper.recv(_NUMBER.size, socket.MSG_WAITALL))[0]
+
+
+class Ended(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    out: str
+    """Standard output."""
+    log: str
+    """Standard error."""
+
+    @property
+    def refusal(self) -> str:
+        """Why the command refused what it was given: the last line, and no output."""
+        assert (self.code, self.out) == (1, ""), self
+        assert "Traceback" not in self.log, self.log
+        return re.sub(r"^scrapy \w+: ", "", self.log.splitlines()[-1])
+
+    @property
+    def errors(self) -> list[str]:
+        """The messages logged as errors."""
+        return re.findall(r"^\d{4}-\S+ \S+ \[[^]]+\] (?:ERROR|CRITICAL): (.*)$", self.log, re.MULTILINE)
+
+
+@cache
+def forks() -> Server:
+    return Server()
+
+
+def scrapy(
+    *arguments: str,
+    stdin: bytes = b"",
+    cwd: Path = ROOT,
+    preexec_fn: Callable[[], object] | None = None,
+    fresh: bool = False,
+    timeout_s: float = DEADLINE_S,
+    module: str = "scrapy",
+) -> Ended:
+    """Run ``python -m MODULE`` with *arguments* in *cwd*, which is the project's directory unless told otherwise."""
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
+    with ExitStack() as stack:
+        given, out, log = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        given.write(stdin)
+        given.seek(0)
+        process = start_scrapy(arguments, cwd, environment, (given, out, log), preexec_fn, fresh, module)
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        out.seek(0)
+        log.seek(0)
+        return Ended(code, out.read().decode(), log.read().decode("utf-8", "replace"))
+
+
+def start_scrapy(
+    arguments: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
+    streams: tuple[IO[bytes], IO[bytes], IO[bytes]],
+    preexec_fn: Callable[[], object] | None = None,
+    fresh: bool = False,
+    module: str = "scrapy",
+) -> Forked | subprocess.Popen[bytes]:
+    """The process of ``python -m MODULE`` with *streams* as its standard input, output and error.
+
+    It is forked from one that has imported everything, unless it must be *fresh* or runs *preexec_fn* first.
+    """
+    if not fresh and preexec_fn is None:
+        return forks().start(arguments, cwd, environment, streams, module)
+    stdin, stdout, stderr = streams
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *arguments], cwd=cwd, env=environment, stdin=stdin, stdout=stdout,
+        stderr=stderr, preexec_fn=preexec_fn, start_new_session=True,
+    )  # fmt: skip
 
 
 # -- the server's process

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+TESTS = sorted([*ROOT.glob("tests/**/*.py"), *ROOT.glob("simulator/tests/**/*.py")])
 
 
 def tree_of(path: Path) -> ast.Module:

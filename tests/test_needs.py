@@ -13,8 +13,7 @@ from types import SimpleNamespace
 import conftest
 import needs
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
+from sources import ROOT, TESTS
 
 
 @pytest.mark.parametrize(
@@ -37,7 +36,7 @@ def test_what_is_missing_skips_and_says_how_one_gets_it_or_fails_where_all_was_i
 
 def test_no_test_skips_in_a_way_of_its_own():
     ways = re.compile(r"\b(skipif|importorskip|skipTest|mark\.skip\b|pytest\.skip\()")
-    places = {path: ways.search(path.read_text("utf-8")) for path in ROOT.glob("tests/**/*.py")}
+    places = {path: ways.search(path.read_text("utf-8")) for path in TESTS}
     mine = {Path(__file__), ROOT / "tests/conftest.py"}
     assert [str(path) for path, way in places.items() if way and path not in mine] == [], "use needs()"
 

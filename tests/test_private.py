@@ -10,12 +10,11 @@ import re
 from pathlib import Path
 
 import spiderling
-from tests.sources import sinners, tree_of
+from tests.sources import TESTS, sinners, tree_of
 
 PACKAGE = Path(spiderling.__file__).parent
 LIBRARIES = {"_typeshed"}
 """What is imported all the same, for types."""
-TESTS = Path(__file__).parent
 OF_THE_LANGUAGE = {"_asdict", "_fields", "_make", "_replace", "_exit"}
 """Public in spite of their names: those of NamedTuple and of ``os``."""
 EXCEPTIONS = {"worth._MAX_HOSTS", "worth._SECTIONS", "schedule._MAX_NAMES"}
@@ -49,14 +48,14 @@ def private_names(tree: ast.AST) -> list[str]:
 
 
 def test_no_test_touches_what_a_module_keeps_to_itself() -> None:
-    others = (path for path in TESTS.rglob("*.py") if path != Path(__file__))
+    others = (path for path in TESTS if path != Path(__file__))
     touched = sinners(others, lambda path: private_names(tree_of(path)))
     assert touched == {}, "test what can be seen from outside"
 
 
 def test_the_exceptions_are_few_and_used() -> None:
     assert len(EXCEPTIONS) <= 5
-    text = "".join(path.read_text("utf-8") for path in TESTS.rglob("*.py") if path != Path(__file__))
+    text = "".join(path.read_text("utf-8") for path in TESTS if path != Path(__file__))
     assert all(name in text for name in EXCEPTIONS)
 
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import DEADLINE_S, ROOT, Ended, scrapy
+from forked import DEADLINE_S, ROOT, Ended, scrapy
 
 
 def simulate(*arguments: str) -> Ended:

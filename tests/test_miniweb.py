@@ -14,7 +14,7 @@ from spiderling.base.errors import BadInput
 from webs.recorded import COLUMNS, RecordedWeb
 from webs.special import LIST_PAGES, SITES
 
-MINIWEB = Path(__file__).resolve().parents[2] / "examples" / "miniweb"
+MINIWEB = Path(__file__).resolve().parents[1] / "examples" / "miniweb"
 FREE = re.compile(r"\b(GPL|GFDL|CC-BY-SA|MPL|Apache|CC0|public.domain)", re.I)
 HREF = re.compile(rb"""<a\b[^>]*?\shref\s*=\s*["']([^"'#]+)""", re.I)
 HOSTS = list(RecordedWeb(MINIWEB).sites)

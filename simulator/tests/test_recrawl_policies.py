@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import scrapy
+from forked import scrapy
 
 from simulator.pages import Array
 from simulator.recrawl.changing import NO_URLS, ChangingWeb, Kind, Lastmod

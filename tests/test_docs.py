@@ -1,13 +1,13 @@
-"""The documentation cannot lie: what can be listed is generated, and compared here; the budgets of the code hold.
+"""The documentation cannot lie: what can be listed is made, and compared here; the budgets of the code hold.
 
-``python -m tests.test_docs`` writes docs/options.md, docs/reasons.md, docs/languages.md, docs/status.md and
-benchmarks/results.md again."""
+``python -m tests.test_docs`` makes the lists of docs/ and benchmarks/ again."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import inspect
+import json
 import os
 import re
 import statistics
@@ -49,72 +49,48 @@ from spiderling.jobdir.status_schema import (
     Text,
     Urls,
 )
+from spiderling.languages import GROUPS, available
 from spiderling.pipelines import CorpusPipeline
 from spiderling.text.quality import NO_QUALITY
-from tests.languages_page import languages_page
-from tests.results_page import FIELDS, MAX_ROWS, results, results_page
 from tests.sources import ROOT, sinners, tree_of
 
 SOURCES = sorted([*ROOT.glob("spiderling/**/*.py"), *ROOT.glob("simulator/**/*.py")])
 MAX_FUNCTION_LINES = 50
-OPTIONS_HEAD = """\
-# Options
-
-Set in your project's settings, or on the command line with `-s NAME=value`. An unknown name, a wrong type or a value
-out of bounds is refused. Changed options take effect when a crawl is resumed; only `SPIDERLING_LANG`,
-`SPIDERLING_DEDUP` and `SPIDERLING_SHARDS` are fixed once it has begun. Large numbers may be
-written as `500k`, `2.5M` or `1e6`, bytes as `10GB` or `512MiB`. In brackets: default, unit, bounds.
-
-This page is generated from spiderling/base/options.py by `python -m tests.test_docs`.
-"""
-REASONS_HEAD = """\
-# Reasons
-
-Every way in which a URL or a page can end, and every way in which the mention of a URL is refused. The counts are in
-the state, in Scrapy's stats (`spiderling/end/<reason>`, `spiderling/mention/<reason>`) and in the summary that a crawl
-logs at its end; *discovered = ends + waiting + in transit* at every moment.
-
-This page is generated from spiderling/base/reasons.py by `python -m tests.test_docs`.
-"""
+SMALL_BYTES = 50_000
+"""Text of a model below which it has a star."""
+FIELDS = ("script", "case", "figure", "ours", "peer", "theirs", "machine", "load", "commit", "date")
+"""Of each result; a value that was not noted is empty."""
+MAX_RESULTS = 60
 
 
-def options_page() -> str:
-    """docs/options.md: a list for each group, which is a comment in the dataclass."""
+# -- what is made: the lists between two comments of a page; the words around them are written by hand
+
+
+def options_list() -> list[str]:
+    """A list for each group, which is a comment in the dataclass."""
     specs = {spec.name: spec for spec in fields(Options)}
-    lines = [OPTIONS_HEAD]
+    lines = []
     for group, name in re.findall(r"^    (?:# (.+)|(\w+): .*_option\()", inspect.getsource(Options), re.MULTILINE):
         if group:
-            lines.append(f"\n## {group[0].upper()}{group[1:]}\n")
+            lines += ["", f"## {group[0].upper()}{group[1:]}", ""]
         else:
-            lines.append(_entry(specs.pop(name)))
+            spec = specs.pop(name)
+            default = f"`{spec.default}` {unit(spec)}".strip() if spec.default != "" else ""
+            said = "; ".join(filter(None, (default, bounds(spec))))
+            lines.append(f"- `{PREFIX}{name.upper()}`{said and f' ({said})'}: {spec.metadata['help']}")
     assert not specs, f"in no group: {', '.join(specs)}"
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def _entry(spec) -> str:
-    default = f"`{spec.default}` {unit(spec)}".strip() if spec.default != "" else ""
-    said = "; ".join(filter(None, (default, bounds(spec))))
-    return f"- `{PREFIX}{spec.name.upper()}`{said and f' ({said})'}: {spec.metadata['help']}"
-
-
-def reasons_page() -> str:
-    """docs/reasons.md: ends and mentions, in the order of the enum."""
-    lines = [REASONS_HEAD]
+def reasons_list() -> list[str]:
+    """Ends and mentions, in the order of the enum."""
+    lines = []
     for title, wanted in (("Ends", False), ("Refused mentions", True)):
-        lines.append(f"\n## {title}\n")
+        lines += ["", f"## {title}", ""]
         lines += [f"- `{reason.value}`: {reason.help}" for reason in Reason if (reason in MENTIONS) is wanted]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-STATUS_HEAD = """\
-# The status of a crawl, for programs
-
-`scrapy inspect JOBDIR --json` writes one JSON object; a crawl with a [live page](live.md) serves the same as
-`/status.json`. It is told from the last checkpoint; what only the crawl's own process knows is `null`, empty or 0
-elsewhere. `version` is raised when a field goes or changes its meaning; new fields may come at any time.
-
-This page is generated from spiderling/jobdir/status_schema.py by `python -m tests.test_docs`.
-"""
 STATUS = (
     Status, Urls, Rates, Budget, Ends, Language, Revisits, Text, Line, HostRow, GroupYield, Refusing, Files, Curves,
     ShardStatus,
@@ -124,9 +100,9 @@ KINDS = {"str": "string", "int": "integer", "float": "number", "dict": "object",
 """The names of types in JSON."""
 
 
-def status_page() -> str:
-    """docs/status.md: a list for each class that is part of the status."""
-    lines = [STATUS_HEAD]
+def status_list() -> list[str]:
+    """A list for each class that is part of the status."""
+    lines = []
     for made in STATUS:
         source = inspect.getsource(made)
         written = source.splitlines()
@@ -136,45 +112,84 @@ def status_page() -> str:
             for entry, following in pairwise([*ast.parse(source).body[0].body, ast.Pass()])
             if isinstance(entry, ast.AnnAssign)
         }
-        lines += [f"\n## {made.__name__}\n", f"{inspect.getdoc(made)}\n"]
-        for said, named in groupby([(_said_of(spec, texts), f"`{spec.name}`") for spec in fields(made)], itemgetter(0)):
+        lines += ["", f"## {made.__name__}", "", inspect.getdoc(made), ""]
+        for said, named in groupby([(said_of(spec, texts), f"`{spec.name}`") for spec in fields(made)], itemgetter(0)):
             lines.append(f"- {', '.join(name for _, name in named)} {said}")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def _said_of(spec, texts: dict[str, str | None]) -> str:
+def said_of(spec, texts: dict[str, str | None]) -> str:
     """Kind and text of a field; neighbours without a text of their own share one line."""
     kind = re.sub(r"\w+", lambda word: KINDS.get(word[0], word[0]), spec.type.replace(" |", " or"))
     text = " ".join((texts[spec.name] or "").replace("``", "`").split())
     return f"({kind}): {text}" if text else f"({kind})"
 
 
-PAGES = {
-    "docs/status.md": status_page,
-    "docs/options.md": options_page,
-    "docs/reasons.md": reasons_page,
-    "docs/languages.md": languages_page,
-    "benchmarks/results.md": results_page,
+def groups_list() -> list[str]:
+    models = available()
+    named = {
+        code: [f"{models[one].name} ({one})" for one in members if one in models] for code, members in GROUPS.items()
+    }
+    return [f"- `{code}`: {', '.join(members)}" for code, members in named.items()]
+
+
+def languages_list() -> list[str]:
+    """Each model with what benchmarks/language.py --save measured."""
+    rows = (line.split("\t") for line in (ROOT / "benchmarks/language.tsv").read_text("utf-8").splitlines())
+    measured = {code: figures for code, *figures in rows}
+    lines = []
+    for info in sorted(available().values(), key=lambda info: info.name):
+        figures = measured.get(info.code, ["-"] * 4)
+        news, web = ("-" if {*pair} == {"-"} else "/".join(pair) for pair in (figures[:2], figures[2:4]))
+        star = "*" if int(info.origin["bytes"]) < SMALL_BYTES else ""
+        lines.append(f"- `{info.code}` {info.name}{star}: {news}, {web}")
+    return lines
+
+
+def results() -> list[dict[str, object]]:
+    return [json.loads(line) for line in (ROOT / "benchmarks/results.jsonl").read_text("utf-8").splitlines()]
+
+
+def results_list() -> list[str]:
+    shown = [name for name in FIELDS if name not in ("machine", "commit")]
+    cells = [
+        [f"{row[name]:,}" if isinstance(row[name], int) else str(row[name]) for name in shown] for row in results()
+    ]
+    rows = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in cells]
+    return [f"| {' | '.join(shown)} |", "|---" * len(shown) + "|", *(f"| {row} |" for row in rows)]
+
+
+LISTS = {
+    "options": options_list,
+    "reasons": reasons_list,
+    "status": status_list,
+    "groups": groups_list,
+    "languages": languages_list,
+    "results": results_list,
 }
+MADE = re.compile(r"(?<=<!-- made: )(\w+)( -->\n).*?(?=\n<!-- end -->)", re.DOTALL)
+PAGES = {path: text for path in ROOT.glob("*/*.md") if MADE.search(text := path.read_text("utf-8"))}
+"""The pages that have such lists."""
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_generated_page(name):
-    assert (ROOT / name).read_text(encoding="utf-8") == PAGES[name](), "run: python -m tests.test_docs"
+def made_anew(text: str) -> str:
+    return MADE.sub(lambda found: found[1] + found[2] + "\n".join(LISTS[found[1]]()), text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_lists_of_a_page_are_up_to_date(page):
+    assert PAGES[page] == made_anew(PAGES[page]), "run: python -m tests.test_docs"
+
+
+def test_each_list_stands_in_one_page():
+    assert sorted(name for text in PAGES.values() for name, _ in MADE.findall(text)) == sorted(LISTS)
 
 
 def test_results_are_few_complete_and_repeatable():
     rows = results()
-    assert len(rows) <= MAX_ROWS
+    assert len(rows) <= MAX_RESULTS
     assert [row for row in rows if tuple(row) != FIELDS] == []
-    scripts = {path.stem for path in ROOT.glob("benchmarks/*.py")}
-    assert {row["script"] for row in rows} <= scripts
-
-
-def test_every_option_and_reason_is_in_its_page():
-    options, reasons = options_page(), reasons_page()
-    assert [spec.name for spec in fields(Options) if f"`{PREFIX}{spec.name.upper()}`" not in options] == []
-    assert [reason for reason in Reason if f"- `{reason.value}`: " not in reasons] == []
+    assert {row["script"] for row in rows} <= {path.stem for path in ROOT.glob("benchmarks/*.py")}
 
 
 # -- what is written by hand
@@ -189,8 +204,6 @@ COMMANDS = sorted(
     for path in ROOT.glob("spiderling/commands/*.py")
     if path.stem != "__init__" and (path.stem == "crawl" or not find_spec(f"scrapy.commands.{path.stem}"))
 )
-
-
 """Those of our own."""
 
 
@@ -364,5 +377,5 @@ def test_refused_mentions_are_no_ends() -> None:
 
 
 if __name__ == "__main__":
-    for name, page in PAGES.items():
-        (ROOT / name).write_text(page(), encoding="utf-8")
+    for page, text in PAGES.items():
+        page.write_text(made_anew(text), encoding="utf-8")

@@ -72,8 +72,9 @@ class AsServed:
     def latency_s(self, url: str) -> float:
         return self._seconds + self._slow.get(url.split("/", 3)[2], 0.0)
 
-    def robots(self, url: str) -> tuple[int, bytes, str | None]:
-        answer = self._served.respond(url.split("/", 3)[2], "/robots.txt")
+    def site_file(self, url: str) -> tuple[int, bytes, str | None]:
+        _, _, host, path = url.split("/", 3)
+        answer = self._served.respond(host, "/" + path)
         return answer.status, answer.body, answer.headers.get("Location")
 
 

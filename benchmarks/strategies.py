@@ -5,7 +5,8 @@
 
 targets: the default under politeness on generated webs, the graph in DIR for four languages, and what real crawls of
    the bundled miniature web recorded for three: words for each downloaded MB at 25, 50, 75 and 90 % of the words,
-   beside the yardstick (a clairvoyant that knows what each host gives) and the best rival, and recall.
+   beside the yardstick (a clairvoyant that knows what each host gives) and the best rival; recall, and requests a
+   page, those for site files among them.
 somboonviwat-2006: the Thai-like web without politeness: harvest rate over the first fourteenth of the pages, coverage
    after 30 % of them, for LSWC with several S and T and its rivals.
 suchomel-2012: the web with the yields of Suchomel & Pomikálek 2012, Table 1: what a threshold keeps, and yield rates.
@@ -86,6 +87,7 @@ class Point(NamedTuple):
 
     words_per_mb: float
     hours: float
+    requests_per_page: float
 
 
 class Result(NamedTuple):
@@ -165,14 +167,17 @@ def summed_up(run: Run, cpu_s: float) -> Result:
 def _point(run: Run, share: float) -> Point | None:
     """Between the two samples around *share* of the words, in proportion."""
     wanted = share * run.truth.words
-    words = size = seconds = 0.0
+    words = size = seconds = requests = pages = 0.0
     for sample in run.samples:
         if sample.words >= wanted:
             part = (wanted - words) / max(sample.words - words, 1)
             size += part * (sample.downloaded_bytes - size)
             seconds += part * (sample.seconds - seconds)
-            return Point(wanted / size * 1e6, seconds / 3600)
+            requests += part * (sample.requests - requests)
+            pages += part * (sample.pages - pages)
+            return Point(wanted / size * 1e6, seconds / 3600, requests / pages)
         words, size, seconds = sample.words, sample.downloaded_bytes, sample.seconds
+        requests, pages = sample.requests, sample.pages
     return None
 
 
@@ -273,18 +278,20 @@ def measure(crawls: Crawls, frame: Frame, processes: int) -> dict[str, dict[str,
         shown = {group: [job for job in jobs[group] if job.web == web] for group in jobs}
         lines = [_row(group, [results[job] for job in group], group[0].strategy) for group in shown.values()]
         points = [f"{100 * share:.0f} %" for share in SHARES]
-        table(("strategy", "words/MB at " + points[0], *points[1:], "hours to 75 %", "90 %", "of the words"), lines)
+        last = "hours to 75 %", "90 %", "requests/page at 75 %", "of the words"
+        table(("strategy", "words/MB at " + points[0], *points[1:], *last), lines)
     return _targets(frame, jobs, results, rivals)
 
 
 def _row(group: object, results: Sequence[Result], name: str) -> tuple[str, ...]:
     rates = (_mean([result.at(share) for result in results], 0) for share in SHARES)
     hours = (_mean([result.at(share) for result in results], 1) for share in SHARES[-2:])
+    requests = _mean([result.at(0.75) for result in results], 2)
     recall = statistics.fmean(result.recall for result in results)
     return (
         name,
         *("-" if rate is None else f"{rate:,.0f}" for rate in rates),
-        *("-" if hour is None else f"{hour:.2f}" for hour in hours),
+        *("-" if value is None else f"{value:.2f}" for value in (*hours, requests)),
         f"{recall:.3f}",
     )
 
@@ -298,7 +305,9 @@ def _mean(points: Sequence[Point | None], at: int) -> float | None:
 def _targets(
     frame: Frame, jobs: dict[str, list[Job]], results: dict[Job, Result], rivals: dict[str, str]
 ) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {name: {} for name in ("of_known_hosts", "vs_best_rival", "recall")}
+    found: dict[str, dict[str, Any]] = {
+        name: {} for name in ("of_known_hosts", "vs_best_rival", "recall", "requests_per_page")
+    }
     rows, versus = [], []
     for web in frame.webs:
         by_seed = {group: {j.seed: results[j] for j in jobs[group] if j.web == web} for group in jobs}
@@ -310,6 +319,7 @@ def _targets(
         found["vs_best_rival"][web] = {"rival": rivals[web], **told}
         recall = statistics.fmean(own[seed].recall / max(bfs[seed].recall, 1e-9) for seed in frame.test)
         found["recall"][web] = _round(recall)
+        found["requests_per_page"][web] = _mean([result.at(0.75) for result in own.values()], 2)
         versus.append((web, rivals[web], *(f"{_text(mean)} ±{_text(error)}" for mean, error in told.values())))
         rows.append((web, *map(_text, found["of_known_hosts"][web].values()), _text(recall)))
     print(f"\n{DEFAULT} / the best rival in words/MB, seed by seed (± standard error)\n")

@@ -109,6 +109,7 @@ class Summary(NamedTuple):
     """Their standard deviations over the seeds."""
     retired: float
     pages_per_s: float
+    requests_per_page: float
 
 
 def make_web(name: str, seed: int, terms: Terms) -> PageWeb:
@@ -240,6 +241,7 @@ def _summary(runs: list[Run]) -> Summary:
         tuple(statistics.pstdev(values) if all_ else None for values, all_ in zip(reached, whole, strict=True)),
         mean(lambda run: run.last.retired),
         mean(lambda run: run.last.pages_per_s),
+        mean(lambda run: run.last.requests_per_page),
     )
 
 
@@ -248,11 +250,14 @@ def _per_mb(run: Run, share: float) -> float | None:
     return None if sample is None else sample.words_per_mb
 
 
-_MEASURES = "web", "strategy", "pages", "hours", "pages/s", "harvest", "coverage", "of words", "yield rate"
+_MEASURES = (
+    "web", "strategy", "pages", "requests/page", "hours", "pages/s", "harvest", "coverage", "of words", "yield rate",
+)  # fmt: skip
 _HEAD = (*_MEASURES, "words/MB at 25 %", *(f"{100 * share:.0f} %" for share in SHARES[1:]), "retired")
 _CSV_HEAD = (
-    "web", "strategy", "seed", "hours", "pages", "relevant", "documents", "words", "downloaded_bytes", "kept_bytes",
-    "waiting", "retired", "harvest_rate", "coverage", "word_coverage", "yield_rate", "words_per_mb", "pages_per_s",
+    "web", "strategy", "seed", "hours", "pages", "requests", "relevant", "documents", "words", "downloaded_bytes",
+    "kept_bytes", "waiting", "retired", "harvest_rate", "coverage", "word_coverage", "yield_rate", "words_per_mb",
+    "pages_per_s",
 )  # fmt: skip
 
 
@@ -266,6 +271,7 @@ def row(summary: Summary) -> tuple[str, ...]:
         summary.web,
         summary.strategy,
         f"{summary.pages:,.0f}",
+        f"{summary.requests_per_page:.2f}",
         f"{summary.hours:.1f}",
         f"{summary.pages_per_s:.1f}",
         f"{summary.harvest_rate:.3f}",

@@ -16,7 +16,7 @@ import numpy as np
 
 from simulator.addresses import Addresses
 from simulator.linking import Linking
-from simulator.pages import CODES, Array, Hosts, Pages, PageWeb, sketches
+from simulator.pages import CODES, ERROR_BYTES, Array, Hosts, Pages, PageWeb, sketches
 from spiderling.base.errors import BadInput
 from spiderling.base.reasons import Reason
 
@@ -250,7 +250,7 @@ def _pages(recipe: Recipe, first: Array, shares: Array, rates: Array, rng: np.ra
     verdict[~front & (draw > 1 - recipe.error_share)] = CODES[Reason.HTTP_ERROR]
     kept = verdict == CODES[Reason.KEPT]
     body = (30_000 * rng.lognormal(-0.2, 0.4, len(sizes))[host] * rng.lognormal(-0.12, 0.5, number)).astype(np.int32)
-    body[verdict == CODES[Reason.HTTP_ERROR]] = 800
+    body[verdict == CODES[Reason.HTTP_ERROR]] = ERROR_BYTES
     gained = _kept_bytes(host, body, kept, rates, rng)
     sketch = sketches(np.arange(number))
     sketch[(section == _TRAP) & ~copies] = 0

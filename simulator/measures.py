@@ -19,13 +19,15 @@ class Sample(NamedTuple):
     seconds: float
     """Simulated time."""
     pages: int
-    """Judged responses; robots.txt and redirects are not among them."""
+    """Judged responses; site files and redirects are not among them."""
+    requests: int
+    """All that were sent, for site files and redirects too."""
     relevant: int
     """Pages in a wanted language, with or without text."""
     documents: int
     words: int
     downloaded_bytes: int
-    """Bytes of all bodies, robots.txt among them."""
+    """Bytes of all bodies, site files among them."""
     kept_bytes: int
     waiting: int
     retired: int
@@ -39,6 +41,10 @@ class Sample(NamedTuple):
     def harvest_rate(self) -> float:
         """Relevant pages / pages."""
         return self.relevant / self.pages if self.pages else 0.0
+
+    @property
+    def requests_per_page(self) -> float:
+        return self.requests / self.pages if self.pages else 0.0
 
     @property
     def yield_rate(self) -> float:

@@ -17,6 +17,7 @@ from simulator.measures import Truth
 from spiderling.base.link_batch import NONE, TEXT_BLOCK, Link, LinkBatch, gathered
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
+from spiderling.frontier.site_files import SiteFile
 
 VERDICTS = (
     Reason.KEPT,
@@ -31,6 +32,8 @@ VERDICTS = (
 CODES = {reason: code for code, reason in enumerate(VERDICTS)}
 TEXT_SCORE = 128
 """The least score, of 0 to 255, of a link in a block of running text."""
+ERROR_BYTES = 800
+"""Bytes of the answer to a request for what is not there (chosen)."""
 BYTES_PER_WORD = 7
 """Bytes of kept text that count as a word (chosen)."""
 _MIX = 0x9E3779B97F4A7C15
@@ -142,14 +145,17 @@ class PageWeb:
     def latency_s(self, url: str) -> float:
         return self._latency_s[self._host.get(url.split("/", 3)[2], 0)]
 
-    def robots(self, url: str) -> tuple[int, bytes, str | None]:
+    def site_file(self, url: str) -> tuple[int, bytes, str | None]:
+        """A robots.txt where the host has one; no site has another file."""
         delay = self.hosts.crawl_delay_s[self._host.get(url.split("/", 3)[2], 0)]
-        return (200, b"User-agent: *\nCrawl-delay: %g\n" % delay, None) if delay else (404, b"", None)
+        if delay and url.endswith(SiteFile.ROBOTS.value):
+            return 200, b"User-agent: *\nCrawl-delay: %g\n" % delay, None
+        return 404, bytes(ERROR_BYTES), None
 
     def outcome(self, url_id: int, url: str) -> Outcome:
         page = self.find(url)
         if page < 0:
-            return Outcome(url_id, url, Reason.HTTP_ERROR, 404, body_bytes=500)
+            return Outcome(url_id, url, Reason.HTTP_ERROR, 404, body_bytes=ERROR_BYTES)
         body, kept, verdict, language, sketch, badness = self._views
         keys = self.pages.text_key
         reason = VERDICTS[verdict[page]]

@@ -26,8 +26,8 @@ from spiderling.frontier.strategy import Strategy
 
 PAGES_PER_BATCH = 1000
 """Judged pages after which the state is committed (chosen)."""
-WORLD = {"optouts": "tdm-file=ignore,ai-txt=ignore", "trail": "off"}
-"""Options that differ from a real crawl's: no files of opt-outs are fetched, and no log of URLs is kept."""
+WORLD = {"trail": "off"}
+"""Options that differ from a real crawl's: no log of URLs is kept."""
 
 
 class AnswerWeb(Protocol):
@@ -39,8 +39,8 @@ class AnswerWeb(Protocol):
     def latency_s(self, url: str) -> float:
         """Seconds from a request to the end of its answer."""
 
-    def robots(self, url: str) -> tuple[int, bytes, str | None]:
-        """Status, body and the target of a redirect."""
+    def site_file(self, url: str) -> tuple[int, bytes, str | None]:
+        """Status, body and the target of a redirect of robots.txt, tdmrep.json or ai.txt."""
 
     def outcome(self, url_id: int, url: str) -> Outcome:
         """How a real crawl would judge the page."""
@@ -109,6 +109,7 @@ class Replay:
         return Sample(
             self.now,
             totals["pages"],
+            totals["requests"],
             self.relevant,
             totals["documents"],
             totals["words"],
@@ -157,7 +158,7 @@ class Replay:
         now = self.now
         frontier.intervals.answered(fetch.host, now)
         if fetch.robots is not None:
-            frontier.robots_answered(fetch, FileAnswer(*self._web.robots(fetch.url), is_open=True), now)
+            frontier.robots_answered(fetch, FileAnswer(*self._web.site_file(fetch.url), is_open=True), now)
             return
         outcome = self._web.outcome(fetch.id, fetch.url)
         if outcome.text_key and outcome.reason is Reason.KEPT:

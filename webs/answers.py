@@ -27,7 +27,7 @@ class ServedAnswers:
     def latency_s(self, url: str) -> float:
         return _LATENCY_S
 
-    def robots(self, url: str) -> tuple[int, bytes, str | None]:
+    def site_file(self, url: str) -> tuple[int, bytes, str | None]:
         answer = self._respond(url)
         return answer.status, answer.body, answer.headers.get("Location")
 

@@ -36,8 +36,8 @@ class FarmWeb:
     def latency_s(self, url: str) -> float:
         return 0.3 if FARM in url else self._web.latency_s(url)
 
-    def robots(self, url: str) -> tuple[int, bytes, str | None]:
-        return (404, b"", None) if FARM in url else self._web.robots(url)
+    def site_file(self, url: str) -> tuple[int, bytes, str | None]:
+        return (404, b"", None) if FARM in url else self._web.site_file(url)
 
     def outcome(self, url_id: int, url: str) -> Outcome:
         if FARM in url:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,6 +16,8 @@ from spiderling.base.link_batch import Link
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch
+from spiderling.frontier.hosts import Host
+from spiderling.frontier.site_files import SiteFile
 from webs.answers import ServedAnswers
 from webs.web import FixedWeb, WebResponse, html, plain, redirect
 
@@ -25,15 +28,15 @@ def web() -> PageWeb:
 
 
 class Watched(Replay):
-    """Notes when requests start."""
+    """Notes when requests start, which host is asked at which address, and whether a visit goes on by it."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        self.starts: list[tuple[float, str, str]] = []
+        self.starts: list[tuple[float, str, str, bool]] = []
         started = self.frontier.started
 
         def noted(fetch: Fetch, now: float) -> None:
-            self.starts.append((now, fetch.host.name, fetch.address))
+            self.starts.append((now, fetch.host.name, fetch.address, fetch.goes_on))
             started(fetch, now)
 
         self.frontier.started = noted  # type: ignore[method-assign]
@@ -69,19 +72,43 @@ def test_requests_keep_the_intervals(web: PageWeb) -> None:
         last: dict[str, float] = {}
         for start in replay.starts:
             name = str(start[column])
-            assert start[0] - last.get(name, -9.0) > interval - 1e-6
+            assert start[3] or start[0] - last.get(name, -9.0) > interval - 1e-6
             last[name] = start[0]
+
+
+def test_every_site_is_asked_for_all_its_files_in_one_visit_and_each_counts(web: PageWeb) -> None:
+    """Figures that leave tdmrep.json and ai.txt out were those of a crawl that nobody makes."""
+    replay = Replay(web, world())
+    asked: dict[Host, list[str]] = {}
+    goes_on: list[bool] = []
+    take = replay.frontier.take
+
+    def noted(now: float) -> Fetch | None:
+        fetch = take(now)
+        if fetch is not None:
+            asked.setdefault(fetch.host, []).append(urlsplit(fetch.url).path if fetch.robots else "page")
+            goes_on.append(fetch.goes_on)
+        return fetch
+
+    replay.frontier.take = noted  # type: ignore[method-assign]
+    last = replay.run(web.seed_urls(), pages=60)
+    files = [SiteFile.ROBOTS.value, SiteFile.TDMREP.value, SiteFile.AI_TXT.value]
+    assert all(paths[:3] == files[: len(paths)] and set(paths[3:]) <= {"page"} for paths in asked.values())
+    read = sum(len(paths) > 3 for paths in asked.values())
+    assert read > 2 and sum(goes_on) >= 2 * read, "over one connection"
+    assert last.requests == sum(map(len, asked.values())) >= last.pages + 3 * read
+    assert last.downloaded_bytes == sum(host.account.downloaded_bytes for host in asked)
 
 
 @pytest.mark.slow
 def test_no_more_requests_than_allowed_are_open_or_started(web: PageWeb) -> None:
     replay = Watched(web, world(host_interval_s=0.0, ip_interval_s=0.0), concurrency=3, pages_per_s=4)
     replay.run(web.seed_urls(), pages=400)
-    times = [time for time, _, _ in replay.starts]
+    times = [time for time, *_ in replay.starts]
     assert min(after - before for before, after in itertools.pairwise(times)) > 0.25 - 1e-6
     slow = Watched(web, world(host_interval_s=0.0, ip_interval_s=0.0), concurrency=1)
     slow.run(web.seed_urls(), pages=200)
-    times = [time for time, _, _ in slow.starts]
+    times = [time for time, *_ in slow.starts]
     assert min(after - before for before, after in itertools.pairwise(times)) > 0.02
 
 
@@ -130,10 +157,11 @@ def test_a_web_that_can_be_served_can_be_simulated() -> None:
 
 @pytest.mark.slow
 def test_measures() -> None:
-    early = Sample(1800.0, 100, 40, 20, 5_000, 2_000_000, 35_000, 7, 1)
-    late = Sample(3600.0, 300, 90, 50, 20_000, 8_000_000, 140_000, 0, 3)
+    early = Sample(1800.0, 100, 250, 40, 20, 5_000, 2_000_000, 35_000, 7, 1)
+    late = Sample(3600.0, 300, 600, 90, 50, 20_000, 8_000_000, 140_000, 0, 3)
     assert (early.hours, early.harvest_rate, early.words_per_mb) == (0.5, 0.4, 2500)
     assert early.yield_rate == pytest.approx(0.0175)
+    assert early.requests_per_page == 2.5
     assert late.pages_per_s == pytest.approx(1 / 12)
     assert at_words([early, late], 5_001) is late
     assert at_words([early, late], 20_001) is None

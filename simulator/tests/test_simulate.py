@@ -43,7 +43,7 @@ def test_strategies_side_by_side(tmp_path: Path) -> None:
     assert ended.code == 0, ended.log
     lines = [line.split(" | ") for line in ended.out.splitlines()]
     assert [line[1] for line in lines[2:]] == ["bfs", "perfect"]
-    assert "±" in lines[2][9]
+    assert "±" in lines[2][10]
     with curves.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["strategy"], row["seed"]) for row in rows} == {(s, n) for s in ("bfs", "perfect") for n in "12"}

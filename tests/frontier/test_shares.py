@@ -38,7 +38,7 @@ class Farm:
     def latency_s(self, url: str) -> float:
         return 0.1
 
-    def robots(self, url: str) -> tuple[int, bytes, str | None]:
+    def site_file(self, url: str) -> tuple[int, bytes, str | None]:
         return 404, b"", None
 
     def outcome(self, url_id: int, url: str) -> Outcome:
@@ -114,7 +114,9 @@ def test_a_farm_that_is_alone_is_served_at_full_pace(
 
 def test_a_farm_that_held_all_places_gives_them_up_when_others_come() -> None:
     web = Farm(256, 1)
-    crawl = Counting(web, world(strategy="bfs", active_hosts=100), pages_per_s=PER_S)
+    crawl = Counting(
+        web, world(strategy="bfs", active_hosts=100, optouts="tdm-file=ignore,ai-txt=ignore"), pages_per_s=PER_S
+    )
     crawl.run(web.seeds(FARM_HOSTS, 3), until=60)
     crawl.run(GOOD, until=60 + 50)
     asked = Counter(crawl.asked)

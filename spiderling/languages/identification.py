@@ -27,7 +27,7 @@ def identify(body: bytes, models: LanguageModels, names: dict[str, str]) -> Iter
         encoding = page.encoding_detected
         paragraphs = [paragraph.text for paragraph in page.paragraphs if paragraph.cls == "good"]
     else:
-        text, _, encoding = decode(body, None, models.encodings(models.codes), models.spelling)
+        text, _, encoding, _ = decode(body, None, models.encodings(models.codes), models.spelling)
         paragraphs = [line.strip() for line in (text or "").splitlines() if line.strip()]
     parts = list(_guesses(models, paragraphs))
     sizes = [float(part.sizes.sum()) for part in parts]

@@ -48,11 +48,12 @@ def process(
     A good paragraph is kept when it is of a wanted kind, and in an accepted language or too short to tell.
     Requires that *models* hold the accepted languages.
     """
-    text, declared, detected = decode(body, http_charset, models.encodings(options.accepted), models.spelling)
+    encodings = models.encodings(options.accepted)
+    text, declared, detected, is_mended = decode(body, http_charset, encodings, models.spelling)
     page = Page("html", declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
     if text is not None:
         # undamaged UTF-8 without a byte order mark need not be encoded again
-        same = detected == "utf-8" and "\ufffd" not in text and not body.startswith(BOM_UTF8)
+        same = detected == "utf-8" and not is_mended and not body.startswith(BOM_UTF8)
         recoded = body if same else text.encode("utf-8", "replace")
         page.utf8_bytes = len(recoded)
         parsed = _with_queries_in(detected or "", steps.parse(recoded))

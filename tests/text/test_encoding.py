@@ -7,6 +7,7 @@ import math
 import unicodedata
 from dataclasses import replace
 from encodings.aliases import aliases
+from itertools import product
 from urllib.parse import unquote_to_bytes
 
 import numpy as np
@@ -25,7 +26,15 @@ CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy, když se vracel 
 GREEK = "Η γρήγορη καφέ αλεπού πηδάει πάνω από τον τεμπέλη σκύλο και φεύγει. " * 4
 ENCODINGS = ("windows-1250", "iso-8859-2")
 CODECS = sorted({codec for name in {*aliases, *aliases.values(), "koi8-u"} if (codec := codec_of(name))})
-SPELLING = LanguageModels((replace(train("cs", sentences([CZECH])), encodings=ENCODINGS),)).spelling
+RUSSIAN = "Съешь же еще этих мягких французских булок, да выпей чаю, и возвращайся домой поскорее. " * 4
+JAPANESE = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。何でも薄暗い所で泣いていた。" * 4
+
+
+def spelling_of(code: str, text: str, labels: tuple[str, ...]) -> Spelling:
+    return LanguageModels((replace(train(code, sentences([text])), encodings=labels),)).spelling
+
+
+SPELLING = spelling_of("cs", CZECH, ENCODINGS)
 
 
 def page(text: str, label: str | None = None) -> str:
@@ -185,6 +194,54 @@ def test_damaged_utf8_stays_utf8(label):
     assert found.text.count("\ufffd") == 1
 
 
+PARTS = ("<p>{0}</p><p>{1}</p>", "<!-- {1} --><p>{0}</p>", "{1}\n{0}")
+WORDS = (*PARTS, "<p>{0} {1}</p>")  # without spaces a part of a paragraph is no word of its own
+
+
+@pytest.mark.parametrize("http", ["utf-8", "iso-8859-1", None])
+@pytest.mark.parametrize(
+    ("code", "text", "labels", "mixtures"),
+    [
+        ("cs", CZECH, ENCODINGS, WORDS),
+        ("ru", RUSSIAN, ("windows-1251", "koi8-r"), WORDS),
+        ("el", GREEK, ("windows-1253", "iso-8859-7"), WORDS),
+        ("ja", JAPANESE, ("shift_jis", "euc-jp"), PARTS),
+    ],
+)
+def test_a_part_in_another_encoding_does_not_spoil_a_page_in_utf8(http, code, text, labels, mixtures):
+    """A comment, a footer or a quotation in an older encoding made all of the page be read in that."""
+    spelling = spelling_of(code, text, labels)
+    text, part = text * 2, text[: len(text) // 4]
+    for label, mixture in product(labels, mixtures):
+        head, tail = (half.format(text).encode() for half in mixture.split("{1}"))
+        found = decode(head + part.encode(codec_of(label)) + tail, http, labels, spelling)
+        assert (found.text, found.detected) == (mixture.format(text, part), "utf-8")
+        assert found.is_mended
+
+
+@pytest.mark.parametrize(
+    ("damage", "read"),
+    [
+        (b"\xc5", "\ufffd"),  # a character that was cut
+        (b"\xe2\x82", "\ufffd\ufffd"),
+        (b"\xed\xa0\xbd\xed\xb8\x80", "😀"),  # CESU-8
+        (b"\xed\xa0\xbd", "\ufffd" * 3),  # a surrogate alone
+        (b"\xc0\x80", "\ufffd" * 2),  # NUL as Java writes it
+    ],
+)
+def test_damage_costs_its_own_character_alone(damage, read):
+    text = "Všichni naši sousedé ještě spali"
+    body = f"<p>{CZECH} {text}".encode() + damage + b"</p>"
+    found = decode(body, "utf-8", ENCODINGS, SPELLING)
+    assert found.text.replace("\ufffd", "") == f"<p>{CZECH} {text}{read}</p>".replace("\ufffd", "")
+    assert bool(found.text.count("\ufffd")) == ("\ufffd" in read)
+
+
+def test_a_page_of_which_much_is_lost_is_not_read_at_all():
+    body = (CZECH * 4).encode().replace("ě".encode(), b"\xc4").replace("ý".encode(), b"\xc3")
+    assert decode(body, "utf-8", ENCODINGS, SPELLING).text is None
+
+
 def test_one_stray_byte_is_not_utf8():
     found = decode(b"<p>She said \x93yes\x94 and went on with her work.</p>", "utf-8", ())
     assert (found.detected, "“yes”" in found.text) == ("cp1252", True)
@@ -193,7 +250,7 @@ def test_one_stray_byte_is_not_utf8():
 @pytest.mark.parametrize("stray", [b"\xb4", b"\xa0\xbd", b"\x92"])
 def test_a_stray_byte_does_not_spoil_a_page(stray):
     body = b"<p>" + b"plain text in English " * 100 + stray + b" and more</p>"
-    assert decode(body, None) == (body.decode("cp1252"), None, "cp1252")
+    assert decode(body, None)[:3] == (body.decode("cp1252"), None, "cp1252")
 
 
 def test_binary_is_undecodable():

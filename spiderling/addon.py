@@ -82,8 +82,8 @@ ENTRIES: dict[str, dict[str, Any]] = {
     "EXTENSIONS": {
         "spiderling.extensions.lifecycle.Lifecycle": 10,
         "spiderling.extensions.control.Control": 30,
-        "spiderling.extensions.limits.FreeDisk": 33,
-        "spiderling.extensions.limits.BudgetCheck": 35,
+        "spiderling.extensions.control.FreeDisk": 33,
+        "spiderling.extensions.control.BudgetCheck": 35,
         "spiderling.extensions.lifecycle.Recrawls": 38,
         "spiderling.extensions.progress.Progress": 40,
         "spiderling.extensions.alerts.AlertWatch": 50,

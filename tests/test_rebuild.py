@@ -18,7 +18,7 @@ from spiderling.corpus.segments import read_documents
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.rebuild import rebuild
+from spiderling.jobdir.damage import rebuild
 from webs.web import FixedWeb
 
 SEED = "http://a.test/"

@@ -69,7 +69,7 @@ class Command(SpiderlingCommand):
                     yield from of_url(crawl, args[2])
 
     def _rebuild(self, directory: Path) -> Iterator[str]:
-        from spiderling.jobdir.rebuild import rebuild
+        from spiderling.jobdir.damage import rebuild
 
         settings = self.given_settings
         given = {key: settings[key] for key in settings if str(key).startswith(PREFIX)}
@@ -77,8 +77,8 @@ class Command(SpiderlingCommand):
 
     def _check(self, directory: Path) -> Iterator[str]:
         from spiderling.frontier.storage.state_file import to_check
-        from spiderling.jobdir.check import problems
         from spiderling.jobdir.inspection import opened, parts_in
+        from spiderling.jobdir.damage import problems
 
         def without_advice(text: str) -> str:
             """*text*; who checks need not be told to check."""

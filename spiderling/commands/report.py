@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from scrapy.exceptions import UsageError
 
-from spiderling.base.errors import JobdirError
 from spiderling.base.files import write_whole
 from spiderling.cli.command import SpiderlingCommand, option
 
@@ -32,9 +30,5 @@ class Command(SpiderlingCommand):
         from spiderling.reporting.page import report
 
         out = Path(opts.out) if opts.out else Path(args[0], "report.html")
-        try:
-            page = report(Path(args[0]))
-        except sqlite3.Error as error:
-            raise JobdirError(f"the state of {args[0]} cannot be read: {error}.") from error
-        write_whole(out, page)
+        write_whole(out, report(Path(args[0])))
         yield f"The report is in {out}"

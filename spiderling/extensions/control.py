@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-
 from scrapy.crawler import Crawler
-
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.reasons import Reason
 from spiderling.crawl.control import apply_control
 from spiderling.crawl.ended_urls import ask_again
 from spiderling.engine.component import Extension
-from spiderling.extensions.limits import stop_if_spent
 from spiderling.jobdir.control_file import TEMPLATE, ControlFile, read_control, stamp_of
+import asyncio
+import shutil
+from spiderling.base.option_values import PREFIX
+from spiderling.engine.dispatcher import Dispatcher
 
 logger = logging.getLogger(__name__)
 
@@ -71,3 +72,72 @@ class Control(Extension):
             return None
         self._stamp = stamp
         return read_control(path) if stamp else None
+
+
+POLL_S = 5.0  # seconds between two questions for the free disk; chosen: a busy crawl writes some ten megabytes in them
+_TICK_S = 1.0  # seconds between two counts of the running time, each with a check of the budgets; chosen
+
+
+class BudgetCheck(Extension):
+    """Counts the running time, and checks the budgets (crawl/budgets.py) every second.
+
+    Restarted with a larger budget, the crawl goes on.
+
+    As the end comes near, fewer pages are begun (`Budgets.has_room`), so little is in transit at the stop.  It may
+    still come, but no document is kept beyond the budget (pipelines.py).
+    """
+
+    def opened(self) -> None:
+        self._counted_at = self.crawl.now()
+        self.repeat(self._count_time, _TICK_S, "the budgets' clock")
+        stop_if_spent(self.dispatcher)
+
+    def _count_time(self) -> None:
+        seconds = int(self.crawl.now() - self._counted_at)
+        self.crawl.frontier.ledger.totals["time_s"] += 0 if self.crawl.is_paused else seconds
+        self._counted_at += seconds
+        stop_if_spent(self.dispatcher)
+
+
+def stop_if_spent(dispatcher: Dispatcher) -> None:
+    """Close the spider if a budget of its crawl is spent."""
+    crawl = dispatcher.crawl
+    if crawl.stopping:
+        return
+    marks = crawl.budgets.marks
+    spent = crawl.budgets.find_spent(crawl.totals())
+    if crawl.budgets.marks is not marks:
+        crawl.checkpoint.set_meta("marginal", crawl.budgets.marks)
+    if spent is not None:
+        crawl.note_event(spent.message)
+        dispatcher.close_spider(spent.reason)
+
+
+class FreeDisk(Extension):
+    """Pauses the crawl before a write fails and ends it; it goes on when there is room again.
+
+    Archives are read to their end all the same.
+    """
+
+    async def opened(self) -> None:
+        if self.crawl.options.min_free_bytes and self.crawl.archives is None:
+            await self._poll()
+            self.repeat(self._poll, POLL_S, "the question for the free disk")
+
+    async def _poll(self) -> None:
+        crawl = self.crawl
+        try:
+            free = (await asyncio.to_thread(shutil.disk_usage, crawl.jobdir.path)).free
+        except OSError as error:  # the next write says more
+            logger.warning("How much of the disk is free cannot be found out: %s", error)
+            return
+        was_full = crawl.is_disk_full
+        crawl.is_disk_full = free < crawl.options.min_free_bytes
+        if crawl.is_disk_full and not was_full:
+            logger.warning(
+                "paused: the disk of the crawl has only %s MB left, less than %sMIN_FREE_BYTES. Nothing is asked for "
+                "and nothing is lost; make room, and it goes on by itself.", f"{free / 1e6:,.0f}", PREFIX,
+            )  # fmt: skip
+        elif was_full and not crawl.is_disk_full:
+            logger.warning("The crawl goes on: its disk has %s MB left.", f"{free / 1e6:,.0f}")
+            self.dispatcher.wake()

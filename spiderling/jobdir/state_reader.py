@@ -158,25 +158,15 @@ class UrlRow(NamedTuple):
     parked: bool
 
 
-def tails_of(connection: sqlite3.Connection) -> dict[int, list[bytes]]:
-    """Slot -> lines, replayed from the table ``log``."""
-    return replay(connection.execute("SELECT added, popped FROM log ORDER BY batch"))
-
-
 def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
     """The committed URLs of a host, band by band; within a band in the order in which they will be handed out."""
-    query = "SELECT name, state, positions, first, transit FROM host WHERE id = ?"
-    row = connection.execute(query, (host,)).fetchone()
-    if row is None:
-        return []
-    name, state, positions, first, transit = row
-    is_parked = HostState(state) in CLOSED_STATES
-    lines = lines_before_chunks(transit, first)
-    for slot_lines in _slots_of(connection, host, positions, tails_of(connection)).values():
-        lines += slot_lines
-    record = Host(host, name, HostStates())
-    urls = (stored_url(line, record) for line in lines)
-    return [UrlRow(u.key, u.url, u.rank, u.tries, is_parked) for u in urls]
+    found = []
+    for _, name, state, lines in _queues(connection, "WHERE id = ?", host):
+        is_parked = HostState(state) in CLOSED_STATES
+        record = Host(host, name, HostStates())
+        urls = (stored_url(line, record) for line in lines)
+        found += [UrlRow(url.key, url.url, url.rank, url.tries, is_parked) for url in urls]
+    return found
 
 
 def queues_by_host(connection: sqlite3.Connection) -> dict[int, int]:
@@ -184,31 +174,36 @@ def queues_by_host(connection: sqlite3.Connection) -> dict[int, int]:
 
     Hosts without any are left out.  An id that has chunks or tails but no host counts as 1.
     """
-    numbers: dict[int, int] = {}
-    tails: dict[int, dict[int, list[bytes]]] = {}
-    for slot, lines in tails_of(connection).items():
-        tails.setdefault(slot >> BAND_BITS, {})[slot] = lines
-    for host, positions, first, transit in connection.execute("SELECT id, positions, first, transit FROM host"):
-        slots = _slots_of(connection, host, positions, tails.get(host, {}))
-        numbers[host] = sum(map(len, slots.values())) + len(lines_before_chunks(transit, first))
-    unknown = tails.keys() - numbers.keys()
-    unknown |= {row[0] for row in connection.execute(f"SELECT DISTINCT id >> {HOST_SHIFT} FROM chunk")} - numbers.keys()
-    return {host: number for host, number in numbers.items() if number} | dict.fromkeys(unknown, 1)
+    numbers = {host: len(lines) for host, _, _, lines in _queues(connection)}
+    named = {slot >> BAND_BITS for slot in _tails_of(connection)}
+    named |= {row[0] for row in connection.execute(f"SELECT DISTINCT id >> {HOST_SHIFT} FROM chunk")}
+    return {host: number for host, number in numbers.items() if number} | dict.fromkeys(named - numbers.keys(), 1)
 
 
-def _slots_of(
-    connection: sqlite3.Connection, host: int, positions: str, tails: dict[int, list[bytes]]
-) -> dict[int, list[bytes]]:
-    """Slot -> lines of one host that are not used up, from its chunks and its *tails*."""
-    slots: dict[int, list[bytes]] = {slot: [] for slot in slots_of_host(host)}
-    bounds = (host << HOST_SHIFT, host + 1 << HOST_SHIFT)
-    for chunk, lines in connection.execute("SELECT id, lines FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds):
-        slots.setdefault(slot_of_chunk(chunk), []).extend(unpack(lines))
-    for slot, used in used_of(host, positions).items():
-        del slots.get(slot, [])[:used]
-    for slot in slots:
-        slots[slot] += tails.get(slot, [])
-    return slots
+def _queues(
+    connection: sqlite3.Connection, condition: str = "", *values: object
+) -> Iterator[tuple[int, str, str, list[bytes]]]:
+    """Id, name and state of each host of which the SQL *condition* holds, and the lines of its queue, first to last."""
+    tails = _tails_of(connection)
+    hosts = connection.execute(f"SELECT id, name, state, positions, first, transit FROM host {condition}", values)
+    for host, name, state, positions, first, transit in hosts:
+        slots: dict[int, list[bytes]] = {slot: [] for slot in slots_of_host(host)}
+        bounds = (host << HOST_SHIFT, host + 1 << HOST_SHIFT)
+        chunks = connection.execute("SELECT id, lines FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds)
+        for chunk, lines in chunks:
+            slots.setdefault(slot_of_chunk(chunk), []).extend(unpack(lines))
+        for slot, used in used_of(host, positions).items():
+            del slots.get(slot, [])[:used]
+        queue = lines_before_chunks(transit, first)
+        for slot, lines in slots.items():
+            queue += lines
+            queue += tails.get(slot, [])
+        yield host, name, state, queue
+
+
+def _tails_of(connection: sqlite3.Connection) -> dict[int, list[bytes]]:
+    """Slot -> lines, replayed from the table ``log``."""
+    return replay(connection.execute("SELECT added, popped FROM log ORDER BY batch"))
 
 
 _HEADER = struct.Struct(">8I")

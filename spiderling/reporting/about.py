@@ -6,7 +6,7 @@ It is made from the options of the crawl, so that it says what the crawl does.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
 
@@ -18,25 +18,8 @@ _PURPOSES = {
     Purpose.SEARCH: "The text is for a search engine.",
     Purpose.RESEARCH: "The text is for scientific research.",
 }
-_MEANS = (
-    (Signal.NOINDEX, ANY, "a page, or its X-Robots-Tag header", '<meta name="robots" content="noindex">'),
-    (Signal.NOARCHIVE, ANY, "the same", '<meta name="robots" content="noarchive">'),
-    (Signal.UNAVAILABLE_AFTER, ANY, "the same", "X-Robots-Tag: unavailable_after: 2026-12-31"),
-    (Signal.NOAI, TRAINING, "the same", '<meta name="robots" content="noai">'),
-    (Signal.TDM, MINING, "a page, or a header", '<meta name="tdm-reservation" content="1">'),
-    (Signal.TDM_FILE, MINING, "/.well-known/tdmrep.json", '[{"location": "/", "tdm-reservation": 1}]'),
-    (Signal.AI_TXT, TRAINING, "/ai.txt", "User-Agent: *\nDisallow: *.txt"),
-    (Signal.CONTENT_USAGE, TRAINING, "robots.txt, or a header", "Content-Usage: train-ai=n"),
-    (Signal.CONTENT_USAGE, SEARCHING, "robots.txt, or a header", "Content-Usage: search=n"),
-    (Signal.CONTENT_SIGNAL, TRAINING, "robots.txt, or a header", "Content-Signal: ai-train=no"),
-    (Signal.CONTENT_SIGNAL, SEARCHING, "robots.txt, or a header", "Content-Signal: search=no"),
-    (
-        Signal.RSL, TRAINING, "robots.txt, a header or the page",
-        "License: https://your.site/rsl.xml  # prohibits ai-train",
-    ),
-    (Signal.AI_AGENTS, TRAINING, "robots.txt", "User-agent: GPTBot\nDisallow: /"),
-)  # fmt: skip
-"""Ways for a site owner to say no: the signal, what it refuses, where it is written, and an example."""
+_REFUSED = {"any": ANY, "training": TRAINING, "mining": MINING, "searching": SEARCHING}
+"""Name of purposes that a signal refuses -> these purposes; with the signal's it names a place in about.html."""
 
 
 def about(
@@ -64,22 +47,24 @@ def about(
     }
     markup = {
         "contact": _link(options.contact or "the address where you found this page"),
-        "rows": "\n".join(_rows(options.policy())),
+        **_happens(options.policy()),
     }
     texts = {name: _text(text) for name, text in said.items()}
     page = files(__package__).joinpath("about.html").read_text("utf-8")
     return Template(page).substitute(texts | markup)
 
 
-def _rows(policy: OptOutPolicy) -> Iterator[str]:
-    for signal, refuses, place, write in _MEANS:
-        if policy.binds(Statement(signal, refuses=refuses)):
-            happens = "the text is not used"
-        elif policy.sees(signal):
-            happens = "it is recorded with the text"
-        else:
-            happens = "nothing: it is not looked at"
-        yield f"<tr><td>{_text(place)}</td><td><pre>{_text(write)}</pre></td><td>{happens}</td></tr>"
+def _happens(policy: OptOutPolicy) -> dict[str, str]:
+    """What a signal against some purposes does, for every place in about.html."""
+    return {
+        f"{signal.name}_{name}": "the text is not used"
+        if policy.binds(Statement(signal, refuses=refuses))
+        else "it is recorded with the text"
+        if policy.sees(signal)
+        else "nothing: it is not looked at"
+        for signal in Signal
+        for name, refuses in _REFUSED.items()
+    }
 
 
 def _link(contact: str) -> str:

@@ -11,18 +11,21 @@ import hashlib
 import html
 import json
 import re
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from spiderling.base.terminal import printable
+from spiderling.base.reasons import Reason
+from spiderling.base.terminal import count_of, printable
+from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.jobdir.as_text import Table, facts_of, hosts_table, tables_of, time_of
 from spiderling.jobdir.inspection import AnyCrawl, opened
-from spiderling.jobdir.status import hosts_of, status_of
-from spiderling.jobdir.status_schema import Curves
-from spiderling.reporting.advice import advice, threshold_table
+from spiderling.jobdir.status import hosts_of, rates, status_of
+from spiderling.jobdir.status_schema import Curves, Rates, Status
 
 MAX_HOSTS = 1000
 """Hosts that a saved page names for what they gave, and for what they cost (chosen: they are half a megabyte)."""
@@ -144,3 +147,200 @@ def _cell(tag: str, value: Any, right: bool, more: str) -> str:
 def _text(text: str) -> str:
     """*text* as HTML; names come from the web and may hold anything."""
     return html.escape(printable(text), quote=False)
+
+
+def threshold_table(crawl: AnyCrawl) -> Table:
+    """Table 1 of the paper: what the hosts above each yield rate cost and gave."""
+    marks = [-1.0, 0.0, *(0.0001 * 2**step for step in range(13))]
+    query = (
+        "SELECT count(*) AS hosts, coalesce(sum(downloaded_bytes), 0) AS down, coalesce(sum(kept_bytes), 0) AS kept "
+        "FROM host WHERE kept_bytes > ? * max(downloaded_bytes, 1)"
+    )
+    sums = {at: sum(map(Counter[str], crawl.rows(query, at)), start=Counter[str]()) for at in marks}
+    whole = sums[marks[0]]
+    rows = [
+        {
+            "yield_rate_above": "any" if at < 0 else f"{at:g}",
+            "hosts": found["hosts"],
+            "down_MB": round(found["down"] / 1e6, 2),
+            "kept_MB": round(found["kept"] / 1e6, 2),
+            "yield_rate": round(found["kept"] / max(found["down"], 1), 4),
+            "%_of_downloaded": round(100 * found["down"] / max(whole["down"], 1), 1),
+            "%_of_kept": round(100 * found["kept"] / max(whole["kept"], 1), 1),
+        }
+        for at, found in sums.items()
+    ]
+    return Table(
+        "What hosts above a yield rate cost and gave",
+        rows,
+        "As Table 1 of Suchomel & Pomikálek 2012; there, the hosts above .0128 hold 74 % of the text for 7 % of the "
+        "download.",
+    )
+
+
+_RECENT = 0.1  # share of the downloaded bytes that counts as the end of the crawl; chosen
+_POOR = 0.25  # yield rate at the end / mean yield rate, below which the advice is to stop; chosen
+_FAIR = 0.6  # the same ratio, from which all is well; chosen
+_NOTABLE = 0.2  # share of the tried URLs from which a Reason is named; chosen
+
+_BOUNDS = {
+    "politeness": "hosts wait for their turn while machine and line have room. More hosts at a time help (more seeds, "
+    "SPIDERLING_ACTIVE_HOSTS), a faster machine does not.",
+    "thrift": "most hosts give little text beside the others and are asked seldom. Less thrift (-a "
+    "strategy=spiderling:thrift=0.3, if it was 1) fetches more pages, for fewer words a byte; more hosts that give "
+    "text (scrapy seeds) fetch more of both.",
+    "main process": "it uses one core wholly. A faster core helps, or two crawls that share no host (-a tlds=), joined "
+    "by scrapy dedup.",
+    "text workers": "pages wait for them. More cores help, or SPIDERLING_WORKERS if some are idle.",
+    "connections": "raise CONCURRENT_REQUESTS if memory allows.",
+    "DNS": "give faster resolvers (SPIDERLING_NAMESERVERS).",
+    "hosts": "too few have URLs waiting. Give more seeds (scrapy seeds), widen SPIDERLING_TLDS, or let the best "
+    "retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
+    "recrawl": "most of the time no revisit is due. A larger SPIDERLING_RECRAWL_REQUESTS makes more revisits a day.",
+    "network": "it was away. Look at the line and the name servers.",
+    "reading the archives": "a faster disk or line helps, or more files at once (SPIDERLING_ARCHIVE_FILES).",
+}
+"""Bottleneck as progress lines name it (extensions/progress.py) -> what it means and what helps."""
+_CAUSES = {
+    Reason.WRONG_LANGUAGE: "pages in other languages: seeds nearer to the language, SPIDERLING_TLDS, or a smaller "
+    "SPIDERLING_MAX_DISTANCE spare them",
+    Reason.BOILERPLATE_ONLY: "pages without running text: usual for home pages and hubs; a stricter yield profile "
+    "leaves hosts of nothing else sooner",
+    Reason.NEEDS_SCRIPT: "pages that only a browser fills: no script is run here; their sitemaps and "
+    "feeds may name pages that hold text",
+    Reason.BAD_QUALITY: "pages with too little or poor text: look at some with 'scrapy inspect JOBDIR url URL' before "
+    "the thresholds of quality are made milder",
+    Reason.HTTP_ERROR: "error answers: many may come from old seeds or from hosts that shut crawlers out",
+    Reason.HOST_REFUSED: "URLs of hosts that refuse this crawl: the table of them says what they answered",
+    Reason.CHALLENGED: "challenges in the place of pages: services at the edge of sites shut crawlers out; none is "
+    "solved here, but the owners of the sites can let you in",
+    Reason.TIMEOUT: "requests without an answer in time: is the line overloaded?",
+    Reason.DNS: "names that do not resolve: are the resolvers all right (SPIDERLING_NAMESERVERS)?",
+    Reason.CONNECTION: "connections that were refused or broke off: is the line all right?",
+    Reason.DUPLICATE: "pages whose text was kept before",
+    Reason.NEAR_DUPLICATE: "pages whose text was nearly all kept before",
+    Reason.OPTED_OUT: "pages that refuse this use of them; SPIDERLING_PURPOSE says what it is (docs/opt-outs.md)",
+    Reason.ROBOTS_FORBIDDEN: "URLs that robots.txt forbids",
+    Reason.ROBOTS_UNREACHABLE: "URLs of sites whose robots.txt cannot be fetched",
+}
+
+
+def advice(status: Status) -> list[str]:
+    """Sentences, the weightiest first; *status* with its curves."""
+    if not status.totals["pages"]:
+        return ["No page has been fetched yet; the reasons below say why, if URLs have ended."]
+    return [*_going_on(status), *_shards(status), *_bound(status), *_spent_on(status), *_parked(status)]
+
+
+def recent(curves: Curves) -> Rates | None:
+    """The rates while about the last tenth of the bytes came; None when there is too little to tell."""
+    whole = curves.whole
+    down = whole["downloaded_bytes"]
+    first = next((at for at in range(len(down) - 2, -1, -1) if down[at] <= down[-1] * (1 - _RECENT)), None)
+    if first is None or down[-1] == down[first]:
+        return None
+    return rates(*({name: int(column[at]) for name, column in whole.items()} for at in (-1, first)))
+
+
+def _going_on(status: Status) -> Iterator[str]:
+    waiting = status.urls.waiting + status.urls.in_transit
+    if status.archives_unread:
+        yield f"Archives that are not read to their end: {status.archives_unread:,}. The same command reads on."
+        return
+    if not waiting:
+        yield (
+            "The crawl is finished: no URL waits. The same command goes on with more seeds (-a seeds=FILE; "
+            "scrapy seeds finds some), or with a milder yield profile, which reopens the retired hosts that it "
+            "spares; 'reopen' in control.yaml reopens single hosts."
+        )
+        return
+    now = recent(status.curves) if status.curves else None
+    if now is None:
+        wait = f"{count_of(waiting, 'URL')} {'waits' if waiting == 1 else 'wait'}"
+        yield f"{wait}; it is too early to say how the yield goes."
+        return
+    mean = status.overall.yield_rate
+    news = (
+        f"the last {size(now.downloaded_bytes_per_s * now.seconds)} gave {now.yield_rate:.4f} of their bytes as text "
+        f"(in all: {mean:.4f}), {now.words_per_hour:,.0f} words an hour"
+    )
+    if now.yield_rate < _POOR * mean:
+        yield (
+            f"Consider to stop: {news}. The rich hosts are used up; new seeds bring more than what waits. "
+            "SPIDERLING_MARGINAL_BYTES stops a crawl at such a point."
+        )
+        return
+    verdict = "The yield sinks" if now.yield_rate < _FAIR * mean else "Let it go on"
+    rest = "the URL that waits takes" if waiting == 1 else f"the {waiting:,} URLs that wait take"
+    yield f"{verdict}: {news}. At this pace {rest} {duration(waiting / max(now.pages_per_s, 1e-3))}."
+
+
+def _shards(status: Status) -> Iterator[str]:
+    if status.note:
+        yield f"This is not all: {status.note}."
+    waiting = Counter[str]()
+    for shard in status.shards:
+        waiting.update(shard.messages)
+    if waiting and not status.process:
+        named = ", ".join(sorted(waiting, key=int))
+        messages = count_of(waiting.total(), "message")
+        yield f"{messages} with links still {'waits' if waiting.total() == 1 else 'wait'} for shard {named}: start it."
+    if len(status.shards) > 1:
+        yield (
+            "Each shard has left out what it had kept before, but knows nothing of the texts of the others: "
+            f"`scrapy dedup {status.directory} -o corpus.prevert.zst` takes out what several have."
+        )
+
+
+def _bound(status: Status) -> Iterator[str]:
+    lines = sum(status.bottlenecks.values())
+    if lines:
+        name = max(status.bottlenecks, key=status.bottlenecks.__getitem__)
+        number = status.bottlenecks[name]
+        why = f": {_BOUNDS[name]}" if name in _BOUNDS else "."
+        yield f"In {number:,} of {count_of(lines, 'progress line')} the bottleneck was {name}{why}"
+
+
+def _spent_on(status: Status) -> Iterator[str]:
+    ends = Counter({end.reason: end.urls for end in status.ends})
+    tried = max(1, ends.total() - sum(ends[reason.value] for reason in CLOSED_STATES.values()))
+    for reason, cause in _CAUSES.items():
+        share = ends[reason.value] / tried
+        if share > _NOTABLE:
+            yield f"{share:.0%} of the URLs that were tried were {cause}."
+    if full := ends[Reason.HOST_FULL.value]:
+        yield f"{count_of(full, 'URL')} came to a host whose queue was full: SPIDERLING_MAX_HOST_QUEUE."
+
+
+def _parked(status: Status) -> Iterator[str]:
+    """None of the parked URLs of a mirror is told, since its original has the same pages."""
+    retired = status.hosts.get(HostState.RETIRED.value, 0)
+    if retired:
+        closed = {reason.value for state, reason in CLOSED_STATES.items() if state is not HostState.MIRROR}
+        parked = sum(end.urls for end in status.ends if end.reason in closed)
+        yield (
+            f"{count_of(retired, 'host')} {'was' if retired == 1 else 'were'} retired; {count_of(parked, 'URL')} "
+            f"{'is' if parked == 1 else 'are'} parked with hosts left alone."
+        )
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(7384), duration(200_000)
+    ('2 h 3 min', '2 d 7 h')
+    >>> duration(104), duration(0)
+    ('1 min 44 s', '0 s')
+    """
+    whole = int(seconds)
+    units = {"d": whole // 86400, "h": whole // 3600 % 24, "min": whole // 60 % 60, "s": whole % 60}
+    return " ".join([f"{number} {unit}" for unit, number in units.items() if number][:2]) or "0 s"
+
+
+def size(number: float) -> str:
+    """
+    >>> size(19_270_000)
+    '19.3 MB'
+    """
+    units = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"))
+    unit, name = next((pair for pair in units if number >= pair[0]), (1e3, "kB"))
+    return f"{number / unit:,.1f} {name}"

@@ -25,8 +25,7 @@ from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.inspection import AnyCrawl, Inspection, history_of, opened, parts_in
 from spiderling.jobdir.status import hosts_of, newest_of, status_of
 from spiderling.jobdir.status_schema import Status
-from spiderling.reporting.advice import threshold_table
-from spiderling.reporting.page import page_file
+from spiderling.reporting.page import page_file, threshold_table
 from webs.web import FixedWeb
 
 pytestmark = needs("redis")

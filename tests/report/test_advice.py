@@ -13,7 +13,7 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import CURVES, rates
 from spiderling.jobdir.status_schema import Curves, Ends, ShardStatus, Status, Urls
-from spiderling.reporting.advice import advice, recent, threshold_table
+from spiderling.reporting.page import advice, recent, threshold_table
 
 MB = 1_000_000
 STEADY = tuple((t, 10 * t, 100 * t, t * MB, t * MB // 20) for t in range(100, 10_100, 100))

@@ -28,8 +28,8 @@ from conftest import Crawl, page, pages_asked, serving
 from benchmarks.common import arguments, result, table
 from benchmarks.inside import POINTS
 from spiderling.corpus.warc import records
-from spiderling.jobdir.inspection import Inspection, links_of_crawl
 from spiderling.jobdir.damage import problems
+from spiderling.jobdir.inspection import Inspection, links_of_crawl
 from webs.web import FixedWeb, html, plain, redirect
 
 OUTSIDE = ("main", "worker", "all", "start-up")

@@ -44,8 +44,8 @@ from text_steps import pytest_generate_tests, steps  # noqa: F401 - for pytest
 
 from spiderling.base.files import zstd
 from spiderling.frontier.storage.url_log import unpack_ends
-from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.damage import problems
+from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.state_reader import urls_of
 from webs.server import serve
 from webs.web import html

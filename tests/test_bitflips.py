@@ -34,9 +34,9 @@ from spiderling.frontier.storage.protocol import Changes, Flush
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.tables import TABLES
 from spiderling.frontier.url_states import GENERATION
+from spiderling.jobdir.damage import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.damage import problems
 
 FLIPS = 100
 """Flips of each directory."""

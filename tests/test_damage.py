@@ -27,8 +27,8 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.tables import TABLES
 from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.card import provenance
-from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.damage import damaged_rows, problems
+from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import status_of
 from spiderling.reporting.page import page_file
 from spiderling.text.ngrams import NgramCounts, pack

@@ -16,8 +16,8 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.corpus.links import LinkKind, read_links
 from spiderling.crawl.crawl import Crawl as OpenCrawl
-from spiderling.jobdir.inspection import Inspection, links_of_crawl
 from spiderling.jobdir.damage import problems
+from spiderling.jobdir.inspection import Inspection, links_of_crawl
 from webs.web import FixedWeb, WebResponse, html, redirect
 
 

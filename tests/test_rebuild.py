@@ -16,9 +16,9 @@ from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.options import Options
 from spiderling.corpus.segments import read_documents
 from spiderling.crawl.crawl import Crawl as OpenCrawl
+from spiderling.jobdir.damage import rebuild
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.damage import rebuild
 from webs.web import FixedWeb
 
 SEED = "http://a.test/"

@@ -27,9 +27,9 @@ from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from spiderling.jobdir.damage import problems
 from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.damage import problems
 
 BATCHES = 8
 IS_FULL = Options().durability == "full"

@@ -23,8 +23,8 @@ from spiderling.base.reasons import Reason
 from spiderling.corpus.warc import EXCHANGE, WarcKind, records, verdict
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.damage import problems
+from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb, plain, redirect
 
 BODY = b"<p>text</p>" * 50

@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 from conftest import ROOT
 
-from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.damage import problems
+from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.state_reader import damaged_log, has_torn_commit
 
 PAGE, HEADER, FRAME = 4096, 32, 24

@@ -77,8 +77,8 @@ class Command(SpiderlingCommand):
 
     def _check(self, directory: Path) -> Iterator[str]:
         from spiderling.frontier.storage.state_file import to_check
-        from spiderling.jobdir.inspection import opened, parts_in
         from spiderling.jobdir.damage import problems
+        from spiderling.jobdir.inspection import opened, parts_in
 
         def without_advice(text: str) -> str:
             """*text*; who checks need not be told to check."""

@@ -1,29 +1,36 @@
-"""Has ``control.yaml`` of the crawl's directory applied whenever it changes."""
+"""What changes, pauses or stops a crawl that runs: ``control.yaml``, a spent budget, a disk that is nearly full.
+
+Nothing is lost by any.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import shutil
 from pathlib import Path
+
 from scrapy.crawler import Crawler
+
 from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.option_values import PREFIX
 from spiderling.base.reasons import Reason
 from spiderling.crawl.control import apply_control
 from spiderling.crawl.ended_urls import ask_again
 from spiderling.engine.component import Extension
-from spiderling.jobdir.control_file import TEMPLATE, ControlFile, read_control, stamp_of
-import asyncio
-import shutil
-from spiderling.base.option_values import PREFIX
 from spiderling.engine.dispatcher import Dispatcher
+from spiderling.jobdir.control_file import TEMPLATE, ControlFile, read_control, stamp_of
 
 logger = logging.getLogger(__name__)
 
-_POLL_S = 2.0  # seconds between two checks of the file; chosen
+_LOOK_S = 2.0  # seconds between two looks at control.yaml; chosen
+POLL_S = 5.0  # seconds between two questions for the free disk; chosen: a busy crawl writes some ten megabytes in them
+_TICK_S = 1.0  # seconds between two counts of the running time, each with a check of the budgets; chosen
 
 
 class Control(Extension):
-    """Polls the file and applies what changed."""
+    """Polls ``control.yaml`` and applies what changed."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -38,7 +45,7 @@ class Control(Extension):
                 crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
             await self._poll()  # a crawl without URLs would end before the first poll
             stop_if_spent(self.dispatcher)  # a budget may be spent before the start
-        self.repeat(self._poll, _POLL_S, "control.yaml")
+        self.repeat(self._poll, _LOOK_S, "control.yaml")
 
     async def _poll(self) -> None:
         crawl = self.crawl
@@ -72,10 +79,6 @@ class Control(Extension):
             return None
         self._stamp = stamp
         return read_control(path) if stamp else None
-
-
-POLL_S = 5.0  # seconds between two questions for the free disk; chosen: a busy crawl writes some ten megabytes in them
-_TICK_S = 1.0  # seconds between two counts of the running time, each with a check of the budgets; chosen
 
 
 class BudgetCheck(Extension):

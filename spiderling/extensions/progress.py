@@ -1,4 +1,4 @@
-"""Logs how a crawl begins, goes on and ends, and what limits its speed."""
+"""Logs how a crawl begins, goes on and ends, with a summary, and what limits its speed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from spiderling.jobdir.inspection import commands_for, counts_under, progress_of
 
 if TYPE_CHECKING:
     from spiderling.cluster.shard import Shard
-    from spiderling.crawl.crawl import Crawl
 
 logger = logging.getLogger(__name__)
 

@@ -1,9 +1,13 @@
-"""``scrapy inspect JOBDIR --rebuild``: makes the state anew from a crawl's output, if it is gone, old or damaged.
+"""``scrapy inspect JOBDIR --check``: are state and output whole, and do they agree?  ``--rebuild``: a state made anew.
 
-A new frontier is told how each page ended, as in a crawl.  Its changes go to a new file, which takes the state's place
-when it is whole.  The corpus says which pages were kept; ``links/`` says how all others ended and where they lead to.
-Without ``links/`` the front page of each host is fetched again for its links.  Queues, robots.txt and what was learnt
-begin anew.
+**The check.**  SQLite's own comes first: it finds damage to the structure of the state's file.  Then the tables must be
+those of a new file, every row must agree with its checksum, and each table must have the rows that were written
+(frontier/storage/tables.py).  After that the state's figures and the output are compared with one another.
+
+**A new state** is made from a crawl's output, if the state is gone, old or damaged.  A new frontier is told how each
+page ended, as in a crawl.  Its changes go to a new file, which takes the state's place when it is whole.  The corpus
+says which pages were kept; ``links/`` says how all others ended and where they lead to.  Without ``links/`` the front
+page of each host is fetched again for its links.  Queues, robots.txt and what was learnt begin anew.
 """
 
 from __future__ import annotations
@@ -60,6 +64,16 @@ from spiderling.languages.registry import spell_out
 
 _MAX_NAMED = 5
 _ID = re.compile("[0-9a-f]{16}")  # the attribute ``id`` of a document that was fetched: the key of its URL
+_JUDGES_NOTHING: dict[str, Any] = {
+    "yield_profile": "off",
+    "max_host_documents": 0,
+    "max_host_bytes": 0,
+    "traps": "off",
+}
+"""Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
+_LINES_AT_ONCE = 2000  # lines or records in one transaction; chosen
+_TEXT = 128  # score from which a link's block is running text (docs/links.md)
+_Item = TypeVar("_Item")
 
 
 def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[str]:
@@ -308,17 +322,7 @@ def _list(names: list[str]) -> str:
     return ", ".join(names[:_MAX_NAMED]) + more
 
 
-_Item = TypeVar("_Item")
-
-_JUDGES_NOTHING: dict[str, Any] = {
-    "yield_profile": "off",
-    "max_host_documents": 0,
-    "max_host_bytes": 0,
-    "traps": "off",
-}
-"""Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
-_LINES_AT_ONCE = 2000  # lines or records in one transaction; chosen
-_TEXT = 128  # score from which a link's block is running text (docs/links.md)
+# -- a state made anew
 
 
 def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[str]:

@@ -1,7 +1,9 @@
 """The page of a crawl, from its status: served while the crawl runs, or saved as one file with its data inside.
 
 The saved page needs no network: its Content-Security-Policy makes the browser refuse anything but its own script.
-What that script draws, curves too, stands in tables for browsers that run none.
+What that script draws, curves too, stands in tables for browsers that run none.  It also says what to do next, in
+plain words, and what hosts cost and gave, as a paper has it (Suchomel & Pomikálek 2012); our kept bytes are measured
+after near-duplicates were removed.
 """
 
 from __future__ import annotations
@@ -45,6 +47,51 @@ _DRAWN = (
 _LIVE = re.compile(r"<!--live-->.*?<!--/live-->", re.DOTALL)  # what only the page of a running crawl has
 _LOADED = re.compile(r"<!--loaded-->.*?<!--/loaded-->", re.DOTALL)  # where the page names the files that it loads
 _POLICY = "default-src 'none'; script-src '{}'; style-src 'unsafe-inline'; img-src data:"
+_RECENT = 0.1  # share of the downloaded bytes that counts as the end of the crawl; chosen
+_POOR = 0.25  # yield rate at the end / mean yield rate, below which the advice is to stop; chosen
+_FAIR = 0.6  # the same ratio, from which all is well; chosen
+_NOTABLE = 0.2  # share of the tried URLs from which a Reason is named; chosen
+
+_BOUNDS = {
+    "politeness": "hosts wait for their turn while machine and line have room. More hosts at a time help (more seeds, "
+    "SPIDERLING_ACTIVE_HOSTS), a faster machine does not.",
+    "thrift": "most hosts give little text beside the others and are asked seldom. Less thrift (-a "
+    "strategy=spiderling:thrift=0.3, if it was 1) fetches more pages, for fewer words a byte; more hosts that give "
+    "text (scrapy seeds) fetch more of both.",
+    "main process": "it uses one core wholly. A faster core helps, or two crawls that share no host (-a tlds=), joined "
+    "by scrapy dedup.",
+    "text workers": "pages wait for them. More cores help, or SPIDERLING_WORKERS if some are idle.",
+    "connections": "raise CONCURRENT_REQUESTS if memory allows.",
+    "DNS": "give faster resolvers (SPIDERLING_NAMESERVERS).",
+    "hosts": "too few have URLs waiting. Give more seeds (scrapy seeds), widen SPIDERLING_TLDS, or let the best "
+    "retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
+    "recrawl": "most of the time no revisit is due. A larger SPIDERLING_RECRAWL_REQUESTS makes more revisits a day.",
+    "network": "it was away. Look at the line and the name servers.",
+    "reading the archives": "a faster disk or line helps, or more files at once (SPIDERLING_ARCHIVE_FILES).",
+}
+"""Bottleneck as progress lines name it (extensions/progress.py) -> what it means and what helps."""
+_CAUSES = {
+    Reason.WRONG_LANGUAGE: "pages in other languages: seeds nearer to the language, SPIDERLING_TLDS, or a smaller "
+    "SPIDERLING_MAX_DISTANCE spare them",
+    Reason.BOILERPLATE_ONLY: "pages without running text: usual for home pages and hubs; a stricter yield profile "
+    "leaves hosts of nothing else sooner",
+    Reason.NEEDS_SCRIPT: "pages that only a browser fills: no script is run here; their sitemaps and "
+    "feeds may name pages that hold text",
+    Reason.BAD_QUALITY: "pages with too little or poor text: look at some with 'scrapy inspect JOBDIR url URL' before "
+    "the thresholds of quality are made milder",
+    Reason.HTTP_ERROR: "error answers: many may come from old seeds or from hosts that shut crawlers out",
+    Reason.HOST_REFUSED: "URLs of hosts that refuse this crawl: the table of them says what they answered",
+    Reason.CHALLENGED: "challenges in the place of pages: services at the edge of sites shut crawlers out; none is "
+    "solved here, but the owners of the sites can let you in",
+    Reason.TIMEOUT: "requests without an answer in time: is the line overloaded?",
+    Reason.DNS: "names that do not resolve: are the resolvers all right (SPIDERLING_NAMESERVERS)?",
+    Reason.CONNECTION: "connections that were refused or broke off: is the line all right?",
+    Reason.DUPLICATE: "pages whose text was kept before",
+    Reason.NEAR_DUPLICATE: "pages whose text was nearly all kept before",
+    Reason.OPTED_OUT: "pages that refuse this use of them; SPIDERLING_PURPOSE says what it is (docs/opt-outs.md)",
+    Reason.ROBOTS_FORBIDDEN: "URLs that robots.txt forbids",
+    Reason.ROBOTS_UNREACHABLE: "URLs of sites whose robots.txt cannot be fetched",
+}
 
 
 def part(name: str) -> str:
@@ -178,51 +225,7 @@ def threshold_table(crawl: AnyCrawl) -> Table:
     )
 
 
-_RECENT = 0.1  # share of the downloaded bytes that counts as the end of the crawl; chosen
-_POOR = 0.25  # yield rate at the end / mean yield rate, below which the advice is to stop; chosen
-_FAIR = 0.6  # the same ratio, from which all is well; chosen
-_NOTABLE = 0.2  # share of the tried URLs from which a Reason is named; chosen
-
-_BOUNDS = {
-    "politeness": "hosts wait for their turn while machine and line have room. More hosts at a time help (more seeds, "
-    "SPIDERLING_ACTIVE_HOSTS), a faster machine does not.",
-    "thrift": "most hosts give little text beside the others and are asked seldom. Less thrift (-a "
-    "strategy=spiderling:thrift=0.3, if it was 1) fetches more pages, for fewer words a byte; more hosts that give "
-    "text (scrapy seeds) fetch more of both.",
-    "main process": "it uses one core wholly. A faster core helps, or two crawls that share no host (-a tlds=), joined "
-    "by scrapy dedup.",
-    "text workers": "pages wait for them. More cores help, or SPIDERLING_WORKERS if some are idle.",
-    "connections": "raise CONCURRENT_REQUESTS if memory allows.",
-    "DNS": "give faster resolvers (SPIDERLING_NAMESERVERS).",
-    "hosts": "too few have URLs waiting. Give more seeds (scrapy seeds), widen SPIDERLING_TLDS, or let the best "
-    "retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
-    "recrawl": "most of the time no revisit is due. A larger SPIDERLING_RECRAWL_REQUESTS makes more revisits a day.",
-    "network": "it was away. Look at the line and the name servers.",
-    "reading the archives": "a faster disk or line helps, or more files at once (SPIDERLING_ARCHIVE_FILES).",
-}
-"""Bottleneck as progress lines name it (extensions/progress.py) -> what it means and what helps."""
-_CAUSES = {
-    Reason.WRONG_LANGUAGE: "pages in other languages: seeds nearer to the language, SPIDERLING_TLDS, or a smaller "
-    "SPIDERLING_MAX_DISTANCE spare them",
-    Reason.BOILERPLATE_ONLY: "pages without running text: usual for home pages and hubs; a stricter yield profile "
-    "leaves hosts of nothing else sooner",
-    Reason.NEEDS_SCRIPT: "pages that only a browser fills: no script is run here; their sitemaps and "
-    "feeds may name pages that hold text",
-    Reason.BAD_QUALITY: "pages with too little or poor text: look at some with 'scrapy inspect JOBDIR url URL' before "
-    "the thresholds of quality are made milder",
-    Reason.HTTP_ERROR: "error answers: many may come from old seeds or from hosts that shut crawlers out",
-    Reason.HOST_REFUSED: "URLs of hosts that refuse this crawl: the table of them says what they answered",
-    Reason.CHALLENGED: "challenges in the place of pages: services at the edge of sites shut crawlers out; none is "
-    "solved here, but the owners of the sites can let you in",
-    Reason.TIMEOUT: "requests without an answer in time: is the line overloaded?",
-    Reason.DNS: "names that do not resolve: are the resolvers all right (SPIDERLING_NAMESERVERS)?",
-    Reason.CONNECTION: "connections that were refused or broke off: is the line all right?",
-    Reason.DUPLICATE: "pages whose text was kept before",
-    Reason.NEAR_DUPLICATE: "pages whose text was nearly all kept before",
-    Reason.OPTED_OUT: "pages that refuse this use of them; SPIDERLING_PURPOSE says what it is (docs/opt-outs.md)",
-    Reason.ROBOTS_FORBIDDEN: "URLs that robots.txt forbids",
-    Reason.ROBOTS_UNREACHABLE: "URLs of sites whose robots.txt cannot be fetched",
-}
+# -- what to do next
 
 
 def advice(status: Status) -> list[str]:

@@ -15,8 +15,8 @@ from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.reasons import Reason
 from spiderling.commands.inspect import Command
 from spiderling.jobdir.as_text import of_host, of_url, overview
-from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.damage import problems
+from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import status_of
 from webs.web import FixedWeb, html, plain, redirect
 

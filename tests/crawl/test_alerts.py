@@ -17,7 +17,7 @@ from test_offline import seeds as named_seeds
 from webs.web import FixedWeb
 
 PAGES = 40
-QUICK = {"extensions.alerts.LOOK_S": 0.2, "extensions.alerts.PAUSE_S": 0.2, "extensions.limits.POLL_S": 0.5}
+QUICK = {"extensions.alerts.LOOK_S": 0.2, "extensions.alerts.PAUSE_S": 0.2, "extensions.control.POLL_S": 0.5}
 FULL = {"MIN_FREE_BYTES": 10**18}
 """No disk has so much room."""
 BROKEN = "http://h1.test/39"

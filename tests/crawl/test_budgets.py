@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.options import Options
 from spiderling.crawl.budgets import Budgets
-from spiderling.extensions import limits
+from spiderling.extensions import control
 from webs.web import FixedWeb, html
 
 MB = 1_000_000
@@ -148,13 +148,13 @@ def test_it_pauses_at_once_says_why_and_the_same_command_goes_on(tmp_path):
 async def test_it_goes_on_when_there_is_room(monkeypatch, caplog):
     looks = iter([LIMIT, LIMIT - 1, LIMIT - 2, LIMIT])
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=next(looks)))
-    monkeypatch.setattr(limits.FreeDisk, "repeat", lambda self, action, every_s, what: actions.append(action))
+    monkeypatch.setattr(control.FreeDisk, "repeat", lambda self, action, every_s, what: actions.append(action))
     actions: list = []
     woken: list[bool] = []
     crawl = SimpleNamespace(
         options=Options(min_free_bytes=LIMIT), archives=None, jobdir=SimpleNamespace(path="x"), is_disk_full=False
     )
-    extension = limits.FreeDisk(SimpleNamespace(signals=SimpleNamespace(connect=lambda *_: None)))
+    extension = control.FreeDisk(SimpleNamespace(signals=SimpleNamespace(connect=lambda *_: None)))
     extension.crawl = crawl
     extension.dispatcher = SimpleNamespace(wake=lambda: woken.append(crawl.is_disk_full))
     await extension.opened()
@@ -168,7 +168,7 @@ async def test_it_goes_on_when_there_is_room(monkeypatch, caplog):
 
 @pytest.mark.parametrize(("limit", "archives"), [(0, None), (LIMIT, object())])
 async def test_without_a_limit_and_for_archives_nobody_looks(limit, archives):
-    extension = limits.FreeDisk(SimpleNamespace(signals=SimpleNamespace(connect=lambda *_: None)))
+    extension = control.FreeDisk(SimpleNamespace(signals=SimpleNamespace(connect=lambda *_: None)))
     extension.crawl = SimpleNamespace(options=Options(min_free_bytes=limit), archives=archives)
     await extension.opened()
     assert not hasattr(extension.crawl, "is_disk_full"), "nobody has looked"

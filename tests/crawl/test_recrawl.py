@@ -20,8 +20,8 @@ from spiderling.base.options import Options
 from spiderling.corpus.segments import read_documents
 from spiderling.items import FETCH, PageItem
 from spiderling.jobdir.as_text import no_longer_there, of_url, overview
-from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.damage import problems
+from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import status_of
 from spiderling.reporting.page import page_file
 from spiderling.text import Page, Paragraph, fingerprints

@@ -7,7 +7,7 @@ many rows it has and what their checksums amount to:
 - In a table that is only appended to, a row's hash is seeded with the checksum of the row before.  ``written``
   has the last checksum, so no row can be changed, left out or moved unnoticed.
 - For a table whose rows are replaced, ``written`` has the sum of all checksums.
-- Hosts and chunks are many and change all the time: their rows are only counted.  jobdir/rebuild.py finds missing
+- Hosts and chunks are many and change all the time: their rows are only counted.  jobdir/damage.py finds missing
   chunks by the lengths of the queues.
 
 A host has two checksums.  Most updates of a host change only the length of its queue, so that has a checksum of its

@@ -29,6 +29,7 @@ from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.card import provenance
 from spiderling.jobdir.damage import damaged_rows, problems
 from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.state_reader import urls_of
 from spiderling.jobdir.status import status_of
 from spiderling.reporting.page import page_file
 from spiderling.text.ngrams import NgramCounts, pack
@@ -88,7 +89,7 @@ def longer(job, options, tmp_path) -> Path:
 def test_a_queue_longer_than_its_host_says_after_a_kill_is_no_damage(longer):
     with closing(Inspection(longer)) as crawl:
         assert crawl.rows("SELECT waiting FROM host WHERE name = 'h3.test'") == [{"waiting": 1}]
-        assert crawl.host("h3.test")["waiting"] == len(crawl.waiting(crawl.host("h3.test")["id"])) == 2
+        assert crawl.host("h3.test")["waiting"] == len(urls_of(crawl.connection, crawl.host("h3.test")["id"])) == 2
         assert list(problems(crawl)) == []
 
 

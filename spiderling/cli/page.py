@@ -26,7 +26,6 @@ from spiderling.engine.component import crawl_of
 from spiderling.engine.outcomes import DropPage, headers_of
 from spiderling.engine.requests import fetch_of
 from spiderling.frontier.site_files import SiteFile
-from spiderling.languages import LanguageInfo
 from spiderling.pipelines import check_language, check_opt_outs, check_quality, check_text, task_of
 from spiderling.spiders.spiderling import SpiderlingSpider
 from spiderling.text import Page, Paragraph
@@ -49,7 +48,9 @@ def show(name: str, arguments: dict[str, str], settings: Settings, width: int) -
         found = _fetch(name, arguments, settings, options)
     else:
         found = FetchedPage(Task(read_input(name, _ALTERNATIVES), _FILE_URL))
-    page = examine(found.task, options, accepted)
+    recognised = languages.to_recognise(accepted, options.recognise, options.models)
+    config = WorkerConfig.from_options(options, [info.code for info in accepted], tuple(recognised))
+    page = text_process(config)(found.task)  # as a text worker does it
     said = together(found.site, page_statements(found.headers, page.meta, options, time.time()))
     said += _of_licences(found, page, options)
     verdict = judge(page, options, [info.code for info in accepted], said)
@@ -128,12 +129,6 @@ class PageSpider(AskedSpider, SpiderlingSpider):
         if not ends and reason == NetworkAway.finish_reason:
             why = "no such name is known, or nothing answers; check the address and the network"
         self.failure = None if self.answer else SpiderlingError(f"{self.url} gave no page: {why}{self._last}.")
-
-
-def examine(task: Task, options: Options, accepted: Sequence[LanguageInfo]) -> Page:
-    """What a text worker finds in the page of *task*; raises BadInput for a damaged model."""
-    recognised = languages.to_recognise(accepted, options.recognise, options.models)
-    return text_process(WorkerConfig.from_options(options, [info.code for info in accepted], tuple(recognised)))(task)
 
 
 def judge(page: Page, options: Options, accepted: Sequence[str], said: Sequence[Statement] = ()) -> str:

@@ -285,10 +285,9 @@ def _manifest(
     }
     if plan.format_name == "vertical":
         found["registries"] = [plan.registry(part).name for part in parts]
-    return found | ({"configs": _configs(parts)} if plan.is_dataset else {})
-
-
-def _configs(parts: Iterable[str]) -> list[Manifest]:
-    """The subsets of a dataset, as hubs and ``datasets`` read them: all of it, and each part."""
-    paths = {"default": "data/*.parquet"} | {part: f"data/{part}-?????.parquet" for part in parts if part}
-    return [{"config_name": name, "data_files": [{"split": "train", "path": path}]} for name, path in paths.items()]
+    if plan.is_dataset:  # its subsets, as hubs and ``datasets`` read them: all of it, and each part
+        paths = {"default": "data/*.parquet"} | {part: f"data/{part}-?????.parquet" for part in parts if part}
+        found["configs"] = [
+            {"config_name": name, "data_files": [{"split": "train", "path": path}]} for name, path in paths.items()
+        ]
+    return found

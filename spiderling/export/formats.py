@@ -118,12 +118,6 @@ def number(value: str) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def month_of(attributes: Mapping[str, str]) -> str:
-    """The month of the fetch, such as 2026-11; "" if it is not known."""
-    found = _MONTH.match(attributes.get("crawl_date", ""))
-    return found[0] if found else ""
-
-
 def _int(value: str) -> int | None:
     return int(value) if _INT.fullmatch(value) else None
 
@@ -267,8 +261,9 @@ def _text(document: StoredDocument) -> str:
 
 
 def _vertical(document: StoredDocument) -> str:
-    """One token a line, with ``<g/>`` between two tokens without a space; ``<doc>`` gets its ``month``."""
-    month = "" if "month" in document.attributes else render_attributes({"month": month_of(document.attributes)})
+    """One token a line, with ``<g/>`` between two tokens without a space; ``<doc>`` gets the month of its fetch."""
+    found = _MONTH.match(document.attributes.get("crawl_date", ""))
+    month = "" if "month" in document.attributes else render_attributes({"month": found[0] if found else ""})
     head, _, body = document.text.partition("\n")
     lines = [head.removesuffix(">") + month + ">"]
     for line in body.split("\n"):

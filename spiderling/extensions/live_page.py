@@ -17,9 +17,9 @@ from spiderling.base.option_values import PageAddress, parse_page
 from spiderling.engine.component import Extension
 from spiderling.extensions.progress import Bottleneck
 from spiderling.jobdir.directory import PAGE_TOKEN
+from spiderling.jobdir.status_schema import Running
 
 if TYPE_CHECKING:
-    from spiderling.jobdir.status_schema import Running
     from spiderling.live.server import Server
 
 logger = logging.getLogger(__name__)
@@ -86,8 +86,6 @@ class LivePage(Extension):
         return self._named
 
     def _running(self) -> Running:
-        from spiderling.jobdir.status_schema import Running
-
         crawl = self.crawl
         frontier = crawl.frontier
         return Running(

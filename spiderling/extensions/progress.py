@@ -16,8 +16,7 @@ from spiderling.base.terminal import count_of
 from spiderling.crawl.arguments import progress_s
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine.component import Extension
-from spiderling.frontier import HostState
-from spiderling.frontier.host_closing import threshold
+from spiderling.frontier import HostState, threshold
 from spiderling.jobdir.as_text import named_counts, summary_rows
 from spiderling.jobdir.inspection import commands_for, counts_under, progress_of
 

@@ -40,6 +40,7 @@ No module reads a clock.  Only storage/ does I/O.  What examines a state from ou
 from spiderling.frontier.admission import PICKLED
 from spiderling.frontier.core import Fetch, Report
 from spiderling.frontier.frontier import Frontier
+from spiderling.frontier.host_closing import threshold
 from spiderling.frontier.hosts import Host, HostState, RobotsRequest, identity
 from spiderling.frontier.intake import is_sitemap
 from spiderling.frontier.reachability import LONGEST_PAUSE_S, NetworkState, Trouble
@@ -51,5 +52,5 @@ from spiderling.frontier.site_files import MAX_FILE_BYTES, MAX_LICENCES, FileAns
 __all__ = [
     "LONGEST_PAUSE_S", "MAX_COOKIES", "MAX_ETAG_BYTES", "MAX_FILE_BYTES", "MAX_LICENCES", "PICKLED", "Fetch",
     "FileAnswer", "Frontier", "Host", "HostState", "NetworkState", "Report", "Revisit", "RobotsRequest", "Trouble",
-    "Validators", "identity", "is_sitemap", "parse_rules",
+    "Validators", "identity", "is_sitemap", "parse_rules", "threshold",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.recrawl.pages import RecrawlPage, Standing
 from spiderling.jobdir.inspection import AnyCrawl, Ended, Inspection, Story, counts_under
-from spiderling.jobdir.state_reader import read_note
+from spiderling.jobdir.state_reader import read_note, urls_of
 from spiderling.jobdir.status_schema import GroupYield, HostRow, Refusing, Revisits, ShardStatus, Status
 
 
@@ -46,7 +46,7 @@ def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
     for purge in crawl.rows("SELECT time, reason, urls FROM purged WHERE host = ? ORDER BY time", host["id"]):
         yield _line("given up", f"{purge['urls']:,} URLs at {time_of(purge['time'])}: {purge['reason']}")
     if urls:
-        rows = crawl.waiting(host["id"])
+        rows = urls_of(crawl.connection, host["id"])
         yield ""
         columns = ("url", "rank", "tries", "parked")
         yield from aligned_table([{column: getattr(row, column) for column in columns} for row in rows])

@@ -106,13 +106,9 @@ def _head(manifest: Manifest) -> list[str]:
 
 def _hub_licence(licences: Mapping[str, int]) -> str | list[str]:
     """The identifiers of the documents' *licences*; "other" unless every document has one."""
-    found = set()
-    for licence in licences:
-        match = _CREATIVE_COMMONS.fullmatch(licence)
-        if match is None:
-            return "other"
-        found.add(f"cc-{match['kind']}-{match['version']}" if match["kind"] else "cc0-1.0")
-    names = sorted(found)
+    matches = [*map(_CREATIVE_COMMONS.fullmatch, licences)]
+    found = {f"cc-{match['kind']}-{match['version']}" if match["kind"] else "cc0-1.0" for match in matches if match}
+    names = sorted(found) if all(matches) else []
     return names if len(names) > 1 else "".join(names) or "other"
 
 

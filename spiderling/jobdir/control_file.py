@@ -193,7 +193,12 @@ def change(path: Path, wanted: Mapping[str, Any]) -> str:
 
     What *wanted* does not name stays as it is, comments too.
     """
-    text = _text_at(path)
+    try:
+        text = read_control(path)
+    except FileNotFoundError:
+        text = ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}") from error
     former = ControlFile.parse(text)
     new, said = _changed(former, wanted)
     for key, value in asdict(new).items():
@@ -203,15 +208,6 @@ def change(path: Path, wanted: Mapping[str, Any]) -> str:
         raise BadInput(f"{path} is written in a way that the page cannot change; change it by hand")
     write_whole(path, text)
     return said
-
-
-def _text_at(path: Path) -> str:
-    try:
-        return read_control(path)
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read: {error}") from error
 
 
 def _changed(former: ControlFile, wanted: Mapping[str, Any]) -> tuple[ControlFile, str]:

@@ -231,10 +231,6 @@ class Inspection:
         rows = self.rows("SELECT name, distance FROM newest_host WHERE documents > 0")
         return {row["name"]: row["distance"] for row in rows}
 
-    def waiting(self, host: int) -> list[UrlRow]:
-        """The URLs of a host that wait, best first, then those that are parked."""
-        return urls_of(self.connection, host)
-
     def ends_of(self, host: int) -> Counter[str]:
         """Reason -> URLs of the host that ended so, without purged queues; it reads the keys of all ends."""
         upper = host - (1 << 24) if host >= 1 << 23 else host  # as shifting a signed key gives it
@@ -255,7 +251,7 @@ class Inspection:
         if host is None:
             return Story(target.url, refusal=Scope(self.options).refusal(target))
         key = url_key(host["id"], target.url)
-        row = next((url for url in self.waiting(host["id"]) if url.key == key), None)
+        row = next((url for url in urls_of(self.connection, host["id"]) if url.key == key), None)
         ended = self._ended(key)
         story = Story(target.url, key, host, row, ended)
         batch = self._batch_with(key, "found", "time, pages")

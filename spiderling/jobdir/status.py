@@ -230,12 +230,7 @@ def newest_of(crawl: AnyCrawl, most: int = _MAX_TEXTS) -> list[Text]:
     query = f"SELECT time, segment, offset_bytes, keys, ends FROM ended ORDER BY batch DESC LIMIT {_BATCHES}"
     found: list[Text] = []
     for part in crawl.parts:
-        of_part: list[Text] = []
-        for row in part.rows(query):
-            of_part += _texts_of(part, row)
-            if len(of_part) >= most:
-                break
-        found += of_part
+        found += islice((text for row in part.rows(query) for text in _texts_of(part, row)), most)
     return sorted(found, key=lambda text: text.time, reverse=True)[:most]
 
 

@@ -1,5 +1,4 @@
 """The status of a crawl as a page: served while it runs (live/), or saved as one file (`scrapy report`).
 
 page.py              the page, with page.html, page.css, page.js, and what it advises to do next
-about.py             the page for site owners at a crawler's contact address
 """

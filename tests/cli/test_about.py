@@ -9,7 +9,7 @@ from conftest import scrapy
 
 from spiderling.base.opt_outs import Purpose, Signal
 from spiderling.base.options import Options
-from spiderling.reporting.about import about
+from spiderling.commands.about import about
 
 CONTACT = "https://corpus.example.org/crawler.html"
 

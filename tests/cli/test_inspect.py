@@ -17,6 +17,7 @@ from spiderling.commands.inspect import Command
 from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.damage import problems
 from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.state_reader import urls_of
 from spiderling.jobdir.status import status_of
 from webs.web import FixedWeb, html, plain, redirect
 
@@ -176,7 +177,7 @@ def test_a_running_crawl_can_be_read_and_goes_on(server, tmp_path: Path) -> None
     assert f"process {running.process.pid} on " in told(crawl)
     with closing(Inspection(crawl.directory)) as opened:
         assert list(problems(opened)) == []
-        waiting = opened.waiting(opened.host("b.test")["id"])[0]
+        waiting = urls_of(opened.connection, opened.host("b.test")["id"])[0]
         assert opened.story(waiting.url).row == waiting
     running.process.kill()
     running.process.wait()

@@ -235,9 +235,8 @@ _SKIPPABLE = b"\x2a\x4d\x18"
 _DICTIONARY = b"\x5d" + _SKIPPABLE
 _MAX_DICTIONARY_BYTES = 100_000_000  # bytes above which a skippable frame is taken for no dictionary; chosen
 _MARK = b"WARC/"
-_PROBE_BYTES = {_GZIP: 4096, _ZSTD: 140_000}
-"""Compressed bytes that are enough for a member's first decompressed ones; zstd needs a whole block."""
-_MAGIC = re.compile(b"|".join(map(re.escape, _PROBE_BYTES)))
+_PROBE_BYTES = 140_000  # compressed bytes that are enough for a member's first decompressed ones: a block of zstd
+_MAGIC = re.compile(b"|".join(map(re.escape, (_GZIP, _ZSTD))))
 _BROKEN = (zlib.error, zstd.ZstdError, EOFError, ValueError)
 
 
@@ -307,10 +306,9 @@ class Members:
         """The next member, from its decompressed byte *start* on; None at the end, or where none begins."""
         while (head := self._peek(4))[1:] == _SKIPPABLE and 0x50 <= head[0] <= 0x5F:
             self._skip_frame()
-        if head.startswith(_GZIP):
-            return Member(self, _Gzip(), start)
-        if head == _ZSTD:
-            return Member(self, zstd.ZstdDecompressor(self._dictionary), start)
+        codec = self._codec(head)
+        if codec is not None:
+            return Member(self, codec, start)
         if self.offset or not head:
             return None
         if start:
@@ -349,15 +347,17 @@ class Members:
         self._ready = data + self._ready
         self.offset -= len(data)
 
+    def _codec(self, head: bytes) -> _Gzip | zstd.ZstdDecompressor | None:
+        """What decompresses a member that begins with *head*; None if no compressed one does."""
+        if head.startswith(_GZIP):
+            return _Gzip()
+        return zstd.ZstdDecompressor(self._dictionary) if head == _ZSTD else None
+
     def _begins_record(self) -> bool:
         """Whether the next member begins a record."""
-        head = self._peek(4)
-        magic = next((magic for magic in _PROBE_BYTES if head.startswith(magic)), None)
-        if magic is None:
-            return False
-        codec = _Gzip() if magic is _GZIP else zstd.ZstdDecompressor(self._dictionary)
+        codec = self._codec(self._peek(4))
         try:
-            return codec.decompress(self._peek(_PROBE_BYTES[magic]), len(_MARK)) == _MARK
+            return codec is not None and codec.decompress(self._peek(_PROBE_BYTES), len(_MARK)) == _MARK
         except _BROKEN:
             return False
 

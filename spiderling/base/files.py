@@ -28,6 +28,15 @@ PART = ".part"  # ending of a file that is not complete
 
 
 @contextmanager
+def saving(what: object) -> Iterator[None]:
+    """Turn an OSError within the block into a StorageError that says that *what* could not be written."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{what} could not be written: {error.strerror or error}.") from error
+
+
+@contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that replaces *path* when the block ends; if the block raises, the former file stays.
 
@@ -65,14 +74,12 @@ def write_whole(path: Path, text: str) -> None:
     stood there stays.
     """
     path = Path(os.path.realpath(path))
-    try:
+    with saving(path):
         if path.exists() and not path.is_file():
             raise OSError(_NO_FILE)
         with replacing(path) as file:
             file.write(text.encode("utf-8", "replace"))
         sync_directory(path.parent)
-    except OSError as error:
-        raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
 
 
 def part_of(path: Path) -> Path:

@@ -24,7 +24,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
@@ -36,8 +36,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.files import replacing, sync_directory, zstd
+from spiderling.base.errors import BadInput
+from spiderling.base.files import replacing, saving, sync_directory, zstd
 from spiderling.base.options import Options
 from spiderling.base.terminal import entries_of
 from spiderling.corpus.segments import SUFFIX, read_documents
@@ -448,7 +448,7 @@ class ShingleState:
         """
         entries = []
         shingles = seen.shingles  # before the layers, which may hold more
-        with self._writing():
+        with self._saving():
             self._directory.mkdir(exist_ok=True)
             for layer in list(seen.layers):
                 file = f"{layer.number:06d}-{layer.shingles}.zst"
@@ -464,7 +464,7 @@ class ShingleState:
         """Make what was *written* the snapshot of *covered* (segment -> bytes); delete the files of older ones."""
         index = {**written, "covered": dict(covered), "forgotten": seen.forgotten, "loaded": self.loaded}
         named = {_INDEX, *(entry["file"] for entry in written["layers"])}
-        with self._writing():
+        with self._saving():
             with replacing(self._directory / _INDEX) as file:
                 file.write(json.dumps(index).encode())
             sync_directory(self._directory)
@@ -472,13 +472,8 @@ class ShingleState:
                 if path.name not in named:
                     path.unlink()
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            what = f"the snapshot in {self._directory}"
-            raise StorageError(f"{what} could not be written: {error.strerror or error}.") from error
+    def _saving(self) -> AbstractContextManager[None]:
+        return saving(f"the snapshot in {self._directory}")
 
     def _read(self) -> tuple[ShingleFilter, dict[str, int], list[str]]:
         index = json.loads((self._directory / _INDEX).read_bytes())

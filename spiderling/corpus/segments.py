@@ -16,7 +16,6 @@ import io
 import math
 import os
 import re
-import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from spiderling.base.errors import BadInput, DamageError, StorageError
-from spiderling.base.files import frame_packer, sync_directory, zstd
+from spiderling.base.files import frame_packer, saving, sync_directory, zstd
 from spiderling.frontier.storage.protocol import SegmentRow
 
 SUFFIX = ".prevert.zst"
@@ -103,7 +102,7 @@ class SegmentWriter:
         """Write *entries* durably; returns the segment's new row, None for no entries.  Raises StorageError."""
         if not entries:
             return None
-        try:
+        with saving(f"the {self.kind.name} in {self._directory}"):
             row = self._open()
             assert self._file is not None
             refuse_lost(self._directory / row.name, row.length_bytes)  # an open file can be written to without a name
@@ -112,10 +111,6 @@ class SegmentWriter:
             self._file.write(data)
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise StorageError(
-                f"the {self.kind.name} in {self._directory} could not be written: {error.strerror}."
-            ) from error
         self.frame_offset = row.length_bytes
         self._current = row._replace(length_bytes=row.length_bytes + len(data), entries=row.entries + len(entries))
         return self._current
@@ -302,11 +297,6 @@ def _lines(source: Source, errors: str = "strict") -> Iterator[str]:
             yield from io.TextIOWrapper(unpacked, "utf-8", errors, newline="\n")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error, zstd.ZstdError) as error:
         raise DamageError(f"{source.path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-
-
-def frame_at(segment: Path, offset: int) -> str:
-    """The text of the frame that begins at byte *offset* of *segment*; raises DamageError when there is none."""
-    return next(frame_texts(segment, sys.maxsize, offset))
 
 
 def frame_texts(segment: Path, length: int, start: int = 0) -> Iterator[str]:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.files import saving
 from spiderling.base.machine import require
 from spiderling.base.terminal import with_progress
 from spiderling.corpus.segments import CorpusDocument, StoredDocument, parse_document
@@ -265,7 +266,8 @@ def _translating_errors(work: Path) -> Iterator[None]:
     import duckdb
 
     try:
-        yield
+        with saving(work):
+            yield
     except duckdb.Error as error:
         first_line = str(error).partition("\n")[0]
         if isinstance(error, duckdb.IOException) and "lock" in str(error):
@@ -275,5 +277,3 @@ def _translating_errors(work: Path) -> Iterator[None]:
         if isinstance(error, duckdb.OutOfMemoryException):
             raise StorageError(f"the memory is too little; give more by --memory: {first_line}") from error
         raise StorageError(f"{work} cannot be used: {first_line}  Remove it to begin again.") from error
-    except OSError as error:
-        raise StorageError(f"{work} could not be written: {error.strerror or error}.") from error

@@ -23,8 +23,8 @@ import xxhash
 
 from spiderling import __version__
 from spiderling.base.addresses import DropList
-from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.files import PART, sync_directory, sync_file, write_whole
+from spiderling.base.errors import BadInput
+from spiderling.base.files import PART, saving, sync_directory, sync_file, write_whole
 from spiderling.base.machine import require
 from spiderling.corpus.segments import StoredDocument
 from spiderling.export.formats import Registry, TextWriter, split_name, writer
@@ -230,17 +230,16 @@ def export(
     parts: Parts | None = None
     files: list[WrittenFile] = []
     try:
-        parts = Parts(plan)
-        tally = Tally()
-        log_path = plan.dropped if plan.lists else Path(os.devnull)
-        with log_path.open("w", encoding="utf-8") as log:
-            dropped = _copy(documents, parts, plan, log, tally)
-        if tally.documents:
-            files = parts.commit()
-            manifest = _manifest(corpus, plan, dropped, tally, files, parts.names)
-            write_pair({**manifest, **notes}, plan.readme, plan.manifest)
-    except OSError as error:
-        raise StorageError(f"{plan.out} could not be written: {error.strerror or error}.") from error
+        with saving(plan.out):
+            parts = Parts(plan)
+            tally = Tally()
+            log_path = plan.dropped if plan.lists else Path(os.devnull)
+            with log_path.open("w", encoding="utf-8") as log:
+                dropped = _copy(documents, parts, plan, log, tally)
+            if tally.documents:
+                files = parts.commit()
+                manifest = _manifest(corpus, plan, dropped, tally, files, parts.names)
+                write_pair({**manifest, **notes}, plan.readme, plan.manifest)
     finally:
         if parts is not None and not files:
             with suppress(OSError):  # the first error is told, not one while clearing away

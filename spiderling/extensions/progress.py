@@ -53,7 +53,11 @@ class Progress(Extension):
         if self._documents_before != crawl.frontier.ledger.totals["documents"] or crawl.frontier.recrawl.is_on:
             self._documents_before = None
         elif not crawl.stopping:
-            logger.info("No document yet%s; waiting for: %s", judged(crawl), self._bottleneck.awaited(crawl))
+            ledger = crawl.frontier.ledger
+            pages = count_of(ledger.totals["pages"], "page")
+            judged = [f" of {pages}, most often {end.value}" for end, _ in ledger.ends.most_common(1)]
+            said = "".join(judged) if ledger.totals["pages"] else ""
+            logger.info("No document yet%s; waiting for: %s", said, self._bottleneck.awaited(crawl))
 
     def _report(self) -> None:
         crawl = self.crawl
@@ -145,13 +149,6 @@ class Bottleneck:
         parts += [f"text workers ({count_of(in_text, 'page')})"] if in_text else []
         parts += ["the archives"] if crawl.archives is not None else []
         return ", ".join(parts) or "the seeds"
-
-
-def judged(crawl: Crawl) -> str:
-    """How many pages were judged, and how most of them ended; '' if none was."""
-    ends = crawl.frontier.ledger.ends.most_common(1)
-    pages = crawl.frontier.ledger.totals["pages"]
-    return f" of {count_of(pages, 'page')}, most often {ends[0][0].value}" if pages and ends else ""
 
 
 def source(crawl: Crawl) -> str:

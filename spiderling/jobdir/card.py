@@ -19,7 +19,9 @@ from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
@@ -47,61 +49,51 @@ _CREATIVE_COMMONS = re.compile(
     r"(?:licenses/(?P<kind>by(?:-nc)?(?:-sa)?|by-nc-nd)/(?P<version>[34]\.0)|publicdomain/zero/1\.0)(?:/.*)?"
 )
 """Licences that dataset hubs have identifiers of: cc-by-sa-4.0, cc0-1.0 ..."""
+_COUNTED = {
+    "licences": ("Licences that pages link to", "licence"),
+    "optouts": ("Statements on the use of kept documents", "opt-out"),
+    "encodings": ("Encodings they were decoded from", "encoding"),
+    "file_types": ("Kinds of files", "kind"),
+}
+"""Counts of documents in the manifest -> their title and column in the card."""
 
 
 def readme_of(manifest: Manifest, manifest_name: str) -> str:
-    """The card; *manifest_name* is the file of *manifest* beside it."""
+    """The card (card.md); *manifest_name* is the file of *manifest* beside it."""
     contents = manifest["contents"]
     crawls = manifest["crawls"]
-    dates = " to ".join(date[:10] for date in contents["crawl_dates"])
-    lines = [
-        *_head(manifest),
-        f"{contents['documents']:,} documents, {contents['words']:,} words, {contents['text_bytes'] / 1e6:,.2f} MB of "
-        f"text in UTF-8 from {contents['hosts']:,} hosts, crawled {dates}. Made by Spiderling "
-        f"{manifest['software']['spiderling']}. All that follows stands in {manifest_name} too.",
-        "",
-        *_selection(manifest),
-        *_markdown(
-            "Languages",
-            ("language", "documents", "words"),
-            [(code, row["documents"], row["words"]) for code, row in contents["languages"].items()],
-        ),
-        *(line for crawl in crawls for line in _crawl_lines(crawl, manifest_name)),
-        *_counts("Licences that pages link to", "licence", contents["licences"]),
-        "What a page links to may concern a part of it only; most pages state nothing. The texts belong to their "
-        "authors, and what may be done with them depends on the law of the place and on the purpose.",
-        "",
-        *_counts("Statements on the use of kept documents", "opt-out", contents["optouts"]),
-        *_counts("Encodings they were decoded from", "encoding", contents["encodings"]),
-        *_counts("Kinds of files", "kind", contents["file_types"]),
-        *_markdown(
-            "Files",
-            ("file", "documents", "bytes", "SHA-256"),
-            [(f["name"], f["documents"], f["bytes"], f["sha256"]) for f in manifest["files"]],
-        ),
-        "## Limits",
-        "",
-        "What the web says is in it: errors, opinions, personal data of the people who are written about, and text by "
-        "machines. Boilerplate, languages and near-duplicates were told by models that err.",
-        "",
-        *_take_down(crawls),
-    ]
-    return "\n".join(lines)
-
-
-def _head(manifest: Manifest) -> list[str]:
-    """The head of a card, which hubs read, and its title."""
-    contents = manifest["contents"]
     names = ", ".join(filter(None, contents["languages"])) or "no language"
-    metadata = {
+    metadata = {  # which hubs read
         "language": [code for code in contents["languages"] if code],
         "license": _hub_licence(contents["licences"]),
         "task_categories": ["text-generation"],
         "pretty_name": f"Web corpus of {names}",
         **{key: manifest[key] for key in ("configs",) if key in manifest},  # their readers know which files hold data
     }
-    lines = yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True).splitlines()
-    return ["---", *lines, "---", f"# Web corpus of {names}", ""]
+    said = {
+        "metadata": yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True).rstrip("\n"),
+        "names": names,
+        **{name: f"{contents[name]:,}" for name in ("documents", "words", "hosts")},
+        "megabytes": f"{contents['text_bytes'] / 1e6:,.2f}",
+        "dates": " to ".join(date[:10] for date in contents["crawl_dates"]),
+        "version": manifest["software"]["spiderling"],
+        "manifest": manifest_name,
+        "whom": ", ".join(sorted({crawl["contact"] for crawl in crawls if crawl["contact"]})) or "whoever publishes it",
+    }
+    languages = [(code, row["documents"], row["words"]) for code, row in contents["languages"].items()]
+    written = [(file["name"], file["documents"], file["bytes"], file["sha256"]) for file in manifest["files"]]
+    sections = {
+        "selection": _selection(manifest),
+        "languages": _markdown("Languages", ("language", "documents", "words"), languages),
+        "crawls": [line for crawl in crawls for line in _crawl_lines(crawl, manifest_name)],
+        **{
+            name: _markdown(title, (column, "documents"), contents[name].items()) if contents[name] else []
+            for name, (title, column) in _COUNTED.items()
+        },
+        "files": _markdown("Files", ("file", "documents", "bytes", "SHA-256"), written),
+    }
+    lines = {name: "".join(f"{line}\n" for line in found) for name, found in sections.items()}
+    return Template(files(__package__).joinpath("card.md").read_text("utf-8")).substitute(said, **lines)
 
 
 def _hub_licence(licences: Mapping[str, int]) -> str | list[str]:
@@ -122,17 +114,6 @@ def _selection(manifest: Manifest) -> list[str]:
     conditions = ", ".join(f"`{text}`" for text in chosen["where"])
     facts = {"Conditions": conditions, "Left out": ", ".join(left_out)}
     return ["## What was taken", "", *(f"- {name}: {said}" for name, said in facts.items() if said), ""]
-
-
-def _take_down(crawls: Iterable[Manifest]) -> list[str]:
-    """Whom to write to who wants a page taken out."""
-    contacts = ", ".join(sorted({crawl["contact"] for crawl in crawls if crawl["contact"]}))
-    whom = f"write to {contacts}" if contacts else "write to whoever publishes it"
-    return [
-        f"To have a page or host taken out, {whom}; `scrapy export --drop-host LIST --drop-url LIST` makes the corpus "
-        "anew without it.",
-        "",
-    ]
 
 
 def _crawl_lines(crawl: Manifest, manifest_name: str) -> list[str]:
@@ -178,10 +159,6 @@ def _command(crawl: Manifest) -> str:
     settings = [f"{PREFIX}{name.upper()}={value}" for name, value in named.items()]
     settings += [] if crawl["archives"] else [f"{PREFIX}CONTACT=you@example.org"]
     return " ".join(["scrapy crawl", *parts, *(f"-s {shlex.quote(setting)}" for setting in settings)])
-
-
-def _counts(title: str, column: str, counts: Mapping[str, int]) -> list[str]:
-    return _markdown(title, (column, "documents"), list(counts.items())) if counts else []
 
 
 def _markdown(title: str, columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> list[str]:

@@ -11,6 +11,7 @@ import fcntl
 import json
 import re
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -26,7 +27,7 @@ from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, canonicalize, owner_of, shard_of_page, url_key
 from spiderling.corpus.links import LinkLine, read_links
-from spiderling.corpus.segments import SUFFIX, CorpusDocument, documents, frame_at
+from spiderling.corpus.segments import SUFFIX, CorpusDocument, documents, frame_texts
 from spiderling.frontier.admission import Scope
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
@@ -258,7 +259,8 @@ class Inspection:
         if batch is None:
             return story if row or ended else story._replace(refusal=Scope(self.options).refusal(target))
         (found, pages), place = batch
-        purge = None if row or ended else self._purge(host["id"], found)
+        query = "SELECT time, reason FROM purged WHERE host = ? AND time >= ? ORDER BY time LIMIT 1"
+        purge = None if row or ended else self.connection.execute(query, (host["id"], found)).fetchone()
         return story._replace(found=found, origin=self._origin(page_of(place, pages)), purge=purge)
 
     def _origin(self, page: int) -> str:
@@ -283,7 +285,8 @@ class Inspection:
 
     def texts_at(self, segment: str, offset: int) -> list[CorpusDocument]:
         """The documents in a frame of the corpus; raises StorageError."""
-        return list(documents(frame_at(self.directory / "corpus" / segment, offset).split("\n")))
+        frame = next(frame_texts(self.directory / "corpus" / segment, sys.maxsize, offset))
+        return list(documents(frame.split("\n")))
 
     def _ended(self, key: int) -> Ended | None:
         batch = self._batch_with(key, "ended", "time, segment, offset_bytes, keys, ends")
@@ -301,10 +304,6 @@ class Inspection:
                 query = f"SELECT {columns} FROM {table} WHERE batch = ?"
                 return self.connection.execute(query, (batch,)).fetchone(), place
         return None
-
-    def _purge(self, host: int, found: float) -> tuple[float, str] | None:
-        query = "SELECT time, reason FROM purged WHERE host = ? AND time >= ? ORDER BY time LIMIT 1"
-        return self.connection.execute(query, (host, found)).fetchone()  # type: ignore[no-any-return]
 
 
 _SUMMED = HistoryRow._fields[HistoryRow._fields.index("time_s") + 1 :]

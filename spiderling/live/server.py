@@ -30,6 +30,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.aiohttp import make_aiohttp_handler
 
 from spiderling.base.errors import BadInput, SpiderlingError, StorageError, place_of
+from spiderling.base.files import saving
 from spiderling.base.option_values import PageAddress
 from spiderling.jobdir.as_text import of_host
 from spiderling.jobdir.control_file import change
@@ -70,12 +71,10 @@ def token_in(path: Path) -> str:
     except OSError as error:
         raise StorageError(f"{path} could not be read: {error.strerror or error}.") from error
     token = secrets.token_urlsafe(_TOKEN_BYTES)
-    try:
+    with saving(path):
         path.unlink(missing_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w") as file:
             file.write(f"{token}\n")
-    except OSError as error:
-        raise StorageError(f"{path} could not be written: {error.strerror or error}.") from error
     return token
 
 

@@ -58,12 +58,6 @@ def test_places():
         assert path.is_dir() if place.endswith("/") else path.is_file(), place
 
 
-def test_requirements_name_the_packages():
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    names = {line.split("#")[0].strip().rstrip("<>=.,0123456789") for line in lines}
-    assert {"scrapy", "justext", "chardet", "protego", "pyyaml"} <= names
-
-
 def test_scrapy_list():
     ended = scrapy("list")
     assert (ended.code, ended.out.split()) == (0, ["archive", "spiderling"])

@@ -38,24 +38,16 @@ def behaving(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def children_before():
-    """Children that other tests left in this process."""
-    _before.clear()
-    _before.update(children(os.getpid()))
-
-
-_before: set[int] = set()
-
-
-def no_child_is_left() -> bool:
-    return not set(children(os.getpid())) - _before
+def no_child_is_left():
+    before = set(children(os.getpid()))
+    yield
+    assert set(children(os.getpid())) <= before
 
 
 def test_the_document_comes_back_whole():
     document = convert("docx", made.docx(["#Nadpis", CZECH]), LIMITS)
     assert document.blocks == [Block("Nadpis", True, 0), Block(CZECH.strip(), False, 0)]
     assert (document.title, document.lang, document.meta["author"]) == ("Kočka & pes", "cs-CZ", "A. B.")
-    assert no_child_is_left()
 
 
 def test_blocks_of_any_text_come_back(behaving):
@@ -75,17 +67,45 @@ def raising(error):
     return function
 
 
-@pytest.mark.parametrize("error", [DocumentError("x"), ValueError("x"), RecursionError(), KeyboardInterrupt()])
-def test_exceptions_end_the_child_only(behaving, error):
-    behaving(raising(error))
-    assert convert("docx", b"", LIMITS) is None
-    assert no_child_is_left()
+def hanging(last_words):
+    def function(body):
+        os.write(1, last_words)
+        time.sleep(600)
+
+    return function
 
 
-def test_a_crash_ends_the_child_only(behaving):
-    behaving(lambda body: os.abort())
-    assert convert("docx", b"", LIMITS) is None
-    assert no_child_is_left()
+def answering(answer):
+    def function(body):
+        with os.fdopen(1, "wb") as out:
+            out.write(answer)
+        os._exit(0)
+
+    return function
+
+
+def staying(body):
+    os.close(1)
+    time.sleep(600)
+
+
+ANSWERS = (b"", b"[]", b"{}", b"[1,2,3,4]", b'["",{},null,[[1]]]', b"[" * 100_000, b"\xff")
+NO_DOCUMENT = {
+    **{repr(error): (raising(error), LIMITS)
+       for error in (DocumentError("x"), ValueError("x"), RecursionError(), KeyboardInterrupt())},
+    "it crashes": (lambda body: os.abort(), LIMITS),
+    "it hangs": (hanging(b""), Limits(wall_s=0.3)),
+    "it hangs amid its answer": (hanging(b"half an answer"), Limits(wall_s=0.3)),
+    "it closes its output and stays": (staying, Limits(wall_s=30)),
+    **{f"it answers {answer[:20]}": (answering(answer), LIMITS) for answer in ANSWERS},
+}  # fmt: skip
+"""What becomes of a child -> the conversion, and its limits."""
+
+
+@pytest.mark.parametrize(("function", "limits"), NO_DOCUMENT.values(), ids=NO_DOCUMENT)
+def test_whatever_becomes_of_the_child_it_ends_alone(behaving, function, limits):
+    behaving(function)
+    assert convert("docx", b"", limits) is None
 
 
 def test_the_limit_of_memory(behaving):
@@ -107,17 +127,6 @@ def test_the_limit_of_processor_time(behaving):
     assert end.children_user + end.children_system - start.children_user - start.children_system < 3
 
 
-@pytest.mark.parametrize("last_words", [b"", b"half an answer"])
-def test_the_limit_of_time(behaving, last_words):
-    def hang(body):
-        os.write(1, last_words)
-        time.sleep(600)
-
-    behaving(hang)
-    assert convert("docx", b"", Limits(wall_s=0.3)) is None
-    assert no_child_is_left()
-
-
 def test_a_child_that_floods_is_killed_at_once(behaving, monkeypatch):
     """It has not ended by itself, so it does not get the seconds in which one that has said everything may end."""
 
@@ -131,17 +140,6 @@ def test_a_child_that_floods_is_killed_at_once(behaving, monkeypatch):
     monkeypatch.setattr(converter, "MAX_OUTPUT_BYTES", 1_000_000)
     behaving(flood)
     assert convert("docx", b"", LIMITS) is None
-    assert no_child_is_left()
-
-
-def test_a_child_that_closes_its_output_and_stays_is_ended(behaving):
-    def hang(body):
-        os.close(1)
-        time.sleep(600)
-
-    behaving(hang)
-    assert convert("docx", b"", Limits(wall_s=30)) is None
-    assert no_child_is_left()
 
 
 def test_no_file_can_be_written(behaving, tmp_path):
@@ -163,17 +161,6 @@ def test_the_worker_s_files_are_closed(behaving):
 def test_too_large_a_body_is_not_tried(behaving):
     behaving(raising(AssertionError()))
     assert convert("docx", b"x" * 11, Limits(input_bytes=10)) is None
-
-
-@pytest.mark.parametrize("answer", [b"", b"[]", b"{}", b"[1,2,3,4]", b'["",{},null,[[1]]]', b"[" * 100_000, b"\xff"])
-def test_an_answer_of_another_form_is_no_document(behaving, answer):
-    def give(body):
-        with os.fdopen(1, "wb") as out:
-            out.write(answer)
-        os._exit(0)
-
-    behaving(give)
-    assert convert("docx", b"", LIMITS) is None
 
 
 # -- external programs
@@ -225,7 +212,6 @@ def test_programs_that_fail(program, monkeypatch, code):
     monkeypatch.setattr(converter, "MAX_OUTPUT_BYTES", 3_000_000)
     program("gs", code)
     assert convert("ps", b"%!", Limits(wall_s=20, cpu_s=1)) is None
-    assert no_child_is_left()
 
 
 def test_what_cannot_be_converted_is_named_once(program, monkeypatch):
@@ -289,7 +275,6 @@ def test_postscript_reaches_no_files(tmp_path, code):
 @pytest.mark.parametrize("code", ["{ } loop", "[ { 100000 string } loop"])
 def test_postscript_without_end(code):
     assert convert("ps", postscript(code), Limits(wall_s=10, cpu_s=1, memory_bytes=300_000_000)) is None
-    assert no_child_is_left()
 
 
 @needs("catdoc")

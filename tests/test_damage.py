@@ -7,8 +7,11 @@ import random
 import re
 import shutil
 import sqlite3
+import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,17 +20,22 @@ from conftest import ROOT, Crawl, damage_in, page, serving
 from spiderling.base.errors import DamageError, SpiderlingError
 from spiderling.base.options import Options
 from spiderling.corpus.duplicates import Keys, ShingleFilter, ShingleState
-from spiderling.corpus.warc import WarcKind
+from spiderling.corpus.links import LinkKind, read_links
+from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter, frames, stored_documents
+from spiderling.corpus.warc import WarcKind, records
 from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.export.formats import packer
+from spiderling.export.sources import corpus_of
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage import queues
 from spiderling.frontier.storage.protocol import Changes, Flush
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.tables import TABLES
+from spiderling.frontier.url_states import GENERATION
 from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.card import provenance
 from spiderling.jobdir.damage import damaged_rows, problems
+from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.state_reader import urls_of
 from spiderling.jobdir.status import status_of
@@ -102,12 +110,8 @@ def test_damaged_lengths_of_queues_are_told_of_and_refused(longer, options, leng
     assert "is damaged" in refused(longer, options)
 
 
-def checked(crawl: Inspection) -> list[str]:
-    return list(problems(crawl))
-
-
 READERS = {
-    "check": checked,
+    "check": lambda crawl: list(problems(crawl)),
     "overview": lambda crawl: list(overview(status_of(crawl))),
     "host": lambda crawl: list(of_host(crawl, "a.test", urls=True)),
     "url": lambda crawl: [list(of_url(crawl, f"http://a.test{path}")) for path in ("/", "/0", "/5")],
@@ -369,19 +373,19 @@ def test_the_check_says_what_it_compared_and_what_it_could_not(job):
 
 def test_every_frame_that_is_written_has_a_checksum(made, tmp_path):
     """Else a flipped bit in the text of a frame is text as well, and nobody knows."""
-    frames = [min(made.glob(f"{kind}/*.zst")).read_bytes() for kind in ("corpus", "links")]
+    written = [min(made.glob(f"{kind}/*.zst")).read_bytes() for kind in ("corpus", "links")]
     with closing(sqlite3.connect(made / "state/frontier.sqlite")) as state:
-        frames += [row[0] for row in state.execute("SELECT ends FROM ended")]
+        written += [row[0] for row in state.execute("SELECT ends FROM ended")]
     with closing(SqliteStore(tmp_path / "state.sqlite")) as store:
         store.commit(Changes(flush=Flush(1, {16: [b"a line of a queue"] * 99})))
     with closing(sqlite3.connect(tmp_path / "state.sqlite")) as state:
-        frames += [row[0] for row in state.execute("SELECT lines FROM chunk")]
+        written += [row[0] for row in state.execute("SELECT lines FROM chunk")]
     seen = ShingleFilter(1 << 20)
     seen.remember(Keys.of(np.arange(9, dtype=np.uint64)))
     ShingleState(tmp_path / "shingles", 1 << 20).write_layers(seen)
-    frames += [path.read_bytes() for path in tmp_path.glob("shingles/*.zst")]
-    frames += [WarcKind("zstd", {}).begin("a.warc.zst"), packer("a.prevert.zst")(b"text"), pack(NgramCounts({}))]
-    assert len(frames) >= 8 and all(frame[4] & 4 for frame in frames)
+    written += [path.read_bytes() for path in tmp_path.glob("shingles/*.zst")]
+    written += [WarcKind("zstd", {}).begin("a.warc.zst"), packer("a.prevert.zst")(b"text"), pack(NgramCounts({}))]
+    assert len(written) >= 8 and all(frame[4] & 4 for frame in written)
 
 
 def flipped(job: Path, rng: random.Random) -> None:
@@ -406,3 +410,119 @@ def test_random_damage_gives_no_traceback(job, seed):
     """Bits, pages and ends of files, always the same ones; each reader gives what it read or one sentence."""
     flipped(job, random.Random(seed))
     told(job)
+
+
+# -- one bit is flipped, again and again: it is found, or all rows, documents, links and records are as before
+
+FLIPS = 100
+"""Flips of each directory."""
+STATE_SHARE = 0.6
+DATABASE = "state/frontier.sqlite"
+
+
+def made_directories(scratch: Path) -> list[Path]:
+    """The directory of a killed crawl, and the same with its log in the file and its queues in chunks."""
+    killed, settled = (Path(shutil.copytree(ROOT / "tests/jobdirs/killed", scratch / n)) for n in ("killed", "settled"))
+    with closing(Jobdir(settled)) as jobdir:
+        jobdir.judge("cs", moves=False)()
+    with closing(SqliteStore(settled / DATABASE)) as store:
+        state = store.load()
+        generation = state.counts.get(GENERATION, 0) + 1
+        store.commit(Changes(flush=Flush(generation, state.tails), counts={GENERATION: generation}))
+    assert (killed / f"{DATABASE}-wal").stat().st_size and not (settled / f"{DATABASE}-wal").exists()
+    return [killed, settled]
+
+
+def flips_of(directory: Path, copy: Path, rng: random.Random) -> Iterator[Path]:
+    """Copies with one bit flipped, in the state's files and in segments, within each by size."""
+    state = sorted(directory.glob("state/frontier.sqlite*"))
+    segments = sorted(path for kind in ("corpus", "links", "warc") for path in directory.glob(f"{kind}/cs-[0-9]*.*z*"))
+    for files, many in ((state, round(FLIPS * STATE_SHARE)), (segments, FLIPS - round(FLIPS * STATE_SHARE))):
+        for path in rng.choices(files, [path.stat().st_size for path in files], k=many):
+            data = bytearray(path.read_bytes())
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(directory, copy)
+            (copy / path.relative_to(directory)).write_bytes(data)
+            yield copy
+
+
+def first_problem(directory: Path) -> str:
+    """The first problem that the check names."""
+    with closing(Inspection(directory)) as crawl:
+        try:
+            return next(problems(crawl), "")
+        except sqlite3.Error as error:  # the command says it in one sentence (commands/inspect.py)
+            return str(error)
+
+
+def opened(directory: Path) -> str:
+    """Read everything that a crawl reads of its directory; raises SpiderlingError if it is refused."""
+    with closing(Jobdir(directory)) as jobdir:
+        jobdir.judge("cs", moves=False)()
+    with closing(SqliteStore(directory / DATABASE)) as store:
+        state = store.load()
+        frontier = Frontier(Options(lang="cs"), store=store)
+        frontier.restore(state, time.time())
+        ids = range(1, sum(len(columns.names) for columns in store.host_columns()) + 1)
+        for host in ids:
+            store.host(host)
+            for chunk in store.chunk_ids(host):
+                store.chunk(chunk)
+        for mark in store.used_hosts():
+            store.robots(f"http://{mark.name}")
+        store.consents()
+        for kind in (SegmentKind("corpus", SUFFIX), LinkKind(), WarcKind("on", {})):
+            SegmentWriter(directory / kind.name, "cs", 10**6, state.segments, kind).close()
+    return ""
+
+
+def exported(directory: Path) -> str:
+    """Read the corpus as ``scrapy export`` does."""
+    for source in corpus_of([str(directory)]).sources:
+        for _ in stored_documents(source):
+            pass
+    return ""
+
+
+STEPS = first_problem, opened, exported
+
+
+def contents(directory: Path) -> dict[str, Any]:
+    """All rows of all tables, and everything in the segments up to their recorded lengths."""
+    found: dict[str, Any] = {}
+    with closing(Inspection(directory)) as crawl:
+        for name in (*TABLES, "written"):
+            rows = crawl.connection.execute(f"SELECT * FROM {name}").fetchall()
+            found[name] = sorted(map(repr, rows))
+        for segment in crawl.segments("corpus"):
+            found[segment.path.name] = [frame.data for frame in frames(segment.path, segment.length)]
+        for segment in crawl.segments("links"):
+            found[segment.path.name] = list(read_links(segment.path, segment.length))
+        for segment in crawl.segments("warc"):
+            found[segment.path.name] = [(r.headers, r.block) for r in records(segment.path, segment.length)]
+    return found
+
+
+def found_by(directory: Path, scratch: Path) -> str:
+    """What says that there is damage; empty if nothing does.  Raises any error but those that are one sentence."""
+    for step in STEPS:
+        shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            said = step(Path(shutil.copytree(directory, scratch)))
+        except SpiderlingError as error:
+            said = str(error)
+        if said:
+            return said
+    return ""
+
+
+@pytest.mark.slow
+def test_a_flipped_bit_is_found_or_harmless(tmp_path):
+    rng, scratch = random.Random(17), tmp_path / "scratch"
+    for directory in made_directories(tmp_path):
+        assert not found_by(directory, scratch)
+        expected = contents(Path(shutil.copytree(directory, tmp_path / f"{directory.name}-read")))
+        for number, copy in enumerate(flips_of(directory, tmp_path / "flipped", rng)):
+            if not found_by(copy, scratch):
+                assert contents(copy) == expected, (directory, number)

@@ -90,13 +90,11 @@ def test_it_is_read_without_scrapy(crawl):
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "5 False\n"
 
 
-def test_a_crawl_without_links_says_how_to_have_them(tmp_path):
-    with serving(FixedWeb({"a.test": {"/": linking("a")}}, {"a.test": "127.84.9.1"})) as server:
-        crawl = Crawl(tmp_path / "job", server)
-        assert crawl.run("http://a.test/").code == 0
-    assert not (crawl.directory / "links").exists()
+async def test_a_crawl_without_links_says_how_to_have_them(tmp_path):
+    await OpenCrawl(Options(lang="cs", allow_networks=NETWORK), tmp_path / "job", pytest.fail).close()
+    assert not (tmp_path / "job/links").exists()
     with pytest.raises(BadInput, match="SPIDERLING_LINKS=on"):
-        list(links_of_crawl(crawl.directory))
+        list(links_of_crawl(tmp_path / "job"))
 
 
 def test_what_a_server_says_cannot_break_a_line(tmp_path):

@@ -54,27 +54,15 @@ def links(url, answer):
     return [urljoin(url, unquote(href.decode("utf-8", "replace")).strip()) for href in HREF.findall(answer.body)]
 
 
-def test_it_is_small_enough_for_a_repository():
+def test_it_is_small_licensed_and_told_of_in_its_readme_and_some_hosts_share_an_address(web):
     assert sum(path.stat().st_size for path in MINIWEB.rglob("*") if path.is_file()) < 12_000_000
-
-
-@pytest.mark.slow
-def test_every_host_has_a_free_licence_and_a_source(web):
     assert [site.host for site in web.sites.values() if not FREE.search(site.licence) or not site.source] == []
     assert not any(host.startswith("storybooks") for host in web.sites)
-
-
-@pytest.mark.slow
-def test_the_readme_names_every_host_and_counts_the_pages(web):
+    pages = [len(web.paths(host)) for host in web.sites]
+    assert max(pages) <= 220 and 1200 <= sum(pages) <= 1800
     said = (MINIWEB / "README.md").read_text(encoding="utf-8")
-    assert f"{sum(len(web.paths(host)) for host in web.sites):,} stored pages" in said
+    assert f"{sum(pages):,} stored pages" in said
     assert [host for host in HOSTS if f"`{host}`" not in said] == []
-
-
-@pytest.mark.slow
-def test_no_host_is_long_and_some_share_an_address(web):
-    assert max(len(web.paths(host)) for host in web.sites) <= 220
-    assert 1200 <= sum(len(web.paths(host)) for host in web.sites) <= 1800
     addresses = {site.address for site in web.sites.values()}
     assert 8 <= len(addresses) <= 12
     assert len(addresses) < len(web.sites) / 2
@@ -137,13 +125,7 @@ def _is_utf8(body):
 
 
 @pytest.mark.slow
-def test_the_mirror_serves_the_same_bytes(web):
-    for path in web.paths("aptitude.cs.test")[:10]:
-        assert web.respond("mirror.cs.test", path).body == web.respond("aptitude.cs.test", path).body != b""
-
-
-@pytest.mark.slow
-def test_robots_of_each_kind(own):
+def test_robots_of_each_kind_and_an_unavailable_one_that_recovers(own):
     def robots(behaviour):
         answer = own(behaviour).respond("gimp.cs.test", "/robots.txt")
         return answer.status, answer.body.decode().splitlines()[1:]
@@ -152,10 +134,6 @@ def test_robots_of_each_kind(own):
     assert robots("robots=open") == (200, ["Disallow:"])
     assert robots("robots=disallow:/x/") == (200, ["Disallow: /x/"])
     assert robots("robots=delay:0.5") == (200, ["Crawl-delay: 0.5", "Disallow:"])
-
-
-@pytest.mark.slow
-def test_an_unavailable_robots_recovers(own):
     web = own("robots=error:2")
     answers = [web.respond("gimp.cs.test", "/robots.txt") for _ in range(3)]
     assert [answer.status for answer in answers] == [503, 503, 200]
@@ -175,7 +153,7 @@ def test_slow_busy_and_www(own):
 
 
 @pytest.mark.slow
-def test_the_calendar_has_no_end(web):
+def test_the_calendar_has_no_end_and_the_link_lists_are_heavy_and_hold_no_text(web):
     url, seen = "http://kalendar.test/", set()
     for _ in range(50):
         url, answer = get(web, url)
@@ -184,10 +162,6 @@ def test_the_calendar_has_no_end(web):
         url = links(url, answer)[1]
     assert len(seen) == 50
     assert web.respond("kalendar.test", "/kalendar/2026/2/30/").status == 404
-
-
-@pytest.mark.slow
-def test_the_link_lists_are_heavy_and_hold_no_text(web):
     bodies = [web.respond("odkazy.test", f"/katalog?strana={page}").body for page in range(1, LIST_PAGES + 1)]
     assert len(set(bodies)) == LIST_PAGES
     assert sum(map(len, bodies[:20])) > 512_000
@@ -196,7 +170,9 @@ def test_the_link_lists_are_heavy_and_hold_no_text(web):
 
 
 @pytest.mark.slow
-def test_moved_pages_lead_on_and_loops_do_not(web):
+def test_moved_pages_lead_on_and_loops_do_not_and_the_mirror_serves_the_same_bytes(web):
+    for path in web.paths("aptitude.cs.test")[:10]:
+        assert web.respond("mirror.cs.test", path).body == web.respond("aptitude.cs.test", path).body != b""
     assert get(web, "http://stare.test/stare/ch01.html")[0] == "http://aptitude.cs.test/ch01.html"
     url, answer = get(web, "http://stare.test/retez/1")
     assert (url, answer.status) == ("http://stare.test/konec.html", 200)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -163,11 +163,6 @@ def test_unknown_yield_profile(text: str) -> None:
         Options.from_settings({"SPIDERLING_YIELD_PROFILE": text})
 
 
-def test_options_do_not_change() -> None:
-    with pytest.raises(FrozenInstanceError):
-        Options().retries = 3  # type: ignore[misc]
-
-
 @given(
     st.sampled_from(list(SPECS)), st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.lists(st.text()))
 )
@@ -180,13 +175,11 @@ def test_any_value_is_read_or_refused_in_one_sentence(name: str, value: Any) -> 
     assert not message or (message.startswith(PREFIX + name.upper()) and message.endswith("."))
 
 
-@pytest.mark.parametrize("ports", ["http", "80;443", "0", "65536", "80,", "", "²", "1" * 5000])
-def test_ports(ports: str) -> None:
-    if ports == "80,":
-        assert parse_ports(ports) == {80}
-        return
-    with pytest.raises(BadInput, match="SPIDERLING_PORTS"):
-        Options.from_settings({"SPIDERLING_PORTS": ports})
+def test_ports() -> None:
+    assert parse_ports("80,") == {80}
+    for ports in ("http", "80;443", "0", "65536", "", "²", "1" * 5000):
+        with pytest.raises(BadInput, match="SPIDERLING_PORTS"):
+            read("ports", ports)
 
 
 @pytest.mark.parametrize(

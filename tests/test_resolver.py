@@ -96,36 +96,25 @@ async def resolving(hosts="", server=NameServer, *, values=None, **options):
             transport.close()
 
 
-async def test_a_records_with_the_smallest_ttl():
-    async with resolving() as (resolver, server):
-        assert await resolver.resolve("V4.Example.org.") == Resolution(("192.0.2.7", "192.0.2.8"), 300.0)
-        assert server.asked == {("v4.example.org", "A"): 1, ("v4.example.org", "AAAA"): 1}
-
-
 V4, V6 = ("192.0.2.7", "192.0.2.8"), ("2001:db8::7",)
 
 
-async def test_both_families_are_asked_and_the_older_one_comes_first():
+async def test_both_families_are_asked_and_the_older_one_comes_first_with_the_smallest_ttl():
+    expected = {"V4.Example.org.": (V4, 300.0), "both.org": (V4 + V6, 300.0), "v6.org": (V6, 300.0)}
+    expected["cname.org"] = (("192.0.2.9",), 90.0)  # that of the CNAME
     async with resolving() as (resolver, server):
-        for name, addresses in (("both.org", V4 + V6), ("v4.org", V4), ("v6.org", V6)):
-            assert (await resolver.resolve(name)).addresses == addresses
-        assert server.asked["both.org", "A"] == server.asked["both.org", "AAAA"] == 1
+        assert {name: await resolver.resolve(name) for name in expected} == {
+            name: Resolution(*found) for name, found in expected.items()
+        }
+        names = [name.lower().rstrip(".") for name in expected]
+        assert server.asked == {(name, kind): 1 for name in names for kind in ("A", "AAAA")}
 
 
-async def test_the_other_family_is_waited_for_only_a_moment():
+@pytest.mark.parametrize(("name", "timeout_s", "found"), [("no6.org", 600, V4), ("bad4.org", 2, V6)])
+async def test_a_family_that_fails_gives_way_to_the_other_and_is_waited_for_only_a_moment(name, timeout_s, found):
     """Some name servers never answer for AAAA."""
-    async with resolving(values={"TIMEOUT_S": 600}) as (resolver, _):
-        assert (await asyncio.wait_for(resolver.resolve("no6.org"), 60)).addresses == V4
-
-
-async def test_a_family_whose_query_fails_gives_way_to_the_other():
-    async with resolving(values={"TIMEOUT_S": 2}) as (resolver, _):
-        assert (await resolver.resolve("bad4.org")).addresses == V6
-
-
-async def test_cname_is_followed_and_its_ttl_counts():
-    async with resolving() as (resolver, _):
-        assert await resolver.resolve("cname.org") == Resolution(("192.0.2.9",), 90.0)
+    async with resolving(values={"TIMEOUT_S": timeout_s}) as (resolver, _):
+        assert (await asyncio.wait_for(resolver.resolve(name), 60)).addresses == found
 
 
 @pytest.mark.parametrize(("ttl", "kept"), [(0, 60), (59, 60), (61, 61), (3600, 3600), (86400, 3600)])

@@ -1,4 +1,4 @@
-"""`scrapy train`: a model from plain text; bad files end in one sentence."""
+"""`scrapy train` and `scrapy identify`: a model from plain text, and the languages of a text; what cannot be either."""
 
 from __future__ import annotations
 
@@ -7,99 +7,98 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import scrapy
+from conftest import ROOT, scrapy
 
 from models.block_model import make_block_model
 from spiderling.base.errors import BadInput
 from spiderling.base.files import zstd
 from spiderling.languages import find_languages, load
+from spiderling.languages.identification import identify
 from spiderling.text.boilerplate.model import load as load_weights
 from spiderling.training import ModelRequest, make_model
 
-ROOT = Path(__file__).parent.parent
 ROWS = [line.split("\t") for line in (ROOT / "tests/quality/sentences.tsv").read_text("utf-8").splitlines()]
+
+
+def sentences_of(code: str) -> list[str]:
+    return [text for name, text in ROWS if name == code]
 
 
 def text_of(code: str) -> str:
     """The test sentences of a language, and enough further lines made of their words."""
-    lines = [text for name, text in ROWS if name == code]
+    lines = sentences_of(code)
     words = " ".join(lines).split()
     return "\n".join(lines + [" ".join(words[start : start + 9]) for start in range(len(words) - 9)])
 
 
 @pytest.fixture
-def slovene(tmp_path):
-    path = tmp_path / "sl.txt"
-    path.write_text(text_of("sl"), "utf-8")
-    return path
+def models(tmp_path) -> Path:
+    """The directory of models that are made; it is not there yet."""
+    return tmp_path / "models"
 
 
-def make(code: str, *paths: Path, out: Path, **more) -> str:
-    return make_model(ModelRequest(code, paths, out, **more))
+@pytest.fixture
+def make(tmp_path, models):
+    """Makes a model of a text and returns the report; None: there is no file."""
+
+    def make(code: str, text: str | bytes | None, **more) -> str:
+        path = tmp_path / "text.txt"
+        if text is not None:
+            path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return make_model(ModelRequest(code, (path,), models, **more))
+
+    return make
 
 
-def test_a_model_that_works(slovene, tmp_path):
-    report = make("sl", slovene, out=tmp_path / "m", neighbours=["cs", "sk"], name="Slovenian")
-    assert "Frequent words: " in report
-    assert "Alphabet: " in report
-    assert "WARNING: less than 50 kB" in report
-    assert "held-out lines recognised" in report
-    (info,) = find_languages("Slovenian", str(tmp_path / "m"))
+def test_a_model_that_works(make, models):
+    report = make("sl", text_of("sl"), neighbours=["cs", "sk"], name="Slovenian")
+    for part in ("Frequent words: ", "Alphabet: ", "WARNING: less than 50 kB", "held-out lines recognised"):
+        assert part in report
+    (info,) = find_languages("Slovenian", str(models))
     assert (info.code, info.neighbours) == ("sl", ("cs", "sk"))
-    sentences = [text for name, text in ROWS if name == "sl"]
-    assert load(["sl", "cs", "sk"], str(tmp_path / "m")).identify([" ".join(sentences)]).sure() == ["sl"]
+    assert load(["sl", "cs", "sk"], str(models)).identify([" ".join(sentences_of("sl"))]).sure() == ["sl"]
 
 
 @pytest.mark.slow
-def test_a_language_without_a_model_gets_the_encodings_of_its_alphabet(slovene, tmp_path):
-    assert "windows-1250, iso-8859-2, cp852" in make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"])
-    assert "koi8-r" in make("qsm", slovene, out=tmp_path / "m", encodings=["koi8-r"], neighbours=["cs"])
-    assert find_languages("qsm", str(tmp_path / "m"))[0].encodings == ("koi8-r",)
+def test_a_language_without_a_model_gets_the_encodings_of_its_alphabet(make, models):
+    assert "windows-1250, iso-8859-2, cp852" in make("qsl", text_of("sl"), neighbours=["cs"])
+    assert "koi8-r" in make("qsm", text_of("sl"), encodings=["koi8-r"], neighbours=["cs"])
+    assert find_languages("qsm", str(models))[0].encodings == ("koi8-r",)
 
 
-def test_a_bundled_language_keeps_its_description(tmp_path):
-    path = tmp_path / "cs.txt"
-    path.write_text(text_of("cs"), "utf-8")
-    make("cs", path, out=tmp_path / "m", neighbours=["sk"])
-    (info,) = find_languages("Czech", str(tmp_path / "m"))
+def test_a_bundled_language_keeps_its_description(make, models):
+    make("cs", text_of("cs"), neighbours=["sk"])
+    (info,) = find_languages("Czech", str(models))
     assert (info.iso3, info.tlds, "windows-1250" in info.encodings) == ("ces", ("cz",), True)
 
 
-def test_a_text_of_few_words_is_told_before_it_counts_as_recognised(tmp_path):
+def test_a_text_of_few_words_is_told_before_it_counts_as_recognised(make):
     """Lines of one word are recognised to 100 %, and make no model (Suchomel 2017 wants 250 frequent words)."""
-    path = tmp_path / "few.txt"
     words = [f"{a}{b}o" for a in "abcdefghijklmnopqrst" for b in "abcdefghijklmnopqrst"]
     for number in (1, 249, 250):
         lines = [" ".join(words[at % number] for at in range(first, first + 9 + first % 50)) for first in range(250)]
-        path.write_text("\n".join(lines), "utf-8")
-        report = make("qsl", path, out=tmp_path / str(number), neighbours=["cs"])
+        report = make("qsl", "\n".join(lines), neighbours=["cs"], force=True)
         warned = report.partition("held-out lines recognised")[0]
         assert (f"WARNING: the text has {number} different words; a model needs the 250" in warned) is (number < 250)
 
 
-def test_foreign_lines_are_found(slovene, tmp_path):
-    english = [text for name, text in ROWS if name == "en"] * 3
-    lines = text_of("sl").splitlines()[:300] + [f"{text} {number}" for number, text in enumerate(english)]
-    slovene.write_text("\n".join(lines), "utf-8")
-    report = make("sl", slovene, out=tmp_path / "m", neighbours=["cs"])
+def test_foreign_lines_are_found_and_a_twin_is_named(make):
+    english = [f"{text} {number}" for number, text in enumerate(sentences_of("en") * 3)]
+    report = make("sl", "\n".join(text_of("sl").splitlines()[:300] + english), neighbours=["cs"])
     assert re.search(r"WARNING: \d+% of the lines look like English \(en\), such as: '", report)
-
-
-def test_a_twin_is_named(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text(text_of("cs"), "utf-8")
-    report = make("qcs", path, out=tmp_path / "m", neighbours=["cs"])
-    assert "WARNING: the text is hard to tell from Czech" in report
-    assert "held-out lines recognised" in report
+    report = make("qcs", text_of("cs"), neighbours=["cs"])
+    assert "WARNING: the text is hard to tell from Czech" in report and "held-out lines recognised" in report
 
 
 @pytest.mark.slow
-def test_the_wrong_code_is_refused(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text(text_of("cs"), "utf-8")
+def test_the_wrong_code_and_one_that_is_taken_are_refused_unless_it_is_forced(make):
     with pytest.raises(BadInput, match=r"of the lines are Czech \(cs\) rather than German"):
-        make("de", path, out=tmp_path / "m")
-    assert "Model of de" in make("de", path, out=tmp_path / "m", neighbours=["cs"], force=True)
+        make("de", text_of("cs"))
+    assert "Model of de" in make("de", text_of("cs"), neighbours=["cs"], force=True)
+    make("qsl", text_of("sl"), neighbours=["cs"])
+    with pytest.raises(BadInput, match=r"there is a model in .*/qsl already; say --force"):
+        make("qsl", text_of("sl"), neighbours=["cs"])
+    make("qsl", text_of("sl"), neighbours=["cs"], force=True)
 
 
 @pytest.mark.parametrize(
@@ -122,63 +121,56 @@ def test_the_wrong_code_is_refused(tmp_path):
         ("sl", b"", {"encodings": ["rot13"]}, "--encodings: 'rot13' is not an encoding"),
     ],
 )
-def test_bad_input(tmp_path, code, content, more, message):
-    path = tmp_path / "text.txt"
-    if content is not None:
-        path.write_bytes(content)
+def test_bad_input(make, models, code, content, more, message):
     with pytest.raises(BadInput, match=message):
-        make(code, path, out=tmp_path / "out", **more)
-    assert not (tmp_path / "out").exists()
+        make(code, content, **more)
+    assert not models.exists()
 
 
-@pytest.mark.slow
-def test_a_code_that_is_taken(slovene, tmp_path):
-    make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"])
-    with pytest.raises(BadInput, match=r"there is a model in .*/qsl already; say --force"):
-        make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"])
-    make("qsl", slovene, out=tmp_path / "m", neighbours=["cs"], force=True)
-
-
-def test_an_unwritable_place(slovene, tmp_path):
-    (tmp_path / "file").write_text("")
+def test_an_unwritable_place(make, models):
+    models.write_text("")
     with pytest.raises(BadInput, match="--out"):
-        make("qsl", slovene, out=tmp_path / "file", neighbours=["cs"])
+        make("qsl", text_of("sl"), neighbours=["cs"])
 
 
-def test_the_command(slovene, tmp_path):
-    (tmp_path / "m").mkdir()
-    models = f"SPIDERLING_MODELS={tmp_path / 'm'}"
-    done = scrapy("train", "sl", str(slovene), "--neighbours", "cs", "--encodings", "windows-1250", "-s", models)
-    assert done.code == 0, done.log
-    assert "Model of sl" in done.out
-    assert (tmp_path / "m/sl/ngrams.zst").exists()
-
-
-def test_the_command_with_a_bad_file(tmp_path):
-    done = scrapy("train", "sl", str(tmp_path / "nothing.txt"), "--out", str(tmp_path / "m"))
-    assert done.code == 2
-    assert "cannot be read" in done.out + done.log
-    assert "Traceback" not in done.log
-    assert scrapy("train", "sl").code == 2
-
-
-def test_without_a_place_nothing_is_written_beside_the_bundled_models(slovene, tmp_path):
+def test_the_command_and_where_the_model_goes(tmp_path, models):
+    models.mkdir()
+    (tmp_path / "sl.txt").write_text(text_of("sl"), "utf-8")
+    given = ["train", "sl", str(tmp_path / "sl.txt"), "--neighbours", "cs", "--encodings", "windows-1250"]
+    done = scrapy(*given, "-s", f"SPIDERLING_MODELS={models}")
+    assert done.code == 0 and "Model of sl" in done.out, done.log
+    assert (models / "sl/ngrams.zst").exists()
     before = sorted((ROOT / "models").iterdir())
-    done = scrapy("train", "qqq", str(slovene), "--neighbours", "cs")
-    assert (done.code, done.out) == (2, "")
-    assert "say where the model goes, as in --out my-models" in done.log
-    assert sorted((ROOT / "models").iterdir()) == before
+    done = scrapy(*given)
+    assert (done.code, done.out) == (2, "") and "say where the model goes, as in --out my-models" in done.log
+    assert sorted((ROOT / "models").iterdir()) == before, "nothing is written beside the bundled models"
 
 
-CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("train sl /no/file --out m", "cannot be read"), ("train sl", "at least one text file"),
+        ("identify /no/file", "cannot be read"), ("identify - --among qqq", "no model"),
+    ],
+)  # fmt: skip
+def test_a_command_with_bad_arguments(arguments, message):
+    done = scrapy(*arguments.split())
+    assert done.code == 2 and message in done.out + done.log
+    assert "Traceback" not in done.log
+
+
+# -- the model of boilerplate
+
+
+MARKED = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
 
 
 def marked_pages(path: Path, hosts: int) -> Path:
     html = "<ul><li><a href=/>Domů</a><li><a href=/z>Zprávy</a></ul><p>{}<p>{}"
     lines = []
     for number in range(hosts):
-        page = html.format(CZECH * 3, f"{number} {CZECH}").encode().decode("latin-1")
-        lines.append(json.dumps({"html": page, "gold": CZECH * 4, "host": f"h{number}.test", "set": "mine"}))
+        page = html.format(MARKED * 3, f"{number} {MARKED}").encode().decode("latin-1")
+        lines.append(json.dumps({"html": page, "gold": MARKED * 4, "host": f"h{number}.test", "set": "mine"}))
     data = "\n".join(lines).encode()
     path.write_bytes(zstd.compress(data) if path.suffix == ".zst" else data)
     return path
@@ -211,3 +203,52 @@ def test_bad_marked_pages(tmp_path, content, message):
     with pytest.raises(BadInput, match=message):
         make_block_model([path], tmp_path / "out.json")
     assert not (tmp_path / "out.json").exists()
+
+
+# -- identification
+
+NAMES = {"cs": "Czech", "sk": "Slovak", "en": "English"}
+CZECH, ENGLISH = (" ".join(sentences_of(code)[:6]) for code in ("cs", "en"))
+
+
+def report(body: str | bytes) -> list[str]:
+    return list(identify(body if isinstance(body, bytes) else body.encode(), load(NAMES), NAMES))
+
+
+def test_a_text_of_two_languages():
+    lines = report(f"{CZECH}\n\n{ENGLISH}\n{CZECH}\nAno.\n")
+    assert lines[0].split() == ["encoding", "utf-8"]
+    assert lines[1].startswith("language    cs   Czech, known share 0.")
+    assert lines[2].startswith("next")
+    assert "paragraphs  cs 2, en 1, unsure 1" in lines
+    assert [line[:6].strip() for line in lines[-4:]] == ["cs", "en", "cs", "-"]
+
+
+def test_a_page_in_a_legacy_encoding():
+    page = f"<html><ul><li><a href=/>Menu</a></ul><p>{CZECH}<p>{CZECH}".encode("cp1250", "ignore")
+    lines = report(page)
+    assert lines[0].split() == ["encoding", "cp1250"]
+    assert "paragraphs  cs 2" in lines
+
+
+def test_an_unknown_language_is_said_to_be_unknown():
+    assert any("none of the languages" in line for line in report("\n".join(sentences_of("hu"))))
+
+
+@pytest.mark.parametrize("body", [b"", b"12 + 34", b"<html><p>", b"\0\xff\xfe" * 99])
+def test_no_text(body):
+    with pytest.raises(BadInput, match="no text"):
+        report(body)
+
+
+def test_the_command():
+    done = scrapy("identify", "-", "--among", "cs,sk,pl", stdin=CZECH.encode())
+    assert done.code == 0, done.log
+    assert "language    cs   Czech" in done.out
+
+
+def test_a_long_text_is_judged_in_parts_that_make_one_answer():
+    lines = report("\n".join([CZECH] * 150 + [ENGLISH] * 300 + ["Ano."]))
+    assert "paragraphs  en 300, cs 150, unsure 1" in lines
+    assert lines[1].startswith("language    en   English, known share 0.")
+    assert [line[:6].strip() for line in lines[-451:]] == ["cs"] * 150 + ["en"] * 300 + ["-"]

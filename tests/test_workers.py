@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -47,12 +48,27 @@ def few_are_fresh(monkeypatch):
 forked = pytest.mark.usefixtures("few_are_fresh")
 
 
-@pytest.fixture
-async def pool(few_are_fresh):
-    pool = WorkerPool(2, FAKE, page_timeout_s=1.0)
+@asynccontextmanager
+async def working(workers=1, page_timeout_s=10.0, **changed):
+    """A pool at work; *changed*: of what its workers are told."""
+    pool = WorkerPool(workers, dataclasses.replace(FAKE, **changed), page_timeout_s)
     await pool.start()
     yield pool
     await pool.stop()
+
+
+@pytest.fixture
+async def pool(few_are_fresh):
+    async with working(2, page_timeout_s=1.0) as pool:
+        yield pool
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The processes that pools have started."""
+    processes, start = [], pool_module.start_process
+    monkeypatch.setattr(pool_module, "start_process", lambda sock: processes.append(start(sock)) or processes[-1])
+    return processes
 
 
 def order(text: str) -> Task:
@@ -95,16 +111,14 @@ async def test_work_is_shared_and_the_rest_waits(monkeypatch):
             workers.append(self)
 
     monkeypatch.setattr("spiderling.workers.pool.Worker", Noted)
-    pool = WorkerPool(2, FAKE, page_timeout_s=10)
-    await pool.start()
-    running = [asyncio.ensure_future(pool.process(order("sleep 0.1"))) for _ in range(12)]
-    await asyncio.sleep(0.02)
-    assert pool.queued == 12
-    assert all(len(worker.jobs) == QUEUED_PER_WORKER for worker in workers)
-    pages = await asyncio.gather(*running)
-    assert len({page.words for page in pages}) == 2
-    assert pool.queued == 0
-    await pool.stop()
+    async with working(2) as pool:
+        running = [asyncio.ensure_future(pool.process(order("sleep 0.1"))) for _ in range(12)]
+        await asyncio.sleep(0.02)
+        assert pool.queued == 12
+        assert all(len(worker.jobs) == QUEUED_PER_WORKER for worker in workers)
+        pages = await asyncio.gather(*running)
+        assert len({page.words for page in pages}) == 2
+        assert pool.queued == 0
 
 
 async def test_a_page_that_kills_its_worker_ends_alone(pool):
@@ -118,14 +132,12 @@ async def test_a_page_that_kills_its_worker_ends_alone(pool):
 @forked
 async def test_done_pages_are_never_taken_for_guilty():
     """The worker dies while its answers are unread, and the loop first finds out by writing to it."""
-    pool = WorkerPool(1, FAKE, page_timeout_s=10)
-    await pool.start()
-    first = [asyncio.ensure_future(pool.process(order(text))) for text in ("a", "die")]
-    await asyncio.sleep(0)
-    time.sleep(0.3)  # the loop must not read
-    last = asyncio.ensure_future(pool.process(order("b")))
-    a, die, b = await asyncio.gather(*first, last, return_exceptions=True)
-    await pool.stop()
+    async with working() as pool:
+        first = [asyncio.ensure_future(pool.process(order(text))) for text in ("a", "die")]
+        await asyncio.sleep(0)
+        time.sleep(0.3)  # the loop must not read
+        last = asyncio.ensure_future(pool.process(order("b")))
+        a, die, b = await asyncio.gather(*first, last, return_exceptions=True)
     assert isinstance(die, WorkerCrash)
     assert (a.title, b.title) == ("a", "b")
 
@@ -148,16 +160,14 @@ async def test_a_page_whose_worker_was_stopped_is_done_again(pool):
 @forked
 async def test_time_in_which_the_whole_process_was_stopped_is_no_time_of_the_page(monkeypatch):
     """Its worker is not even replaced; the clock goes on by ten minutes while nothing runs."""
-    pool = WorkerPool(2, FAKE, page_timeout_s=120.0)
-    await pool.start()
-    before, read, loop = pool.pids, time.clock_gettime, asyncio.get_running_loop()
-    running = asyncio.ensure_future(outcomes(pool, ["sleep 0.5", "sleep 0.5"]))
-    await asyncio.sleep(0.1)
-    monkeypatch.setattr(machine.time, "clock_gettime", lambda clock: read(clock) + 600)
-    monkeypatch.setattr(loop, "time", lambda: time.monotonic() + 600)
-    assert await running == ["sleep 0.5", "sleep 0.5"]
-    assert pool.pids == before
-    await pool.stop()
+    async with working(2, page_timeout_s=120.0) as pool:
+        before, read, loop = pool.pids, time.clock_gettime, asyncio.get_running_loop()
+        running = asyncio.ensure_future(outcomes(pool, ["sleep 0.5", "sleep 0.5"]))
+        await asyncio.sleep(0.1)
+        monkeypatch.setattr(machine.time, "clock_gettime", lambda clock: read(clock) + 600)
+        monkeypatch.setattr(loop, "time", lambda: time.monotonic() + 600)
+        assert await running == ["sleep 0.5", "sleep 0.5"]
+        assert pool.pids == before
 
 
 async def test_waiting_behind_others_is_not_hanging(pool):
@@ -201,12 +211,10 @@ async def test_a_page_whose_worker_is_killed_from_outside_time_and_again_ends_al
 
 @forked
 async def test_the_page_that_burns_processor_time_ends_alone_and_is_told_why():
-    pool = WorkerPool(1, dataclasses.replace(FAKE, page_cpu_s=0.3), page_timeout_s=60)
-    await pool.start()
-    burn, a = await asyncio.gather(pool.process(order("burn")), pool.process(order("a")), return_exceptions=True)
-    # what counts is a page's own time, and time on the processor only
-    assert await outcomes(pool, ["sleep 0.5", "b"]) == ["sleep 0.5", "b"]
-    await pool.stop()
+    async with working(page_timeout_s=60, page_cpu_s=0.3) as pool:
+        burn, a = await asyncio.gather(pool.process(order("burn")), pool.process(order("a")), return_exceptions=True)
+        # what counts is a page's own time, and time on the processor only
+        assert await outcomes(pool, ["sleep 0.5", "b"]) == ["sleep 0.5", "b"]
     assert isinstance(burn, WorkerCrash)
     assert str(burn) == "the page used more than 0.3 s of processor time while processing http://127.0.0.1/burn"
     assert a.title == "a"
@@ -221,17 +229,15 @@ async def test_the_page_that_burns_processor_time_ends_alone_and_is_told_why():
     ],
 )
 async def test_a_worn_worker_is_replaced_and_no_page_is_lost(limits, text):
-    pool = WorkerPool(1, dataclasses.replace(FAKE, **limits), page_timeout_s=10)
-    await pool.start()
-    pages = []
-    for _ in range(6):
-        before = pool.pids
-        pages += await asyncio.gather(*(pool.process(order(text)) for _ in range(8)))
-        await until(lambda before=before: pool.pids != before)
-        assert len(pool.pids) == 1
-    worn = {page.words for page in pages} - set(pool.pids)
-    await until(is_settled)
-    await pool.stop()
+    async with working(**limits) as pool:
+        pages = []
+        for _ in range(6):
+            before = pool.pids
+            pages += await asyncio.gather(*(pool.process(order(text)) for _ in range(8)))
+            await until(lambda before=before: pool.pids != before)
+            assert len(pool.pids) == 1
+        worn = {page.words for page in pages} - set(pool.pids)
+        await until(is_settled)
     assert len(pages) == 48
     assert {page.title for page in pages} == {text}
     assert len(worn) >= 5
@@ -248,12 +254,10 @@ async def test_a_worker_within_its_share_stays(pool):
 
 @pytest.mark.slow
 async def test_a_worn_worker_that_dies_is_replaced_once():
-    pool = WorkerPool(1, dataclasses.replace(FAKE, max_pages=1), page_timeout_s=10)
-    await pool.start()
-    assert await outcomes(pool, ["a", "die", "b", "c"]) == ["a", "crash", "b", "c"]
-    await until(is_settled)
-    assert len(pool.pids) == 1
-    await pool.stop()
+    async with working(max_pages=1) as pool:
+        assert await outcomes(pool, ["a", "die", "b", "c"]) == ["a", "crash", "b", "c"]
+        await until(is_settled)
+        assert len(pool.pids) == 1
 
 
 @forked
@@ -347,22 +351,20 @@ async def test_a_worker_that_cannot_start_says_why(function, message):
 
 
 @forked
-async def test_a_worker_that_is_killed_while_it_starts_is_started_again(monkeypatch):
+async def test_a_worker_that_is_killed_while_it_starts_is_started_again(monkeypatch, started):
     """A person does it, or the kernel for want of memory; that says nothing of the model, and ends no crawl."""
-    started, popen = [], pool_module.start_process
+    start = pool_module.start_process
 
     def killed_twice(sock):
-        started.append(popen(sock))
+        process = start(sock)
         if len(started) < 3:
-            started[-1].kill()
-        return started[-1]
+            process.kill()
+        return process
 
     monkeypatch.setattr(pool_module, "start_process", killed_twice)
-    pool = WorkerPool(1, FAKE, 10)
-    await pool.start()
-    assert await outcomes(pool, ["a"]) == ["a"]
-    assert len(started) == 3
-    await pool.stop()
+    async with working() as pool:
+        assert await outcomes(pool, ["a"]) == ["a"]
+        assert len(started) == 3
 
 
 def test_a_worker_whose_crawl_is_killed_ends_without_a_word():
@@ -386,14 +388,9 @@ async def test_under_a_limit_of_memory_a_worker_works_or_says_what_it_needs(monk
         return popen(["bash", "-c", f'ulimit -v {allowed_mb}000; exec "$@"', "bash", *command], **rest)
 
     monkeypatch.setattr(pool_module.subprocess, "Popen", limited)
-    pool = WorkerPool(1, FAKE, 10)
-    if allowed_mb == 60:
-        with pytest.raises(SpiderlingError, match=r"ulimit -v"):
-            await pool.start()
-    else:
-        await pool.start()
-        assert await outcomes(pool, ["a"]) == ["a"]
-    await pool.stop()
+    with pytest.raises(SpiderlingError, match=r"ulimit -v") if allowed_mb == 60 else contextlib.nullcontext():
+        async with working() as pool:
+            assert await outcomes(pool, ["a"]) == ["a"]
 
 
 @pytest.mark.slow
@@ -413,9 +410,7 @@ async def test_pages_wait_for_workers_that_are_started_aside():
 
 @forked
 @pytest.mark.parametrize("after_s", [0, 0.05])
-async def test_a_pool_is_closed_while_it_starts(monkeypatch, after_s):
-    started, popen = [], pool_module.start_process
-    monkeypatch.setattr(pool_module, "start_process", lambda sock: started.append(popen(sock)) or started[-1])
+async def test_a_pool_is_closed_while_it_starts(started, after_s):
     pool = WorkerPool(2, FAKE, 10)
     pool.start_in_background(pytest.fail)
     await asyncio.sleep(after_s)
@@ -426,11 +421,9 @@ async def test_a_pool_is_closed_while_it_starts(monkeypatch, after_s):
 
 @forked
 @pytest.mark.parametrize("turns", range(4))
-async def test_a_pool_that_is_closed_when_its_workers_have_just_become_ready_leaves_none(monkeypatch, turns):
+async def test_a_pool_that_is_closed_when_its_workers_have_just_become_ready_leaves_none(monkeypatch, started, turns):
     """They were ready, and the pool had not taken them yet: nobody ended them."""
-    started, popen = [], pool_module.start_process
     ready, start = [], Worker.start
-    monkeypatch.setattr(pool_module, "start_process", lambda sock: started.append(popen(sock)) or started[-1])
 
     async def start_and_count(worker):
         await start(worker)
@@ -510,9 +503,7 @@ def test_workers_do_not_outlive_a_killed_parent():
 @forked
 async def test_answers_larger_than_the_buffer_and_many_small_ones():
     """Pages of all sizes come back whole and in order, however the socket cuts them up."""
-    pool = WorkerPool(1, FAKE, page_timeout_s=30.0)
-    await pool.start()
     bodies = [b"x" * size for size in (1, 3_000_000, 0, 262_139, 10, 131_072, 700_000, *range(20))]
-    pages = await asyncio.gather(*(pool.process(Task(body, "http://127.0.0.1/")) for body in bodies))
-    await pool.stop()
+    async with working(page_timeout_s=30.0) as pool:
+        pages = await asyncio.gather(*(pool.process(Task(body, "http://127.0.0.1/")) for body in bodies))
     assert [len(page.title) for page in pages] == [len(body) for body in bodies]

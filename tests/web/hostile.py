@@ -7,8 +7,8 @@ otherwise) and put a Case into ``CASES`` by ``add``, with the Reason as which ea
     add("reset-after-request", lambda visit: visit.reset(), Reason.CONNECTION)
 
 ``hostile_crawl.py`` crawls all cases together with good hosts, ``test_hostile_crawl.py`` looks at what came of it.
-Cases of names are in hostile_names.py, of single answers in hostile_answers.py, of pages and redirects in
-hostile_pages.py, traps in hostile_traps.py; a further module is to be listed in ``hostile_crawl.REGISTERED``.
+Cases of names are in hostile_names.py, of single answers in hostile_answers.py, of pages, redirects and traps in
+hostile_pages.py; a further module is to be listed in ``hostile_crawl.REGISTERED``.
 """
 
 from __future__ import annotations
@@ -132,11 +132,13 @@ def add(name: str, serve: Serve | bytes, end: Reason | tuple[Reason, ...] | None
     CASES[name] = Case(name, answer(serve) if isinstance(serve, bytes) else serve, ends, **rest)  # type: ignore[arg-type]
 
 
-def answer(*parts: bytes, pause_s: float = 0.0) -> Serve:
-    """A Serve that sends *parts* and closes."""
+def answer(sent: bytes, then: Callable[..., Awaitable[None]] | None = None, *arguments: object) -> Serve:
+    """A Serve that sends *sent*, does *then*, a method of Visit, with *arguments*, and closes."""
 
     async def serve(visit: Visit) -> None:
-        await visit.send(*parts, pause_s=pause_s)
+        await visit.send(sent)
+        if then:
+            await then(visit, *arguments)
 
     return serve
 

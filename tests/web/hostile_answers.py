@@ -9,7 +9,7 @@ import zlib
 
 import brotli
 from conftest import document
-from hostile import OK, Visit, add, answer, reply
+from hostile import OK, Serve, Visit, add, answer, reply
 
 from spiderling.base.files import zstd
 from spiderling.base.reasons import Reason
@@ -46,76 +46,38 @@ POINTS = {
 }
 
 
-def breaks_after(sent: bytes):
-    async def serve(visit: Visit) -> None:
-        await visit.send(sent)
-        await visit.reset()
-
-    return serve
-
-
 for point, sent in POINTS.items():
-    add(f"reset-after-{point}", breaks_after(sent), Reason.CONNECTION)
+    add(f"reset-after-{point}", answer(sent, Visit.reset), Reason.CONNECTION)
     add(f"close-after-{point}", sent, Reason.CONNECTION)
 
 
-async def reset_at_once(visit: Visit) -> None:
-    await visit.reset()
-
-
-add("reset-on-accept", reset_at_once, Reason.ROBOTS_UNREACHABLE, raw=True)
-
-
-async def close_at_once(visit: Visit) -> None:
-    return
-
-
-add("close-on-accept", close_at_once, Reason.ROBOTS_UNREACHABLE, raw=True)
+add("reset-on-accept", answer(b"", Visit.reset), Reason.ROBOTS_UNREACHABLE, raw=True)
+add("close-on-accept", b"", Reason.ROBOTS_UNREACHABLE, raw=True)
 
 
 # -- silence and drops
-
-
-def silent_after(sent: bytes):
-    async def serve(visit: Visit) -> None:
-        await visit.send(sent)
-        await visit.silence()
-
-    return serve
 
 
 for point, reason in {
     "request": Reason.TIMEOUT, "status-line": Reason.TIMEOUT, "header": Reason.TIMEOUT, "headers": Reason.TOO_SLOW,
     "body": Reason.TOO_SLOW, "chunk": Reason.TOO_SLOW,
 }.items():  # fmt: skip
-    add(f"silent-after-{point}", silent_after(POINTS[point]), reason)
-add("silent-robots", answer(reply(good("silent"))), Reason.ROBOTS_UNREACHABLE, robots=silent_after(b""))
-add("silent-on-accept", silent_after(b""), Reason.ROBOTS_UNREACHABLE, raw=True)
+    add(f"silent-after-{point}", answer(POINTS[point], Visit.silence), reason)
+add("silent-robots", answer(reply(good("silent"))), Reason.ROBOTS_UNREACHABLE, robots=answer(b"", Visit.silence))
+add("silent-on-accept", answer(b"", Visit.silence), Reason.ROBOTS_UNREACHABLE, raw=True)
 
 
-def dripping(sent: bytes, data: bytes, bytes_per_s: float):
-    async def serve(visit: Visit) -> None:
-        await visit.send(sent)
-        await visit.drip(data, bytes_per_s)
-
-    return serve
-
-
-add("drip-headers", dripping(b"", PAGE, 10), Reason.TIMEOUT)
-add("drip-body", dripping(POINTS["headers"], PAGE[HEAD_END:], 10), Reason.TOO_SLOW)
-add("drip-chunks", dripping(CHUNKED, chunks(b"a") * 1000, 20), Reason.TOO_SLOW)
-add("drip-above-the-floor", dripping(OK + b"\r\n", b"word " * 10_000, 150), (Reason.TIMEOUT, Reason.TOO_SLOW))
+add("drip-headers", answer(b"", Visit.drip, PAGE, 10), Reason.TIMEOUT)
+add("drip-body", answer(POINTS["headers"], Visit.drip, PAGE[HEAD_END:], 10), Reason.TOO_SLOW)
+add("drip-chunks", answer(CHUNKED, Visit.drip, chunks(b"a") * 1000, 20), Reason.TOO_SLOW)
+add("drip-above-the-floor", answer(OK + b"\r\n", Visit.drip, b"word " * 10_000, 150), (Reason.TIMEOUT, Reason.TOO_SLOW))
 
 
 # -- floods
 
 
-def floods(sent: bytes, piece: bytes):
-    async def serve(visit: Visit) -> None:
-        await visit.send(sent)
-        await visit.flood(piece)
-
-    return serve
+def floods(sent: bytes, piece: bytes) -> Serve:
+    return answer(sent, Visit.flood, piece)
 
 
 add("flood-headers", floods(OK, b"X-Header: some value\r\n"), Reason.BAD_HTTP)
@@ -179,11 +141,7 @@ add("two-answers", reply(good("two-answers")) + reply(good("smuggled")), Reason.
 add("bare-line-feeds", (OK + b"\r\n").replace(b"\r", b"") + good("bare-line-feeds"), Reason.KEPT)
 add("bare-carriage-returns", (OK + b"\r\n").replace(b"\n", b"") + good("bare-carriage-returns"), Reason.CONNECTION)
 add("length-too-long", OK + b"Content-Length: 90000\r\n\r\n" + good("too long"), Reason.CONNECTION)
-add(
-    "length-too-short",
-    OK + b"Content-Length: 0\r\n\r\n" + good("too short"),
-    NO_TEXT,
-)
+add("length-too-short", OK + b"Content-Length: 0\r\n\r\n" + good("too short"), NO_TEXT)
 
 
 # -- statuses
@@ -209,12 +167,8 @@ for name, sent in {
 add("status-204", b"HTTP/1.1 204 No Content\r\n\r\n", NO_TEXT)
 
 
-async def endless_error(visit: Visit) -> None:
-    await visit.send(b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n")
-    await visit.flood(b"not found ")
-
-
-add("endless-404", endless_error, Reason.TOO_BIG)
+ERROR = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n"
+add("endless-404", floods(ERROR, b"not found "), Reason.TOO_BIG)
 
 
 # -- types and sizes
@@ -257,21 +211,9 @@ add("encoded-by-compress", encoded("compress", b"\x1f\x9d" + bytes(500)), Reason
 add("encoded-twice", encoded("gzip, br", brotli.compress(gzip.compress(good("encoded-twice")))), Reason.KEPT)
 add("not-encoded-at-all", encoded("gzip", good("not-encoded-at-all")), Reason.KEPT)
 add("encoding-of-no-use", encoded("utf-8", good("encoding-of-no-use")), Reason.KEPT)
-add(
-    "gzip-with-rubbish-behind",
-    encoded("gzip", gzip.compress(good("gzip-with-rubbish-behind")) + b"\xff" * 999),
-    Reason.KEPT,
-)
-add(
-    "gzip-of-noise",
-    encoded("gzip", gzip.compress(random.Random(3).randbytes(9000))),
-    NO_TEXT,
-)
-add(
-    "zstd-with-a-window-of-2-gb",
-    encoded("zstd", b"\x28\xb5\x2f\xfd\x00\xa8" + b"\x01\0\0" * 50),
-    NO_TEXT,
-)
+add("gzip-with-rubbish", encoded("gzip", gzip.compress(good("rubbish behind")) + b"\xff" * 999), Reason.KEPT)
+add("gzip-of-noise", encoded("gzip", gzip.compress(random.Random(3).randbytes(9000))), NO_TEXT)
+add("zstd-with-a-window-of-2-gb", encoded("zstd", b"\x28\xb5\x2f\xfd\x00\xa8" + b"\x01\0\0" * 50), NO_TEXT)
 
 
 async def slow_bomb(visit: Visit) -> None:
@@ -289,9 +231,9 @@ add("bomb-in-pieces", slow_bomb, Reason.TOO_BIG)
 # -- robots.txt
 
 
-def robots(name: str, sent: bytes | object, reason: Reason, **rest: object) -> None:
-    serve = answer(sent) if isinstance(sent, bytes) else sent
-    add(f"robots-{name}", reply(good(f"robots {name}")), reason, robots=serve, **rest)
+def robots(name: str, serve: bytes | Serve, reason: Reason) -> None:
+    serve = answer(serve) if isinstance(serve, bytes) else serve
+    add(f"robots-{name}", reply(good(f"robots {name}")), reason, robots=serve)
 
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
@@ -299,7 +241,7 @@ robots("500", b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", Reason.ROBOTS_UNR
 robots("noise", PLAIN + b"\r\n" + random.Random(4).randbytes(30_000), Reason.KEPT)
 robots("html", reply(good("robots as html")), Reason.KEPT)
 robots("not-http", b"SSH-2.0-OpenSSH_9.2p1\r\n", Reason.ROBOTS_UNREACHABLE)
-robots("reset", breaks_after(PLAIN + b"Content-Length: 900\r\n\r\nUser-agent"), Reason.ROBOTS_UNREACHABLE)
+robots("reset", answer(PLAIN + b"Content-Length: 900\r\n\r\nUser-agent", Visit.reset), Reason.ROBOTS_UNREACHABLE)
 robots("flood", floods(PLAIN + b"\r\n", b"User-agent: *\nDisallow: /x\n"), Reason.ROBOTS_UNREACHABLE)
 robots("bomb", encoded("gzip", SQUEEZED), Reason.ROBOTS_UNREACHABLE)
 robots("forbids", PLAIN + b"\r\nUser-agent: *\nDisallow: /", Reason.ROBOTS_FORBIDDEN)
@@ -308,14 +250,6 @@ robots("rate-of-ages", PLAIN + b"\r\nUser-agent: *\nRequest-rate: 1/" + b"9" * 4
 robots("delay-of-nan", PLAIN + b"\r\nUser-agent: *\nCrawl-delay: nan\nRequest-rate: 0/0", Reason.KEPT)
 robots("many-rules", PLAIN + b"\r\nUser-agent: *\n" + b"Disallow: /*a*b*c*d*$\n" * 20_000, Reason.ROBOTS_FORBIDDEN)
 robots("loop", status("302 Found", "Location: /robots.txt"), Reason.KEPT)
-robots(
-    "to-a-mail-server",
-    status("302 Found", "Location: http://robots-to-a-mail-server.bad.test:25/"),
-    Reason.KEPT,
-)
-robots(
-    "to-the-metadata",
-    status("302 Found", "Location: http://169.254.169.254/"),
-    Reason.ROBOTS_UNREACHABLE,
-)
+robots("to-a-mail-server", status("302 Found", "Location: http://robots-to-a-mail-server.bad.test:25/"), Reason.KEPT)
+robots("to-the-metadata", status("302 Found", "Location: http://169.254.169.254/"), Reason.ROBOTS_UNREACHABLE)
 robots("to-a-file", status("302 Found", "Location: file:///etc/passwd"), Reason.KEPT)

@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 
 import hostile_answers
 import hostile_pages
-import hostile_traps
 from conftest import Crawl, Result, page, serving
 from hostile import CASES, NETWORK, Case, HostileWeb, hosting
 from hostile_names import NamesWeb, naming
@@ -36,7 +35,7 @@ CONSTANTS = {
     "frontier.intake.MAX_PATH_DEPTH": 20,
 }
 """Limits that are soon reached."""
-REGISTERED = (hostile_answers, hostile_pages, hostile_traps)
+REGISTERED = (hostile_answers, hostile_pages)
 """Modules that put their cases into CASES."""
 GOOD_PAGES = 12
 GOOD = {

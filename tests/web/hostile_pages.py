@@ -1,4 +1,4 @@
-"""Cases of pages and redirects: links that lead where nobody should go, too many, too long; loops; TLS."""
+"""Cases of pages, redirects and traps: links that lead where nobody should go, too many, without end; loops; TLS."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Any
 
 from conftest import document
 from handled import server_context
-from hostile import Visit, add, reply, site
+from hostile import Visit, add, rendered, reply, site
 
 from spiderling.base.reasons import Reason
+from webs.synthetic import read_words
+from webs.traps import TrapWeb
 
 # -- links: the page is kept, its links are refused or end
 
@@ -204,3 +206,33 @@ async def first_decent(visit: Visit) -> None:
 
 _FIRST_DECENT: list[FirstDecent] = []
 add("tls-gone-after-robots", first_decent, Reason.TLS, scheme="https", raw=True)
+
+# -- traps: sites that give addresses without end (webs/traps.py), on one server each
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+WEB = TrapWeb(read_words(MODELS, ("cs",))["cs"])
+
+
+async def serve_trap(visit: Visit) -> None:
+    await visit.send(rendered(WEB.respond(visit.host, visit.path)))
+
+
+def trap(name: str, max_requests: int, found: Reason, **rest: object) -> None:
+    """The trap *name*, which may cost so many requests, robots.txt included; *found*: how some of its URLs end."""
+    hosts = tuple(glob for glob in WEB.globs() if WEB.name_of(glob) == name)
+    seeds = (f"http://{WEB.host(name)}/",)
+    add(f"trap-{name}", serve_trap, ends={}, seeds=seeds, hosts=hosts, max_requests=max_requests, found=found, **rest)
+
+
+COPIES: dict[Reason, int | None] = {Reason.TRAP_COPY: None}
+trap("calendar", 200, Reason.TRAPPED, mentions={Reason.TRAP_SECTION: None})
+trap("diary", 30, Reason.SOFT_NOT_FOUND, mentions=COPIES)
+trap("growing", 40, Reason.SOFT_NOT_FOUND, mentions=COPIES)
+trap("looping", 10, Reason.KEPT, mentions={Reason.TRAP: 1})
+trap("session", 30, Reason.KEPT)
+trap("token", 80, Reason.TRAPPED)
+trap("facets", 120, Reason.BAD_QUALITY, mentions={Reason.TRAP_SECTION: None})
+trap("tracking", 30, Reason.KEPT)
+trap("soft404", 100, Reason.SOFT_NOT_FOUND, mentions=COPIES)
+trap("wild", 120, Reason.TRAPPED)
+trap("mirror", 450, Reason.MIRROR)

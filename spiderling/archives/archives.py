@@ -167,9 +167,6 @@ class Archives:
         has_links = outcome.links is not NONE or outcome.links_cut
         return replace(outcome, links=NONE, links_cut=0) if has_links else outcome
 
-    def _open(self, source: str) -> Raw:
-        return UrlRaw(source, self._options, self._crawl.allows) if is_url(source) else FileRaw(source)
-
     def _refusal(self, target: CanonicalUrl) -> Reason | None:
         """Why *target* is not wanted, else None; called by the threads that read."""
         if self._only is not None and not self._only.rule_for({"url": target.url}):
@@ -179,9 +176,9 @@ class Archives:
     def _batches_of(self, source: str) -> Iterator[Batch]:
         """The batches of an archive, the last one with its size or an error; called by the threads that read."""
         records: list[ArchiveRecord] = []
-        raw = None
+        raw: Raw | None = None
         try:
-            raw = self._open(source)
+            raw = UrlRaw(source, self._options, self._crawl.allows) if is_url(source) else FileRaw(source)
             for record in self._reader.records(raw, self._places[source].last):
                 records.append(record)
                 if len(records) >= _BATCH_RECORDS or sum(len(one.body) for one in records) >= _BATCH_BYTES:

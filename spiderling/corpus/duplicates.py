@@ -352,52 +352,6 @@ _CHUNK_WORDS = 1 << 16
 _LEVEL = 1  # level of zstd; chosen: the fastest
 
 
-class NearDuplicateFilter:
-    """The filter of a crawl, if that looks for near-duplicates, and its snapshots."""
-
-    def __init__(self, options: Options, directory: Path, corpus: Path, lengths: Mapping[str, int]) -> None:
-        """Read the last snapshot in *directory*, and what the corpora hold that it does not cover.
-
-        *lengths*: bytes of each segment of the *corpus*.  Raises BadInput or StorageError.
-        """
-        self._files = ShingleState(directory, options.filter_bytes())
-        self._is_being_written = asyncio.Lock()  # two snapshots at a time would write the same files
-        self._is_last_written = False
-        self.near: NearDuplicates | None = None  # none when the crawl does not look for near-duplicates
-        if not options.knows_shingles():
-            return
-        seen = self._files.load_filter(corpus, lengths)
-        corpora = entries_of(options.seen)
-        documents = self._files.load_corpora(seen, corpora)
-        if documents:
-            logger.info("%d documents of earlier corpora are known: what they hold is not new", documents)
-        self.near = NearDuplicates(seen)
-
-    async def write(
-        self, flush: Callable[[], Awaitable[None]], lengths: Mapping[str, int], is_last: bool = False
-    ) -> None:
-        """Write a snapshot; raises StorageError.  After the last one none is written.
-
-        *flush* makes all documents durable that came before; *lengths* then holds the bytes of each segment.  The
-        thread that writes ends even if the caller is cancelled, so the snapshot counts as being written until then.
-        """
-        if self.near is not None:
-            await asyncio.shield(self._write(self.near.filter, flush, lengths, is_last))
-
-    async def _write(
-        self, seen: ShingleFilter, flush: Callable[[], Awaitable[None]], lengths: Mapping[str, int], is_last: bool
-    ) -> None:
-        async with self._is_being_written:
-            if self._is_last_written:
-                return
-            self._is_last_written = is_last
-            await flush()  # what is not covered is read again at a start, and counted again
-            covered = dict(lengths)
-            written = await asyncio.to_thread(self._files.write_layers, seen)
-            await flush()  # the layers may hold documents that came while they were written
-            self._files.write_index(seen, written, covered)
-
-
 class ShingleState:
     """The snapshots of the filter in one directory, so that a restart need not read the whole corpus.
 
@@ -410,7 +364,23 @@ class ShingleState:
     def __init__(self, directory: Path, max_bytes: int) -> None:
         self._directory = directory
         self._max_bytes = max_bytes
+        self._is_being_written = asyncio.Lock()  # two snapshots at a time would write the same files
+        self._is_last_written = False
         self.loaded: list[str] = []  # paths of the earlier corpora whose text the filter holds
+
+    def load(self, options: Options, corpus: Path, lengths: Mapping[str, int]) -> NearDuplicates | None:
+        """What knows near-duplicates of the *corpus* and of earlier corpora; None if the crawl looks for none.
+
+        It has the last snapshot, and what it does not cover.  *lengths*: bytes of each segment of the *corpus*.
+        Raises BadInput or StorageError.
+        """
+        if not options.knows_shingles():
+            return None
+        seen = self.load_filter(corpus, lengths)
+        documents = self.load_corpora(seen, entries_of(options.seen))
+        if documents:
+            logger.info("%d documents of earlier corpora are known: what they hold is not new", documents)
+        return NearDuplicates(seen)
 
     def load_filter(self, corpus: Path, lengths: Mapping[str, int]) -> ShingleFilter:
         """The filter of the *corpus* (segment -> length: *lengths*), from all its text if no snapshot can be read."""
@@ -440,6 +410,29 @@ class ShingleState:
                 documents += sum(add_documents(seen, file) for file in corpus_files(Path(path)))
                 self.loaded.append(name)
         return documents
+
+    async def write(
+        self, seen: ShingleFilter, flush: Callable[[], Awaitable[None]], lengths: Mapping[str, int], is_last: bool
+    ) -> None:
+        """Write a snapshot; raises StorageError.  After the last one none is written.
+
+        *flush* makes all documents durable that came before; *lengths* then holds the bytes of each segment.  The
+        thread that writes ends even if the caller is cancelled, so the snapshot counts as being written until then.
+        """
+        await asyncio.shield(self._write(seen, flush, lengths, is_last))
+
+    async def _write(
+        self, seen: ShingleFilter, flush: Callable[[], Awaitable[None]], lengths: Mapping[str, int], is_last: bool
+    ) -> None:
+        async with self._is_being_written:
+            if self._is_last_written:
+                return
+            self._is_last_written = is_last
+            await flush()  # what is not covered is read again at a start, and counted again
+            covered = dict(lengths)
+            written = await asyncio.to_thread(self.write_layers, seen)
+            await flush()  # the layers may hold documents that came while they were written
+            self.write_index(seen, written, covered)
 
     def write_layers(self, seen: ShingleFilter) -> dict[str, Any]:
         """Write the layers that changed since they were written; returns what the index says of them.

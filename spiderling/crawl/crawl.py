@@ -23,7 +23,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
-from spiderling.corpus.duplicates import DigestSet, NearDuplicateFilter
+from spiderling.corpus.duplicates import DigestSet, ShingleState
 from spiderling.corpus.links import LinkKind
 from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter
 from spiderling.corpus.warc import WarcKind, verdict
@@ -151,8 +151,9 @@ class Crawl:
             self.frontier.recrawl.begin(self.now())
         self.requests_before = self.frontier.ledger.totals["requests"]
         lengths = {row.name: row.length_bytes for row in state.segments if row.kind == "corpus"}
-        self._filter = NearDuplicateFilter(self.options, self.jobdir.state / "shingles", self.jobdir.corpus, lengths)
-        self.near = self._filter.near  # knows near-duplicates; None when the crawl does not look for them
+        self._shingles = ShingleState(self.jobdir.state / "shingles", self.options.filter_bytes())
+        self.near = self._shingles.load(self.options, self.jobdir.corpus, lengths)
+        """What knows near-duplicates; None when the crawl does not look for them."""
 
     def _begin_writing(
         self, store: SqliteStore, make_agree: Callable[[], list[str]], known: Sequence[SegmentRow]
@@ -206,9 +207,10 @@ class Crawl:
         self._on_their_way[id(item)] = words
         return True
 
-    async def snapshot(self) -> None:
-        """Write the near-duplicate filter to disk while the crawl goes on; raises StorageError."""
-        await self._filter.write(self.checkpoint.flush, self.checkpoint.lengths)
+    async def snapshot(self, is_last: bool = False) -> None:
+        """Write what knows near-duplicates, if anything does, to disk while the crawl goes on; raises StorageError."""
+        if self.near is not None:
+            await self._shingles.write(self.near.filter, self.checkpoint.flush, self.checkpoint.lengths, is_last)
 
     def finish(self, outcome: Outcome, item: PageItem | None = None) -> Report:
         """Account for a finished request: the frontier learns of it, the checkpoint takes what it leaves.
@@ -276,7 +278,7 @@ class Crawl:
         self.stopping = True
         self.frontier.recrawl.stop()
         try:
-            await self._filter.write(self.checkpoint.flush, self.checkpoint.lengths, is_last=True)
+            await self.snapshot(is_last=True)
         finally:
             try:
                 await self.checkpoint.close()

@@ -121,13 +121,6 @@ class WrittenFile(NamedTuple):
     bytes: int
 
 
-def _is_free(directory: Path) -> bool:
-    """Whether *directory* holds nothing but what a killed export may have left."""
-    data = directory / "data"
-    rests = data.iterdir() if data.is_dir() else ()
-    return not {*directory.iterdir()} - {data} and all(path.suffix == PART for path in rests)
-
-
 class Parts:
     """Distributes documents to files, in memory that does not grow with their number or size."""
 
@@ -143,11 +136,15 @@ class Parts:
             self._begin("")  # a name that cannot be written is told before the corpus is read
 
     def _make_directory(self) -> None:
+        """Raise BadInput if the directory holds anything but what a killed export may have left."""
         out = self._plan.out
-        if out.exists() and not (out.is_dir() and _is_free(out)):
+        data = out / "data"
+        rests = [*data.iterdir()] if data.is_dir() else []
+        is_free = out.is_dir() and {*out.iterdir()} <= {data} and all(rest.suffix == PART for rest in rests)
+        if out.exists() and not is_free:
             raise BadInput(f"{out} exists; give the name of a new or an empty directory.")
-        (out / "data").mkdir(parents=True, exist_ok=True)
-        for rest in (out / "data").glob(f"*{PART}"):
+        data.mkdir(parents=True, exist_ok=True)
+        for rest in rests:
             rest.unlink()
 
     def add(self, document: StoredDocument) -> None:

@@ -195,6 +195,7 @@ def summary(crawl: Crawl, reason: str) -> str:
     """The crawl so far, as a table a person can read."""
     states = {state.value: number for state, number in crawl.frontier.host_states.hosts_by_state().items()}
     counts = crawl.frontier.ledger.counts()
+    balance = crawl.frontier.ledger.balance
     errors = counts.get("total/internal_errors", 0)
     is_lost = _is_lost(crawl)
     has_corpus = crawl.checkpoint.lengths and not is_lost
@@ -207,7 +208,8 @@ def summary(crawl: Crawl, reason: str) -> str:
         "recrawl": _revisits(crawl),
         "archives": crawl.archives.standing() if crawl.archives is not None else "",
         "refused": named_counts(counts_under("mention", counts)),
-        "balance": _balance(crawl),
+        "balance": f"{balance.discovered:,} discovered = {balance.ended:,} ends + {balance.waiting:,} waiting + "
+        f"{balance.in_transit:,} in transit{' (WRONG)' if balance.error else ''}",
         "corpus": str(crawl.jobdir.corpus / "*.prevert.zst") if has_corpus else "",
         "state": "" if is_lost else str(crawl.jobdir.database),
         "all shards": _all_shards(crawl),
@@ -261,12 +263,6 @@ def _hint(crawl: Crawl) -> str:
         return "" if crawl.archives.unread else " There is no page in the archives that is wanted."
     causes = "; ".join(end.help for end, number in ends.most_common(2) if number)
     return f" No page could be fetched: {causes}." if causes else ""
-
-
-def _balance(crawl: Crawl) -> str:
-    balance = crawl.frontier.ledger.balance
-    parts = f"{balance.ended:,} ends + {balance.waiting:,} waiting + {balance.in_transit:,} in transit"
-    return f"{balance.discovered:,} discovered = {parts}" + (" (WRONG)" if balance.error else "")
 
 
 def _is_lost(crawl: Crawl) -> bool:

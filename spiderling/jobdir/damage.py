@@ -73,6 +73,8 @@ _JUDGES_NOTHING: dict[str, Any] = {
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
 _LINES_AT_ONCE = 2000  # lines or records in one transaction; chosen
 _TEXT = 128  # score from which a link's block is running text (docs/links.md)
+_FACTS = {"encoding": "enc_detected", "declared": "enc_declared", "file": "file_type", "licence": "licence"}
+"""What the ledger counts documents by -> the attribute that says it of a document."""
 _Item = TypeVar("_Item")
 
 
@@ -470,7 +472,7 @@ class _Rebuilding:
             language=said.get("lang"),
             relevant=True,
             page_language=said.get("lang", ""),
-            facts=_facts(said),
+            facts=tuple(f"{kind}/{said[name]}" for kind, name in _FACTS.items() if said.get(name)),
         )
         self._end(outcome, whole_number(said.get("distance", "")) or 0, place)
         return digests
@@ -572,9 +574,3 @@ def _outcome(line: LinkLine) -> Outcome:
         sketch=line.sketch or 0,
         text_key=line.text_key,
     )
-
-
-def _facts(said: Mapping[str, str]) -> tuple[str, ...]:
-    """What the ledger counts documents by, as far as they say it themselves."""
-    kinds = {"encoding": "enc_detected", "declared": "enc_declared", "file": "file_type", "licence": "licence"}
-    return tuple(f"{kind}/{said[name]}" for kind, name in kinds.items() if said.get(name))

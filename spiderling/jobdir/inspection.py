@@ -384,7 +384,9 @@ class Shards:
         missing = [number for number in range(self._shards) if number not in self._by_number]
         if not missing:
             return ""
-        return f"{_name_numbers(missing)} of {self._shards} {'is' if len(missing) == 1 else 'are'} not here"
+        *others, last = map(str, missing)
+        named = f"shards {', '.join(others)} and {last}" if others else f"shard {last}"
+        return f"{named} of {self._shards} {'are' if others else 'is'} not here"
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -506,12 +508,3 @@ def _number_of(part: Inspection) -> int:
             "renamed. Take it away, or give it the name that it had."
         )
     return shard.number
-
-
-def _name_numbers(numbers: Sequence[int]) -> str:
-    """
-    >>> _named([3]), _named([2, 5, 7])
-    ('shard 3', 'shards 2, 5 and 7')
-    """
-    *others, last = map(str, numbers)
-    return f"shards {', '.join(others)} and {last}" if others else f"shard {last}"

@@ -171,7 +171,7 @@ async def _exchanged(
                     asked = shard.ask(now + turn * ROUND_S)
                     answer = await office.exchange(asked)
                     messages = shard.take_answer(answer)
-                sent_bytes += sum(len(data) for outgoing in asked.to.values() for _, data in outgoing.entries)
+                sent_bytes += sum(len(data) for added in asked.messages.values() for _, data in added)
                 with clocked.stage("take"):
                     for message in messages:
                         shard.deliver(message, frontier, now)  # type: ignore[arg-type]

@@ -50,15 +50,15 @@ class Streams:
             raise TransportError("away")
         self.receipts[me] = asked.receipt
         self.old_receipts.setdefault(me, []).append(asked.receipt)
+        for pair in asked.emptied:
+            self.streams.pop(pair, None)
         lengths = {}
-        for receiver, outgoing in asked.to.items():
-            if outgoing.anew:
-                self.streams.pop((me, receiver), None)
+        for receiver, added in asked.messages.items():
             stream = self.streams.setdefault((me, receiver), Stream())
-            for entry in [entry for entry in stream.entries if entry < outgoing.first]:
+            for entry in [entry for entry in stream.entries if entry <= asked.acknowledged[receiver]]:
                 del stream.entries[entry]
             is_whole = True
-            for number, data in outgoing.entries:
+            for number, data in added:
                 if number <= stream.last:
                     is_whole = False
                 else:
@@ -66,13 +66,11 @@ class Streams:
                     stream.entries[number] = data
             lengths[receiver] = len(stream.entries) if is_whole else -1
         messages = []
-        for sender, after in asked.after.items():
-            if sender in asked.spoilt:
-                self.streams.pop((sender, me), None)
+        for sender, after in asked.taken.items():
             entries = self.streams.get((sender, me), Stream()).entries
             found = sorted(entry for entry in entries if entry > after)[:MAX_READ]
             messages += [Message(sender, entry, entries[entry]) for entry in found]
-        receipts = {sender: self.receipts[sender] for sender in asked.after if sender in self.receipts}
+        receipts = {sender: self.receipts[sender] for sender in asked.taken if sender in self.receipts}
         return Answer(receipts, lengths, messages)
 
 

@@ -16,6 +16,7 @@ import struct
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
@@ -74,6 +75,15 @@ class Seal:
         self.refused.add(self.key(place.partition(" ")[0]))
         return None
 
+    def seal_json(self, place: str, value: object) -> bytes:
+        return self.seal(place, json.dumps(value).encode())
+
+    def open_json(self, place: str, data: bytes | None) -> Any:
+        """The value in *data*; None if there is none that can be believed."""
+        with suppress(ValueError):
+            return json.loads(self.open(place, data) or b"null")
+        return None
+
     def _code(self, place: str, content: bytes) -> bytes:
         key_here = blake2b(self.key(place).encode(), key=self._key).digest()
         return blake2b(content, key=key_here, digest_size=CODE_BYTES).digest()
@@ -91,20 +101,6 @@ _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, OverflowError, Recur
 
 
 Places = NDArray[np.int64]
-
-
-class FoundLinks(NamedTuple):
-    """Links of pages that a strategy cannot tell apart."""
-
-    page: LinkingPage
-    links: LinkBatch
-
-
-class Content(NamedTuple):
-    """What a message holds."""
-
-    links: tuple[FoundLinks, ...] = ()
-    mentions: tuple[Mention, ...] = ()
 
 
 def section(pages: Sequence[tuple[LinkingPage, int]], links: LinkBatch, mentions: Sequence[Mention]) -> bytes:
@@ -141,17 +137,17 @@ class _Section(NamedTuple):
     mentions: list[Mention]
 
 
-def unpack(message: bytes, derive: Derive | None = None) -> Content:
-    """The content of *message*; raises ValueError for what no shard can have sent.
+def unpack(message: bytes, derive: Derive | None = None) -> tuple[list[tuple[LinkingPage, LinkBatch]], list[Mention]]:
+    """The content of *message*: links by pages that no strategy can tell apart, and single URLs.
 
-    *derive* may be a faster `derived` of link_batch.py.
+    *derive* may be a faster `derived` of link_batch.py.  Raises ValueError for what no shard can have sent.
     """
     try:
         sections = list(_sections(_Reader(unpack_frame(message, MAX_PLAIN_BYTES))))
         links = _join([one for one in sections if one.links.size], derive)
     except (*_UNREADABLE, zstd.ZstdError) as error:
         raise ValueError(f"a message that cannot be read: {error!r:.200}") from error
-    return Content(links, tuple(mention for one in sections for mention in one.mentions))
+    return links, [mention for one in sections for mention in one.mentions]
 
 
 class _Reader:
@@ -186,10 +182,10 @@ def _sections(reader: _Reader) -> Iterator[_Section]:
             raise ValueError("a section says more or less than its head announces")
 
 
-def _join(sections: Sequence[_Section], derive: Derive | None) -> tuple[FoundLinks, ...]:
+def _join(sections: Sequence[_Section], derive: Derive | None) -> list[tuple[LinkingPage, LinkBatch]]:
     """The links of *sections* by their pages, in the order in which a page comes first."""
     if not sections:
-        return ()
+        return []
     numbers: dict[tuple[Any, ...], int] = {}
     of_page = [numbers.setdefault(about, len(numbers)) for one in sections for about, _ in one.pages]
     pages = [_page(*about) for about in numbers]
@@ -200,7 +196,7 @@ def _join(sections: Sequence[_Section], derive: Derive | None) -> tuple[FoundLin
     bare = _combine(batches, _paths(batches, order), order)
     sizes = np.bincount(page_of_link, minlength=len(pages)).tolist()
     parts = completed(bare, derive).parts(sizes)
-    return tuple([FoundLinks(page, links) for page, links, size in zip(pages, parts, sizes, strict=True) if size])
+    return [(page, links) for page, links, size in zip(pages, parts, sizes, strict=True) if size]
 
 
 def _paths(batches: Iterable[LinkBatch], places: Places) -> list[bytes]:

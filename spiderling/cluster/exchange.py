@@ -8,11 +8,10 @@ receiver's inbox.  Site files go beside them, in what shards publish of themselv
 from __future__ import annotations
 
 import base64
-import json
 import struct
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from spiderling.base.errors import JobdirError
@@ -23,17 +22,9 @@ from spiderling.frontier import Frontier
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
-from spiderling.frontier.storage.protocol import Changes, OutboxRow, OutboxSummary, PeerRow, State, within
+from spiderling.frontier.storage.protocol import Changes, OutboxRow, OutboxSummary, PeerRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import LinkingPage
-
-
-class Outgoing(NamedTuple):
-    """What becomes of the stream to one shard."""
-
-    first: int  # messages with lower numbers are taken out
-    entries: list[tuple[int, bytes]]  # numbers and messages to be added
-    anew: bool = False  # whether the stream is emptied before
 
 
 class Message(NamedTuple):
@@ -48,10 +39,11 @@ class Round(NamedTuple):
     """What a shard asks of the transport."""
 
     receipt: bytes
-    to: dict[int, Outgoing]  # by the number of the receiver
-    after: dict[int, int]  # for each other shard, number of the last message that is known of it
-    spoilt: frozenset[int] = frozenset()
-    """Those whose stream holds another message than their next; it is emptied, and they fill it anew."""
+    messages: dict[int, list[tuple[int, bytes]]]  # by the shard that they are for: numbers and data of what is added
+    acknowledged: dict[int, int]  # for each of these, number up to which its messages are taken out
+    taken: dict[int, int]  # for each other shard, number of the last message that is known of it
+    emptied: frozenset[tuple[int, int]] = frozenset()
+    """Sender and receiver of each stream that may hold anything else, and is emptied before."""
 
 
 class Answer(NamedTuple):
@@ -75,8 +67,8 @@ WINDOW_BYTES = 1 << 20
 """Bytes that wait in the transport, but for a single longer message (chosen: 16 shards fill 240 MB at worst)."""
 
 
-class Outbox:
-    """The messages from this shard to one other: written into the state, sent, and forgotten when acknowledged.
+class Peer:
+    """One other shard: the messages to it, from the store until it has acknowledged them, and what was taken from it.
 
     A message grows, by sections with each checkpoint, until it is full or old; only then is it sent.  So links are
     durable together with their page, and yet messages are large.  After a kill the message that was growing is sent as
@@ -87,22 +79,27 @@ class Outbox:
     sent because time has passed, so a shard that is away has no more than the window waiting in the transport.
     """
 
-    def __init__(self, shard: int, sent: int = 0, waiting: OutboxSummary | None = None) -> None:
-        """*sent*: number of the newest message; *waiting*: those in the store."""
-        self.shard = shard
-        self.newest = sent  # number of the newest message, which may still be growing
-        self.acknowledged = waiting.first - 1 if waiting is not None else sent
+    def __init__(self, row: PeerRow, waiting: OutboxSummary | None = None) -> None:
+        """*row*: how far the store has come; *waiting*: the messages in it."""
+        self.shard = row.shard
+        self.newest = row.sent  # number of the newest message, which may still be growing
+        self.acknowledged = waiting.first - 1 if waiting is not None else row.sent
         """Number up to which the other shard has committed what it took."""
         self.forgotten = self.acknowledged
         """Number up to which messages have left the store, or do so with the next batch of changes."""
-        self._durable = sent  # number up to which messages are in the store and grow no more
-        self._drained: list[OutboxRow] = []  # messages of the batch in work that grow no more
-        self._fresh: list[OutboxRow] = []  # those that were committed since the last round
+        self._whole = row.sent  # number up to which messages grow no more, with the batch in work
+        self._durable = row.sent  # the same of what the store has
         self._growing: list[bytes] = []  # sections of the newest message, if it grows
         self._links = 0  # in them
         self._since = 0.0  # when it was begun
-        self._in_stream: deque[tuple[int, int]] = deque()  # numbers and bytes of the messages in the stream
-        self._is_doubtful = True  # whether the stream may hold anything else
+        self._sizes: deque[int] = deque()  # bytes of each message in the stream, from the first not acknowledged on
+        self.is_doubtful = True  # whether the stream to it may hold anything else
+
+        self.taken = row.received  # number of the last message that was taken
+        self.drained = row.received  # the same when the batch in work was drained
+        self.durable = row.received  # the same of what the store has
+        self.receipt = b""  # the last one that was read
+        self.is_spoilt = False  # whether the stream from it holds another message than the next
 
     def is_due(self, now: float) -> bool:
         """Whether the newest message is full or old, and so must grow no more."""
@@ -121,7 +118,7 @@ class Outbox:
             self._links += links
             rows += self._finished(now)
         rows += self._finished(now)
-        self._drained = list(rows)
+        self._whole = self.newest - bool(self._growing)
         if self._growing and sections:
             rows.append(self._row())
         return rows
@@ -138,58 +135,36 @@ class Outbox:
         return OutboxRow(self.shard, self.newest, self._since, self._links, pack(self._growing))
 
     def committed(self) -> None:
-        """The store has what ``drain`` gave last."""
-        self._fresh += self._drained
-        if self._drained:
-            self._durable = self._drained[-1].number
-        self._drained = []
+        """The store has what ``drain`` gave last, and what was taken until then."""
+        self._durable = self._whole
+        self.durable = self.drained
 
-    def outgoing(self, store: SqliteStore, sealed: Callable[[OutboxRow], bytes]) -> Outgoing:
-        """What becomes of the stream now."""
-        anew = self._is_doubtful
-        if anew:
-            self._in_stream.clear()
-        rows = self._rows_to_add(store)
-        self._fresh = []
-        self._in_stream += [(row.number, len(row.message)) for row in rows]
-        self._is_doubtful = False
-        return Outgoing(self.acknowledged + 1, [(row.number, sealed(row)) for row in rows], anew)
-
-    def _rows_to_add(self, store: SqliteStore) -> list[OutboxRow]:
-        """The next messages, as far as the window has room."""
-        last = self._in_stream[-1][0] if self._in_stream else self.acknowledged
-        free = WINDOW_MESSAGES - len(self._in_stream)
-        free_bytes = WINDOW_BYTES - sum(size for _, size in self._in_stream)
+    def to_add(self, store: SqliteStore) -> list[OutboxRow]:
+        """The next messages for the stream, as far as the window has room."""
+        if self.is_doubtful:
+            self._sizes.clear()
+        self.is_doubtful = False
+        last = self.acknowledged + len(self._sizes)
+        free = WINDOW_MESSAGES - len(self._sizes)
+        free_bytes = WINDOW_BYTES - sum(self._sizes)
         if last >= self._durable or free <= 0:
             return []
-        if self._fresh and self._fresh[0].number == last + 1:
-            rows = within(self._fresh, free_bytes)
-        else:
-            rows = store.messages(self.shard, last, free_bytes)
-        if self._in_stream and len(rows[0].message) > free_bytes:  # there is one at least
+        rows = store.messages(self.shard, last, free_bytes)
+        if self._sizes and len(rows[0].message) > free_bytes:  # there is one at least
             return []
-        return [row for row in rows[:free] if row.number <= self._durable]
+        rows = [row for row in rows[:free] if row.number <= self._durable]
+        self._sizes += [len(row.message) for row in rows]
+        return rows
 
     def note_length(self, length: int) -> None:
-        """After what ``outgoing`` returned last was done, the stream has *length* entries."""
-        self._is_doubtful = length != len(self._in_stream)
+        """After what ``to_add`` returned last was added, the stream has *length* entries."""
+        self.is_doubtful = length != len(self._sizes)
 
     def acknowledge(self, number: int) -> None:
         """The other shard has committed what it took from the messages up to *number*."""
+        for _ in range(min(number - self.acknowledged, len(self._sizes))):
+            self._sizes.popleft()
         self.acknowledged = max(self.acknowledged, number)
-        while self._in_stream and self._in_stream[0][0] <= number:
-            self._in_stream.popleft()
-
-
-@dataclass
-class Inbox:
-    """How far the messages from one other shard to this one are taken."""
-
-    taken: int = 0  # number of the last message that was taken
-    drained: int = 0  # the same when the batch in work was drained
-    durable: int = 0  # the same of what the store has
-    receipt: bytes = b""  # the last one of that shard that was read
-    is_spoilt: bool = False  # whether its stream holds another message than its next
 
 
 class _Asked(NamedTuple):
@@ -243,7 +218,7 @@ class SiteFiles:
     def take_answer(self, number: int, data: bytes) -> tuple[RobotsRequest, FileAnswer] | None:
         """The request *number* and its answer in *data*; None if that is none."""
         try:
-            values = json.loads(self._seal.open(f"file:{self._me}:{number}", data) or b"")
+            values = self._seal.open_json(f"file:{self._me}:{number}", data)
             answer = FileAnswer(**{**values, "body": base64.b64decode(values["body"])})
         except (ValueError, TypeError, KeyError):
             self.counts["files refused"] += 1
@@ -291,7 +266,7 @@ class SiteFiles:
             if answer is not None:
                 values = {**answer._asdict(), "body": base64.b64encode(answer.body).decode()}
                 place = f"file:{asker}:{number}"
-                answers[place] = self._seal.seal(place, json.dumps(values).encode())
+                answers[place] = self._seal.seal_json(place, values)
         return answers
 
 
@@ -336,8 +311,7 @@ class ShardExchange:
         self._derive = derive
         self._gathering = Gathering(me, shards)
         self.files = SiteFiles(me, self._gathering.owner, seal, first_file)
-        self._outboxes = {shard: Outbox(shard) for shard in range(shards) if shard != me}
-        self._inboxes = {shard: Inbox() for shard in self._outboxes}
+        self._peers = {shard: Peer(PeerRow(shard)) for shard in range(shards) if shard != me}
         self._now = 0.0
 
     # -- for the frontier (`Elsewhere`)
@@ -366,53 +340,56 @@ class ShardExchange:
     @property
     def has_changes(self) -> bool:
         """Whether ``drain`` would add anything."""
-        boxes = self._outboxes.values()
-        to_write = any(box.is_due(self._now) or box.acknowledged != box.forgotten for box in boxes)
-        return bool(self._gathering) or to_write or any(box.taken != box.durable for box in self._inboxes.values())
+        return bool(self._gathering) or any(
+            peer.is_due(self._now) or peer.acknowledged != peer.forgotten or peer.taken != peer.durable
+            for peer in self._peers.values()
+        )
 
     def drain(self, changes: Changes, now: float) -> Changes:
         """*changes* with the messages that are new, longer or forgotten, and the numbers of those that were taken."""
-        sections: dict[int, list[tuple[bytes, int]]] = {shard: [] for shard in self._outboxes}
+        sections: dict[int, list[tuple[bytes, int]]] = {shard: [] for shard in self._peers}
         for shard, section, links in self._gathering.sections():
             sections[shard].append((section, links))
             self.counts["links sent"] += links
         rows: list[OutboxRow] = []
         peers = []
         acknowledged = {}
-        for shard, outbox in self._outboxes.items():
-            inbox = self._inboxes[shard]
-            former = outbox.newest
-            rows += outbox.drain(sections[shard], now)
-            if outbox.newest != former or inbox.taken != inbox.durable:
-                peers.append(PeerRow(shard, outbox.newest, inbox.taken))
-            inbox.drained = inbox.taken
-            if outbox.acknowledged != outbox.forgotten:
-                acknowledged[shard] = outbox.forgotten = outbox.acknowledged
+        for shard, peer in self._peers.items():
+            former = peer.newest
+            rows += peer.drain(sections[shard], now)
+            if peer.newest != former or peer.taken != peer.durable:
+                peers.append(PeerRow(shard, peer.newest, peer.taken))
+            peer.drained = peer.taken
+            if peer.acknowledged != peer.forgotten:
+                acknowledged[shard] = peer.forgotten = peer.acknowledged
         return replace(changes, outbox=rows, acknowledged=acknowledged, peers=peers)
 
     def committed(self) -> None:
         """The store has what ``drain`` returned last: it may be sent, and acknowledged."""
-        for outbox in self._outboxes.values():
-            outbox.committed()
-        for inbox in self._inboxes.values():
-            inbox.durable = inbox.drained
+        for peer in self._peers.values():
+            peer.committed()
 
     def restore(self, state: State) -> None:
-        for row in state.peers:
-            self._outboxes[row.shard] = Outbox(row.shard, row.sent, state.outboxes.get(row.shard))
-            self._inboxes[row.shard] = Inbox(row.received, row.received, row.received)
+        self._peers |= {row.shard: Peer(row, state.outboxes.get(row.shard)) for row in state.peers}
 
     # -- for the transport
 
     def ask(self, now: float) -> Round:
         """What to ask of the transport now; what then fails, or is half done, a later round finds out and repeats."""
         self._now = now
-        outgoing = {shard: outbox.outgoing(self._store, self._seal_row) for shard, outbox in self._outboxes.items()}
-        spoilt = frozenset(shard for shard, inbox in self._inboxes.items() if inbox.is_spoilt)
-        for inbox in self._inboxes.values():
-            inbox.is_spoilt = False
-        after = {shard: inbox.taken for shard, inbox in self._inboxes.items()}
-        return Round(self._receipt(), outgoing, after, spoilt)
+        peers = self._peers.values()
+        emptied = {(self.me, peer.shard) for peer in peers if peer.is_doubtful}
+        emptied |= {(peer.shard, self.me) for peer in peers if peer.is_spoilt}
+        messages: dict[int, list[tuple[int, bytes]]] = {}
+        for peer in peers:
+            peer.is_spoilt = False
+            rows = peer.to_add(self._store)
+            messages[peer.shard] = [
+                (row.number, self._seal.seal(_place(self.me, row.shard, row.number), row.message)) for row in rows
+            ]
+        acknowledged = {peer.shard: peer.acknowledged for peer in peers}
+        taken = {peer.shard: peer.taken for peer in peers}
+        return Round(self._receipt(), messages, acknowledged, taken, frozenset(emptied))
 
     def take_answer(self, answer: Answer) -> list[Message]:
         """Note what the transport says; returns the messages, to be given to ``deliver`` one by one.
@@ -420,9 +397,9 @@ class ShardExchange:
         Raises JobdirError if another shard knows more of this one than it does itself.
         """
         for shard, length in answer.lengths.items():
-            self._outboxes[shard].note_length(length)
+            self._peers[shard].note_length(length)
         for shard, receipt in answer.receipts.items():
-            if receipt != self._inboxes[shard].receipt:  # else it says nothing new
+            if receipt != self._peers[shard].receipt:  # else it says nothing new
                 self._take_receipt(shard, receipt)
         return answer.messages
 
@@ -432,42 +409,39 @@ class ShardExchange:
         Without a *frontier* its content is left out.
         """
         sender, number, data = message
-        inbox = self._inboxes[sender]
-        if number != inbox.taken + 1:
+        peer = self._peers[sender]
+        if number != peer.taken + 1:
             self.counts["messages out of order"] += 1
-            inbox.is_spoilt = True
+            peer.is_spoilt = True
             return False
         opened = self._seal.open(_place(sender, self.me, number), data)
         if opened is None:
             self.counts["messages refused"] += 1
-            inbox.is_spoilt = True
+            peer.is_spoilt = True
             return False
-        inbox.taken = number
+        peer.taken = number
         self.counts["messages taken"] += 1
         if frontier is None:
             self.counts["messages left out"] += 1
             return True
         try:
-            content = unpack(opened, self._derive)
+            found, mentions = unpack(opened, self._derive)
         except ValueError:  # sealed by a shard of ours, and yet it cannot be read: it never will be
             self.counts["messages unreadable"] += 1
             return True
         page = page_elsewhere(sender)
-        for linking, links in content.links:
+        for linking, links in found:
             frontier.put_links(linking, links, now, page)
             self.counts["links taken"] += links.number
-        for mention in content.mentions:
+        for mention in mentions:
             frontier.put_found(replace(mention, page=page), now)
             self.counts["links taken"] += 1
         return True
 
-    def _seal_row(self, row: OutboxRow) -> bytes:
-        return self._seal.seal(_place(self.me, row.shard, row.number), row.message)
-
     def _receipt(self) -> bytes:
         marks = [bytes(_MARK.size)] * self.shards
-        for shard, outbox in self._outboxes.items():
-            marks[shard] = _MARK.pack(self._inboxes[shard].durable, outbox.acknowledged)
+        for shard, peer in self._peers.items():
+            marks[shard] = _MARK.pack(peer.durable, peer.acknowledged)
         return self._seal.seal(f"{self.me}", b"".join(marks))
 
     def _take_receipt(self, shard: int, receipt: bytes) -> None:
@@ -476,32 +450,29 @@ class ShardExchange:
             self.counts["receipts refused"] += 1
             return
         received, forgotten = _MARK.unpack_from(marks, self.me * _MARK.size)
-        inbox = self._inboxes[shard]
-        outbox = self._outboxes[shard]
-        if received > outbox.newest or forgotten > inbox.durable:
+        peer = self._peers[shard]
+        if received > peer.newest or forgotten > peer.durable:
             raise JobdirError(
                 f"the directory of shard {self.me} is older than what shard {shard} knows of it: was it put back from "
                 "a backup? What came since then is lost to it, and it cannot go on. Put its newest state back; "
                 "or begin all shards anew."
             )
-        outbox.acknowledge(received)
-        inbox.receipt = receipt
+        peer.acknowledge(received)
+        peer.receipt = receipt
 
     # -- for people
 
     def waiting(self) -> dict[int, int]:
         """Shard -> messages to it that it has not committed."""
-        return {
-            shard: number for shard, outbox in self._outboxes.items() if (number := outbox.newest - outbox.acknowledged)
-        }
+        return {shard: number for shard, peer in self._peers.items() if (number := peer.newest - peer.acknowledged)}
 
     def sent(self) -> list[int]:
         """For each shard, the number of the newest message to it."""
-        return [self._outboxes[shard].newest if shard in self._outboxes else 0 for shard in range(self.shards)]
+        return [self._peers[shard].newest if shard in self._peers else 0 for shard in range(self.shards)]
 
     def taken(self) -> list[int]:
         """For each shard, the number of the last message of it whose effects are durable."""
-        return [self._inboxes[shard].durable if shard in self._inboxes else 0 for shard in range(self.shards)]
+        return [self._peers[shard].durable if shard in self._peers else 0 for shard in range(self.shards)]
 
 
 def _place(sender: int, receiver: int, number: int) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
 import logging
 import math
 from typing import Any
@@ -35,7 +36,7 @@ from redis.retry import Retry
 from spiderling.base.errors import BadInput
 from spiderling.base.machine import elapsed_s
 from spiderling.cluster.content import Seal
-from spiderling.cluster.exchange import Answer, Message, Outgoing, Round, TransportError
+from spiderling.cluster.exchange import Answer, Message, Round, TransportError
 
 logger = logging.getLogger(__name__)
 
@@ -199,8 +200,8 @@ class Script:
 
 MAX_READ = 16
 """Messages of each sender in one answer (chosen: some thousand links, which take the frontier some milliseconds)."""
-ROUND = f"""local prefix, me, receipt, to, after = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local told, blobs, at = {{}}, {{}}, 5
+ROUND = f"""local prefix, me, receipt, emptied, to, after = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local told, blobs, at = {{}}, {{}}, 6
 local function tell(word) told[#told + 1] = word end
 local function give(blob) blobs[#blobs + 1] = blob; tell(#blob) end
 local function failed(answer) return type(answer) == 'table' and answer.err end
@@ -208,14 +209,10 @@ local full = redis.error_reply('OOM command not allowed, since its memory is use
 local function is_full(failure) return failure and string.find(failure, 'OOM', 1, true) end
 local failure = failed(redis.pcall('SET', prefix .. me, receipt))
 if failure then return is_full(failure) and full or redis.error_reply(failure) end
-for receiver, first, anew, numbers in string.gmatch(to, '(%d+) (%d+) (%d) ([%d,]*);') do
+for stream in string.gmatch(emptied, '%S+') do redis.call('DEL', prefix .. stream) end
+for receiver, first, numbers in string.gmatch(to, '(%d+) (%d+) ([%d,]*);') do
   local stream = prefix .. me .. ':' .. receiver
-  local refused = false
-  if anew == '1' then
-    redis.call('DEL', stream)
-  elseif first ~= '0' then
-    refused = failed(redis.pcall('XTRIM', stream, 'MINID', first))
-  end
+  local refused = first ~= '0' and failed(redis.pcall('XTRIM', stream, 'MINID', first))
   for number in string.gmatch(numbers, '%d+') do
     at = at + 1
     failure = failed(redis.pcall('XADD', stream, number, 'm', ARGV[at]))
@@ -225,8 +222,7 @@ for receiver, first, anew, numbers in string.gmatch(to, '(%d+) (%d+) (%d) ([%d,]
   tell(refused and -1 or redis.call('XLEN', stream))
 end
 local senders, streams, marks = {{}}, {{}}, {{}}
-for sender, mark, spoilt in string.gmatch(after, '(%d+) (%d+) (%d);') do
-  if spoilt == '1' then redis.call('DEL', prefix .. sender .. ':' .. me) end
+for sender, mark in string.gmatch(after, '(%d+) (%d+);') do
   senders[#senders + 1] = prefix .. sender
   streams[#streams + 1] = prefix .. sender .. ':' .. me
   marks[#marks + 1] = mark
@@ -247,9 +243,9 @@ if #senders > 0 then
   end
 end
 return table.concat(told, ' ') .. string.char(10) .. table.concat(blobs)"""
-"""Arguments: what all keys begin with, the shard, its receipt; for each receiver its number, the first
-number to be kept (0: all), whether its stream is emptied, and the numbers to be added; for each sender its number, the
-last one that is known, and whether its stream is emptied; then the messages to be added.
+"""Arguments: what all keys begin with, the shard, its receipt, the streams that are emptied; for each receiver its
+number, the first number to be kept (0: all), and the numbers to be added; for each sender its number and the last one
+that is known; then the messages to be added.
 
 Answers with numbers in text: the length of each stream (-1: an entry was refused); the bytes of each receipt (-1: there
 is none); sender, number and bytes of each message.  Behind a newline follow receipts and messages themselves."""
@@ -265,28 +261,27 @@ class RedisTransport:
         self._script = Script(redis, ROUND)
         self._prefix = f"spiderling:{crawl_id.hex()}:"
         self._me = me
-        self._trimmed: dict[int, int] = {}
-        """Receiver -> number up to which entries were taken out of the stream to it, exclusively."""
+        self._trimmed: dict[int, int] = {}  # receiver -> number up to which messages are taken out of the stream to it
 
     async def exchange(self, asked: Round) -> Answer:
-        to = "".join([self._order(receiver, outgoing) for receiver, outgoing in asked.to.items()])
-        known = asked.after.items()
-        after = "".join([f"{sender} {last} {sender in asked.spoilt:d};" for sender, last in known])
-        messages = [data for outgoing in asked.to.values() for _, data in outgoing.entries]
-        arguments = 0, self._prefix, self._me, asked.receipt, to, after, *messages
+        acknowledged = asked.acknowledged
+        emptied = " ".join([f"{sender}:{receiver}" for sender, receiver in asked.emptied])
+        to = []
+        for receiver, added in asked.messages.items():
+            is_trimmed = acknowledged[receiver] == self._trimmed.get(receiver)
+            numbers = ",".join([str(number) for number, _ in added])
+            to.append(f"{receiver} {0 if is_trimmed else acknowledged[receiver] + 1} {numbers};")
+        after = "".join([f"{sender} {last};" for sender, last in asked.taken.items()])
+        data = [message for added in asked.messages.values() for _, message in added]
+        self._trimmed = acknowledged
         try:
-            answer = await self._script.call(*arguments)
+            answer = await self._script.call(
+                0, self._prefix, self._me, asked.receipt, emptied, "".join(to), after, *data
+            )
         except (RedisError, OSError) as error:
-            self._trimmed.clear()
+            self._trimmed = {}
             raise TransportError(self._explain(error)) from error
-        return _answer(answer, list(asked.to), list(asked.after))
-
-    def _order(self, receiver: int, outgoing: Outgoing) -> str:
-        """What becomes of the stream to *receiver*, for the script."""
-        is_trimmed = outgoing.anew or outgoing.first == self._trimmed.get(receiver)
-        self._trimmed[receiver] = outgoing.first
-        numbers = ",".join([str(number) for number, _ in outgoing.entries])
-        return f"{receiver} {0 if is_trimmed else outgoing.first} {outgoing.anew:d} {numbers};"
+        return _read_answer(answer, list(asked.messages), list(asked.taken))
 
     def _explain(self, error: Exception) -> str:
         if isinstance(error, OutOfMemoryError):
@@ -299,21 +294,15 @@ class RedisTransport:
         await self._script.close()
 
 
-def _answer(answer: bytes, receivers: list[int], senders: list[int]) -> Answer:
+def _read_answer(answer: bytes, receivers: list[int], senders: list[int]) -> Answer:
     """What the script answered about the streams to *receivers*, the receipts of *senders*, and messages."""
-    head, _, blobs = answer.partition(b"\n")
-    words = iter(head.split())
-    at = 0
-
-    def taken(size: int) -> bytes:
-        nonlocal at
-        at += size
-        return blobs[at - size : at]
-
-    lengths = {receiver: int(next(words)) for receiver in receivers}
-    sizes = {sender: int(next(words)) for sender in senders}
-    receipts = {sender: taken(size) for sender, size in sizes.items() if size >= 0}
-    messages = []
-    for sender, number, size in zip(words, words, words, strict=True):
-        messages.append(Message(int(sender), int(number), taken(int(size))))
+    head, _, rest = answer.partition(b"\n")
+    words = iter(map(int, head.split()))
+    blobs = io.BytesIO(rest)
+    lengths = {receiver: next(words) for receiver in receivers}
+    sizes = {sender: next(words) for sender in senders}
+    receipts = {sender: blobs.read(size) for sender, size in sizes.items() if size >= 0}
+    messages = [
+        Message(sender, number, blobs.read(size)) for sender, number, size in zip(words, words, words, strict=True)
+    ]
     return Answer(receipts, lengths, messages)

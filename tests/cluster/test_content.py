@@ -22,7 +22,6 @@ from spiderling.cluster.content import (
     MAX_PLAIN_BYTES,
     MAX_SECTION_LINKS,
     MAX_URL_BYTES,
-    FoundLinks,
     Gathering,
     Seal,
     pack,
@@ -60,26 +59,25 @@ def made(groups: list[tuple[LinkingPage, list[Link]]], mentions: list[Mention]) 
     return section(pages, gathered(link for _, links in groups for link in links), mentions)
 
 
-def plain(found: FoundLinks) -> object:
-    """*found* without what only its sender has; hosts by their names."""
-    rows = [(*row, found.links.flags[at]) for at, row in enumerate(found.links.rows())]
-    derived = found.links.hashes, found.links.sections, found.links.words, found.links.forms, found.links.depths
-    return found.page.host.distance, found.page[1:6], rows, derived
+def plain(page: LinkingPage, links: LinkBatch) -> object:
+    """What was found without what only its sender has; hosts by their names."""
+    rows = [(*row, links.flags[at]) for at, row in enumerate(links.rows())]
+    return page.host.distance, page[1:6], rows, links.hashes, links.sections, links.words, links.forms, links.depths
 
 
 @given(st.lists(SECTIONS, max_size=3))
 def test_sections_come_out_as_they_went_in(sections: list[tuple[list, list]]) -> None:
-    found = unpack(pack(made(*one) for one in sections))
+    found, singles = unpack(pack(made(*one) for one in sections))
     groups: dict[LinkingPage, list[Link]] = {}
     for some, _ in sections:
         for page, links in some:
             groups.setdefault(page, []).extend(links)
     columns = [(page, gathered(links)._replace(others=())) for page, links in groups.items()]
-    expected = sorted((plain(FoundLinks(*one)) for one in columns if one[1].size), key=repr)
-    assert sorted(map(plain, found.links), key=repr) == expected, "pages that are alike are put together"
-    for one in found.links:
-        assert len({*one.links.hosts}) == len(one.links.hosts) == len({*one.links.of_host[::2]})
-    assert list(found.mentions) == [mention for _, mentions in sections for mention in mentions]
+    expected = sorted((plain(*one) for one in columns if one[1].size), key=repr)
+    assert sorted((plain(*one) for one in found), key=repr) == expected, "pages that are alike are put together"
+    for _, links in found:
+        assert len({*links.hosts}) == len(links.hosts) == len({*links.of_host[::2]})
+    assert singles == [mention for _, mentions in sections for mention in mentions]
 
 
 @given(st.binary(max_size=60))
@@ -138,14 +136,14 @@ def test_any_change_of_a_head_is_refused_or_gives_what_a_shard_might_have_sent(
     """A shard whose main process went astray cannot make another one do so."""
     head = json.dumps(changed(HEAD, path, new)).encode()
     try:
-        found = unpack(pack([struct.pack("!II", len(head), TAIL), head, GOOD[8 + LENGTH :]]))
+        found, mentions = unpack(pack([struct.pack("!II", len(head), TAIL), head, GOOD[8 + LENGTH :]]))
     except ValueError:
         return
-    for page, links in found.links:
+    for page, links in found:
         assert 0 <= page.host.distance <= 65535 and 0 <= page.rank <= 9 and type(page.relevant) is bool
         assert page.badness == page.badness and isinstance(page.language, str)
         assert all(canonicalize(url) for url, _, _ in links.rows() if "//a.cz/" in url)
-    for mention in found.mentions:
+    for mention in mentions:
         assert canonicalize(mention.target.url) == mention.target
         assert 0 <= mention.distance <= 65535 and 0 <= mention.rank <= 9
         assert mention.payload is None or type(mention.payload) is bytes
@@ -156,9 +154,9 @@ def test_a_changed_column_is_refused_or_names_other_links(at: int, change: int) 
     data = bytearray(GOOD)
     data[at] ^= change
     with suppress(ValueError):
-        one, other = unpack(pack([bytes(data)])).links
-        assert (one.links.size, other.links.size) == (2, 1)
-        assert all(found.links.target(at).path[0] == "/" for found in (one, other) for at in range(found.links.size))
+        (_, one), (_, other) = unpack(pack([bytes(data)]))[0]
+        assert (one.size, other.size) == (2, 1)
+        assert all(links.target(at).path[0] == "/" for links in (one, other) for at in range(links.size))
 
 
 @pytest.mark.parametrize("missing", range(1, len(GOOD)))
@@ -190,7 +188,7 @@ def test_equal_pages_of_all_sections_are_one_and_their_links_keep_their_order() 
         section([(one, 2), (other, 1)], gathered(map(Link, urls[:3])), ()),
         section([(other, 1), (one, 2)], gathered(map(Link, urls[3:])), ()),
     ]
-    found = {links.page: [url for url, *_ in links.links.rows()] for links in unpack(pack(sections)).links}
+    found = {page: [url for url, *_ in links.rows()] for page, links in unpack(pack(sections))[0]}
     assert found == {one: [*urls[:2], *urls[4:]], other: urls[2:4]}
 
 
@@ -207,8 +205,8 @@ def test_a_section_with_too_many_paths_does_not_shift_those_of_the_next() -> Non
 def test_derived_columns_are_not_carried() -> None:
     links = gathered([Link("http://a.cz/one/two?x", True)])
     forged = links._replace(hashes=bytes(8), words=bytes(12), forms=b"\x7f")
-    found = unpack(pack([section([(LinkingPage(FarHost(1), Reason.KEPT), 1)], forged, ())]))
-    assert found.links[0].links == links and links.flags == bytes([TEXT_BLOCK])
+    [(_, found)], _ = unpack(pack([section([(LinkingPage(FarHost(1), Reason.KEPT), 1)], forged, ())]))
+    assert found == links and links.flags == bytes([TEXT_BLOCK])
 
 
 # -- what leaves a shard: each foreign link once, again only from nearer, in sections that are never too large
@@ -226,12 +224,15 @@ def of_host(number: int, path: str = "") -> str:
     return f"http://host{number}.cz/{path}"
 
 
-def sent(gathering: Gathering) -> dict[int, list[FoundLinks]]:
-    found: dict[int, list[FoundLinks]] = {}
+Found = dict[int, list[tuple[LinkingPage, LinkBatch]]]
+
+
+def sent(gathering: Gathering) -> Found:
+    found: Found = {}
     for shard, data, number in gathering.sections():
-        content = unpack(pack([data]))
-        assert number == sum(one.links.number for one in content.links) + len(content.mentions)
-        found.setdefault(shard, []).extend(content.links)
+        links, mentions = unpack(pack([data]))
+        assert number == sum(one.number for _, one in links) + len(mentions)
+        found.setdefault(shard, []).extend(links)
     return found
 
 
@@ -241,8 +242,8 @@ def kept(gathering: Gathering, page: LinkingPage, links: LinkBatch) -> list[str]
     return [links.target(at).url for at in (range(links.size) if own is None else own.tolist())]
 
 
-def urls_in(found: dict[int, list[FoundLinks]]) -> dict[int, list[str]]:
-    return {shard: [url for one in some for url, _, _ in one.links.rows()] for shard, some in found.items()}
+def urls_in(found: Found) -> dict[int, list[str]]:
+    return {shard: [url for _, links in some for url, _, _ in links.rows()] for shard, some in found.items()}
 
 
 def test_links_go_to_the_owners_of_their_hosts_and_own_ones_stay() -> None:
@@ -286,7 +287,7 @@ def test_pages_that_no_strategy_tells_apart_share_a_batch() -> None:
     for number, page in enumerate([PAGE, PAGE._replace(badness=0.01), PAGE._replace(rank=5), PAGE]):
         gathering.keep_own(page, batch(of_host(3, f"{number}")))
     (found,) = sent(gathering).values()
-    assert sorted((one.page.rank, one.links.number) for one in found) == [(0, 3), (5, 1)]
+    assert sorted((page.rank, links.number) for page, links in found) == [(0, 3), (5, 1)]
 
 
 def test_sections_are_never_too_large_and_lose_nothing() -> None:
@@ -297,8 +298,8 @@ def test_sections_are_never_too_large_and_lose_nothing() -> None:
         gathering.keep_own(PAGE, batch(*urls[start : start + 300], of_host(3, "y" * MAX_URL_BYTES)))
     sections = list(gathering.sections())
     assert max(number for _, _, number in sections) <= MAX_SECTION_LINKS
-    found = [url for _, section, _ in sections for one in unpack(pack([section])).links
-             for url, _, _ in one.links.rows()]  # fmt: skip
+    found = [url for _, section, _ in sections for _, links in unpack(pack([section]))[0]
+             for url, _, _ in links.rows()]  # fmt: skip
     assert found == urls
 
 
@@ -315,7 +316,7 @@ def test_single_urls_go_with_what_belongs_to_them() -> None:
     gathering.give(mention)
     ((shard, section, number),) = gathering.sections()
     assert (shard, number) == (1 - me, 1)
-    assert unpack(pack([section])).mentions == (Mention(mention.target, 2, 4, 0, b"payload", b"salt", 2),)
+    assert unpack(pack([section]))[1] == [Mention(mention.target, 2, 4, 0, b"payload", b"salt", 2)]
 
 
 def test_owners_that_a_text_worker_looked_up_are_taken_and_false_ones_are_not_believed() -> None:

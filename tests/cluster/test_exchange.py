@@ -16,7 +16,7 @@ from spiderling.base.errors import JobdirError
 from spiderling.base.urls import HASH_BITS, page_elsewhere, shard_of_page
 from spiderling.cluster import exchange
 from spiderling.cluster.content import Seal, pack
-from spiderling.cluster.exchange import Outgoing, Round, ShardExchange
+from spiderling.cluster.exchange import Round, ShardExchange
 from spiderling.frontier.storage.sqlite import SqliteStore
 
 
@@ -72,7 +72,7 @@ def test_links_are_gathered_until_the_message_is_full_or_old():
         one.cut(1000.0 + second)
         one.commit()
         assert one.exchange.waiting() == {1: 1}
-        assert one.exchange.ask(1000.0 + second).to[1].entries == [], "it still grows"
+        assert one.exchange.ask(1000.0 + second).messages[1] == [], "it still grows"
     found = one.store.messages(1, 0, 1)
     assert [row.links for row in found] == [one.exchange.counts["links sent"]]
     assert not one.exchange.has_changes
@@ -80,7 +80,7 @@ def test_links_are_gathered_until_the_message_is_full_or_old():
     assert one.exchange.has_changes, "it is old now"
     one.cut(1005.0)
     one.commit()
-    assert len(one.exchange.ask(1005.0).to[1].entries) == 1
+    assert len(one.exchange.ask(1005.0).messages[1]) == 1
 
 
 def test_a_message_that_was_growing_at_a_kill_is_sent_as_it_is():
@@ -88,7 +88,7 @@ def test_a_message_that_was_growing_at_a_kill_is_sent_as_it_is():
     one.page()
     one.cut(1000.0)
     one.commit(is_killed=True)
-    assert [number for number, _ in one.exchange.ask(1000.0).to[1].entries] == [1]
+    assert [number for number, _ in one.exchange.ask(1000.0).messages[1]] == [1]
 
 
 def test_a_shard_that_is_away_does_not_fill_the_transport():
@@ -128,7 +128,7 @@ def test_forged_messages_and_receipts_change_nothing():
     streams = Streams()
     one, other = two(streams)
     forger = ShardExchange(0, 2, Seal(bytes(16), b"another key"), SqliteStore())
-    streams.exchange(0, forger.ask(0.0)._replace(to={1: Outgoing(1, [(1, b"\x01" + pack([b"x"]) + bytes(16))])}))
+    streams.exchange(0, forger.ask(0.0)._replace(messages={1: [(1, b"\x01" + pack([b"x"]) + bytes(16))]}))
     for _ in range(3):
         other.round(1000.0)
     assert other.exchange.counts == {"messages refused": 1, "receipts refused": 3}, "the stream was emptied"
@@ -141,7 +141,7 @@ def test_a_sealed_message_that_cannot_be_read_is_passed_over():
     streams = Streams()
     _, other = two(streams)
     data = SEAL.seal("0:1 1", b"no zstd")
-    streams.exchange(0, Round(b"?", {1: Outgoing(1, [(1, data)])}, {}))
+    streams.exchange(0, Round(b"?", {1: [(1, data)]}, {1: 0}, {}))
     other.round(1000.0)
     assert other.exchange.counts == {"messages taken": 1, "messages unreadable": 1, "receipts refused": 1}
     other.cut(1000.0)

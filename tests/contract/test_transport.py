@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from memory_transport import MemoryTransport, Streams
@@ -11,11 +11,21 @@ from needs import needs
 from redis_server import RedisServer
 
 from spiderling.base.errors import BadInput
-from spiderling.cluster.exchange import Answer, Outgoing, Round, TransportError
+from spiderling.cluster.exchange import Answer, Round, TransportError
 
 CRAWL = bytes(range(16))
-NOTHING = Outgoing(1, [])
 Made = Callable[[int], Any]
+
+
+class Outgoing(NamedTuple):
+    """What becomes of the stream to one shard."""
+
+    messages: list[tuple[int, bytes]]
+    acknowledged: int = 0
+    is_emptied: bool = False
+
+
+NOTHING = Outgoing([])
 
 
 class Setup:
@@ -32,7 +42,12 @@ class Setup:
         """One round of the shard *me*, whose receipt names it."""
         if me not in self._shards:
             self._shards[me] = self._make(me)
-        return await self._shards[me].exchange(Round(b"receipt of %d" % me, to or {}, after or {}))
+        to = to or {}
+        messages = {receiver: one.messages for receiver, one in to.items()}
+        acknowledged = {receiver: one.acknowledged for receiver, one in to.items()}
+        emptied = frozenset((me, receiver) for receiver, one in to.items() if one.is_emptied)
+        asked = Round(b"receipt of %d" % me, messages, acknowledged, after or {}, emptied)
+        return await self._shards[me].exchange(asked)
 
     async def __aenter__(self) -> Setup:
         return self
@@ -63,8 +78,8 @@ async def setup(request: pytest.FixtureRequest):
         yield made
 
 
-def outgoing(*numbers: int, first: int = 1, anew: bool = False) -> Outgoing:
-    return Outgoing(first, [(number, b"\x00\xff\r\n%d" % number) for number in numbers], anew)
+def outgoing(*numbers: int, acknowledged: int = 0, anew: bool = False) -> Outgoing:
+    return Outgoing([(number, b"\x00\xff\r\n%d" % number) for number in numbers], acknowledged, anew)
 
 
 def numbers(answer: Answer) -> list[tuple[int, int]]:
@@ -98,15 +113,17 @@ async def test_a_message_is_added_once(setup: Setup) -> None:
 
 async def test_what_was_acknowledged_is_taken_out(setup: Setup) -> None:
     await setup.round(0, {1: outgoing(1, 2, 3)})
-    assert (await setup.round(0, {1: outgoing(4, first=3)})).lengths == {1: 2}
+    assert (await setup.round(0, {1: outgoing(4, acknowledged=2)})).lengths == {1: 2}
     assert [number for *_, number in numbers(await setup.round(1, after={0: 0}))] == [3, 4]
-    assert (await setup.round(0, {1: Outgoing(5, [])})).lengths == {1: 0}
-    assert (await setup.round(0, {1: outgoing(4, first=5)})).lengths == {1: -1}, "its number is known all the same"
+    assert (await setup.round(0, {1: outgoing(acknowledged=4)})).lengths == {1: 0}
+    assert (await setup.round(0, {1: outgoing(4, acknowledged=4)})).lengths == {1: -1}, (
+        "its number is known all the same"
+    )
 
 
 async def test_a_stream_is_made_anew(setup: Setup) -> None:
     await setup.round(0, {1: outgoing(5, 9)})
-    assert (await setup.round(0, {1: outgoing(3, 4, first=3, anew=True)})).lengths == {1: 2}
+    assert (await setup.round(0, {1: outgoing(3, 4, acknowledged=2, anew=True)})).lengths == {1: 2}
     assert [number for *_, number in numbers(await setup.round(1, after={0: 0}))] == [3, 4]
 
 
@@ -186,7 +203,7 @@ async def test_a_redis_that_is_full_says_so() -> None:
     with RedisServer("--maxmemory", "3mb", "--maxmemory-policy", "noeviction") as server:
         async with connected(server) as setup:
             with pytest.raises(TransportError, match=r"is full .*give it more maxmemory"):
-                await setup.round(0, {1: Outgoing(1, [(number, bytes(100_000)) for number in range(1, 50)])})
+                await setup.round(0, {1: Outgoing([(number, bytes(100_000)) for number in range(1, 50)])})
             server.command("CONFIG", "SET", "maxmemory", "0")
             assert (await setup.round(0, {1: outgoing(1, anew=True)})).lengths == {1: 1}
 
@@ -211,7 +228,7 @@ async def test_only_commands_of_redis_6_2_are_used() -> None:
     with RedisServer() as server:
         async with connected(server) as setup:
             await setup.round(0, {1: outgoing(1, anew=True)}, {1: 0})
-            await setup.round(0, {1: outgoing(2, first=2)}, {1: 0})
+            await setup.round(0, {1: outgoing(2, acknowledged=1)}, {1: 0})
         lines = server.command("INFO", "commandstats").decode().splitlines()
     used = {line.partition(":")[0].removeprefix("cmdstat_") for line in lines if line.startswith("cmdstat_")}
     assert used == {"evalsha", "eval", "set", "del", "xadd", "xlen", "xtrim", "mget", "xread", "ping"}

@@ -24,14 +24,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from redis.backoff import ConstantBackoff
 from redis.exceptions import RedisError
+from redis.retry import Retry
 
 from spiderling import languages
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
 from spiderling.base.machine import elapsed_s
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.base.urls import CANONICAL_VERSION, MAX_SHARDS
+from spiderling.base.urls import CANONICAL_VERSION
 from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Seal
 from spiderling.cluster.crawl_control import FIRST, Edition, open_edition
 from spiderling.cluster.redis_transport import StrangeValues, connect, key_types, may_pass, mend, place_of
@@ -68,15 +70,14 @@ class ShardMap:
 
     @classmethod
     def from_json(cls, text: str) -> ShardMap:
-        """The map in *text*; raises BadInput if that is none."""
+        """The map in *text*, whose values are compared before they are used; raises BadInput if that is none."""
         try:
             values = json.loads(text)
-            kinds = {one.name: int if one.type == "int" else str for one in fields(cls)}
-            if values.keys() != kinds.keys() or any(type(values[name]) is not kind for name, kind in kinds.items()):
+            if values.keys() != {one.name for one in fields(cls)}:
                 raise ValueError("other entries than those of a map")
             made = cls(**values)
-            if not 1 <= made.shards <= MAX_SHARDS or len(bytes.fromhex(made.crawl_id)) != CRAWL_ID_BYTES:
-                raise ValueError("a number of shards or an id that none has")
+            if len(bytes.fromhex(made.crawl_id)) != CRAWL_ID_BYTES:
+                raise ValueError("an id that no crawl has")
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
             raise BadInput(
                 f"the map of the crawl's shards cannot be read ({error}): it is of another version of Spiderling, or "
@@ -159,18 +160,18 @@ BEAT_S = 1.0  # seconds between two renewals of a lease; chosen: one round trip
 LEASE_S = 10.0  # seconds after which a lease runs out that is not renewed; chosen: some beats may be late
 POLL_S = 3 * BEAT_S  # seconds for which a process polls for others before it begins a new crawl
 PATIENCE_S = 30.0
-"""Seconds for which a process that begins waits for a Redis that is away (chosen: it may be starting too)."""
+"""Seconds for which a process that begins waits for a Redis that refuses it (chosen: it may be starting too).  One that
+does not answer at all is waited for as often, and each time until the answer is late."""
 MAP_KEY = "shard_map"  # key of the map in the table ``meta`` of a state
-TOTALS_KEY = "shards_totals"  # key, in the same table, of what each shard is known to have done
 CONTROL_KEY = "shards_control"  # key, in the same table, of number and text of control.yaml
-CLAIMED_KEY = "shards_claimed"  # key, in the same table, of the numbers that are known to be claimed, and where
+RECORDS_KEY = "shards_known"  # key, in the same table, of the record of each shard that is claimed (`open_records`)
 TOKEN_CHARS = 32
 _WITHOUT_END = -1  # what Redis says of a key that does not run out (PTTL)
 RENEW = """local held = redis.call('GET', KEYS[1])
-if held and not string.find(held, ARGV[1], 1, true) and held ~= ARGV[4] then return held end
+if held and not string.find(held, ARGV[1], 1, true) then return held end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])"""
-"""Arguments: the token of who holds the lease, what stands in it then (the token too), milliseconds, and what may be
-replaced beside it.  Answers with what stands there of somebody else."""
+"""Arguments: the token of who holds the lease, what stands in it then (the token too), and milliseconds.  Answers with
+what stands there of somebody else."""
 _FREE = """local held = redis.call('GET', KEYS[1])
 if held and string.find(held, ARGV[1], 1, true) then redis.call('DEL', KEYS[1]) end"""
 
@@ -187,8 +188,8 @@ class Claim(NamedTuple):
     seal: Seal
     token: bytes  # tells this process from all others; it stands in its lease
     directory: Path  # of the shard
-    known: dict[str, str]  # number -> place of each shard that is known to be claimed
-    totals: ShardTotals  # what the state of the shard knows of what each has done
+    places: dict[int, str]  # where the directory of each shard is that is known to be claimed
+    totals: ShardTotals  # what the states here know of what each has done
     control: Edition  # the newest text of control.yaml that the state or Redis knows
 
 
@@ -218,22 +219,18 @@ class Claims:
             raise JobdirError(
                 f"{self._directory} holds a crawl without shards. Give another directory with -s JOBDIR=..."
             )
-        end: float | None = None  # of its patience, which begins with the first refusal
-        while True:
-            try:
-                return self._claim()
-            except RedisError as error:
-                if not may_pass(error) or (end is not None and time.monotonic() > end):
-                    raise BadInput(
-                        f"Redis at {self._server} cannot be used: {str(error).rstrip('.')}. Start or mend it, or give "
-                        f"another with -s {PREFIX}CLUSTER="
-                    ) from error
-                if end is None:
-                    end = time.monotonic() + PATIENCE_S
-                    logger.warning(
-                        "Redis at %s takes nothing (%s): waiting %g s for it.", self._server, error, PATIENCE_S
-                    )
-            time.sleep(BEAT_S)
+        patience = Retry(ConstantBackoff(BEAT_S), round(PATIENCE_S / BEAT_S), (RedisError,))
+        try:
+            return patience.call_with_retry(self._claim, self._note_refused, may_pass, with_failure_count=True)
+        except RedisError as error:
+            raise BadInput(
+                f"Redis at {self._server} cannot be used: {str(error).rstrip('.')}. Start or mend it, or give another "
+                f"with -s {PREFIX}CLUSTER="
+            ) from error
+
+    def _note_refused(self, error: Exception, times: int) -> None:
+        if times == 1:
+            logger.warning("Redis at %s takes nothing (%s): waiting %g s for it.", self._server, error, PATIENCE_S)
 
     def _claim(self) -> Claim:
         shards = self._options.shards
@@ -246,20 +243,21 @@ class Claims:
         found = self._agree(map_key, ShardMap(shards, codes, self._options.dedup), kept_maps)
         seal = self._seal_of(found)
         self._mend(key_types(seal, map_key, 0, 1) | {seal.key("lease", shard): "string" for shard in range(shards)})
-        known: dict[str, str] = {}
+        claimed: dict[int, str] = {}
+        totals: ShardTotals = {}
         for place in here.values():
-            known |= _meta(place, CLAIMED_KEY) or {}
-        claimed = self._read_claims(seal)
-        for number in known.keys() - claimed.keys():
-            self._redis.hsetnx(seal.key("claimed"), number, seal_claim(seal, number, known[number]))
+            for number, (where, counts) in (_meta(place, RECORDS_KEY) or {}).items():
+                claimed[int(number)] = where
+                totals[int(number)] = Counter(counts) | totals.get(int(number), Counter())
+        for shard in claimed.keys() - self._read_claims(seal).keys():
+            self._redis.hsetnx(seal.key("shards"), shard, seal_record(seal, shard, claimed[shard], totals[shard]))
         token = secrets.token_hex(TOKEN_CHARS // 2).encode()
-        shard = self._wait_for_lease(seal, token, here)
+        shard = self._wait_for_lease(seal, token, here, totals)
         self._redis.delete(seal.key("over"))
-        known[str(shard)] = self._place
+        claimed[shard] = self._place
         kept = _meta(places[shard], CONTROL_KEY) or FIRST
         control = max(Edition(*kept), open_edition(seal, self._redis.get(seal.key("control"))) or FIRST)
-        totals = {int(one): Counter(counts) for one, counts in (_meta(places[shard], TOTALS_KEY) or {}).items()}
-        return Claim(shard, found, map_key, seal, token, places[shard], known, totals, control)
+        return Claim(shard, found, map_key, seal, token, places[shard], claimed, totals, control)
 
     def _agree(self, key: str, mine: ShardMap, kept: Sequence[ShardMap]) -> ShardMap:
         """The map of the crawl, which stands in Redis afterwards; *kept*: those of the states that are here."""
@@ -311,13 +309,13 @@ class Claims:
         for thrown in mend(self._redis, types):
             self.strange.report(thrown.decode())
 
-    def _read_claims(self, seal: Seal) -> dict[str, str]:
-        """Number -> place of each shard that is claimed; what nobody of the crawl wrote there is thrown away."""
-        claimed, strange = open_claims(seal, self._redis.hgetall(seal.key("claimed")))
+    def _read_claims(self, seal: Seal) -> dict[int, str]:
+        """Where each shard is that is claimed; what nobody of the crawl wrote there is thrown away."""
+        places, _, strange = open_records(seal, self._redis.hgetall(seal.key("shards")))
         self.strange.report_refused(seal)
         if strange:
-            self._redis.hdel(seal.key("claimed"), *strange)
-        return claimed
+            self._redis.hdel(seal.key("shards"), *strange)
+        return places
 
     def _tell_others(self, codes: str) -> None:
         """Say which crawls of the same languages there are, since one was begun; perhaps one of them was meant."""
@@ -328,13 +326,13 @@ class Claims:
                 "name.", self._server, ", ".join(others)
             )  # fmt: skip
 
-    def _wait_for_lease(self, seal: Seal, token: bytes, here: Iterable[int]) -> int:
+    def _wait_for_lease(self, seal: Seal, token: bytes, here: Iterable[int], totals: ShardTotals) -> int:
         """The number of a shard whose lease is ours now; *here*: those whose directories are."""
         end = time.monotonic() + LEASE_S + BEAT_S  # until then, the lease of a killed shard has run out
         while True:
             claimed = self._read_claims(seal).items()
-            ours = sorted({*here, *(int(number) for number, place in claimed if place == self._place)})
-            shard = self._take_lease(seal, token, ours)
+            ours = sorted({*here, *(shard for shard, place in claimed if place == self._place)})
+            shard = self._take_lease(seal, token, ours, totals)
             if shard is not None:
                 return shard
             if time.monotonic() > end or not ours:
@@ -344,7 +342,7 @@ class Claims:
                 )
             time.sleep(BEAT_S / 2)
 
-    def _take_lease(self, seal: Seal, token: bytes, ours: Sequence[int]) -> int | None:
+    def _take_lease(self, seal: Seal, token: bytes, ours: Sequence[int], totals: ShardTotals) -> int | None:
         for shard in (*ours, *(number for number in range(self._options.shards) if number not in ours)):
             # Redis may have lost the lease of a shard that is at work here. The lock is not tried while there is a
             # lease: its holder may be about to lock the directory, and would find it locked.
@@ -354,9 +352,9 @@ class Claims:
             lease = seal.seal(f"lease:{shard}", token)
             if not self._redis.set(seal.key("lease", shard), lease, nx=True, px=int(LEASE_S * 1000)):
                 continue
-            claim = seal_claim(seal, shard, self._place)
-            if shard in ours or self._redis.hsetnx(seal.key("claimed"), shard, claim):
-                self._redis.hset(seal.key("claimed"), shard, claim)  # its directory may have been moved
+            record = seal_record(seal, shard, self._place, totals.get(shard, {}))
+            if shard in ours or self._redis.hsetnx(seal.key("shards"), shard, record):
+                self._redis.hset(seal.key("shards"), shard, record)  # its directory may have been moved
                 return shard
             self._redis.eval(_FREE, 1, seal.key("lease", shard), token)
         return None
@@ -388,7 +386,7 @@ class Claims:
 
     def _keep(self, claim: Claim) -> None:
         lease = claim.seal.seal(f"lease:{claim.shard}", claim.token)
-        arguments = claim.seal.key("lease", claim.shard), claim.token, lease, int(LEASE_S * 1000), b""
+        arguments = claim.seal.key("lease", claim.shard), claim.token, lease, int(LEASE_S * 1000)
         while not self._over.wait(BEAT_S):
             until = elapsed_s() + LEASE_S
             with suppress(RedisError):
@@ -400,7 +398,7 @@ class Claims:
         self.end_keeping()
         with suppress(RedisError):
             if not _database(claim.directory).exists():
-                self._redis.hdel(claim.seal.key("claimed"), claim.shard)
+                self._redis.hdel(claim.seal.key("shards"), claim.shard)
             self._redis.eval(_FREE, 1, claim.seal.key("lease", claim.shard), claim.token)
         self._redis.close()
 
@@ -410,23 +408,24 @@ def seal_map(map_: ShardMap, seal: Seal) -> bytes:
     return seal.seal("map", map_.to_json().encode())
 
 
-def seal_claim(seal: Seal, number: int | str, place: str) -> bytes:
-    """What stands in Redis for a shard that is claimed."""
-    return seal.seal(f"claimed {number}", place.encode("utf-8", "surrogateescape"))
+def seal_record(seal: Seal, shard: int, place: str, totals: Mapping[str, int]) -> bytes:
+    """What stands in Redis for a shard that is claimed: the *place* of its directory, and what it has done."""
+    return seal.seal_json(f"shards {shard}", (place, totals))
 
 
-def open_claims(seal: Seal, found: Mapping[bytes, bytes]) -> tuple[dict[str, str], list[bytes]]:
-    """Number -> place of each shard that is claimed, by what was *found*; and the fields that nobody of us wrote."""
-    claimed: dict[str, str] = {}
+def open_records(seal: Seal, found: Mapping[bytes, bytes]) -> tuple[dict[int, str], ShardTotals, list[bytes]]:
+    """Places and totals of the shards that are claimed, by what was *found*; and the fields that nobody of us wrote."""
+    places: dict[int, str] = {}
+    totals: ShardTotals = {}
     strange: list[bytes] = []
-    for number, data in found.items():
-        name = number.decode("ascii", "replace")
-        place = seal.open(f"claimed {name}", data)
-        if place is None:
-            strange.append(number)
-        else:
-            claimed[name] = place.decode("utf-8", "surrogateescape")
-    return claimed, strange
+    for name, data in found.items():
+        try:
+            place, counts = seal.open_json(f"shards {name.decode('ascii', 'replace')}", data)
+            totals[int(name)] = Counter(counts)
+            places[int(name)] = place
+        except (ValueError, TypeError):
+            strange.append(name)
+    return places, totals, strange
 
 
 def name_of(shard: int) -> str:

@@ -9,7 +9,6 @@ beside it says which edition was last seen there by any shard of the machine: an
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -136,6 +135,6 @@ def _number_of(text: str, mark: str) -> int | None:
 def open_edition(seal: Seal, data: bytes | None) -> Edition | None:
     """The edition in *data*; None if it holds none that can be believed."""
     with suppress(ValueError, TypeError):
-        number, text = json.loads(seal.open("control", data) or b"")
+        number, text = seal.open_json("control", data)
         return Edition(int(number), str(text))
     return None

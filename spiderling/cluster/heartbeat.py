@@ -17,16 +17,15 @@ from redis.exceptions import RedisError
 
 from spiderling.base.terminal import count_of
 from spiderling.cluster.claims import (
-    CLAIMED_KEY,
     LEASE_S,
+    RECORDS_KEY,
     RENEW,
     TOKEN_CHARS,
-    TOTALS_KEY,
     Claim,
     ShardTotals,
-    open_claims,
-    seal_claim,
+    open_records,
     seal_map,
+    seal_record,
 )
 from spiderling.cluster.crawl_control import CrawlControl, open_edition
 from spiderling.cluster.exchange import SENT_BARE, AskedRow, ShardExchange
@@ -168,7 +167,7 @@ class Heartbeat:
         """*is_idle*: whether this shard has nothing to do; *wake* lets its crawl look again for what is due."""
         self.redis: Any = connect(crawl.options.cluster)
         self.missing: list[int] = []  # the shards without which the crawl has ended
-        self._claimed = claim.known  # number -> place of each shard that is known to be claimed
+        self._places = claim.places
         self._crawl = crawl
         self._exchange = exchange
         self._claim = claim
@@ -179,14 +178,13 @@ class Heartbeat:
         self._is_idle = is_idle
         self._wake = wake
         self._totals = CrawlTotals(claim.shard, crawl.frontier.ledger.totals, claim.totals)
-        self._totals_kept_at = -math.inf
+        self._kept_at = -math.inf
         self._termination = Termination(claim.map.shards)
         self._counted: Counter[str] = Counter()
         self._number = 0
-        self._strange_lease = b""  # what was found in the place of this shard's lease, and may be replaced
         crawl.others_work = True
         crawl.done_elsewhere = self._totals.elsewhere()
-        crawl.checkpoint.set_meta(CLAIMED_KEY, claim.known)
+        self._keep_records()
 
     async def beat(self, now: float) -> bool:
         """Publish and read at the time *now*, by `elapsed_s`; returns False if another process holds the lease.
@@ -197,27 +195,24 @@ class Heartbeat:
         wanted = self._exchange.files.wanted()
         pipeline = self.redis.pipeline(transaction=False)
         self._publish(pipeline, wanted)
-        pipeline.get(self._claim.map_key)
-        pipeline.hgetall(key("claimed"))
+        pipeline.hgetall(key("shards"))
         pipeline.mget([key("lease", other) for other in self._shards])
-        pipeline.hgetall(key("totals"))
         files = [key("file", self._claim.shard, number) for number, *_ in wanted]
         pipeline.mget([key("control"), key("over"), *files])
-        holder, *_, map_, claimed, leases, totals, (control, over, *answers) = await pipeline.execute()
-        if holder is not None and self._is_of_a_process(holder):
-            return False
-        claims, strange = open_claims(self._seal, claimed)
-        is_over = self._seal.open("over", over) == b""
-        await self._mend(map_, strange, over is not None and not is_over)
+        holder, map_, *_, records, leases, (control, over, *answers) = await pipeline.execute()
+        if holder is not None:
+            if self._seal.open(f"lease:{self._claim.shard}", holder) is not None:
+                return False
+            await self.redis.delete(key("lease", self._claim.shard))
+            raise RedisError("the lease of this shard was overwritten")
+        if map_ not in (None, seal_map(self._claim.map, self._seal)):
+            self._strange.report(self._claim.map_key)
         living = {other: status for other, lease in enumerate(leases) if (status := self._status_in(other, lease))}
         self._count()
-        if not claims.items() <= self._claimed.items():
-            self._claimed |= claims
-            self._crawl.checkpoint.set_meta(CLAIMED_KEY, self._claimed)
         self._control.merge(open_edition(self._seal, control))
-        self._take_totals(totals, living, now)
+        await self._take_records(records, living, now)
         self._take_files(dict(zip([number for number, *_ in wanted], answers, strict=True)), living, now)
-        self._poll(living, is_over, now)
+        self._poll(living, self._seal.open("over", over) == b"", now)
         return True
 
     def _publish(self, pipeline: Any, wanted: list[AskedRow]) -> None:
@@ -227,34 +222,16 @@ class Heartbeat:
         self._number += 1
         sent, taken = self._exchange.sent(), self._exchange.taken()
         status = json.dumps(ShardReport(self._number, self._is_idle(), sent, taken, wanted))
-        renewed = seal.seal(place, token + status.encode()), int(LEASE_S * 1000), self._strange_lease
-        pipeline.eval(RENEW, 1, seal.key(place), token, *renewed)
-        pipeline.set(self._claim.map_key, seal_map(self._claim.map, seal), nx=True)
-        for number, where in self._claimed.items():
-            pipeline.hsetnx(seal.key("claimed"), number, seal_claim(seal, number, where))
-        pipeline.hset(seal.key("totals"), mapping=self._seal_totals())
+        pipeline.eval(RENEW, 1, seal.key(place), token, seal.seal(place, token + status.encode()), int(LEASE_S * 1000))
+        pipeline.set(self._claim.map_key, seal_map(self._claim.map, seal), get=True)
+        published = self._totals.to_publish()
+        for shard, where in self._places.items():
+            record = seal_record(seal, shard, where, self._totals.known.get(shard, {}))
+            (pipeline.hset if shard in published else pipeline.hsetnx)(seal.key("shards"), shard, record)
         if edition := self._control.to_publish:
-            pipeline.set(seal.key("control"), seal.seal("control", json.dumps(edition).encode()))
+            pipeline.set(seal.key("control"), seal.seal_json("control", edition))
         for place, answer in self._exchange.files.answers().items():
             pipeline.set(seal.key(place), answer, px=int(_FILE_S * 1000))
-
-    def _is_of_a_process(self, lease: bytes) -> bool:
-        """Whether another process holds the *lease*; if anybody else wrote it, the next beat replaces it."""
-        if self._seal.open(f"lease:{self._claim.shard}", lease) is None:
-            self._strange_lease = lease
-            raise RedisError("the lease of this shard was overwritten")
-        return True
-
-    async def _mend(self, map_: bytes, claims: Sequence[bytes], is_end_strange: bool) -> None:
-        """Replace a *map_* that is not this crawl's, and throw away those *claims* and a strange end."""
-        map_key = self._claim.map_key
-        if map_ != (ours := seal_map(self._claim.map, self._seal)):
-            self._strange.report(map_key)
-            await self.redis.set(map_key, ours)
-        if claims:
-            await self.redis.hdel(self._seal.key("claimed"), *claims)
-        if is_end_strange:
-            await self.redis.delete(self._seal.key("over"))
 
     async def mend_types(self) -> None:
         """Throw away each key that has a type which the crawl does not give it.  Raises RedisError or OSError."""
@@ -269,10 +246,6 @@ class Heartbeat:
             return ShardReport(*json.loads(found)) if found else None  # none: its crawl is being opened
         return None
 
-    def _seal_totals(self) -> dict[int, bytes]:
-        totals = self._totals.to_publish().items()
-        return {shard: self._seal.seal(f"totals {shard}", json.dumps(counts).encode()) for shard, counts in totals}
-
     def _count(self) -> None:
         """Bring the totals of the crawl up to date; they count from its first start."""
         counts = self._exchange.counts + self._exchange.files.counts
@@ -285,24 +258,24 @@ class Heartbeat:
             self._crawl.frontier.ledger.totals[name.replace(" ", "_")] += counts[name] - self._counted[name]
         self._counted = counts
 
-    def _take_totals(self, found: Mapping[bytes, bytes], living: Statuses, now: float) -> None:
-        """Take the totals *found*, but those that cannot be believed."""
-        opened: ShardTotals = {}
-        for name, data in found.items():
-            with suppress(ValueError, TypeError, AttributeError):
-                shard = int(name)
-                counts = json.loads(self._seal.open(f"totals {shard}", data) or b"")
-                opened[shard] = Counter({total: int(number) for total, number in counts.items()})
-        self._totals.merge(opened, living)
+    async def _take_records(self, found: Mapping[bytes, bytes], living: Statuses, now: float) -> None:
+        """Take what was *found* of all shards, and throw away what nobody of the crawl wrote."""
+        places, totals, strange = open_records(self._seal, found)
+        if strange:
+            await self.redis.hdel(self._seal.key("shards"), *strange)
+        self._totals.merge(totals, living)
         self._crawl.done_elsewhere = self._totals.elsewhere()
         self._crawl.processes = max(1, len(living))
-        if now - self._totals_kept_at >= _KEPT_S:
-            self._totals_kept_at = now
-            self._keep_totals()
+        is_new = not places.items() <= self._places.items()
+        self._places |= places
+        if is_new or now - self._kept_at >= _KEPT_S:
+            self._kept_at = now
+            self._keep_records()
 
-    def _keep_totals(self) -> None:
-        """Put what is known of the others' totals into the state."""
-        self._crawl.checkpoint.set_meta(TOTALS_KEY, self._totals.known)
+    def _keep_records(self) -> None:
+        """Put what is known of all shards into the state."""
+        known = {shard: (place, self._totals.known.get(shard, {})) for shard, place in self._places.items()}
+        self._crawl.checkpoint.set_meta(RECORDS_KEY, known)
 
     def _take_files(self, answers: Mapping[int, bytes | None], living: Statuses, now: float) -> None:
         """Fetch what other shards want, and take the *answers* to what this one does, by their numbers."""
@@ -332,9 +305,11 @@ class Heartbeat:
     async def close(self) -> None:
         """Publish, if Redis takes it, what no beat will: the totals, and the end of the crawl; end the connection."""
         key = self._seal.key
-        self._keep_totals()
+        me = self._claim.shard
+        own = self._totals.to_publish()[me]
+        self._keep_records()
         with suppress(RedisError, OSError):
-            await self.redis.hset(key("totals"), mapping=self._seal_totals())
+            await self.redis.hset(key("shards"), me, seal_record(self._seal, me, self._places[me], own))
             if not self._crawl.others_work:
                 await self.redis.set(key("over"), self._seal.seal("over", b""), px=int(_OVER_S * 1000))
         await self.redis.aclose()

@@ -57,10 +57,9 @@ def key_types(seal: Seal, map_key: str, me: int, shards: int) -> dict[str, str]:
     """Each key that shard *me* of a crawl of so many uses -> its type in Redis.
 
         spiderling:LANG:NAME:map       the shard map, which also stands in the state of each shard: *map_key*
-        spiderling:CRAWL:claimed       number -> machine and JOBDIR of the shard, for ever
+        spiderling:CRAWL:shards        number -> machine and JOBDIR of the shard, for ever, and what it has done
         spiderling:CRAWL:lease:N       who runs shard N now, and its status; it runs out by itself
         spiderling:CRAWL:file:N:NUMBER a site file that shard N wants of others: a string, which is not listed here
-        spiderling:CRAWL:totals        number -> what the shard has done
         spiderling:CRAWL:control       the text of control.yaml (crawl_control.py)
         spiderling:CRAWL:slots         address -> when other shards may start there (slots.py)
         spiderling:CRAWL:over          for a minute after the end
@@ -78,7 +77,7 @@ def key_types(seal: Seal, map_key: str, me: int, shards: int) -> dict[str, str]:
     streams = [seal.key(*pair) for other in others for pair in ((me, other), (other, me))]
     return {
         seal.key("slots"): "zset",
-        **dict.fromkeys((seal.key("claimed"), seal.key("totals")), "hash"),
+        seal.key("shards"): "hash",
         **dict.fromkeys(strings, "string"),
         **dict.fromkeys(streams, "stream"),
     }

@@ -40,11 +40,12 @@ def claimed(server: RedisServer, directory: Path, shards: int = 2, lang: str = "
     return Claims(Options(lang=lang, cluster=server.url, shards=shards), directory).claim()
 
 
-def opened(claim: Claim, known: dict[str, str] | None = None) -> None:
+def opened(claim: Claim, *others: Claim) -> None:
     """Leave what the crawl of *claim* would leave with its first checkpoint."""
     database = claim.directory / "state" / "frontier.sqlite"
     database.parent.mkdir(parents=True)
-    meta = {claims.MAP_KEY: asdict(claim.map), claims.CLAIMED_KEY: known or claim.known}
+    known = {shard: (place, {}) for one in (claim, *others) for shard, place in one.places.items()}
+    meta = {claims.MAP_KEY: asdict(claim.map), claims.RECORDS_KEY: known}
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
         connection.executemany("INSERT INTO meta VALUES (?, ?)", [(key, json.dumps(meta[key])) for key in meta])
@@ -99,7 +100,7 @@ def test_a_crawl_that_is_long_in_opening_keeps_its_lease(server, tmp_path):
 def test_a_dead_shard_keeps_its_number_and_an_emptied_redis_does_not_give_it_away(server, tmp_path):
     dead, alive = claimed(server, tmp_path / "a" / "cs", 3), claimed(server, tmp_path / "b" / "cs", 3)
     opened(dead)
-    opened(alive, {**dead.known, **alive.known})
+    opened(alive, dead)
     server.command("FLUSHALL")
     assert claimed(server, tmp_path / "b" / "cs", 3).shard == alive.shard
     assert claimed(server, tmp_path / "c" / "cs", 3).shard == 2

@@ -8,7 +8,7 @@ lose everything at any time; `Exchange` says how each arrives exactly once all t
     slots.py            the starts at addresses, reserved over all shards
     claims.py           which shard a process is, and whether it may join the crawl
     crawl_control.py    control.yaml of the crawl: one text for all shards
-    heartbeat.py        what a shard publishes and reads each second: totals of all, files, the end of the crawl
+    heartbeat.py        what shards publish each second, and make of it: totals of all, the end of the crawl
     shard.py            this process as one shard: from its claim to the end
     redis_transport.py  what stands in Redis, and how messages go through it
     launcher.py         all shards on this machine, started and ended together, with a Redis of their own

@@ -248,7 +248,8 @@ class Claims:
         for place in here.values():
             for number, (where, counts) in (_meta(place, RECORDS_KEY) or {}).items():
                 claimed[int(number)] = where
-                totals[int(number)] = Counter(counts) | totals.get(int(number), Counter())
+                done: Counter[str] = Counter(counts)
+                totals[int(number)] = done | totals.get(int(number), Counter())
         for shard in claimed.keys() - self._read_claims(seal).keys():
             self._redis.hsetnx(seal.key("shards"), shard, seal_record(seal, shard, claimed[shard], totals[shard]))
         token = secrets.token_hex(TOKEN_CHARS // 2).encode()

@@ -120,7 +120,7 @@ _MAY_PASS = ("OOM", "OUTOFMEMORY", "READONLY", "LOADING", "MASTERDOWN", "CLUSTER
 """In what a Redis answers that is there and takes nothing for now: full, a replica, loading ..."""
 
 
-def may_pass(error: RedisError) -> bool:
+def may_pass(error: Exception) -> bool:
     """Whether Redis may be as it should a moment later."""
     if isinstance(error, AuthenticationError):
         return False

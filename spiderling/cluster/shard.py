@@ -4,25 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import logging
+import math
 import secrets
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from redis.exceptions import RedisError
 
 from spiderling.base.errors import JobdirError
 from spiderling.base.machine import elapsed_s
 from spiderling.base.options import Options
-from spiderling.cluster.claims import BEAT_S, CONTROL_KEY, LEASE_S, MAP_KEY, Claims, read_key
-from spiderling.cluster.crawl_control import CrawlControl
-from spiderling.cluster.exchange import ShardExchange, TransportError
-from spiderling.cluster.heartbeat import Heartbeat
-from spiderling.cluster.redis_transport import RedisTransport, end_tasks
+from spiderling.base.terminal import count_of
+from spiderling.cluster.claims import (
+    BEAT_S,
+    CONTROL_KEY,
+    LEASE_S,
+    MAP_KEY,
+    RECORDS_KEY,
+    RENEW,
+    TOKEN_CHARS,
+    Claims,
+    open_records,
+    read_key,
+    seal_map,
+    seal_record,
+)
+from spiderling.cluster.crawl_control import CrawlControl, open_edition
+from spiderling.cluster.exchange import SENT_BARE, AskedRow, ShardExchange, TransportError
+from spiderling.cluster.heartbeat import CrawlTotals, ShardReport, Statuses, Termination
+from spiderling.cluster.redis_transport import RedisTransport, connect, end_tasks, key_types, mend
 from spiderling.cluster.slots import SlotRequests
 from spiderling.crawl.crawl import Crawl
+from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.text.steps import choose
 
@@ -33,6 +53,11 @@ ROUND_S = 0.5
 27 us and this process 360 us."""
 
 
+_FILE_S = 60.0  # seconds for which a site file for another shard is in Redis; chosen: it is read within two seconds
+_OVER_S = 60.0  # seconds for which the end is published in Redis; chosen: by then each shard has polled many times
+_KEPT_S = 10.0
+"""Seconds between two times that the state takes the others' totals.  Chosen: if Redis then loses everything, a budget
+may be overrun by what a shard that does not run did in them."""
 _NUMBER_BITS = 52  # of a number that no other process begins with; chosen: each language reads such a number exactly
 
 
@@ -105,13 +130,17 @@ class Rounds:
 
 
 class Shard:
-    """``begin`` follows when the crawl is open, ``close`` in any case."""
+    """``begin`` follows when the crawl is open, ``close`` in any case.
+
+    Each second it publishes in Redis what it knows of itself, reads what the others publish (one pipeline for all), and
+    takes that in.  So it renews its lease, which holds its status, and puts back what Redis may have lost.
+    """
 
     _refused = ""  # why Redis did not do what it was asked for at the last beat; '': it did
     _has_warned = False
     has_begun = False  # whether the spider's own seeds are in
     _tasks: tuple[asyncio.Task[None], ...] = ()
-    _heartbeat: Heartbeat | None = None  # none until the crawl is open
+    _missing: tuple[int, ...] = ()  # the shards without which the crawl has ended
 
     def __init__(self, options: Options, directory: Path) -> None:
         """Claim a shard of the crawl in JOBDIR *directory*; raises NoFreeShard, BadInput or JobdirError."""
@@ -123,9 +152,16 @@ class Shard:
         self.directory = self._claim.directory
         self.options = replace(options, durability="full")
         """Those of its crawl: what it says to have taken, its sender forgets for good."""
-        self._seal = self._claim.seal
-        self._held_until = 0.0
         self.control = CrawlControl(directory, self._claim.control)  # control.yaml of the crawl
+        self._seal = self._claim.seal
+        self._strange = self._claims.strange
+        self._shards = range(options.shards)
+        self._places = self._claim.places
+        self._held_until = 0.0
+        self._kept_at = -math.inf  # when the state took the others' totals
+        self._termination = Termination(options.shards)
+        self._counted: Counter[str] = Counter()
+        self._beats = 0
 
     def elsewhere(self, store: SqliteStore) -> ShardExchange:
         """The other shards, for the frontier whose state is in *store*."""
@@ -138,21 +174,23 @@ class Shard:
         """Work for the open *crawl*; *wake* lets it look again for what is due."""
         self._crawl = crawl
         self._wake = wake
+        self._totals = CrawlTotals(self.number, crawl.frontier.ledger.totals, self._claim.totals)
+        crawl.others_work = True
+        crawl.done_elsewhere = self._totals.elsewhere()
         crawl.checkpoint.set_meta(MAP_KEY, asdict(self._claim.map))
+        self._keep_records()
         self.control.keep = functools.partial(crawl.checkpoint.set_meta, CONTROL_KEY)
         self.control.keep(self.control.newest)
         transport = RedisTransport(self.options.cluster, bytes.fromhex(self._claim.map.crawl_id), self.number)
         self._rounds = Rounds(self._exchange, transport, crawl, wake)
-        strange = self._claims.strange
-        heartbeat = Heartbeat(crawl, self._exchange, self._claim, self.control, strange, self._is_idle, wake)
-        self._heartbeat = heartbeat
-        self.slots = SlotRequests(crawl, heartbeat.redis, self._seal.key("slots"), strange)
+        self._redis: Any = connect(self.options.cluster)
+        self.slots = SlotRequests(crawl, self._redis, self._seal.key("slots"), self._strange)
         """The starts that this shard has reserved."""
         self._claims.end_keeping()
         self._held_until = self._claims.held_until
         logger.info("This is shard %d of %d, at Redis %s", self.number, self.options.shards, transport.place)
         parts = asyncio.ensure_future(self._rounds.run()), asyncio.ensure_future(self.slots.run())
-        beats = crawl.errors.watch_task(self._run(heartbeat, parts), "the exchange with the other shards")
+        beats = crawl.errors.watch_task(self._run(parts), "the exchange with the other shards")
         self._tasks = beats, *parts
 
     def may_ask(self) -> bool:
@@ -165,11 +203,11 @@ class Shard:
             return "slots (Redis grants no start at an address)" if self.slots.is_stuck() else ""
         return "Redis (it does not answer)"
 
-    async def _run(self, heartbeat: Heartbeat, parts: tuple[asyncio.Task[None], ...]) -> None:
+    async def _run(self, parts: tuple[asyncio.Task[None], ...]) -> None:
         """Beat until one of the *parts* ends; raises what that has raised."""
         try:
             while not any(part.done() for part in parts):
-                await self._beat(heartbeat)
+                await self._renew()
                 await asyncio.wait(parts, timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
             for part in parts:
                 if part.done():
@@ -178,19 +216,19 @@ class Shard:
             for part in parts:
                 part.cancel()
 
-    async def _beat(self, heartbeat: Heartbeat) -> None:
+    async def _renew(self) -> None:
         """Renew the lease, and take what the others publish."""
         asked = elapsed_s()
         try:
             if self._refused or self._rounds.away_since is not None:
-                await heartbeat.mend_types()
-            is_ours = await heartbeat.beat(asked)
+                await self._mend_types()
+            is_ours = await self._beat(asked)
             self._note_refused(self.slots.refused)
         except (RedisError, OSError) as error:  # nothing is asked for without a lease
             self._note_refused(str(error))
             return
         finally:
-            self._claims.strange.report_refused(self._seal)
+            self._strange.report_refused(self._seal)
         if not is_ours:
             self._held_until = 0.0
             self._crawl.fail(
@@ -217,24 +255,147 @@ class Shard:
     def _is_idle(self) -> bool:
         return self.has_begun and self._crawl.frontier.is_finished and not self._exchange.has_changes
 
+    async def _beat(self, now: float) -> bool:
+        """Publish and read at the time *now*, by `elapsed_s`; returns False if another process holds the lease.
+
+        Raises RedisError or OSError.
+        """
+        key = self._seal.key
+        wanted = self._exchange.files.wanted()
+        pipeline = self._redis.pipeline(transaction=False)
+        self._publish(pipeline, wanted)
+        pipeline.hgetall(key("shards"))
+        pipeline.mget([key("lease", other) for other in self._shards])
+        files = [key("file", self.number, number) for number, *_ in wanted]
+        pipeline.mget([key("control"), key("over"), *files])
+        holder, map_, *_, records, leases, (control, over, *answers) = await pipeline.execute()
+        if holder is not None:
+            if self._seal.open(f"lease:{self.number}", holder) is not None:
+                return False
+            await self._redis.delete(key("lease", self.number))
+            raise RedisError("the lease of this shard was overwritten")
+        if map_ not in (None, seal_map(self._claim.map, self._seal)):
+            self._strange.report(self._claim.map_key)
+        living = {other: status for other, lease in enumerate(leases) if (status := self._status_in(other, lease))}
+        self._count()
+        self.control.merge(open_edition(self._seal, control))
+        await self._take_records(records, living, now)
+        self._take_files(dict(zip([number for number, *_ in wanted], answers, strict=True)), living, now)
+        self._poll(living, self._seal.open("over", over) == b"", now)
+        return True
+
+    def _publish(self, pipeline: Any, wanted: list[AskedRow]) -> None:
+        seal = self._seal
+        token = self._claim.token
+        place = f"lease:{self.number}"
+        self._beats += 1
+        sent, taken = self._exchange.sent(), self._exchange.taken()
+        status = json.dumps(ShardReport(self._beats, self._is_idle(), sent, taken, wanted))
+        pipeline.eval(RENEW, 1, seal.key(place), token, seal.seal(place, token + status.encode()), int(LEASE_S * 1000))
+        pipeline.set(self._claim.map_key, seal_map(self._claim.map, seal), get=True)
+        published = self._totals.to_publish()
+        for shard, where in self._places.items():
+            record = seal_record(seal, shard, where, self._totals.known.get(shard, {}))
+            (pipeline.hset if shard in published else pipeline.hsetnx)(seal.key("shards"), shard, record)
+        if edition := self.control.to_publish:
+            pipeline.set(seal.key("control"), seal.seal_json("control", edition))
+        for place, answer in self._exchange.files.answers().items():
+            pipeline.set(seal.key(place), answer, px=int(_FILE_S * 1000))
+
+    async def _mend_types(self) -> None:
+        """Throw away each key that has a type which the crawl does not give it.  Raises RedisError or OSError."""
+        types = key_types(self._seal, self._claim.map_key, self.number, len(self._shards))
+        for thrown in await mend(self._redis, types):
+            self._strange.report(thrown.decode())
+
+    def _status_in(self, shard: int, lease: bytes | None) -> ShardReport | None:
+        """The status in the *lease* of *shard*; None if nobody holds it, or it has none that can be believed."""
+        found = (self._seal.open(f"lease:{shard}", lease) or b"")[TOKEN_CHARS:]
+        with suppress(ValueError, TypeError):
+            return ShardReport(*json.loads(found)) if found else None  # none: its crawl is being opened
+        return None
+
+    def _count(self) -> None:
+        """Bring the totals of the crawl up to date; they count from its first start."""
+        counts = self._exchange.counts + self._exchange.files.counts
+        if number := counts[SENT_BARE] - self._counted[SENT_BARE]:
+            logger.warning(
+                "%s for hosts of other shards held more than plain values (docs/scrapy.md): there they are fetched "
+                "without callback and meta.", count_of(number, "request")
+            )  # fmt: skip
+        for name in counts:
+            self._crawl.frontier.ledger.totals[name.replace(" ", "_")] += counts[name] - self._counted[name]
+        self._counted = counts
+
+    async def _take_records(self, found: Mapping[bytes, bytes], living: Statuses, now: float) -> None:
+        """Take what was *found* of all shards, and throw away what nobody of the crawl wrote."""
+        places, totals, strange = open_records(self._seal, found)
+        if strange:
+            await self._redis.hdel(self._seal.key("shards"), *strange)
+        self._totals.merge(totals, living)
+        self._crawl.done_elsewhere = self._totals.elsewhere()
+        self._crawl.processes = max(1, len(living))
+        is_new = not places.items() <= self._places.items()
+        self._places |= places
+        if is_new or now - self._kept_at >= _KEPT_S:
+            self._kept_at = now
+            self._keep_records()
+
+    def _keep_records(self) -> None:
+        """Put what is known of all shards into the state."""
+        known = self._totals.known
+        records = {shard: (place, known.get(shard, Counter())) for shard, place in self._places.items()}
+        self._crawl.checkpoint.set_meta(RECORDS_KEY, records)
+
+    def _take_files(self, answers: Mapping[int, bytes | None], living: Statuses, now: float) -> None:
+        """Fetch what other shards want, and take the *answers* to what this one does, by their numbers."""
+        crawl = self._crawl
+        files = self._exchange.files
+        others = {other: status.files for other, status in living.items() if other != self.number}
+        new = files.take_wanted(others)
+        answered = [files.take_answer(number, data) for number, data in answers.items() if data is not None]
+        given_up = [(request, FileAnswer()) for request in files.give_up(living, now)]
+        for request, distance in new:
+            with crawl.errors.changing(request.url):
+                crawl.frontier.put_file_request(request, distance, crawl.now())
+        for request, answer in filter(None, (*answered, *given_up)):
+            with crawl.errors.changing(request.url):
+                crawl.frontier.file_answered(request, answer, crawl.now())
+        if new or answered or given_up:
+            self._wake()
+
+    def _poll(self, living: Statuses, is_published: bool, now: float) -> None:
+        """End the crawl when nobody has anything left to do, or another shard has found that out."""
+        is_found = self._termination.is_reached(living, now)
+        if self._crawl.others_work and (is_found or (is_published and self._is_idle())):
+            self._crawl.others_work = False
+            self._missing = tuple(shard for shard in self._shards if is_found and shard not in living)
+            self._wake()
+
     async def stop(self) -> None:
-        """End the exchange, before the crawl is closed."""
-        if self._tasks:
-            await end_tasks(*self._tasks)
-            self._claims.begin_keeping(self._claim)
-            await self._rounds.close()
-            if self._heartbeat is not None:
-                await self._heartbeat.close()
+        """End the exchange, before the crawl is closed; publish, if Redis takes it, what no beat will."""
+        if not self._tasks:
+            return
+        await end_tasks(*self._tasks)
+        self._claims.begin_keeping(self._claim)
+        await self._rounds.close()
+        key = self._seal.key
+        own = self._totals.to_publish()[self.number]
+        self._keep_records()
+        with suppress(RedisError, OSError):
+            record = seal_record(self._seal, self.number, self._places[self.number], own)
+            await self._redis.hset(key("shards"), self.number, record)
+            if not self._crawl.others_work:
+                await self._redis.set(key("over"), self._seal.seal("over", b""), px=int(_OVER_S * 1000))
+        await self._redis.aclose()
 
     def close(self) -> None:
         """Free the shard, after the crawl is closed or when it could not be opened."""
         self._claims.give_back(self._claim)
-        if self._heartbeat is not None and self._heartbeat.missing:
+        if self._missing:
             waiting = self._exchange.waiting()
-            missing = self._heartbeat.missing
-            named = ", ".join(f"{shard} ({waiting.get(shard, 0):,} messages wait for it)" for shard in missing)
             logger.warning(
                 "The crawl has ended without these shards, which do not run: %s. Nothing is lost: start them, and the "
                 "others again.",
-                named,
+                ", ".join(f"{shard} ({waiting.get(shard, 0):,} messages wait for it)" for shard in self._missing),
             )

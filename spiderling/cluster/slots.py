@@ -37,8 +37,8 @@ _PAUSE_S = 1.0  # seconds until a call is repeated that Redis did not answer; ch
 _DRIFT = 0.001
 """Seconds by which two clocks may come apart in one second; twice what clocks are slewed by (adjtimex, 500 ppm)."""
 _US = 1_000_000
-_MIN_KEPT = 1_000
-"""Addresses up to which none is forgotten (chosen: 100 kB); beyond, they may double, so a slot costs no search."""
+_MAX_KEPT = 10_000
+"""Addresses whose last slot is remembered (chosen: 1 MB, and more than start within HORIZON_S and an interval)."""
 MAX_INTERVAL_S = 3600.0  # the longest interval of an address (base/options.py)
 PATIENCE_S = 15.0
 """Seconds without a slot after which that is what limits the crawl; chosen: more than the horizon and a slot take."""
@@ -123,8 +123,7 @@ class Reservations:
         self._window_us = 0
         self._interval_us = 0
         self._last: dict[str, int] = {}
-        """Address -> from when on it is free to others after the last slot there; some are past."""
-        self._max_kept = _MIN_KEPT
+        """Address -> from when on it is free to others after the last slot there; the newest stand last."""
 
     def arguments(self, wanted: Sequence[SlotRequest], interval_s: float, now: float) -> tuple[int, int, int, str]:
         """The arguments of the script for the slots *wanted*, whose times are of the same clock as *now*."""
@@ -143,18 +142,17 @@ class Reservations:
         The call was *sent* and its answer *received* at these times, which bound how far the two clocks are apart.
         """
         time_us, _, *slots = answer.split()
-        now_us = int(time_us)
-        self._clock.note(now_us / _US, sent, received)
-        if len(self._last) > self._max_kept:
-            self._last = {address: free for address, free in self._last.items() if free > now_us}
-            self._max_kept = max(_MIN_KEPT, 2 * len(self._last))
+        self._clock.note(int(time_us) / _US, sent, received)
         return [self._open(one.address, slot, received) for one, slot in zip(wanted, slots, strict=True)]
 
     def _open(self, address: str, slot: bytes, now: float) -> tuple[float, float] | None:
         if slot == b"-":
             return None
         at = int(slot)
+        self._last.pop(address, None)
         self._last[address] = at + self._window_us + self._interval_us
+        if len(self._last) > _MAX_KEPT:
+            del self._last[next(iter(self._last))]
         return self._clock.window(at / _US, (at + self._window_us) / _US - GUARD_S, now)
 
 

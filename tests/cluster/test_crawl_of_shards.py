@@ -41,7 +41,6 @@ SOON = {
     "cluster.exchange.MAX_AGE_S": 0.1,
     "cluster.shard.ROUND_S": 0.05,
     "cluster.shard.BEAT_S": 0.2,
-    "cluster.heartbeat.LEASE_S": 1.5,
     "cluster.shard.LEASE_S": 1.5,
     "cluster.slots.HORIZON_S": 1.0,
 }

@@ -219,19 +219,20 @@ def test_what_is_no_scrapy_crawl_starts_none(shards, said):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (
-            {"SHARDS": "auto", "CLUSTER": "redis://127.0.0.1/0"},
-            "give no SPIDERLING_CLUSTER, or give a number of shards",
-        ),
+        ({"SHARDS": "auto", "CLUSTER": "redis://127.0.0.1/0"}, "give no SPIDERLING_CLUSTER, or give a number"),
         ({"SHARDS": "many"}, "SPIDERLING_SHARDS is 'many'; it must be a whole number, such as 20, 500k or 2.5M."),
         ({"SHARDS": "2", "WORKERS": "200"}, "SPIDERLING_WORKERS is 200 for each of 2 shards"),
-        (
-            {"SHARDS": "2", "DEDUP_BYTES": "9000000000000000"},
-            "SPIDERLING_DEDUP_BYTES is 9000000000000000 for each of 2",
-        ),
+        ({"SHARDS": "2", "DEDUP_BYTES": "9000000000000000"}, "SPIDERLING_DEDUP_BYTES is 9000000000000000 for each"),
+        ({"SHARDS": "2", "CLUSTER": "redis://127.0.0.1:1/0"}, "SPIDERLING_CLUSTER_KEY_FILE is missing"),
+        ({"SHARDS": "2", "CLUSTER": "localhost:6379"}, "no address of a Redis"),
+        ({"SHARDS": "2", "CLUSTER": "nonsense", "CLUSTER_KEY_FILE": "{key}"}, "no address of a Redis"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_starts(tmp_path, settings, said):
-    arguments = [part for name, value in settings.items() for part in ("-s", f"SPIDERLING_{name}={value}")]
+    key = tmp_path / "key"
+    key.write_bytes(bytes(32))
+    key.chmod(0o600)
+    given = {name: value.format(key=key) for name, value in settings.items()}
+    arguments = [part for name, value in given.items() for part in ("-s", f"SPIDERLING_{name}={value}")]
     assert said in refusal(tmp_path / "cs", "-a", "lang=cs", *arguments)
     assert not (tmp_path / "cs").exists()

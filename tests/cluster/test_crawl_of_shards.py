@@ -228,20 +228,6 @@ def test_a_shard_that_never_starts_is_told_and_joins_later(tmp_path):
     )
 
 
-@pytest.mark.slow
-def test_a_process_for_which_no_shard_is_free_ends_well(tmp_path):
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
-        crawl = shards(tmp_path / "cs", server, store, 1, HOST_INTERVAL_S=5)
-        first = crawl.start(SEED)
-        first.until(lambda: server.log_entries)
-        second = crawl.run(SEED)
-        assert second.code == 0 and second.lines("no shard is free: each of the 1") and not second.lines("ERROR")
-        (tmp_path / "other").mkdir()
-        elsewhere = shards(tmp_path / "other" / "cs", server, store, 2).run(SEED)
-        assert elsewhere.code == 1 and elsewhere.lines("ERROR", "it has SPIDERLING_SHARDS=1, not 2")
-        first.stop(signal.SIGKILL)
-
-
 def test_a_shard_that_is_stopped_while_it_waits_for_others_is_not_finished(tmp_path):
     with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         crawl = shards(tmp_path / "cs", server, store, 2, FOLLOW="none", LOGSTATS_INTERVAL=1)
@@ -249,24 +235,6 @@ def test_a_shard_that_is_stopped_while_it_waits_for_others_is_not_finished(tmp_p
         waits.until(lambda: " 0 URLs waiting" in waits.output())
         stopped = waits.stop()
         assert stopped.lines("was paused (shutdown); the same command goes on") and not stopped.lines("is finished.")
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"CLUSTER": "redis://127.0.0.1:1/0"}, "SPIDERLING_CLUSTER_KEY_FILE is missing"),
-        ({"CLUSTER": "localhost:6379"}, "no address of a Redis"),
-        ({"CLUSTER": "nonsense", "CLUSTER_KEY_FILE": "{key}"}, "no address of a Redis"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_one_sentence(tmp_path, settings, said):
-    key = tmp_path / "key"
-    key.write_bytes(bytes(32))
-    key.chmod(0o600)
-    given = {name: value.format(key=key) for name, value in settings.items()} | {"SHARDS": "2"}
-    arguments = [part for name, value in given.items() for part in ("-s", f"SPIDERLING_{name}={value}")]
-    assert said in refusal(tmp_path / "cs", "-a", "lang=cs", *arguments)
-    assert not (tmp_path / "cs").exists()
 
 
 def test_archives_are_read_without_shards(tmp_path):
@@ -278,20 +246,29 @@ def test_archives_are_read_without_shards(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_shard_with_another_key_does_not_join(tmp_path):
-    """It could read nothing of the others, and would take what they say in Redis for something that others wrote."""
+def test_who_does_not_fit_into_a_crawl_that_runs_does_not_join(tmp_path):
+    """With another key it could read nothing of the others, and would take that for something that others wrote."""
     with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         keys = [tmp_path / name for name in "ab"]
         for number, key in enumerate(keys):
             key.write_bytes(bytes([number]) * 32)
             key.chmod(0o600)
-        crawl = shards(tmp_path / "cs", server, store, 2, HOST_INTERVAL_S=0.2)
-        one = crawl.start(SEED, CLUSTER_KEY_FILE=keys[0])
-        one.until(lambda: server.log_entries)
-        (tmp_path / "elsewhere").mkdir()
-        for wrong in ({"CLUSTER_KEY_FILE": keys[1]}, {}):
-            other = shards(tmp_path / "elsewhere" / "cs", server, store, 2).run(SEED, **wrong)
-            assert other.code == 1 and other.lines("ERROR", "this process has another key than the crawl at Redis")
-        other = crawl.run(SEED, CLUSTER_KEY_FILE=keys[0])
-        assert (one.wait().code, other.code) == (0, 0)
-        assert "Who else writes" not in one.output() + other.output
+        for name in ("cs", "elsewhere/cs"):
+            (tmp_path / name).mkdir(parents=True)
+        (tmp_path / "cs/control.yaml").write_text("pause: true\n")  # it goes on until all that follows has been tried
+        crawl = shards(tmp_path / "cs", server, store, 2, CLUSTER_KEY_FILE=keys[0])
+        running = [crawl.start(SEED) for _ in range(2)]
+        for one in running:
+            one.until(lambda one=one: "This is shard" in one.output())
+        third = crawl.run(SEED)
+        assert third.code == 0 and third.lines("no shard is free: each of the 2") and not third.lines("ERROR")
+        for settings, said in (
+            ({"CLUSTER_KEY_FILE": keys[1]}, "this process has another key than the crawl at Redis"),
+            ({}, "this process has another key than the crawl at Redis"),
+            ({"CLUSTER_KEY_FILE": keys[0], "SHARDS": 3}, "it has SPIDERLING_SHARDS=2, not 3"),
+        ):
+            other = shards(tmp_path / "elsewhere/cs", server, store, 2).run(SEED, **settings)
+            assert other.code == 1 and other.lines("ERROR", said), other
+        ended = [one.stop() for one in running]
+        assert [one.code for one in ended] == [0, 0]
+        assert not any("Who else writes" in one.output for one in (third, *ended))

@@ -104,36 +104,33 @@ def test_a_key_is_what_the_file_holds(key: Path, mode: int) -> None:
     assert read_key(str(key), TCP) == b"k" * MIN_KEY_BYTES
 
 
-@pytest.mark.parametrize("url", [TCP, "rediss://cluster.example.org", "unix:///etc/passwd"])
-def test_without_a_key_there_is_no_cluster_that_others_can_reach(url: str) -> None:
-    with pytest.raises(BadInput, match=r"SPIDERLING_CLUSTER_KEY_FILE is missing.*Make a key with `head -c 32"):
-        read_key("", url)
-
-
-def test_a_socket_that_is_not_there_is_told_as_such_not_as_a_key_that_is_missing() -> None:
-    with pytest.raises(BadInput, match=r"there is no socket /nowhere/redis.sock.*start Redis first"):
-        read_key("", "unix:///nowhere/redis.sock")
-
-
 def test_a_socket_of_ones_own_needs_none(own_socket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read_key("", f"unix://{own_socket}") == b""
-    assert read_key("", f"unix://:secret@{own_socket}?db=3") == b""
+    assert read_key("", f"unix://{own_socket}") == read_key("", f"unix://:secret@{own_socket}?db=3") == b""
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     with pytest.raises(BadInput, match="is missing"):
         read_key("", f"unix://{own_socket}")
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o777])
-def test_a_key_that_others_can_read_or_change_is_refused(key: Path, mode: int) -> None:
+MISSING = r"SPIDERLING_CLUSTER_KEY_FILE is missing.*Make a key with `head -c 32"
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "mode", "said"),
+    [
+        ("", TCP, 0o600, MISSING),
+        ("", "rediss://cluster.example.org", 0o600, MISSING),
+        ("", "unix:///etc/passwd", 0o600, MISSING),
+        ("", "unix:///nowhere/redis.sock", 0o600, r"there is no socket /nowhere/redis.sock.*start Redis first"),
+        *(("cluster.key", TCP, mode, "others may read or change .*/cluster.key; make a new key")
+          for mode in (0o640, 0o604, 0o620, 0o777)),
+        ("short", TCP, 0o600, "has 5 bytes, a key needs 16"),
+        (".", TCP, 0o600, "cannot be read: .*Make it with"),
+        ("none", TCP, 0o600, "none cannot be read: .*Make it with"),
+    ],
+)  # fmt: skip
+def test_without_a_key_of_ones_own_there_is_no_cluster_that_others_can_reach(key, name, url, mode, said) -> None:
+    (key.parent / "short").write_bytes(b"short")
+    (key.parent / "short").chmod(0o600)
     key.chmod(mode)
-    with pytest.raises(BadInput, match=f"others may read or change {key}; make a new key"):
-        read_key(str(key), TCP)
-
-
-def test_a_key_that_is_no_key(key: Path, tmp_path: Path, own_socket: str) -> None:
-    key.write_bytes(b"short")
-    with pytest.raises(BadInput, match="has 5 bytes, a key needs 16"):
-        read_key(str(key), TCP)
-    for path in (tmp_path, tmp_path / "none"):
-        with pytest.raises(BadInput, match=f"{path} cannot be read: .*Make it with"):
-            read_key(str(path), f"unix://{own_socket}")
+    with pytest.raises(BadInput, match=said):
+        read_key(str(key.parent / name) if name else "", url)

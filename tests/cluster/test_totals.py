@@ -20,30 +20,18 @@ def of(pages: int, time_s: int = 0) -> Counter[str]:
     return Counter({**dict.fromkeys(SUMMED, 0), "pages": pages, TIME: time_s})
 
 
-def test_what_others_have_done_is_added() -> None:
+def test_the_count_of_a_shard_that_runs_holds_and_of_another_the_largest_that_was_known() -> None:
     own = of(5, 10)
-    totals = CrawlTotals(0, own, {})
+    totals = CrawlTotals(0, own, {2: of(3)})
     totals.merge({0: of(4), 1: of(7, 10), 2: of(1)}, living={0, 1, 2})
-    assert totals.elsewhere()["pages"] == 8
+    assert totals.elsewhere()["pages"] == 8, "one was killed, and its state had kept less"
     own["pages"] += 1
     assert totals.to_publish() == {0: of(6, 10)}, "that of others is theirs to say"
-
-
-def test_a_shard_that_does_not_run_counts_as_it_was_last_known() -> None:
-    totals = CrawlTotals(0, of(0), {2: of(3)})
-    totals.merge({1: of(7)}, living={1})
     totals.merge({}, living=set())
-    assert totals.elsewhere()["pages"] == 10
     published = totals.to_publish()
-    assert (published[1], published[2]) == (of(7), of(3)), "what Redis has lost is put back"
-    totals.merge({1: of(6), 2: of(3)}, living=set())
-    assert totals.elsewhere()["pages"] == 10 and totals.to_publish()[1] == of(7), "by somebody who knew less"
-
-
-def test_the_word_of_a_shard_that_runs_holds_though_it_is_less() -> None:
-    totals = CrawlTotals(0, of(0), {1: of(7)})
-    totals.merge({1: of(5)}, living={1})
-    assert totals.elsewhere()["pages"] == 5, "it was killed, and its state had kept less"
+    assert (published[1], published[2]) == (of(7, 10), of(1)), "what Redis has lost is put back"
+    totals.merge({1: of(6), 2: of(1)}, living=set())
+    assert totals.elsewhere()["pages"] == 8 and totals.to_publish()[1] == of(7, 10), "by somebody who knew less"
 
 
 def test_the_crawl_runs_while_any_shard_runs() -> None:

@@ -125,6 +125,7 @@ def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
         assert ended.code == 0, ended
         assert ended.lines("Resuming the crawl in", "2 shards on")
         assert len(ended.lines("The crawl of all shards in", "is finished.")) == 1
+        assert ended.lines(f"To remove text that more than one shard found, run scrapy dedup {tmp_path / 'cs'} -o")
         assert ended.lines("  balance ") and not ended.lines("This is shard") and "Traceback" not in ended.output
         assert crawl.kept() == URLS
         assert "is finished." in (tmp_path / "cs/shard-01/crawl.log").read_text("utf-8")

@@ -29,7 +29,6 @@ from spiderling.cluster.launcher import (
     given_among,
     may_start_again,
     shards_for,
-    worst,
 )
 from spiderling.cluster.redis_transport import connect
 
@@ -84,27 +83,26 @@ def test_an_option_of_zero_is_not_given() -> None:
     assert share.settings()["SPIDERLING_DEDUP_BYTES"] == "7000000" and share.workers == 2
 
 
-def test_what_is_told() -> None:
-    shares = divide(Options(), (), 5, Machine(16, 64 * 10**9))
-    assert describe(shares, Machine(16, 0)) == (
-        "5 shards on 16 cores; each has 2 or 3 text workers, 3,200 MB to know near-duplicates by"
-    )
-    crowd = divide(Options(), (), 4, Machine(2, 64 * 10**9))
-    crowded = "4 shards on 2 cores (8 main processes and text workers, more than cores); each has 1 text worker,"
-    assert crowded in describe(crowd, Machine(2, 0))
+@pytest.mark.parametrize(
+    ("shards", "cores", "said"),
+    [
+        (5, 16, "5 shards on 16 cores; each has 2 or 3 text workers, 3,200 MB to know near-duplicates by"),
+        (4, 2, "4 shards on 2 cores (8 main processes and text workers, more than cores); each has 1 text worker, "
+               "4,000 MB to know near-duplicates by"),
+    ],
+)  # fmt: skip
+def test_what_is_told(shards: int, cores: int, said: str) -> None:
+    machine = Machine(cores, 64 * 10**9)
+    assert describe(divide(Options(), (), shards, machine), machine) == said
 
 
-@given(st.lists(st.sampled_from([0, 1, 2, 3, -9, -15]), max_size=5))
-def test_the_worst_exit_code(codes: list[int]) -> None:
-    code = worst(codes)
-    assert code == (0 if not any(codes) else 3 if set(codes) <= {0, 3} else 1)
+def test_the_worst_exit_code() -> None:
+    assert [worst(codes) for codes in ([], [0, 3, 0], [3, 1], [0, 2], [0, -9, 3])] == [0, 3, 1, 1, 1]
 
 
-@given(st.lists(st.floats(0, 10 * DEATHS_S), min_size=1, max_size=20).map(sorted))
-def test_a_process_is_started_again_a_few_times_an_hour(deaths: list[float]) -> None:
-    now = deaths[-1]
-    lately = [death for death in deaths if now - death < DEATHS_S]
-    assert may_start_again(deaths) == (len(lately) <= MAX_DEATHS)
+def test_a_process_is_started_again_a_few_times_an_hour() -> None:
+    assert may_start_again([5.0] * MAX_DEATHS) and not may_start_again([5.0] * (MAX_DEATHS + 1))
+    assert may_start_again([5.0] * 9 + [5.0 + DEATHS_S])
 
 
 # -- what a shard says is told once more by the process that has started it, as far as a person must read it
@@ -125,23 +123,24 @@ def logged(
     return [f"{record.levelname} {record.getMessage()}" for record in caplog.records]
 
 
-def test_warnings_and_errors_are_told_with_the_number_of_their_shard(caplog):
-    records = "  a table\nINFO a: no\nWARNING a.b: w\nERROR a: e: f\nTraceback:\n  x"
-    assert logged(caplog, f"WARNING a.b: early\n{NAMED}\n{records}") == [
-        "WARNING a shard: early", "WARNING shard 7: w", "ERROR shard 7: e: f", "ERROR shard 7: Traceback:",
-        "ERROR shard 7:   x",
-    ]  # fmt: skip
+PAGE = "The live page: http://127.0.0.1:8580/"
 
 
-def test_the_place_of_the_live_page_is_logged(caplog):
-    said = "The live page: http://127.0.0.1:8580/"
-    assert logged(caplog, f"INFO spiderling.extensions.live_page: {said}") == [f"INFO a shard: {said}"]
-    assert spiderling.extensions.live_page.logger.name == "spiderling.extensions.live_page"
-
-
-def test_what_something_else_writes_is_told_too(caplog):
-    fault = "Fatal Python error: Segmentation fault"
-    assert logged(caplog, f"INFO a: summary\n  pages 3\n{fault}\n") == [f"WARNING a shard: {fault}"]
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            f"WARNING a.b: early\n{NAMED}\n  a table\nINFO a: no\nWARNING a.b: w\nERROR a: e: f\nTraceback:\n  x",
+            ["WARNING a shard: early", "WARNING shard 7: w", "ERROR shard 7: e: f", "ERROR shard 7: Traceback:",
+             "ERROR shard 7:   x"],
+        ),
+        (f"INFO {spiderling.extensions.live_page.logger.name}: {PAGE}", [f"INFO a shard: {PAGE}"]),
+        ("INFO a: summary\n  pages 3\nFatal Python error: x\n", ["WARNING a shard: Fatal Python error: x"]),
+    ],
+    ids=["warnings and errors with their number", "the place of the live page", "what something else writes"],
+)  # fmt: skip
+def test_what_a_shard_says_is_told_as_far_as_it_matters(caplog, lines: str, said: list[str]) -> None:
+    assert logged(caplog, lines) == said
 
 
 def test_what_several_shards_say_at_once_is_told_once(caplog, monkeypatch):

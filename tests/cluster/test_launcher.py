@@ -29,6 +29,7 @@ from spiderling.cluster.launcher import (
     given_among,
     may_start_again,
     shards_for,
+    worst,
 )
 from spiderling.cluster.redis_transport import connect
 

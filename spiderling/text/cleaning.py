@@ -15,7 +15,7 @@ from spiderling.text.boilerplate.rules import BAD, GOOD
 from spiderling.text.declared import fill_head, language_of_tag
 from spiderling.text.documents import ConvertedDocument
 from spiderling.text.embedded import MIN_CHARS, SHORT_CHARS, embedded_text
-from spiderling.text.encoding.detect import decode
+from spiderling.text.encoding.detect import decode, encoded_once
 from spiderling.text.encoding.labels import query_in
 from spiderling.text.fingerprints import digests_of, shingles, sketch
 from spiderling.text.html.blocks import MAX_LINKS, Parsed, RawLink, named_tuples
@@ -29,6 +29,9 @@ from spiderling.text.quality import Quality, TopWord, other_hosts, packed_share,
 from spiderling.text.steps import PYTHON, Steps
 from spiderling.text.withheld import is_shell
 from spiderling.text.words import LanguageModel
+
+_DOUBTFUL_SHARE = 0.8
+"""Known share below which a text may have been encoded twice; chosen: Czech that was has .64, held-out text 1."""
 
 
 def process(
@@ -48,6 +51,30 @@ def process(
     A good paragraph is kept when it is of a wanted kind, and in an accepted language or too short to tell.
     Requires that *models* hold the accepted languages.
     """
+    page, text = _process(body, url, http_charset, refresh, models, options, steps)
+    once = encoded_once(text) if text and page.known_share < _DOUBTFUL_SHARE else None
+    if once is None:
+        return page
+    if once:
+        mended, _ = _process(once.encode("utf-8", "replace"), url, "utf-8", refresh, models, options, steps)
+    else:
+        mended = Page("html")
+        _measure(mended, options, url, steps)
+    return replace(
+        mended, encoding_declared=page.encoding_declared, utf8_bytes=page.utf8_bytes, raw_digest=page.raw_digest
+    )
+
+
+def _process(
+    body: bytes,
+    url: str,
+    http_charset: str | None,
+    refresh: str,
+    models: LanguageModels,
+    options: TextOptions,
+    steps: Steps,
+) -> tuple[Page, str | None]:
+    """The Page of the *body* and its text with mark-up, as it was decoded."""
     encodings = models.encodings(options.accepted)
     text, declared, detected, is_mended = decode(body, http_charset, encodings, models.spelling)
     page = Page("html", declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
@@ -73,7 +100,7 @@ def process(
         page.quality = with_spam_signs(page, clean, text, url, models[page.language], steps.top_word)
     if not options.gathers_links:
         page.links = []
-    return page
+    return page, text
 
 
 _Judged = tuple[Page, Parsed, "list[float] | None"]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.encoding.detect import decode
+from spiderling.text.encoding.detect import decode, encoded_once
 from spiderling.text.encoding.labels import codec_of, codecs_of, encodings_for, query_in
 from spiderling.text.encoding.spelling import SAMPLE_BYTES, Spelling, telling_words
 from spiderling.text.language import LanguageModels
@@ -240,6 +240,17 @@ def test_damage_costs_its_own_character_alone(damage, read):
 def test_a_page_of_which_much_is_lost_is_not_read_at_all():
     body = (CZECH * 4).encode().replace("ě".encode(), b"\xc4").replace("ý".encode(), b"\xc3")
     assert decode(body, "utf-8", ENCODINGS, SPELLING).text is None
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"), [(CZECH, "cp1250"), (GREEK, "cp1252"), (RUSSIAN, "cp1251"), (JAPANESE, "latin-1")]
+)
+def test_what_was_encoded_twice_is_mended(text, codec):
+    """UTF-8 that somebody took for an older encoding, and wrote again as UTF-8, was kept as a text in its language."""
+    twice = "".join(bytes((byte,)).decode(codec, "ignore") or chr(byte) for byte in text.encode())
+    right = f"<title>{GREEK}</title><h1>CAFÉ\xa0Ö</h1>"
+    assert encoded_once(f"{right}<p>{twice}</p>") == f"{right}<p>{text}</p>"
+    assert encoded_once(f"{right}<p>{text}</p>") is None
 
 
 def test_one_stray_byte_is_not_utf8():

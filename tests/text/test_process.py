@@ -31,6 +31,18 @@ def kept(page: Page) -> list[str]:
     return [paragraph.text for paragraph in page.paragraphs if paragraph.kept]
 
 
+def test_a_page_that_was_encoded_twice_is_mended_or_refused():
+    html = f"<p>{CZECH}</p>"
+    twice = html.encode().decode("cp1250")
+    page = run(twice)
+    assert kept(page) == [CZECH.strip()]
+    assert (page.encoding_detected, page.utf8_bytes) == ("utf-8", len(twice.encode()))
+    assert page.raw_digest == xxhash.xxh3_128_digest(twice.encode())
+    lost = run(html.encode().decode("cp1252", "replace"))  # which has no character for the second byte of "č"
+    assert (lost.encoding_detected, kept(lost)) == (None, [])
+    assert lost.utf8_bytes > len(html.encode())
+
+
 def test_a_page_in_full():
     html = f"""<html lang=cs><head><title>Kočka</title><meta name=author content="A. B.">
       <link rel=canonical href=http://127.0.0.1/c><link rel=license href=http://cc.test/by></head>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -15,6 +16,7 @@ from spiderling.text.steps import PYTHON, choose
 CHOSEN = {"python": PYTHON, "compiled": choose().steps}
 COMPILED = pytest.param("compiled", marks=needs("compiled steps"))
 KINDS = ["python", COMPILED]
+TESTS = str(Path(__file__).parent)
 HOSTILE_KINDS = [pytest.param("python", marks=pytest.mark.slow), COMPILED]
 """Python's steps take long for hostile pages."""
 
@@ -28,14 +30,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def reads_pages(test: Any, names: dict[str, Any]) -> bool:
-    """Whether a test calls `process` or a step, be it by a function, class or fixture of its module."""
+    """Whether a test calls `process` or a step, by a function, class or fixture of its module or of a helper."""
     known = {id(process), *map(id, PYTHON)}
-    waiting, seen = [test, *(mark.args for mark in getattr(test, "pytestmark", ()))], {}
+    waiting, seen = [(test, names), *((mark.args, names) for mark in getattr(test, "pytestmark", ()))], {}
     while waiting:
-        value = waiting.pop()
+        value, names = waiting.pop()
         if id(value) not in seen:
             seen[id(value)] = value
-            waiting += parts_of(value, names)
+            own = getattr(value, "__globals__", {})
+            names = own if str(own.get("__file__")).startswith(TESTS) else names
+            waiting += ((part, names) for part in parts_of(value, names))
     return bool(known & seen.keys())
 
 

@@ -104,9 +104,8 @@ def test_read_again_there_is_nothing_to_do_and_a_file_that_grew_is_read_on(refer
 
 
 def test_killed_at_any_moment_nothing_is_lost_and_nothing_twice(reference, archives, tmp_path):
-    crawl = ArchiveCrawl(
-        tmp_path / "job", archives, **SETTINGS, CONSTANTS=SEGMENTS | {"crawl.checkpoint.MAX_OUTCOMES": 8}
-    )
+    constants = SEGMENTS | {"crawl.checkpoint.MAX_OUTCOMES": 8}
+    crawl = ArchiveCrawl(tmp_path / "job", archives, **SETTINGS, CONSTANTS=constants)
     # few enough pages a session for the last one to meet its point, however many a checkpoint takes in
     for point in ("write:3", "rotate:1", "transaction:2", "committed:1", "commit:1"):
         assert crawl.run(FAULT=point).code == -signal.SIGKILL, point
@@ -122,9 +121,8 @@ def told(crawl) -> dict:
 
 @pytest.mark.slow
 def test_a_budget_and_a_stop_pause_it_and_it_ends_as_if_nothing_was(reference, archives, tmp_path):
-    crawl = ArchiveCrawl(
-        tmp_path / "job", archives, **SETTINGS, CONSTANTS=SEGMENTS | {"crawl.checkpoint.MAX_OUTCOMES": 2}
-    )
+    constants = SEGMENTS | {"crawl.checkpoint.MAX_OUTCOMES": 2}
+    crawl = ArchiveCrawl(tmp_path / "job", archives, **SETTINGS, CONSTANTS=constants)
     result = crawl.run(MAX_DOCUMENTS=20)
     assert result.code == 0 and "was paused (budget-documents)" in result.output
     crawl.state().check()
@@ -156,9 +154,8 @@ def czech(url: str, head: str = "", meta: str = "") -> bytes:
 
 
 def test_what_pages_and_robots_txt_say_and_what_the_user_wants_is_obeyed(tmp_path):
-    robots = record(
-        "http://rules.cz/robots.txt", b"User-agent: *\nDisallow: /private\n", head="Content-Type: text/plain\r\n"
-    )
+    plain, rules = "Content-Type: text/plain\r\n", b"User-agent: *\nDisallow: /private\n"
+    robots = record("http://rules.cz/robots.txt", rules, head=plain)
     warc = made(
         tmp_path / "a.warc.gz",
         czech("http://rules.cz/private/before"), robots, czech("http://rules.cz/private/x"), czech("http://rules.cz/x"),

@@ -21,16 +21,11 @@ async def test_tiny_records_behind_a_slow_page_wait_for_it(tmp_path):
     path = tmp_path / "tiny.warc"
     page, tiny = record(URL, b"<p>Ano.</p>"), record(URL, kind="revisit")
     path.write_bytes(page + TINY * tiny)
-    pages = SimpleNamespace(
-        refuse=lambda reason: None,
-        begin=lambda url: Fetch(1, url, "", None),
-        enter=lambda key: None,
-        unwanted=lambda target: None,
-    )
+    nothing = dict.fromkeys(("refuse", "enter", "unwanted"), lambda _: None)
+    pages = SimpleNamespace(begin=lambda url: Fetch(1, url, "", None), **nothing)
     notes = {}
-    side = CrawlSide(
-        pages, frozenset(), lambda _: True, {}, notes.__setitem__, lambda outcome: None, lambda pages: True, lambda: 0.0
-    )
+    calls = notes.__setitem__, lambda outcome: None, lambda pages: True, lambda: 0.0
+    side = CrawlSide(pages, frozenset(), lambda _: True, {}, *calls)
     archives = Archives([str(path)], Options(lang="cs", archive_files=1, workers=1), side)
     found = archives.pages(lambda: False)
     fetch, _ = await anext(found)

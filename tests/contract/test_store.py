@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,17 +55,15 @@ FULL = Changes(
 @pytest.fixture(params=["file", "memory"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], SqliteStore]]:
     """Opens the store, or opens it once more as a new process would."""
-    kept = {"memory": SqliteStore()}
-    stores = [*kept.values()]
+    with ExitStack() as stack:
+        in_memory = stack.enter_context(closing(SqliteStore()))
 
-    def open_store() -> SqliteStore:
-        store = kept.get(request.param) or SqliteStore(tmp_path / "state.sqlite")
-        stores.append(store)
-        return store
+        def open_store() -> SqliteStore:
+            if request.param == "memory":
+                return in_memory
+            return stack.enter_context(closing(SqliteStore(tmp_path / "state.sqlite")))
 
-    yield open_store
-    for store in stores:
-        store.close()
+        yield open_store
 
 
 @pytest.fixture

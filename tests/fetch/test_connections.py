@@ -11,10 +11,7 @@ import pytest
 from handled import DOWNLOAD_ERRORS, PAGE, Due, Site, handling, open_sockets, reply, serving
 from needs import needs
 from scrapy import Request
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadConnectionRefusedError,
-)
+from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError
 from scrapy.http import HtmlResponse
 
 from spiderling.engine import download_handler
@@ -40,20 +37,13 @@ async def test_page_with_its_address_host_name_and_class():
     assert b"connection: close\r\n" in head.lower()
 
 
-async def test_connects_to_the_given_address_whatever_the_name_says():
-    async with serving(reply(b"second"), host="127.0.0.2") as site, handling() as handler:
-        request = Request(f"http://127.0.0.1:{site.port}/", meta={"address": "127.0.0.2"})
-        assert (await handler.download_request(request)).body == b"second"
-        assert f"Host: 127.0.0.1:{site.port}\r\n".encode() in site.requests[0]
-
-
-@needs("IPv6 on loopback")
-async def test_ipv6_address():
-    async with serving(reply(b"six"), host="::1") as site, handling() as handler:
-        request = Request(site.url, meta={"address": "::1"})
+@pytest.mark.parametrize("host", ["127.0.0.2", pytest.param("::1", marks=needs("IPv6 on loopback"))])
+async def test_connects_to_the_given_address_whatever_the_name_says(host):
+    async with serving(reply(b"second"), host=host) as site, handling() as handler:
+        request = Request(f"http://127.0.0.1:{site.port}/", meta={"address": host})
         response = await handler.download_request(request)
-    assert response.body == b"six"
-    assert str(response.ip_address) == "::1"
+    assert (response.body, str(response.ip_address)) == (b"second", host)
+    assert f"Host: 127.0.0.1:{site.port}\r\n".encode() in site.requests[0]
 
 
 @pytest.fixture
@@ -164,18 +154,15 @@ async def test_request_without_address_is_resolved_and_judged():
     async with serving(reply()) as site, handling() as handler:
         request = Request(site.url)
         assert (await handler.download_request(request)).body == PAGE
-        assert "address" not in request.meta  # a redirect copies the meta: the next name is resolved anew
+    assert "address" not in request.meta  # a redirect copies the meta: the next name is resolved anew
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://2130706433:1/", "http://0x7f.1:1/", "http://[::1]:1/"])
 async def test_forbidden_addresses_are_not_connected_to(url):
     async with handling(ALLOW_NETWORKS="", HOSTS="") as handler:
-        with pytest.raises(AddressForbidden):
-            await handler.download_request(Request(url))
-        with pytest.raises(AddressForbidden):
-            await handler.download_request(Request("http://innocent.test/", meta={"address": "127.0.0.1"}))
-        with pytest.raises(AddressForbidden):
-            await handler.download_request(Request("http://innocent.test/", meta={"address": "no address"}))
+        for meta in ({}, {"address": "127.0.0.1"}, {"address": "no address"}):
+            with pytest.raises(AddressForbidden):
+                await handler.download_request(Request("http://innocent.test/" if meta else url, meta=meta))
 
 
 async def test_public_addresses_are_not_connected_to_without_a_contact():
@@ -204,11 +191,9 @@ async def test_a_start_is_told_right_behind_the_packet_that_opens_the_connection
         gate = Due(second=False)
         gate.started = started
         async with handling(gate=gate) as handler:
-            url = f"http://site.test:{listener.getsockname()[1]}/"
+            meta = {"address": "127.0.0.1", "fallback_address": fallback}
             with pytest.raises(DOWNLOAD_ERRORS):
-                await handler.download_request(
-                    Request(url, meta={"address": "127.0.0.1", "fallback_address": fallback})
-                )
+                await handler.download_request(Request(f"http://a.test:{listener.getsockname()[1]}/", meta=meta))
     assert came == told
 
 

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import io
 import itertools
+from collections.abc import Iterable
 
 import pytest
 from handled import CHUNKED_HEAD, OK, PAGE, chunked, failing, fetch, reply
@@ -51,14 +52,20 @@ READ_BY_BROWSERS = {
 }  # fmt: skip
 
 
-def received(answer: bytes, packets: list[int]) -> tuple[ResponseHead | None, bytes, Exception | None]:
-    """The head, body and error of an *answer* that comes in *packets* of so many bytes, over and over."""
+def feed(wire: Wire, answer: bytes, packets: Iterable[int]) -> None:
+    """*answer* comes in *packets* of so many bytes, over and over."""
+    at = 0
+    for size in itertools.cycle(packets):
+        wire.data_received(answer[at : at + size])
+        at += size
+        if at >= len(answer):
+            return
+
+
+def received(answer: bytes, packets: Iterable[int]) -> tuple[ResponseHead | None, bytes, Exception | None]:
+    """The head, body and error of an *answer*."""
     wire = Wire()
-    at = turn = 0
-    while at < len(answer):
-        wire.data_received(answer[at : at + packets[turn % len(packets)]])
-        at += packets[turn % len(packets)]
-        turn += 1
+    feed(wire, answer, packets)
     wire.connection_lost(None)
     try:
         read(wire).send(None)
@@ -98,19 +105,13 @@ async def test_a_page_with_such_headers_comes_out_of_the_handler():
 @pytest.mark.parametrize(
     "answer",
     [
-        OK + b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nbody",
-        OK + b"Content-Length: 4, 5\r\n\r\nbody",
-        OK + b"X: a\0b\r\n\r\nbody",
-        b"HTTP/1.1 OK\r\n\r\nbody",
-        b"HTTP/1.1 2000 OK\r\n\r\nbody",
-        b"<html>no head at all\r\n\r\n</html>",
-        b"220 mail.test ESMTP\r\n",
-        CHUNKED_HEAD + b"zz\r\nbody\r\n0\r\n\r\n",
-        CHUNKED_HEAD + b"-4\r\nbody\r\n0\r\n\r\n",
-        CHUNKED_HEAD + b"4\r\nbodyX0\r\n\r\n",
+        OK + b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nbody", OK + b"Content-Length: 4, 5\r\n\r\nbody",
+        OK + b"X: a\0b\r\n\r\nbody", b"HTTP/1.1 OK\r\n\r\nbody", b"HTTP/1.1 2000 OK\r\n\r\nbody",
+        b"<html>no head at all\r\n\r\n</html>", b"220 mail.test ESMTP\r\n", CHUNKED_HEAD + b"zz\r\nbody\r\n0\r\n\r\n",
+        CHUNKED_HEAD + b"-4\r\nbody\r\n0\r\n\r\n", CHUNKED_HEAD + b"4\r\nbodyX0\r\n\r\n",
         CHUNKED_HEAD + b"f" * 30 + b"\r\nbody",
     ],
-)
+)  # fmt: skip
 async def test_what_browsers_refuse_is_bad_http(answer):
     assert isinstance((await failing(answer))[1], BadHttp)
     assert {type(received(answer, packets)[2]) for packets in ([1_000_000], [1], [3, 5])} == {BadHttp}
@@ -158,11 +159,10 @@ class Socket(io.BytesIO):
         return self
 
 
-@given(
-    st.lists(st.sampled_from([OK, b"\n", b"\r\n", b"a: b", b" ", b"4\r\n", b"\0"]) | st.binary(max_size=9)).map(
-        b"".join
-    )
-)
+PIECES = st.sampled_from([OK, b"\n", b"\r\n", b"a: b", b" ", b"4\r\n", b"\0"]) | st.binary(max_size=9)
+
+
+@given(st.lists(PIECES).map(b"".join))
 def test_an_answer_is_read_alike_in_whatever_packets_it_comes(answer):
     whole = received(answer, [len(answer) or 1])
     for packets in ([1], [2, 3]):
@@ -212,12 +212,7 @@ def test_a_connection_is_used_again_only_if_it_is_clear_where_its_response_ends(
     for packets in ([1_000_000], [1], [7, 200]):
         wire = Wire()
         wire.connection_made(Open())
-        fed = 0
-        for size in itertools.cycle(packets):
-            if fed >= len(answer):
-                break
-            wire.data_received(answer[fed : fed + size])
-            fed += size
+        feed(wire, answer, packets)
         assert wire.is_open is is_open
 
 

@@ -50,21 +50,16 @@ async def test_documents_that_are_wanted_pass_the_judgement_with_a_limit_of_thei
 
 
 @pytest.mark.parametrize(
-    ("line", "reason"),
+    ("line", "reason", "documents"),
     [
-        (b"Content-Type: application/pdf\r\n", Reason.NOT_TEXT),
-        (b"Content-Type: application/octet-stream\r\n", Reason.NOT_TEXT),
-        (ODT + b"Content-Length: 100001\r\n", Reason.TOO_BIG),
-        (b"Content-Type: text/html\r\nContent-Length: 10001\r\n", Reason.TOO_BIG),
+        (b"Content-Type: application/pdf\r\n", Reason.NOT_TEXT, DOCUMENTS),
+        (b"Content-Type: application/octet-stream\r\n", Reason.NOT_TEXT, DOCUMENTS),
+        (ODT + b"Content-Length: 100001\r\n", Reason.TOO_BIG, DOCUMENTS),
+        (b"Content-Type: text/html\r\nContent-Length: 10001\r\n", Reason.TOO_BIG, DOCUMENTS),
+        (ODT, Reason.NOT_TEXT, {}),
     ],
 )
-async def test_other_documents_and_too_large_ones_do_not(monkeypatch, line, reason):
+async def test_other_documents_and_too_large_ones_do_not(monkeypatch, line, reason, documents):
     monkeypatch.setattr(media_types, "MAX_DOCUMENT_BYTES", LIMIT)
-    answer = b"HTTP/1.1 200 OK\r\n" + line + b"\r\n"
-    _, error = await failing(answer, judge_type=True, options=DOCUMENTS)
+    _, error = await failing(b"HTTP/1.1 200 OK\r\n" + line + b"\r\n", judge_type=True, options=documents)
     assert error.reason is reason
-
-
-async def test_without_the_option_no_document_passes():
-    _, error = await failing(b"HTTP/1.1 200 OK\r\n" + ODT + b"\r\n", judge_type=True)
-    assert error.reason is Reason.NOT_TEXT

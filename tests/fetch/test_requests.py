@@ -113,13 +113,10 @@ async def test_a_failed_request_is_not_sent_twice():
 @pytest.mark.parametrize(
     "url",
     [
-        "http://a..b.test/",
-        "http://" + "a" * 70 + ".test/",
-        "http://a b.test/",
-        "http://[v1.x]/",
+        "http://a..b.test/", "http://" + "a" * 70 + ".test/", "http://a b.test/", "http://[v1.x]/",
         "http://x.test:99999/",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("verbatim", [True, False])
 async def test_bad_urls_and_headers_are_download_errors(url, verbatim):
     async with handling() as handler:

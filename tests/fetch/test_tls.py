@@ -26,85 +26,80 @@ from spiderling.fetch.errors import BadHttp, TlsFailed
 from spiderling.fetch.messages import RawRequest
 from spiderling.fetch.tls import problems
 
+STRICT = {"DOWNLOAD_VERIFY_CERTIFICATES": True}
+VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+
 
 @pytest.fixture
 def server_tls(tmp_path):
     return server_context(tmp_path)
 
 
-async def test_tls_sends_the_name_and_accepts_any_certificate(server_tls):
-    async with serving(reply(), tls=server_tls) as site, handling() as handler:
-        request = Request(f"https://site.test:{site.port}/", meta={"address": "127.0.0.1"})
-        response = await handler.download_request(request)
-        assert response.body == PAGE
-        assert response.certificate
-        await handler.download_request(Request(f"https://127.0.0.1:{site.port}/", meta={"address": "127.0.0.1"}))
-    assert site.sni == ["site.test", None]
+@pytest.fixture
+async def site(server_tls):
+    """A server that gives a page over TLS."""
+    async with serving(reply(), tls=server_tls) as running:
+        yield running
 
 
-async def test_tls_names_the_host_whichever_address_is_used(server_tls):
-    async with serving(reply(), tls=server_tls) as site, handling() as handler:
-        meta = {"address": "::1", "fallback_address": "127.0.0.1"}
-        response = await handler.download_request(Request(f"https://site.test:{site.port}/", meta=meta))
-    assert (response.body, site.sni) == (PAGE, ["site.test"])
+@pytest.fixture
+async def handler():
+    async with handling() as made:
+        yield made
+
+
+async def test_tls_sends_the_name_and_accepts_any_certificate(site, handler):
+    response, _ = await pages(handler, ("site.test", site.port), ("127.0.0.1", site.port))
+    assert response.body == PAGE and response.certificate
+    meta = {"address": "::1", "fallback_address": "127.0.0.1"}
+    response = await handler.download_request(Request(f"https://other.test:{site.port}/", meta=meta))
+    assert (response.body, site.sni) == (PAGE, ["site.test", None, "other.test"]), "whichever address is used"
+
+
+AN_AUTHORITY = {"issuer": "an authority"}
 
 
 @pytest.mark.parametrize(
-    ("made", "flags"),
+    ("made", "flags", "name"),
     [
-        ({"issuer": "an authority"}, []),
-        ({}, ["tls-self-signed"]),
-        ({"issuer": "an authority", "days": (-20, -10)}, ["tls-expired"]),
-        ({"issuer": "an authority", "days": (10, 20)}, ["tls-not-yet-valid"]),
-        ({"issuer": "an authority", "names": ["other.test"]}, ["tls-wrong-name"]),
-        ({"issuer": "an authority", "names": ["*.test"]}, []),
-        ({"issuer": "an authority", "names": ["*.site.test"]}, ["tls-wrong-name"]),
-        ({"issuer": "an authority", "names": ["SITE.TEST"]}, []),
-        ({"names": [], "days": (-20, -10)}, ["tls-expired", "tls-self-signed", "tls-wrong-name"]),
+        (AN_AUTHORITY, [], "site.test"),
+        ({}, ["tls-self-signed"], "site.test"),
+        (AN_AUTHORITY | {"days": (-20, -10)}, ["tls-expired"], "site.test"),
+        (AN_AUTHORITY | {"days": (10, 20)}, ["tls-not-yet-valid"], "site.test"),
+        (AN_AUTHORITY | {"names": ["other.test"]}, ["tls-wrong-name"], "site.test"),
+        (AN_AUTHORITY | {"names": ["*.test"]}, [], "site.test"),
+        (AN_AUTHORITY | {"names": ["*.site.test"]}, ["tls-wrong-name"], "site.test"),
+        (AN_AUTHORITY | {"names": ["SITE.TEST"]}, [], "site.test"),
+        ({"names": [], "days": (-20, -10)}, ["tls-expired", "tls-self-signed", "tls-wrong-name"], "site.test"),
+        # a certificate is for an address only if it says so
+        (AN_AUTHORITY | {"names": ["127.0.0.1"]}, [], "127.0.0.1"),
+        (AN_AUTHORITY | {"names": ["127.0.0.1"]}, ["tls-wrong-name"], "site.test"),
     ],
 )
-async def test_what_is_wrong_with_a_certificate_is_recorded(tmp_path, made, flags):
-    async with serving(reply(), tls=server_context(tmp_path, **made)) as site, handling() as handler:
-        request = Request(f"https://site.test:{site.port}/", meta={"address": "127.0.0.1"})
-        response = await handler.download_request(request)
-        assert (response.body, response.flags) == (PAGE, flags)
-        stats = handler.crawler.stats.get_stats()
-        assert [stats[f"spiderling/tls/{flag[4:]}"] for flag in flags] == [1] * len(flags)
+async def test_what_is_wrong_with_a_certificate_is_recorded(tmp_path, handler, made, flags, name):
+    async with serving(reply(), tls=server_context(tmp_path, **made)) as site:
+        (response,) = await pages(handler, (name, site.port))
+    assert (response.body, response.flags) == (PAGE, flags)
+    stats = handler.crawler.stats.get_stats()
+    assert [stats[f"spiderling/tls/{flag[4:]}"] for flag in flags] == [1] * len(flags)
 
 
-def test_certificates_of_addresses_and_rubbish():
-    assert problems(b"rubbish", "site.test") == ("unreadable",)
-    assert problems(b"", "") == ("unreadable",)
+def test_what_is_no_certificate_is_unreadable():
+    assert problems(b"rubbish", "site.test") == problems(b"", "") == ("unreadable",)
 
 
-async def test_a_certificate_is_for_an_address_only_if_it_says_so(tmp_path):
-    server_tls = server_context(tmp_path, names=["127.0.0.1"], issuer="an authority")
-    async with serving(reply(), tls=server_tls) as site, handling() as handler:
-        for name, flags in (("127.0.0.1", []), ("site.test", ["tls-wrong-name"])):
-            request = Request(f"https://{name}:{site.port}/", meta={"address": "127.0.0.1"})
-            assert (await handler.download_request(request)).flags == flags
-
-
-async def test_tls_certificate_is_verified_if_told_so(server_tls):
-    async with (
-        serving(reply(), tls=server_tls) as site,
-        handling({"DOWNLOAD_VERIFY_CERTIFICATES": True}) as handler,
-    ):
-        request = Request(f"https://site.test:{site.port}/", meta={"address": "127.0.0.1"})
+async def test_certificates_are_verified_if_told_so(tmp_path, site, monkeypatch):
+    async with handling(STRICT) as handler:
         with pytest.raises(TlsFailed, match="certificate") as caught:
-            await handler.download_request(request)
+            await pages(handler, ("site.test", site.port))
         assert caught.value.reason is Reason.TLS
         assert not site.requests
-
-
-async def test_a_valid_certificate_passes_when_strict(tmp_path, monkeypatch):
-    server_tls = server_context(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "both.pem"))
-    async with serving(reply(), tls=server_tls) as site, handling({"DOWNLOAD_VERIFY_CERTIFICATES": True}) as handler:
-        request = Request(f"https://site.test:{site.port}/", meta={"address": "127.0.0.1"})
-        assert (await handler.download_request(request)).body == PAGE
+    async with handling(STRICT) as handler:
+        (response,) = await pages(handler, ("site.test", site.port))
+        assert response.body == PAGE
         with pytest.raises(TlsFailed):
-            await handler.download_request(Request(f"https://x.test:{site.port}/", meta={"address": "127.0.0.1"}))
+            await pages(handler, ("x.test", site.port))
 
 
 async def test_tls_to_a_plain_server_and_to_a_silent_one():
@@ -113,10 +108,9 @@ async def test_tls_to_a_plain_server_and_to_a_silent_one():
 
     for answer, error in ((b"not TLS at all\r\n\r\n", DownloadFailedError), (silent, DownloadTimeoutError)):
         server = await asyncio.start_server(lambda r, w, a=answer: a(w) if callable(a) else w.write(a), "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
         async with handling(constants={"FIRST_BYTE_TIMEOUT_S": 0.5}) as handler:
             with pytest.raises(error):
-                await handler.download_request(Request(f"https://site.test:{port}/", meta={"address": "127.0.0.1"}))
+                await pages(handler, ("site.test", server.sockets[0].getsockname()[1]))
         server.close()
 
 
@@ -126,78 +120,65 @@ async def pages(handler, *sites):
     return [await handler.download_request(request) for request in asked]
 
 
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_a_session_is_resumed_by_the_next_connections_to_the_same_host(server_tls, version):
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_session_is_resumed_by_the_next_connections_to_the_same_host(server_tls, site, handler, version):
     server_tls.maximum_version = version
-    async with serving(reply(), tls=server_tls) as site, handling() as handler:
-        responses = await pages(handler, *[("site.test", site.port)] * 3)
+    responses = await pages(handler, *[("site.test", site.port)] * 3)
     assert site.resumed == [False, True, True]
     assert {response.body for response in responses} == {PAGE}
     assert len({response.certificate for response in responses}) == 1, "known though it was sent once"
     assert [response.flags for response in responses] == [["tls-self-signed"]] * 3
 
 
-async def test_a_session_is_resumed_at_no_other_host_or_port(server_tls):
-    async with (
-        serving(reply(), tls=server_tls) as one,
-        serving(reply(), tls=server_tls) as other,
-        handling() as handler,
-    ):
-        await pages(handler, ("a.test", one.port), ("b.test", one.port), ("a.test", other.port), ("a.test", one.port))
-    assert (one.resumed, other.resumed) == ([False, False, True], [False])
+async def test_a_session_is_resumed_at_no_other_host_or_port(server_tls, site, handler):
+    async with serving(reply(), tls=server_tls) as other:
+        ports = site.port, site.port, other.port, site.port
+        await pages(handler, *zip(("a.test", "b.test", "a.test", "a.test"), ports, strict=True))
+    assert (site.resumed, other.resumed) == ([False, False, True], [False])
 
 
-async def test_a_session_that_was_made_without_a_check_serves_no_strict_crawl(server_tls):
-    async with (
-        serving(reply(), tls=server_tls) as site,
-        handling() as lenient,
-        handling({"DOWNLOAD_VERIFY_CERTIFICATES": True}) as strict,
-    ):
-        await pages(lenient, ("site.test", site.port))
+async def test_a_session_that_was_made_without_a_check_serves_no_strict_crawl(site, handler):
+    async with handling(STRICT) as strict:
+        await pages(handler, ("site.test", site.port))
         with pytest.raises(TlsFailed, match="certificate"):
             await pages(strict, ("site.test", site.port))
     assert site.resumed == [False]
 
 
-async def test_a_server_that_does_not_know_a_session_any_more_gives_the_page_all_the_same(tmp_path):
+async def test_a_server_that_does_not_know_a_session_any_more_gives_the_page_all_the_same(tmp_path, handler):
     """It was started anew, say, with other keys for its tickets."""
-    async with handling() as handler:
-        async with serving(reply(b"before"), tls=server_context(tmp_path)) as site:
-            await pages(handler, ("site.test", site.port))
-        async with serving(reply(b"after"), tls=server_context(tmp_path), port=site.port) as site:
-            responses = await pages(handler, *[("site.test", site.port)] * 2)
+    async with serving(reply(b"before"), tls=server_context(tmp_path)) as site:
+        await pages(handler, ("site.test", site.port))
+    async with serving(reply(b"after"), tls=server_context(tmp_path), port=site.port) as site:
+        responses = await pages(handler, *[("site.test", site.port)] * 2)
     assert [response.body for response in responses] == [b"after"] * 2
     assert site.resumed == [False, True]
 
 
-async def test_a_server_that_gives_no_ticket_is_asked_without_one(server_tls):
+async def test_a_server_that_gives_no_ticket_is_asked_without_one(server_tls, site, handler):
     server_tls.num_tickets = 0
-    async with serving(reply(), tls=server_tls) as site, handling() as handler:
-        assert len(await pages(handler, *[("site.test", site.port)] * 2)) == 2
+    assert len(await pages(handler, *[("site.test", site.port)] * 2)) == 2
     assert site.resumed == [False, False]
 
 
-async def test_few_sessions_are_kept_and_the_latest_used(server_tls, monkeypatch):
+async def test_few_sessions_are_kept_and_the_latest_used(site, handler, monkeypatch):
     monkeypatch.setattr(tls, "MAX_SESSIONS", 2)
-    async with serving(reply(), tls=server_tls) as site, handling() as handler:
-        await pages(handler, *[(f"{name}.test", site.port) for name in "abacab"])
+    await pages(handler, *[(f"{name}.test", site.port) for name in "abacab"])
     assert site.resumed == [False, False, True, False, True, False]
 
 
 @pytest.mark.parametrize(("longest_s", "is_resumed"), [(2_000, False), (5_000, True), (1_000_000, True)])
-async def test_a_session_ends_with_its_ticket_or_after_a_time_of_ours(server_tls, monkeypatch, longest_s, is_resumed):
+async def test_a_session_ends_with_its_ticket_or_after_a_time_of_ours(
+    site, handler, monkeypatch, longest_s, is_resumed
+):
     monkeypatch.setattr(tls, "MAX_SESSION_AGE_S", longest_s)
-    later = SimpleNamespace(time=lambda: time.time() + 4_000)
-    much_later = SimpleNamespace(time=lambda: time.time() + 8_000)  # the ticket says 7,200
-    async with serving(reply(), tls=server_tls) as site, handling() as handler:
+    for later_s in (0, 4_000, 8_000):  # the ticket says 7,200
+        monkeypatch.setattr(tls, "time", SimpleNamespace(time=lambda later_s=later_s: time.time() + later_s))
         await pages(handler, ("site.test", site.port))
-        for clock in (later, much_later):
-            monkeypatch.setattr(tls, "time", clock)
-            await pages(handler, ("site.test", site.port))
     assert site.resumed == [False, is_resumed, False]
 
 
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     "answer",
     [reply(PAGE * 500), chunked(PAGE * 250, PAGE * 250) + b"0\r\n\r\n", OK + b"\r\n" + PAGE * 500],
@@ -210,21 +191,20 @@ async def test_a_long_page_comes_whole_over_tls(server_tls, version, answer):
     assert all(response.body == PAGE * 500 for response in responses)
 
 
-async def test_a_connection_that_is_cut_over_tls_ends_as_without(server_tls):
+async def test_a_connection_that_is_cut_over_tls_ends_as_without(server_tls, handler):
     async def cut(writer):
         writer.write(reply(PAGE)[:-100])
         await writer.drain()
         writer.transport.abort()
 
-    async with serving(cut, tls=server_tls) as site, handling() as handler:
+    async with serving(cut, tls=server_tls) as site:
         with pytest.raises(ResponseDataLossError):
             await pages(handler, ("site.test", site.port))
 
 
-async def test_a_name_that_tls_has_no_room_for_is_a_download_error(server_tls):
-    async with serving(reply(), tls=server_tls) as site, handling() as handler:
-        with pytest.raises(UnsupportedURLSchemeError, match="TLS"):
-            await pages(handler, ("a" * 70 + ".test", site.port))
+async def test_a_name_that_tls_has_no_room_for_is_a_download_error(site, handler):
+    with pytest.raises(UnsupportedURLSchemeError, match="TLS"):
+        await pages(handler, ("a" * 70 + ".test", site.port))
 
 
 async def test_what_is_no_data_over_tls_is_limited(server_tls, monkeypatch):
@@ -255,7 +235,7 @@ async def test_no_socket_stays_open_when_the_server_takes_leave_first(server_tls
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("version", VERSIONS)
 async def test_a_connection_over_tls_that_is_left_open_brings_the_next_page(server_tls, version):
     server_tls.maximum_version = version
 

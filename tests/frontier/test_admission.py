@@ -2,95 +2,69 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import defaultdict
+
 import pytest
-from virtual_crawl import VirtualCrawl, page
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from virtual_crawl import VirtualCrawl, fold, page, to
 
 from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
-from spiderling.base.urls import canonicalize
+from spiderling.base.urls import CanonicalUrl, canonicalize
+from spiderling.frontier import Frontier
 from spiderling.frontier.admission import Scope
 from spiderling.frontier.strategy import LinkingPage
 
+DOCUMENT_URLS = {kind: f"http://a.cz/x.{kind}?a=b.html" for kind in ("pdf", "docx", "odt", "epub", "doc", "rtf", "ps")}
+
 
 @pytest.mark.parametrize(
-    ("url", "refusal"),
+    ("options", "refusal", "urls"),
     [
-        ("http://a.cz/", None),
-        ("http://a.cz/x.html", None),
-        ("http://a.cz/x.php?file=a.jpg", None),
-        ("http://a.cz/x.pdf", Reason.OUT_OF_SCOPE),
-        ("http://a.cz/X.JPEG?size=1", Reason.OUT_OF_SCOPE),
-        ("http://a.com/", None),
-        ("http://a.de/", Reason.OUT_OF_SCOPE),
-        ("http://10.1.2.3/", Reason.OUT_OF_SCOPE),
-        ("http://[2001:db8::1]/", Reason.OUT_OF_SCOPE),
-        ("http://a.cz:8080/", None),
-        ("http://a.cz/" + "x" * 500, Reason.TRAP),
-        ("http://a.cz" + "/x" * 31, Reason.TRAP),
-        ("http://a.cz/dir/dir/dir/", None),
-        ("http://a.cz/dir/dir/dir/dir/", Reason.TRAP),
-        ("http://a.cz/en/dir/x/dir/y/dir/z/dir/", Reason.TRAP),
-        ("http://a.cz/1/1/1/1/2020/2020/2020/2020", None),
+        ({"tlds": ".cz, COM"}, None, "http://a.cz/ http://a.cz/x.php?file=a.jpg http://a.com/ http://a.cz:8080/x.html"),
+        ({"tlds": ".cz, COM"}, Reason.OUT_OF_SCOPE, "http://a.de/ http://10.1.2.3/ http://[2001:db8::1]/"),
+        ({}, None, "http://a.de/ http://[::1]/ http://localhost/"),
+        ({}, Reason.OUT_OF_SCOPE, f"http://a.cz/X.JPEG?size=1 {' '.join(DOCUMENT_URLS.values())}"),
+        ({"documents": "docx,PS,epub"}, None, " ".join(DOCUMENT_URLS[kind] for kind in ("docx", "ps", "epub"))),
+        ({"documents": "pdf"}, None, DOCUMENT_URLS["pdf"]),
+        ({"documents": "pdf"}, Reason.OUT_OF_SCOPE, " ".join(DOCUMENT_URLS[kind] for kind in ("docx", "odt", "doc"))),
+        ({}, None, "http://a.cz/dir/dir/dir/ http://a.cz/1/1/1/1/2020/2020/2020/2020"),
+        ({}, Reason.TRAP, "http://a.cz/dir/dir/dir/dir/ http://a.cz/en/dir/x/dir/y/dir/z/dir/"),
+        ({}, Reason.TRAP, f"http://a.cz/{'x' * 500} http://a.cz{'/x' * 31}"),
     ],
 )
-def test_scope(url: str, refusal: Reason | None) -> None:
-    target = canonicalize(url)
-    assert target is not None
-    assert Scope(Options(tlds=".cz, COM")).refusal(target) is refusal
+def test_scope(options: dict[str, str], refusal: Reason | None, urls: str) -> None:
+    scope = Scope(Options(**options))
+    assert {url: scope.refusal(target(url)) for url in urls.split()} == dict.fromkeys(urls.split(), refusal)
     assert refusal is None or refusal in MENTIONS
 
 
-@pytest.mark.parametrize(
-    ("documents", "admitted"), [("", []), ("pdf", ["pdf"]), ("docx,PS,epub", ["docx", "ps", "epub"])]
-)
-def test_only_documents_that_are_wanted_are_in_scope(documents: str, admitted: list[str]) -> None:
-    scope = Scope(Options(documents=documents))
-    for kind in ("pdf", "docx", "odt", "epub", "doc", "rtf", "ps"):
-        target = canonicalize(f"http://a.cz/x.{kind}?a=b.html")
-        assert target is not None
-        assert scope.refusal(target) is (None if kind in admitted else Reason.OUT_OF_SCOPE)
+def target(url: str) -> CanonicalUrl:
+    canonical = canonicalize(url)
+    assert canonical is not None
+    return canonical
 
 
-@pytest.mark.parametrize(
-    ("url", "allowed"),
-    [
-        ("http://a.cz/", True), ("https://a.cz/", True), ("http://a.cz:443/", True), ("https://a.cz:8443/", True),
-        ("http://a.cz:25/", False), ("http://a.cz:8442/", False), ("http://[2001:db8::1]/", True),
-        ("http://[2001:db8::1]:22/", False),
-    ],
-)  # fmt: skip
-def test_ports_outside_the_list_are_refused(url: str, allowed: bool) -> None:
-    expected = None if allowed else Reason.PORT_FORBIDDEN
-    assert VirtualCrawl({}).frontier.put_seed(url, 0) is expected
-    anything = canonicalize(url)
-    assert anything is not None and Scope(Options(ports="all")).allows_port(anything.port)
-
-
-def test_requests_of_a_subclass_keep_to_the_list_of_ports() -> None:
+def test_ports_outside_the_list_are_refused() -> None:
     frontier = VirtualCrawl({}).frontier
-    assert frontier.put_request("http://a.cz:25/", b"payload", b"", None, 0) is Reason.PORT_FORBIDDEN
-
-
-def test_without_tlds_every_host_is_in_scope() -> None:
-    for url in ("http://a.de/", "http://[::1]/", "http://localhost/"):
-        target = canonicalize(url)
-        assert target is not None
-        assert Scope(Options()).refusal(target) is None
+    allowed = ["http://a.cz/", "https://a.cz/", "http://a.cz:443/", "https://a.cz:8443/", "http://[2001:db8::1]/"]
+    forbidden = ["http://a.cz:25/", "http://a.cz:8442/", "http://[2001:db8::1]:22/"]
+    assert [frontier.put_seed(url, 0) for url in allowed] == [None] * 5
+    assert [frontier.put_seed(url, 0) for url in forbidden] == [Reason.PORT_FORBIDDEN] * 3
+    assert frontier.put_request(forbidden[0], b"payload", b"", None, 0) is Reason.PORT_FORBIDDEN
+    anything = Scope(Options(ports="all"))
+    assert all(anything.allows_port(target(url).port) for url in (*allowed, *forbidden))
 
 
 def test_refused_mentions_are_counted_apart() -> None:
-    crawl = VirtualCrawl(
-        {"http://a.cz/": page("ftp://a.cz/", "http://a.cz/x.zip", "http://a.cz/", "http://a.cz/" + "y" * 600)}
-    )
-    crawl.run("http://a.cz/", "nonsense")
+    home = page("ftp://a.cz/", "http://a.cz/x.zip", "http://a.cz/", f"http://a.cz/{'y' * 600}")
+    crawl = VirtualCrawl({"http://a.cz/": home}).run("http://a.cz/", "nonsense")
     assert crawl.mentions == {Reason.BAD_URL: 2, Reason.OUT_OF_SCOPE: 1, Reason.SEEN: 1, Reason.TRAP: 1}
     assert crawl.frontier.ledger.discovered == 1
     assert len(crawl.frontier.hosts) == 1, "a refused mention leaves no host record"
-
-
-def distances(crawl: VirtualCrawl) -> dict[str, int]:
-    return {host.name: host.distance for host in crawl.frontier.hosts}
 
 
 def test_distance_is_lowered_when_a_shorter_way_appears() -> None:
@@ -100,26 +74,22 @@ def test_distance_is_lowered_when_a_shorter_way_appears() -> None:
     crawl.frontier.drain(crawl.now)
     crawl.run("http://c.cz/")
     assert crawl.mentions == {Reason.SEEN: 1}
-    assert distances(crawl)["c.cz"] == 0
+    assert crawl.distances["c.cz"] == 0
     assert [mark[2:] for mark in crawl.frontier.drain(crawl.now).host_updates] == [(0, crawl.host("c.cz").id)]
 
 
 def test_hosts_too_far_away_are_not_entered() -> None:
     web = {f"http://h{n}.cz/": page(f"http://h{n + 1}.cz/") for n in range(6)}
     crawl = VirtualCrawl(web, max_distance=2).run("http://h0.cz/")
-    assert distances(crawl) == {"h0.cz": 0, "h1.cz": 1, "h2.cz": 2}
+    assert crawl.distances == {"h0.cz": 0, "h1.cz": 1, "h2.cz": 2}
     assert crawl.mentions == {Reason.TOO_FAR: 1}
     crawl.run("http://h5.cz/")
-    assert distances(crawl)["h5.cz"] == 0, "named as a seed it is near"
+    assert crawl.distances["h5.cz"] == 0, "named as a seed it is near"
 
 
 def test_near_host_may_be_linked_from_far_away() -> None:
-    web = {
-        "http://h0.cz/": page("http://h1.cz/"),
-        "http://h1.cz/": page("http://h0.cz/more"),
-        "http://h0.cz/more": page(),
-    }
-    crawl = VirtualCrawl(web, max_distance=1).run("http://h0.cz/")
+    web = {"http://h0.cz/": page("http://h1.cz/"), "http://h1.cz/": page("http://h0.cz/more")}
+    crawl = VirtualCrawl(web | {"http://h0.cz/more": page()}, max_distance=1).run("http://h0.cz/")
     assert crawl.ends == {Reason.KEPT: 3}
 
 
@@ -129,24 +99,29 @@ def test_full_queue_ends_the_rest() -> None:
     assert crawl.ends == {Reason.KEPT: 4, Reason.HOST_FULL: 6}
 
 
+def put(frontier: Frontier, url: str, payload: bytes = b"one", salt: bytes = b"", source: str | None = None):
+    return frontier.put_request(url, payload, salt, source, 0.0)
+
+
 def test_requests_of_a_subclass_keep_to_top_level_domains_and_hosts_but_are_no_links() -> None:
     frontier = VirtualCrawl({}, tlds="cz", follow="none").frontier
     frontier.crawl_only(lambda name: name != "c.cz")
-    assert frontier.put_request("http://a.cz/x.zip", b"one", b"", None, 0.0) is None
-    assert frontier.put_request("http://b.cz/", b"one", b"", "http://a.cz/page", 0.0) is None
-    assert frontier.put_request("http://b.de/", b"one", b"", None, 0.0) is Reason.OUT_OF_SCOPE
-    assert frontier.put_request("http://c.cz/", b"one", b"", "http://a.cz/page", 0.0) is Reason.OUT_OF_SCOPE
+    assert put(frontier, "http://a.cz/x.zip") is None
+    assert put(frontier, "http://b.cz/", source="http://a.cz/page") is None
+    assert put(frontier, "http://b.de/") is Reason.OUT_OF_SCOPE
+    assert put(frontier, "http://c.cz/", source="http://a.cz/page") is Reason.OUT_OF_SCOPE
 
 
 def test_requests_of_a_subclass_pass_full_queues_and_differ_by_salt() -> None:
-    frontier = VirtualCrawl({}, max_host_queue=1).frontier
+    crawl = VirtualCrawl({}, max_host_queue=1)
+    frontier = crawl.frontier
     assert frontier.put_seed("http://a.cz/", 0.0) is None
-    assert frontier.put_request("http://a.cz/x.zip", b"one", b"", None, 0.0) is None
-    assert frontier.put_request("http://a.cz/x.zip", b"two", b"POST", None, 0.0) is None
-    assert frontier.put_request("http://a.cz/x.zip", b"one", b"", None, 0.0) is Reason.SEEN
-    assert frontier.put_request("http://b.de/", b"one", b"", "http://www.a.cz/page", 0.0) is None
-    assert frontier.put_request("nowhere", b"one", b"", None, 0.0) is Reason.BAD_URL
-    assert {host.name: host.distance for host in frontier.hosts} == {"a.cz": 0, "b.de": 1}
+    assert put(frontier, "http://a.cz/x.zip") is None
+    assert put(frontier, "http://a.cz/x.zip", b"two", b"POST") is None
+    assert put(frontier, "http://a.cz/x.zip") is Reason.SEEN
+    assert put(frontier, "http://b.de/", source="http://www.a.cz/page") is None
+    assert put(frontier, "nowhere") is Reason.BAD_URL
+    assert crawl.distances == {"a.cz": 0, "b.de": 1}
     assert (frontier.ledger.discovered, frontier.ledger.balance.error) == (4, 0)
 
 
@@ -155,9 +130,83 @@ def test_better_links_of_a_host_are_fetched_first() -> None:
     crawl = VirtualCrawl({f"http://a.cz/{name}": page() for name in names}, strategy="spiderling:power=100")
     crawl.frontier.put_seed("http://z.cz/", crawl.now)
     source = crawl.host("z.cz")
-    for name, verdict, block in (
-        ("poor", Reason.WRONG_LANGUAGE, False), ("kept", Reason.KEPT, False), ("block", Reason.KEPT, True),
-    ):  # fmt: skip
-        crawl.frontier.put_links(LinkingPage(source, verdict), [Link(f"http://a.cz/{name}", block)], crawl.now)
+    for name, verdict in (("poor", Reason.WRONG_LANGUAGE), ("kept", Reason.KEPT), ("block", Reason.KEPT)):
+        links = [Link(f"http://a.cz/{name}", text_block=name == "block")]
+        crawl.frontier.put_links(LinkingPage(source, verdict), links, crawl.now)
     crawl.run("http://a.cz/seed")
     assert [url.rpartition("/")[2] for url in crawl.fetched("a.cz")] == ["seed", "block", "kept", "poor"]
+
+
+# -- a host's distance is the length of the shortest way to it over all pages read so far, whatever their order
+
+FAR_FIRST = {
+    "http://seed.cz/": page("http://b.cz/", *(f"http://seed.cz/{n}" for n in range(1, 17))),
+    "http://b.cz/": page("http://c.cz/1"),
+    "http://c.cz/1": page("http://d.cz/1"),
+    "http://d.cz/1": page("http://e.cz/"),
+    "http://seed.cz/16": page("http://c.cz/2"),
+}
+"""The long way to c is found first: c/1 is read at distance 2, d/1 at 3; the last page of the seed links to c."""
+
+
+def shortest(crawl: VirtualCrawl, seeds: tuple[str, ...]) -> dict[str, int]:
+    """The same by Dijkstra over the answers: a link to another host is one hop, a redirect none."""
+    ways: dict[str, set[tuple[int, str]]] = defaultdict(set)
+    for done in crawl.answers:
+        if done.answer.location is not None:
+            ways[done.host].add((0, fold(done.answer.location)))
+        elif done.answer.status == 200:
+            ways[done.host] |= {(1, fold(str(link))) for link in done.answer.links}
+    found: dict[str, int] = {}
+    queue = [(0, fold(seed)) for seed in seeds]
+    while queue:
+        distance, host = heapq.heappop(queue)
+        if host not in found:
+            found[host] = distance
+            for hops, other in ways[host]:
+                heapq.heappush(queue, (distance + hops, other))
+    return found
+
+
+def test_a_host_that_comes_near_enough_is_admitted_again():
+    """Mentions of it were refused as too far, and these do not come back; those from now on are accepted."""
+    web = FAR_FIRST | {
+        "http://x.cz/": page("http://e.cz/a"),
+        "http://d.cz/1": page("http://e.cz/"),
+        "http://c.cz/2": page("http://d.cz/2"),
+        "http://d.cz/2": page("http://e.cz/b"),
+    }
+    crawl = VirtualCrawl(web, max_distance=3).run("http://seed.cz/")
+    assert crawl.mentions[Reason.TOO_FAR] == 1
+    assert crawl.fetched("e.cz") == ["http://e.cz/b"]
+    assert crawl.distances["e.cz"] == 3
+
+
+def test_a_seed_that_is_given_later_brings_all_that_its_host_leads_to_nearer():
+    crawl = VirtualCrawl(FAR_FIRST | {"http://b.cz/": to("http://c.cz/1")}).run("http://seed.cz/", until=1030)
+    assert crawl.distances == {"seed.cz": 0, "b.cz": 1, "c.cz": 1, "d.cz": 2, "e.cz": 3}
+    crawl.run("http://b.cz/new", until=1031)
+    assert crawl.distances == {"seed.cz": 0, "b.cz": 0, "c.cz": 0, "d.cz": 1, "e.cz": 2}
+
+
+URLS = [f"http://{host}.cz/{path}" for host in "abcdef" for path in range(4)]
+ANSWERS = st.one_of(
+    st.lists(st.sampled_from(URLS), max_size=3).map(lambda links: page(*links)), st.sampled_from(URLS).map(to)
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.fixed_dictionaries({url: ANSWERS for url in URLS}),
+    st.lists(st.tuples(st.integers(1, 40), st.booleans()), max_size=5),
+)
+def test_distances_are_those_of_the_shortest_ways_after_any_kills(web, stops):
+    seeds = ("http://a.cz/0", "http://b.cz/0")
+    crawl = VirtualCrawl(web, yield_profile="off", traps="off").run(*seeds, until=1000)
+    crawl.commit()
+    for seconds, is_committed in stops:
+        crawl.run(until=crawl.now + seconds)
+        if is_committed:
+            crawl.restart()
+    crawl.run()
+    assert crawl.distances == shortest(crawl, seeds)

@@ -16,8 +16,8 @@ from spiderling.frontier.workbench import Backlog
 PLACES = 4
 
 
-def sites(number: int, pages: int, **kwargs: object) -> dict[str, Answer]:
-    return {f"http://h{host}.cz/{n}": page(**kwargs) for host in range(number) for n in range(pages)}
+def sites(number: int, pages: int) -> dict[str, Answer]:
+    return {f"http://h{host}.cz/{n}": page() for host in range(number) for n in range(pages)}
 
 
 def crawl_with_checkpoints(crawl: VirtualCrawl, *seeds: str, every_s: float = 20.0, restarts: bool = False) -> int:
@@ -51,12 +51,9 @@ def test_every_host_is_served_and_few_are_in_memory(restarts: bool, monkeypatch:
 
 def test_endless_hosts_hold_no_place_for_ever() -> None:
     """Four hosts with hundreds of URLs each have all places; the small ones get theirs all the same."""
-    web = {**sites(4, 400), **{f"http://small{n}.cz/": page() for n in range(20)}}
-    crawl = VirtualCrawl(web, active_hosts=PLACES)
-    small = [url for url in web if "small" in url]
-    for url in [url for url in web if url not in small]:
-        crawl.frontier.put_seed(url, crawl.now)
-    crawl.run(until=crawl.now + 30)
+    large, small = sites(4, 400), {f"http://small{n}.cz/": page() for n in range(20)}
+    crawl = VirtualCrawl(large | small, active_hosts=PLACES)
+    crawl.run(*large, until=crawl.now + 30)
     crawl.run(*small, until=crawl.now + 1000)
     assert set(small) <= set(crawl.fetched())
     assert len(crawl.fetched()) < 900, "while the large ones still wait"
@@ -88,14 +85,14 @@ def test_host_on_disk_is_blocked_when_its_turn_comes() -> None:
 
 
 def test_full_queue_gives_up_the_lowest_rank_first() -> None:
-    crawl = VirtualCrawl(
-        {f"http://a.cz/{name}{n}": page() for name in ("poor", "kept") for n in range(4)}, max_host_queue=4
-    )
+    web = {f"http://a.cz/{name}{n}": page() for name in ("poor", "kept") for n in range(4)}
+    crawl = VirtualCrawl(web, max_host_queue=4)
     crawl.frontier.put_seed("http://z.cz/", crawl.now)
-    source = crawl.host("z.cz")
-    for verdict, name in ((Reason.WRONG_LANGUAGE, "poor"), (Reason.KEPT, "kept"), (Reason.WRONG_LANGUAGE, "poorer")):
-        links = [Link(f"http://a.cz/{name}{n}") for n in range(4 if name != "kept" else 3)]
-        crawl.frontier.put_links(LinkingPage(source, verdict), links, crawl.now)
+    for verdict, name, number in (
+        (Reason.WRONG_LANGUAGE, "poor", 4), (Reason.KEPT, "kept", 3), (Reason.WRONG_LANGUAGE, "poorer", 4),
+    ):  # fmt: skip
+        links = [Link(f"http://a.cz/{name}{n}") for n in range(number)]
+        crawl.frontier.put_links(LinkingPage(crawl.host("z.cz"), verdict), links, crawl.now)
     assert crawl.ends == {Reason.HOST_FULL: 7}
     crawl.run()
     assert [url.rpartition("/")[2] for url in crawl.fetched("a.cz")] == ["kept0", "kept1", "kept2", "poor3"]
@@ -141,8 +138,7 @@ def test_hosts_under_preferred_domains_come_first(restarts: bool) -> None:
     for url in (*foreign, *national):
         crawl.frontier.put_seed(url, crawl.now)
     if restarts:
-        crawl.commit()
-        crawl.kill_and_resume()
+        crawl.restart()
     crawl_with_checkpoints(crawl)
     fetched = crawl.fetched()
     assert len(fetched) == 60
@@ -151,13 +147,12 @@ def test_hosts_under_preferred_domains_come_first(restarts: bool) -> None:
 
 
 def test_many_at_once_stand_as_if_they_had_come_one_by_one():
-    lines = [Backlog(lambda host_id: host_id % 5 == 0, lambda host_id: host_id % 4) for _ in range(2)]
-    for backlog in lines:
+    many, single = (Backlog(lambda host_id: host_id % 5 == 0, lambda host_id: host_id % 4) for _ in range(2))
+    for backlog in (many, single):
         backlog.push(41, 0.0, 0.0)
-    lines[0].extend(range(1, 40))
+    many.extend(range(1, 40))
     for host_id in range(1, 40):
-        lines[1].push(host_id, 0.0, 0.0)
-    orders = [[backlog.pop(0.0) for _ in range(len(backlog) + 1)] for backlog in lines]
-    assert orders[0] == orders[1]
-    assert orders[0].pop() is None
-    assert sorted(orders[0]) == [*range(1, 40), 41]
+        single.push(host_id, 0.0, 0.0)
+    order, same = ([backlog.pop(0.0) for _ in range(len(backlog) + 1)] for backlog in (many, single))
+    assert order == same and order.pop() is None
+    assert sorted(order) == [*range(1, 40), 41]

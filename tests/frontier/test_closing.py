@@ -15,6 +15,7 @@ from spiderling.frontier.hosts import HostState, YieldAccount
 from spiderling.frontier.site_files import FileAnswer
 
 SITE = {f"http://a.cz/{number}": page() for number in range(10)}
+ROBOTS = "http://a.cz/robots.txt"
 
 
 def test_blocked_hosts_stop_at_once_and_new_ones_never_start() -> None:
@@ -80,63 +81,47 @@ def test_closing_twice_and_reopening_an_open_host_change_nothing() -> None:
     assert crawl.run().ends == {Reason.KEPT: 10}
 
 
-def first_fetch(crawl: VirtualCrawl, now: float) -> Fetch:
-    """The first page of a.cz, handed out."""
-    crawl.frontier.put_seed("http://a.cz/1", now)
-    crawl.frontier.put_seed("http://a.cz/2", now)
-    crawl.frontier.resolved("a.cz", ("10.0.0.1",), 900.0, now)
-    robots_txt = crawl.frontier.take(now)
-    assert robots_txt is not None
-    crawl.frontier.robots_answered(robots_txt, FileAnswer(404), now)
-    fetch = crawl.frontier.take(now + 5)
-    assert fetch is not None
-    return fetch
-
-
-def test_fetch_given_back_is_first_again_after_the_interval() -> None:
+def begun() -> tuple[VirtualCrawl, Fetch]:
+    """A crawl with two seeds, and its first request, that for robots.txt, which was handed out at 0."""
     crawl = VirtualCrawl({})
-    fetch = first_fetch(crawl, 0.0)
-    crawl.frontier.give_back(fetch, 6.0)
-    assert crawl.frontier.ledger.in_transit == 0
-    assert crawl.frontier.take(9.9) is None
-    again = crawl.frontier.take(10.0)
+    for number in (1, 2):
+        crawl.frontier.put_seed(f"http://a.cz/{number}", 0.0)
+    crawl.frontier.resolved("a.cz", ("10.0.0.1",), 900.0, 0.0)
+    robots_txt = crawl.frontier.take(0.0)
+    assert robots_txt is not None
+    return crawl, robots_txt
+
+
+def test_what_is_given_back_is_first_again_after_the_interval() -> None:
+    crawl, robots_txt = begun()
+    frontier = crawl.frontier
+    frontier.give_back(robots_txt, 1.0)
+    again = frontier.take(5.0)
+    assert (again.robots, again.url) == (robots_txt.robots, ROBOTS)
+    frontier.robots_answered(again, FileAnswer(404), 5.0)
+    fetch = frontier.take(10.0)
+    frontier.give_back(fetch, 11.0)
+    assert frontier.ledger.in_transit == 0
+    assert frontier.take(14.9) is None
+    again = frontier.take(15.0)
     assert (again.id, again.url) == (fetch.id, fetch.url)
 
 
-def test_robots_txt_given_back_is_fetched_first_again() -> None:
-    frontier = VirtualCrawl({}).frontier
-    frontier.put_seed("http://a.cz/1", 0.0)
-    frontier.resolved("a.cz", ("10.0.0.1",), 900.0, 0.0)
-    fetch = frontier.take(0.0)
-    frontier.give_back(fetch, 1.0)
-    again = frontier.take(5.0)
-    assert (again.robots, again.url) == (fetch.robots, "http://a.cz/robots.txt")
-
-
 def test_answers_that_come_twice_are_harmless() -> None:
-    crawl = VirtualCrawl({})
-    fetch = first_fetch(crawl, 0.0)
-    outcome = Outcome(fetch.id, fetch.url, Reason.KEPT, 200)
-    assert crawl.frontier.report(outcome, 6.0).end is not None
-    assert not crawl.frontier.report(outcome, 6.0).end is not None
-    crawl.frontier.give_back(fetch, 6.0)
-    crawl.check()
-    assert crawl.frontier.ledger.ends == {Reason.KEPT: 1}
-    assert crawl.host("a.cz").in_transit == 0
-
-
-def test_robots_answer_that_comes_twice_is_harmless() -> None:
-    frontier = VirtualCrawl({}).frontier
-    frontier.put_seed("http://a.cz/1", 0.0)
-    frontier.resolved("a.cz", ("10.0.0.1",), 900.0, 0.0)
-    fetch = frontier.take(0.0)
+    crawl, robots_txt = begun()
+    frontier = crawl.frontier
     for _ in range(2):
-        frontier.robots_answered(fetch, FileAnswer(404), 1.0)
-    frontier.give_back(fetch, 1.0)
+        frontier.robots_answered(robots_txt, FileAnswer(404), 1.0)
+    frontier.give_back(robots_txt, 1.0)
+    assert robots_txt.host.in_transit == 0
+    fetch = frontier.take(5.0)
+    assert fetch.robots is None and frontier.take(20.0) is None, "one in transit"
+    outcome = Outcome(fetch.id, fetch.url, Reason.KEPT, 200)
+    assert [frontier.report(outcome, 20.0).end is not None for _ in range(2)] == [True, False]
+    frontier.give_back(fetch, 20.0)
+    crawl.check()
+    assert frontier.ledger.ends == {Reason.KEPT: 1}
     assert fetch.host.in_transit == 0
-    first = frontier.take(5.0)
-    assert first.robots is None
-    assert frontier.take(20.0) is None, "one in transit"
 
 
 @pytest.mark.parametrize("budget", [{"max_host_documents": 5}, {"max_host_bytes": 5000}])
@@ -147,8 +132,7 @@ def test_a_host_that_has_given_enough_is_left_alone_and_goes_on_with_a_larger_bu
     assert crawl.host("a.cz").state is HostState.SPENT
     crawl.run("http://a.cz/late")
     assert len(crawl.fetched("a.cz")) == 5, "also what is found later waits for a larger budget"
-    crawl.commit()
-    crawl.kill_and_resume()
+    crawl.restart()
     assert crawl.run().ends[Reason.HOST_SPENT] == 4, "the same budget is still spent"
     crawl.commit()
     crawl.options = replace(crawl.options, **{name: 10 * value for name, value in budget.items()})
@@ -206,15 +190,13 @@ def test_a_second_chance_survives_a_restart_and_is_written_down() -> None:
     crawl.run(until=crawl.now + 30)
     second_chances = crawl.host("some.cz").second_chances
     assert second_chances >= 1
-    crawl.commit()
-    crawl.kill_and_resume()
+    crawl.restart()
     assert crawl.host("some.cz").second_chances == second_chances and not crawl.host("some.cz").pinned
 
 
 def test_a_milder_profile_lets_retired_hosts_go_on_after_a_restart() -> None:
     crawl = VirtualCrawl(SOME | NONE, strategy="yield").run(*SOME, *NONE)
-    crawl.commit()
-    crawl.kill_and_resume()
+    crawl.restart()
     assert [crawl.host(name).state for name in ("some.cz", "none.cz")] == [HostState.RETIRED] * 2, "as before"
     crawl.options = replace(crawl.options, yield_profile="0.001")  # t(100) is .001; some.cz gives .003
     crawl.kill_and_resume()
@@ -231,14 +213,11 @@ def test_a_milder_profile_lets_retired_hosts_go_on_after_a_restart() -> None:
 REFUSED = Answer(status=403, kept_bytes=0)
 REFUSING_SITE = {f"http://a.cz/{number}": page() for number in range(12)}
 OTHERS = {f"http://b.cz/{number}": page() for number in range(3)}
-ROBOTS = "http://a.cz/robots.txt"
 
 
 def resumed(crawl: VirtualCrawl, days: float, *seeds: str) -> VirtualCrawl:
     """The same crawl after a kill and *days*."""
-    crawl.commit()
-    crawl.now += days * DAY_S
-    crawl.kill_and_resume()
+    crawl.restart(days * DAY_S)
     return crawl.run(*seeds)
 
 
@@ -254,29 +233,41 @@ def test_robots_txt_that_refuses_closes_the_host(status: int) -> None:
     assert (said.file, said.answer, said.says) == ("/robots.txt", str(status), "refuses")
 
 
-def test_the_rule_of_the_rfc_can_be_had_back() -> None:
-    crawl = VirtualCrawl(REFUSING_SITE | {ROBOTS: REFUSED}, refused_robots="allow").run(*REFUSING_SITE)
-    assert crawl.ends == {Reason.KEPT: 12}
+CLOSED = "http://b.cz/closed"
+WEBS = {
+    "the rule of the RFC can be had back": (REFUSING_SITE | {ROBOTS: REFUSED}, {Reason.KEPT: 12}, "allow"),
+    "a redirect of robots.txt to one that refuses closes the host that redirects": (
+        REFUSING_SITE | OTHERS | {ROBOTS: to(CLOSED), CLOSED: REFUSED}, {Reason.HOST_REFUSED: 12, Reason.KEPT: 3}
+    ),
+    "queries of one path count once": (
+        {f"http://a.cz/edit?page={n}": REFUSED for n in range(9)}, {Reason.HTTP_ERROR: 9}
+    ),
+    "redirects close nothing": (
+        {f"http://a.cz/{n}": to("http://b.cz/") for n in range(9)}, {Reason.REDIRECTED: 9, Reason.HTTP_ERROR: 1}
+    ),
+    "challenges count and are named": (
+        {f"http://a.cz/{n}": page(reason=Reason.CHALLENGED, kept_bytes=0) for n in range(9)},
+        {Reason.CHALLENGED: 5, Reason.HOST_REFUSED: 4},
+    ),
+}  # fmt: skip
 
 
-def test_redirect_of_robots_txt_to_one_that_refuses_closes_the_host_that_redirects() -> None:
-    web = REFUSING_SITE | OTHERS | {ROBOTS: to("http://b.cz/closed"), "http://b.cz/closed": REFUSED}
-    crawl = VirtualCrawl(web).run(*REFUSING_SITE, *OTHERS)
-    assert crawl.ends == {Reason.HOST_REFUSED: 12, Reason.KEPT: 3}
+@pytest.mark.parametrize("name", WEBS)
+def test_what_closes_a_host_for_refusing_and_what_does_not(name: str) -> None:
+    web, ends, *rule = WEBS[name]
+    options = {"refused_robots": rule[0]} if rule else {}
+    assert VirtualCrawl(web, **options).run(*(url for url in web if url not in (ROBOTS, CLOSED))).ends == ends
 
 
 def test_robots_txt_is_tried_after_1_7_and_30_days_over_kills() -> None:
     """Each time it alone is asked for; when it is given, all that was parked is fetched."""
-    crawl = VirtualCrawl(REFUSING_SITE | {ROBOTS: [REFUSED] * 5 + [robots("User-agent: *\nDisallow: /3")]}).run(
-        *REFUSING_SITE
-    )
-    asked = 1
-    for days in (1, 7, 30, 30):
+    rules = [REFUSED] * 5 + [robots("User-agent: *\nDisallow: /3")]
+    crawl = VirtualCrawl(REFUSING_SITE | {ROBOTS: rules}).run(*REFUSING_SITE)
+    for asked, days in enumerate((1, 7, 30, 30), 1):
         resumed(crawl, days - 0.1)
         assert len(crawl.starts) == asked, f"not before {days} days"
         resumed(crawl, 0.2)
-        asked += 1
-        assert [start.url for start in crawl.starts] == [ROBOTS] * asked
+        assert [start.url for start in crawl.starts] == [ROBOTS] * (asked + 1)
         assert crawl.host("a.cz").state is HostState.REFUSED
     resumed(crawl, 30.1)
     assert crawl.ends == {Reason.KEPT: 11, Reason.ROBOTS_FORBIDDEN: 1}
@@ -303,39 +294,20 @@ def test_five_answers_in_a_row_on_different_paths_close_the_host() -> None:
     assert crawl.robots_fetched().count(ROBOTS) == 2, "the second pause is a week"
 
 
-def test_a_page_that_is_given_ends_the_row_and_the_longer_pauses() -> None:
-    refused = {f"http://a.cz/x{n}": REFUSED for n in range(20)}
-    crawl = VirtualCrawl(REFUSING_SITE | refused)
+def test_a_page_that_is_given_ends_the_row() -> None:
+    crawl = VirtualCrawl(REFUSING_SITE | {f"http://a.cz/x{n}": REFUSED for n in range(16)})
     for number in range(4):
-        crawl.run(*[f"http://a.cz/x{n}" for n in range(number * 4, number * 4 + 4)], f"http://a.cz/{number}")
+        crawl.run(*(f"http://a.cz/x{number * 4 + n}" for n in range(4)), f"http://a.cz/{number}")
     assert crawl.ends == {Reason.HTTP_ERROR: 16, Reason.KEPT: 4}
 
 
 def test_after_a_page_was_given_the_pauses_begin_anew() -> None:
-    crawl = VirtualCrawl(
-        REFUSING_SITE | {f"http://a.cz/y{n}": REFUSED for n in range(20)} | {ROBOTS: [REFUSED, Answer(status=404)]}
-    )
-    crawl.run("http://a.cz/1")
-    resumed(crawl, 1.1)
-    assert crawl.ends == {Reason.KEPT: 1}
-    crawl.run(*(f"http://a.cz/y{n}" for n in range(20)))
-    assert crawl.host("a.cz").state is HostState.REFUSED
+    refused = {f"http://a.cz/y{n}": REFUSED for n in range(20)}
+    crawl = VirtualCrawl(REFUSING_SITE | refused | {ROBOTS: [REFUSED, Answer(status=404)]}).run("http://a.cz/1")
+    assert resumed(crawl, 1.1).ends == {Reason.KEPT: 1}
+    assert crawl.run(*refused).host("a.cz").state is HostState.REFUSED
     before = len(crawl.starts)
-    resumed(crawl, 1.1)
-    assert len(crawl.starts) > before, "after a day, since a page had been given"
-
-
-def test_one_path_with_many_queries_and_redirects_close_nothing() -> None:
-    web = {f"http://a.cz/edit?page={n}": REFUSED for n in range(9)}
-    assert VirtualCrawl(web).run(*web).ends == {Reason.HTTP_ERROR: 9}
-    web = {f"http://a.cz/{n}": to(f"http://b.cz/{n}") for n in range(9)}
-    assert VirtualCrawl(web).run(*web).host("a.cz").state is not HostState.REFUSED
-
-
-def test_challenges_count_and_are_named() -> None:
-    web = {f"http://a.cz/{n}": page(reason=Reason.CHALLENGED, kept_bytes=0) for n in range(9)}
-    crawl = VirtualCrawl(web).run(*web)
-    assert crawl.ends == {Reason.CHALLENGED: 5, Reason.HOST_REFUSED: 4}
+    assert len(resumed(crawl, 1.1).starts) > before, "after a day, since a page had been given"
 
 
 def test_host_that_the_user_reopens_is_asked_for_robots_txt_first() -> None:

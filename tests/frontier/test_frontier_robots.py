@@ -14,7 +14,7 @@ from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots,
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.frontier import intervals, known_files
-from spiderling.frontier.hosts import HostState
+from spiderling.frontier.hosts import HostState, YieldAccount
 from spiderling.frontier.known_files import Recent
 from spiderling.frontier.robots import Robots, RobotsVerdict
 from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, RobotsTxt, Rules, SiteFile, parse_rules
@@ -25,72 +25,56 @@ BROKEN = Answer(status=503)
 ALONE = Options(optouts="tdm-file=ignore,ai-txt=ignore")
 
 
-@pytest.mark.parametrize(
-    ("status", "verdict"),
-    [
-        (200, RobotsVerdict.FORBIDDEN),
-        (206, RobotsVerdict.FORBIDDEN),
-        (302, RobotsVerdict.ALLOWED),
-        (400, RobotsVerdict.ALLOWED),
-        (404, RobotsVerdict.ALLOWED),
-        (410, RobotsVerdict.ALLOWED),
-        (429, RobotsVerdict.PAUSED),
-        (500, RobotsVerdict.PAUSED),
-        (503, RobotsVerdict.PAUSED),
-        (999, RobotsVerdict.PAUSED),
-        (101, RobotsVerdict.PAUSED),
-    ],
-)
-def test_status_decides(status: int, verdict: RobotsVerdict) -> None:
+def noted(body: bytes, status: int = 200, now: float = 0.0) -> Robots:
+    """What is known when a robots.txt of a.cz has come."""
     rules = Robots(ALONE)
-    rules.note_answer("http://a.cz", FileAnswer(status, b"User-agent: *\nDisallow: /"), 0.0)
-    assert rules.judge("http://a.cz", "http://a.cz/x", 1.0) is verdict
-    assert rules.judge("http://b.cz", "http://b.cz/x", 1.0) is RobotsVerdict.MISSING
+    rules.note_answer("http://a.cz", FileAnswer(status, body), now)
+    return rules
 
 
 @pytest.mark.parametrize(
-    ("body", "allowed"),
+    ("verdict", "statuses"),
     [
-        (b"", True),
-        (b"User-agent: *\nDisallow: /p", False),
-        (b"\xff\xfe\x00 rubbish \x00\nUser-agent: *\nDisallow: /", False),
-        (b"<html>not found</html>", True),
-        (b"#" * MAX_FILE_BYTES + b"\nUser-agent: *\nDisallow: /", True),
-        (b"#" * (MAX_FILE_BYTES - 100) + b"\nUser-agent: *\nDisallow: /", False),
+        (RobotsVerdict.FORBIDDEN, (200, 206)),
+        (RobotsVerdict.ALLOWED, (302, 400, 404, 410)),
+        (RobotsVerdict.PAUSED, (429, 500, 503, 999, 101)),
     ],
 )
-def test_a_file_is_read_to_its_limit_and_rubbish_is_none(body: bytes, allowed: bool) -> None:
-    rules = Robots(ALONE)
-    rules.note_answer("http://a.cz", FileAnswer(200, body), 0.0)
-    verdict = rules.judge("http://a.cz", "http://a.cz/p/x.html", 1.0)
-    assert verdict is (RobotsVerdict.ALLOWED if allowed else RobotsVerdict.FORBIDDEN)
+def test_status_decides(verdict: RobotsVerdict, statuses: tuple[int, ...]) -> None:
+    for status in statuses:
+        rules = noted(FORBID_ALL.body, status)
+        assert rules.judge("http://a.cz", "http://a.cz/x", 1.0) is verdict, status
+        assert rules.judge("http://b.cz", "http://b.cz/x", 1.0) is RobotsVerdict.MISSING
 
 
 @pytest.mark.parametrize(
-    ("line", "delay_s"),
+    ("body", "verdict"),
     [
-        ("Crawl-delay: 7", 7.0),
-        ("Crawl-delay: 0.5", 0.5),
-        ("Crawl-delay: 10s", 10.0),
-        ("Crawl-delay: 1,5", 1.5),
-        ("crawl delay : 2.25 seconds # please", 2.25),
-        ("Crawl-delay:\t3 sec", 3.0),
-        ("Crawl-delay: 7\0", 7.0),
-        ("Crawl-delay: 1e3", 1.0),
-        ("Crawl-delay: " + "9" * 400, 0.0),
-        ("Request-rate: 1/1m", 60.0),
-        ("Request-rate: 2/1s", 0.5),
-        ("Crawl-delay: -3", 0.0),
-        ("Crawl-delay: nan", 0.0),
-        ("Crawl-delay: many", 0.0),
-        ("Request-rate: 0/5", 0.0),
-        ("Request-rate: 1/" + "9" * 400 + "d", 1e9),
+        (b"", RobotsVerdict.ALLOWED),
+        (b"User-agent: *\nDisallow: /p", RobotsVerdict.FORBIDDEN),
+        (b"\xff\xfe\x00 rubbish \x00\nUser-agent: *\nDisallow: /", RobotsVerdict.FORBIDDEN),
+        (b"<html>not found</html>", RobotsVerdict.ALLOWED),
+        (b"#" * MAX_FILE_BYTES + b"\nUser-agent: *\nDisallow: /", RobotsVerdict.ALLOWED),
+        (b"#" * (MAX_FILE_BYTES - 100) + b"\nUser-agent: *\nDisallow: /", RobotsVerdict.FORBIDDEN),
     ],
 )
-def test_crawl_delay(line: str, delay_s: float) -> None:
-    rules = Robots(ALONE)
-    rules.note_answer("http://a.cz", FileAnswer(200, f"User-agent: *\n{line}\n".encode()), 0.0)
-    assert rules.crawl_delay("http://a.cz") == delay_s
+def test_a_file_is_read_to_its_limit_and_rubbish_is_none(body: bytes, verdict: RobotsVerdict) -> None:
+    assert noted(body).judge("http://a.cz", "http://a.cz/p/x.html", 1.0) is verdict
+
+
+DELAYS_S = {
+    "Crawl-delay: 7": 7.0, "Crawl-delay: 0.5": 0.5, "Crawl-delay: 10s": 10.0, "Crawl-delay: 1,5": 1.5,
+    "crawl delay : 2.25 seconds # please": 2.25, "Crawl-delay:\t3 sec": 3.0, "Crawl-delay: 7\0": 7.0,
+    "Crawl-delay: 1e3": 1.0, "Crawl-delay: " + "9" * 400: 0.0, "Request-rate: 1/1m": 60.0, "Request-rate: 2/1s": 0.5,
+    "Crawl-delay: -3": 0.0, "Crawl-delay: nan": 0.0, "Crawl-delay: many": 0.0, "Request-rate: 0/5": 0.0,
+    "Request-rate: 1/" + "9" * 400 + "d": 1e9,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", DELAYS_S)
+def test_crawl_delay(line: str) -> None:
+    rules = noted(f"User-agent: *\n{line}\n".encode())
+    assert rules.crawl_delay("http://a.cz") == DELAYS_S[line]
     assert rules.crawl_delay("http://unknown.cz") == 0.0
 
 
@@ -99,8 +83,7 @@ def test_crawl_delay(line: str, delay_s: float) -> None:
 def test_rules_count_in_each_encoding_that_editors_write(codec: str, mark: str) -> None:
     """A robots.txt in UTF-16 was read as one without rules, and so was one with NULs; one without a mark is ASCII."""
     text = "\ufeff" * (codec == mark) + "User-agent: *\r\nDisallow: /p\0\r\nCrawl-delay: 4\r\n"
-    rules = Robots(ALONE)
-    rules.note_answer("http://a.cz", FileAnswer(200, text.encode(codec)), 0.0)
+    rules = noted(text.encode(codec))
     assert rules.judge("http://a.cz", "http://a.cz/p/x", 1.0) is RobotsVerdict.FORBIDDEN
     assert rules.judge("http://a.cz", "http://a.cz/x", 1.0) is RobotsVerdict.ALLOWED
     assert rules.crawl_delay("http://a.cz") == 4.0
@@ -123,11 +106,8 @@ def test_rules_that_were_parsed_ahead_count_for_that_file_and_once() -> None:
 
 
 def test_each_origin_has_its_own_file_fetched_first() -> None:
-    web = {
-        "http://a.cz/": page("https://a.cz/x", "http://a.cz/y"), "https://a.cz/x": page(), "http://a.cz/y": page(),
-        "https://a.cz/robots.txt": FORBID_ALL,
-    }  # fmt: skip
-    crawl = VirtualCrawl(web).run("http://a.cz/")
+    web = {"http://a.cz/": page("https://a.cz/x", "http://a.cz/y"), "https://a.cz/x": page(), "http://a.cz/y": page()}
+    crawl = VirtualCrawl({**web, "https://a.cz/robots.txt": FORBID_ALL}).run("http://a.cz/")
     assert crawl.robots_fetched() == ["http://a.cz/robots.txt", "https://a.cz/robots.txt"]
     assert crawl.ends == {Reason.KEPT: 2, Reason.ROBOTS_FORBIDDEN: 1}
     assert crawl.frontier.ledger.discovered == 3, "a robots.txt is no URL"
@@ -149,9 +129,7 @@ def test_no_call_of_take_goes_through_a_whole_long_queue() -> None:
     for number in range(1200):
         frontier.put_seed(f"http://a.cz/{number}", 0.0)
     frontier.resolved("a.cz", ("10.0.0.1",), 900.0, 0.0)
-    fetch = frontier.take(0.0)
-    assert fetch is not None
-    frontier.robots_answered(fetch, FileAnswer(200, FORBID_ALL.body), 0.1)
+    frontier.robots_answered(frontier.take(0.0), FileAnswer(200, FORBID_ALL.body), 0.1)
     waiting = []
     while (due := frontier.next_due()) is not None:
         assert frontier.take(due) is None
@@ -210,12 +188,14 @@ def test_crawl_delay_behind_a_redirect_is_kept_over_a_restart() -> None:
     assert {row.name: row.crawl_delay_s for row in crawl.frontier.drain(crawl.now).hosts}["a.cz"] == 50.0
 
 
-def test_failing_robots_pauses_then_ends_the_urls() -> None:
-    web = {"http://a.cz/robots.txt": BROKEN, "http://a.cz/": page(), "http://a.cz/b": page()}
-    crawl = VirtualCrawl(web).run("http://a.cz/", "http://a.cz/b")
+def test_failing_robots_pauses_then_ends_the_urls_and_is_tried_again_the_next_day() -> None:
+    web = {"http://a.cz/robots.txt": [BROKEN] * 3 + [robots("")], "http://a.cz/b": page()}
+    crawl = VirtualCrawl(web).run("http://a.cz/", "http://a.cz/a")
     assert [round(pause) for pause in crawl.pauses(pages_only=False)] == [60, 120]
+    assert crawl.run("http://a.cz/c").ends == {Reason.ROBOTS_UNREACHABLE: 3}
     assert crawl.fetched() == []
-    assert crawl.ends == {Reason.ROBOTS_UNREACHABLE: 2}
+    crawl.now += DAY_S
+    assert crawl.run("http://a.cz/b").ends == {Reason.ROBOTS_UNREACHABLE: 3, Reason.KEPT: 1}
 
 
 def test_robots_that_comes_back_lets_the_host_go_on() -> None:
@@ -230,15 +210,6 @@ def test_pauses_of_robots_stay_under_the_cap(monkeypatch: pytest.MonkeyPatch) ->
     assert crawl.ends == {Reason.ROBOTS_UNREACHABLE: 1}
 
 
-def test_unreachable_robots_is_tried_again_the_next_day() -> None:
-    crawl = VirtualCrawl({"http://a.cz/robots.txt": [BROKEN] * 3 + [robots("")], "http://a.cz/b": page()})
-    crawl.run("http://a.cz/").run("http://a.cz/c")
-    assert crawl.ends == {Reason.ROBOTS_UNREACHABLE: 2}
-    crawl.now += DAY_S
-    crawl.run("http://a.cz/b")
-    assert crawl.ends == {Reason.ROBOTS_UNREACHABLE: 2, Reason.KEPT: 1}
-
-
 def test_old_robots_is_fetched_again_and_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_files, "MAX_AGE_S", 100.0)
     web = {"http://a.cz/robots.txt": [robots(""), FORBID_ALL], **{f"http://a.cz/{n}": page() for n in range(40)}}
@@ -248,55 +219,38 @@ def test_old_robots_is_fetched_again_and_obeyed(monkeypatch: pytest.MonkeyPatch)
     crawl.assert_polite(host_s=5.0, ip_s=0.1)
 
 
-def test_too_long_crawl_delay_ends_the_host() -> None:
-    web = {"http://a.cz/robots.txt": robots("User-agent: *\nCrawl-delay: 121"), "http://a.cz/": page()}
-    crawl = VirtualCrawl(web).run("http://a.cz/", "http://a.cz/b")
+def test_too_long_crawl_delay_ends_the_host_which_keeps_it_when_it_is_reopened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_files, "MAX_AGE_S", 600.0)
+    web = {
+        "http://a.cz/robots.txt": robots("User-agent: *\nCrawl-delay: 121"),
+        **{f"http://a.cz/{n}": page() for n in "ab"},
+    }
+    crawl = VirtualCrawl(web).run("http://a.cz/a", "http://a.cz/none")
     assert crawl.ends == {Reason.CRAWL_DELAY: 2}
     assert crawl.fetched() == []
     host = crawl.host("a.cz")
     assert host.state is HostState.FORBIDDEN
-
-
-def test_host_with_a_long_delay_that_was_reopened_keeps_its_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_files, "MAX_AGE_S", 600.0)
-    web = {
-        "http://a.cz/robots.txt": robots("User-agent: *\nCrawl-delay: 500"),
-        **{f"http://a.cz/{n}": page() for n in "ab"},
-    }
-    crawl = VirtualCrawl(web).run("http://a.cz/a")
-    host = crawl.host("a.cz")
     crawl.frontier.host_closing.reopen_host(host, crawl.now)
-    crawl.run("http://a.cz/b")
-    assert crawl.ends == {Reason.KEPT: 2}
-    assert crawl.gaps("host")["a.cz"] >= 500 - 1e-6
+    assert crawl.run("http://a.cz/b").ends == {Reason.KEPT: 2, Reason.HTTP_ERROR: 1}
+    assert crawl.gaps("host")["a.cz"] >= 121 - 1e-6
 
 
 def test_bytes_of_robots_count_for_the_host_that_was_asked() -> None:
     web = {"http://a.cz/robots.txt": to("http://b.cz/r.txt", body=b"x" * 70), "http://b.cz/r.txt": robots("#" * 900)}
     crawl = VirtualCrawl({**web, "http://a.cz/": page(body_bytes=5, kept_bytes=0)}).run("http://a.cz/")
-    accounts = {host.name: host.account for host in crawl.frontier.hosts}
-    assert (accounts["a.cz"].downloaded_bytes, accounts["a.cz"].pages) == (75, 1)
-    assert (accounts["b.cz"].downloaded_bytes, accounts["b.cz"].pages) == (900, 0)
+    assert crawl.host("a.cz").account == YieldAccount(pages=1, downloaded_bytes=75)
+    assert crawl.host("b.cz").account == YieldAccount(pages=0, downloaded_bytes=900)
     assert crawl.frontier.ledger.totals["downloaded_bytes"] == 975
 
 
-def closing_target(state: HostState) -> VirtualCrawl:
+def test_host_that_waits_for_a_closed_host_is_not_forgotten() -> None:
     """a.cz waits for a robots.txt that is queued at b.cz; then b.cz is closed."""
     web = {"http://a.cz/robots.txt": to("http://b.cz/robots.txt"), "http://b.cz/": page(transit_s=100.0)}
-    crawl = (
-        VirtualCrawl({**web, "http://a.cz/": page()})
-        .run("http://b.cz/", until=1010.0)
-        .run("http://a.cz/", until=1020.0)
-    )
-    target = crawl.host("b.cz")
-    assert target.robots_requests
-    crawl.frontier.host_closing.close_host(target, state)
-    return crawl
-
-
-def test_host_that_waits_for_a_closed_host_is_not_forgotten() -> None:
-    crawl = closing_target(HostState.BLOCKED).run()
-    assert crawl.frontier.is_finished
+    crawl = VirtualCrawl({**web, "http://a.cz/": page()}).run("http://b.cz/", until=1010.0)
+    crawl.run("http://a.cz/", until=1020.0)
+    assert crawl.host("b.cz").robots_requests
+    crawl.frontier.host_closing.close_host(crawl.host("b.cz"), HostState.BLOCKED)
+    assert crawl.run().frontier.is_finished
     assert crawl.frontier.ledger.ends[Reason.ROBOTS_UNREACHABLE] == 1
 
 
@@ -317,14 +271,18 @@ A_PAGE = ("http://a.cz", "http://a.cz/x")
 
 def known(body: bytes = b"", now: float = 100_000.0) -> Robots:
     """An origin whose page was judged: all its files are current."""
-    rules = Robots(ALONE)
-    rules.note_answer(A_PAGE[0], FileAnswer(200, body), now)
+    rules = noted(body, now=now)
     assert rules.judge(*A_PAGE, now + 1) is not RobotsVerdict.MISSING
     return rules
 
 
-def test_files_that_were_current_are_looked_at_again_when_the_clock_is_set_back() -> None:
-    assert known().judge(*A_PAGE, 10.0) is RobotsVerdict.MISSING
+def test_files_that_were_current_are_looked_at_again_when_the_clock_is_set_back_or_robots_txt_is_to_come_first() -> (
+    None
+):
+    rules = known()
+    assert rules.judge(*A_PAGE, 10.0) is RobotsVerdict.MISSING
+    rules.expire(A_PAGE[0], 100_002.0)
+    assert rules.judge(*A_PAGE, 100_003.0) is RobotsVerdict.MISSING
 
 
 def test_files_that_were_current_are_looked_at_again_when_one_of_them_changes() -> None:
@@ -335,12 +293,6 @@ def test_files_that_were_current_are_looked_at_again_when_one_of_them_changes() 
         assert rules.judge(*A_PAGE, 100_004.0) is RobotsVerdict.ALLOWED, "its rules are gone"
     rules.note_answer(A_PAGE[0], FileAnswer(403), 100_005.0)
     assert rules.judge(*A_PAGE, 100_006.0) is RobotsVerdict.MISSING, "it refuses us, and has to be asked again"
-
-
-def test_files_that_were_current_are_looked_at_again_when_robots_txt_is_to_come_first() -> None:
-    rules = known()
-    rules.expire(A_PAGE[0], 100_002.0)
-    assert rules.judge(*A_PAGE, 100_003.0) is RobotsVerdict.MISSING
 
 
 def test_files_that_were_current_are_looked_at_again_when_a_licence_expires_before_them() -> None:

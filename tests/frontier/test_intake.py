@@ -95,8 +95,7 @@ def test_what_is_in_transit_is_still_counted_when_its_host_is_marked_alone() -> 
         assert crawl.frontier.ledger.in_transit == 2
         crawl.commit()
         crawl.frontier.put_links(LinkingPage(crawl.host("a.cz"), Reason.KEPT), map(Link, links), crawl.now)
-        crawl.commit()
-        crawl.kill_and_resume()
+        crawl.restart()
         crawl.check()
         assert crawl.run().frontier.is_finished
 
@@ -180,8 +179,7 @@ def test_redirect_failure_and_restart_are_those_of_any_url():
         f"{A}old.xml": [page(status=503, kept_bytes=0), to("https://www.a.cz/new.xml")],
     }  # fmt: skip
     crawl = SitemapCrawl(web, sitemaps={"https://www.a.cz/new.xml": [f"{A}x"]}).run(A, until=1010.0)
-    crawl.commit()
-    crawl.kill_and_resume()
+    crawl.restart()
     crawl.run()
     assert crawl.asked == {"https://www.a.cz/new.xml": 1}
     assert crawl.ends == {Reason.KEPT: 2, Reason.REDIRECTED: 1, Reason.SITEMAP: 1}

@@ -26,12 +26,13 @@ def naming(*addresses: str, more: str = "") -> Answer:
     return robots("".join(f"License: {address}\n" for address in addresses) + more)
 
 
-def site(name: str, number: int = 3) -> dict[str, Answer]:
-    return {f"http://{name}/{n}": page() for n in range(number)}
+def site(name: str) -> dict[str, Answer]:
+    return {f"http://{name}/{n}": page() for n in range(3)}
 
 
-def pages(web: dict) -> list[str]:
-    return [url for url in web if url.rsplit("/", 1)[1].isdigit()]
+def crawled(web: dict, dns: dict | None = None, **options) -> VirtualCrawl:
+    """A crawl whose seeds are the pages of *web*, those of ``site``."""
+    return VirtualCrawl(web, dns, **options).run(*(url for url in web if url.rsplit("/", 1)[1].isdigit()))
 
 
 def fetches(crawl: VirtualCrawl) -> Counter[str]:
@@ -50,7 +51,7 @@ def fetches(crawl: VirtualCrawl) -> Counter[str]:
 )
 def test_terms_bind_by_purpose(terms: str, purpose: str, end: Reason) -> None:
     web = site("a.cz") | {"http://a.cz/robots.txt": naming("http://a.cz/l.xml"), "http://a.cz/l.xml": licence(terms)}
-    crawl = VirtualCrawl(web, purpose=purpose).run(*pages(web))
+    crawl = crawled(web, purpose=purpose)
     assert crawl.ends == {end: 3}
     assert fetches(crawl)["http://a.cz/l.xml"] == 1
 
@@ -59,7 +60,7 @@ def test_one_licence_of_many_hosts_is_fetched_once_a_day_under_its_own_robots_tx
     web = {"http://royal.cz/l.xml": licence(url="/1"), "http://royal.cz/robots.txt": MISSING}
     for number in range(6):
         web |= site(f"a{number}.cz") | {f"http://a{number}.cz/robots.txt": naming("http://royal.cz/l.xml")}
-    crawl = VirtualCrawl(web).run(*pages(web))
+    crawl = crawled(web)
     assert crawl.ends == {Reason.KEPT: 12, Reason.SITE_OPTED_OUT: 6}
     assert fetches(crawl)["http://royal.cz/l.xml"] == fetches(crawl)["http://royal.cz/robots.txt"] == 1
     order = [start.url for start in crawl.starts if "royal" in start.url]
@@ -71,8 +72,7 @@ def test_one_licence_of_many_hosts_is_fetched_once_a_day_under_its_own_robots_tx
     crawl.now += 1.1 * DAY_S
     crawl.run("http://a0.cz/new", "http://a1.cz/new")
     assert fetches(crawl)["http://royal.cz/l.xml"] == 2
-    crawl.commit()
-    crawl.kill_and_resume()
+    crawl.restart()
     crawl.run("http://a2.cz/new")
     assert fetches(crawl)["http://royal.cz/l.xml"] == 2, "it is known after a restart"
 
@@ -96,16 +96,16 @@ def test_one_licence_of_many_hosts_is_fetched_once_a_day_under_its_own_robots_tx
 )
 def test_terms_that_cannot_be_had_refuse_training_only(web: dict, purpose: str, end: Reason) -> None:
     web = site("a.cz") | {"http://a.cz/robots.txt": naming("http://b.cz/l.xml"), "http://c.cz/l.xml": licence("")} | web
-    crawl = VirtualCrawl(web, {"dead.cz": Resolution(permanent=True)}, purpose=purpose, retries=1)
-    assert crawl.run(*pages(web)).ends == {end: 3}
+    crawl = crawled(web, {"dead.cz": Resolution(permanent=True)}, purpose=purpose, retries=1)
+    assert crawl.ends == {end: 3}
     assert "http://c.cz/l.xml" not in fetches(crawl), "its robots.txt forbids it"
 
 
 @pytest.mark.parametrize("address", ["ftp://a.cz/l.xml", "http://", "http://b.cz:22/l.xml", "http://" + "b" * 3000])
 def test_addresses_that_cannot_be_fetched_are_unknown_terms(address: str) -> None:
     web = site("a.cz") | {"http://a.cz/robots.txt": naming(address)}
-    assert VirtualCrawl(web).run(*pages(web)).ends == {Reason.SITE_OPTED_OUT: 3}
-    assert VirtualCrawl(web, purpose="search").run(*pages(web)).ends == {Reason.KEPT: 3}
+    assert crawled(web).ends == {Reason.SITE_OPTED_OUT: 3}
+    assert crawled(web, purpose="search").ends == {Reason.KEPT: 3}
 
 
 def test_licences_of_our_group_replace_those_outside_groups() -> None:
@@ -116,18 +116,14 @@ def test_licences_of_our_group_replace_those_outside_groups() -> None:
         "http://a.cz/strict.xml": licence(),
         "http://a.cz/free.xml": licence(""),
     }
-    crawl = VirtualCrawl(web).run(*pages(web))
+    crawl = crawled(web)
     assert crawl.ends == {Reason.KEPT: 3}
     assert fetches(crawl).keys() & {"http://a.cz/strict.xml", "http://a.cz/other.xml"} == set()
 
 
 def test_relative_addresses_and_redirects_are_followed() -> None:
-    web = site("a.cz") | {
-        "http://a.cz/robots.txt": naming("/l.xml"),
-        "http://a.cz/l.xml": to("http://b.cz/moved.xml"),
-        "http://b.cz/moved.xml": licence(),
-    }
-    assert VirtualCrawl(web).run(*pages(web)).ends == {Reason.SITE_OPTED_OUT: 3}
+    web = {"http://a.cz/l.xml": to("http://b.cz/moved.xml"), "http://b.cz/moved.xml": licence()}
+    assert crawled(site("a.cz") | {"http://a.cz/robots.txt": naming("/l.xml")} | web).ends == {Reason.SITE_OPTED_OUT: 3}
 
 
 def test_two_licences_bind_together_and_ignored_ones_cost_nothing() -> None:
@@ -136,42 +132,48 @@ def test_two_licences_bind_together_and_ignored_ones_cost_nothing() -> None:
         "http://a.cz/1.xml": licence(url="/1"),
         "http://a.cz/2.xml": licence(url="/2"),
     }
-    assert VirtualCrawl(web).run(*pages(web)).ends == {Reason.SITE_OPTED_OUT: 2, Reason.KEPT: 1}
-    crawl = VirtualCrawl(web, optouts="rsl=ignore,tdm-file=ignore,ai-txt=ignore").run(*pages(web))
-    assert crawl.ends == {Reason.KEPT: 3}
-    assert not any(url.endswith(".xml") for url in fetches(crawl))
-    recorded = VirtualCrawl(web, optouts="rsl=record,tdm-file=ignore,ai-txt=ignore").run(*pages(web))
-    assert recorded.ends == {Reason.KEPT: 3}
-    assert fetches(recorded)["http://a.cz/1.xml"] == 1
+    assert crawled(web).ends == {Reason.SITE_OPTED_OUT: 2, Reason.KEPT: 1}
+    for said, times in (("ignore", 0), ("record", 1)):
+        crawl = crawled(web, optouts=f"rsl={said},tdm-file=ignore,ai-txt=ignore")
+        assert crawl.ends == {Reason.KEPT: 3}
+        assert [fetches(crawl)[f"http://a.cz/{number}.xml"] for number in (1, 2)] == [times] * 2
 
 
 def test_two_hosts_that_name_each_others_licences_wait_for_nothing_for_ever() -> None:
-    web = site("a.cz") | site("b.cz") | {
-        "http://a.cz/robots.txt": naming("http://b.cz/l.xml"),
-        "http://b.cz/robots.txt": naming("http://a.cz/l.xml"),
-        "http://a.cz/l.xml": licence(url="/1"),
-        "http://b.cz/l.xml": licence(url="/1"),
-    }  # fmt: skip
-    assert VirtualCrawl(web).run(*pages(web)).ends == {Reason.SITE_OPTED_OUT: 2, Reason.KEPT: 4}
+    web = site("a.cz") | site("b.cz")
+    for host, other in ("ab", "ba"):
+        web[f"http://{host}.cz/robots.txt"] = naming(f"http://{other}.cz/l.xml")
+        web[f"http://{host}.cz/l.xml"] = licence(url="/1")
+    assert crawled(web).ends == {Reason.SITE_OPTED_OUT: 2, Reason.KEPT: 4}
 
 
 def test_host_of_a_licence_that_is_closed_meanwhile_keeps_nobody_waiting() -> None:
-    web = site("a.cz") | {"http://a.cz/robots.txt": naming("http://b.cz/l.xml"), "http://b.cz/l.xml": licence("")}
-    crawl = VirtualCrawl(web, {"b.cz": [Resolution(("10.9.9.9",))]}, dns_s=3.0).run(*pages(web), until=1008.5)
+    web = {"http://a.cz/robots.txt": naming("http://b.cz/l.xml"), "http://b.cz/l.xml": licence("")}
+    crawl = VirtualCrawl(site("a.cz") | web, dns_s=3.0).run(*site("a.cz"), until=1008.5)
     crawl.frontier.host_closing.block_where(lambda name: name == "b.cz")
     assert crawl.run().ends == {Reason.SITE_OPTED_OUT: 3}
 
 
+def said_of(crawl: VirtualCrawl, url: str, licence: str, later_s: float = 0.0) -> list[str] | None:
+    """What a licence says that a page names; None while it is not known."""
+    said = crawl.frontier.robots.licences.of_page(url, [licence], crawl.now + later_s)
+    return None if said is None else [str(statement) for statement in said]
+
+
 def test_licence_that_a_page_names_comes_before_further_pages() -> None:
-    web = site("a.cz") | {"http://b.cz/l.xml": licence(url="/1")}
-    crawl = VirtualCrawl(web).run("http://a.cz/0")
-    assert crawl.frontier.robots.licences.of_page("http://a.cz/0", ["http://b.cz/l.xml"], crawl.now) is None
+    crawl = VirtualCrawl(site("a.cz") | {"http://b.cz/l.xml": licence(url="/1")}).run("http://a.cz/0")
+    assert said_of(crawl, "http://a.cz/0", "http://b.cz/l.xml") is None
     crawl.run("http://a.cz/2")
     order = [start.url for start in crawl.starts]
     assert order.index("http://b.cz/l.xml") < order.index("http://a.cz/2")
-    said = crawl.frontier.robots.licences.of_page("http://a.cz/1", ["http://b.cz/l.xml"], crawl.now)
-    assert said is not None and [str(statement) for statement in said] == ["rsl:prohibited", "rsl:free"]
-    assert crawl.frontier.robots.licences.of_page("http://a.cz/1", [""], crawl.now), "no address: unknown terms"
+    assert said_of(crawl, "http://a.cz/1", "http://b.cz/l.xml") == ["rsl:prohibited", "rsl:free"]
+    assert said_of(crawl, "http://a.cz/1", ""), "no address: unknown terms"
+
+
+def test_page_that_names_another_licence_each_time_is_fetched_twice_at_most() -> None:
+    crawl = VirtualCrawl(site("a.cz")).run("http://a.cz/0")
+    said = [said_of(crawl, "http://a.cz/0", f"http://b.cz/{n}.xml") for n in range(2)]
+    assert said == [None, ["rsl:unknown=http://b.cz/1.xml"]]
 
 
 def test_licence_that_grows_stale_while_its_page_is_fetched_sends_nobody_round_in_circles(
@@ -179,20 +181,10 @@ def test_licence_that_grows_stale_while_its_page_is_fetched_sends_nobody_round_i
 ) -> None:
     monkeypatch.setattr(known_files, "MAX_AGE_S", 60.0)
     crawl = VirtualCrawl(site("a.cz") | {"http://b.cz/l.xml": licence("")}).run("http://a.cz/0")
-    asked = ("http://a.cz/0", ["http://b.cz/l.xml"])
-    assert crawl.frontier.robots.licences.of_page(*asked, crawl.now) is None
+    asked = crawl, "http://a.cz/0", "http://b.cz/l.xml"
+    assert said_of(*asked) is None
     crawl.run("http://a.cz/1")
-    assert crawl.frontier.robots.licences.of_page(*asked, crawl.now + 600) is not None
-    assert crawl.frontier.robots.licences.of_page(*asked, crawl.now + 2 * 3600) is None
-
-
-def test_page_that_names_another_licence_each_time_is_fetched_twice_at_most() -> None:
-    crawl = VirtualCrawl(site("a.cz")).run("http://a.cz/0")
-    said = [
-        crawl.frontier.robots.licences.of_page("http://a.cz/0", [f"http://b.cz/{n}.xml"], crawl.now) for n in range(2)
-    ]
-    assert said[0] is None
-    assert [str(statement) for statement in said[1] or ()] == ["rsl:unknown=http://b.cz/1.xml"]
+    assert [said_of(*asked, later_s) is None for later_s in (600, 2 * 3600)] == [False, True]
 
 
 @settings(max_examples=examples(40))
@@ -200,5 +192,5 @@ def test_page_that_names_another_licence_each_time_is_fetched_twice_at_most() ->
        st.binary(max_size=60))  # fmt: skip
 def test_no_license_line_and_no_file_holds_a_crawl_up(addresses: list[str], body: bytes) -> None:
     web = site("a.cz") | {"http://a.cz/robots.txt": naming(*addresses), "http://b.cz/l.xml": Answer(body=body)}
-    crawl = VirtualCrawl(web).run(*pages(web))
+    crawl = crawled(web)
     assert sum(crawl.ends.values()) == 3

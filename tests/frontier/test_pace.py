@@ -33,15 +33,11 @@ def test_slow_robots_txt_counts_too() -> None:
     assert crawl.pauses(pages_only=False) == pytest.approx([4 + 20.0])
 
 
-def test_only_the_slow_host_rests() -> None:
-    web = {PAGES[0]: page(transit_s=4.0), PAGES[1]: page(), "http://b.cz/": page(), "http://b.cz/2": page()}
-    crawl = VirtualCrawl(web).run(*web)
-    assert crawl.gaps("host")["b.cz"] == pytest.approx(5.0)
-
-
-def test_fast_host_is_as_fast_as_without() -> None:
+def test_fast_hosts_are_as_fast_as_without_also_beside_a_slow_one() -> None:
     times = [VirtualCrawl(dict.fromkeys(PAGES, page()), delay_factor=factor).run(*PAGES).now for factor in (0.0, 5.0)]
     assert times[0] == times[1]
+    web = {PAGES[0]: page(transit_s=4.0), PAGES[1]: page(), "http://b.cz/": page(), "http://b.cz/2": page()}
+    assert VirtualCrawl(web).run(*web).gaps("host")["b.cz"] == pytest.approx(5.0)
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -59,21 +55,17 @@ def test_busy_host_is_asked_half_as_often_and_recovers(status: int) -> None:
 
 def test_interval_of_a_busy_host_is_bounded() -> None:
     intervals, host = Intervals(Options(), Workbench()), Host(1, "a.cz", 0)
-    for _ in range(2000):
-        intervals.note_status(host, 503)
-    assert intervals.of(host) == 30.0
+
+    def after(status: int, times: int) -> float:
+        for _ in range(times):
+            intervals.note_status(host, status)
+        return intervals.of(host)
+
+    assert after(503, 2000) == after(0, 1) == 30.0, "no answer is no word"
     host.crawl_delay_s = 90.0
     assert intervals.of(host) == 90.0, "a longer Crawl-delay is not shortened"
     host.crawl_delay_s = 0.0
-    for _ in range(80):
-        intervals.note_status(host, 404)
-    assert intervals.of(host) == 5.0
-
-
-def test_no_answer_is_no_word() -> None:
-    host = Host(1, "a.cz", 0, slowdown=4.0)
-    Intervals(Options(), Workbench()).note_status(host, 0)
-    assert host.slowdown == 4.0
+    assert after(404, 80) == 5.0
 
 
 HOUR_S = 3600.0
@@ -84,27 +76,22 @@ def change(crawl: VirtualCrawl, host_s: float = HOST_S, ip_s: float = IP_S) -> N
     crawl.frontier.schedule.change_intervals(host_s, ip_s, crawl.now)
 
 
-def mistaken(crawl: VirtualCrawl, *seeds: str, ip_s: float = IP_S) -> float:
-    """Crawl with an hour's interval for some seconds; returns when it was taken back."""
-    change(crawl, HOUR_S, max(ip_s, IP_S))
-    crawl.run(*seeds, until=crawl.now + 8.0)
-    change(crawl)
-    return crawl.now
-
-
 @pytest.mark.parametrize("places", [1, 5000], ids=["the backlog", "the workbench"])
-@pytest.mark.parametrize("committed", [False, True], ids=["in memory", "in the store"])
-def test_hosts_do_not_wait_out_an_hour_that_was_taken_back(places: int, committed: bool) -> None:
+@pytest.mark.parametrize("where", ["in memory", "in the store", "in a new process"])
+def test_hosts_do_not_wait_out_an_hour_that_was_taken_back(places: int, where: str) -> None:
     """With one place most hosts are in the backlog; after a commit their records leave memory."""
     web = {f"http://{name}.cz/{number}": page() for name in "abcdef" for number in range(3)}
     crawl = VirtualCrawl(web, active_hosts=places)
     change(crawl, HOUR_S)
     crawl.run(*web, until=crawl.now + 20.0)
-    if committed:
-        crawl.commit()
-        crawl.commit()
     before = len(crawl.starts)
-    change(crawl)
+    if where == "in the store":
+        crawl.commit()
+        crawl.commit()
+    if where == "in a new process":
+        crawl.restart(1.0)
+    else:
+        change(crawl)
     back = crawl.now
     crawl.run()
     assert before and crawl.frontier.is_finished
@@ -114,27 +101,15 @@ def test_hosts_do_not_wait_out_an_hour_that_was_taken_back(places: int, committe
 
 def test_addresses_do_not_wait_out_an_hour_that_was_taken_back() -> None:
     web = {f"http://{name}.cz/": page() for name in "abcdef"}
-    dns = {f"{name}.cz": Resolution(("10.0.0.1",)) for name in "abcdef"}
-    crawl = VirtualCrawl(web, dns)
-    back = mistaken(crawl, *web, ip_s=HOUR_S)
+    crawl = VirtualCrawl(web, {f"{name}.cz": Resolution(("10.0.0.1",)) for name in "abcdef"})
+    change(crawl, HOUR_S, HOUR_S)
+    crawl.run(*web, until=crawl.now + 8.0)
+    change(crawl)
+    back = crawl.now
     assert 0 < len(crawl.starts) < 6
     crawl.run()
     assert crawl.frontier.is_finished and crawl.now < back + 60.0
     assert crawl.gaps("address")["10.0.0.1"] >= IP_S - ROUNDING_S
-
-
-def test_a_restart_after_it_was_taken_back_waits_for_no_hour_either() -> None:
-    web = {f"http://{name}.cz/{number}": page() for name in "abc" for number in range(3)}
-    crawl = VirtualCrawl(web)
-    change(crawl, HOUR_S)
-    crawl.run(*web, until=crawl.now + 20.0)
-    crawl.commit()
-    crawl.now += 1.0
-    crawl.kill_and_resume()
-    back = crawl.now
-    crawl.run()
-    assert crawl.frontier.is_finished and crawl.now < back + 60.0
-    assert min(crawl.gaps("host").values()) >= HOST_S - ROUNDING_S
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,7 @@ class Shop:
 
     def push(self, *names: str, rank: int = 3) -> None:
         for name in names:
-            target = canonicalize(f"http://a.cz/{name}")
-            assert target is not None
-            line = plain_line(target, rank)
-            assert line is not None
-            self.queues.push(1, rank, line)
+            self.queues.push(1, rank, plain_line(canonicalize(f"http://a.cz/{name}"), rank))
             self.hosts.changed.add(self.host)
 
     def pop(self, number: int = 1) -> list[str]:
@@ -190,25 +186,20 @@ def test_line_holds_all_of_a_url(text, rank, tries, redirects, payload, spelled)
 
 
 def test_key_of_a_salted_request_comes_back() -> None:
-    target = canonicalize("http://a.cz/login")
-    queued = QueuedUrl(
-        url_key(7, target.url, b"POST"), target.url, Host(7, "a.cz", HostStates()), 1, target, payload=b""
-    )
-    assert url_of(line_of(queued), queued.host).key == queued.key != url_key(7, target.url)
+    target, host = canonicalize("http://a.cz/login"), Host(7, "a.cz", HostStates())
+    queued = QueuedUrl(url_key(7, target.url, b"POST"), target.url, host, 1, target, payload=b"")
+    assert url_of(line_of(queued), host).key == queued.key != url_key(7, target.url)
 
 
 def test_plain_url_costs_one_byte_more_than_its_path() -> None:
-    target = canonicalize("https://www.a.cz/a/b.html?c=d")
-    assert target is not None
-    line = plain_line(target, 3)
-    assert line is not None and len(line) == len("/a/b.html?c=d") + 1
+    assert len(plain_line(canonicalize("https://www.a.cz/a/b.html?c=d"), 3)) == len("/a/b.html?c=d") + 1
 
 
-def test_what_a_flush_has_written_leaves_memory_a_few_slots_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_flush_has_written_leaves_memory_a_few_slots_at_a_time(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All at once stopped the event loop for .3 s."""
-    monkeypatch.setattr("spiderling.frontier.storage.queues.FLUSH_URLS", 5)
     monkeypatch.setattr("spiderling.frontier.storage.queues.FREED_AT_ONCE", 2)
-    shop = Shop()
     for rank in range(5):
         shop.push(f"r{rank}", rank=rank)
     shop.commit()

@@ -43,9 +43,8 @@ def test_a_class_of_which_nothing_is_known_has_its_prior(kind: int) -> None:
 def test_a_host_that_was_looked_at_often_goes_by_itself_and_a_new_one_by_the_others() -> None:
     rates = ChangeRates()
     for day in range(40):
-        rates.learn(1, OLDEST, 2, 0, 1.0, day)
-        for host in range(2, 12):
-            rates.learn(host, OLDEST, 0, 0, 1.0, day)
+        for host in range(1, 12):
+            rates.learn(host, OLDEST, 2 * (host == 1), 0, 1.0, day)
     busy, idle, unknown = (rates.rate(host, OLDEST) for host in (1, 2, 99))
     assert busy == pytest.approx(2.0, rel=0.15)
     assert idle < 0.02 and unknown == pytest.approx(2 / 11, rel=0.2)
@@ -68,18 +67,14 @@ def test_a_class_that_is_no_longer_looked_at_keeps_its_rate() -> None:
     assert rates.rate(1, OLDEST) == pytest.approx(before) == pytest.approx(0.2, rel=0.1)
 
 
-def test_sums_of_many_years_are_numbers_still() -> None:
+@pytest.mark.parametrize(
+    ("times", "events", "step_days"), [(60, 365, 365.0), (48, 1000, 360_000.0)],
+    ids=["many years", "a trial with days of a hundredth of a second"],
+)  # fmt: skip
+def test_sums_are_numbers_still(times: int, events: int, step_days: float) -> None:
     rates = ChangeRates()
-    for year in range(60):
-        rates.learn(1, FEED, 365, 365 * 80, 365.0, 365.0 * year)
-    assert rates.rate(1, FEED) == pytest.approx(1.0, rel=0.01)
-    assert rates.words(1, FEED) == pytest.approx(80, rel=0.01)
-
-
-def test_sums_of_a_trial_with_days_of_a_hundredth_of_a_second_are_numbers_still() -> None:
-    rates = ChangeRates()
-    for hour in range(48):
-        rates.learn(1, FEED, 1000, 1000 * 80, 1000.0, hour * 3600 / 0.01)
+    for number in range(times):
+        rates.learn(1, FEED, events, events * 80, float(events), number * step_days)
     assert rates.rate(1, FEED) == pytest.approx(1.0, rel=0.01)
     assert rates.words(1, FEED) == pytest.approx(80, rel=0.01)
 
@@ -113,10 +108,10 @@ def test_a_page_that_changes_anyway_neither_proves_a_date_nor_disproves_it() -> 
 
 def test_a_change_that_no_sitemap_since_then_could_know_was_not_missed() -> None:
     dates = Announcements(made=5.0)
-    dates.learn(was_announced=False, has_new_text=True, expected_events=0.01, last=6.0)
-    assert dates.missed == 1.0
-    dates.learn(was_announced=False, has_new_text=True, expected_events=0.01, last=4.0)
-    assert dates.missed == 2.0 and dates.recall == pytest.approx(1 / 3)
+    for last, missed in ((6.0, 1.0), (4.0, 2.0)):
+        dates.learn(was_announced=False, has_new_text=True, expected_events=0.01, last=last)
+        assert dates.missed == missed
+    assert dates.recall == pytest.approx(1 / 3)
 
 
 def test_events_since_birth_add_up_over_the_ages() -> None:
@@ -202,13 +197,9 @@ def test_rates_come_back_as_they_were_of_one_host_and_of_all() -> None:
     for table, same in zip(policy.rates.tables(hosts), again.rates.tables(hosts), strict=True):
         assert np.array_equal(table, same)
     assert not again.dates, "nothing is kept of hosts without dates"
-    for kind in (HUB, OLDEST):
-        assert [policy.rates.rate(host, kind) for host in hosts] == pytest.approx(
-            policy.rates.tables(hosts)[0][:, kind]
-        )
-        assert [policy.rates.words(host, kind) for host in hosts] == pytest.approx(
-            policy.rates.tables(hosts)[1][:, kind]
-        )
+    for of_one, table in zip((policy.rates.rate, policy.rates.words), policy.rates.tables(hosts), strict=False):
+        for kind in (HUB, OLDEST):
+            assert [of_one(host, kind) for host in hosts] == pytest.approx(table[:, kind])
 
 
 @pytest.mark.parametrize("host", [0, 5])

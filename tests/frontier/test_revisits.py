@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
 
 from spiderling.base.errors import DamageError
+from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -72,8 +73,8 @@ class RecrawledCrawl(VirtualCrawl):
 
     def outcome(self, fetch: Fetch, answer: Answer, reason: Reason) -> Outcome:
         outcome = Outcome(
-            fetch.id, fetch.url, reason, answer.status, answer.may_pass, redirect_to=answer.location,
-            body_bytes=answer.body_bytes, words=answer.kept_bytes // 5, links=page_links(answer), etag=b'"1"',
+            fetch.id, fetch.url, reason, answer.status, answer.may_pass, redirect_to=answer.location, etag=b'"1"',
+            body_bytes=answer.body_bytes, words=answer.kept_bytes // 5, links=tuple(map(Link, answer.links)),
         )  # fmt: skip
         self.told[fetch.id] = (outcome, None)
         return outcome
@@ -114,26 +115,16 @@ class RecrawledCrawl(VirtualCrawl):
         return [day for looked, day in self.revisits if looked == url and day >= 0.5]
 
 
-def page_links(answer: Answer):
-    from spiderling.base.link_batch import Link
-
-    return tuple(Link(link) if isinstance(link, str) else link for link in answer.links)
-
-
-def paper(url: str, day: float) -> Answer:
-    """A front page that links to an article a day; articles do not change."""
-    if url.endswith("robots.txt"):
-        return MISSING
-    today = int(max(0.0, day))
-    articles = [f"{HOST}{number}" for number in range(today + 1)]
-    if url == HOST:
-        return page(*articles[-3:], kept_bytes=0)
-    return page(kept_bytes=500) if url in articles else MISSING
+def lived(web: Web, days: float, requests: str = "4", seeds: Iterable[str] = (HOST,), **options) -> RecrawledCrawl:
+    """A crawl of *web* that has ended, and then was a recrawl for *days* of *requests* each."""
+    crawl = RecrawledCrawl(web, recrawl_requests=requests, **options)
+    crawl.run(*seeds)
+    crawl.live(days)
+    return crawl
 
 
 def test_new_pages_are_found_within_the_budget_and_the_books_balance() -> None:
-    crawl = RecrawledCrawl(lambda url, day: page(*[f"{HOST}{n}" for n in range(int(day) + 1)]), recrawl_requests="8")
-    crawl.run(HOST)
+    crawl = lived(lambda url, day: page(*[f"{HOST}{n}" for n in range(int(day) + 1)]), 0, "8")
     assert not crawl.revisits
     crawl.live(20)
     by_day = Counter(int(day) for _, day in crawl.revisits)
@@ -153,9 +144,7 @@ def test_a_page_without_text_that_lists_new_ones_is_looked_at_most() -> None:
             return page(*links, *(f"{HOST}{n}" for n in range(int(day) + 1)), kept_bytes=0)
         return MISSING if url.endswith("robots.txt") else page() if day < 0.01 or url not in links else SAME
 
-    crawl = RecrawledCrawl(web, recrawl_requests="3")
-    crawl.run(HOST)
-    crawl.live(25)
+    crawl = lived(web, 25, "3")
     assert Counter(url for url, _ in crawl.revisits).most_common(1)[0][0] == HOST
     assert f"{HOST}22" in crawl.fetched()
 
@@ -168,9 +157,7 @@ def test_404_counts_as_gone_after_a_week_and_410_at_once() -> None:
             return SAME if day > 8 else MISSING
         return GONE if url == HOST + "gone" else MISSING
 
-    crawl = RecrawledCrawl(web, recrawl_requests="4")
-    crawl.run(HOST)
-    crawl.live(6)
+    crawl = lived(web, 6)
     assert crawl.standing(HOST + "missing") is crawl.standing(HOST + "back") is Standing.MISSED
     assert crawl.standing(HOST + "gone") is Standing.GONE
     crawl.live(14)
@@ -190,9 +177,7 @@ def test_404_counts_as_gone_after_a_week_and_410_at_once() -> None:
     ],
 )
 def test_a_page_that_opts_out_is_not_asked_again(said: Answer) -> None:
-    crawl = RecrawledCrawl(lambda url, day: page() if day < 0.5 else said, recrawl_requests="4")
-    crawl.run(HOST)
-    crawl.live(20)
+    crawl = lived(lambda url, day: page() if day < 0.5 else said, 20)
     assert crawl.standing(HOST) is Standing.OPTED_OUT
     assert len(crawl.revisits_at(HOST)) == 1
 
@@ -202,9 +187,7 @@ def test_robots_txt_is_read_anew_before_a_look() -> None:
         forbids = robots("User-agent: *\nDisallow: /secret")
         return (forbids if day > 2 else MISSING) if url.endswith("robots.txt") else page(HOST + "secret")
 
-    crawl = RecrawledCrawl(web, recrawl_requests="4")
-    crawl.run(HOST)
-    crawl.live(20)
+    crawl = lived(web, 20)
     assert crawl.standing(HOST + "secret") is Standing.OPTED_OUT
     assert all(day < 3.1 for day in crawl.revisits_at(HOST + "secret"))
     assert crawl.standing(HOST) is Standing.LIVE
@@ -219,9 +202,7 @@ def test_a_later_version_waits_for_the_files_of_its_site_too() -> None:
         is_file = url.endswith((".txt", ".json"))
         return MISSING if is_file else page() if day < 0.5 or day > 5 else SAME
 
-    crawl = RecrawledCrawl(web, recrawl_requests="4", optouts="", optout_files="kept")
-    crawl.run(HOST)
-    crawl.live(20)
+    crawl = lived(web, 20, optouts="", optout_files="kept")
     assert crawl.standing(HOST) is Standing.OPTED_OUT
     revisits = crawl.revisits_at(HOST)
     assert [day > 5 for day in revisits] == [False] * (len(revisits) - 1) + [True]
@@ -237,9 +218,7 @@ def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:
             return Answer(503, 10, 0)
         return to(HOST + "new") if url == HOST + "moved" else SAME if url == HOST else page()
 
-    crawl = RecrawledCrawl(web, recrawl_requests="4")
-    crawl.run(HOST)
-    crawl.live(10)
+    crawl = lived(web, 10)
     assert crawl.standing(HOST + "busy") is crawl.standing(HOST + "moved") is Standing.LIVE
     assert crawl.ended[HOST + "new"] is Reason.KEPT
     assert crawl.ends[Reason.KEPT] == crawl.frontier.ledger.discovered
@@ -247,9 +226,7 @@ def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:
 
 @pytest.mark.slow
 def test_looks_that_are_planned_at_a_host_which_is_closed_are_dropped() -> None:
-    crawl = RecrawledCrawl(lambda url, day: page() if day < 0.5 else SAME, recrawl_requests="96")
-    crawl.run(HOST, "http://b.cz/")
-    crawl.live(1)
+    crawl = lived(lambda url, day: page() if day < 0.5 else SAME, 1, "96", seeds=(HOST, "http://b.cz/"))
     while not crawl.frontier.recrawl.columns.rows["flags"][0] & PLANNED:
         crawl.now += DAY_S / 96
         crawl.frontier.recrawl.step(crawl.now)
@@ -265,19 +242,15 @@ def test_looks_that_are_planned_at_a_host_which_is_closed_are_dropped() -> None:
 
 @pytest.mark.slow
 def test_looks_that_are_not_worth_it_are_left_out() -> None:
-    busy, idle = (
-        RecrawledCrawl(lambda url, day: page() if day < 0.5 else SAME, recrawl_requests="9") for _ in range(2)
-    )
+    busy, idle = (lived(lambda url, day: page() if day < 0.5 else SAME, 0, "9") for _ in range(2))
     idle.frontier.recrawl.policy.min_word_days = 3000.0
     for crawl in (busy, idle):
-        crawl.run(HOST)
         crawl.live(15)
     assert len(idle.revisits) < len(busy.revisits) / 3
 
 
 def test_a_recrawl_ends_after_its_days() -> None:
-    crawl = RecrawledCrawl(lambda url, day: page(), recrawl="3d", recrawl_requests="4")
-    crawl.run(HOST)
+    crawl = lived(lambda url, day: page(), 0, recrawl="3d")
     assert crawl.frontier.recrawl.goes_on(crawl.now)
     crawl.live(5)
     assert not crawl.frontier.recrawl.goes_on(crawl.now)
@@ -296,8 +269,7 @@ def test_whenever_it_is_killed_nothing_is_lost_and_no_budget_is_spent_twice(step
         here = [f"{HOST}{number}" for number in range(int(day) + 4)]
         return page(*here) if url == HOST else page() if url in here else MISSING
 
-    crawl = RecrawledCrawl(web, recrawl_requests=str(budget))
-    crawl.run(HOST)
+    crawl = lived(web, 0, str(budget))
     crawl.commit()
     for step in steps:
         if step == "live":
@@ -328,21 +300,15 @@ def test_looks_that_a_silent_host_cannot_be_asked_for_leave_the_budget_to_others
         links = [f"{host}{n}" for host in (HOST, "http://b.cz/") for n in range(60)] if url == HOST else []
         return page(*links) if day < 0.5 else SAME
 
-    crawl = RecrawledCrawl(web, recrawl_requests="50")
-    crawl.run(HOST)
-    crawl.live(3)
+    crawl = lived(web, 3, "50")
     by_host = Counter(url.startswith(HOST) for url, day in crawl.revisits if day >= 1)
     assert 2 <= by_host[True] <= 2 * 25, "its pauses grow to an hour"
     assert by_host[False] > 2 * 20
 
 
 def test_after_a_clock_that_was_ahead_the_recrawl_goes_on_from_the_day_it_had_reached() -> None:
-    crawl = RecrawledCrawl(lambda url, day: page() if day < 0.5 else SAME, now=1e9, recrawl="8d", recrawl_requests="4")
-    crawl.run(HOST)
-    crawl.live(4)
-    crawl.commit()
-    crawl.now -= 400 * DAY_S
-    crawl.kill_and_resume()
+    crawl = lived(lambda url, day: page() if day < 0.5 else SAME, 4, now=1e9, recrawl="8d")
+    crawl.restart(-400 * DAY_S)
     assert crawl.day == pytest.approx(4, abs=0.5)
     crawl.live(5)
     assert {4, 5, 6, 7} <= {int(day) for day in crawl.revisits_at(HOST)}
@@ -350,12 +316,7 @@ def test_after_a_clock_that_was_ahead_the_recrawl_goes_on_from_the_day_it_had_re
 
 
 def test_304_to_a_request_that_sent_nothing_to_compare_says_nothing() -> None:
-    def web(url: str, day: float) -> Answer:
-        return page() if day < 0.001 else UNCHANGED
-
-    crawl = RecrawledCrawl(web, recrawl_requests="4")
-    crawl.run(HOST)
-    crawl.live(5)
+    crawl = lived(lambda url, day: page() if day < 0.001 else UNCHANGED, 5)
     assert crawl.revisits and not crawl.frontier.ledger.totals["revisits_304"]
     assert crawl.frontier.recrawl.policy.rates.rate(crawl.host("a.cz").id, 0) == PRIOR_RATE, "nothing was learnt"
 
@@ -366,10 +327,7 @@ def test_a_sitemap_that_robots_txt_comes_to_name_is_found_by_revisits() -> None:
             return robots(f"Sitemap: {HOST}sitemap.xml") if day > 1 else MISSING
         return page() if day < 0.5 or url != HOST else SAME
 
-    crawl = RecrawledCrawl(web, recrawl_requests="4", sitemaps="on")
-    crawl.run(HOST)
-    crawl.live(4)
-    assert HOST + "sitemap.xml" in crawl.fetched()
+    assert HOST + "sitemap.xml" in lived(web, 4, sitemaps="on").fetched()
 
 
 @pytest.mark.parametrize("payload", [b"feed", b"sitemap 1 50"])
@@ -411,18 +369,11 @@ def test_few_pages_are_judged_for_each_look(monkeypatch: pytest.MonkeyPatch) -> 
 # -- what is stored
 
 PAGES = st.builds(
-    RecrawlPage,
-    st.integers(-(2**63), 2**63 - 1),
-    st.from_regex(r"http://a\.cz/[a-z]{0,9}", fullmatch=True),
-    st.floats(-1e4, 1e4, width=32),
-    st.floats(0, 1e4, width=32),
+    RecrawlPage, st.integers(-(2**63), 2**63 - 1), st.from_regex(r"http://a\.cz/[a-z]{0,9}", fullmatch=True),
+    st.floats(-1e4, 1e4, width=32), st.floats(0, 1e4, width=32),
     st.builds(Validators, st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.sampled_from([b"", b'W/"a-1"'])),
-    st.integers(0, 3),
-    st.sampled_from(Standing),
-    st.floats(0, 1e4, width=32),
-    st.integers(0, 6),
-    st.integers(0, 255),
-)
+    st.integers(0, 3), st.sampled_from(Standing), st.floats(0, 1e4, width=32), st.integers(0, 6), st.integers(0, 255),
+)  # fmt: skip
 
 
 @given(PAGES)

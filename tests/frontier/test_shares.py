@@ -71,15 +71,12 @@ FORMS = [pytest.param(1, 1, id="one address"), pytest.param(256, 1, id="256 addr
 @pytest.mark.parametrize(
     ("addresses", "domains", "strategy", "places"),
     [
-        (1, 1, "bfs", 500),
-        (256, 1, "bfs", 500),
-        (256, 1, "spiderling", 500),
-        pytest.param(256, 1, "heidix", 500, marks=pytest.mark.slow),
-        (1, FARM_HOSTS, "bfs", 500),
+        (1, 1, "bfs", 500), (256, 1, "bfs", 500), (256, 1, "spiderling", 500),
+        pytest.param(256, 1, "heidix", 500, marks=pytest.mark.slow), (1, FARM_HOSTS, "bfs", 500),
         pytest.param(256, 1, "bfs", 5000, marks=pytest.mark.slow),
         pytest.param(1, 1, "bfs", 5000, marks=pytest.mark.slow),
     ],
-)
+)  # fmt: skip
 def test_a_farm_that_came_first_gets_a_tenth_while_good_hosts_are_due(addresses, domains, strategy, places):
     """Two thousand hosts of a farm stand before a hundred good ones, which have work for all requests.
 

@@ -16,9 +16,16 @@ ROBOTS, TDM, AI = (f"http://a.cz/{path}" for path in ("robots.txt", ".well-known
 PAGES = {"http://a.cz/x": page(), "http://a.cz/y": page()}
 
 
-def visited(web: dict, *seeds: str, **options) -> VirtualCrawl:
+def visited(web: dict, *seeds: str, until: float | None = None, **options) -> VirtualCrawl:
+    """A crawl of PAGES and *web*, from these pages on; *until*: seconds, or to its end."""
     crawl = VirtualCrawl({**PAGES, **web}, **{"optouts": "", "keeps_open": True, "delay_factor": 0.0, **options})
-    return crawl.run(*(seeds or PAGES))
+    return crawl.run(*(seeds or PAGES), until=until and crawl.now + until)
+
+
+def block(crawl: VirtualCrawl) -> VirtualCrawl:
+    """The user does not want a.cz any more."""
+    crawl.frontier.host_closing.block_where(lambda name: name == "a.cz")
+    return crawl.run()
 
 
 def starts(crawl: VirtualCrawl) -> list[tuple[str, float]]:
@@ -44,10 +51,8 @@ def test_files_are_one_visit_and_the_interval_counts_from_the_last() -> None:
     ],
 )
 def test_no_file_is_asked_for_that_robots_txt_forbids_or_no_page_needs(robots_txt, asked) -> None:
-    crawl = visited({ROBOTS: robots_txt})
-    assert [(start.url, start.goes_on) for start in crawl.starts if start.url not in PAGES] == [
-        (url, url != ROBOTS) for url in asked
-    ]
+    files = [(start.url, start.goes_on) for start in visited({ROBOTS: robots_txt}).starts if start.url not in PAGES]
+    assert files == [(url, url != ROBOTS) for url in asked]
 
 
 def test_server_that_closes_is_asked_again_at_its_next_turn() -> None:
@@ -72,9 +77,8 @@ def test_crawl_delay_and_slow_answers_count_after_the_visit() -> None:
 
 def test_visit_waits_for_its_address_when_another_host_has_come_between() -> None:
     """Answers are slower than the address's interval: all of its starts keep it, but those of one visit in a row."""
-    names = [f"n{number}.cz" for number in range(4)]
-    dns = {name: Resolution(("10.9.9.9",)) for name in names}
-    seeds = {f"http://{name}/": page() for name in names}
+    dns = {f"n{number}.cz": Resolution(("10.9.9.9",)) for number in range(4)}
+    seeds = {f"http://{name}/": page() for name in dns}
     crawl = visited(seeds, *seeds, dns=dns, ip_interval_s=0.15, start_delay_s=lambda fetch: 0.0)
     assert crawl.ends == {Reason.KEPT: 4}
     assert sum(start.goes_on for start in crawl.starts) == 8
@@ -84,32 +88,23 @@ def test_visit_waits_for_its_address_when_another_host_has_come_between() -> Non
 
 
 def test_host_closed_amid_a_visit_is_not_asked_further() -> None:
-    crawl = VirtualCrawl(PAGES, optouts="", keeps_open=True)
-    crawl.run(*PAGES, until=1000.1)
-    (robots_txt,) = crawl.starts
-    crawl.frontier.host_closing.block_where(lambda name: name == "a.cz")
-    crawl.run()
-    assert crawl.starts == [robots_txt]
+    assert [url for url, _ in starts(block(visited({}, until=0.1)))] == [ROBOTS]
 
 
 def test_kill_amid_a_visit_asks_again() -> None:
-    crawl = VirtualCrawl(PAGES, optouts="", keeps_open=True)
-    crawl.run(*PAGES, until=1000.3)
-    crawl.commit()
+    crawl = visited({}, until=0.3)
     assert [url for url, _ in starts(crawl)] == [ROBOTS, TDM]
-    crawl.kill_and_resume()
+    crawl.restart()
     crawl.run()
     assert [url for url, _ in starts(crawl)] == [ROBOTS, TDM, TDM, AI, *PAGES]
     assert crawl.ends == {Reason.KEPT: 2}
 
 
-def at_one_address(pages: int, hosts: int, **options) -> tuple[VirtualCrawl, list[str]]:
+def at_one_address(pages: int, hosts: int) -> tuple[VirtualCrawl, list[str]]:
     """A crawl of *hosts* with *pages* each, at an address that takes one request in two seconds; and its seeds."""
-    names = [f"n{number}.cz" for number in range(hosts)]
-    dns = {name: Resolution(("10.9.9.9",)) for name in names}
-    seeds = [f"http://{name}/{number}" for name in names for number in range(pages)]
-    crawl = VirtualCrawl({url: page() for url in seeds}, dns, ip_interval_s=2.0, delay_factor=0.0, **options)
-    return crawl, seeds
+    dns = {f"n{number}.cz": Resolution(("10.9.9.9",)) for number in range(hosts)}
+    seeds = [f"http://{name}/{number}" for name in dns for number in range(pages)]
+    return VirtualCrawl({url: page() for url in seeds}, dns, ip_interval_s=2.0, delay_factor=0.0), seeds
 
 
 def test_no_host_is_asked_for_files_ahead_of_one_whose_page_is_due() -> None:
@@ -132,11 +127,9 @@ def test_host_that_needs_files_waits_for_no_longer_than_a_minute() -> None:
 def test_host_whose_rules_are_in_the_store_needs_no_files_after_a_restart() -> None:
     crawl, seeds = at_one_address(pages=2, hosts=3)
     crawl.run(*seeds[:2], until=crawl.now + 3.0)
-    crawl.commit()
-    crawl.kill_and_resume()
+    crawl.restart()
     began = len(crawl.starts)
-    crawl.run(*seeds[2:])
-    assert [start.url for start in crawl.starts[began:]][:1] == seeds[:1]
+    assert crawl.run(*seeds[2:]).starts[began].url == seeds[0]
 
 
 # -- the option optout_files=kept: tdmrep.json and ai.txt wait for a page that is to be kept
@@ -188,8 +181,7 @@ def test_only_files_that_matter_are_waited_for(purpose) -> None:
 def test_files_that_are_known_are_used_for_a_day_without_waiting() -> None:
     """Then a page comes before them again, unless the last copy reserves it."""
     crawl = waiting({TDM: reserving("/no*"), "http://a.cz/z": page()})
-    crawl.commit()
-    crawl.kill_and_resume()
+    crawl.restart()
     asked = len(crawl.starts)
     crawl.run("http://a.cz/no1", "http://a.cz/z")
     assert [start.url for start in crawl.starts[asked:]] == ["http://a.cz/z"]
@@ -206,24 +198,19 @@ def test_files_that_are_known_are_used_for_a_day_without_waiting() -> None:
 
 @pytest.mark.parametrize("at", [5.3, 10.1, 10.3])
 def test_kill_while_a_page_is_held_fetches_it_again(at) -> None:
-    crawl = VirtualCrawl({**PAGES, TDM: reserving("/x")}, optouts="", keeps_open=True, optout_files="kept")
-    crawl.run("http://a.cz/x", until=1000.0 + at)
-    crawl.commit()
+    crawl = waiting({TDM: reserving("/x")}, "http://a.cz/x", until=at)
     assert crawl.held
-    crawl.kill_and_resume()
-    crawl.run()
-    assert crawl.ends == {Reason.SITE_OPTED_OUT: 1}
-    assert [url for url, _ in starts(crawl)].count("http://a.cz/x") <= 2
+    crawl.restart()
+    assert crawl.run().ends == {Reason.SITE_OPTED_OUT: 1}
+    assert crawl.fetched().count("http://a.cz/x") <= 2
 
 
 def test_answer_that_is_no_longer_held_is_fetched_again_unless_it_is_reserved() -> None:
     for web, reason in ({}, Reason.KEPT), ({TDM: reserving("/x")}, Reason.SITE_OPTED_OUT):
-        crawl = VirtualCrawl({**PAGES, **web}, optouts="", keeps_open=True, optout_files="kept")
-        crawl.run("http://a.cz/x", until=1005.3)
+        crawl = waiting(web, "http://a.cz/x", until=5.3)
         crawl.held.clear()
-        crawl.run()
-        assert crawl.ends == {reason: 1}
-        assert [url for url, _ in starts(crawl)].count("http://a.cz/x") == 1 + (reason is Reason.KEPT)
+        assert crawl.run().ends == {reason: 1}
+        assert crawl.fetched().count("http://a.cz/x") == 1 + (reason is Reason.KEPT)
 
 
 def test_file_that_cannot_be_had_says_nothing_and_is_asked_for_once() -> None:
@@ -241,8 +228,4 @@ def test_two_origins_of_a_host_hold_a_page_each() -> None:
 
 
 def test_page_of_a_host_that_is_closed_meanwhile_is_not_kept() -> None:
-    crawl = VirtualCrawl(PAGES, optouts="", keeps_open=True, optout_files="kept")
-    crawl.run("http://a.cz/x", until=1005.3)
-    crawl.frontier.host_closing.block_where(lambda name: name == "a.cz")
-    crawl.run()
-    assert crawl.ends == {Reason.HOST_BLOCKED: 1}
+    assert block(waiting({}, "http://a.cz/x", until=5.3)).ends == {Reason.HOST_BLOCKED: 1}

@@ -167,6 +167,12 @@ class VirtualCrawl:
         self.busy.clear()
         self.held.clear()
 
+    def restart(self, after_s: float = 0.0) -> None:
+        """A checkpoint, and a new process *after_s* seconds later."""
+        self.commit()
+        self.now += after_s
+        self.kill_and_resume()
+
     def run(self, *seeds: str, until: float | None = None) -> VirtualCrawl:
         """Put *seeds* and go on until nothing is left to be done, or to the time *until*."""
         for url in seeds:
@@ -231,7 +237,8 @@ class VirtualCrawl:
         if name not in self._dns and name in self._addresses:
             answer = Resolution((self._addresses[name][0],))
         if answer.addresses:
-            self._addresses[name] = (answer.addresses[0], self.now + answer.ttl_s)
+            address = next(filter(self._allows, answer.addresses), "")
+            self._addresses[name] = (address, self.now + answer.ttl_s)
             self.frontier.resolved(name, answer.addresses, answer.ttl_s, self.now)
         else:
             self.frontier.unresolved(name, answer.permanent, self.now)
@@ -331,6 +338,10 @@ class VirtualCrawl:
     @property
     def mentions(self) -> dict[Reason, int]:
         return {reason: number for reason, number in self.frontier.ledger.refused_links.items() if number}
+
+    @property
+    def distances(self) -> dict[str, int]:
+        return {host.name: host.distance for host in self.frontier.hosts}
 
     def consents(self) -> list[ConsentRow]:
         """The consent ledger, after a checkpoint."""

@@ -29,25 +29,11 @@ class Model:
         return min((self.due(host) for host in self.places), default=None)
 
 
-def forget_all_idle(workbench: Workbench, now: float) -> None:
-    """After so many more addresses have come that it is worth while."""
-    for number in range(1000):
-        workbench.address(f"10.9.{number // 250}.{number % 250}").last_permitted = now
-    workbench.forget_idle(now)
-
-
-def test_pop_without_hosts() -> None:
-    workbench = Workbench()
-    workbench.postpone("10.0.0.1", 5.0)
-    assert workbench.pop(100.0) is None
-    assert workbench.next_due() is None
-    assert workbench.address("10.0.0.9").last_permitted == float("-inf")
-
-
 @settings(max_examples=examples(150))
 @given(st.data())
 def test_same_as_a_naive_model(data: st.DataObject) -> None:
     workbench, model, now = Workbench(), Model(), 0.0
+    assert workbench.address("10.0.0.9").last_permitted == float("-inf")
     hosts = [Host(number, f"h{number}.cz", HostStates()) for number in range(6)]
 
     def add() -> None:
@@ -80,7 +66,10 @@ def test_same_as_a_naive_model(data: st.DataObject) -> None:
             del model.places[host]
 
     def forget() -> None:
-        forget_all_idle(workbench, now)
+        """After so many more addresses have come that it is worth while."""
+        for number in range(1000):
+            workbench.address(f"10.9.{number // 250}.{number % 250}").last_permitted = now
+        workbench.forget_idle(now)
 
     def wait() -> None:
         nonlocal now
@@ -93,14 +82,6 @@ def test_same_as_a_naive_model(data: st.DataObject) -> None:
     now = 1e9
     left = {host for host, _ in iter(lambda: workbench.pop(now) or (None, ""), (None, ""))}
     assert left == model.places.keys()
-
-
-def test_host_moves_when_it_is_added_again() -> None:
-    workbench, host = Workbench(), Host(1, "a.cz", HostStates())
-    workbench.add_host(host, "10.0.0.1")
-    workbench.add_host(host, "10.0.0.2")
-    assert workbench.pop(0.0) == (host, "10.0.0.2")
-    assert workbench.pop(0.0) is None
 
 
 def test_addresses_without_hosts_are_forgotten_after_their_interval_once_they_are_many() -> None:

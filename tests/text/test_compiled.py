@@ -10,10 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xxhash
+from cleaned_pages import CZECH
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import needs
+from test_hostile import PAGES
 
 from benchmarks.equality import PIECES, URL, bundled_pages, differs, mutated
 from spiderling.base.errors import BadInput
@@ -36,7 +38,6 @@ OPTIONS = TextOptions(("cs", "en"), with_shingles=True)
 STEP, BROKEN = 40, 40
 """Every fortieth of the bundled pages is compared, and as many broken ones; benchmarks/equality.py compares all."""
 
-CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří. "
 
 compiled = needs("compiled steps")
 
@@ -135,21 +136,21 @@ def test_broken_pages_are_equal():
 def test_any_page_is_equal(pieces):
     html = "".join(pieces)
     for text in (html, html.encode("utf-8", "replace")):
-        ours, theirs = PYTHON.parse(text), COMPILED.parse(text)
-        assert [column.tolist() for column in ours.tree] == [column.tolist() for column in theirs.tree]
-        assert repr(ours._replace(tree=None)) == repr(theirs._replace(tree=None))
+        assert_parsed_alike(text)
+
+
+def assert_parsed_alike(html):
+    ours, theirs = PYTHON.parse(html), COMPILED.parse(html)
+    assert [column.tolist() for column in ours.tree] == [column.tolist() for column in theirs.tree]
+    assert repr(ours._replace(tree=None)) == repr(theirs._replace(tree=None))
 
 
 WORDS = st.lists(st.sampled_from([*"aÁ1.。,; ©…»:{_中ก", "\U0001f600", "\ud800", "...", " - ", CZECH]), min_size=1)
 SAID = st.text() | WORDS.map("".join)
 ROWS = st.tuples(
-    WORDS.map("".join),
-    st.booleans(),
-    st.integers(0, 300),
-    st.sampled_from(["", "p", "h1", "h5", "th", "article"]),
-    st.integers(0, 99),
-    st.integers(0, 5),
-)
+    WORDS.map("".join), st.booleans(), st.integers(0, 300), st.sampled_from(["", "p", "h1", "h5", "th", "article"]),
+    st.integers(0, 99), st.integers(0, 5),
+)  # fmt: skip
 
 
 @pytest.mark.slow
@@ -194,34 +195,30 @@ PATHS = SEGMENTS.map(lambda pieces: "/" + "".join(pieces))
 @compiled
 def test_words_of_a_link_end_at_the_same_byte():
     paths = [f"/{'1' * size}words" for size in range(100)]
-    given = paths, paths, [path.encode() for path in paths], [(1, 2)] * len(paths)
+    assert_equal_columns(paths, paths)
+
+
+def assert_equal_columns(urls, paths):
+    given = urls, paths, [path.encode() for path in paths], [(number, 65535) for number in range(len(paths))]
     assert PYTHON.derived(*given) == COMPILED.derived(*given)
 
 
 @pytest.mark.slow
 @compiled
 @settings(max_examples=examples(500))
-@given(st.lists(PATHS))
+@given(st.lists(PATHS, min_size=1))
 def test_any_links_have_equal_columns(paths):
-    urls = [f"https://{'ž' * (number % 2)}a.cz{path}" for number, path in enumerate(paths)]
-    given = urls, paths, [path.encode() for path in paths], [(number, 65535) for number in range(len(paths))]
-    if paths:
-        assert PYTHON.derived(*given) == COMPILED.derived(*given)
-    else:
-        assert COMPILED.derived(*given) == (b"",) * 5
+    assert_equal_columns([f"https://{'ž' * (number % 2)}a.cz{path}" for number, path in enumerate(paths)], paths)
+    assert COMPILED.derived([], [], [], []) == (b"",) * 5
 
 
 BITS = "http:// https:// www. a.cz xn-- localhost ?utm_source=x &fbclid=1 /.. %2e :443 ;jsessionid=1 /(S(abcdefgh1)) /x"
 ODD = [*"/?#.&%@:xž\n (;2e'", *BITS.split(), "a" * 64, "b" * 200, "\ud800", "\u00a0"]
 ADDRESSES = st.lists(st.sampled_from(ODD)).map("".join)
 LINKS = st.tuples(
-    ADDRESSES | ADDRESSES.map("https://www.a.cz/".__add__) | ADDRESSES.map("http://a.cz".__add__),
-    st.booleans(),
-    st.floats(0, 1),
-    st.integers(0, 300),
-    st.booleans(),
-    st.sampled_from([0, WANTED, FOREIGN]),
-)
+    ADDRESSES | ADDRESSES.map("https://www.a.cz/".__add__) | ADDRESSES.map("http://a.cz".__add__), st.booleans(),
+    st.floats(0, 1), st.integers(0, 300), st.booleans(), st.sampled_from([0, WANTED, FOREIGN]),
+)  # fmt: skip
 
 
 @pytest.mark.slow
@@ -249,12 +246,8 @@ def test_any_links_are_resolved_alike(hrefs, page, base):
     assert PYTHON.resolve(links, page, base) == COMPILED.resolve(links, page, base)
 
 
-TEXTS = st.lists(
-    st.lists(st.sampled_from([*"aÆæӕЖжěΣςİıßﬁ中한नमस์ก1, .\n", "\ud800", "\U0001f600", "and", "the ", "Kočka "])).map(
-        "".join
-    ),
-    min_size=1,
-)
+LETTERS = [*"aÆæӕЖжěΣςİıßﬁ中한नमस์ก1, .\n", "\ud800", "\U0001f600", "and", "the ", "Kočka "]
+TEXTS = st.lists(st.lists(st.sampled_from(LETTERS)).map("".join), min_size=1)
 """Mixed scripts, what is treated on its own in text/ngrams.py, and what is no text at all."""
 
 
@@ -267,9 +260,8 @@ def test_any_texts_have_equal_scores_and_short_words(texts, width):
     logs[-1] = 0
     one, other = PYTHON.score(texts, logs), COMPILED.score(texts, logs)
     assert one.grams.keys() == other.grams.keys()
-    for mine, theirs in zip(
-        (*one[:3], *one.grams.values(), one.scores), (*other[:3], *other.grams.values(), other.scores), strict=True
-    ):
+    ours, others = ((*found[:3], *found.grams.values(), found.scores) for found in (one, other))
+    for mine, theirs in zip(ours, others, strict=True):
         assert mine.dtype == theirs.dtype
         np.testing.assert_array_equal(mine, theirs)
     for code in ("en", "yo"):
@@ -279,16 +271,12 @@ def test_any_texts_have_equal_scores_and_short_words(texts, width):
 
 
 HOSTILE = {
-    "50,000 levels": b"<div>x" * 50_000,
     "text behind the end": b"<p>x</p></body></html> \n <p>y</p>z &#28; " * 50,
-    "200,000 attributes": b"<p " + b" ".join(b"a%d=b" % i for i in range(200_000)) + b">x",
     "attributes behind what looks like a value": b'<p =" ' + b" ".join(b"a%d" % i for i in range(9000)) + b'">x',
     "quotes without an end": b"<p a='" * 10_000,
     "names of all lengths": b"".join(b"<div id=n%d class='%d%s'>x" % (i, i, b"c" * (i % 1200)) for i in range(3000)),
     "more blocks than are read": b"<p>x<a href=y>z</a>" * 30_000,
-    "more links than are read": b"<a href=y>" * 6000,
-    "a block of 10 MB": b"<p>" + b"word " * 2_000_000,
-    "nothing": b"",
+    **{name: PAGES[name]() for name in ("50k nested divs", "200k attributes on a tag", "100k links", "nothing")},
 }
 
 
@@ -296,9 +284,7 @@ HOSTILE = {
 @compiled
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_pages_are_equal(name):
-    ours, theirs = PYTHON.parse(HOSTILE[name]), COMPILED.parse(HOSTILE[name])
-    assert [column.tolist() for column in ours.tree] == [column.tolist() for column in theirs.tree]
-    assert ours._replace(tree=None) == theirs._replace(tree=None)
+    assert_parsed_alike(HOSTILE[name])
 
 
 @compiled
@@ -323,19 +309,8 @@ def test_what_fails_while_a_page_is_read_is_raised(monkeypatch, failure):
 
 CHARACTERS = "aÆžЖΣİ1٣中न्. ,;!?…»)।。*|€\n\x85\u2028\ud800\U0001f600"
 PIECES_OF_TEXT = (
-    "...",
-    "and ",
-    "The ",
-    " a",
-    "že ",
-    "lang",
-    "Kočka ",
-    "kočku\n",
-    "x" * 64,
-    "y" * 65,
-    "site ",
-    "čtyři ",
-)
+    "...", "and ", "The ", " a", "že ", "lang", "Kočka ", "kočku\n", "x" * 64, "y" * 65, "site ", "čtyři ",
+)  # fmt: skip
 GOOD = st.lists(st.sampled_from([*CHARACTERS, *PIECES_OF_TEXT]), max_size=60).map("".join)
 STOPLIST = frozenset({"and", "the", "že", "x" * 64})
 PROFILE = {"the": (-1.0, 0.5, 10.0), "kočka": (-1.0, 0.5, 10.0)}

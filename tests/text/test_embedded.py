@@ -6,15 +6,14 @@ import json
 import time
 
 import pytest
+from cleaned_pages import cleaned
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.languages import load
-from spiderling.text import Page, TextOptions, process
+from spiderling.text import Page
 from spiderling.text.embedded import embedded_text
 from spiderling.text.withheld import is_shell
 
-MODELS = load(("cs", "en"))
 FIRST = (
     "When the cat came home it was already dark and everybody was asleep, only the dog was waiting by the door, "
     "because he was hungry and because he wanted to hear where she had been for such a long time."
@@ -25,6 +24,11 @@ SECOND = (
 )
 THIRD = "In the morning grandmother came and asked who had eaten the bread, but nobody would admit to it."
 TEXT = [FIRST, SECOND, THIRD]
+
+
+SHOWN = "".join(f"<p>{number}. {one}</p>" for number in range(4) for one in TEXT)
+
+
 HTML = "".join(f"<p>{one}</p>" for one in TEXT)
 TEASERS = [{"title": "Dogs", "url": f"/{number}", "excerpt": f"{number} dogs: {SECOND[:120]}"} for number in range(9)]
 MESSAGES = {"i18n": {"consent": "We and our partners use cookies to make our service better, and to show you " * 9}}
@@ -42,13 +46,7 @@ def shell(scripts: str, body: str = "") -> str:
 
 
 def run(html: str) -> Page:
-    return process(
-        html.encode("utf-8", "replace"),
-        url="http://a.test/",
-        http_charset=None,
-        models=MODELS,
-        options=TextOptions(("en",)),
-    )
+    return cleaned(html, "en", codes="cs en")
 
 
 def kept(page: Page) -> list[str]:
@@ -64,35 +62,25 @@ FORMS = {
     "Next.js": ("state", script({"props": STATE}, " id=__NEXT_DATA__ type='application/json'")),
     "Redux": ("state", script(STATE, before="window.__INITIAL_STATE__ = ", behind=";")),
     "in brackets": ("state", script(STATE, before='var a={b:1};window["__STATE__"] =', behind=";run()")),
-    "Apollo": (
-        "state",
-        script({f"P:{n}": {"text": one} for n, one in enumerate(TEXT)}, before="window.__APOLLO_STATE__="),
-    ),
+    "Apollo": ("state", script(dict(enumerate({"text": one} for one in TEXT)), before="window.__APOLLO_STATE__=")),
     "escaped HTML": ("state", script({"body": HTML.replace("<", "&lt;")}, before="window.__DATA__=")),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_the_text_of_a_page_that_shows_none(name):
+    """Where it shows its text, it is as without JSON."""
     source, scripts = FORMS[name]
     page = run(shell(scripts))
     assert kept(page) == TEXT
     assert (page.text_source, page.language, page.needs_script) == (source, "en", False)
+    page = run(shell(scripts, SHOWN))
+    assert not page.text_source and page.paragraphs == run(shell("", SHOWN)).paragraphs
 
 
 def test_a_teaser_is_followed_by_the_rest():
     page = run(shell(FORMS["Redux"][1], f"<article><p>{FIRST}</p></article>"))
     assert kept(page) == TEXT and page.text_source == "state"
-
-
-SHOWN = "".join(f"<p>{number}. {one}</p>" for number in range(4) for one in TEXT)
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_a_page_that_shows_its_text_is_as_without_json(name):
-    page = run(shell(FORMS[name][1], SHOWN))
-    assert not page.text_source
-    assert page.paragraphs == run(shell("", SHOWN)).paragraphs
 
 
 OTHERS = {
@@ -258,14 +246,19 @@ VALUES = st.recursive(
 )
 
 
+def taken(text: str, head: str):
+    return embedded_text(f"<script{head}>window.__NUXT__={text}{' ' * 250}</script>".encode(), [], 0)
+
+
 @given(VALUES, st.integers(0, 400), st.sampled_from(HEADS))
 def test_any_value_whole_or_cut_off(value, cut, head):
     for text in (json.dumps(value), json.dumps(value)[:cut]):
-        found = embedded_text(f"<script{head}>window.__NUXT__={text}{' ' * 250}</script>".encode(), [], 0)
+        found = taken(text, head)
         assert found is None or any(one[:60].encode() in found.html for one in TEXT) or len(found.html) >= 250
 
 
-@given(st.text(alphabet=st.sampled_from("<>/=\"'\\{}[]:,$ windo.__NUXTfunc(1)ab\n"), max_size=200))
-def test_any_script_does_not_raise(text):
-    for head in HEADS:
-        embedded_text(f"<script{head}>window.__NUXT__={text}{' ' * 250}</script>".encode(), [], 0)
+@given(
+    st.text(alphabet=st.sampled_from("<>/=\"'\\{}[]:,$ windo.__NUXTfunc(1)ab\n"), max_size=200), st.sampled_from(HEADS)
+)
+def test_any_script_does_not_raise(text, head):
+    taken(text, head)

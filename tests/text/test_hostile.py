@@ -12,19 +12,17 @@ from contextlib import contextmanager
 
 import made_documents as made
 import pytest
+from cleaned_pages import CZECH, cleaned
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spiderling.languages import load
-from spiderling.text import Page, TextOptions, clean_text, process
+from spiderling.text import Page, clean_text
 from spiderling.text.html.blocks import MAX_ANCHOR_CHARS, MAX_BLOCK_CHARS, MAX_BLOCKS, MAX_LINKS
 
 CEILING_S = 5.0
 """Seconds of processor time: several times what the slowest page takes (about 1 s); a quadratic step takes minutes."""
-MODELS = load(("cs", "en"))
-CS = TextOptions(("cs", "en"))
-CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. " * 3
+CZECH = CZECH * 3
 PAGE = f"<html><head><title>Kočka</title></head><body><ul><li><a href=/>Domů</a></ul><h1>O kočce</h1><p>{CZECH}</p>"
 RANDOM = random.Random(1)
 
@@ -47,8 +45,8 @@ def ceiling(seconds: float = CEILING_S) -> Iterator[None]:
     assert time.process_time() - start < seconds
 
 
-def run(body: bytes, charset: str | None = None, url: str = "http://127.0.0.1/a", options: TextOptions = CS) -> Page:
-    page = process(body, url=url, http_charset=charset, models=MODELS, options=options)
+def run(body: bytes, charset: str | None = None, url: str = "http://127.0.0.1/a", **options) -> Page:
+    page = cleaned(body, "cs en", codes="cs en", url=url, charset=charset, **options)
     check(page)
     return page
 
@@ -170,17 +168,12 @@ def test_hostile_labels(charset):
         run(PAGE.encode() * 50, charset)
 
 
-def test_the_text_beside_the_trap_is_found():
-    """What surrounds a trap is not lost with it."""
-    traps = [
-        b"<div>" * 5000,
-        b"<p " + b"a=b " * 50_000 + b">",
-        b"&#xd800;" * 1000,
-        b"\0\1\2" * 1000,
-        b"<a href=x>" * 10_000,
-    ]
-    for trap in traps:
-        assert CZECH.strip() in clean_text(run(f"<p>{CZECH}</p>".encode() + trap).paragraphs)
+@pytest.mark.parametrize(
+    "trap",
+    [b"<div>" * 5000, b"<p " + b"a=b " * 50_000 + b">", b"&#xd800;" * 1000, b"\0\1\2" * 1000, b"<a href=x>" * 10_000],
+)
+def test_the_text_beside_the_trap_is_found(trap):
+    assert CZECH.strip() in clean_text(run(f"<p>{CZECH}</p>".encode() + trap).paragraphs)
 
 
 @pytest.mark.parametrize("mode", ["justext", "justext-stock"])
@@ -188,7 +181,7 @@ def test_pages_cut_off_anywhere(mode):
     body = (PAGE + "<!-- c --><table><tr><td>&amp;<img alt='a'></td></tr></table>").encode()
     with ceiling():
         for cut in range(0, len(body), 7):
-            run(body[:cut], options=TextOptions(("cs",), mode))
+            run(body[:cut], boilerplate=mode)
 
 
 TAG_NAMES = """a b p div h1 br ul li table td script style head body html title meta base link form iframe svg
@@ -218,4 +211,4 @@ def test_any_markup(html, encoding):
 def test_any_bytes(body, url, charset):
     for mode in ("learned", "justext", "justext-stock"):
         for page in (body, b"<p>" + body + PAGE.encode()):
-            run(page, charset, url, TextOptions(("cs", "en"), mode))
+            run(page, charset, url, boilerplate=mode)

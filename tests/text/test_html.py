@@ -7,13 +7,13 @@ from array import array
 from collections import Counter
 
 import pytest
+from cleaned_pages import URL, cleaned
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.link_batch import FOREIGN, WANTED
 from spiderling.base.urls import owner_of
-from spiderling.languages import load
-from spiderling.text import Page, TextOptions, process
+from spiderling.text import Page
 from spiderling.text.declared import fill_head, iso_date
 from spiderling.text.html.blocks import RawLink, normal_form, normal_forms, rejoined
 from spiderling.text.html.links import join, resolve
@@ -72,11 +72,8 @@ def test_paragraphs(html, expected):
 
 def test_headings_and_link_characters():
     blocks = parse("<h2>Title <a href=x>in  a link</a></h2><div><h3><span>Sub</span></h3>text</div>").blocks
-    assert [(block.text, block.heading, block.link_chars) for block in blocks] == [
-        ("Title in a link", True, 9),
-        ("Sub", True, 0),
-        ("text", False, 0),
-    ]
+    found = [(block.text, block.heading, block.link_chars) for block in blocks]
+    assert found == [("Title in a link", True, 9), ("Sub", True, 0), ("text", False, 0)]
 
 
 def test_links_know_their_block():
@@ -104,33 +101,26 @@ def test_frames_and_refresh_lead_on():
     html = (
         "<meta http-equiv=refresh content=\"0; URL='/next'\"><frameset><frame src=menu.html><frame src=/m></frameset>"
     )
-    assert [url for _, url in resolve(parse(html).links, "http://h.test/", None)] == [
-        "http://h.test/next",
-        "http://h.test/menu.html",
-        "http://h.test/m",
-    ]
+    leads = [url for _, url in resolve(parse(html).links, "http://h.test/", None)]
+    assert leads == ["http://h.test/next", "http://h.test/menu.html", "http://h.test/m"]
+    links = parse("<p>one <iframe src=/frame></iframe> two</p>").links
+    assert [(link.href, link.block) for link in links] == [("/frame", 0)]
 
 
 @pytest.mark.parametrize(
     ("base", "href", "expected"),
     [
-        (None, "x y", ["http://h.test/a/x%20y"]),
-        (None, " \n/x\n", ["http://h.test/x"]),
-        (None, "http://Ex.TEST:80/./a/../b", ["http://ex.test/b"]),
-        (None, "http://příklad.test/ř", ["http://xn--pklad-zsa96e.test/%C5%99"]),
-        ("http://b.test/c/", "d", ["http://b.test/c/d"]),
-        ("/e/", "d", ["http://h.test/e/d"]),
-        ("http://[", "d", ["http://h.test/a/d"]),
-        (None, "mailto:a@b", []),
-        (None, "javascript:void(0)", []),
-        (None, "http://[", []),
-        (None, "#top", []),
-        (None, "", []),
+        (None, "x y", "http://h.test/a/x%20y"), (None, " \n/x\n", "http://h.test/x"),
+        (None, "http://Ex.TEST:80/./a/../b", "http://ex.test/b"),
+        (None, "http://příklad.test/ř", "http://xn--pklad-zsa96e.test/%C5%99"),
+        ("http://b.test/c/", "d", "http://b.test/c/d"), ("/e/", "d", "http://h.test/e/d"),
+        ("http://[", "d", "http://h.test/a/d"),
+        *((None, nowhere, None) for nowhere in ("mailto:a@b", "javascript:void(0)", "http://[", "#top", "")),
     ],
-)
+)  # fmt: skip
 def test_resolve(base, href, expected):
-    links = parse("").links or parse(f'<a href="{href}">x</a>').links
-    assert [url for _, url in resolve(links, "http://h.test/a/b", base)] == expected
+    links = parse(f'<a href="{href}">x</a>').links
+    assert [url for _, url in resolve(links, URL, base)] == ([expected] if expected else [])
 
 
 def test_head():
@@ -173,13 +163,10 @@ def test_links_over_several_tags(html, places):
 @pytest.mark.parametrize(
     ("html", "chars"),
     [
-        ("<p>a <a href=1>b  c <b>d</b> </a>e", 5),
-        ("<p><a href=1>one<p>two</a> three", 3),
-        ("<p><a name=1>one</a> two", 3),
-        ("<p><a href=1>x<br>y</a>", 2),
-        ("<p><a href=1>x<script>no</script>y</a>", 2),
+        ("<p>a <a href=1>b  c <b>d</b> </a>e", 5), ("<p><a href=1>one<p>two</a> three", 3),
+        ("<p><a name=1>one</a> two", 3), ("<p><a href=1>x<br>y</a>", 2), ("<p><a href=1>x<script>no</script>y</a>", 2),
     ],
-)
+)  # fmt: skip
 def test_characters_of_links(html, chars):
     assert parse(html).blocks[0].link_chars == chars
 
@@ -232,52 +219,41 @@ ODD = (
 TEXTS = st.text() | st.text(st.sampled_from(ODD)) | st.text(st.characters(codec=None))
 
 
-@pytest.mark.parametrize(
-    ("text", "normal"),
-    [
-        ("", ""),
-        ("plain", "plain"),
-        (" a \t\n b\x07\x96c\ufffe ", "a b–c"),
-        ("cafe\u0301", "café"),
-        ("\u212b", "\xc5"),  # the sign of the unit
-        ("ﬁn Ⅳ ²", "ﬁn Ⅳ ²"),  # compatibility forms are no canonical ones
-        ("a\xa0b\u2003c\u2028d\u3000e", "a b c d e"),
-        ("co\u00adope\u200brate\ufeff\u2060", "cooperate"),
-        ("\u200b \u00ad", ""),
-        ("a \u200b b", "a b"),
-        ("\u202bשלום\u202c", "שלום"),
-        ("\x00a\x01\x1b[0m", "a[0m"),
-        ("a\x0bb\x1cc", "a b c"),
-        ("wait\x85", "wait…"),
-        ("\ud83d", ""),
-        ("می\u200cخواهم", "می\u200cخواهم"),  # Persian: two parts of one word
-        ("می\u200c\u200cخواهم", "می\u200cخواهم"),
-        ("क्\u200dष", "क्\u200dष"),  # Hindi: a half letter
-        ("👩\u200d👧", "👩\u200d👧"),
-        ("❤\ufe0f\u200d🔥", "❤\ufe0f\u200d🔥"),
-        ("a\u200cb\u200d", "ab"),
-        ("e\u200d\u0301", "é"),
-        ("\u2329\u200d", "\u3008"),
-    ],
-)
-def test_normal_form(text, normal):
-    assert normal_form(text) == normal
+NORMAL = {
+    "": "", "plain": "plain", " a \t\n b\x07\x96c\ufffe ": "a b–c", "cafe\u0301": "café",
+    "\u212b": "\xc5",  # the sign of the unit
+    "ﬁn Ⅳ ²": "ﬁn Ⅳ ²",  # compatibility forms are no canonical ones
+    "a\xa0b\u2003c\u2028d\u3000e": "a b c d e", "co\u00adope\u200brate\ufeff\u2060": "cooperate", "\u200b \u00ad": "",
+    "a \u200b b": "a b", "\u202bשלום\u202c": "שלום", "\x00a\x01\x1b[0m": "a[0m", "a\x0bb\x1cc": "a b c",
+    "wait\x85": "wait…", "\ud83d": "",
+    "می\u200cخواهم": "می\u200cخواهم", "می\u200c\u200cخواهم": "می\u200cخواهم",  # Persian: two parts of one word
+    "क्\u200dष": "क्\u200dष",  # Hindi: a half letter
+    "👩\u200d👧": "👩\u200d👧", "❤\ufe0f\u200d🔥": "❤\ufe0f\u200d🔥", "a\u200cb\u200d": "ab", "e\u200d\u0301": "é",
+    "\u2329\u200d": "\u3008",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NORMAL)
+def test_normal_form(text):
+    assert normal_form(text) == NORMAL[text]
 
 
 @given(TEXTS)
-def test_once_is_enough(text):
+def test_once_is_enough_and_no_text_is_invented(text):
+    """Every character was there, but for spaces and windows-1252 punctuation in the place of control characters."""
     normal = normal_form(text)
     assert normal_form(normal) == normal
     assert unicodedata.is_normalized("NFC", normal)
     assert normal.split(" ") == normal.split() or normal == ""
-
-
-@given(TEXTS)
-def test_no_text_is_invented(text):
-    """Every character was there, but for spaces and windows-1252 punctuation in the place of control characters."""
     meant = "".join(bytes([ord(c)]).decode("cp1252", "ignore") if "\x80" <= c <= "\x9f" else c for c in text)
-    left = Counter(unicodedata.normalize("NFD", normal_form(text)).replace(" ", ""))
+    left = Counter(unicodedata.normalize("NFD", normal).replace(" ", ""))
     assert left <= Counter(unicodedata.normalize("NFD", meant))
+
+
+@given(TEXTS, TEXTS)
+def test_words_stay_apart(one, two):
+    """What stood between spaces is a word of its own, or nothing."""
+    assert normal_form(f"{one} {two}") == " ".join(filter(None, (normal_form(one), normal_form(two))))
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S"]), max_size=30))
@@ -285,12 +261,6 @@ def test_no_visible_text_is_lost(text):
     invisible = {"\u2061", "\u2062", "\u2063", "\u2064"}
     if not invisible & set(text):
         assert normal_form(text) == unicodedata.normalize("NFC", text)
-
-
-@given(TEXTS, TEXTS)
-def test_words_stay_apart(one, two):
-    """What stood between spaces is a word of its own, or nothing."""
-    assert normal_form(f"{one} {two}") == " ".join(filter(None, (normal_form(one), normal_form(two))))
 
 
 def test_paragraphs_do_not_touch_each_other():
@@ -306,17 +276,12 @@ def test_a_page_is_written_in_normal_form():
 @pytest.mark.parametrize(
     ("lines", "whole"),
     [
-        ("a divi-\nded word", "a divided word"),
-        ("a divi-\n   ded word", "a divided word"),
-        ("a di\u00ad\nvi\u2010\nded word", "a divided word"),
-        ("Jean-\nPaul", "Jean-Paul"),
-        ("Nord\u00ad\nSüd", "NordSüd"),
-        ("1990-\n2000", "1990-\n2000"),
-        ("pause -\nthen", "pause -\nthen"),
-        ("the end-\n\nnext paragraph", "the end-\n\nnext paragraph"),
-        ("list\n- item", "list\n- item"),
+        ("a divi-\nded word", "a divided word"), ("a divi-\n   ded word", "a divided word"),
+        ("a di\u00ad\nvi\u2010\nded word", "a divided word"), ("Jean-\nPaul", "Jean-Paul"),
+        ("Nord\u00ad\nSüd", "NordSüd"), ("1990-\n2000", "1990-\n2000"), ("pause -\nthen", "pause -\nthen"),
+        ("the end-\n\nnext paragraph", "the end-\n\nnext paragraph"), ("list\n- item", "list\n- item"),
     ],
-)
+)  # fmt: skip
 def test_words_divided_at_the_end_of_a_line(lines, whole):
     assert rejoined(lines) == whole
 
@@ -335,9 +300,6 @@ def test_all_texts_of_a_page_together(texts):
     assert normal_forms(plain) == list(map(normal_form, plain))
 
 
-URL = "http://h.test/a/b"
-
-
 def head(html: str) -> Page:
     page = Page()
     fill_head(page, parse(html), URL)
@@ -347,18 +309,13 @@ def head(html: str) -> Page:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("2026-11-21", "2026-11-21"),
-        ("20261121", "2026-11-21"),
-        (" 2026-11-21T08:15:00.123+01:00", "2026-11-21T08:15:00+01:00"),
-        ("2026-11-21 08:15", "2026-11-21T08:15"),
+        ("2026-11-21", "2026-11-21"), ("20261121", "2026-11-21"),
+        (" 2026-11-21T08:15:00.123+01:00", "2026-11-21T08:15:00+01:00"), ("2026-11-21 08:15", "2026-11-21T08:15"),
         ("2026-11-21T08:15:00Z and more", "2026-11-21T08:15:00Z"),
-        ("Sat, 21 Nov 2026 08:15:00 GMT", "2026-11-21T08:15:00+00:00"),
-        ("2026-13-01", ""),
-        ("202611211", ""),
-        ("yesterday", ""),
-        ("", ""),
+        ("Sat, 21 Nov 2026 08:15:00 GMT", "2026-11-21T08:15:00+00:00"), ("2026-13-01", ""), ("202611211", ""),
+        ("yesterday", ""), ("", ""),
     ],
-)
+)  # fmt: skip
 def test_dates(text, expected):
     assert iso_date(text) == expected
 
@@ -422,21 +379,17 @@ def test_versions_in_accepted_languages_are_links():
         "<link rel=alternate hreflang=cs-CZ href=/cs><link rel=alternate hreflang=de href=/de>"
         "<link rel=alternate hreflang=cs href=/known><p><a href=/known>x</a>"
     )
-    page = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=TextOptions(("cs",)))
+    page = cleaned(html)
     assert [(link.url, link.block) for link in page.links] == [("http://h.test/known", 0), ("http://h.test/cs", -1)]
     assert list(page.batch.flags) == [WANTED, WANTED]
 
 
 def test_a_page_of_a_crawl_of_shards_says_who_owns_the_linked_hosts():
-    html = (
-        "<p><a href=http://a.test/1>x</a><a href=http://b.test/2>y</a><link rel=alternate hreflang=cs href=//c.test/>"
-    )
-    options = TextOptions(("cs",), shards=7)
-    page = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=options)
+    html = "<p><a href=http://a.test/>x</a><a href=http://b.test/>y</a><link rel=alternate hreflang=cs href=//c.test/>"
+    page = cleaned(html, shards=7)
     assert set(page.batch.hosts) == {"a.test", "b.test", "c.test"}
     assert array("H", page.batch.owners).tolist() == [owner_of(name, 7) for name in page.batch.hosts]
-    alone = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=TextOptions(("cs",)))
-    assert alone.batch == page.batch._replace(owners=b"")
+    assert cleaned(html).batch == page.batch._replace(owners=b"")
 
 
 @pytest.mark.parametrize(("codec", "sent"), [("cp1250", "%9E"), ("iso8859-2", "%BE"), ("utf-8", "%C5%BE")])
@@ -447,10 +400,7 @@ def test_all_addresses_of_a_legacy_page_have_their_queries_in_its_encoding(codec
         "<link rel=alternate type=application/rss+xml href='/f?f=ž'>"
         "<p>Příliš žluťoučký kůň úpěl ďábelské ódy.<a href='/ž?l=ž#ž'>x</a><a href='?b=ž'>y</a><a href=''>z</a>"
     )
-    page = process(
-        html.encode(codec), url=URL, http_charset=codec, refresh="1; URL=/h?h=%BE", models=load(("cs",)),
-        options=TextOptions(("cs",), recrawls=True),
-    )  # fmt: skip
+    page = cleaned(html, encoding=codec, charset=codec, refresh="1; URL=/h?h=%BE", recrawls=True)
     assert page.canonical == f"http://h.test/%C5%BE?c={sent}"
     assert page.alternates == {"cs": f"http://h.test/a?a={sent}"}
     assert page.feeds == (f"http://h.test/f?f={sent}",)
@@ -475,8 +425,7 @@ RSS = '<link rel=alternate type="application/rss+xml" href="%s">'
     ],
 )  # fmt: skip
 def test_feeds_that_a_page_names(head, feeds):
-    options = TextOptions(("cs",), recrawls=True)
-    page = process(head.encode(), url="http://a.test/n/p", http_charset=None, models=load(("cs",)), options=options)
+    page = cleaned(head, url="http://a.test/n/p", recrawls=True)
     assert page.feeds == feeds and "feeds" not in page.meta
 
 
@@ -487,11 +436,9 @@ def test_what_hreflang_says_goes_with_the_links():
         "<a href=/en hreflang=EN>e</a> <a href=/cz lang=cs-CZ>c</a> <a href=/both hreflang=en>b</a> "
         "<a href=/x lang=''>x</a>"
     )
-    page = process(html.encode(), url=URL, http_charset=None, models=load(("cs",)), options=TextOptions(("cs",)))
-    said = {
-        url.rpartition("/")[2]: flags & (WANTED | FOREIGN)
-        for (url, _, _), flags in zip(page.batch.rows(), page.batch.flags, strict=True)
-    }
+    batch = cleaned(html).batch
+    paths = [url.rpartition("/")[2] for url, _, _ in batch.rows()]
+    said = {path: flags & (WANTED | FOREIGN) for path, flags in zip(paths, batch.flags, strict=True)}
     assert said == {"de": FOREIGN, "any": 0, "plain": 0, "en": FOREIGN, "cz": WANTED, "both": WANTED, "x": 0}
 
 
@@ -500,11 +447,6 @@ def test_limits():
     assert len(parse(many).alternates) == MAX_ALTERNATES
     data = '<script type="application/ld+json">' + "x" * 10 * MAX_DATA_CHARS + "</script>"
     assert len(parse(data).data) == MAX_DATA_CHARS
-
-
-def test_iframes_lead_on():
-    links = parse("<p>one <iframe src=/frame></iframe> two</p>").links
-    assert [(link.href, link.block) for link in links] == [("/frame", 0)]
 
 
 def test_a_link_keeps_its_text_beside_a_frame_or_an_area():
@@ -521,25 +463,19 @@ PARTS = [
 ]  # fmt: skip
 HREFS = st.lists(st.sampled_from(PARTS), max_size=9).map("".join)
 ROOTS = [
-    "http://h.test/",
-    "http://h.test",
-    "https://user:word@h.test:8443/a/./b/c.html?q=/x/#f",
-    "http://H.TEST:80/a/../b",
-    "http://h.test/?a/b",
-    "http://příklad.test/ř/",
-    "data:text/html,a",
-    "no url",
-]
+    "http://h.test/", "http://h.test", "https://user:word@h.test:8443/a/./b/c.html?q=/x/#f", "http://H.TEST:80/a/../b",
+    "http://h.test/?a/b", "http://příklad.test/ř/", "data:text/html,a", "no url",
+]  # fmt: skip
 
 
-def by_parser(href: str, root: str) -> list[str]:
+def by_parser(href: str, root: str) -> str | None:
     href = href.partition("#")[0].strip()
     url = join(root, href) if href else None
-    return [url] if url and url.startswith(("http://", "https://")) else []
+    return url if url and url.startswith(("http://", "https://")) else None
 
 
-def resolved(href: str, root: str) -> list[str]:
-    return [url for _, url in resolve([RawLink(href, "", "", -1)], root, None)]
+def resolved(href: str, root: str) -> str | None:
+    return next((url for _, url in resolve([RawLink(href, "", "", -1)], root, None)), None)
 
 
 @given(HREFS, st.sampled_from(ROOTS))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from cleaned_pages import cleaned
 
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import KINDS, parse_paragraph_kinds
 from spiderling.base.options import Options
 from spiderling.corpus.segments import CorpusDocument
 from spiderling.export.formats import record_of
-from spiderling.languages import load
-from spiderling.text import TextOptions, clean_text, process
+from spiderling.text import TextOptions, clean_text
 from spiderling.text.html.parser import parse as parse_html
 from spiderling.text.judging import kinds
 
@@ -27,6 +27,7 @@ def told(html: str) -> list[str]:
 @pytest.mark.parametrize(
     ("html", "expected"),
     [
+        ("", []),
         (f"<h1>A cat</h1><p>{TEXT}", ["heading", "text"]),
         (f"<p>{TEXT}</p><pre>{CODE}</pre>", ["text", "code"]),
         (f"<pre>{TEXT * 3}</pre>", ["text"]),
@@ -59,32 +60,27 @@ def test_each_kind(html, expected):
     assert told(html) == expected
 
 
-def test_an_empty_page_has_no_kinds():
-    assert told("") == []
-
-
 PAGE = f"""<h1>The cat and the dog</h1><p>{TEXT * 3}<p>{TEXT * 2}<pre>{CODE}
 {CODE}</pre><p>{TEXT * 3}<div class=comments><p>{TEXT * 2}</div>"""
 
 
-def cleaned(**changed):
-    options = TextOptions(("en",), "justext", **changed)
-    return process(PAGE.encode(), url="http://a.test/", http_charset=None, models=load(["en", "cs"]), options=options)
+def permissive(**changed):
+    return cleaned(PAGE, "en", boilerplate="justext", preset="permissive", **changed)
 
 
 def test_kinds_are_kept_or_left_out():
-    page = cleaned(preset="permissive")
+    page = permissive()
     found = {paragraph.kind: paragraph.kept for paragraph in page.paragraphs if paragraph.cls == "good"}
     assert found == {"heading": True, "text": True, "code": False, "comment": True}
     assert "sum" not in clean_text(page.paragraphs)
-    whole = cleaned(preset="permissive", kinds=frozenset(KINDS))
+    whole = permissive(kinds=frozenset(KINDS))
     assert "sum" in clean_text(whole.paragraphs)
     assert b'<p class="good" kind="code">' in whole.kept_elements()
     assert b'<p class="good" kind="heading" heading="1"' in whole.kept_elements()
 
 
 def test_a_page_without_a_wanted_kind_has_no_text():
-    page = cleaned(preset="permissive", kinds=frozenset({"cell"}))
+    page = permissive(kinds=frozenset({"cell"}))
     assert (page.has_text, clean_text(page.paragraphs), page.languages) == (False, "", {})
 
 

@@ -38,39 +38,38 @@ def xml(urls, root="urlset", entry="url") -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{NAMESPACE}">{entries}</{root}>'
 
 
+BOTH = ["http://a.test/1", "http://a.test/2"]
+
+
 @pytest.mark.parametrize(
-    ("body", "expected"),
+    ("body", "urls"),
     [
-        (xml(SITEMAP_URLS).encode(), (SITEMAP_URLS, False)),
-        (xml(SITEMAP_URLS).encode("utf-16"), (SITEMAP_URLS, False)),
-        (b"\xef\xbb\xbf  " + xml(SITEMAP_URLS).encode(), (SITEMAP_URLS, False)),
-        (gzip.compress(xml(SITEMAP_URLS).encode()), (SITEMAP_URLS, False)),
-        (xml(SITEMAP_URLS, "sitemapindex", "sitemap").encode(), (SITEMAP_URLS, True)),
-        (b"http://a.test/1\r\n\nhttps://a.test/2 \n# no URL\nftp://a.test/", (
-            ["http://a.test/1", "https://a.test/2"], False)),
-        (b"Not found. See\nhttp://a.test/1 and\nhttp://a.test/2 http://a.test/3\nor http://a.test/4", ([], False)),
-        (xml(SITEMAP_URLS).replace("UTF-8", "windows-1250").encode("cp1250"), (SITEMAP_URLS, False)),
-        (xml(["http://a.test/жук"]).replace("UTF-8", "windows-1251").encode("cp1251"), (["http://a.test/жук"], False)),
-        (xml(["http://a.test/1"]).replace("UTF-8", "no-such").encode(), (["http://a.test/1"], False)),
-        (b"<html><body><loc>http://a.test/1</loc></body></html>", ([], False)),
-        (b"<urlset><url><loc><![CDATA[http://a.test/?a&b]]></loc></url>", (["http://a.test/?a&b"], False)),
-        (b"<s:urlset xmlns:s=''><s:url><s:loc>http://a.test/</s:loc></s:url></s:urlset>", (["http://a.test/"], False)),
-        (
-            b"<urlset><!-- <loc>http://a.test/no</loc> --><url><loc >http://a.test/&#x31;&#50;</loc>"
-            b"<image:image><image:loc>http://a.test/a.png</image:loc></image:image></url></urlset>",
-            (["http://a.test/12"], False),
-        ),
-        (b"<urlset><url><loc>http://a.test/1</url><loc></loc><loc>http://a.test/&unknown;&amp", (
-            ["http://a.test/1", "http://a.test/&unknown;&amp"], False)),
-        (b"<!doctype html><title>Not found</title><a href='http://a.test/'>Home</a>", ([], False)),
-        (b"", ([], False)),
-        (b"\x1f\x8b broken", ([], False)),
+        (xml(SITEMAP_URLS).encode(), SITEMAP_URLS),
+        (xml(SITEMAP_URLS).encode("utf-16"), SITEMAP_URLS),
+        (b"\xef\xbb\xbf  " + xml(SITEMAP_URLS).encode(), SITEMAP_URLS),
+        (gzip.compress(xml(SITEMAP_URLS).encode()), SITEMAP_URLS),
+        (xml(SITEMAP_URLS, "sitemapindex", "sitemap").encode(), SITEMAP_URLS),
+        (b"http://a.test/1\r\n\nhttp://a.test/2 \n# no URL\nftp://a.test/", BOTH),
+        (b"Not found. See\nhttp://a.test/1 and\nhttp://a.test/2 http://a.test/3\nor http://a.test/4", []),
+        (xml(SITEMAP_URLS).replace("UTF-8", "windows-1250").encode("cp1250"), SITEMAP_URLS),
+        (xml(["http://a.test/жук"]).replace("UTF-8", "windows-1251").encode("cp1251"), ["http://a.test/жук"]),
+        (xml(BOTH).replace("UTF-8", "no-such").encode(), BOTH),
+        (b"<html><body><loc>http://a.test/1</loc></body></html>", []),
+        (b"<urlset><url><loc><![CDATA[http://a.test/?a&b]]></loc></url>", ["http://a.test/?a&b"]),
+        (b"<s:urlset xmlns:s=''><s:url><s:loc>http://a.test/</s:loc></s:url></s:urlset>", ["http://a.test/"]),
+        (b"<urlset><!-- <loc>http://a.test/no</loc> --><url><loc >http://a.test/&#x31;&#50;</loc>"
+         b"<image:image><image:loc>http://a.test/a.png</image:loc></image:image></url></urlset>", ["http://a.test/12"]),
+        (b"<urlset><url><loc>http://a.test/1</url><loc></loc><loc>http://a.test/&unknown;&amp",
+         ["http://a.test/1", "http://a.test/&unknown;&amp"]),
+        (b"<!doctype html><title>Not found</title><a href='http://a.test/'>Home</a>", []),
+        (b"", []),
+        (b"\x1f\x8b broken", []),
     ],
 )  # fmt: skip
-def test_sitemaps(body, expected):
+def test_sitemaps(body, urls):
     found = read_sitemap(body)
     assert len(found.dates) == len(found.urls)
-    assert (found.urls, found.is_index) == expected
+    assert (found.urls, found.is_index) == (urls, b"sitemapindex" in body)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +97,8 @@ def test_a_url_has_the_date_of_its_own_entry(entries, dates):
 
 def test_of_a_broken_file_what_is_readable_counts():
     packed = gzip.compress(xml([f"http://a.test/{n * n}" for n in range(20_000)]).encode())
-    assert 5_000 < len(read_sitemap(packed[: len(packed) // 2]).urls) < 20_000
-    assert 5_000 < len(read_sitemap(packed[: len(packed) // 2] + b"\0" * 20_000).urls) < 20_000
+    for behind in (b"", b"\0" * 20_000):
+        assert 5_000 < len(read_sitemap(packed[: len(packed) // 2] + behind).urls) < 20_000
 
 
 def test_entities_do_not_expand():
@@ -109,9 +108,10 @@ def test_entities_do_not_expand():
 
 @pytest.mark.parametrize("made", [xml, "\n".join])
 def test_more_urls_than_the_protocol_allows_are_counted_and_left_out(made):
-    found = read_sitemap(made([f"http://a.test/{n}" for n in range(MAX_URLS + 7)]).encode())
+    body = made([f"http://a.test/{n}" for n in range(MAX_URLS + 7)]).encode()
+    found = read_sitemap(body)
     assert len(found.urls) == MAX_URLS and found.left_out == 7
-    assert len(read_sitemap(made([f"http://a.test/{n}" for n in range(MAX_URLS + 7)]).encode(), 99_999).urls) > MAX_URLS
+    assert len(read_sitemap(body, 99_999).urls) > MAX_URLS
 
 
 def test_bomb_is_unpacked_no_further_than_the_limit(monkeypatch):
@@ -161,54 +161,37 @@ ATOM_FEED = """<feed xmlns="http://www.w3.org/2005/Atom" xml:base="http://a.test
 <entry><link href="http://a.test/two"/><updated>never</updated></entry></feed>"""
 RDF = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">
 <channel rdf:about="x"><link>http://a.test/</link></channel><item rdf:about="y"><link>http://a.test/1</link></item></rdf:RDF>"""
+TWO = {"url": "http://b.test/2"}
 JSON_FEED = {
     "version": "https://jsonfeed.org/version/1.1",
     "items": [
         {"id": "1", "url": "/1", "date_published": "2024-10-02T15:00:00Z", "date_modified": "2024-10-03T15:00:00Z"},
-        {"id": "2", "content_text": "no address"},
-        {"url": 7, "date_published": []},
-        "no item",
-        {"url": "http://b.test/2"},
+        {"id": "2", "content_text": "no address"}, {"url": 7, "date_published": []}, "no item", TWO,
     ],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("body", "expected"),
+    ("body", "entries"),
     [
-        (RSS_FEED, [
-            FeedEntry("http://a.test/1?a=1&b=2", "2024-10-02T15:00:00+02:00"),
-            FeedEntry("http://a.test/2", "2024-10-01"),
-            FeedEntry("http://a.test/3", ""),
-        ]),
-        (ATOM_FEED, [
-            FeedEntry("http://a.test/blog/one", "2024-10-03T10:00:00+02:00"),
-            FeedEntry("http://a.test/two", ""),
-        ]),
-        (RDF, [FeedEntry("http://a.test/1", "")]),
-        (json.dumps(JSON_FEED), [
-            FeedEntry("http://a.test/1", "2024-10-03T15:00:00Z"),
-            FeedEntry("http://b.test/2", ""),
-        ]),
-        ("\ufeff \n" + json.dumps(JSON_FEED | {"items": JSON_FEED["items"][4:]}), [
-            FeedEntry("http://b.test/2", ""),
-        ]),
-        ("<rss><channel><item><link>http://a.test/1</link>&nbsp;<br></item><item><link>http://a.test/2", [
-            FeedEntry("http://a.test/1", ""), FeedEntry("http://a.test/2", "")
-        ]),
-        ("<rss><item><link>javascript:alert(1)</link></item><item><link>http://[broken</link></item></rss>", []),
-        ("<rss><item><link>http://a.test/1</link></item><item><link>http://a.test/1</link></item></rss>", [
-            FeedEntry("http://a.test/1", "")
-        ]),
-        ("<html><body><item><link>http://a.test/1</link></item></body></html>", []),
-        ('{"items": [{"url": "http://a.test/1"}]}', []),
-        ('{"version": "https://jsonfeed.org/version/1", "items": {"url": "http://a.test/1"}}', []),
-        ("", []),
-        ("{", []),
-        ("<", []),
+        (RSS_FEED, {"a.test/1?a=1&b=2": "2024-10-02T15:00:00+02:00", "a.test/2": "2024-10-01", "a.test/3": ""}),
+        (ATOM_FEED, {"a.test/blog/one": "2024-10-03T10:00:00+02:00", "a.test/two": ""}),
+        (RDF, {"a.test/1": ""}),
+        (json.dumps(JSON_FEED), {"a.test/1": "2024-10-03T15:00:00Z", "b.test/2": ""}),
+        ("\ufeff \n" + json.dumps(JSON_FEED | {"items": [TWO]}), {"b.test/2": ""}),
+        ("<rss><channel><item><link>http://a.test/1</link>&nbsp;<br></item><item><link>http://a.test/2",
+         {"a.test/1": "", "a.test/2": ""}),
+        ("<rss><item><link>javascript:alert(1)</link></item><item><link>http://[broken</link></item></rss>", {}),
+        ("<rss><item><link>http://a.test/1</link></item><item><link>http://a.test/1</link></item></rss>",
+         {"a.test/1": ""}),
+        ("<html><body><item><link>http://a.test/1</link></item></body></html>", {}),
+        ('{"items": [{"url": "http://a.test/1"}]}', {}),
+        ('{"version": "https://jsonfeed.org/version/1", "items": {"url": "http://a.test/1"}}', {}),
+        ("", {}), ("{", {}), ("<", {}),
     ],
 )  # fmt: skip
-def test_feeds(body: str, expected: list[FeedEntry]) -> None:
+def test_feeds(body: str, entries: dict[str, str]) -> None:
+    expected = [FeedEntry(f"http://{address}", date) for address, date in entries.items()]
     assert read_feed(body.encode(), FEED_ADDRESS) == (expected, 0)
 
 
@@ -264,20 +247,18 @@ def listed(body: bytes) -> Listing:
 @pytest.mark.parametrize(
     ("body", "entries"),
     [
-        (SITEMAP, [("http://a.test/1", DAY), ("http://a.test/2", None)]),
-        (b"http://a.test/1\nhttp://a.test/2\n", [("http://a.test/1", None), ("http://a.test/2", None)]),
-        (RSS_FEED.encode(), [("http://a.test/1?a=1&b=2", seconds_of("2024-10-02T13:00Z")),
-                             ("http://a.test/2", seconds_of("2024-10-01")), ("http://a.test/3", None)]),
-        (ATOM_FEED.encode("utf-16"), [("http://a.test/blog/one", seconds_of("2024-10-03T08:00Z")),
-                                      ("http://a.test/two", None)]),
-        (json.dumps(JSON_FEED).encode(), [("http://a.test/1", seconds_of("2024-10-03T15:00Z")),
-                                          ("http://b.test/2", None)]),
-        (b"<html><a href='/1'>no feed</a></html>", []),
-        (b"<urlset><url><loc>http://a.test/a\n b</loc></url>", [("http://a.test/a b", None)]),
+        (SITEMAP, {"a.test/1": "2026-03-04", "a.test/2": ""}),
+        (b"http://a.test/1\nhttp://a.test/2\n", {"a.test/1": "", "a.test/2": ""}),
+        (RSS_FEED.encode(), {"a.test/1?a=1&b=2": "2024-10-02T13:00Z", "a.test/2": "2024-10-01", "a.test/3": ""}),
+        (ATOM_FEED.encode("utf-16"), {"a.test/blog/one": "2024-10-03T08:00Z", "a.test/two": ""}),
+        (json.dumps(JSON_FEED).encode(), {"a.test/1": "2024-10-03T15:00Z", "b.test/2": ""}),
+        (b"<html><a href='/1'>no feed</a></html>", {}),
+        (b"<urlset><url><loc>http://a.test/a\n b</loc></url>", {"a.test/a b": ""}),
     ],
-)  # fmt: skip
+)
 def test_sitemaps_and_feeds_of_each_kind(body, entries):
-    assert listed(body) == Listing(entries)
+    expected = [(f"http://{address}", seconds_of(date) if date else None) for address, date in entries.items()]
+    assert listed(body) == Listing(expected)
 
 
 def test_an_index_and_what_is_left_out():
@@ -308,9 +289,8 @@ def licensed(entries: str) -> bytes:
 
 
 def item(name: str, terms: str, url: str | None = None) -> str:
-    content = (
-        f'<rsl:content url="{f"/{name}" if url is None else url}"><rsl:license>{terms}</rsl:license></rsl:content>'
-    )
+    licence = f"<rsl:license>{terms}</rsl:license>"
+    content = f'<rsl:content url="{f"/{name}" if url is None else url}">{licence}</rsl:content>'
     return f"<item><title>x</title>{content}<link>http://a.test/{name}</link></item>"
 
 
@@ -347,11 +327,11 @@ URLS = st.text(st.characters(codec="utf-8", exclude_characters="<&]>", exclude_c
 
 @given(st.lists(st.tuples(URLS, st.none() | st.integers(0, 4_000_000_000)), max_size=20))
 def test_a_listing_arrives_as_it_was_read(entries):
-    dates = ["" if time is None else datetime.fromtimestamp(time, UTC).isoformat() for _, time in entries]
-    rows = (
-        f"<url><loc>{url}</loc><lastmod>{date}</lastmod></url>" for (url, _), date in zip(entries, dates, strict=True)
-    )
-    assert listed(f"<urlset>{''.join(rows)}".encode()).entries == entries
+    rows = ""
+    for url, time_s in entries:
+        date = "" if time_s is None else datetime.fromtimestamp(time_s, UTC).isoformat()
+        rows += f"<url><loc>{url}</loc><lastmod>{date}</lastmod></url>"
+    assert listed(f"<urlset>{rows}".encode()).entries == entries
 
 
 PIECES = st.sampled_from(

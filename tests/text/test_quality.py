@@ -6,20 +6,17 @@ import re
 from dataclasses import replace
 
 import pytest
+from cleaned_pages import CZECH, cleaned, known
 from conftest import SENTENCES, paragraphs
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.base.options import Options
 from spiderling.engine.outcomes import DropPage
-from spiderling.languages import load
 from spiderling.pipelines import check_quality
 from spiderling.text import LanguageModels, Page, TextOptions, process
 from spiderling.text.html.blocks import normal_form
 from spiderling.text.quality import NO_QUALITY, marks, packed_share, quality, top_word_share, words_in
-
-MODELS = load(("cs", "en"))
-CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
 
 
 def test_signals():
@@ -38,12 +35,8 @@ def test_nothing_to_judge():
     assert quality([], 0.5, 100) == NO_QUALITY
 
 
-def run(html: str) -> Page:
-    return process(html.encode(), url="http://h.test/", http_charset=None, models=MODELS, options=TextOptions(("cs",)))
-
-
 def test_languages_without_a_list_are_not_judged_by_it():
-    models = LanguageModels(tuple([replace(model, stoplist=frozenset()) for model in MODELS.models]))
+    models = LanguageModels(tuple(replace(model, stoplist=frozenset()) for model in known("cs en").models))
     body = f"<p>{CZECH * 5}</p>".encode()
     page = process(body, url="http://a.cz/", http_charset=None, models=models, options=TextOptions(("cs",)))
     assert page.quality.good_share > 0
@@ -51,7 +44,7 @@ def test_languages_without_a_list_are_not_judged_by_it():
 
 
 def test_attributes_of_a_page():
-    found = run(f"<div><a href=/>Domů</a></div><p>{CZECH * 4}</p>").quality
+    found = cleaned(f"<div><a href=/>Domů</a></div><p>{CZECH * 4}</p>").quality
     assert 0.2 < found.stopword_share < 0.8
     assert found.sentence_words == 20
     assert 0.9 < found.good_share < 1
@@ -69,7 +62,7 @@ def test_attributes_of_a_page():
     ],
 )  # fmt: skip
 def test_each_limit_refuses(limit):
-    page = run(f"<div><a href=/>Domů</a></div><p>{CZECH * 4}<p>{CZECH * 4}<p>Cena 100 $ a 200 $, {CZECH}")
+    page = cleaned(f"<div><a href=/>Domů</a></div><p>{CZECH * 4}<p>{CZECH * 4}<p>Cena 100 $ a 200 $, {CZECH}")
     check_quality(page, Options())
     check_quality(page, Options(quality="off"))
     with pytest.raises(DropPage):
@@ -107,25 +100,20 @@ def test_words_are_counted_as_they_are_parted(texts):
 
 def test_what_is_not_kept_is_not_judged_further():
     """Nobody asks for it, and it costs."""
-    page = f"<p>{'The cat came home when it was dark and nobody but the dog was awake. ' * 4}".encode()
-    judged = {
-        code: process(page, url="http://a.com/", http_charset=None, models=MODELS, options=TextOptions((code,)))
-        for code in ("cs", "en")
-    }
-    assert (judged["en"].language, judged["cs"].language) == ("en", "en")
-    assert judged["en"].quality != NO_QUALITY
-    assert (judged["cs"].clean_bytes, judged["cs"].quality) == (0, NO_QUALITY)
+    page = f"<p>{'The cat came home when it was dark and nobody but the dog was awake. ' * 4}"
+    czech, english = (cleaned(page, code, codes="cs en") for code in ("cs", "en"))
+    assert (english.language, czech.language) == ("en", "en")
+    assert english.quality != NO_QUALITY
+    assert (czech.clean_bytes, czech.quality) == (0, NO_QUALITY)
 
 
 TEXT = " ".join(SENTENCES)
-CS = TextOptions(("cs",))
-URL = "http://h.test/cs/"
 ORIGINAL = '<link rel="alternate" hreflang="x-default" href="http://h.test/">'
 
 
-def spam_signs(*texts: str, head: str = "", html: str = "<html>", url: str = URL, options=CS) -> Page:
+def spam_signs(*texts: str, head: str = "", html: str = "<html>", url: str = "http://h.test/cs/", **options) -> Page:
     body = f"<!doctype html>{html}<head>{head}</head><body>{''.join(f'<p>{text}</p>' for text in texts)}</body></html>"
-    return process(body.encode(), url=url, http_charset=None, models=MODELS, options=options)
+    return cleaned(body, codes="cs en", url=url, **options)
 
 
 def verdict(page: Page, **options) -> str:
@@ -161,18 +149,14 @@ def test_a_word_that_is_named_over_and_over():
 
 
 def test_running_text_full_of_links_to_other_hosts():
-    linked = [
-        " ".join(
-            f'{word} <a href="http://o{n}x{at}.test/">x</a>' if at % 6 == 0 else word for at, word in enumerate(words)
-        )
-        for n, words in enumerate(sentence.split() for sentence in SENTENCES)
-    ]
-    page = spam_signs(*linked)
+    words = enumerate(TEXT.split())
+    linked = " ".join(f'{word} <a href="http://o{at}.test/">x</a>' if at % 6 == 0 else word for at, word in words)
+    page = spam_signs(linked)
     assert page.quality.outlinks > 20
     assert verdict(page).startswith("links to other hosts in a kB: ")
     assert verdict(page, quality="outlinks=..100") == "kept"
-    own = [text.replace("http://o", "http://www.h.test/o") for text in linked]
-    assert spam_signs(*own).quality.outlinks == 0.0, "links within the host are navigation"
+    own = spam_signs(linked.replace("http://o", "http://www.h.test/o"))
+    assert own.quality.outlinks == 0.0, "links within the host are navigation"
 
 
 @pytest.mark.parametrize("boilerplate", ["learned", "justext-stock"])
@@ -181,9 +165,8 @@ def test_they_are_the_same_where_nobody_wants_the_links(boilerplate):
     menu = "<a href='http://menu.test/'>M</a>"
     linked = [f"{TEXT} <a href='http://o.test/{n}'>x</a>{menu} <a href='http://o.test/{n % 2}'>y</a>" for n in range(3)]
     for texts in ([TEXT], [menu, TEXT], [menu, *linked], [f"{TEXT} <a href=/own>x</a>"]):
-        options = TextOptions(("cs",), boilerplate)
-        with_links = spam_signs(*texts, options=options)
-        without = spam_signs(*texts, options=replace(options, gathers_links=False))
+        with_links = spam_signs(*texts, boilerplate=boilerplate)
+        without = spam_signs(*texts, boilerplate=boilerplate, gathers_links=False)
         assert without.quality == with_links.quality
         assert (without.links, without.batch.number) == ([], 0)
     assert spam_signs(menu, *linked).quality.outlinks > 0

@@ -10,6 +10,7 @@ import re
 import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import fields
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -408,10 +409,7 @@ def _shards_in(directory: Path) -> int:
 
     for part in parts_in(directory):
         if part != directory and (part / "state/frontier.sqlite").is_file():
-            inspection = Inspection(part)
-            try:
+            with closing(Inspection(part)) as inspection:
                 if inspection.shard is not None:
                     return inspection.shard.shards
-            finally:
-                inspection.close()
     return 0

@@ -19,7 +19,7 @@ from spiderling.cli.command import SpiderlingCommand, option
 
 if TYPE_CHECKING:
     from spiderling.export.export import ExportPlan, Summary
-    from spiderling.export.sources import Corpus, Salvage, Selection
+    from spiderling.export.sources import Selection
 
 _MAX_NAMED = 10  # entries of lists that are named because no document matched them; chosen: what fits on a line or two
 
@@ -83,6 +83,7 @@ class Command(SpiderlingCommand):
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
         if opts.after and opts.salvage:
             raise UsageError("--after takes acknowledged text alone, so --salvage does not go with it")
+        from spiderling.export.export import export
         from spiderling.export.sources import Salvage, Selection, account, corpus_of, grown_since
 
         salvage = Salvage() if opts.salvage else None
@@ -92,7 +93,9 @@ class Command(SpiderlingCommand):
             if opts.after:
                 corpus = grown_since(corpus, Path(opts.after))
             plan = _plan(opts, selection)
-            summary = _export(corpus, plan, salvage)
+            documents = corpus.stored(salvage.documents) if salvage else corpus.stored()
+            notes = {"left_out": salvage.losses} if salvage else {}
+            summary = export(corpus, with_progress(documents, "documents", corpus.documents), plan, notes)
         except DamageError as error:
             raise DamageError(f"{error} With --salvage everything that is whole is written.") from error
         for warning in (*corpus.troubles, *selection.warnings()):
@@ -124,14 +127,6 @@ def _plan(opts: argparse.Namespace, selection: Selection) -> ExportPlan:
         {name: len(entries) for name, entries in (hosts | urls).items()},
         is_dataset=is_dataset,
     )
-
-
-def _export(corpus: Corpus, plan: ExportPlan, salvage: Salvage | None) -> Summary:
-    from spiderling.export.export import export
-
-    documents = corpus.stored(salvage.documents) if salvage else corpus.stored()
-    notes = {"left_out": salvage.losses} if salvage else {}
-    return export(corpus, with_progress(documents, "documents", corpus.documents), plan, notes)
 
 
 def _result(summary: Summary, selection: Selection) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from scrapy.exceptions import UsageError
@@ -27,8 +28,11 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) != 1:
             raise UsageError("say which crawl: scrapy report JOBDIR", print_help=False)
-        from spiderling.reporting.page import report
+        from spiderling.jobdir.inspection import opened
+        from spiderling.reporting.page import page_file
 
         out = Path(opts.out) if opts.out else Path(args[0], "report.html")
-        write_whole(out, report(Path(args[0])))
+        with closing(opened(Path(args[0]))) as crawl:
+            page = page_file(crawl)
+        write_whole(out, page)
         yield f"The report is in {out}"

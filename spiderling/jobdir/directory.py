@@ -22,7 +22,6 @@ import socket
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -101,16 +100,16 @@ def judge_surplus(directory: Path, database: Path, prefix: str, moves: bool) -> 
             f"is there with `scrapy inspect {directory} --rebuild`, put back the newest copy of {database.parent}, or "
             f"go on with -s {PREFIX}SURPLUS=aside: that moves this text to {ASIDE}/, and its pages are fetched again."
         )
-    return partial(_settle, found, is_cut)
 
+    def settle() -> list[str]:
+        try:
+            for surplus in found:
+                (_cut if is_cut else set_aside)(surplus)
+        except OSError as error:
+            raise JobdirError(f"{error.filename} cannot be moved or cut back: {error.strerror}.") from error
+        return [f"{_describe(found)}, which the state did not know, went to {ASIDE}/"] if found and not is_cut else []
 
-def _settle(found: Sequence[Surplus], is_cut: bool) -> list[str]:
-    try:
-        for surplus in found:
-            (_cut if is_cut else set_aside)(surplus)
-    except OSError as error:
-        raise JobdirError(f"{error.filename} cannot be moved or cut back: {error.strerror}.") from error
-    return [f"{_describe(found)}, which the state did not know, went to {ASIDE}/"] if found and not is_cut else []
+    return settle
 
 
 def recorded_segments(database: Path) -> list[SegmentRow] | None:

@@ -15,17 +15,15 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import asdict, replace
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import count_of, printable
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.jobdir.as_text import Table, facts_of, hosts_table, tables_of, time_of
-from spiderling.jobdir.inspection import AnyCrawl, opened
+from spiderling.jobdir.inspection import AnyCrawl
 from spiderling.jobdir.status import hosts_of, rates, status_of
 from spiderling.jobdir.status_schema import Curves, Rates, Status
 
@@ -99,12 +97,6 @@ def part(name: str) -> str:
     return files(__package__).joinpath(name).read_text("utf-8")
 
 
-def report(directory: Path) -> str:
-    """The saved page of the crawl in *directory*; raises SpiderlingError."""
-    with closing(opened(directory)) as crawl:
-        return page_file(crawl)
-
-
 def page_file(crawl: AnyCrawl) -> str:
     """The page of *crawl* as one file: status and hosts as data for the script, advice and tables as they are."""
     status = status_of(crawl)
@@ -146,9 +138,9 @@ def page_file(crawl: AnyCrawl) -> str:
 
 
 def _growth(curves: Curves) -> Table:
-    """The last rows of the curves."""
-    columns = curves.whole
-    number = len(columns["time"])
+    """Points of the curves, the newest first."""
+    points = [dict(zip(curves.whole, values, strict=True)) for values in zip(*curves.whole.values(), strict=True)]
+    step = -(-len(points) // _MAX_ROWS) or 1
     rows = [
         {
             "time": time_of(at["time"]),
@@ -158,8 +150,7 @@ def _growth(curves: Curves) -> Table:
             "yield_rate": round(at["kept_bytes"] / max(1, at["downloaded_bytes"]), 4),
             **{name: int(at[name]) for name in ("waiting", "at_work")},
         }
-        for place in range(number - 1, -1, -(-(-number // _MAX_ROWS) or 1))
-        for at in [{name: column[place] for name, column in columns.items()}]
+        for at in points[::-step]
     ]
     return Table("Growth", rows)
 

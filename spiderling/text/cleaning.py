@@ -15,8 +15,9 @@ from spiderling.text.boilerplate.rules import BAD, GOOD
 from spiderling.text.declared import fill_head, language_of_tag
 from spiderling.text.documents import ConvertedDocument
 from spiderling.text.embedded import MIN_CHARS, SHORT_CHARS, embedded_text
-from spiderling.text.encoding.detect import decode, encoded_once
+from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import query_in
+from spiderling.text.encoding.mending import encoded_once
 from spiderling.text.fingerprints import digests_of, shingles, sketch
 from spiderling.text.html.blocks import MAX_LINKS, Parsed, RawLink, named_tuples
 from spiderling.text.html.links import join

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiderling.text.encoding.detect import decode, encoded_once
+from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import codec_of, codecs_of, encodings_for, query_in
+from spiderling.text.encoding.mending import encoded_once
 from spiderling.text.encoding.spelling import SAMPLE_BYTES, Spelling, telling_words
 from spiderling.text.language import LanguageModels
 from spiderling.text.ngrams import NgramCounts, codepoints, count_ngrams

@@ -18,16 +18,15 @@ from __future__ import annotations
 import codecs
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 import chardet
 
 from spiderling.text.encoding.labels import codec_of, codecs_of
-from spiderling.text.encoding.spelling import Fit, Spelling
+from spiderling.text.encoding.mending import LOST, MAX_BAD_SHARE, mixed
+from spiderling.text.encoding.spelling import POOR_GAIN, Fit, Spelling, gain
 
 LACKING = frozenset({"euc_jp", "iso2022_jp"})
 """Codecs that lack the characters that NEC and IBM added to JIS X 0208, such as ①, ㈱ and №.  Browsers know them in all
@@ -55,35 +54,17 @@ codecs.register_error(ADDED, _added)
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _HEAD_BYTES = 4096  # bytes of a page that are searched for its label; chosen; the HTML standard asks for 1024
 _DETECT_BYTES = 50_000  # bytes that chardet looks at; chosen
-_MAX_BAD_SHARE = 0.005  # share of a text's characters that may be damaged; chosen
 _TO_KANJI = b"\x1b$"  # escape sequence of ISO-2022-JP, which pages in other encodings do not hold
 _OVERRULING_GAIN = 0.1
 """Nats for each character by which a known language must explain a text better than an unknown one with the label.
 Measured: text of a known language gains .3 to 4; what is read in the wrong encoding loses .2 and more."""
 _MIN_GAIN = -0.3  # the same for a page without a label: one of a known language gains -.2 and more; chosen
-_POOR_GAIN = -1.0  # the same where chardet finds nothing either; chosen
 _MARGIN = 8.0  # natural logarithm of the odds by which an encoding must fit better than the label it overrules; chosen
 _NO_MATCH = 0.1  # confidence that chardet gives an encoding without any evidence for it
 _META = re.compile(rb"""<(?:meta|\?xml)[^>]{0,500}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.I)
 _ASCII = bytes(range(0x80))
 _CONTROLS = bytes(code for code in range(0x20) if code not in b"\t\n\r\f\x1b")
 _MIXED = "utf-8 with other bytes"
-_MISREAD_AS = ("cp1252", "cp1250", "cp1251")  # what UTF-8 is most often taken for
-TWICE = "spiderling-twice"  # name of the error handler that encodes what these codecs leave undefined
-_LOST = "\ufffd"
-_SURE_CHARS = 10
-"""Non-ASCII characters that prove UTF-8 if they are no fewer than the bytes that are none.  Measured on 29,579 texts of
-100 to 5,000 characters in all legacy encodings: by chance .64 characters for each such byte, or two in all, at most."""
-_MAX_LOST_SHARE = 0.02  # share of the characters of a page in UTF-8 that may be beyond mending; chosen
-_LOST_ANYWHERE = 3  # characters that may be lost in however short a page; chosen
-_STRAY = "\udc80-\udcff"  # bytes that are no UTF-8, as Python's surrogateescape gives them (PEP 383)
-_RUN = re.compile("[^<>\n]+")
-_STRAY_WORD = re.compile(f"[{_STRAY}][\\w{_STRAY}]*")
-_MOST_STRAYS = 5_000  # words or runs with stray bytes that are read; chosen: more take a worker over 50 ms
-_LETTERS = re.compile(r"\w*\Z")
-_LONGEST_WORD = 30  # letters before a stray byte that are looked at; chosen
-_SURROGATES = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
-"""A character beyond U+FFFF in CESU-8 (Unicode Technical Report 26): two surrogates of three bytes each."""
 
 
 class Decoded(NamedTuple):
@@ -123,7 +104,7 @@ def _decode(
         return text, "iso2022_jp"
     with suppress(UnicodeDecodeError):
         return body.decode("utf-8"), "utf-8"
-    text = _mixed(body, labels, accepted, spelling)
+    text = mixed(body, labels, accepted, spelling)
     if text is None:
         return _legacy(body, labels, accepted, spelling)
     return (text, _MIXED) if text else (None, None)
@@ -139,22 +120,17 @@ def _legacy(
         text = None if best and _overrules(fits.get(name), fits[best]) else _strict(body, name)
         if text is not None:
             return text, name
-    gain = _gain(fits[best], fits.values()) if best else -math.inf
-    if best and gain > _MIN_GAIN:
+    best_gain = gain(fits[best], fits.values()) if best else -math.inf
+    if best and best_gain > _MIN_GAIN:
         text = _strict(body, best) or body.decode(best, "replace")
         if _looks_like_text(text):
             return text, best
-    return _detect(body, labels, accepted, best if gain > _POOR_GAIN else None)
+    return _detect(body, labels, accepted, best if best_gain > POOR_GAIN else None)
 
 
 def _overrules(label: Fit | None, best: Fit) -> bool:
     """Whether a known language fits clearly better, and explains the bytes better than the label in any language."""
-    return label is not None and best.score - label.score > _MARGIN and _gain(best, (label,)) > _OVERRULING_GAIN
-
-
-def _gain(best: Fit, others: Iterable[Fit]) -> float:
-    """Nats for each character by which a known language explains the bytes better than an unknown one would."""
-    return (best.score - max(other.unknown for other in others)) / best.size
+    return label is not None and best.score - label.score > _MARGIN and gain(best, (label,)) > _OVERRULING_GAIN
 
 
 def _meta_label(body: bytes) -> str | None:
@@ -173,65 +149,6 @@ def _utf16_without_mark(body: bytes) -> str | None:
     high = head[1::2].count(0)
     wide = "utf-16-le" if high > low else "utf-16-be"
     return wide if max(low, high) >= 10 * min(low, high) else None
-
-
-def _mixed(body: bytes, labels: Sequence[str], accepted: Sequence[str], spelling: Spelling | None) -> str | None:
-    """The text of *body* if that is UTF-8 but for some bytes, '' if too much of it is lost; None if it is no UTF-8."""
-    text = _SURROGATES.sub(_joined, body, _MOST_STRAYS).decode("utf-8", "surrogateescape")
-    bad, good = _non_ascii(text)
-    if good < bad or (good < _SURE_CHARS and not ("utf-8" in labels and good >= 3 * bad)):
-        return None
-    text = _read_strays(text, [name for name in labels if name != "utf-8"], accepted, spelling)
-    return text if text.count(_LOST) <= max(_LOST_ANYWHERE, _MAX_LOST_SHARE * len(text)) else ""
-
-
-def _joined(pair: re.Match[bytes]) -> bytes:
-    """The character of two surrogates in UTF-8."""
-    return pair[0].decode("utf-8", "surrogatepass").encode("utf-16", "surrogatepass").decode("utf-16").encode()
-
-
-def _read_strays(text: str, labels: Sequence[str], accepted: Sequence[str], spelling: Spelling | None) -> str:
-    """*text* with its stray bytes in the encoding in which they spell words of a known language best, or lost."""
-    spans = list(islice(_stray_spans(text), _MOST_STRAYS))
-    foreign = b" ".join(_bytes_of(text[begin:end]) for begin, end, is_foreign in spans if is_foreign)
-    fits = spelling.fits(foreign, labels, accepted) if spelling else {}
-    best = max(fits, key=lambda name: fits[name].score, default="")
-    is_known = best and _gain(fits[best], fits.values()) > _POOR_GAIN
-    parts = []
-    at = 0
-    for begin, end, is_foreign in spans:
-        part = text[begin:end]
-        parts.append(text[at:begin])
-        parts.append(_bytes_of(part).decode(best if is_foreign and is_known else "utf-8", "replace"))
-        at = end
-    parts.append(_bytes_of(text[at:]).decode("utf-8", "replace"))
-    return "".join(parts)
-
-
-def _stray_spans(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Begin and end of what holds stray bytes, and whether it is in another encoding; else a character was damaged.
-
-    That is a run without mark-up in which they are the most, or a word, which then has no other non-ASCII character.
-    """
-    for run in _RUN.finditer(text):
-        strays, others = (0, 0) if run[0].isascii() else _non_ascii(run[0])
-        if strays > others:
-            yield *run.span(), True
-        elif strays:
-            for word in _STRAY_WORD.finditer(text, *run.span()):
-                before = _LETTERS.search(text, max(run.start(), word.start() - _LONGEST_WORD), word.start())
-                begin = before.start() if before else word.start()
-                yield begin, word.end(), not _non_ascii(text[begin : word.end()])[1]
-
-
-def _non_ascii(text: str) -> tuple[int, int]:
-    """The numbers of stray bytes and of other non-ASCII characters in *text*."""
-    valid = text.encode("utf-8", "ignore").decode("utf-8")
-    return len(text) - len(valid), len(valid) - len(valid.encode("ascii", "ignore"))
-
-
-def _bytes_of(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 def _strict(body: bytes, name: str) -> str | None:
@@ -253,7 +170,7 @@ def _detect(
     found = chardet.detect(_telling(body), include_encodings=names, compat_names=False)
     guess = found["encoding"] if found["confidence"] > _NO_MATCH else None
     names = [name for name in (codec_of(guess), *labels, best) if name is not None]
-    if len(body.translate(None, _ASCII)) <= _MAX_BAD_SHARE * len(body):
+    if len(body.translate(None, _ASCII)) <= MAX_BAD_SHARE * len(body):
         names.append("cp1252")  # too few non-ASCII bytes tell no encoding: browsers take this one
     texts = ((body.decode(name, "replace"), name) for name in names)
     return next((found for found in texts if _looks_like_text(found[0])), (None, None))
@@ -266,42 +183,5 @@ def _telling(body: bytes) -> bytes:
 
 def _looks_like_text(text: str) -> bool:
     sample = text[:_DETECT_BYTES].encode("utf-8", "replace")
-    odd = len(sample) - len(sample.translate(None, _CONTROLS)) + sample.count(_LOST.encode())
-    return odd <= _MAX_BAD_SHARE * len(text[:_DETECT_BYTES])
-
-
-def encoded_once(text: str) -> str | None:
-    """*text* as it was before somebody read its UTF-8 in another encoding and wrote that as UTF-8; None if nobody did.
-
-    A run without mark-up was written twice if the bytes of all its characters in that encoding are UTF-8.  '' if more
-    characters were lost by that than a reader can guess.  Measured on 1,359 real pages: 9 hold such runs, and no other
-    run was changed.
-    """
-    found = (_RUN.sub(partial(_run_once, codec), text) for codec in _MISREAD_AS)
-    once = min(found, key=len)
-    if len(text) - len(once) < _SURE_CHARS:
-        return None
-    return once if once.count(_LOST) <= _MAX_BAD_SHARE * len(once) else ""
-
-
-def _run_once(codec: str, run: re.Match[str]) -> str:
-    if run[0].isascii():
-        return run[0]
-    try:
-        data = run[0].encode(codec, TWICE)
-    except UnicodeEncodeError:
-        return run[0]
-    once = re.sub(f"{_LOST}+", _LOST, data.decode("utf-8", "replace"))
-    return once if once.count(_LOST) <= run[0].count(_LOST) else run[0]
-
-
-def _undefined(error: UnicodeError) -> tuple[bytes, int]:
-    """The byte that a codec does not define, or one that is never UTF-8 for a character that was lost."""
-    if isinstance(error, UnicodeEncodeError):
-        char = error.object[error.start]
-        if "\x80" <= char <= "\x9f" or char == _LOST:
-            return bytes((min(ord(char), 0xFF),)), error.start + 1
-    raise error
-
-
-codecs.register_error(TWICE, _undefined)
+    odd = len(sample) - len(sample.translate(None, _CONTROLS)) + sample.count(LOST.encode())
+    return odd <= MAX_BAD_SHARE * len(text[:_DETECT_BYTES])

@@ -144,6 +144,7 @@ def _pair_tables() -> tuple[Array, Array]:
     return signs.ravel(), letters.ravel()
 
 
+POOR_GAIN = -1.0  # `gain` below which nothing says that words are in any known language; chosen
 SAMPLE_BYTES = 4000  # bytes of the sample: different words with non-ASCII bytes; chosen
 _SEARCHED_BYTES = 1_000_000  # bytes of a page that are searched for these words; chosen
 _SEARCHED_PLACES = 16_000  # Non-ASCII bytes whose words are looked at: most words occur a few times; chosen
@@ -181,6 +182,11 @@ class Fit(NamedTuple):
     score: float  # log P of the sample in the language that it fits best
     unknown: float  # log P of the sample, if its words not in ASCII are in a language of which nothing is known
     size: int  # letters of these words
+
+
+def gain(best: Fit, others: Iterable[Fit]) -> float:
+    """Nats for each character by which a known language explains the bytes better than an unknown one would."""
+    return (best.score - max(other.unknown for other in others)) / best.size
 
 
 def telling_words(body: bytes) -> bytes:

@@ -273,7 +273,8 @@ class Running:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError(f"the crawl did not end within {timeout} s:\n{self.output()[-3000:]}") from None
+            output = [line for line in self.output().splitlines() if "extensions.progress" not in line]  # these repeat
+            raise AssertionError("\n".join([f"the crawl did not end within {timeout} s:", *output[-40:]])) from None
         return Result(code, self.output())
 
     def stop(self, number: int = signal.SIGINT) -> Result:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 MIN_MEMORY_BYTES = 1_000_000_000  # least memory of a run; chosen
 _OWN_BYTES = 600_000_000  # memory of Python, its libraries and one chunk; DuckDB gets the rest; chosen
+_LOOK_S = 0.2  # seconds between two looks whether a query has ended or Ctrl-C has come; chosen
 CHUNK_SHINGLES = 4_000_000  # shingles of a chunk, which is one transaction; chosen
 BYTES_PER_SHINGLE = 100  # memory that DuckDB needs for each shingle of a range of hashes; chosen
 RANGE_ROWS = 4_000_000  # rows of ``shared`` that are judged at once; chosen
@@ -122,13 +123,20 @@ class Deduplication:
         self._connection.close()
 
     def _execute(self, query: str, values: Iterable[object] = ()) -> DuckDBPyConnection:
-        """Run *query* in another thread, because DuckDB may miss Ctrl-C while a query runs."""
+        """Run *query* in another thread, because DuckDB may miss Ctrl-C while a query runs.
+
+        Whoever waits looks again: the system may give the signal to another thread, which wakes nobody, and an
+        interrupt before the query has begun is lost.
+        """
         running = self._thread.submit(self._connection.execute, query, list(values))
         try:
+            while not wait([running], _LOOK_S).done:
+                pass
             return running.result()
         except KeyboardInterrupt:
-            self._connection.interrupt()
-            wait([running])
+            while not running.done():
+                self._connection.interrupt()
+                wait([running], _LOOK_S)
             raise
 
     def judge(self) -> DedupTotals:

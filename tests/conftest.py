@@ -48,7 +48,7 @@ from spiderling.jobdir.damage import problems
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.state_reader import urls_of
 from webs.server import serve
-from webs.web import html
+from webs.web import FixedWeb, html
 
 # The same examples each time, whatever the machine's pace, but for the profile that looks for new ones.
 settings.register_profile(
@@ -117,7 +117,8 @@ def page(seed: object, *links: str):
 
 @contextmanager
 def serving(web, serve=serve):
-    """*web* on loopback, by *serve*; gives the Server (port, hosts_option, log_entries)."""
+    """*web*, or the FixedWeb of a table, on loopback; gives the Server (port, hosts_option, log_entries)."""
+    web = FixedWeb(web) if isinstance(web, dict) else web
     loop = asyncio.new_event_loop()
     started, ended = threading.Event(), asyncio.Event()
     running = []
@@ -144,6 +145,11 @@ def server(request):
     """The web of the test's module, which is ``WEB`` or what ``web`` makes, on loopback."""
     with serving(request.module.web() if hasattr(request.module, "web") else request.module.WEB) as running:
         yield running
+
+
+def flags(settings: dict) -> list[str]:
+    """*settings* as arguments of a command."""
+    return [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
 
 
 def unknown(query: bytes) -> bytes:
@@ -181,9 +187,8 @@ def nameserver(answer=unknown):
 
 def refusal(jobdir: Path, *arguments: str, contact: bool = True, **process) -> str:
     """Run a crawl that must not begin; returns the one sentence that says why."""
-    settings = [f"JOBDIR={jobdir}", *([CONTACT] if contact else [])]
-    parts = [part for setting in settings for part in ("-s", setting)]
-    ended = scrapy("crawl", "spiderling", *parts, *arguments, **process)
+    contacts = ["-s", CONTACT] if contact else []
+    ended = scrapy("crawl", "spiderling", "-s", f"JOBDIR={jobdir}", *contacts, *arguments, **process)
     assert "Traceback" not in ended.log, ended.log
     assert len(ended.errors) == 1, ended.log
     assert ended.code != 0
@@ -318,7 +323,7 @@ class Crawl:
         command += ["-a", f"seeds={seeds}"] if seeds else []
         if os.environ.get("STOCK_SCRAPY"):
             given.setdefault("DOWNLOADER", "scrapy.core.downloader.Downloader")
-        command += [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
+        command += flags(given)
         self._runs += 1
         output = self.directory.with_name(f"{self.directory.name}-{self._runs}.out")
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(self._project)])}
@@ -377,6 +382,15 @@ class Crawl:
                 meta=dict(map(tuple, rows("SELECT key, value FROM meta"))),
                 events=[row[0] for row in rows("SELECT what FROM event ORDER BY rowid")],
             )
+
+
+def crawled(directory: Path, web, seeds: str = "http://a.test/", **settings) -> tuple[Crawl, Result, list]:
+    """A crawl of *web* that ends well: its directory and settings, how it ended, and the access log."""
+    with serving(web) as server:
+        crawl = Crawl(directory, server)
+        result = crawl.run(seeds, **settings)
+    assert result.code == 0 and "Traceback" not in result.output, result.output[-3000:]
+    return crawl, result, server.log_entries
 
 
 _SCRAPY = (

@@ -75,8 +75,7 @@ def consent_web(text: Callable[[str], str]) -> tuple[FixedWeb, list[Case]]:
         _precedence,
     ):
         build(web)
-    addresses = {host: f"127.84.{40 + number // 200}.{number % 200 + 1}" for number, host in enumerate(web.sites)}
-    return FixedWeb(web.sites, addresses), web.cases
+    return FixedWeb(web.sites), web.cases
 
 
 # -- one signal at a time

@@ -52,9 +52,10 @@ class FixedWeb:
     def __init__(
         self, sites: Mapping[str, Mapping[str, WebResponse]], addresses: Mapping[str, str] | None = None
     ) -> None:
-        """*addresses*: host -> address; hosts without one are at 127.0.0.1."""
-        self._sites = sites
-        self._hosts = checked_addresses({host: (addresses or {}).get(host, "127.0.0.1") for host in sites})
+        """*addresses*: host -> address; hosts without one have one each, in 127.84.0.0/16."""
+        own = {host: f"127.84.{200 + number // 250}.{number % 250 + 1}" for number, host in enumerate(sites)}
+        self.sites = sites
+        self._hosts = checked_addresses({host: (addresses or {}).get(host, own[host]) for host in sites})
 
     def hosts(self) -> Mapping[str, str]:
         return self._hosts
@@ -62,7 +63,7 @@ class FixedWeb:
     globs = hosts
 
     def respond(self, host: str, path: str) -> WebResponse:
-        return self._sites.get(host, {}).get(path) or not_found()
+        return self.sites.get(host, {}).get(path) or not_found()
 
 
 def html(body: str, status: int = 200) -> WebResponse:

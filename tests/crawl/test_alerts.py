@@ -10,13 +10,11 @@ import sys
 
 import pytest
 from brokenparts import EXTENSIONS
-from conftest import DEADLINE_S, DEFAULTS, Crawl, page, scrapy, serving
+from conftest import DEADLINE_S, DEFAULTS, Crawl, flags, page, scrapy, serving
 from test_offline import WEB, crawl_of, name_server
 from test_offline import seeds as named_seeds
 
-from webs.web import FixedWeb
-
-PAGES = 40
+WEB_OF_TWO = {f"h{n}.test": {f"/{m}": page(f"{n}-{m}", f"/{m + 1}") for m in range(40)} for n in range(2)}
 QUICK = {"extensions.alerts.LOOK_S": 0.2, "extensions.alerts.PAUSE_S": 0.2, "extensions.control.POLL_S": 0.5}
 FULL = {"MIN_FREE_BYTES": 10**18}
 """No disk has so much room."""
@@ -25,9 +23,10 @@ FAULT = f"outcome {BROKEN} KeyError"
 ECHO = "print(*sys.argv[2:]); open(sys.argv[1], 'a').write(sys.stdin.read() + '\\n')"
 
 
-def web() -> FixedWeb:
-    sites = {f"h{n}.test": {f"/{m}": page(f"{n}-{m}", f"/{m + 1}") for m in range(PAGES)} for n in range(2)}
-    return FixedWeb(sites, {host: f"127.84.21.{n}" for n, host in enumerate(sites, 1)})
+@pytest.fixture(scope="module")
+def server():
+    with serving(WEB_OF_TWO) as running:
+        yield running
 
 
 class Told:
@@ -134,6 +133,5 @@ def test_a_network_that_goes_away_is_told(tmp_path):
 def test_a_command_that_somebody_waits_for_sends_none(server, tmp_path):
     told = Told(tmp_path)
     settings = {**DEFAULTS, "SPIDERLING_HOSTS": server.hosts_option, "SPIDERLING_ALERT_COMMAND": told.command}
-    given = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    ended = scrapy("page", "http://h0.test/0", "-a", "lang=cs", *given)
+    ended = scrapy("page", "http://h0.test/0", "-a", "lang=cs", *flags(settings))
     assert (ended.code, told.alerts) == (0, []), ended.log

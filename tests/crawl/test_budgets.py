@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spiderling.base.options import Options
 from spiderling.crawl.budgets import Budgets
 from spiderling.extensions import control
-from webs.web import FixedWeb, html
+from webs.web import html
 
 MB = 1_000_000
 
@@ -98,8 +98,7 @@ def test_budgets_are_kept_though_many_hosts_are_at_work(tmp_path) -> None:
     """
     sites = {f"h{n}.test": {"/": page(n, "/1"), "/1": html(document(f"{n} 1", count=12))} for n in range(60)}
     sites["a.test"] = {"/": page("first", *(f"http://{host}/" for host in sites))}
-    addresses = {host: f"127.84.33.{number}" for number, host in enumerate(sites, 1)}
-    with serving(FixedWeb(sites, addresses)) as server:
+    with serving(sites) as server:
         crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05)
         for total, limit in (("pages", 20), ("documents", 40), ("words", 10_000)):
             result = crawl.run("http://a.test/", **{f"MAX_{total.upper()}": limit})
@@ -114,7 +113,7 @@ def test_budgets_are_kept_though_many_hosts_are_at_work(tmp_path) -> None:
 
 def test_a_crawl_stops_at_its_words_and_goes_on_with_more(tmp_path) -> None:
     pages = {f"/{n}": page(f"b{n}", f"/{n + 1}", f"/{n + 2}") for n in range(40)}
-    with serving(FixedWeb({"a.test": pages}, {"a.test": "127.84.8.1"})) as server:
+    with serving({"a.test": pages}) as server:
         crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05)
         result = crawl.start("http://a.test/0", ("-a", "words=1000")).wait()
         assert result.code == 0 and result.lines("was paused (budget-words); a larger budget lets it go on.")
@@ -133,8 +132,7 @@ LIMIT = 1_000
 
 
 def test_it_pauses_at_once_says_why_and_the_same_command_goes_on(tmp_path):
-    sites = {"a.test": {"/": page("a", "/1"), "/1": page("a 1")}}
-    with serving(FixedWeb(sites, {"a.test": "127.84.52.1"})) as server:
+    with serving({"a.test": {"/": page("a", "/1"), "/1": page("a 1")}}) as server:
         crawl = Crawl(tmp_path, server)
         running = crawl.start("http://a.test/", MIN_FREE_BYTES=10**18, LOGSTATS_INTERVAL=1)
         running.until(lambda: "paused (the disk is nearly full)" in running.output())

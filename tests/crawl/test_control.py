@@ -10,18 +10,13 @@ from conftest import Crawl, html, page, serving
 from test_control_file import no_files
 
 from spiderling.jobdir.status import warnings_of
-from webs.web import FixedWeb
-
-NAMES = ("calm.test", "loud.test", "late.test")
-PAGES = 400
 
 
-def web() -> FixedWeb:
-    sites = {
-        host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"/{2 * n}", f"/{3 * n}") for n in range(PAGES)}
-        for host in NAMES
+def web() -> dict:
+    return {
+        host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"/{2 * n}", f"/{3 * n}") for n in range(400)}
+        for host in ("calm.test", "loud.test", "late.test")
     }
-    return FixedWeb(sites, {host: f"127.84.4.{n}" for n, host in enumerate(NAMES, 1)})
 
 
 class Session:
@@ -98,16 +93,11 @@ def test_a_strategy_that_leaves_nothing_out_retires_no_host_unless_told_to(tmp_p
     sites = {"poor.test": {f"/{n}": html(f'<a href="/{n + 1}">on</a>') for n in range(30)}}
     (tmp_path / "told").mkdir()
     (tmp_path / "told/control.yaml").write_text("yield_profile: normal\n")
-    with serving(FixedWeb(sites, {"poor.test": "127.84.4.9"})) as server:
+    with serving(sites) as server:
         for name, strategy, retires in (("bfs", "bfs", False), ("yield", "yield", True), ("told", "bfs", True)):
-            given = {
-                "STRATEGY": strategy,
-                "HOST_INTERVAL_S": 0.01,
-                "YIELD_PROFILE": "normal",
-                "CONSTANTS": {"frontier.host_closing.MIN_BYTES": 0},
-                "TRAPS": "copies=0",
-            }
-            result = Crawl(tmp_path / name, server, **given).run("http://poor.test/0")
+            given = {"STRATEGY": strategy, "HOST_INTERVAL_S": 0.01, "YIELD_PROFILE": "normal", "TRAPS": "copies=0"}
+            crawl = Crawl(tmp_path / name, server, CONSTANTS={"frontier.host_closing.MIN_BYTES": 0}, **given)
+            result = crawl.run("http://poor.test/0")
             assert bool(result.lines("Retired poor.test")) is retires, name
             assert result.lines(f"strategy {strategy}; "), "the start line says which"
             if name == "bfs":

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT, Crawl, document, page, paragraphs, serving
 
-from webs.web import FixedWeb, html, not_found
+from webs.web import html, not_found
 
 SETTINGS = """
 BOT_NAME = "foreign"
@@ -112,7 +112,7 @@ def test_ten_lines_get_text_language_dedup_and_corpus(tmp_path, monkeypatch):
         "/copy": page("b"),
         "/english": html(english),
     }
-    with serving(FixedWeb({"f.test": sites}, {"f.test": "127.84.7.1"})) as server:
+    with serving({"f.test": sites}) as server:
         crawl = Crawl(tmp_path / "job", server, project(tmp_path, TEN_LINES, SEEING), "foreign", LANG="cs")
         crawl.directory.mkdir()
         (crawl.directory / "spider.state").write_bytes(b"")  # as a full disk may leave it
@@ -316,8 +316,7 @@ EXIT_HOSTS = ("kept", "twice", "drop", "broken-pipeline", "broken-callback", "la
 def test_each_of_the_five_exits_ends_its_url_and_releases_the_host(tmp_path):
     sites = {f"{name}.test": {path: page(f"{name}{path}") for path in ("/", "/next")} for name in EXIT_HOSTS[:-1]}
     sites["gone.test"] = {}
-    addresses = {host: f"127.84.8.{number}" for number, host in enumerate(sites, 1)}
-    with serving(FixedWeb(sites, addresses)) as server:
+    with serving(sites) as server:
         settings = 'ITEM_PIPELINES = {"foreign.spiders.Pipeline": 450}\n'
         foreign = project(tmp_path, f"HOSTS = {EXIT_HOSTS}{EXITS}", settings)
         crawl = Crawl(tmp_path / "job", server, foreign, "foreign", LANG="cs")
@@ -365,7 +364,7 @@ def test_the_spider_of_the_documentation_survives_links_that_lead_to_no_page(tmp
     links = "".join(f'<a href="{link}">odkaz</a>' for link in (*NO_PAGES, "/2", "http://b.de/"))
     first = document("first", "/unwanted").replace("<ul>", f'<ul class="article">{links}</ul><ul>')
     sites = {"a.cz": {"/": html(first), "/2": page("2"), "/unwanted": page("3")}, "b.de": {"/": page("4")}}
-    with serving(FixedWeb(sites, {"a.cz": "127.84.32.1", "b.de": "127.84.32.2"})) as server:
+    with serving(sites) as server:
         spider = spider.replace("https://example.org/", "http://a.cz/")
         crawl = own_crawl(tmp_path, server, spider, "mine", TLDS="cz", FOLLOW="none")
         result = crawl.run(lang="")
@@ -392,7 +391,7 @@ class Foreign(CrawlSpider):
 def test_a_crawl_spider(tmp_path):
     sites = {"/": page("home", "/list", "/text/1", "/other"), "/list": page("list", "/text/2", "/text/1")}
     sites |= {f"/text/{number}": page(number) for number in (1, 2)}
-    with serving(FixedWeb({"f.test": sites}, {"f.test": "127.84.32.3"})) as server:
+    with serving({"f.test": sites}) as server:
         crawl = own_crawl(tmp_path, server, CRAWL_SPIDER, "foreign", FOLLOW="none")
         result = crawl.run(lang="")
         asked = [entry.path for entry in server.log_entries]
@@ -425,7 +424,7 @@ class Shouting:
 @pytest.mark.slow
 def test_scrapys_cache_and_a_pipeline_of_the_users_own(tmp_path):
     settings = 'HTTPCACHE_ENABLED = True\nITEM_PIPELINES = {"foreign.spiders.Shouting": 600}\n'
-    with serving(FixedWeb({"f.test": {"/": page("home", "/2"), "/2": page("2")}}, {"f.test": "127.84.32.4"})) as server:
+    with serving({"f.test": {"/": page("home", "/2"), "/2": page("2")}}) as server:
         crawl = own_crawl(tmp_path, server, CACHED, "foreign", settings, FEEDS=to_feed(tmp_path / "items.jsonl"))
         assert crawl.run(lang="").code == 0
         asked = len(server.log_entries)

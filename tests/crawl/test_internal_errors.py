@@ -20,7 +20,7 @@ from spiderling.crawl.internal_errors import MAX, WINDOW_ENDS
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.jobdir.inspection import Inspection
-from webs.web import FixedWeb, WebResponse, plain
+from webs.web import WebResponse, plain
 
 TDMREP = r"""{"\ud800": "\udfff", "location": "\ud800*", "tdm-reservation": 0, "tdm-policy": "\ud800"}"""
 SITEMAP = "http://a.test/1\nhttp://a.test/no-sitemap\n"
@@ -29,7 +29,7 @@ PAGES = 7
 SEED = "http://a.test/"
 
 
-def web(pages: int = PAGES, files: dict[str, WebResponse] | None = None) -> FixedWeb:
+def web(pages: int = PAGES, files: dict[str, WebResponse] | None = None) -> dict:
     """Two hosts that link to each other; the first has *files* besides."""
     every = [f"http://{host}/{n or ''}" for host in HOSTS for n in range(pages)]
     sites = {
@@ -41,7 +41,7 @@ def web(pages: int = PAGES, files: dict[str, WebResponse] | None = None) -> Fixe
     }
     sites["a.test"].update(files or {})
     sites["b.test"]["/robots.txt"] = plain("# not-read")
-    return FixedWeb(sites, {host: f"127.84.17.{number}" for number, host in enumerate(HOSTS, 1)})
+    return sites
 
 
 def whole(crawl: Crawl) -> None:

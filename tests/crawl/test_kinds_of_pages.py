@@ -7,11 +7,11 @@ from collections import Counter
 
 import made_documents as made
 import pytest
-from conftest import SENTENCES, Crawl, page, paragraphs, serving
+from conftest import SENTENCES, Crawl, crawled, page, paragraphs
 
 from spiderling.corpus.segments import read_documents
 from spiderling.export.formats import record_of
-from webs.web import HTML, FixedWeb, WebResponse, html
+from webs.web import HTML, WebResponse, html
 
 ODT = "application/vnd.oasis.opendocument.text"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -62,10 +62,9 @@ def crawl(tmp_path_factory):
         "docs.test": {"/": page("start", *DOCUMENTS), **documents},
         "json.test": {"/": html(f"<nav>{links}</nav>"), **{path: answer for path, (answer, _) in SHELLS.items()}},
     }
-    with serving(FixedWeb(sites, {"docs.test": "127.84.9.1", "json.test": "127.84.9.21"})) as server:
-        crawl = Crawl(tmp_path_factory.mktemp("kinds") / "job", server, DOCUMENTS="docx,odt")
-        ended = crawl.run("http://docs.test/ http://json.test/")
-    assert ended.code == 0 and ended.lines("ends", "needs-script 2")
+    directory, seeds = tmp_path_factory.mktemp("kinds") / "job", "http://docs.test/ http://json.test/"
+    crawl, ended, _ = crawled(directory, sites, seeds, DOCUMENTS="docx,odt")
+    assert ended.lines("ends", "needs-script 2")
     return crawl
 
 

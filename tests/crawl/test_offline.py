@@ -21,10 +21,8 @@ from webs.web import FixedWeb
 HOSTS = {f"h{number}.test": f"127.84.7.{number}" for number in range(1, 5)}
 PAGES = [f"/{number}" for number in range(8)]
 """One links to the next, at an interval of .3 s: names, which are kept for a second, are always asked for again."""
-WEB = FixedWeb(
-    {host: {path: page(f"{host}{path}", f"/{number + 1}") for number, path in enumerate(PAGES)} for host in HOSTS},
-    HOSTS,
-)
+SITES = {host: {path: page(f"{host}{path}", f"/{number + 1}") for number, path in enumerate(PAGES)} for host in HOSTS}
+WEB = FixedWeb(SITES, HOSTS)
 ANSWERS = {"no such name": RCODE.NXDOMAIN, "server failure": RCODE.SERVFAIL, "refused": RCODE.REFUSED}
 """What a name server says."""
 

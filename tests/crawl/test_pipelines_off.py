@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from conftest import Crawl, page, scrapy, serving
+from conftest import crawled, page, scrapy
 
-from webs.web import FixedWeb, html
+from webs.web import html
 
 ENGLISH = "When the people of the town had seen what was going on, {} of them went to the mayor and asked for {} more. "
 SITES = {
@@ -39,10 +39,8 @@ OFF = {
 )
 def test_documents_and_books_are_whole_without_a_pipeline(tmp_path, off):
     settings = {"ITEM_PIPELINES": f'{{"spiderling.pipelines.{off}": null}}'} if off else {}
-    with serving(FixedWeb(SITES, {"a.test": "127.84.33.1"})) as server:
-        crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05, **settings)
-        result = crawl.run("http://a.test/")
-    assert result.code == 0 and not result.lines("] ERROR: ")
+    crawl, result, _ = crawled(tmp_path / "job", SITES, **settings)
+    assert not result.lines("] ERROR: ")
     documents = crawl.documents()
     assert Counter(crawl.state().ends) == Counter(OFF[off])
     assert len(documents) == OFF[off].get("kept", 0)

@@ -8,14 +8,14 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from conftest import Crawl, page, serving
+from conftest import crawled, page
 
 from spiderling.base.options import Options
 from spiderling.extensions.progress import Bottleneck
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.site_files import FileAnswer
-from webs.web import FixedWeb, WebResponse
+from webs.web import WebResponse
 
 RULES = WebResponse(200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow:\n" * 20, trickle_s=1.5)
 SITE = {"/robots.txt": RULES, "/": page("home", *(f"/{n}" for n in range(30))), **{f"/{n}": page(n) for n in range(30)}}
@@ -27,10 +27,8 @@ LINE = re.compile(
 
 def test_the_first_document_is_waited_for_aloud_and_then_six_figures_tell_enough(tmp_path):
     """Nothing stood on the screen for a minute, and then a line with a dozen figures and eight private words."""
-    with serving(FixedWeb({"a.test": SITE}, {"a.test": "127.84.98.1"})) as server:
-        crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.1)
-        result = crawl.run("http://a.test/", CONSTANTS={"extensions.progress.WAITS_S": 0.3}, LOGSTATS_INTERVAL=1)
-    assert result.code == 0
+    quick = {"CONSTANTS": {"extensions.progress.WAITS_S": 0.3}, "LOGSTATS_INTERVAL": 1}
+    crawl, result, _ = crawled(tmp_path / "job", {"a.test": SITE}, HOST_INTERVAL_S=0.1, **quick)
     for text in (result.output, (crawl.directory / "crawl.log").read_text()):
         told = [line.partition("progress")[2].partition(": ")[2] for line in text.splitlines() if "progress" in line]
         waits = [number for number, line in enumerate(told) if line.startswith("No document yet")]

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
-from conftest import Crawl, paragraphs, refusal, serving
+from conftest import Crawl, flags, paragraphs, refusal, serving
 
 from spiderling import pipelines
 from spiderling.base.options import Options
@@ -211,15 +211,13 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     assert f"{totals['revisits']:,} revisits, " in result.output
     assert status.phase == "stopped", "no URL waits, but the recrawl goes on"
     assert (revisits.revisits, revisits.gone, revisits.opted_out) == (totals["revisits"], 2, 3)
-    assert (
-        revisits.per_day == round(revisits.revisits / revisits.days, 2) and 0 <= revisits.today <= revisits.budget == 12
-    )
+    assert revisits.per_day == round(revisits.revisits / revisits.days, 2)
+    assert 0 <= revisits.today <= revisits.budget == 12
     assert revisits.useless == round(1 - revisits.new / revisits.revisits, 4) and revisits.due >= revisits.since
     recrawled = state.counts["discovered"] - len(TO_BE_TAKEN_OUT) - 4  # three redirects, and the feed as a page
     assert recrawled - 3 <= revisits.recrawled <= recrawled, "the last ones may not be taken up yet"
-    assert all(
-        "Revisits of known pages" in text and f"{revisits.useless:.1%} found nothing new" in text for text in shown
-    )
+    for text in shown:
+        assert "Revisits of known pages" in text and f"{revisits.useless:.1%} found nothing new" in text
     assert totals["revisits_304"] > 5 and totals["versions"] == 1
     assert (totals["revisits_gone"], totals["revisits_opted_out"]) == (2, 3)
     as_pages = ("feed", "feed/")  # there is a link to it, too
@@ -236,9 +234,8 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     [({"RECRAWL": "on", "TRAIL": "off"}, "TRAIL is off"), ({"RECRAWL": "often"}, "on, off or a number of days")],
 )
 def test_what_cannot_be_recrawled_is_refused(tmp_path, settings: dict[str, str], why: str) -> None:
-    arguments = ["-a", "lang=cs"]
-    arguments += [part for key, value in settings.items() for part in ("-s", f"SPIDERLING_{key}={value}")]
-    assert why in refusal(tmp_path / "job", *arguments)
+    given = flags({f"SPIDERLING_{key}": value for key, value in settings.items()})
+    assert why in refusal(tmp_path / "job", "-a", "lang=cs", *given)
 
 
 def test_paragraphs_that_are_not_compared_are_counted_and_said_once(monkeypatch, caplog):

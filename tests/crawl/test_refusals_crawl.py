@@ -12,7 +12,7 @@ from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import status_of
 from spiderling.reporting.page import page_file
 from webs.challenges import CHALLENGES
-from webs.web import FixedWeb, WebResponse
+from webs.web import WebResponse
 
 SITE_FILES = ("/robots.txt", "/.well-known/tdmrep.json", "/ai.txt")
 
@@ -62,7 +62,6 @@ ENDS = {
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory):
     directory = tmp_path_factory.mktemp("refusals")
-    web = FixedWeb(SITES, {host: f"127.84.31.{number}" for number, host in enumerate(SITES, 1)})
     seeds = directory / "seeds.txt"
     pages = [(host, path) for host, paths in SITES.items() for path in paths if path not in SITE_FILES]
     seeds.write_text("\n".join(f"http://{host}{path}" for host, path in pages))
@@ -70,7 +69,7 @@ def crawled(tmp_path_factory):
     project.mkdir()
     (project / "scrapy.cfg").write_text("[settings]\ndefault = spiderling.settings\n")
     (project / "cookies.py").write_text(COOKIES.format(path=str(directory / "cookies.txt")))
-    with serving(web) as server:
+    with serving(SITES) as server:
         crawl = Crawl(directory / "job", server, project=project, OPTOUTS="", WARC="on")
         arguments = ("-s", 'DOWNLOADER_MIDDLEWARES={"cookies.Cookies": 700}')
         result = crawl.start(str(seeds), arguments=arguments).wait()
@@ -138,7 +137,7 @@ def test_ledger_and_report_say_who_refuses_and_why(crawled) -> None:
 @pytest.mark.slow
 def test_a_refusal_outlives_its_process_and_ends_with_its_pause(tmp_path) -> None:
     sites = {"edge.test": {"/robots.txt": refusing(403), "/a": page("edge")}}
-    with serving(FixedWeb(sites, {"edge.test": "127.84.32.1"})) as server:
+    with serving(sites) as server:
         lasting, short = (Crawl(tmp_path / name, server) for name in ("lasting", "short"))
         assert lasting.run("http://edge.test/a").code == 0
         assert short.run("http://edge.test/a", CONSTANTS={"frontier.host_closing.PAUSES_S": [0.1]}).code == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from conftest import ROOT, Crawl, serving
+from conftest import ROOT, crawled
 
 from webs.recorded import RecordedWeb
 
@@ -17,17 +17,10 @@ def test_corpus_of_the_bundled_web_is_the_same(tmp_path):
     web = RecordedWeb(ROOT / "examples/miniweb")
     urls = sorted(f"http://{host}{path}" for host in web.hosts() for path in web.paths(host))[::9]
     (tmp_path / "seeds.txt").write_text("\n".join(urls))
-    with serving(web) as server:
-        crawl = Crawl(
-            tmp_path / "job",
-            server,
-            DEDUP="off",
-            YIELD_PROFILE="off",
-            TRAPS="copies=0",
-            FOLLOW="none",
-            ALLOW_NETWORKS="127.0.0.0/8",
-        )
-        assert crawl.start(str(tmp_path / "seeds.txt"), lang="cs,en,de").wait().code == 0
+    every = {"DEDUP": "off", "YIELD_PROFILE": "off", "TRAPS": "copies=0", "FOLLOW": "none"}
+    crawl, _, _ = crawled(
+        tmp_path / "job", web, str(tmp_path / "seeds.txt"), lang="cs,en,de", ALLOW_NETWORKS="127.0.0.0/8", **every
+    )
     documents = sorted(crawl.documents(), key=lambda document: document.url)
     assert len(documents) > 60
     told = [(doc.url, [doc.attributes.get(name, "") for name in ATTRIBUTES], doc.paragraphs) for doc in documents]

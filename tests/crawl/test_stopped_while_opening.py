@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import DEADLINE_S, DEFAULTS, ROOT, damage_in, page
+from conftest import DEADLINE_S, DEFAULTS, ROOT, damage_in, flags, page
 from needs import needs
 from redis_server import RedisServer
-
-from webs.web import FixedWeb
 
 BEFORE = "stopped before the crawl was opened; nothing is lost"
 WHILE = "The crawl was stopped while it was being opened: nothing was asked for yet and nothing is lost"
@@ -47,11 +45,9 @@ STAGES = [
 """Where the process is when the signal comes, and what it says."""
 
 
-def web() -> FixedWeb:
-    """More pages than the crawls before their pauses can fetch."""
-    paths = [f"/{number}" for number in range(40)]
-    pages = {"/": page("a", *paths)} | {path: page(path) for path in paths}
-    return FixedWeb({"a.test": pages}, {"a.test": "127.84.29.1"})
+PATHS = [f"/{number}" for number in range(40)]
+WEB = {"a.test": {"/": page("a", *PATHS)} | {path: page(path) for path in PATHS}}
+"""More pages than the crawls before their pauses can fetch."""
 
 
 class Staged:
@@ -106,8 +102,7 @@ class Staged:
 def crawl_of(server, jobdir: Path, **more: object) -> list[str]:
     given = {**DEFAULTS, "JOBDIR": jobdir, "SPIDERLING_HOSTS": server.hosts_option, "SPIDERLING_DEDUP": "near"}
     given |= {"SPIDERLING_PAGE": "127.0.0.1:0", **more}
-    settings = [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
-    return ["crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://a.test/", *settings]
+    return ["crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://a.test/", *flags(given)]
 
 
 class Case(NamedTuple):

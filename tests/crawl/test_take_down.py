@@ -10,7 +10,6 @@ from spiderling.base.addresses import DropList
 from spiderling.corpus.segments import stored_documents
 from spiderling.export.export import ExportPlan, export
 from spiderling.export.sources import corpus_of
-from webs.web import FixedWeb
 
 PAGES = 30
 HOSTS = ("stays.test", "goes.test", "below.goes.test")
@@ -32,7 +31,7 @@ def test_take_down_of_a_crawl_that_goes_on(tmp_path):
         host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"http://{HOSTS[n % 3]}/{n}") for n in range(PAGES)}
         for host in HOSTS
     }
-    with serving(FixedWeb(sites, {host: f"127.84.24.{n}" for n, host in enumerate(HOSTS, 1)})) as server:
+    with serving(sites) as server:
         crawl = Crawl(tmp_path / "job", server, MAX_DOCUMENTS=18)
         crawl.run(" ".join(f"http://{host}/0" for host in HOSTS))
         before = exported(crawl, "1.prevert")

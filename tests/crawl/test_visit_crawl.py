@@ -18,7 +18,7 @@ from scrapy.http import Request, Response
 from spiderling.engine import requests
 from webs.messages import parse_head
 from webs.server import AccessLog, Connection, Server
-from webs.web import FixedWeb, WebResponse, html, not_found, plain, redirect
+from webs.web import WebResponse, html, not_found, plain, redirect
 
 FILES = ["/robots.txt", "/.well-known/tdmrep.json", "/ai.txt"]
 
@@ -98,11 +98,9 @@ def test_every_file_is_heard_whatever_becomes_of_the_connection(tmp_path):
         }
         for kind in KINDS
     }
-    addresses = {host: f"127.84.43.{1 + number}" for number, host in enumerate(web)}
-    with serving(FixedWeb(web, addresses), serve_kinds) as server:
-        crawl = Crawl(
-            tmp_path / "job", server, OPTOUTS="", CONSTANTS={"engine.download_handler.FIRST_BYTE_TIMEOUT_S": 1}
-        )
+    with serving(web, serve_kinds) as server:
+        constants = {"engine.download_handler.FIRST_BYTE_TIMEOUT_S": 1}
+        crawl = Crawl(tmp_path / "job", server, OPTOUTS="", CONSTANTS=constants)
         assert crawl.run(",".join(f"http://{kind}.test/" for kind in KINDS)).code == 0
         asked = {kind: list(connections.values()) for kind, connections in server.asked.items()}
     files = {kind: [paths for paths in lists if paths[0] in FILES] for kind, lists in asked.items()}
@@ -120,7 +118,7 @@ def test_every_file_is_heard_whatever_becomes_of_the_connection(tmp_path):
 
 def test_files_that_waited_are_asked_for_over_the_connection_of_their_page(tmp_path):
     web = {"keeps.test": {"/": page("only"), "/robots.txt": not_found()}}
-    with serving(FixedWeb(web, {"keeps.test": "127.84.43.40"}), serve_kinds) as server:
+    with serving(web, serve_kinds) as server:
         crawl = Crawl(tmp_path / "job", server, OPTOUTS="", OPTOUT_FILES="kept")
         assert crawl.run("http://keeps.test/").code == 0
         (asked,) = server.asked["keeps"].values()
@@ -143,9 +141,8 @@ def test_files_are_asked_for_once_a_page_is_to_be_kept_and_its_answer_waits_for_
         "twin.test": {"/": html(document("twin", "/next")), "/next": html("nothing")},
         "later.test": {"/": page("moved")},
     }  # fmt: skip
-    addresses = {host: f"127.84.43.{21 + number}" for number, host in enumerate(web)}
     seeds = ",".join(f"http://{host}/" for host in web if host != "later.test")
-    with serving(FixedWeb(web, addresses)) as server:
+    with serving(web) as server:
         crawl = Crawl(tmp_path / "job", server, OPTOUTS="", OPTOUT_FILES="kept", DEDUP="near", WARC="on")
         assert crawl.run(seeds).code == 0
         asked = asked_of(server)
@@ -173,8 +170,7 @@ def test_files_are_asked_for_once_a_page_is_to_be_kept_and_its_answer_waits_for_
 def test_stop_or_kill_while_an_answer_is_held_loses_nothing(number, tmp_path):
     slow = WebResponse(200, {}, b"", delay_s=600.0)
     sites = {name: {"/": page(name), "/.well-known/tdmrep.json": slow} for name in ("yes.test", "no.test")}
-    web = FixedWeb(sites, {"yes.test": "127.84.43.31", "no.test": "127.84.43.32"})
-    with serving(web, serve_kinds) as server:
+    with serving(sites, serve_kinds) as server:
         crawl = Crawl(tmp_path / "job", server, OPTOUTS="", OPTOUT_FILES="kept")
         running = crawl.start("http://yes.test/,http://no.test/", CONSTANTS={"engine.dispatcher.STOP_TIMEOUT_S": 0.1})
         running.until(lambda: all(FILES[1] in chain(*server.asked[name].values()) for name in ("yes", "no")))

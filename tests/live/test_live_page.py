@@ -9,16 +9,9 @@ import time
 
 import pytest
 from conftest import Crawl, page, serving
-from watched import asked, watching, web
+from watched import asked, watching, web  # noqa: F401 - for the fixture server
 
 from spiderling.jobdir.control_file import with_entry
-from webs.web import FixedWeb
-
-
-@pytest.fixture(scope="module")
-def server():
-    with serving(web()) as running:
-        yield running
 
 
 @pytest.mark.slow
@@ -81,7 +74,7 @@ def test_the_page_tells_of_now_and_the_stream_of_the_end(server, tmp_path):
 
 @pytest.fixture(scope="module")
 def small():
-    with serving(FixedWeb({"a.test": {"/": page("a")}}, {"a.test": "127.84.23.1"})) as running:
+    with serving({"a.test": {"/": page("a")}}) as running:
         yield running
 
 

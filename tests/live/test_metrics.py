@@ -7,10 +7,10 @@ import re
 
 import pytest
 import yaml
-from conftest import ROOT, serving
+from conftest import ROOT
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parsed
-from watched import watching, web
+from watched import watching, web  # noqa: F401 - for the fixture server
 
 HERE = ROOT / "examples/operations"
 NAME = re.compile(r"\b(?:spiderling|process|scrapy)_[a-z_]+")
@@ -24,9 +24,9 @@ FAMILIES = {
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def told(server, tmp_path_factory):
     """(What the page tells, the same as OpenMetrics, the status afterwards)"""
-    with serving(web()) as server, watching(tmp_path_factory.mktemp("measured") / "job", server) as watched:
+    with watching(tmp_path_factory.mktemp("measured") / "job", server) as watched:
         watched.running.until(lambda: watched.ask("/status.json").json["totals"].get("documents", 0) > 10)
         plain = watched.ask("/metrics")
         assert plain.headers["Content-Type"].startswith("text/plain; version=")

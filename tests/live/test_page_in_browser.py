@@ -11,7 +11,7 @@ from conftest import Crawl, document, page, serving
 from needs import needs
 from watched import Watched, asked, watching, web
 
-from webs.web import FixedWeb, html
+from webs.web import html
 
 pytestmark = [
     pytest.mark.slow,
@@ -42,7 +42,7 @@ def hostile(number: int) -> str:
 @pytest.fixture(scope="module")
 def server():
     pages = {f"/{n}": html(hostile(n)) for n in range(300)}
-    with serving(web(odd_test=pages)) as running:
+    with serving(web() | {"odd.test": pages}) as running:
         yield running
 
 
@@ -52,6 +52,12 @@ async def text(browser, selector: str) -> str:
 
 async def click(browser, selector: str) -> None:
     await browser.value(f"document.querySelector({selector!r}).click()")
+
+
+async def read_aloud(browser) -> set[tuple[str, str]]:
+    """The (role, name) of all that a screen reader finds."""
+    tree = (await browser.send("Accessibility.getFullAXTree"))["nodes"]
+    return {(node["role"]["value"], node.get("name", {}).get("value", "")) for node in tree if "role" in node}
 
 
 async def test_a_person_watches_and_controls_a_crawl(server, tmp_path: Path):
@@ -103,8 +109,7 @@ async def test_a_person_watches_and_controls_a_crawl(server, tmp_path: Path):
 
 
 async def test_a_crawl_that_is_finished_says_so_and_shows_its_last_numbers(tmp_path: Path):
-    pages = {"/": page("few", "/1"), "/1": page("one")}
-    with serving(FixedWeb({"few.test": pages}, {"few.test": "127.84.23.9"})) as small:
+    with serving({"few.test": {"/": page("few", "/1"), "/1": page("one")}}) as small:
         crawl = Crawl(tmp_path / "job", small, PAGE="127.0.0.1:0", HOST_INTERVAL_S=4)
         watched = Watched(crawl, crawl.start("http://few.test/"))
         async with browsing(tmp_path / "profile") as browser:
@@ -131,13 +136,11 @@ async def test_it_is_used_by_keyboard_and_read_aloud(server, tmp_path: Path):
             assert await browser.value("document.activeElement.closest('tbody') !== null")
             await browser.press("Enter")
             await browser.until("document.getElementById('host').open")
-            tree = (await browser.send("Accessibility.getFullAXTree"))["nodes"]
-            named = {(node["role"]["value"], node.get("name", {}).get("value", "")) for node in tree if "role" in node}
+            named = await read_aloud(browser)
             assert ("dialog", await text(browser, "#host-name")) in named
             await click(browser, "#host-close")
             await browser.until("document.querySelector('#ends-table table') !== null")
-            tree = (await browser.send("Accessibility.getFullAXTree"))["nodes"]
-            named = {(node["role"]["value"], node.get("name", {}).get("value", "")) for node in tree if "role" in node}
+            named = await read_aloud(browser)
             assert {("table", "How URLs ended"), ("table", "Hosts")} <= named and ("heading", "Now") in named
             assert {"term", "definition"} <= {role for role, _ in named}
             assert any(role in ("image", "img") and name.startswith("Pages a second") for role, name in named)

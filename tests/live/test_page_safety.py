@@ -8,8 +8,7 @@ import stat
 import pytest
 from aiohttp import web as aioweb
 from aiohttp.test_utils import TestClient, TestServer
-from conftest import serving
-from watched import watching, web
+from watched import watching, web  # noqa: F401 - for the fixture server
 
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import parse_page
@@ -19,12 +18,6 @@ POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src data:; frame-ancestors 'none'"
 )
 BLOCK = {"action": "block", "host": "loud.test"}
-
-
-@pytest.fixture(scope="module")
-def server():
-    with serving(web()) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from spiderling.base.machine import RESERVED
 from spiderling.base.option_values import parse_page
 from spiderling.live import server
 from spiderling.live.server import Server
-from webs.web import FixedWeb, WebResponse
+from webs.web import WebResponse
 
 HALF_A_HEAD = b"GET / HT"
 
@@ -51,7 +51,7 @@ def test_sockets_that_say_nothing_do_not_end_the_crawl(tmp_path):
         watched.crawl.state().check()
 
 
-def few_pages(hosts: int, pages: int) -> FixedWeb:
+def few_pages(hosts: int, pages: int) -> dict:
     """Slow hosts, so that many are asked at once."""
     sites = {}
     for host in range(hosts):
@@ -59,19 +59,15 @@ def few_pages(hosts: int, pages: int) -> FixedWeb:
         answers = [page(f"h{host}p{number}", *links) for number in range(pages)]
         slow = [WebResponse(200, answer.headers, answer.body, delay_s=0.3) for answer in answers]
         sites[f"h{host}.test"] = {f"/{number}": answer for number, answer in enumerate(slow)}
-    return FixedWeb(sites, {name: f"127.84.26.{number}" for number, name in enumerate(sites, 1)})
+    return sites
 
 
 def test_a_crawl_without_descriptors_for_its_requests_waits_and_loses_nothing(tmp_path):
     hosts, pages = 24, 4
     seeds = " ".join(f"http://h{host}.test/0" for host in range(hosts))
     with serving(few_pages(hosts, pages)) as origin:
-        crawl = Crawl(
-            tmp_path / "job",
-            origin,
-            RETRIES=0,
-            CONSTANTS={"crawl.crawl.SEGMENT_BYTES": 1000, "engine.dispatcher.REST_S": 0.1},
-        )
+        constants = {"crawl.crawl.SEGMENT_BYTES": 1000, "engine.dispatcher.REST_S": 0.1}
+        crawl = Crawl(tmp_path / "job", origin, RETRIES=0, CONSTANTS=constants)
         running = crawl.start(seeds)
         running.until(lambda: len(origin.log_entries) > hosts)
         process = running.process.pid
@@ -134,11 +130,9 @@ def head(place, path: str = "/", more: str = "") -> bytes:
 async def closes(reader) -> bytes:
     """What the server sends before it closes the connection."""
     received = b""
-    try:
+    with suppress(ConnectionError):
         while piece := await reader.read(4096):
             received += piece
-    except ConnectionError:
-        pass
     return received
 
 
@@ -282,13 +276,11 @@ def statuses(watched: Watched, sent: bytes) -> list[int]:
     """The statuses of all answers to what is *sent*, up to the body of a stream."""
     with socket.create_connection(watched.host.split(":"), timeout=60) as client:
         received = b""
-        try:
+        with suppress(ConnectionError):
             client.sendall(sent)
             client.shutdown(socket.SHUT_WR)
             while (piece := client.recv(65536)) and b"text/event-stream" not in received:
                 received += piece
-        except ConnectionError:
-            pass
     return [int(line.split()[1]) for line in received.split(b"\r\n") if line.startswith(b"HTTP/1.")]
 
 
@@ -300,14 +292,8 @@ def test_whatever_a_client_sends_is_answered_and_leaves_no_trace_in_the_log(watc
         sent = made(chance, watched, control=number % 3 == 0)
         if not all(100 <= status < 500 for status in statuses(watched, sent)):
             odd.append(sent)
-    for piece in (
-        b"",
-        b"\0" * 500,
-        b"\x16\x03\x01\x02",
-        b"GET\r\n\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"\r\n" * 3000,
-    ):
+    pieces = b"", b"\0" * 500, b"\x16\x03\x01\x02", b"GET\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\r\n" * 3000
+    for piece in pieces:
         assert all(status < 500 for status in statuses(watched, piece))
     assert odd == []
     assert watched.ask("/status.json").json["phase"] in ("running", "paused")

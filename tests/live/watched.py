@@ -12,19 +12,13 @@ from typing import Any, NamedTuple
 
 from conftest import Crawl, Running, page
 
-from webs.web import FixedWeb
 
-PAGES = 3000
-NAMES = ("calm.test", "loud.test")
-
-
-def web(**more: dict[str, Any]) -> FixedWeb:
-    """Two hosts with more pages than a test waits for, and *more* with dots for underscores."""
-    sites: dict[str, Any] = {
-        host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"/{2 * n}") for n in range(PAGES)} for host in NAMES
+def web() -> dict[str, Any]:
+    """Two hosts with more pages than a test waits for."""
+    return {
+        host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"/{2 * n}") for n in range(3000)}
+        for host in ("calm.test", "loud.test")
     }
-    sites |= {host.replace("_", "."): pages for host, pages in more.items()}
-    return FixedWeb(sites, {host: f"127.84.22.{n}" for n, host in enumerate(sites, 1)})
 
 
 def asked(server, host: str, since: float) -> int:

@@ -28,6 +28,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing, contextmanager
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import NamedTuple
@@ -145,6 +146,12 @@ def server(request):
     """The web of the test's module, which is ``WEB`` or what ``web`` makes, on loopback."""
     with serving(request.module.web() if hasattr(request.module, "web") else request.module.WEB) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory) -> Crawl:
+    """The crawl of tests/cli/finished.py."""
+    return import_module("finished").finish(tmp_path_factory.mktemp("finished") / "job")
 
 
 def flags(settings: dict) -> list[str]:

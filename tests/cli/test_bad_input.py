@@ -1,4 +1,7 @@
-"""Whatever the user gets wrong is told in one sentence: what, where, what to do; nothing is harmed by it."""
+"""Whatever the user gets wrong is told in one sentence: what, where, what to do; nothing is harmed by it.
+
+And how a crawl begins and is taken up again, as its first and last lines tell.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from argparse import Namespace
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from conftest import CONTACT, ROOT, refusal, scrapy
@@ -20,6 +25,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.errors import BadInput
 from spiderling.base.urls import canonicalize
+from spiderling.commands import dedup, export
 from spiderling.frontier.storage.tables import SCHEMA_VERSION
 from spiderling.jobdir.directory import Jobdir
 from spiderling.languages import load
@@ -30,6 +36,19 @@ from spiderling.languages.seeds import read_seeds
 def refused(tmp_path):
     """``refusal`` with a directory of its own."""
     return lambda *arguments, jobdir=tmp_path / "job", **other: refusal(jobdir, *arguments, **other)
+
+
+SEED = "http://127.0.0.1:1/"  # nothing listens there, and it may not be asked
+ALLOWED = ("-s", "SPIDERLING_ALLOW_NETWORKS=127.0.0.0/8", "-s", "SPIDERLING_OFFLINE_WAIT_S=0")
+"""It may be asked then."""
+
+
+def begin(jobdir: Path, *arguments: str, code: int = 1) -> str:
+    given = [part for setting in (CONTACT, "SPIDERLING_PORTS=1,9,80", f"JOBDIR={jobdir}") for part in ("-s", setting)]
+    ended = scrapy("crawl", "spiderling", "-a", "lang=cs", *given, *arguments)
+    assert ended.code == code
+    assert "Traceback" not in ended.log
+    return ended.log
 
 
 # -- languages and arguments
@@ -66,13 +85,6 @@ def test_a_mistake_in_the_seeds_is_told_before_a_missing_contact(refused, tmp_pa
     for seeds in (tmp_path / "none.txt", tmp_path, "/dev/null"):
         assert "seed" in refused("-a", "lang=cs", "-a", f"seeds={seeds}", contact=False)
     assert refused("-a", "lang=cs", "-a", "seeds=http://a.cz/", contact=False).startswith("no contact is given")
-
-
-@pytest.mark.parametrize("command", [("crawl", "spiderling", "-a", "lang=cs"), ("about",)])
-def test_an_option_without_its_prefix(command):
-    ended = scrapy(*command, "-s", "CONTACT=me@corpus.internal")
-    assert ended.code == 2
-    assert "-s CONTACT is no setting of Scrapy; did you mean SPIDERLING_CONTACT?" in ended.log
 
 
 # -- options
@@ -188,18 +200,54 @@ def test_bad_seed_lines_are_reported_by_number_and_the_others_used(tmp_path):
     path.write_text(
         "# mine\nhttp://127.0.0.1:9/a\nnot a url\n\nftp://127.0.0.1/\n127.0.0.1:9/b\n", encoding="utf-8-sig"
     )
-    settings = [f"JOBDIR={tmp_path / 'job'}", "SPIDERLING_ALLOW_NETWORKS=127.0.0.0/8", "SPIDERLING_RETRIES=0"]
-    settings += ["SPIDERLING_HOST_INTERVAL_S=0", "SPIDERLING_WORKERS=1", "SPIDERLING_PORTS=9"]
-    settings += ["SPIDERLING_OFFLINE_WAIT_S=0"]  # nothing listens there
-    arguments = [part for setting in settings for part in ("-s", setting)]
-    ended = scrapy("crawl", "spiderling", "-a", "lang=cs", "-a", f"seeds={path}", *arguments)
-    warnings = [line.partition("WARNING: ")[2] for line in ended.log.splitlines() if "WARNING: " in line]
+    log = begin(tmp_path / "job", "-a", f"seeds={path}", *ALLOWED, code=3)
+    warnings = [line.partition("WARNING: ")[2] for line in log.splitlines() if "WARNING: " in line]
     assert warnings[:2] == [
         f"{path}, line 3 is no http(s) URL and is left out: 'not a url'",
         f"{path}, line 5 is no http(s) URL and is left out: 'ftp://127.0.0.1/'",
     ]
-    assert "2 discovered = 0 ends + 2 waiting" in ended.log
-    assert ended.code == 3
+    assert "2 discovered = 0 ends + 2 waiting" in log
+
+
+# -- how a crawl begins
+
+
+def hosts(jobdir: Path) -> list[str]:
+    with closing(sqlite3.connect(jobdir / "state/frontier.sqlite")) as connection:
+        return [name for (name,) in connection.execute("SELECT name FROM host ORDER BY name")]
+
+
+def test_a_crawl_that_has_begun_gets_new_seeds_only_when_told_so(tmp_path: Path) -> None:
+    assert "1 seed from " + SEED in begin(tmp_path / "job", "-a", f"seeds={SEED}")
+    assert hosts(tmp_path / "job") == ["127.0.0.1:1"]
+    log = begin(tmp_path / "job")  # the model's seeds are public sites: they must not creep in
+    assert "seeds from" not in log
+    assert "is finished: no URL waits." in log
+    assert hosts(tmp_path / "job") == ["127.0.0.1:1"]
+    begin(tmp_path / "job", "-a", "seeds=http://127.0.0.2:1/")
+    assert hosts(tmp_path / "job") == ["127.0.0.1:1", "127.0.0.2:1"]
+
+
+def test_a_crawl_without_a_page_says_why(tmp_path: Path) -> None:
+    log = begin(tmp_path / "job", "-a", f"seeds={SEED}")
+    assert "ERROR: No seed may be crawled: its host has no address that may be asked" in log
+    assert (
+        "No page could be fetched: its host has no address that may be asked: SPIDERLING_CONTACT allows public" in log
+    )
+    log = begin(tmp_path / "job", "-a", f"seeds={SEED}", *ALLOWED, code=3)  # it is asked, and does not answer
+    assert "1 discovered = 0 ends + 1 waiting" in log
+
+
+def test_a_seed_with_a_port_outside_the_list_is_named(tmp_path: Path) -> None:
+    log = begin(tmp_path / "job", "-a", "seeds=http://127.0.0.1:22/")
+    assert "Refused http://127.0.0.1:22/: its port is not one of SPIDERLING_PORTS" in log
+
+
+def test_the_terminal_shows_what_a_person_reads(tmp_path: Path) -> None:
+    log = begin(tmp_path / "job", "-a", f"seeds={SEED}")
+    assert "Enabled" not in log
+    assert "Dumping Scrapy stats" not in log and "Using selector" not in log
+    assert (tmp_path / "job/crawl.log").read_text().count("balance") == 1, "the summary is in the log file too"
 
 
 # -- the crawl's directory
@@ -249,10 +297,7 @@ def test_jobdir_is_not_writable(refused, tmp_path, exists):
 @pytest.fixture
 def crawled(tmp_path):
     """The directory of a crawl that was begun, and ended for want of a page (its seed may not be asked)."""
-    settings = (
-        "-s", CONTACT, "-s", f"JOBDIR={tmp_path / 'job'}", "-s", "SPIDERLING_RETRIES=0", "-s", "SPIDERLING_PORTS=1",
-    )  # fmt: skip
-    assert scrapy("crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://127.0.0.1:1/", *settings).code == 1
+    begin(tmp_path / "job", "-a", f"seeds={SEED}")
     return tmp_path / "job"
 
 
@@ -304,13 +349,18 @@ def test_lock_ends_with_its_process(tmp_path, refused):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("crawl", "spiderlings", "-a", "lang=cs"), "there is no spider 'spiderlings'; did you mean spiderling?"),
         (("crawl", "spiderling", "--lang", "cs"), "there is no option --lang; did you mean -a lang=...?"),
         (("crawl", "spiderling", "--overwrite-ouput=x"), "there is no option --overwrite-ouput; did you mean --overw"),
         (("inspect", "job", "--chek"), "there is no option --chek; did you mean --check?"),
         (("export", "job", "--xyzzy"), "there is no option --xyzzy; -h lists all."),
+        (("crawl", "spiderling", "-a", "lang=cs", "-s", "CONTACT=me@corpus.internal"),
+         "-s CONTACT is no setting of Scrapy; did you mean SPIDERLING_CONTACT?"),
+        (("about", "-s", "CONTACT=me@corpus.internal"), "did you mean SPIDERLING_CONTACT?"),
+        (("crawl", "spiderling", "cs"), "name one spider: scrapy crawl spiderling -a lang=cs"),
     ],
-)
-def test_a_flag_that_a_command_does_not_have(arguments, message):
+)  # fmt: skip
+def test_a_flag_setting_or_spider_that_there_is_not(arguments, message):
     ended = scrapy(*arguments)
     assert ended.code == 2 and message in ended.log
     assert "Traceback" not in ended.log
@@ -329,10 +379,19 @@ def test_bad_options_are_refused_before_an_engine_is_made():
     assert ended.stdout == "1 []\n"
 
 
-def test_without_a_spider_with_two_or_with_an_unknown_one():
-    nameless, two, unknown = scrapy("crawl"), scrapy("crawl", "spiderling", "cs"), scrapy("crawl", "spiderlong")
-    assert "no language is given" in nameless.log
-    assert "name one spider: scrapy crawl spiderling -a lang=cs" in two.log
-    assert nameless.code != 0 and two.code != 0
-    assert "spiderlong" in unknown.out + unknown.log
-    assert unknown.code != 0
+def test_without_a_spider_it_is_ours():
+    ended = scrapy("crawl")
+    assert "no language is given" in ended.log and ended.code != 0
+
+
+@pytest.mark.parametrize("module", [dedup, export])
+def test_too_little_memory_is_said(module, monkeypatch, capsys):
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    name = module.__name__.rpartition(".")[2]
+    monkeypatch.setattr(module.Command, "work", fail)
+    command = module.Command()
+    command.run(["crawls/cs"], Namespace(out="cs.jsonl"))
+    assert command.exitcode == 1
+    assert capsys.readouterr().err == f"scrapy {name}: there is too little memory.\n"

@@ -17,7 +17,7 @@ from pathlib import Path
 from shlex import quote, split
 
 import pytest
-from conftest import DEADLINE_S, DEFAULTS, ROOT, Ended, document, nameserver, paragraphs, scrapy, serving
+from conftest import DEADLINE_S, DEFAULTS, ROOT, Ended, document, flags, nameserver, paragraphs, scrapy, serving
 from documented_commands import (
     COMMANDS,
     DEMO_ARGUMENTS,
@@ -33,12 +33,11 @@ from needs import needs
 from test_train import text_of
 
 from spiderling.base.files import zstd
-from webs.web import FixedWeb, WebResponse, html, plain
+from webs.web import WebResponse, html, plain
 
 XML = {"Content-Type": "application/xml"}
 LICENCE = '<a rel="license" href="https://creativecommons.org/licenses/by/4.0/">CC BY</a>'
 HOSTS = ("www.example.cz", "example.sk")
-CRAWLS = ("demo", "bfs", "cs", "sk", "cs-2025", "cs-2026")
 
 
 def site(name: str, other: str) -> dict[str, WebResponse]:
@@ -54,16 +53,11 @@ def site(name: str, other: str) -> dict[str, WebResponse]:
     }
 
 
-WEB = FixedWeb(
-    {name: site(name, other) for name, other in zip(HOSTS, reversed(HOSTS), strict=True)},
-    {name: f"127.84.64.{number}" for number, name in enumerate(HOSTS, 1)},
-)
-
-
 @pytest.fixture(scope="module")
 def settings():
     """Those that put the web of the pages on loopback."""
-    with serving(WEB) as server, nameserver() as names:
+    sites = {name: site(name, other) for name, other in zip(HOSTS, reversed(HOSTS), strict=True)}
+    with serving(sites) as server, nameserver() as names:
         yield DEFAULTS | {"SPIDERLING_HOSTS": server.hosts_option, "SPIDERLING_NAMESERVERS": names}
 
 
@@ -71,9 +65,7 @@ def settings():
 def finished(settings, tmp_path_factory) -> Path:
     """A finished crawl with links and archive."""
     directory = tmp_path_factory.mktemp("finished") / "job"
-    arguments = [f"JOBDIR={directory}", "SPIDERLING_LINKS=on", "SPIDERLING_WARC=on"]
-    arguments += [f"{name}={value}" for name, value in settings.items()]
-    given = [part for setting in arguments for part in ("-s", setting)]
+    given = flags({"JOBDIR": directory, "SPIDERLING_LINKS": "on", "SPIDERLING_WARC": "on", **settings})
     ended = scrapy("crawl", "spiderling", "-a", "lang=cs", "-a", "seeds=http://www.example.cz/", *given)
     assert ended.code == 0 and "documents  cs 8" in ended.log, ended.log
     return directory
@@ -98,15 +90,11 @@ def marked_page(number: int) -> str:
 
 FILES = {
     "page.html": lambda job: document("page").encode(),
-    "text.txt": lambda job: text_of("cs").encode(),
-    "rm.txt": lambda job: text_of("cs").encode(),
-    "rm-web.txt": lambda job: text_of("cs").encode(),
-    "cs.txt": lambda job: text_of("cs").encode(),
+    **dict.fromkeys(("text.txt", "rm.txt", "rm-web.txt", "cs.txt"), lambda job: text_of("cs").encode()),
+    **dict.fromkeys(("wikipedia.txt", "news.txt"), lambda job: text_of("hsb").encode()),
     "warc.paths": lambda job: b"crawl-data/1.warc.gz\n" * 9,
     "warc.paths.gz": lambda job: gzip.compress(b"crawl-data/1.warc.gz\n" * 9),
     "thousand.paths": lambda job: b"https://data.commoncrawl.org/crawl-data/1.warc.gz\n" * 1000,
-    "wikipedia.txt": lambda job: text_of("hsb").encode(),
-    "news.txt": lambda job: text_of("hsb").encode(),
     "pages.jsonl": lambda job: "\n".join(map(marked_page, range(12))).encode(),
     "seeds.txt": lambda job: b"http://www.example.cz/\n",
     "good.txt": lambda job: b"http://www.example.cz/\n",
@@ -154,7 +142,7 @@ def execute(line: str, place: Path, settings: dict[str, object]) -> Ended:
         at = arguments.index(">")
         del arguments[at : at + 2]
     if arguments[0] in ("crawl", "seeds", "page"):
-        arguments += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+        arguments += flags(settings)
     if program == "scrapy":
         return scrapy(*arguments, cwd=place)
     command = ["bash", "-ec", line]

@@ -5,38 +5,31 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import document, paragraphs, scrapy
+from conftest import NETWORK, document, flags, paragraphs, scrapy
 
 from spiderling.base.reasons import Reason
-from webs.web import FixedWeb, WebResponse, html, plain, redirect
+from webs.web import WebResponse, html, plain, redirect
 
 ENGLISH = "The house that stood at the end of the road was old, and nobody in the village knew who had built it there. "
 SITE_FILES = ("/robots.txt", "/.well-known/tdmrep.json", "/ai.txt")
-WEB = FixedWeb(
-    {
-        "a.test": {
-            "/robots.txt": plain("User-agent: *\nDisallow: /private"),
-            "/": html(document("page", "/b", "http://b.test/")),
-            "/private": html(document("private")),
-            "/old": redirect("http://b.test/new"),
-            "/reserved": html(
-                document("reserved").replace("<head>", '<head><meta name="tdm-reservation" content="1">')
-            ),
-            "/image": WebResponse(200, {"Content-Type": "image/png"}, b"\x89PNG"),
-            "/latin": WebResponse(
-                200, {"Content-Type": "text/html; charset=windows-1250"}, document(1).encode("cp1250")
-            ),
-        },
-        "b.test": {"/new": html(document("moved"))},
-        "c.test": {
-            "/robots.txt": plain("User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nContent-Usage: /no train-ai=n"),
-            "/.well-known/tdmrep.json": plain('[{"location": "/yes", "tdm-reservation": 0}]'),
-            "/no": html(document("no")),
-            "/yes": WebResponse(200, {"X-Robots-Tag": "noarchive"}, document("yes").encode()),
-        },
+WEB = {
+    "a.test": {
+        "/robots.txt": plain("User-agent: *\nDisallow: /private"),
+        "/": html(document("page", "/b", "http://b.test/")),
+        "/private": html(document("private")),
+        "/old": redirect("http://b.test/new"),
+        "/reserved": html(document("reserved").replace("<head>", '<head><meta name="tdm-reservation" content="1">')),
+        "/image": WebResponse(200, {"Content-Type": "image/png"}, b"\x89PNG"),
+        "/latin": WebResponse(200, {"Content-Type": "text/html; charset=windows-1250"}, document(1).encode("cp1250")),
     },
-    {"a.test": "127.84.1.1", "b.test": "127.84.1.2", "c.test": "127.84.1.3"},
-)
+    "b.test": {"/new": html(document("moved"))},
+    "c.test": {
+        "/robots.txt": plain("User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nContent-Usage: /no train-ai=n"),
+        "/.well-known/tdmrep.json": plain('[{"location": "/yes", "tdm-reservation": 0}]'),
+        "/no": html(document("no")),
+        "/yes": WebResponse(200, {"X-Robots-Tag": "noarchive"}, document("yes").encode()),
+    },
+}
 
 
 def show(name: str, *arguments: str, **process):
@@ -46,8 +39,8 @@ def show(name: str, *arguments: str, **process):
 @pytest.fixture
 def fetched(server):
     """Runs ``scrapy page URL`` on the loopback web."""
-    settings = {"ALLOW_NETWORKS": "127.84.0.0/16", "HOSTS": server.hosts_option, "HOST_INTERVAL_S": 0}
-    arguments = [part for name, value in settings.items() for part in ("-s", f"SPIDERLING_{name}={value}")]
+    settings = {"ALLOW_NETWORKS": NETWORK, "HOSTS": server.hosts_option, "HOST_INTERVAL_S": 0}
+    arguments = flags({f"SPIDERLING_{name}": value for name, value in settings.items()})
     return lambda url, *more: show(url, *arguments, *more)
 
 

@@ -1,4 +1,4 @@
-"""``scrapy seeds``: sources and the check of seeds, against real servers on loopback."""
+"""``scrapy seeds``: sources and the check of seeds, against real servers on loopback; dumps and indexes as files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import time
 from collections import Counter
 
 import pytest
-from conftest import DEADLINE_S, DEFAULTS, ROOT, document, scrapy
+from conftest import DEADLINE_S, DEFAULTS, ROOT, document, flags, scrapy
 from test_progress_bars import on_terminal
 
 from spiderling.languages.seeds import read_seeds
-from webs.web import FixedWeb, WebResponse, html, plain, redirect
+from webs.web import WebResponse, html, plain, redirect
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -28,11 +28,8 @@ def test_a_server_that_accepts_and_never_answers_is_named_at_once_and_given_up(t
         constants = {f"spiderling.{place}.FIRST_BYTE_TIMEOUT_S": 0.5 for place in places}
         monkeypatch.setenv("CONSTANTS", json.dumps(constants))
         limits = {"OFFLINE_WAIT_S": 1, "HOSTS": "silent.test=127.84.13.99", "PORTS": "all"}
-        settings = DEFAULTS | {f"SPIDERLING_{name}": value for name, value in limits.items()}
-        ended = scrapy(
-            "seeds", "sitemap", f"{scheme}://silent.test:{port}", "-a", "lang=cs", "-o", str(out),
-            *(part for name, value in settings.items() for part in ("-s", f"{name}={value}")),
-        )  # fmt: skip
+        given = flags(DEFAULTS | {f"SPIDERLING_{name}": value for name, value in limits.items()})
+        ended = scrapy("seeds", "sitemap", f"{scheme}://silent.test:{port}", "-a", "lang=cs", "-o", str(out), *given)
     asking, away, error = ended.log.splitlines()
     assert ended.code == 3
     assert asking.startswith(f"Asking {scheme}://silent.test:{port}/robots.txt; an answer may take 0.5 s")
@@ -55,50 +52,72 @@ def index(*urls: str) -> str:
     return f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</sitemapindex>'
 
 
+DUMP = (
+    "-- MySQL dump\nCREATE TABLE `externallinks` (\n  `el_id` int,\n  `el_from` int,\n"
+    "  `el_to_domain_index` varbinary(255),\n  `el_to_path` blob\n);\n"
+    "INSERT INTO `externallinks` VALUES (1,5,'https://cz.example.www.','/a\\'(b),c'),(2,5,'http://cz.other.','/'),"
+    "(3,6,'https://org.third.:8080','NULL'),(4,6,'http://com.facebook.','/x');\n"
+    "-- Dump completed on 2026-11-01\n"
+)
+CAPTURES = [
+    {"url": "http://one.cz/a", "status": "200", "languages": "ces"},
+    {"url": "http://one.cz/b", "status": "200", "languages": "ces,eng"},
+    {"url": "http://two.cz/", "status": "200", "languages": "eng"},
+    {"url": "http://three.cz/", "status": "200"},
+    {"url": "http://four.com/", "status": "200", "languages": "ces"},
+    {"url": "http://five.com/", "status": "200"},
+    {"url": "http://six.cz/", "status": "404", "languages": "ces"},
+]
+HOMES = ["http://four.com/", "http://one.cz/", "http://three.cz/"]
+QUERY = "/index?url=%2A.{}&output=json&fl=url%2Cstatus%2Clanguages&filter=%3Dstatus%3A200"
+
+
+def json_answer(value: object) -> WebResponse:
+    return plain(value if isinstance(value, str) else json.dumps(value))
+
+
+PAGE = json_answer("".join(json.dumps(capture) + "\n" for capture in CAPTURES))
+INDEX = {
+    "/collinfo.json": json_answer([{"id": "CC-MAIN-2026-40", "cdx-api": "http://cc.test/index"}]),
+    QUERY.format("cz") + "&showNumPages=true": json_answer({"pages": 40, "pageSize": 5, "blocks": 200}),
+    **{QUERY.format("cz") + f"&page={number}": PAGE for number in range(40)},
+    "/down.json": json_answer("<html>Service Unavailable</html>"),
+}
 ENGLISH = "The house that stood at the end of the road was old, and nobody in the village knew who had built it there. "
-WEB = FixedWeb(
-    {
-        "a.test": {
-            "/robots.txt": plain("User-agent: *\nDisallow: /private\nSitemap: http://a.test/index.xml\n"),
-            "/index.xml": xml(index("/one.xml", "http://a.test/two.xml.gz", "http://a.test/private/x.xml", "/no.xml")),
-            "/one.xml": xml(urlset("http://a.test/1", "http://a.test/2#x", "http://a.test/1", "http://other.test/")),
-            "/two.xml.gz": WebResponse(
-                200, {"Content-Type": "application/gzip"}, gzip.compress(urlset("http://a.test/3").encode())
-            ),
-        },
-        "b.test": {"/sitemap.xml": xml(urlset(*(f"http://b.test/{n}" for n in range(9))))},
-        "broken.test": {"/sitemap.xml": xml("<urlset><url><loc>http://broken.test/1</loc></url><url")},
-        "no.test": {"/sitemap.xml": html("<h1>no sitemap</h1>")},
-        "many.test": {"/sitemap.xml": xml(urlset(*(f"http://many.test/{n}" for n in range(50_003))))},
-        "loop.test": {"/sitemap.xml": xml(index("http://loop.test/sitemap.xml", "http://loop.test/sitemap.xml?2"))},
-        "shut.test": {"/robots.txt": plain("User-agent: *\nDisallow: /")},
-        "slow.test": {
-            "/robots.txt": plain("Sitemap: http://slow.test/index.xml"),
-            "/index.xml": xml(index(*(f"http://slow.test/{n}.xml" for n in range(4)))),
-            **{f"/{n}.xml": xml(urlset(f"http://slow.test/page{n}")) for n in range(4)},
-        },
-        "good.test": {
-            "/": html(document("g", count=6)),
-            "/2": html(document("g2", count=6) + "<br>" * 3000),
-            "/moved": html(document("moved", count=6) + "<br>" * 600),
-        },
-        "moved.test": {"/": redirect("http://good.test/moved")},
-        "english.test": {"/": html(f"<html><body>{f'<p>{ENGLISH * 4}</p>' * 3}</body></html>")},
+WEB = {
+    "a.test": {
+        "/robots.txt": plain("User-agent: *\nDisallow: /private\nSitemap: http://a.test/index.xml\n"),
+        "/index.xml": xml(index("/one.xml", "http://a.test/two.xml.gz", "http://a.test/private/x.xml", "/no.xml")),
+        "/one.xml": xml(urlset("http://a.test/1", "http://a.test/2#x", "http://a.test/1", "http://other.test/")),
+        "/two.xml.gz": WebResponse(
+            200, {"Content-Type": "application/gzip"}, gzip.compress(urlset("http://a.test/3").encode())
+        ),
     },
-    {
-        name: f"127.84.13.{number}"
-        for number, name in enumerate(
-            ("a.test", "b.test", "broken.test", "no.test", "loop.test", "shut.test", "good.test", "moved.test",
-             "english.test", "slow.test", "many.test"), 1,
-        )
+    "b.test": {"/sitemap.xml": xml(urlset(*(f"http://b.test/{n}" for n in range(9))))},
+    "broken.test": {"/sitemap.xml": xml("<urlset><url><loc>http://broken.test/1</loc></url><url")},
+    "no.test": {"/sitemap.xml": html("<h1>no sitemap</h1>")},
+    "many.test": {"/sitemap.xml": xml(urlset(*(f"http://many.test/{n}" for n in range(50_003))))},
+    "loop.test": {"/sitemap.xml": xml(index("http://loop.test/sitemap.xml", "http://loop.test/sitemap.xml?2"))},
+    "shut.test": {"/robots.txt": plain("User-agent: *\nDisallow: /")},
+    "slow.test": {
+        "/robots.txt": plain("Sitemap: http://slow.test/index.xml"),
+        "/index.xml": xml(index(*(f"http://slow.test/{n}.xml" for n in range(4)))),
+        **{f"/{n}.xml": xml(urlset(f"http://slow.test/page{n}")) for n in range(4)},
     },
-)  # fmt: skip
+    "good.test": {
+        "/": html(document("g", count=6)),
+        "/2": html(document("g2", count=6) + "<br>" * 3000),
+        "/moved": html(document("moved", count=6) + "<br>" * 600),
+    },
+    "moved.test": {"/": redirect("http://good.test/moved")},
+    "english.test": {"/": html(f"<html><body>{f'<p>{ENGLISH * 4}</p>' * 3}</body></html>")},
+    "cc.test": INDEX,
+}
 
 
 @pytest.fixture
 def settings(server):
-    options = {**DEFAULTS, "SPIDERLING_HOSTS": server.hosts_option}
-    return [part for name, value in options.items() for part in ("-s", f"{name}={value}")]
+    return flags({**DEFAULTS, "SPIDERLING_HOSTS": server.hosts_option})
 
 
 @pytest.fixture
@@ -194,6 +213,64 @@ def test_home_pages(seeds, tmp_path):
     ended = seeds("sitemap", "http://a.test", "http://b.test", "--homes")
     assert ended.code == 0, ended.log
     assert sorted(urls(tmp_path / "seeds.txt")) == ["http://a.test/", "http://b.test/"]
+
+
+# -- Wikipedia and Common Crawl
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_wikipedia_by_its_dump(seeds, tmp_path, pack):
+    path = tmp_path / "x-externallinks.sql.gz"
+    path.write_bytes(pack(DUMP.encode()))
+    ended = seeds("wikipedia", str(path))
+    assert ended.code == 0, ended.log
+    assert urls(tmp_path / "seeds.txt") == [
+        "https://www.example.cz/a'(b),c",
+        "http://other.cz/",
+        "https://third.org:8080/",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "content", "message"),
+    [
+        ("wikipedia", gzip.compress(DUMP.encode() * 50)[:-40], "cannot be read to its end (it is not whole); download"),
+        ("wikipedia", DUMP.partition("-- Dump")[0].encode(), "breaks off before its end; download it again. 3 new"),
+        ("wikipedia", b"<html>not found</html>", "is no dump of external links; take"),
+        ("wikipedia", DUMP.replace("el_to_path", "el_to").encode(), "is no dump of external links; take"),
+        ("commoncrawl", gzip.compress(b"no index\n"), "line 1: no line of a CDXJ index"),
+    ],
+    ids=["cut", "without an end", "no dump", "of another form", "no index"],
+)
+def test_a_file_that_is_broken_or_none_of_these(seeds, tmp_path, source, content, message):
+    path = tmp_path / "x.gz"
+    path.write_bytes(content)
+    assert message in seeds(source, str(path)).refusal
+
+
+def test_common_crawl_by_its_server(server, seeds, tmp_path):
+    collections = ("--collections", "http://cc.test/collinfo.json", "--pages", "2", "-a", "tlds=cz,sk")
+    ended = seeds("commoncrawl", *collections)
+    assert ended.code == 0, ended.log
+    assert sorted(urls(tmp_path / "seeds.txt")) == HOMES, "none of .sk, of which the index has nothing (404)"
+    asked = [entry.path.rpartition("=")[2] for entry in server.log_entries if "&page=" in entry.path]
+    assert sorted(asked) == ["0", "20"], "spread over the forty"
+
+
+def test_common_crawl_that_gives_no_answer_is_asked_again(server, seeds, tmp_path):
+    for times in (1, 2):
+        ended = seeds("commoncrawl", "--collections", "http://cc.test/down.json")
+        assert "answered 200 with something that is no answer of an index of Common Crawl" in ended.refusal
+        assert (tmp_path / "seeds.txt.state").is_dir(), "the same request is made again"
+        assert [entry.path for entry in server.log_entries].count("/down.json") == times
+
+
+def test_common_crawl_by_a_cdx_file(seeds, tmp_path):
+    path = tmp_path / "cdx-00000.gz"
+    lines = "".join(f"cz,x)/ 20260101000000 {json.dumps(capture)}\n" for capture in CAPTURES)
+    path.write_bytes(gzip.compress(lines.encode()))
+    assert seeds("commoncrawl", str(path)).code == 0
+    assert sorted(urls(tmp_path / "seeds.txt")) == HOMES
 
 
 # -- the check

@@ -9,45 +9,27 @@ from contextlib import closing
 from dataclasses import fields
 
 import pytest
-from conftest import Crawl, page, scrapy, serving
+from conftest import scrapy
+from finished import SITES
 
 from spiderling.base.errors import BadInput
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import hosts_of, rates, status_of, warnings_of
 from spiderling.jobdir.status_schema import Running, Status
-from webs.web import FixedWeb, html, plain
-
-SITES = {
-    "a.test": {
-        "/robots.txt": plain("User-agent: *\nDisallow: /private"),
-        "/": page("a", "/private", *(f"http://b.test/{n}" for n in range(20)), "http://c_c.test/"),
-    },
-    "b.test": {f"/{n}": page(f"b{n}") for n in range(20)},
-    "c_c.test": {"/": html("<p>no</p>")},
-}
-ADDRESSES = {host: f"127.84.21.{number}" for number, host in enumerate(SITES, 1)}
-
-
-@pytest.fixture(scope="module")
-def crawl(tmp_path_factory) -> Crawl:
-    with serving(FixedWeb(SITES, ADDRESSES)) as server:
-        crawl = Crawl(tmp_path_factory.mktemp("told") / "job", server)
-        assert crawl.run("http://a.test/", HOST_INTERVAL_S=0.05, MAX_WORDS=1_000_000, LOGSTATS_INTERVAL=1).code == 0
-    return crawl
 
 
 @pytest.fixture
-def opened(crawl):
-    with closing(Inspection(crawl.directory)) as inspection:
+def opened(finished):
+    with closing(Inspection(finished.directory)) as inspection:
         yield inspection
 
 
-def test_a_program_is_told_what_the_state_holds(crawl):
-    ended = scrapy("inspect", str(crawl.directory), "--json")
+def test_a_program_is_told_what_the_state_holds(finished):
+    ended = scrapy("inspect", str(finished.directory), "--json")
     assert (ended.code, ended.log) == (0, "")
     told = json.loads(ended.out)
-    state = crawl.state()
-    assert told["revisits"] is None and "Revisits of" not in scrapy("inspect", str(crawl.directory)).out
+    state = finished.state()
+    assert told["revisits"] is None and "Revisits of" not in scrapy("inspect", str(finished.directory)).out
     assert told["version"] == 1 and told["phase"] == "finished" and told["process"] == ""
     assert set(told) == {spec.name for spec in fields(Status)}
     assert told["totals"]["words"] == state.counts["total/words"] > 1000
@@ -65,7 +47,7 @@ def test_a_program_is_told_what_the_state_holds(crawl):
     assert told["overall"]["yield_rate"] == round(
         state.counts["total/kept_bytes"] / state.counts["total/downloaded_bytes"], 4
     )
-    kept = {doc.url: doc for doc in crawl.documents()}
+    kept = {doc.url: doc for doc in finished.documents()}
     for text in told["newest"]:
         assert kept[text["url"]].attributes["title"] == text["title"]
         assert " ".join(kept[text["url"]].paragraphs).startswith(text["begins"]) and text["begins"]
@@ -97,12 +79,13 @@ def test_pauses_do_not_slow_the_rates_down():
 
 
 def test_hosts_are_searched_sorted_and_turned_over(opened):
-    assert [host.name for host in hosts_of(opened).hosts] == ["b.test", "a.test", "c_c.test"]
-    assert [host.name for host in hosts_of(opened, order="name", rising=True).hosts] == ["a.test", "b.test", "c_c.test"]
+    assert [host.name for host in hosts_of(opened).hosts][:3] == ["b.test", "a.test", "licensed.test"]
+    by_name = [host.name for host in hosts_of(opened, order="name", rising=True).hosts]
+    assert by_name == sorted([*SITES, "nowhere.test"])
     assert [host.name for host in hosts_of(opened, " C_ ").hosts] == ["c_c.test"]
     assert hosts_of(opened, "%").found == 0
-    last = hosts_of(opened, order="name", page=99, most=2)
-    assert (last.page, last.pages, last.found, [host.name for host in last.hosts]) == (1, 2, 3, ["a.test"])
+    last = hosts_of(opened, order="name", page=99, most=5)
+    assert (last.page, last.pages, last.found, [host.name for host in last.hosts]) == (1, 2, 6, ["a.test"])
     with pytest.raises(BadInput, match="did you mean words"):
         hosts_of(opened, order="word")
 
@@ -121,6 +104,6 @@ def test_the_last_warnings_are_those_of_the_log(tmp_path):
     assert len(told) == 20
 
 
-def test_json_tells_of_the_whole_crawl_only(crawl):
-    ended = scrapy("inspect", str(crawl.directory), "host", "a.test", "--json")
+def test_json_tells_of_the_whole_crawl_only(finished):
+    ended = scrapy("inspect", str(finished.directory), "host", "a.test", "--json")
     assert ended.code == 2 and re.search("--json tells of the whole crawl", ended.out + ended.log)

@@ -199,6 +199,16 @@ def test_a_state_on_a_full_disk_says_so_is_read_and_goes_on_when_there_is_room(d
     assert checked(job) == []
 
 
+@needs("mounting")
+@pytest.mark.parametrize("left_kb", [0, 16])
+def test_a_new_crawl_on_a_full_disk_says_so(server, disk, tmp_path, left_kb):
+    """It was told to mend permissions, or to restore a file that had never been."""
+    fill(disk, left_kb)
+    result = Crawl(tmp_path / "job", server, JOBDIR=disk / "job").run(SEEDS)
+    assert result.code == 1
+    assert result.lines("ERROR: The crawl stops", "ree space on its disk"), result.output
+
+
 def fill(disk: Path, left_kb: int) -> None:
     free = shutil.disk_usage(disk).free - 1024 * left_kb
     with (disk / "full").open("ab") as file:

@@ -10,14 +10,12 @@ import shutil
 import signal
 import socket
 import sqlite3
-import subprocess
 import time
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
 from conftest import NETWORK, Crawl, damage_in, page, serving
-from needs import needs
 from shiftedclock import YEARS_20_S, shifted_by
 
 from benchmarks.faults import (
@@ -523,19 +521,3 @@ def test_a_crawl_that_can_save_nothing_more_promises_no_saving(tmp_path):
         result = running.wait()
     assert result.code == 1 and result.lines("Stopping: requests in transit", "s to finish")
     assert "judged and saved" not in result.output
-
-
-@needs("mounting")
-@pytest.mark.parametrize("left_kb", [0, 16])
-def test_a_new_crawl_on_a_full_disk_says_so(server, tmp_path, left_kb):
-    """It was told to mend permissions, or to restore a file that had never been."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=True)
-    try:
-        (disk / "full").write_bytes(bytes(1024 * (64 - left_kb)))
-        result = Crawl(tmp_path / "job", server, JOBDIR=disk / "job").run(SEEDS)
-    finally:
-        subprocess.run(["umount", "-l", disk], check=True)
-    assert result.code == 1
-    assert result.lines("ERROR: The crawl stops", "ree space on its disk"), result.output

@@ -1,4 +1,4 @@
-"""Text that was acknowledged stays where it is, whatever became of the state that knew it."""
+"""Text that was acknowledged stays where it is, whatever became of the state that knew it; and it makes a new state."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import NETWORK, Crawl, damage_in, page
+from conftest import NETWORK, ROOT, Crawl, damage_in, page, scrapy
 
 from benchmarks.faults import SETTINGS
-from spiderling.base.errors import JobdirError, StorageError
+from spiderling.base.errors import BadInput, JobdirError, StorageError
 from spiderling.base.files import frame_packer
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
@@ -24,7 +24,9 @@ from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import log_of
+from spiderling.jobdir.damage import rebuild
 from spiderling.jobdir.directory import Jobdir, judge_surplus
+from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb
 
 SEED = "http://a.test/"
@@ -34,8 +36,9 @@ OWN = "corpus/my-notes.prevert.zst"
 
 def web() -> FixedWeb:
     hosts = {"a.test": "127.84.40.1", "b.test": "127.84.40.2"}
+    links = [*(f"/{n}" for n in range(9)), "http://b.test/"]
     sites = {
-        host: {f"/{n}" if n else "/": page(f"{host}{n}", f"/{n + 1}", f"/{n + 2}", "http://b.test/") for n in range(9)}
+        host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", "/gone") for n in range(9)} | {"/": page(host, *links)}
         for host in hosts
     }
     return FixedWeb(sites, hosts)
@@ -86,6 +89,12 @@ def segments(directory: Path) -> list[Path]:
     return sorted(directory.glob("corpus/cs-*.prevert.zst"))
 
 
+def checkpointed(job: Path) -> None:
+    """Move SQLite's log into its file."""
+    with closing(sqlite3.connect(job / "state/frontier.sqlite")) as state:
+        state.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
 WAYS = {
     "directory": lambda state: shutil.rmtree(state),
     "file": lambda state: (state / "frontier.sqlite").unlink(),
@@ -100,11 +109,7 @@ def test_segments_whose_state_is_gone_are_left_alone_and_the_crawl_says_what_to_
     lose(job / "state")
     said = refused(job)
     assert "their state is gone" in said and "--rebuild" in said
-    assert f"with {len(list(read_all(job)))} whole documents" in said
-
-
-def read_all(job: Path):
-    return (doc for path in segments(job) for doc in read_documents(path))
+    assert f"with {sum(len(list(read_documents(path))) for path in segments(job))} whole documents" in said
 
 
 @pytest.mark.parametrize(("moved", "said"), [(0, "with 3 whole"), (1, "with 2 whole"), (2, "with 1 whole")])
@@ -125,8 +130,7 @@ def test_a_state_of_an_hour_ago_is_refused_before_anything_is_changed(times, tmp
     shutil.rmtree(job / "state")
     shutil.copytree(times.early / "state", job / "state")
     if not with_log:
-        with closing(sqlite3.connect(job / "state/frontier.sqlite")) as state:
-            state.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        checkpointed(job)
     number = len(texts(segments(times.late)))
     with closing(sqlite3.connect(f"file:{times.early}/state/frontier.sqlite?mode=ro", uri=True)) as state:
         number -= state.execute("SELECT sum(documents) FROM segment").fetchone()[0]
@@ -400,3 +404,158 @@ def test_a_crawl_whose_state_is_gone_is_known_by_its_segments_whatever_stands_be
     (job / stranger).mkdir() if stranger.endswith("/") else (job / stranger).touch()
     with pytest.raises(JobdirError, match=r"1 whole documents in corpus/.*their state is gone.*--rebuild"):
         Jobdir(job)
+
+
+# -- a state that is gone is made anew from what the crawl wrote, and the crawl goes on with it
+
+GIVEN = {"SPIDERLING_DEDUP": "exact"}
+
+
+@pytest.fixture(scope="module")
+def killed(times) -> Path:
+    return times.late
+
+
+def copied(killed: Path, target: Path, *gone: str) -> Path:
+    job = Path(shutil.copytree(killed, target))
+    (job / OWN).unlink(missing_ok=True)
+    for name in gone:
+        shutil.rmtree(job / name)
+    return job
+
+
+def rows(job: Path, query: str) -> dict[str, tuple[int, ...]]:
+    """First column -> the others."""
+    with closing(Inspection(job)) as opened:
+        return {name: tuple(others) for name, *others in map(dict.values, opened.rows(query))}
+
+
+SUMS = "SELECT name, documents, words, kept_bytes FROM host WHERE documents"
+ENDS = "SELECT key, value FROM count WHERE key LIKE 'end/%' AND value"
+
+
+GONE = {"corpus": ("state", "links", "warc"), "corpus-and-archive": ("state", "links"), "all": ("state",)}
+
+
+@pytest.mark.parametrize("gone", GONE.values(), ids=GONE)
+def test_a_rebuilt_state_is_whole_and_knows_every_document(killed, tmp_path, gone):
+    job = copied(killed, tmp_path / "job", *gone)
+    before = {path: path.read_bytes() for path in job.rglob("cs-*") if path.is_file()}
+    said = "\n".join(rebuild(job, GIVEN, 1e9))
+    assert f"{len(texts(segments(killed))):,} documents of " in said
+    assert damage_in(job) == []
+    assert rows(job, SUMS) == rows(killed, SUMS)
+    assert {path: path.read_bytes() for path in before} == before
+    if gone == ("state",):
+        assert rows(job, ENDS) == rows(killed, ENDS)
+        with closing(Inspection(job)) as opened:
+            assert {row["name"]: row["waiting"] for row in opened.rows("SELECT name, waiting FROM host")}
+            assert opened.story(SEED).ended is not None
+    with pytest.raises(BadInput, match="knows all that is in"):
+        list(rebuild(job, GIVEN, 1e9))
+    OpenCrawl(Options(lang="cs", allow_networks=NETWORK, dedup="exact"), job, pytest.fail).jobdir.close()
+
+
+@pytest.mark.parametrize("gone", [GONE["corpus"], GONE["all"]], ids=["corpus", "all"])
+def test_the_same_command_goes_on_with_a_rebuilt_state_and_keeps_nothing_twice(killed, server, tmp_path, gone):
+    job = copied(killed, tmp_path / "job", *gone)
+    made = scrapy("inspect", str(job), "--rebuild", "-s", "SPIDERLING_DEDUP=exact")
+    assert made.code == 0 and "was made anew" in made.out, made.log
+    crawl = Crawl(job, server, **SETTINGS)
+    asked = len(server.log_entries)
+    result = crawl.run(SEED)
+    assert result.code == 0 and "is finished." in result.output and "Resuming the crawl" in result.output
+    assert len(crawl.digests()) == 20 and texts(segments(killed)) < texts(segments(job))
+    assert damage_in(job) == []
+    if gone == ("state",):
+        again = {f"http://{entry.host}{entry.path}" for entry in server.log_entries[asked:]}
+        assert not again & {url for url, _ in texts(segments(killed))}
+
+
+def test_a_torn_end_goes_aside_and_an_older_state_is_kept(killed, tmp_path):
+    job = copied(killed, tmp_path / "job")
+    for path in (job / "state").iterdir():
+        if path.name.startswith("frontier"):
+            path.unlink()
+    (job / "state/frontier.sqlite").write_bytes(b"")
+    last = segments(job)[-1]
+    end = last.read_bytes()
+    last.write_bytes(end + end[:7])
+    said = "\n".join(rebuild(job, GIVEN, 1e9))
+    assert f"7 bytes of {last} cannot be read" in said and "frontier.sqlite.former" in said
+    assert last.read_bytes() == end
+    assert [path.read_bytes() for path in job.glob("corpus/aside/*")] == [end[:7]]
+    assert damage_in(job) == []
+
+
+def test_no_state_is_rebuilt_while_a_crawl_runs_or_from_nothing(killed, tmp_path):
+    job = copied(killed, tmp_path / "job", "state")
+    held = Jobdir(job)
+    with pytest.raises(JobdirError, match="in use by"):
+        list(rebuild(job, GIVEN, 1e9))
+    held.close()
+    with pytest.raises(BadInput, match="holds no segments"):
+        list(rebuild(tmp_path / "nothing", GIVEN, 1e9))
+
+
+def test_the_state_of_a_shard_is_not_rebuilt(killed, tmp_path):
+    with pytest.raises(BadInput, match="is a shard of a crawl"):
+        list(rebuild(copied(killed, tmp_path / "job", "state"), GIVEN | {"SPIDERLING_SHARDS": 2}, 1e9))
+    with pytest.raises(BadInput, match="is a shard of a crawl"):
+        list(rebuild(copied(killed, tmp_path / "shard-00", "state"), GIVEN, 1e9))
+
+
+def spoil_byte(database: Path) -> None:
+    data = bytearray(database.read_bytes())
+    data[3] ^= 1
+    database.write_bytes(data)
+
+
+def lose_host(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as state, state:
+        assert state.execute("DELETE FROM host WHERE name = 'b.test'").rowcount
+
+
+@pytest.mark.parametrize("spoil", [spoil_byte, lose_host])
+def test_a_damaged_state_names_rebuild_which_keeps_it_and_makes_a_new_one(killed, tmp_path, spoil):
+    """Also one that knows all segments, and one that is no database any more."""
+    job = copied(killed, tmp_path / "job")
+    database = job / "state/frontier.sqlite"
+    checkpointed(job)
+    spoil(database)
+    damaged = database.read_bytes()
+    if spoil is spoil_byte:
+        with pytest.raises(JobdirError, match=f"scrapy inspect {job} --check.*scrapy inspect {job} --rebuild"):
+            OpenCrawl(Options(lang="cs", allow_networks=NETWORK), job, pytest.fail)
+    check = scrapy("inspect", str(job), "--check", "-s", "SPIDERLING_DEDUP=exact")
+    made = scrapy("inspect", str(job), "--rebuild", "-s", "SPIDERLING_DEDUP=exact")
+    assert check.code == 1 and "--check" not in check.out + check.log
+    if spoil is spoil_byte:
+        assert f"make it anew with `scrapy inspect {job} --rebuild`" in check.log
+        assert f"`scrapy export {job} --salvage`" in check.log
+    assert made.code == 0, made.log
+    assert f"{job}/state/frontier.sqlite.former" in made.out
+    assert (job / "state/frontier.sqlite.former").read_bytes() == damaged
+    assert damage_in(job) == [] and rows(job, SUMS) == rows(killed, SUMS)
+
+
+def test_a_state_is_rebuilt_beside_files_of_something_else(killed, tmp_path):
+    """Somebody's file that is named like a segment stays as it is, and one of another crawl is named."""
+    job = copied(killed, tmp_path / "job", "state")
+    (job / "cs.jsonl").touch()
+    own = job / "corpus/en-00099.prevert.zst"
+    own.write_bytes(b"somebody's own")
+    first = segments(job)[0]
+    other = Path(shutil.copy(first, job / "corpus/hr-00001.prevert.zst"))
+    with pytest.raises(BadInput, match=rf"several crawls \(corpus/{first.name}, corpus/{other.name}\)"):
+        list(rebuild(job, GIVEN, 1e9))
+    other.unlink()
+    assert "was made anew" in next(rebuild(job, GIVEN, 1e9))
+    assert own.read_bytes() == b"somebody's own"
+
+
+def test_a_rebuilt_state_that_numbers_its_hosts_anew_is_whole(tmp_path):
+    """Documents keep the keys of URLs that they were written with, in which the number of their host stands."""
+    job = copied(ROOT / "tests/jobdirs/killed", tmp_path / "job", "state")
+    assert "was made anew" in next(rebuild(job, GIVEN, 1e9))
+    assert damage_in(job) == []

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from spiderling.base.errors import BadInput
 from webs.synthetic import Kind, Robots, SyntheticWeb, read_words
 
+pytestmark = pytest.mark.slow
 LANGUAGES = ("cs", "sk", "pl", "en", "de")
 STEMS = ["pes", "vlk", "koza", "strom", "dům", "řeka", "les", "hora", "cesta", "město", "voda", "oheň"]
 WORDS = {
@@ -45,7 +46,6 @@ def pages(web, plans, step):
     return [(plan, page, get(web, web.url(plan, page))) for plan in plans for page in range(0, plan.pages, step)]
 
 
-@pytest.mark.slow
 def test_the_same_arguments_give_the_same_bytes_and_another_seed_others(web, plans):
     again, other = SyntheticWeb(600, 7, WORDS), SyntheticWeb(600, 8, WORDS)
     assert again.hosts() == web.hosts() != other.hosts()
@@ -53,7 +53,6 @@ def test_the_same_arguments_give_the_same_bytes_and_another_seed_others(web, pla
         assert get(again, again.url(plan, plan.pages - 1)) == get(web, web.url(plan, plan.pages - 1))
 
 
-@pytest.mark.slow
 def test_hosts_are_found_by_name_and_by_few_globs(web, plans):
     assert all(web.find(plan.name) == plan for plan in plans)
     assert len(web.globs()) == 16
@@ -64,7 +63,6 @@ def test_hosts_are_found_by_name_and_by_few_globs(web, plans):
         assert web.respond(name, "/").status == 404
 
 
-@pytest.mark.slow
 def test_most_hosts_are_small_and_a_few_very_large(plans):
     sizes = sorted(plan.pages for plan in plans)
     assert 12 <= sizes[len(sizes) // 2] <= 30
@@ -73,7 +71,6 @@ def test_most_hosts_are_small_and_a_few_very_large(plans):
     assert {plan.robots for plan in plans} == set(Robots)
 
 
-@pytest.mark.slow
 def test_pages_have_the_size_asked_for_and_the_text_that_their_kind_has(web, plans):
     own = [plan for plan in plans if plan.mirror_of is None]
     sample = [(plan.kind, answer.body) for plan, page, answer in pages(web, own, 29) if page]
@@ -88,7 +85,6 @@ def test_pages_have_the_size_asked_for_and_the_text_that_their_kind_has(web, pla
     assert text_share(Kind.LINKS) < 0.01
 
 
-@pytest.mark.slow
 def test_pages_are_in_the_language_that_the_web_says(web, plans):
     for plan, page, answer in pages(web, plans[:60], 37):
         body = answer.body.decode()
@@ -98,7 +94,6 @@ def test_pages_are_in_the_language_that_the_web_says(web, plans):
         assert all(word.lower().startswith(language) for word in words if word.lower()[:2] in LANGUAGES)
 
 
-@pytest.mark.slow
 def test_links_keep_to_the_language_as_measured_around_thai(web, plans):
     """LSWC 2006, table 3: to the target from the target .841 (same server), .385 (other), from others .030 and .032."""
     seen = Counter()
@@ -119,14 +114,12 @@ def test_links_keep_to_the_language_as_measured_around_thai(web, plans):
     assert 0.02 < share(False, False) < 0.05
 
 
-@pytest.mark.slow
 def test_two_thirds_of_the_target_are_outside_its_national_domain(plans):
     target = [plan for plan in plans if plan.language == "cs"]
     assert 0.08 < len(target) / len(plans) < 0.17
     assert 0.5 < mean(not plan.name.endswith(".cz") for plan in target) < 0.8
 
 
-@pytest.mark.slow
 def test_every_page_of_a_host_is_reached_from_its_front_page(web, plans):
     plan = next(plan for plan in plans if 50 < plan.pages < 200)
     waiting = [web.url(plan, 0)]
@@ -140,7 +133,6 @@ def test_every_page_of_a_host_is_reached_from_its_front_page(web, plans):
     assert len(seen) == plan.pages
 
 
-@pytest.mark.slow
 def test_text_is_new_on_every_page(web, plans):
     plan = next(plan for plan in plans if plan.kind is Kind.ARTICLES and plan.pages > 10)
     bodies = [get(web, web.url(plan, page)).body.decode() for page in (3, 4)]
@@ -150,7 +142,6 @@ def test_text_is_new_on_every_page(web, plans):
     assert len(shingles[0] & shingles[1]) < 0.02 * len(shingles[0])
 
 
-@pytest.mark.slow
 def test_mirrors_redirects_and_dead_links_are_there(web, plans):
     mirror = next(plan for plan in plans if plan.mirror_of is not None and plan.pages > 1)
     original = plans[mirror.mirror_of]
@@ -168,7 +159,6 @@ def test_mirrors_redirects_and_dead_links_are_there(web, plans):
     assert statuses[301]
 
 
-@pytest.mark.slow
 def test_robots_answers(web, plans):
     def of(kind):
         return next(web.respond(plan.name, "/robots.txt") for plan in plans if plan.robots is kind)
@@ -178,7 +168,6 @@ def test_robots_answers(web, plans):
     assert b"Crawl-delay: " in of(Robots.DELAY).body
 
 
-@pytest.mark.slow
 def test_seeds_are_start_pages_in_the_language(web):
     seeds = web.seeds(5)
     assert len(seeds) == 5
@@ -187,18 +176,14 @@ def test_seeds_are_start_pages_in_the_language(web):
     assert web.seeds(3, "pl") != seeds[:3]
 
 
-def test_one_host_and_one_language_are_enough():
+def test_one_host_and_one_language_are_enough_and_less_is_refused():
     web = SyntheticWeb(1, 1, WORDS, languages=["cs"])
     assert get(web, web.seeds(1)[0]).status == 200
+    for arguments in ((0, 1, WORDS), (10, 1, {}), (10, 1, {"cs": []}), (10, 1, WORDS, ())):
+        with pytest.raises(BadInput):
+            SyntheticWeb(*arguments)
 
 
-@pytest.mark.parametrize("arguments", [(0, 1, WORDS), (10, 1, {}), (10, 1, {"cs": []}), (10, 1, WORDS, ())])
-def test_impossible_webs_are_refused(arguments):
-    with pytest.raises(BadInput):
-        SyntheticWeb(*arguments)
-
-
-@pytest.mark.slow
 def test_word_lists_are_read_and_broken_ones_refused(tmp_path):
     with pytest.raises(BadInput, match=r"words\.txt"):
         read_words(tmp_path)
@@ -210,7 +195,6 @@ def test_word_lists_are_read_and_broken_ones_refused(tmp_path):
         read_words(tmp_path, ["cs"])
 
 
-@pytest.mark.slow
 @given(host=st.text(), path=st.text())
 def test_no_request_breaks_it(web, plans, host, path):
     for name in (host, plans[0].name):

@@ -59,7 +59,7 @@ def entries_of(text: str) -> list[str]:
 def count_of(number: int, noun: str) -> str:
     """*number* of things that *noun* names.
 
-    >>> counted(1, "seed"), counted(1000, "seed")
+    >>> count_of(1, "seed"), count_of(1000, "seed")
     ('1 seed', '1,000 seeds')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -419,20 +419,19 @@ class ShingleState:
         *flush* makes all documents durable that came before; *lengths* then holds the bytes of each segment.  The
         thread that writes ends even if the caller is cancelled, so the snapshot counts as being written until then.
         """
-        await asyncio.shield(self._write(seen, flush, lengths, is_last))
 
-    async def _write(
-        self, seen: ShingleFilter, flush: Callable[[], Awaitable[None]], lengths: Mapping[str, int], is_last: bool
-    ) -> None:
-        async with self._is_being_written:
-            if self._is_last_written:
-                return
-            self._is_last_written = is_last
-            await flush()  # what is not covered is read again at a start, and counted again
-            covered = dict(lengths)
-            written = await asyncio.to_thread(self.write_layers, seen)
-            await flush()  # the layers may hold documents that came while they were written
-            self.write_index(seen, written, covered)
+        async def work() -> None:
+            async with self._is_being_written:
+                if self._is_last_written:
+                    return
+                self._is_last_written = is_last
+                await flush()  # what is not covered is read again at a start, and counted again
+                covered = dict(lengths)
+                written = await asyncio.to_thread(self.write_layers, seen)
+                await flush()  # the layers may hold documents that came while they were written
+                self.write_index(seen, written, covered)
+
+        await asyncio.shield(work())
 
     def write_layers(self, seen: ShingleFilter) -> dict[str, Any]:
         """Write the layers that changed since they were written; returns what the index says of them.

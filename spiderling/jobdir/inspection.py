@@ -333,24 +333,17 @@ def totals_before(parts: Sequence[Inspection], seconds: int, time_s: int) -> Cou
 
     *time_s*: the running time of all.
     """
-    times = [
-        (row["time"], place)
-        for place, part in enumerate(parts)
-        for row in part.rows("SELECT time FROM history ORDER BY tick DESC LIMIT 1")
-    ]
-    if not times:
-        return Counter()
-    newest = parts[max(times)[1]]
+    last = "SELECT time FROM history ORDER BY tick DESC LIMIT 1"
+    times = ((row["time"], place) for place, part in enumerate(parts) for row in part.rows(last))
+    newest = parts[max(times, default=(0.0, 0))[1]]
     ran_s = newest.counts["total/time_s"]
     query = "SELECT tick, time_s FROM history WHERE time_s <= ? ORDER BY tick DESC LIMIT 1"
-    then = newest.rows(query, ran_s - seconds)
-    if not then:
-        return Counter()
     before: Counter[str] = Counter()
-    for part in parts:
-        for row in part.rows(_UNTIL, then[0]["tick"]):
-            before.update(row)
-    before["time_s"] = time_s - (ran_s - then[0]["time_s"])
+    for then in newest.rows(query, ran_s - seconds):
+        for part in parts:
+            for row in part.rows(_UNTIL, then["tick"]):
+                before.update(row)
+        before["time_s"] = time_s - (ran_s - then["time_s"])
     return before
 
 

@@ -96,16 +96,14 @@ class Access:
             raise web.HTTPForbidden(text="Another site asked for this.\n")
         own = request.headers.get(HEADER)
         kind, _, bearer = request.headers.get("Authorization", "").partition(" ")
-        is_known = self._is_token(own or "") or (kind.lower() == "bearer" and self._is_token(bearer))
+        given = (own or "", bearer if kind.lower() == "bearer" else "")
+        known = [hmac.compare_digest(one.strip().encode("utf-8", "surrogatepass"), self._token) for one in given]
         is_open = request.path in FILES or (self._is_local and request.method in ("GET", "HEAD"))
-        if not is_known and (own is not None or not is_open):
+        if not any(known) and (own is not None or not is_open):
             raise web.HTTPUnauthorized(
                 text=f"The token of the crawl is needed, as Authorization: Bearer or {HEADER}.\n",
                 headers={"WWW-Authenticate": "Bearer"},
             )
-
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), self._token)
 
 
 MAX_CONNECTIONS = 64

@@ -20,8 +20,8 @@ class ShardReport(NamedTuple):
 
     beat: int  # grows with each status
     is_idle: bool  # whether nothing waits in it and nothing is in transit
-    sent: list[int]  # for each shard, the number of the newest message to it
-    taken: list[int]  # for each shard, the number of the last message of it that was taken
+    sent: int  # messages to others so far
+    waiting: Sequence[int]  # the shards that have not taken all of them
     files: Sequence[AskedRow] = ()  # site files that it wants of others
 
 
@@ -80,26 +80,27 @@ class Termination:
     """One shard's polls of all: the crawl is over when all that live are idle, and each message between them is taken.
 
     A status is some moments old when it is read, so one poll proves nothing: a shard may have been given work since.  A
-    shard gets work only by a message, and a message changes the numbers of its sender.  So the crawl is over when three
+    shard gets work only by a message, and a message changes the number of its sender.  So the crawl is over when three
     polls, each of new statuses of all, find the same numbers.
     """
 
     def __init__(self, shards: int) -> None:
         self._shards = shards
-        self._found: dict[int, tuple[list[int], list[int]]] = {}
+        self._found: dict[int, int] = {}
         self._beats: dict[int, int] = {}
         self._polls = 0
         self._quiet_since: float | None = None
 
     def is_reached(self, living: Statuses, now: float) -> bool:
         """Take the statuses of all that live; returns whether the crawl is over for them."""
-        if not living or not _is_quiet(living):
+        is_quiet = all(one.is_idle and living.keys().isdisjoint(one.waiting) for one in living.values())
+        if not living or not is_quiet:
             self._polls = 0
             self._quiet_since = None
             return False
         if self._quiet_since is None:
             self._quiet_since = now
-        found = {shard: (status.sent, status.taken) for shard, status in living.items()}
+        found = {shard: status.sent for shard, status in living.items()}
         if found != self._found:
             self._polls = 0
             self._beats = {}
@@ -109,12 +110,3 @@ class Termination:
             self._polls += 1
         is_patient = len(living) == self._shards or now - self._quiet_since >= WAIT_MISSING_S
         return is_patient and self._polls >= POLLS
-
-
-def _is_quiet(living: Statuses) -> bool:
-    return all(status.is_idle for status in living.values()) and all(
-        mine.sent[other] == theirs.taken[shard]
-        for shard, mine in living.items()
-        for other, theirs in living.items()
-        if shard != other
-    )

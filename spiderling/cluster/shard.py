@@ -289,8 +289,8 @@ class Shard:
         token = self._claim.token
         place = f"lease:{self.number}"
         self._beats += 1
-        sent, taken = self._exchange.sent(), self._exchange.taken()
-        status = json.dumps(ShardReport(self._beats, self._is_idle(), sent, taken, wanted))
+        waiting = list(self._exchange.waiting())
+        status = json.dumps(ShardReport(self._beats, self._is_idle(), self._exchange.sent, waiting, wanted))
         pipeline.eval(RENEW, 1, seal.key(place), token, seal.seal(place, token + status.encode()), int(LEASE_S * 1000))
         pipeline.set(self._claim.map_key, seal_map(self._claim.map, seal), get=True)
         published = self._totals.to_publish()

@@ -107,20 +107,14 @@ TestCrawl.settings = settings(max_examples=examples(60), stateful_step_count=20,
 # -- a crawl of shards is over when three whole polls find nothing to do, and not before
 
 
-def statuses(beat: int, **changes: ShardReport) -> dict[int, ShardReport]:
-    found = {shard: ShardReport(beat, True, [0, 3] if shard == 0 else [2, 0], [0, 2] if shard == 0 else [3, 0])
-             for shard in range(2)}  # fmt: skip
+def quiet(beat: int, **changes: ShardReport) -> dict[int, ShardReport]:
+    """Both shards have nothing to do; *changes*: what `s0` or `s1` says instead."""
+    found = {0: ShardReport(beat, True, 3, []), 1: ShardReport(beat, True, 2, [])}
     return found | {int(name[1:]): status for name, status in changes.items()}
 
 
-def polls(ending: Termination, *seen: dict[int, ShardReport], now: float = 0.0) -> list[bool]:
-    return [ending.is_reached(one, now) for one in seen]
-
-
-OLD = ShardReport(0, True, [2, 0], [3, 0])
-MORE = [
-    {"s0": ShardReport(beat, True, [0, 4], [0, 2]), "s1": ShardReport(beat, True, [2, 0], [4, 0])} for beat in range(9)
-]
+OLD = ShardReport(0, True, 2, [])
+MORE = [{"s0": ShardReport(beat, True, 4, [])} for beat in range(9)]
 
 
 @pytest.mark.parametrize(
@@ -129,22 +123,24 @@ MORE = [
         ([{}] * POLLS, True),
         ([{}] * (POLLS - 1), False),
         ([{"s1": OLD}] * 9, False),  # a status that stays the same is no new poll
-        ([{"s1": ShardReport(beat, False, [2, 0], [3, 0])} for beat in range(9)], False),  # it works
-        ([{"s0": ShardReport(beat, True, [0, 4], [0, 2])} for beat in range(9)], False),  # something is under way
-        ([{}, {}, *MORE[2 : 1 + POLLS]], False),  # work between two polls begins them anew
+        ([{"s1": ShardReport(beat, False, 2, [])} for beat in range(9)], False),  # it works
+        ([{"s0": ShardReport(beat, True, 3, [1])} for beat in range(9)], False),  # something is under way
+        ([{"s0": ShardReport(beat, True, 3, [2])} for beat in range(POLLS)], True),  # but to none that runs
+        ([{}, {}, *MORE[2 : 1 + POLLS]], False),  # work between two polls begins them again
         ([{}, {}, *MORE[2 : 2 + POLLS]], True),
     ],
 )
 def test_three_polls_of_new_statuses_that_find_the_same_end_it(
     changes: list[dict[str, ShardReport]], ends: bool
 ) -> None:
-    found = polls(Termination(2), *(statuses(beat, **change) for beat, change in enumerate(changes)))
+    ending = Termination(2)
+    found = [ending.is_reached(quiet(beat, **change), 0.0) for beat, change in enumerate(changes)]
     assert found == [False] * (len(changes) - 1) + [ends]
 
 
 def test_a_missing_shard_is_waited_for_but_not_for_ever() -> None:
-    alone = [{0: ShardReport(beat, True, [0, 9], [0, 2])} for beat in range(9)]
     ending = Termination(2)
-    assert not any(polls(ending, *alone))
-    assert not ending.is_reached({0: ShardReport(10, True, [0, 9], [0, 2])}, WAIT_MISSING_S - 1)
-    assert ending.is_reached({0: ShardReport(11, True, [0, 9], [0, 2])}, WAIT_MISSING_S)
+    alone = [{0: ShardReport(beat, True, 9, [1])} for beat in range(12)]
+    assert not any(ending.is_reached(one, 0.0) for one in alone[:9])
+    assert not ending.is_reached(alone[10], WAIT_MISSING_S - 1)
+    assert ending.is_reached(alone[11], WAIT_MISSING_S)

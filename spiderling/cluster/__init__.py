@@ -1,9 +1,9 @@
 """A crawl of several shards: processes that each own a part of the hosts, on one machine or many.
 
 A shard is one process with one directory and one state.  It sends links to other shards' hosts through Redis, which may
-lose everything at any time; `Exchange` says how each arrives exactly once all the same.
+lose everything at any time; `ShardExchange` says how each arrives exactly once all the same.
 
-    exchange.py         one shard's side of the protocol: its outboxes, inboxes and the site files at others' hosts
+    exchange.py         one shard's side of the protocol: its messages with each other one, site files at others' hosts
     content.py          links and mentions for other shards: gathered, packed, sealed
     slots.py            the starts at addresses, reserved over all shards
     claims.py           which shard a process is, and whether it may join the crawl

@@ -47,7 +47,7 @@ class Seal:
     Whoever can write to Redis can write anything there.  So each value ends with a keyed hash (BLAKE2b, RFC 7693) of
     all that it says and of its place: the key under which it stands, as in ``lease:3``, and behind a space the field or
     entry there.  A value without the right code counts as none.  Repeated messages are known by their numbers
-    (`Exchange.deliver`), those of another crawl by the crawl's id.
+    (`ShardExchange.deliver`), those of another crawl by the crawl's id.
     """
 
     def __init__(self, crawl_id: bytes, key: bytes) -> None:

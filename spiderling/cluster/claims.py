@@ -21,7 +21,7 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from redis.backoff import ConstantBackoff
@@ -179,25 +179,22 @@ if held and string.find(held, ARGV[1], 1, true) then redis.call('DEL', KEYS[1]) 
 ShardTotals = dict[int, Counter[str]]  # shard -> what it has done; its time is that of the crawl
 
 
-class Claim(NamedTuple):
-    """A shard that this process may run."""
+class Claim:
+    """The shard of a crawl that this process may run, from ``take`` to ``give_back``."""
 
     shard: int
     map: ShardMap
     map_key: str  # where the map stands in Redis
     seal: Seal
-    token: bytes  # tells this process from all others; it stands in its lease
     directory: Path  # of the shard
-    places: dict[int, str]  # where the directory of each shard is that is known to be claimed
-    totals: ShardTotals  # what the states here know of what each has done
     control: Edition  # the newest text of control.yaml that the state or Redis knows
-
-
-class Claims:
-    """The claims of one crawl, as a process sees them that begins or ends."""
 
     def __init__(self, options: Options, directory: Path) -> None:
         """*directory*: JOBDIR; raises BadInput."""
+        self.token = secrets.token_hex(TOKEN_CHARS // 2).encode()
+        """Tells this process from all others; it stands in its lease."""
+        self.places: dict[int, str] = {}  # where the directory of each shard is that is known to be claimed
+        self.totals: ShardTotals = {}  # what the states here know of what each has done
         self.held_until = 0.0  # until when the lease was last known to be ours, by `elapsed_s`
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -209,8 +206,8 @@ class Claims:
         self.strange = StrangeValues(self._server)
         self._key = b""
 
-    def claim(self, key: bytes = b"") -> Claim:
-        """The shard whose directory is here first, else a free one; raises NoFreeShard, BadInput or JobdirError.
+    def take(self, key: bytes = b"") -> None:
+        """Take the shard whose directory is here first, else a free one; raises NoFreeShard, BadInput or JobdirError.
 
         *key*: that of the crawl, b'' if it has none.
         """
@@ -221,7 +218,7 @@ class Claims:
             )
         patience = Retry(ConstantBackoff(BEAT_S), round(PATIENCE_S / BEAT_S), (RedisError,))
         try:
-            return patience.call_with_retry(self._claim, self._note_refused, may_pass, with_failure_count=True)
+            patience.call_with_retry(self._take, self._note_refused, may_pass, with_failure_count=True)
         except RedisError as error:
             raise BadInput(
                 f"Redis at {self._server} cannot be used: {str(error).rstrip('.')}. Start or mend it, or give another "
@@ -232,36 +229,38 @@ class Claims:
         if times == 1:
             logger.warning("Redis at %s takes nothing (%s): waiting %g s for it.", self._server, error, PATIENCE_S)
 
-    def _claim(self) -> Claim:
+    def _take(self) -> None:
         shards = self._options.shards
         accepted = languages.find_languages(self._options.lang, self._options.models)
         codes = "+".join(info.code for info in accepted)
         places = {shard: self._directory / name_of(shard) for shard in range(shards)}
         here = {shard: place for shard, place in places.items() if _database(place).exists()}
         kept_maps = [found for place in here.values() if (found := _map_in(place))]
-        map_key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
-        found = self._agree(map_key, ShardMap(shards, codes, self._options.dedup), kept_maps)
-        seal = self._seal_of(found)
-        self._mend(key_types(seal, map_key, 0, 1) | {seal.key("lease", shard): "string" for shard in range(shards)})
-        claimed: dict[int, str] = {}
-        totals: ShardTotals = {}
+        self.map_key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
+        self.map = self._agree(ShardMap(shards, codes, self._options.dedup), kept_maps)
+        self.seal = seal = self._seal_of(self.map)
+        leases = {seal.key("lease", shard): "string" for shard in range(shards)}
+        self._mend(key_types(seal, self.map_key, 0, 1) | leases)
         for place in here.values():
             for number, (where, counts) in (_meta(place, RECORDS_KEY) or {}).items():
-                claimed[int(number)] = where
+                shard = int(number)
+                self.places[shard] = where
                 done: Counter[str] = Counter(counts)
-                totals[int(number)] = done | totals.get(int(number), Counter())
-        for shard in claimed.keys() - self._read_claims(seal).keys():
-            self._redis.hsetnx(seal.key("shards"), shard, seal_record(seal, shard, claimed[shard], totals[shard]))
-        token = secrets.token_hex(TOKEN_CHARS // 2).encode()
-        shard = self._wait_for_lease(seal, token, here, totals)
+                self.totals[shard] = done | self.totals.get(shard, Counter())
+        for shard in self.places.keys() - self._read_claims().keys():
+            self._redis.hsetnx(
+                seal.key("shards"), shard, seal_record(seal, shard, self.places[shard], self.totals[shard])
+            )
+        self.shard = self._wait_for_lease(here)
+        self.directory = places[self.shard]
+        self.places[self.shard] = self._place
         self._redis.delete(seal.key("over"))
-        claimed[shard] = self._place
-        kept = _meta(places[shard], CONTROL_KEY) or FIRST
-        control = max(Edition(*kept), open_edition(seal, self._redis.get(seal.key("control"))) or FIRST)
-        return Claim(shard, found, map_key, seal, token, places[shard], claimed, totals, control)
+        kept = _meta(self.directory, CONTROL_KEY) or FIRST
+        self.control = max(Edition(*kept), open_edition(seal, self._redis.get(seal.key("control"))) or FIRST)
 
-    def _agree(self, key: str, mine: ShardMap, kept: Sequence[ShardMap]) -> ShardMap:
+    def _agree(self, mine: ShardMap, kept: Sequence[ShardMap]) -> ShardMap:
         """The map of the crawl, which stands in Redis afterwards; *kept*: those of the states that are here."""
+        key = self.map_key
         for one in kept:
             one.refuse_to_join(mine, str(self._directory))
             mine = one
@@ -276,7 +275,7 @@ class Claims:
                 self._redis.eval(BEGIN, 1, self._seal_of(mine).key("slots"))
                 self._tell_others(mine.lang)
             data = self._redis.get(key) or data
-        found = self._open_map(data, mine if is_known else None, key)
+        found = self._open_map(data, mine if is_known else None)
         found.refuse_to_join(mine, f"Redis at {self._server}")
         if is_known and found.crawl_id != mine.crawl_id:
             raise JobdirError(
@@ -285,7 +284,7 @@ class Claims:
             )
         return found
 
-    def _open_map(self, data: bytes, kept: ShardMap | None, key: str) -> ShardMap:
+    def _open_map(self, data: bytes, kept: ShardMap | None) -> ShardMap:
         """The map in *data*; raises BadInput if that is none, unless the crawl's own is *kept* here."""
         try:
             found = ShardMap.from_json(data[:-CODE_BYTES].decode("utf-8", "replace"))
@@ -293,29 +292,29 @@ class Claims:
                 raise BadInput(
                     f"this process has another key than the crawl at Redis {self._server}: give all of its shards the "
                     f"same file with {PREFIX}CLUSTER_KEY_FILE. If nobody else has it, somebody has written there: "
-                    f"delete {key}"
+                    f"delete {self.map_key}"
                 )
         except BadInput:
             if kept is None:
                 raise
-            self.strange.report(key)
-            self._redis.set(key, seal_map(kept, self._seal_of(kept)))
+            self.strange.report(self.map_key)
+            self._redis.set(self.map_key, seal_map(kept, self._seal_of(kept)))
             return kept
         return found
 
     def _seal_of(self, map_: ShardMap) -> Seal:
-        return Seal(bytes.fromhex(map_.crawl_id), self._key)
+        return Seal(bytes.fromhex(map_.crawl_id), self._key, self.strange.report)
 
     def _mend(self, types: dict[str, str]) -> None:
         for thrown in mend(self._redis, types):
             self.strange.report(thrown.decode())
 
-    def _read_claims(self, seal: Seal) -> dict[int, str]:
+    def _read_claims(self) -> dict[int, str]:
         """Where each shard is that is claimed; what nobody of the crawl wrote there is thrown away."""
-        places, _, strange = open_records(seal, self._redis.hgetall(seal.key("shards")))
-        self.strange.report_refused(seal)
+        key = self.seal.key("shards")
+        places, _, strange = open_records(self.seal, self._redis.hgetall(key))
         if strange:
-            self._redis.hdel(seal.key("shards"), *strange)
+            self._redis.hdel(key, *strange)
         return places
 
     def _tell_others(self, codes: str) -> None:
@@ -327,13 +326,13 @@ class Claims:
                 "name.", self._server, ", ".join(others)
             )  # fmt: skip
 
-    def _wait_for_lease(self, seal: Seal, token: bytes, here: Iterable[int], totals: ShardTotals) -> int:
+    def _wait_for_lease(self, here: Iterable[int]) -> int:
         """The number of a shard whose lease is ours now; *here*: those whose directories are."""
         end = time.monotonic() + LEASE_S + BEAT_S  # until then, the lease of a killed shard has run out
         while True:
-            claimed = self._read_claims(seal).items()
+            claimed = self._read_claims().items()
             ours = sorted({*here, *(shard for shard, place in claimed if place == self._place)})
-            shard = self._take_lease(seal, token, ours, totals)
+            shard = self._take_lease(ours)
             if shard is not None:
                 return shard
             if time.monotonic() > end or not ours:
@@ -343,41 +342,41 @@ class Claims:
                 )
             time.sleep(BEAT_S / 2)
 
-    def _take_lease(self, seal: Seal, token: bytes, ours: Sequence[int], totals: ShardTotals) -> int | None:
+    def _take_lease(self, ours: Sequence[int]) -> int | None:
+        seal = self.seal
         for shard in (*ours, *(number for number in range(self._options.shards) if number not in ours)):
             # Redis may have lost the lease of a shard that is at work here. The lock is not tried while there is a
             # lease: its holder may be about to lock the directory, and would find it locked.
-            if self._is_leased(seal, shard) or holder_of(self._directory / name_of(shard)):
+            if self._is_leased(shard) or holder_of(self._directory / name_of(shard)):
                 continue
             self.held_until = elapsed_s() + LEASE_S
-            lease = seal.seal(f"lease:{shard}", token)
+            lease = seal.seal(f"lease:{shard}", self.token)
             if not self._redis.set(seal.key("lease", shard), lease, nx=True, px=int(LEASE_S * 1000)):
                 continue
-            record = seal_record(seal, shard, self._place, totals.get(shard, {}))
+            record = seal_record(seal, shard, self._place, self.totals.get(shard, {}))
             if shard in ours or self._redis.hsetnx(seal.key("shards"), shard, record):
                 self._redis.hset(seal.key("shards"), shard, record)  # its directory may have been moved
                 return shard
-            self._redis.eval(_FREE, 1, seal.key("lease", shard), token)
+            self._redis.eval(_FREE, 1, seal.key("lease", shard), self.token)
         return None
 
-    def _is_leased(self, seal: Seal, shard: int) -> bool:
+    def _is_leased(self, shard: int) -> bool:
         """Whether somebody holds the lease of *shard*; one that no shard wrote, or that never ends, is none."""
-        key = seal.key("lease", shard)
+        key = self.seal.key("lease", shard)
         lease = self._redis.get(key)
         if lease is None:
             return False
-        is_ours = seal.open(f"lease:{shard}", lease) is not None
+        is_ours = self.seal.open(f"lease:{shard}", lease) is not None
         if is_ours and _WITHOUT_END < self._redis.pttl(key) <= LEASE_S * 1000:
             return True
-        seal.refused.clear()
         self.strange.report(key)
         self._redis.delete(key)
         return False
 
-    def begin_keeping(self, claim: Claim) -> None:
-        """Renew the lease of *claim* in a thread: a crawl that is opened or closed blocks the event loop for long."""
+    def begin_keeping(self) -> None:
+        """Renew the lease in a thread: a crawl that is opened or closed blocks the event loop for long."""
         self._over.clear()
-        self._thread = threading.Thread(target=self._keep, args=(claim,), daemon=True, name="lease")
+        self._thread = threading.Thread(target=self._keep, daemon=True, name="lease")
         self._thread.start()
 
     def end_keeping(self) -> None:
@@ -385,22 +384,22 @@ class Claims:
         if self._thread is not None:
             self._thread.join()
 
-    def _keep(self, claim: Claim) -> None:
-        lease = claim.seal.seal(f"lease:{claim.shard}", claim.token)
-        arguments = claim.seal.key("lease", claim.shard), claim.token, lease, int(LEASE_S * 1000)
+    def _keep(self) -> None:
+        lease = self.seal.seal(f"lease:{self.shard}", self.token)
+        arguments = self.seal.key("lease", self.shard), self.token, lease, int(LEASE_S * 1000)
         while not self._over.wait(BEAT_S):
             until = elapsed_s() + LEASE_S
             with suppress(RedisError):
                 if self._redis.eval(RENEW, 1, *arguments) is None:
                     self.held_until = until
 
-    def give_back(self, claim: Claim) -> None:
-        """Free the shard of *claim* again, since the crawl could not be opened or has ended."""
+    def give_back(self) -> None:
+        """Free the shard again, since the crawl could not be opened or has ended."""
         self.end_keeping()
         with suppress(RedisError):
-            if not _database(claim.directory).exists():
-                self._redis.hdel(claim.seal.key("shards"), claim.shard)
-            self._redis.eval(_FREE, 1, claim.seal.key("lease", claim.shard), claim.token)
+            if not _database(self.directory).exists():
+                self._redis.hdel(self.seal.key("shards"), self.shard)
+            self._redis.eval(_FREE, 1, self.seal.key("lease", self.shard), self.token)
         self._redis.close()
 
 

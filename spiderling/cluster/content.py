@@ -15,7 +15,7 @@ import math
 import struct
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -50,10 +50,13 @@ class Seal:
     (`ShardExchange.deliver`), those of another crawl by the crawl's id.
     """
 
-    def __init__(self, crawl_id: bytes, key: bytes) -> None:
-        """*key*: the content of the key file; b'': the code guards against damage alone."""
+    def __init__(self, crawl_id: bytes, key: bytes, report: Callable[[str], None] = lambda key: None) -> None:
+        """*key*: the content of the key file; b'': the code guards against damage alone.
+
+        *report* is called with each key in Redis under which something else was found.
+        """
         assert len(crawl_id) == CRAWL_ID_BYTES
-        self.refused: set[str] = set()  # keys under which something else was found; who reports them empties this
+        self._report = report
         self._crawl = f"spiderling:{crawl_id.hex()}"
         self._key = blake2b(key, digest_size=_MAX_KEY_BYTES).digest() if key else b""
 
@@ -72,7 +75,7 @@ class Seal:
         content = data[:-CODE_BYTES]
         if hmac.compare_digest(data[-CODE_BYTES:], self._code(place, content)):
             return content
-        self.refused.add(self.key(place.partition(" ")[0]))
+        self._report(self.key(place.partition(" ")[0]))
         return None
 
     def seal_json(self, place: str, value: object) -> bytes:

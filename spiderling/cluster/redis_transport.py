@@ -101,12 +101,6 @@ class StrangeValues:
                 "Who else writes to that Redis?", self._server, key
             )  # fmt: skip
 
-    def report_refused(self, seal: Seal) -> None:
-        """Report what *seal* has refused since the last call."""
-        for key in seal.refused:
-            self.report(key)
-        seal.refused.clear()
-
 
 def mend(redis: Any, types: dict[str, str]) -> Any:
     """Throw away each of the keys in *types* that has another type there; returns what eval of *redis* does: names."""

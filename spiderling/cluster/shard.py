@@ -30,7 +30,7 @@ from spiderling.cluster.claims import (
     RECORDS_KEY,
     RENEW,
     TOKEN_CHARS,
-    Claims,
+    Claim,
     open_records,
     read_key,
     seal_map,
@@ -144,17 +144,16 @@ class Shard:
 
     def __init__(self, options: Options, directory: Path) -> None:
         """Claim a shard of the crawl in JOBDIR *directory*; raises NoFreeShard, BadInput or JobdirError."""
-        self._claims = Claims(options, directory)  # it also reads the address, without which no key is of use
-        key = read_key(options.cluster_key_file, options.cluster)
-        self._claim = self._claims.claim(key)
-        self._claims.begin_keeping(self._claim)
+        self._claim = Claim(options, directory)  # it also reads the address, without which no key is of use
+        self._claim.take(read_key(options.cluster_key_file, options.cluster))
+        self._claim.begin_keeping()
         self.number = self._claim.shard
         self.directory = self._claim.directory
         self.options = replace(options, durability="full")
         """Those of its crawl: what it says to have taken, its sender forgets for good."""
         self.control = CrawlControl(directory, self._claim.control)  # control.yaml of the crawl
         self._seal = self._claim.seal
-        self._strange = self._claims.strange
+        self._strange = self._claim.strange
         self._shards = range(options.shards)
         self._places = self._claim.places
         self._held_until = 0.0
@@ -186,8 +185,8 @@ class Shard:
         self._redis: Any = connect(self.options.cluster)
         self.slots = SlotRequests(crawl, self._redis, self._seal.key("slots"), self._strange)
         """The starts that this shard has reserved."""
-        self._claims.end_keeping()
-        self._held_until = self._claims.held_until
+        self._claim.end_keeping()
+        self._held_until = self._claim.held_until
         logger.info("This is shard %d of %d, at Redis %s", self.number, self.options.shards, transport.place)
         parts = asyncio.ensure_future(self._rounds.run()), asyncio.ensure_future(self.slots.run())
         beats = crawl.errors.watch_task(self._run(parts), "the exchange with the other shards")
@@ -227,8 +226,6 @@ class Shard:
         except (RedisError, OSError) as error:  # nothing is asked for without a lease
             self._note_refused(str(error))
             return
-        finally:
-            self._strange.report_refused(self._seal)
         if not is_ours:
             self._held_until = 0.0
             self._crawl.fail(
@@ -377,7 +374,7 @@ class Shard:
         if not self._tasks:
             return
         await end_tasks(*self._tasks)
-        self._claims.begin_keeping(self._claim)
+        self._claim.begin_keeping()
         await self._rounds.close()
         key = self._seal.key
         own = self._totals.to_publish()[self.number]
@@ -391,7 +388,7 @@ class Shard:
 
     def close(self) -> None:
         """Free the shard, after the crawl is closed or when it could not be opened."""
-        self._claims.give_back(self._claim)
+        self._claim.give_back()
         if self._missing:
             waiting = self._exchange.waiting()
             logger.warning(

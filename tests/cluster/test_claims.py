@@ -17,7 +17,7 @@ from redis_server import RedisServer
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
 from spiderling.base.options import Options
 from spiderling.cluster import claims
-from spiderling.cluster.claims import Claim, Claims
+from spiderling.cluster.claims import Claim
 
 pytestmark = needs("redis")
 
@@ -37,7 +37,9 @@ def fresh(server, monkeypatch):
 
 
 def claimed(server: RedisServer, directory: Path, shards: int = 2, lang: str = "cs") -> Claim:
-    return Claims(Options(lang=lang, cluster=server.url, shards=shards), directory).claim()
+    claim = Claim(Options(lang=lang, cluster=server.url, shards=shards), directory)
+    claim.take()
+    return claim
 
 
 def opened(claim: Claim, *others: Claim) -> None:
@@ -88,12 +90,11 @@ def test_a_killed_process_gets_its_shard_again_when_its_lease_has_run_out(server
 
 
 def test_a_crawl_that_is_long_in_opening_keeps_its_lease(server, tmp_path):
-    first = Claims(Options(lang="cs", cluster=server.url), tmp_path / "cs")
-    claim = first.claim()
-    first.begin_keeping(claim)
+    first = claimed(server, tmp_path / "cs", shards=1)
+    first.begin_keeping()
     with pytest.raises(NoFreeShard):  # which waits for longer than a lease
         claimed(server, tmp_path / "cs", shards=1)
-    first.give_back(claim)
+    first.give_back()
     assert claimed(server, tmp_path / "cs", shards=1).shard == 0
 
 
@@ -161,8 +162,7 @@ def test_a_directory_of_another_crawl_of_the_same_name_is_refused(server, tmp_pa
 
 
 def test_what_is_given_back_is_free_at_once_and_a_crawl_that_never_opened_keeps_no_number(server, tmp_path):
-    first = Claims(Options(lang="cs", cluster=server.url), tmp_path / "a" / "cs")
-    first.give_back(first.claim())
+    claimed(server, tmp_path / "a" / "cs", 1).give_back()
     assert claimed(server, tmp_path / "b" / "cs", 1).shard == 0
 
 

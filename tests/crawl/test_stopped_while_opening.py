@@ -191,7 +191,7 @@ def test_a_closed_terminal_pauses_the_crawl(server, tmp_path):
 @needs("redis")
 @pytest.mark.parametrize(
     ("stage", "is_there"),
-    [("spiderling.cluster.claims:Claims._claim", False), ("spiderling.cluster.claims:Claims.begin_keeping", True)],
+    [("spiderling.cluster.claims:Claim._take", False), ("spiderling.cluster.claims:Claim.begin_keeping", True)],
 )
 def test_a_signal_while_a_shard_is_claimed_or_redis_awaited(server, tmp_path, stage, is_there):
     with RedisServer() as store:

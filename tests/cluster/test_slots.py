@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from redis_server import RedisServer
 
 from spiderling.base.options import Options
-from spiderling.cluster import redis_transport
+from spiderling.cluster import redis_transport, slots
 from spiderling.cluster.slots import (
     BEGIN,
     GUARD_S,
@@ -202,13 +202,17 @@ class Shard:
     late_s=st.sampled_from([0.0, 0.02, 0.2]),
     lost=st.sampled_from([0.0, 0.1, 0.4]),
     faults=st.lists(st.tuples(st.floats(0, LASTS_S), st.sampled_from(["empty", "kill"])), max_size=6),
+    max_kept=st.sampled_from([0, 10_000]),
 )
-def test_no_two_starts_are_closer_than_the_interval(seed, clocks, latency_s, late_s, lost, faults):
+def test_no_two_starts_are_closer_than_the_interval(seed, clocks, latency_s, late_s, lost, faults, max_kept):
+    """Also if a shard remembers none of its last slots."""
     web = Web(seed, latency_s, late_s, lost, clocks[0][0] / 2)
     crawl = [Shard(web, number, *clock) for number, clock in enumerate(clocks)]
     for at, fault in faults:
         web.later(at, web.empty if fault == "empty" else web.chance.choice(crawl).begin)
-    web.run()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(slots, "_MAX_KEPT", max_kept)
+        web.run()
     assert web.closest() >= CLOSEST_S
     if not faults:
         assert {shard for _, shard in web.starts} == set(range(len(crawl))), "each has its turn"

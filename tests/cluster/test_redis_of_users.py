@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
-import ipaddress
 import shutil
 import signal
 import socket
@@ -14,9 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import pages_asked, refusal, serving
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from handled import server_context
 from needs import needs
 from redis_server import RedisServer
 from relay import Relay
@@ -39,24 +35,6 @@ def free_port() -> int:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return listening.getsockname()[1]
-
-
-def certificate(directory: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that is its own authority, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "redis")])
-    now = datetime.datetime.now(datetime.UTC)
-    day = datetime.timedelta(days=1)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    builder = builder.add_extension(x509.SubjectAlternativeName([address]), critical=False)
-    pem = serialization.Encoding.PEM
-    authority = directory / "ca.pem"
-    private = directory / "key.pem"
-    authority.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(pem))
-    private.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
-    return authority, private
 
 
 async def call_again_and_again(redis) -> None:
@@ -82,16 +60,17 @@ async def test_a_task_that_calls_redis_ends_at_whatever_step_it_is_cancelled():
 @pytest.mark.slow
 @needs("redis with TLS")
 def test_two_shards_over_tls_with_a_password(tmp_path):
-    authority, private = certificate(tmp_path)
+    server_context(tmp_path, names=("127.0.0.1",))
+    own = str(tmp_path / "both.pem")  # a certificate that is its own authority, and its key
     port = free_port()
-    arguments = ["--tls-port", str(port), "--tls-cert-file", str(authority), "--tls-key-file", str(private),
-                 "--tls-ca-cert-file", str(authority), "--tls-auth-clients", "no"]  # fmt: skip
+    files = [part for name in ("cert", "key", "ca-cert") for part in (f"--tls-{name}-file", own)]
+    arguments = ["--tls-port", str(port), *files, "--tls-auth-clients", "no"]
     with RedisServer(*arguments, "--requirepass", PASSWORD) as store:
         key = tmp_path / "key"
         key.write_bytes(bytes(range(32)))
         key.chmod(0o600)
         place = f"127.0.0.1:{port}/0"
-        good = f"rediss://:{PASSWORD}@{place}?ssl_ca_certs={authority}"
+        good = f"rediss://:{PASSWORD}@{place}?ssl_ca_certs={own}"
         for url, said in (
             (good.replace(PASSWORD, "wrong"), "invalid username-password pair"),
             (good.replace(f":{PASSWORD}@", ""), "Authentication required"),

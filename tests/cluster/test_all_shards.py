@@ -17,11 +17,10 @@ from needs import needs
 from redis_server import RedisServer
 from scrapy.settings import Settings
 from test_crawl_of_shards import SOON as QUICK
+from test_crawl_of_shards import kept
 
 from spiderling.base.errors import BadInput
-from spiderling.base.urls import owner_of
 from spiderling.crawl.arguments import options_of
-from spiderling.jobdir.inspection import parts_in
 from spiderling.spiders.spiderling import SpiderlingSpider
 from webs.web import FixedWeb
 
@@ -60,18 +59,6 @@ class AllShards(Crawl):
                 command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream
             )
         return Running(process, output)
-
-    def kept(self) -> list[str]:
-        """The URLs of all documents."""
-        found = []
-        for place in parts_in(self.directory):
-            one = Crawl.__new__(Crawl)
-            one.directory = place
-            one.state().check()
-            urls = [document.url for document in one.documents()]
-            assert {owner_of(url.split("/")[2], 2) for url in urls} <= {int(place.name[-2:])}
-            found += urls
-        return sorted(found)
 
 
 def processes_of(directory: Path) -> dict[int, str]:
@@ -127,7 +114,7 @@ def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
         assert len(ended.lines("The crawl of all shards in", "is finished.")) == 1
         assert ended.lines(f"To remove text that more than one shard found, run scrapy dedup {tmp_path / 'cs'} -o")
         assert ended.lines("  balance ") and not ended.lines("This is shard") and "Traceback" not in ended.output
-        assert crawl.kept() == URLS
+        assert kept(crawl.directory) == URLS
         assert "is finished." in (tmp_path / "cs/shard-01/crawl.log").read_text("utf-8")
     other = refusal(tmp_path / "cs", "-a", "lang=cs", "-s", "SPIDERLING_SHARDS=3")
     assert "has SPIDERLING_SHARDS=2, not 3; that cannot change." in other
@@ -149,7 +136,7 @@ def test_what_is_killed_leaves_no_process_and_goes_on(tmp_path):
         Running.until(_Ever(), lambda: not processes_of(tmp_path))
         ended = crawl.start(HOST_INTERVAL_S=0.2).wait()
         assert ended.code == 0, ended
-        assert ended.lines("is finished.") and crawl.kept() == URLS
+        assert ended.lines("is finished.") and kept(crawl.directory) == URLS
 
 
 @pytest.mark.slow
@@ -175,7 +162,7 @@ def test_tasks_of_slurm_pause_when_their_time_is_over_and_go_on(tmp_path, monkey
         assert sorted(requeued.read_text().splitlines()) == ["requeue 7_0", "requeue 7_1"]
         ended = [task.wait() for task in [slurm_task(crawl, number, 0.2) for number in range(2)]]
         assert all(one.code == 0 and one.lines("is finished.") for one in ended), ended
-        assert crawl.kept() == URLS
+        assert kept(crawl.directory) == URLS
 
 
 def slurm_task(crawl: AllShards, number: int, interval_s: float) -> Running:

@@ -33,6 +33,8 @@ SITES = {
 }  # fmt: skip
 ADDRESSES = {host: f"127.84.31.{number}" for number, host in enumerate(HOSTS, 1)}
 SEED = f"http://{HOSTS[0]}/"
+EVERY = sorted(f"http://{host}{path}" for host in HOSTS for path in ("/", "/1", "/2", "/4"))
+"""The URLs of the documents."""
 SOON = {
     "cluster.claims.BEAT_S": 0.2,
     "cluster.claims.LEASE_S": 1.5,
@@ -64,9 +66,12 @@ def documents(directory: Path) -> dict[int, list[str]]:
     return found
 
 
-def check_owners(found: dict[int, list[str]], number: int) -> None:
+def kept(directory: Path, number: int = 2) -> list[str]:
+    """The URLs of all documents; each of the *number* shards has those of its own hosts."""
+    found = documents(directory)
     for shard, urls in found.items():
         assert {owner_of(url.split("/")[2], number) for url in urls} <= {shard}
+    return sorted(url for urls in found.values() for url in urls)
 
 
 def test_two_shards_keep_together_what_one_process_keeps(tmp_path):
@@ -87,8 +92,7 @@ def test_two_shards_keep_together_what_one_process_keeps(tmp_path):
             assert one.lines("is finished.") and not one.lines("ERROR") and "Traceback" not in one.output
         found = documents(tmp_path / "cs")
         assert sorted(found) == [0, 1] and all(found.values()), "both had something to do"
-        check_owners(found, 2)
-        assert sorted(url for urls in found.values() for url in urls) == sorted(alone.digests())
+        assert kept(tmp_path / "cs") == sorted(alone.digests())
         asked = Counter((entry.host, entry.path) for entry in server.log_entries[before:])
         assert set(asked.values()) == {1}, "nothing is fetched twice"
         assert asked[other, "/rules"] and not asked[HOSTS[0], "/1"]
@@ -119,10 +123,7 @@ def test_kills_of_shards_and_of_redis_lose_nothing(tmp_path):
         last = crawl.start(SEED)
         ended = [process.wait() for process in (again, last)]
         assert [(one.code, one.lines("ERROR")) for one in ended] == [(0, []), (0, [])], ended
-        found = documents(tmp_path / "cs")
-        check_owners(found, 2)
-        urls = sorted(url for urls in found.values() for url in urls)
-        assert urls == sorted(f"http://{host}{path}" for host in HOSTS for path in ("/", "/1", "/2", "/4"))
+        assert kept(tmp_path / "cs") == EVERY
 
 
 def again_asks(running: Running, server) -> bool:
@@ -145,15 +146,15 @@ def test_a_budget_is_that_of_all_shards(tmp_path):
             for one in ended:
                 assert one.code == 0 and one.lines(spent) and not one.lines("ERROR"), one
                 assert one.lines("was paused (budget-documents); a larger budget lets it go on")
-            kept = Counter({shard: len(urls) for shard, urls in documents(tmp_path / "cs").items()})
-            assert all(0 < number < 13 for number in kept.values()) and 13 <= kept.total() < 4 * len(HOSTS)
-            assert not lost or kept == before, "none begins anew to count"
-            before = kept
+            numbers = Counter({shard: len(urls) for shard, urls in documents(tmp_path / "cs").items()})
+            assert all(0 < number < 13 for number in numbers.values()) and 13 <= numbers.total() < 4 * len(HOSTS)
+            assert not lost or numbers == before, "none begins anew to count"
+            before = numbers
         running = [crawl.start(seeds, MAX_DOCUMENTS=1000, HOST_INTERVAL_S=0) for _ in range(2)]
         ended = [one.wait() for one in running]
         assert all(one.code == 0 and one.lines("is finished.") for one in ended), ended
         assert any(one.lines("all shards ", f" {4 * len(HOSTS)} documents, ") for one in ended)
-        assert sum(map(len, documents(tmp_path / "cs").values())) == 4 * len(HOSTS)
+        assert kept(tmp_path / "cs") == EVERY
 
 
 @pytest.mark.slow
@@ -217,9 +218,7 @@ def test_a_shard_that_never_starts_is_told_and_joins_later(tmp_path):
         assert sorted(documents(tmp_path / "cs")) == [0]
         both = [crawl.start(seeds) for _ in range(2)]
         assert [one.wait().code for one in both] == [0, 0]
-        found = documents(tmp_path / "cs")
-        check_owners(found, 2)
-        assert sum(map(len, found.values())) == 4 * len(HOSTS)
+        assert kept(tmp_path / "cs") == EVERY
     assert "SPIDERLING_SHARDS=2, not 1" in refusal(
         tmp_path / "cs" / "shard-00", "-a", "lang=cs", "-s", "SPIDERLING_DEDUP=exact"
     )

@@ -23,7 +23,7 @@ from needs import needs
 from redis import Redis
 from redis.exceptions import ResponseError
 from redis_server import RedisServer
-from test_crawl_of_shards import documents, shards
+from test_crawl_of_shards import kept, shards
 
 from spiderling.base.urls import owner_of
 from spiderling.cluster.claims import name_of
@@ -153,8 +153,7 @@ def test_every_key_may_hold_anything_while_shards_run(tmp_path: Path) -> None:
             assert any(re.fullmatch(seal.key(pattern), key) for key in told), pattern
         lines = re.findall(r"\[spiderling.cluster.redis_transport\] WARNING: (.*)", ended[0].output)
         assert max(Counter(lines).values()) == 1
-        kept = sorted(url for urls in documents(tmp_path / "cs").values() for url in urls)
-        assert kept == sorted(f"http://{host}{path}" for host in HOSTS for path in SITES[host])
+        assert kept(tmp_path / "cs") == sorted(f"http://{host}{path}" for host in HOSTS for path in SITES[host])
         asked = pages_asked(server.log_entries)
         assert set(Counter((entry.host, entry.path) for entry in asked).values()) == {1}, "nothing twice"
         for host in HOSTS:

@@ -32,6 +32,7 @@ from spiderling.corpus.segments import CorpusDocument, StoredDocument, parse_doc
 from spiderling.export.sources import Corpus
 from spiderling.text.fingerprints import WINDOW, shingles
 from spiderling.text.prevertical import render, render_attributes
+from spiderling.text.quality import count_words
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -216,7 +217,8 @@ class Deduplication:
         else:
             left = [(text, details) for text, details, flag in entries if not flag]
             texts = [text for text, _ in left]
-            sizes = {"length": len("\n".join(texts).encode()), "words": sum(len(text.split()) for text in texts)}
+            size = len("\n".join(texts).encode())
+            sizes = {"length": size, "words": count_words("\n".join(texts), size)}
             attributes = {name: str(sizes.get(name, value)) for name, value in attributes.items()}
         text = render(attributes, [(text, render_attributes(details)) for text, details in left])
         return StoredDocument(attributes, text)

@@ -26,7 +26,7 @@ from spiderling.text.html.zones import Tree
 from spiderling.text.judging import Judge
 from spiderling.text.language import LanguageModels
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
-from spiderling.text.quality import Quality, TopWord, other_hosts, packed_share, translated, words_in
+from spiderling.text.quality import Quality, TopWord, count_words, other_hosts, packed_share, translated
 from spiderling.text.steps import PYTHON, Steps
 from spiderling.text.withheld import is_shell
 from spiderling.text.words import LanguageModel
@@ -174,7 +174,7 @@ def measure_clean(page: Page) -> str:
     clean = clean_text(page.paragraphs)
     page.clean_bytes = len(clean) if clean.isascii() else len(clean.encode("utf-8"))
     page.clean_chars = len(clean)
-    page.words = words_in(clean)
+    page.words = count_words(clean, page.clean_bytes)
     return clean
 
 

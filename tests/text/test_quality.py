@@ -16,7 +16,7 @@ from spiderling.engine.outcomes import DropPage
 from spiderling.pipelines import check_quality
 from spiderling.text import LanguageModels, Page, TextOptions, process
 from spiderling.text.html.blocks import normal_form
-from spiderling.text.quality import NO_QUALITY, marks, packed_share, quality, top_word_share, words_in
+from spiderling.text.quality import NO_QUALITY, count_words, marks, packed_share, quality, top_word_share, words_in
 
 
 def test_signals():
@@ -96,6 +96,27 @@ def test_words_are_counted_as_they_are_parted(texts):
     """All paragraphs are in normal form."""
     text = "\n".join(filter(None, texts))
     assert words_in(text) == len(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", 0),
+        ("Když se kočka vrátila domů, bylo už tma.", 8),
+        ("Η γρήγορη καφέ αλεπού\nпрыгает через собаку", 7),
+        ("नमस्ते दुनिया यह एक वाक्य है", 6),
+        ("我们今天去北京大学参观图书馆。", 8),
+        ("日本語の文 with five English words inside", 6),
+        ("ประเทศไทยมีประชากรมากกว่าหกสิบล้านคน", 8),
+        ("ພາສາລາວແມ່ນພາສາທາງການ", 5),
+        ("ភាសាខ្មែរគឺជាភាសាផ្លូវការ", 5),
+        ("မြန်မာဘာသာစကားသည်ရုံးသုံးဘာသာစကားဖြစ်သည်", 6),
+    ],
+)
+def test_scripts_without_spaces_have_words(text, words):
+    """A Japanese page had one word, so budgets and yields in words meant nothing."""
+    found = count_words(text, len(text.encode()))
+    assert found == words
 
 
 def test_what_is_not_kept_is_not_judged_further():

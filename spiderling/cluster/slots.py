@@ -37,7 +37,7 @@ _PAUSE_S = 1.0  # seconds until a call is repeated that Redis did not answer; ch
 _DRIFT = 0.001
 """Seconds by which two clocks may come apart in one second; twice what clocks are slewed by (adjtimex, 500 ppm)."""
 _US = 1_000_000
-_MAX_KEPT = 10_000
+MAX_KEPT = 10_000
 """Addresses whose last slot is remembered (chosen: 1 MB, and more than start within HORIZON_S and an interval)."""
 MAX_INTERVAL_S = 3600.0  # the longest interval of an address (base/options.py)
 PATIENCE_S = 15.0
@@ -151,7 +151,7 @@ class Reservations:
         at = int(slot)
         self._last.pop(address, None)
         self._last[address] = at + self._window_us + self._interval_us
-        if len(self._last) > _MAX_KEPT:
+        if len(self._last) > MAX_KEPT:
             del self._last[next(iter(self._last))]
         return self._clock.window(at / _US, (at + self._window_us) / _US - GUARD_S, now)
 

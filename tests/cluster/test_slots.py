@@ -211,7 +211,7 @@ def test_no_two_starts_are_closer_than_the_interval(seed, clocks, latency_s, lat
     for at, fault in faults:
         web.later(at, web.empty if fault == "empty" else web.chance.choice(crawl).begin)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(slots, "_MAX_KEPT", max_kept)
+        patched.setattr(slots, "MAX_KEPT", max_kept)
         web.run()
     assert web.closest() >= CLOSEST_S
     if not faults:

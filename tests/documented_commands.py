@@ -129,7 +129,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"sqlite3 .*": Run(says="example.cz"),
     r"zstd .*": Run(says="http://www.example.cz/"),
     # use what came out
-    r"scrapy export .*--after .*": Elsewhere("cli/test_incremental_export.py", '"--after"'),
+    r"scrapy export .*--after .*": Elsewhere("cli/test_export.py", '"--after"'),
     r"scrapy export .*--drop-host .*": Run(says=" dropped"),
     r"scrapy export .*": Run(says=" documents in "),
     r"scrapy dedup .*": Run(),
@@ -143,7 +143,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"scrapy options": Run(says="SPIDERLING_CONTACT"),
     r"scrapy reasons": Run(says="wrong-language"),
     r"scrapy settings --get ITEM_PIPELINES": (
-        Elsewhere("cli/test_stock_commands.py", 'scrapy("settings", "--get", "ITEM_PIPELINES"')
+        Elsewhere("cli/test_console_script.py", 'scrapy("settings", "--get", "ITEM_PIPELINES"')
     ),
     r"scrapy train .*": Run(says="Model of "),
     r"python -m models\.block_model .*": Run(says="12 pages of 12 hosts"),

@@ -3,7 +3,7 @@
 The server is this file as a program. It has no thread and no event loop. For each command it forks a keeper, and the
 keeper forks the command, tells its number, waits for it, and tells how it ended. Then the command sets up what a fresh
 interpreter would have: arguments, environment, directory, import path, standard streams. It runs ``scrapy`` as
-``python -m scrapy`` does, or another module. `test_command_line` compares the two for each command.
+``python -m scrapy`` does, or another module. `test_console_script` compares the two for each command.
 
 Its text workers are forked from it as well, with models that the server has loaded, which saves 0.7 s each; in
 ``make slow`` they are fresh processes.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +14,11 @@ from pathlib import Path
 import pytest
 from conftest import DEADLINE_S, DEFAULTS, ROOT, Ended, page, scrapy, serving
 
+from spiderling.addon import ENTRIES
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.languages import GROUPS, available
-from webs.web import FixedWeb
+from webs.web import FixedWeb, html
 
 COMMANDS = sorted(
     path.stem for path in ROOT.glob("spiderling/commands/*.py") if path.stem not in ("__init__", "settings")
@@ -138,19 +142,19 @@ def test_an_extra_that_is_missing_is_named_before_the_work_begins(extra, argumen
 # -- lists
 
 
-def test_every_language_and_group_is_listed():
-    lines = scrapy("languages").out.splitlines()
-    assert {line.split()[0] for line in lines[1:] if line.startswith("  ")} == {*available(), *GROUPS}
+LISTED = {
+    "languages": ("  ", {"code", *available(), *GROUPS}),  # the head of the table, too
+    "options": ("", {f"SPIDERLING_{name.upper()}" for name in Options.__dataclass_fields__}),
+    "reasons": ("  ", {reason.value for reason in Reason}),
+}
+"""Command -> indent of the lines that begin with a name, and the names."""
 
 
-def test_every_option_is_listed():
-    found = {line.split()[0] for line in scrapy("options").out.splitlines() if not line.startswith(" ")}
-    assert found == {f"SPIDERLING_{name.upper()}" for name in Options.__dataclass_fields__}
-
-
-def test_every_reason_is_listed():
-    found = [line.split()[0] for line in scrapy("reasons").out.splitlines() if line.startswith("  ")]
-    assert sorted(found) == sorted(reason.value for reason in Reason)
+@pytest.mark.parametrize("command", LISTED)
+def test_all_are_listed(command):
+    indent, names = LISTED[command]
+    found = re.findall(rf"^{indent}(?! )(\S+)", scrapy(command).out, re.MULTILINE)
+    assert sorted(found) == sorted(names)
 
 
 @pytest.mark.parametrize(
@@ -170,3 +174,179 @@ def test_a_word_narrows_a_list(arguments, found):
     assert ended.code == (0 if found else 1)
     if not found:
         assert ended.refusal == "no option has 'crawl-delay' in it; all are listed by: scrapy options"
+
+
+# -- each command in a process of its own, as a user starts it; the other tests fork theirs, which must be the same
+
+
+@pytest.mark.parametrize("command", ["crawl", pytest.param("export", marks=pytest.mark.slow)])
+def test_a_forked_command_is_what_a_fresh_one_is(command):
+    ended = scrapy(command, "--help")
+    assert ended.code == 0 and ended.out
+    assert ended == scrapy(command, "--help", fresh=True)
+
+
+def test_arguments_and_surroundings_reach_a_forked_process(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEEN_BY", "the command")
+    (tmp_path / "told.py").write_text(
+        "import os, sys\n"
+        "print(os.environ['SEEN_BY'], os.getcwd(), sys.stdin.read(), sys.path[0])\n"
+        "print('ž', file=sys.stderr)\n"
+        "sys.exit(7)\n"
+    )
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = told\n")
+    for fresh in (False, True):
+        ended = scrapy("list", cwd=tmp_path, stdin="čau".encode(), fresh=fresh)
+        assert ended == (7, f"the command {tmp_path} čau {tmp_path}\n", "ž\n")
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_the_signal_that_ended_it_is_told(tmp_path, fresh):
+    (tmp_path / "ends.py").write_text(f"import os\nos.kill(os.getpid(), {signal.SIGKILL:d})\n")
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = ends\n")
+    assert scrapy("list", cwd=tmp_path, fresh=fresh).code == -signal.SIGKILL
+
+
+def test_damage_is_told_by_the_exit_code_though_nobody_reads_the_output(tmp_path):
+    """The pipe is closed at its other end, as ``head`` does once it has seen enough."""
+    job = shutil.copytree(ROOT / "tests/jobdirs/killed", tmp_path / "job")
+    segment = min(job.glob("corpus/*.zst"))
+    segment.write_bytes(segment.read_bytes()[:50])
+    nobody, output = os.pipe()
+    os.close(nobody)
+    command = [sys.executable, "-u", "-m", "scrapy", "inspect", str(job), "--check"]
+    with open(output, "wb") as stream:
+        assert subprocess.run(command, cwd=ROOT, stdout=stream, check=False).returncode == 1
+
+
+# -- scrapy's own commands beside ours: they begin no crawl, open no JOBDIR, and answer as in a project without it
+
+
+BODY = "<html><title>Ano</title><p>Text.</p></html>"
+PROJECT = """
+BOT_NAME = "foreign"
+SPIDER_MODULES = ["foreign"]
+ADDONS = {"spiderling.addon.SpiderlingAddon": 300}
+COMMANDS_MODULE = "spiderling.commands"
+ASYNCIO_EVENT_LOOP = "uvloop.Loop"
+JOBDIR = "crawls/mine"
+SPIDERLING_LANG = "cs"
+"""
+SPIDER = """
+from scrapy import Spider
+
+class Mine(Spider):
+    name = "mine"
+
+    def parse(self, response):
+        '''The contract of this callback.
+
+        @url {url}
+        @returns items 1 1
+        @scrapes title
+        '''
+        yield {{"title": response.css("title::text").get()}}
+"""
+
+
+@pytest.fixture(scope="module")
+def url():
+    address = "127.84.21.1"
+    with serving(FixedWeb({address: {"/": html(BODY)}}, {address: address})) as server:
+        yield f"http://{address}:{server.port}/"
+
+
+@pytest.fixture
+def foreign(tmp_path, url):
+    """A project with the add-on, in which a crawl has a directory."""
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign/__init__.py").write_text(SPIDER.format(url=url))
+    (tmp_path / "told.py").write_text(PROJECT)
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = told\n")
+    return tmp_path
+
+
+STOCK = {
+    "shell": (["shell", "--nolog", "-c", "response.status", "URL"], "200\n"),
+    "fetch": (["fetch", "--nolog", "URL"], f"{BODY}\n"),
+    "view": (["view", "--nolog", "URL"], ""),
+    "parse": (
+        ["parse", "--nolog", "--noitems", "--nolinks", "--spider=mine", "URL"],
+        "\n>>> STATUS DEPTH LEVEL 1 <<<\n",
+    ),
+    "check": (["check"], ""),
+    "list": (["list"], "mine\n"),
+    "settings": (["settings", "--get", "BOT_NAME"], "foreign\n"),
+}
+
+
+@pytest.mark.parametrize("command", STOCK)
+def test_a_command_of_scrapy_in_a_project_with_the_add_on(foreign, url, command, monkeypatch):
+    monkeypatch.setenv("BROWSER", "true")
+    arguments, printed = STOCK[command]
+    ended = scrapy(*[url if argument == "URL" else argument for argument in arguments], cwd=foreign)
+    assert (ended.code, ended.out) == (0, printed), ended
+    assert "Traceback" not in ended.log and "Spiderling" not in ended.log
+    if command == "check":
+        assert "Ran 2 contracts" in ended.log and "FAILED" not in ended.log
+    assert not (foreign / "crawls").exists(), "it opened the crawl's directory"
+
+
+SHOWN = {
+    ("--get", "SCHEDULER"): "spiderling.engine.scheduler.Scheduler",
+    ("--get", "SCHEDULER", "-s", "SCHEDULER=mine.Queue"): "spiderling.engine.scheduler.Scheduler",
+    ("--get", "DOWNLOADER", "-s", "DOWNLOADER=mine.Downloader"): "mine.Downloader",
+    ("--getint", "CONCURRENT_REQUESTS"): "500",
+    ("--getint", "CONCURRENT_REQUESTS", "-s", "CONCURRENT_REQUESTS=7"): "7",
+    ("--getbool", "RETRY_ENABLED"): "False",
+    ("--getfloat", "SPIDERLING_HOST_INTERVAL_S"): "5.0",
+    ("--get", "SPIDERLING_LANG"): "cs",
+    ("--get", "JOBDIR"): "crawls/mine",
+    ("--getlist", "SPIDER_MODULES"): "['foreign']",
+}
+
+
+@pytest.mark.parametrize("arguments", SHOWN, ids=" ".join)
+def test_settings_are_those_of_a_crawl(foreign, arguments):
+    """They were shown without what the add-on sets: SCHEDULER was Scrapy's, and ITEM_PIPELINES was empty."""
+    ended = scrapy("settings", *arguments, cwd=foreign)
+    assert (ended.code, ended.out) == (0, f"{SHOWN[arguments]}\n")
+    ignored = "Without effect in a crawl of Spiderling: SCHEDULER (the frontier takes its place)\n"
+    assert ended.log == (ignored if "SCHEDULER=mine.Queue" in arguments else "")
+
+
+def test_settings_that_hold_components_have_ours_and_the_users(foreign):
+    with (foreign / "told.py").open("a") as told:
+        told.write("ITEM_PIPELINES = {'mine.Pipeline': 50, 'spiderling.pipelines.QualityPipeline': None}\n")
+    shown = json.loads(scrapy("settings", "--get", "ITEM_PIPELINES", cwd=foreign).out)
+    changed = {"mine.Pipeline": 50, "spiderling.pipelines.QualityPipeline": None}
+    assert shown == ENTRIES["ITEM_PIPELINES"] | changed
+
+
+@pytest.mark.parametrize("command", ["shell", "fetch", "view", "parse", "check"])
+def test_the_same_without_our_commands_module(foreign, url, command, monkeypatch):
+    told = foreign / "told.py"
+    told.write_text(told.read_text().replace('COMMANDS_MODULE = "spiderling.commands"', ""))
+    test_a_command_of_scrapy_in_a_project_with_the_add_on(foreign, url, command, monkeypatch)
+
+
+def test_a_spider_of_ours_is_parsed_in_the_checkout_without_a_crawl(url, tmp_path):
+    settings = ("-s", f"JOBDIR={tmp_path / 'job'}", "-s", "SPIDERLING_LANG=cs")
+    ended = scrapy("parse", "--nolog", "--spider=spiderling", *settings, url, cwd=ROOT)
+    assert ended.code == 0 and f"'response': <200 {url}>" in ended.out
+    assert not (tmp_path / "job").exists()
+
+
+def test_runspider_is_a_crawl_with_our_exit_codes(foreign):
+    feed = ("-o", "x.jsonl", "-s", "SPIDERLING_ALLOW_NETWORKS=", "-s", "SPIDERLING_CONTACT=")
+    ended = scrapy("runspider", "foreign/__init__.py", *feed, cwd=foreign)
+    assert ended.code == 1 and ended.errors[0].startswith("The crawl stops: no contact is given")
+    assert "Unrecognized output format" in scrapy("runspider", "foreign/__init__.py", "-o", "x.parqet", cwd=foreign).log
+
+
+@pytest.mark.slow
+def test_bench(foreign):
+    """Scrapy's own server for it listens on all addresses."""
+    ended = scrapy("bench", "-s", "CLOSESPIDER_TIMEOUT=1", cwd=foreign)
+    assert ended.code == 0 and "Spider closed (closespider_timeout)" in ended.log
+    assert not (foreign / "crawls").exists()

@@ -55,12 +55,16 @@ DOCUMENTS = [render(ATTRIBUTES, PARAGRAPHS)] + [render(other, [(f"Veta {other['i
 TEXTS = [[text for text, _ in PARAGRAPHS]] + [[f"Veta {other['id']}."] for other in OTHERS]
 
 
+def written(directory: Path, documents: list[str]) -> Path:
+    path = directory / "in" / "corpus.prevert"
+    path.parent.mkdir()
+    path.write_text("".join(documents), "utf-8")
+    return path
+
+
 @pytest.fixture
 def corpus(tmp_path) -> Path:
-    path = tmp_path / "in" / "corpus.prevert"
-    path.parent.mkdir()
-    path.write_text("".join(DOCUMENTS), "utf-8")
-    return path
+    return written(tmp_path, DOCUMENTS)
 
 
 def exported(corpus: Path, out: Path, selection: Selection | None = None, **layout) -> list[str]:
@@ -371,16 +375,12 @@ def test_the_name_says_the_format(name, stem, found):
     assert found in FORMATS
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("cs.parqet.zst", "did you mean .parquet"),
-        ("cs.conllu", "no format; known are .prevert"),
-        ("v1.2", ".2 of v1.2"),
-    ],
-)
-def test_an_ending_of_nothing_known_is_not_taken_for_prevertical(name, says):
-    with pytest.raises(BadInput, match=re.escape(says)):
+UNKNOWN = {"cs.parqet.zst": "did you mean .parquet", "cs.conllu": "no format; known are .prevert", "v1.2": ".2 of v1.2"}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_an_ending_of_nothing_known_is_not_taken_for_prevertical(name):
+    with pytest.raises(BadInput, match=re.escape(UNKNOWN[name])):
         format_of(name)
 
 
@@ -390,13 +390,13 @@ TEI = "{http://www.tei-c.org/ns/1.0}"
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 FIRST = {
     "id": "00000000000000a1", "url": "https://www.a.cz/?a=1&b=<2> |ž%zz", "host": "a.cz", "tld": "cz",
-    "title": 'The "title" & more', "lang": "cs", "langs": "cs:0.76 en:0.24 x_y:z", "crawl_date": "2026-11-22 05:06:07",
-    "published": "2019-02", "modified": "2019-02-31", "words": "9", "licence": "https://a.cz/licence?x={1}",
+    **{name: ATTRIBUTES[name] for name in ("title", "lang", "crawl_date", "published")},
+    "langs": "cs:0.76 en:0.24 x_y:z", "modified": "2019-02-31", "words": "9", "licence": "https://a.cz/licence?x={1}",
     "badness": "8.5",
 }  # fmt: skip
 TEI_PARAGRAPHS = [
-    ("Nadpis <1> & 2", render_attributes({"class": "good", "heading": "1", "lang": "cs"})),
-    ("Vlk řekl: „Ne!“ Pak odešel. Byl to J. Novák, 5. května.", render_attributes({"class": "good", "lang": "cs"})),
+    PARAGRAPHS[0],
+    ("Vlk řekl: „Ne!“ Pak odešel. Byl to J. Novák, 5. května.", GOOD),
     ("Dvakrát totéž.", render_attributes({"class": "good", "dup": "1"})),
 ]
 SECOND = {"id": "b2", "url": "http://b.sk/", "host": "b.sk", "tld": "sk", "lang": "sk", "walk_weight": "0.5"}
@@ -411,10 +411,7 @@ TEI_DOCUMENTS = [
 @pytest.fixture
 def three(tmp_path) -> Path:
     """A corpus with all that TEI and registry files have a place for, a plain document and an empty one."""
-    path = tmp_path / "in" / "corpus.prevert"
-    path.parent.mkdir()
-    path.write_text("".join(TEI_DOCUMENTS), "utf-8")
-    return path
+    return written(tmp_path, TEI_DOCUMENTS)
 
 
 def command(corpus: Path, out: Path | str, *options: str) -> list[str]:
@@ -472,8 +469,7 @@ def test_the_registry_declares_what_is_written_and_nothing_else(three, tmp_path)
 
 def test_the_registry_of_shards_names_them_all(three, tmp_path, monkeypatch):
     monkeypatch.setattr("spiderling.export.formats.FRAME_CHARS", 1)
-    found = corpus_of([str(three)])
-    export(found, found.stored(), ExportPlan(tmp_path / "c.vert", "vertical", shard_bytes=1))
+    exported(three, tmp_path / "c.vert", shard_bytes=1)
     (registry,) = tmp_path.glob("*.registry")
     verticals = [f"/corpora/c/vertical/c-{number:05d}.vert" for number in (1, 2, 3)]
     assert f'VERTICAL "| cat {" ".join(verticals)}"' in registry.read_text("utf-8")
@@ -547,32 +543,25 @@ def test_a_directory_becomes_a_dataset(three, tmp_path):
     assert [table["id"].to_pylist() for table in tables] == [["00000000000000a1"], ["c3"], ["b2"]]
 
 
-def test_a_directory_that_is_not_empty_is_left_alone(three, tmp_path):
-    """A project's README.md is not replaced by that of a three, and no export by another."""
+def test_a_directory_that_is_not_empty_is_left_alone_but_for_the_rest_of_a_killed_export(three, tmp_path):
+    """A project's README.md is not replaced by that of a corpus, and no export by another."""
     (tmp_path / "README.md").write_text("mine")
-    command(three, f"{tmp_path}/cs/")
+    (tmp_path / "cs/data").mkdir(parents=True)
+    for name in ("all-00001.parquet.part", "all-00002.parquet.part"):
+        (tmp_path / "cs/data" / name).write_bytes(b"rest")
+    (tmp_path / "hosts.txt").write_text("a.cz\n")
+    (line,) = command(three, f"{tmp_path}/cs/", "--drop-host", str(tmp_path / "hosts.txt"))
+    assert [path.name for path in (tmp_path / "cs/data").iterdir()] == ["all-00001.parquet"]
+    # the log of what was dropped is not published
+    assert line == f"2 documents in {tmp_path}/cs/data/all-00001.parquet, 1 dropped."
+    assert FIRST["url"] in (tmp_path / "cs.dropped.tsv").read_text("utf-8")
+    page = (tmp_path / "cs/README.md").read_text("utf-8")
+    assert "- Left out: 1 by lists of hosts and URLs\n" in page and "a.cz" not in page
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for out in (tmp_path, tmp_path / "cs"):
         refused = scrapy("export", str(three), "-o", str(out))
         assert refused.code == 1 and f"{out} exists; give the name of a new or an empty directory." in refused.log
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
-def test_a_directory_that_a_killed_export_left_is_written_to(three, tmp_path):
-    (tmp_path / "cs/data").mkdir(parents=True)
-    for name in ("all-00001.parquet.part", "all-00002.parquet.part"):
-        (tmp_path / "cs/data" / name).write_bytes(b"rest")
-    command(three, f"{tmp_path}/cs/")
-    assert [path.name for path in (tmp_path / "cs/data").iterdir()] == ["all-00001.parquet"]
-
-
-def test_the_log_of_what_was_dropped_is_not_published(three, tmp_path):
-    (tmp_path / "hosts.txt").write_text("a.cz\n")
-    (line,) = command(three, f"{tmp_path}/cs/", "--drop-host", str(tmp_path / "hosts.txt"))
-    assert line == f"2 documents in {tmp_path}/cs/data/all-00001.parquet, 1 dropped."
-    assert FIRST["url"] in (tmp_path / "cs.dropped.tsv").read_text("utf-8")
-    page = (tmp_path / "cs/README.md").read_text("utf-8")
-    assert "- Left out: 1 by lists of hosts and URLs\n" in page and "a.cz" not in page
 
 
 def test_the_card_says_what_was_taken(three, tmp_path):

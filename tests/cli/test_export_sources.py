@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import Crawl, page, scrapy, serving
+from conftest import Crawl, crawled, page, scrapy
 
 from spiderling.base.errors import DamageError
 from spiderling.base.files import zstd
@@ -23,7 +23,6 @@ from spiderling.jobdir.as_text import overview
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import hosts_of, status_of
 from spiderling.text.prevertical import render
-from webs.web import FixedWeb
 
 FRAMES, DOCUMENTS = 4, 3
 """Frames of each segment, documents of each frame."""
@@ -223,16 +222,12 @@ SITES = {
     "d.test": {"/1": page("of d")},
 }
 """c.test/1 and d.test/1 are read by the long way over b; the last page of the seed shows a shorter one."""
-ADDRESSES = {host: f"127.84.31.{number}" for number, host in enumerate(SITES, 1)}
 LAST = {"seed.test": "0", "b.test": "1", "c.test": "1", "d.test": "2"}
 
 
 @pytest.fixture(scope="module")
 def crawl(tmp_path_factory) -> Crawl:
-    with serving(FixedWeb(SITES, ADDRESSES)) as server:
-        crawl = Crawl(tmp_path_factory.mktemp("distances") / "job", server)
-        assert crawl.run("http://seed.test/", HOST_INTERVAL_S=0.05).code == 0
-    return crawl
+    return crawled(tmp_path_factory.mktemp("distances") / "job", SITES, "http://seed.test/")[0]
 
 
 def distances(path: Path) -> dict[str, set[str]]:
@@ -255,9 +250,7 @@ def test_a_split_and_a_condition_and_the_attribute_go_by_it(crawl, tmp_path):
     export(crawl, crawl.directory, tmp_path / "two.jsonl", "--where", "distance=2")
     (line,) = (tmp_path / "two.jsonl").read_text("utf-8").splitlines()
     assert (json.loads(line)["url"], json.loads(line)["distance"]) == ("http://d.test/1", 2)
-
-
-def test_report_and_inspect_say_it(crawl):
+    # report and inspect say it
     with closing(Inspection(crawl.directory)) as opened:
         assert {host.name: str(host.distance) for host in hosts_of(opened).hosts} == LAST
         assert {group.group: group.hosts for group in status_of(opened).by_distance} == {

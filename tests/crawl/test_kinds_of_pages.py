@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 
 import made_documents as made
 import pytest
-from conftest import SENTENCES, Crawl, crawled, page, paragraphs
+from conftest import ROOT, SENTENCES, Crawl, crawled, page, paragraphs, scrapy, serving
 
-from spiderling.corpus.segments import read_documents
+from spiderling.base.addresses import DropList
+from spiderling.corpus.segments import read_documents, stored_documents
+from spiderling.export.export import ExportPlan, export
 from spiderling.export.formats import record_of
+from spiderling.export.sources import corpus_of
+from webs.recorded import RecordedWeb
 from webs.web import HTML, WebResponse, html
 
 ODT = "application/vnd.oasis.opendocument.text"
@@ -92,3 +97,111 @@ def test_pages_with_text_in_json(crawl):
     assert found["/state"].paragraphs == lines(1)
     (segment,) = crawl.directory.glob("corpus/*.prevert.zst")
     assert {record_of(document).get("text_source") for document in read_documents(segment)} >= {"state", "json-ld"}
+
+
+# -- the same documents come out of the same pages, whatever is made faster: the bundled web against a digest
+
+
+GOLDEN = "27c74187ad15aa865ae2d1fe439a5e5c65a4c2fec2c771ad99d2681769445746"
+"""Change it only with a change that is meant to change what documents hold, and say so in CHANGELOG.md."""
+ATTRIBUTES = ("title", "lang", "langs", "enc_detected", "length", "words", "licence", "yield", "badness", "published")
+
+
+def test_corpus_of_the_bundled_web_is_the_same(tmp_path):
+    web = RecordedWeb(ROOT / "examples/miniweb")
+    urls = sorted(f"http://{host}{path}" for host in web.hosts() for path in web.paths(host))[::9]
+    (tmp_path / "seeds.txt").write_text("\n".join(urls))
+    every = {"DEDUP": "off", "YIELD_PROFILE": "off", "TRAPS": "copies=0", "FOLLOW": "none"}
+    crawl, _, _ = crawled(
+        tmp_path / "job", web, str(tmp_path / "seeds.txt"), lang="cs,en,de", ALLOW_NETWORKS="127.0.0.0/8", **every
+    )
+    documents = sorted(crawl.documents(), key=lambda document: document.url)
+    assert len(documents) > 60
+    told = [(doc.url, [doc.attributes.get(name, "") for name in ATTRIBUTES], doc.paragraphs) for doc in documents]
+    assert hashlib.sha256(repr(told).encode()).hexdigest() == GOLDEN
+
+
+# -- each of our pipelines can be switched off by the user: what the others write stays whole, and so do the books
+
+
+ENGLISH = "When the people of the town had seen what was going on, {} of them went to the mayor and asked for {} more. "
+SITES = {
+    "a.test": {
+        "/": page("first", "/2", "/again", "/english", "/short"),
+        "/2": page("second"),
+        "/again": page("second"),
+        "/english": html(f"<p>{' '.join(ENGLISH.format(n, n * 7) for n in range(12))}</p>"),
+        "/short": html(
+            "<title>Krátká</title><p>Tohle je jen jedna krátká věta, a to je na stránku v korpusu málo textu.</p>"
+        ),
+    }
+}
+ENDS = {"kept": 2, "duplicate": 1, "wrong-language": 1, "bad-quality": 1}
+"""With all pipelines."""
+OFF = {
+    "": ENDS,
+    "CleanPipeline": {"no-page": 1},
+    "LanguagePipeline": ENDS | {"wrong-language": 0, "bad-quality": 2},
+    "QualityPipeline": ENDS | {"kept": 3, "bad-quality": 0},
+    "DedupPipeline": ENDS | {"kept": 3, "duplicate": 0},
+    "CorpusPipeline": ENDS | {"kept": 0, "duplicate": 0, "no-page": 3},
+}
+"""Pipeline that is off -> how the pages end.  The first one finds the links, the last one makes the documents."""
+
+
+@pytest.mark.parametrize(
+    "off", [pytest.param(name, marks=[] if "Language" in name else pytest.mark.slow) for name in OFF]
+)
+def test_documents_and_books_are_whole_without_a_pipeline(tmp_path, off):
+    settings = {"ITEM_PIPELINES": f'{{"spiderling.pipelines.{off}": null}}'} if off else {}
+    crawl, result, _ = crawled(tmp_path / "job", SITES, **settings)
+    assert not result.lines("] ERROR: ")
+    documents = crawl.documents()
+    assert Counter(crawl.state().ends) == Counter(OFF[off])
+    assert len(documents) == OFF[off].get("kept", 0)
+    whole = {"id", "url", "host", "title", "lang", "langs", "crawl_date", "distance", "words", "yield", "badness"}
+    assert all(whole <= doc.attributes.keys() for doc in documents)
+    assert {doc.attributes["lang"] for doc in documents} <= {"cs"}
+    check = scrapy("inspect", str(crawl.directory), "--check")
+    assert check.code == 0, check.out
+
+
+# -- what was taken out of a corpus does not come back when the crawl goes on (docs/opt-outs.md)
+
+
+EACH = 30
+HOSTS = ("stays.test", "goes.test", "below.goes.test")
+DROP = ("www.goes.test", "*.goes.test")
+
+
+def exported(crawl: Crawl, name: str, *drop: str) -> Counter[str]:
+    """Documents by host in an export."""
+    out = crawl.directory.with_name(name)
+    corpus = corpus_of([str(crawl.directory)])
+    plan = ExportPlan(out, "prevertical", drop=DropList(drop), lists={"hosts.txt": len(drop)})
+    export(corpus, corpus.stored(), plan)
+    sources = corpus_of([str(out)]).sources
+    return Counter(document.attributes["host"] for source in sources for document in stored_documents(source))
+
+
+def test_take_down_of_a_crawl_that_goes_on(tmp_path):
+    sites = {
+        host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"http://{HOSTS[n % 3]}/{n}") for n in range(EACH)}
+        for host in HOSTS
+    }
+    with serving(sites) as server:
+        crawl = Crawl(tmp_path / "job", server, MAX_DOCUMENTS=18)
+        crawl.run(" ".join(f"http://{host}/0" for host in HOSTS))
+        before = exported(crawl, "1.prevert")
+        assert set(before) == set(HOSTS)
+        assert exported(crawl, "2.prevert", *DROP) == {"stays.test": before["stays.test"]}
+
+        asked = len(server.log_entries)
+        (crawl.directory / "control.yaml").write_text('block: ["goes.test", "*.goes.test"]\n')
+        result = crawl.run(MAX_DOCUMENTS=0)
+        assert result.code == 0, result.output[-2000:]
+        assert {entry.host for entry in server.log_entries[asked:]} == {"stays.test"}
+    state = crawl.state()
+    state.check()
+    assert state.ends["host-blocked"] > 0
+    assert exported(crawl, "3.prevert", *DROP) == {"stays.test": EACH}

@@ -93,20 +93,25 @@ def named(monkeypatch):
     return named
 
 
-def test_a_loop_that_works_all_the_time_is_what_holds_the_crawl_up(named):
-    assert named(cpu_s=55.0) == "main process"
-    assert named(cpu_s=55.0, archives=SimpleNamespace(is_ahead=False)) == "main process"
+BEHIND = SimpleNamespace(is_ahead=False)
+RETIRED = Counter({HostState.RETIRED: 9})
 
 
-def test_one_that_sleeps_waits_for_something_else(named):
-    assert named() == named(cpu_s=53.0) == "politeness"
-    assert named(cleaning=4_000_000) == "text workers"
-    assert named(is_full=True) == "connections"
-    assert named(held=2) == "thrift"
-    assert named(held=1) == "politeness"
-    assert named(states=Counter({HostState.RESOLVING: 4, HostState.READY: 3})) == "DNS"
-    assert named(states=Counter({HostState.RETIRED: 9})) == "hosts"
-    assert named(states=Counter({HostState.RETIRED: 9}), is_on=True) == "recrawl"
+@pytest.mark.parametrize(
+    ("seen", "name"),
+    [
+        # a loop that works all the time is what holds the crawl up; one that sleeps waits for something else
+        ({"cpu_s": 55.0}, "main process"), ({"cpu_s": 55.0, "archives": BEHIND}, "main process"),
+        ({}, "politeness"), ({"cpu_s": 53.0}, "politeness"), ({"held": 1}, "politeness"), ({"held": 2}, "thrift"),
+        ({"cleaning": 4_000_000}, "text workers"), ({"is_full": True}, "connections"),
+        ({"states": Counter({HostState.RESOLVING: 4, HostState.READY: 3})}, "DNS"),
+        ({"states": RETIRED}, "hosts"), ({"states": RETIRED, "is_on": True}, "recrawl"),
+        # archives are read ahead of the workers or not
+        ({"archives": SimpleNamespace(is_ahead=True)}, "text workers"), ({"archives": BEHIND}, "reading the archives"),
+    ],
+)  # fmt: skip
+def test_the_bottleneck_is_named(named, seen, name):
+    assert named(**seen) == name
 
 
 def awaited(hosts, *, in_text=0, trouble="", may_ask=True, **held) -> str:
@@ -132,8 +137,3 @@ def test_what_the_first_document_waits_for():
     assert awaited({"robots.txt": 3}, is_paused=True) == "paused (by control.yaml)"
     assert awaited({"robots.txt": 3}, trouble="3 of 3 hosts fail: dns") == "network (hosts fail: dns)"
     assert awaited({"robots.txt": 3}, may_ask=False) == "Redis (it does not answer)"
-
-
-def test_archives_are_read_ahead_of_the_workers_or_not(named):
-    assert named(archives=SimpleNamespace(is_ahead=True)) == "text workers"
-    assert named(archives=SimpleNamespace(is_ahead=False)) == "reading the archives"

@@ -40,14 +40,8 @@ DOWNLOAD_ERRORS = (
     CannotResolveHostError, DownloadCancelledError, DownloadConnectionRefusedError, DownloadFailedError,
     DownloadTimeoutError, ResponseDataLossError, UnsupportedURLSchemeError,
 )  # fmt: skip
-
-
 PAGE = b"<html><body>" + b"text of the page, " * 200 + b"</body></html>"
-
-
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
-
-
 LIMIT = 100_000
 
 

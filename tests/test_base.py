@@ -86,22 +86,18 @@ def shown() -> list[str]:
     return sys.stderr.getvalue().split("\r")[1:]
 
 
-def test_line_grows_on_a_terminal_and_is_gone_at_the_end(monkeypatch):
+def test_a_line_grows_on_a_terminal_alone_and_is_gone_at_the_end_and_after_an_error(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert list(with_progress("abc", "letters", 3)) == ["a", "b", "c"]
     *lines, last = shown()
     assert [f"{number}/3" in line for number, line in enumerate(lines[:4])] == [True] * 4
     assert "letters/s" in lines[3] and not last.strip()
 
-
-def test_line_is_gone_after_an_error_too(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     with pytest.raises(ZeroDivisionError):
         list(with_progress((1 // n for n in (1, 1, 0)), "numbers"))
     assert any("2 numbers" in line for line in shown()) and not shown()[-1].strip()
 
-
-def test_no_terminal_no_line(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert list(with_progress(range(3), "numbers")) == [0, 1, 2]
     assert sys.stderr.getvalue() == ""
@@ -118,24 +114,22 @@ def test_no_terminal_no_line(monkeypatch):
         ("0::/a", {"a": "nonsense"}, 8),
         ("3:cpu:/a", {"a": "100000 100000"}, 8),
         ("", {}, 8),
+        (None, {}, 8),  # there are no control groups
     ],
 )
-def test_cores_of_a_control_group(tmp_path: Path, monkeypatch, group: str, limits: dict[str, str], cores: int) -> None:
+def test_cores_of_a_control_group(
+    tmp_path: Path, monkeypatch, group: str | None, limits: dict[str, str], cores: int
+) -> None:
     for name, text in limits.items():
         (tmp_path / name).mkdir(parents=True, exist_ok=True)
         (tmp_path / name / "cpu.max").write_text(f"{text}\n")
     groups = tmp_path / "cgroup"
-    groups.write_text(f"12:pids:/x\n{group}\n")
+    if group is not None:
+        groups.write_text(f"12:pids:/x\n{group}\n")
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
     monkeypatch.setattr(machine, "GROUPS", groups)
     monkeypatch.setattr(machine, "MOUNTED", tmp_path)
     assert machine.usable_cores() == cores
-
-
-def test_cores_where_there_are_no_control_groups(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(3)))
-    monkeypatch.setattr(machine, "GROUPS", tmp_path / "none")
-    assert machine.usable_cores() == 3
     assert machine.memory_bytes() > 10**8
 
 

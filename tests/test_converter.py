@@ -50,14 +50,11 @@ def test_the_document_comes_back_whole():
     assert (document.title, document.lang, document.meta["author"]) == ("Kočka & pes", "cs-CZ", "A. B.")
 
 
-def test_blocks_of_any_text_come_back(behaving):
+def test_many_blocks_and_any_text_come_back(behaving):
+    assert len(convert("docx", made.docx([CZECH] * 10_000), LIMITS).blocks) == 10_000
     made_up = ConvertedDocument([Block("ž\u2028", True, 0), Block("x" * 100_000, False, 7)], "t", {"a": "b"}, None)
     behaving(lambda body: made_up)
     assert convert("docx", b"", LIMITS) == made_up
-
-
-def test_many_blocks_come_back():
-    assert len(convert("docx", made.docx([CZECH] * 10_000), LIMITS).blocks) == 10_000
 
 
 def raising(error):

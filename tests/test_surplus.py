@@ -212,6 +212,17 @@ def opened(tmp_path):
     jobdir.close()
 
 
+def judged(jobdir: Jobdir, moves: bool = False) -> list[str]:
+    """What a start says to have done, after it made files and state agree."""
+    return judge_surplus(jobdir.path, jobdir.database, "cs", moves)()
+
+
+def spoil_byte(path: Path, at: int = 3) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
 def corpus(jobdir: Jobdir) -> dict[str, bytes]:
     return {str(path.relative_to(jobdir.corpus)): path.read_bytes() for path in jobdir.corpus.rglob("*.*")}
 
@@ -229,7 +240,7 @@ def test_one_frame_whole_or_torn_is_cut_off(opened, first, next_one):
         file.write(first)
     if next_one:
         (opened.corpus / "cs-00002.prevert.zst").write_bytes(next_one)
-    assert judge_surplus(opened.path, opened.database, "cs", False)() == []
+    assert judged(opened) == []
     assert corpus(opened) == before
 
 
@@ -253,11 +264,11 @@ def test_anything_more_is_refused_and_can_be_set_aside_without_loss(opened, firs
             (opened.corpus / name).write_bytes(data)
     before = corpus(opened)
     with pytest.raises(JobdirError, match="that its state does not know"):
-        judge_surplus(opened.path, opened.database, "cs", False)()
+        judged(opened)
     assert corpus(opened) == before
     (opened.corpus / "aside").mkdir()
     (opened.corpus / "aside/cs-00002.prevert.zst").write_bytes(b"of an earlier time")
-    assert "went to aside/" in judge_surplus(opened.path, opened.database, "cs", True)()[0]
+    assert "went to aside/" in judged(opened, True)[0]
     after = corpus(opened)
     assert after.pop("aside/cs-00002.prevert.zst") == b"of an earlier time"
     assert known.items() <= after.items()
@@ -298,13 +309,13 @@ def test_an_archive_tells_where_a_checkpoint_ends(opened, compression):
     row = writer.append([(exchange(n), {"reason": "kept"}) for n in range(3)])
     path = directory / row.name
     whole = path.read_bytes()
-    assert judge_surplus(opened.path, opened.database, "cs", False)() == [] and not path.exists()
+    assert judged(opened) == [] and not path.exists()
     path.write_bytes(whole[:-9])
-    assert judge_surplus(opened.path, opened.database, "cs", False)() == [] and not path.exists()
+    assert judged(opened) == [] and not path.exists()
     for more in (whole[:5], kind.pack([(exchange(9), {})])):
         path.write_bytes(whole + more)
         with pytest.raises(JobdirError, match=f"warc/{row.name}"):
-            judge_surplus(opened.path, opened.database, "cs", False)()
+            judged(opened)
     writer.close()
 
 
@@ -315,9 +326,9 @@ def test_links_and_archive_are_cut_by_the_rule_of_the_corpus(opened):
     writer.append([b"{}\n"])
     (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME * 2)
     with pytest.raises(JobdirError, match=r"and 1 more file that"):
-        judge_surplus(opened.path, opened.database, "cs", False)()
+        judged(opened)
     (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME)
-    assert judge_surplus(opened.path, opened.database, "cs", False)() == [] and not list(links.iterdir())
+    assert judged(opened) == [] and not list(links.iterdir())
     writer.close()
 
 
@@ -331,18 +342,17 @@ def test_a_users_file_that_is_named_like_a_later_segment_hinders_no_start(opened
         (opened.corpus / name).write_bytes(data)
     before = corpus(opened)
     for moves in (False, True):
-        assert judge_surplus(opened.path, opened.database, "cs", moves)() == []
+        assert judged(opened, moves) == []
     (opened.corpus / "cs-00002.prevert.zst").write_bytes(FRAME)  # what a kill left is cut as ever
-    assert judge_surplus(opened.path, opened.database, "cs", False)() == []
+    assert judged(opened) == []
     assert corpus(opened) == before
 
 
 def test_text_under_a_later_number_is_refused_and_it_is_said_which_number_comes_next(opened):
     (opened.corpus / "cs-00099.prevert.zst").write_bytes(FRAME)
-    with pytest.raises(
-        JobdirError, match=r"cs-00099\S+ that its state does not know: the next file .* is cs-00002, so"
-    ):
-        judge_surplus(opened.path, opened.database, "cs", False)()
+    message = r"cs-00099\S+ that its state does not know: the next file .* is cs-00002, so"
+    with pytest.raises(JobdirError, match=message):
+        judged(opened)
 
 
 @pytest.mark.parametrize("commits", [2, 3])
@@ -356,9 +366,7 @@ def test_a_damaged_log_is_named_and_no_text_is_cut_off_by_it(opened, tmp_path, c
     job = shutil.copytree(opened.path, tmp_path / "killed")
     store.close()
     log = log_of(job / "state/frontier.sqlite")
-    data = bytearray(log.read_bytes())
-    data[3000] ^= 1
-    log.write_bytes(data)
+    spoil_byte(log, 3000)
     before = files(job)
     said = rf"{log} is damaged at byte 32: the last {commits} commits are lost\. Nothing was changed\. Make a"
     with pytest.raises(JobdirError, match=said):
@@ -381,10 +389,7 @@ def test_what_a_power_cut_left_of_the_last_batch_goes_aside_by_itself(opened, tm
         store.commit(Changes(meta={"torn": "1"}))
         job = shutil.copytree(opened.path, tmp_path / "killed")
         store.close()
-        log = log_of(job / "state/frontier.sqlite")
-        data = bytearray(log.read_bytes())
-        data[-9] ^= 1
-        log.write_bytes(data)
+        spoil_byte(log_of(job / "state/frontier.sqlite"), -9)
     else:
         job = shutil.copytree(opened.path, tmp_path / "killed")
     text = text or (FRAME if is_torn else b"")
@@ -503,12 +508,6 @@ def test_the_state_of_a_shard_is_not_rebuilt(killed, tmp_path):
         list(rebuild(copied(killed, tmp_path / "job", "state"), GIVEN | {"SPIDERLING_SHARDS": 2}, 1e9))
     with pytest.raises(BadInput, match="is a shard of a crawl"):
         list(rebuild(copied(killed, tmp_path / "shard-00", "state"), GIVEN, 1e9))
-
-
-def spoil_byte(database: Path) -> None:
-    data = bytearray(database.read_bytes())
-    data[3] ^= 1
-    database.write_bytes(data)
 
 
 def lose_host(database: Path) -> None:

@@ -245,14 +245,12 @@ def test_every_response_is_archived_with_its_request_and_what_became_of_it(crawl
     assert len(crawl.documents()) == 3 and {document.url for document in crawl.documents()} <= said.keys()
 
 
-def test_a_content_coding_stays_as_it_came(crawl):
+def test_a_content_coding_stays_as_it_came_files_rotate_and_fastwarc_reads_them(crawl):
     """The server of the tests sends gzip to whoever takes it."""
     response = next(r for r in all_records(crawl) if r.is_capture and r.headers["warc-target-uri"] == "http://a.test/")
     assert b"Content-Encoding: gzip" in head_of(response.block)
     assert b"Strana a" in gzip.decompress(response.block.partition(b"\r\n\r\n")[2])
 
-
-def test_files_rotate_and_fastwarc_reads_them(crawl):
     files = list((crawl.directory / "warc").iterdir())
     assert len(files) > 2 and {path.suffix for path in files} == {".gz", ".zst"}
     found = [record.record_type for path in files for record in FastIterator(io.BytesIO(path.read_bytes()))]

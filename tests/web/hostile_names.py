@@ -47,16 +47,10 @@ class NameCase:
     needs_ipv6: bool = False
 
 
-def v4(*addresses: str) -> Callable[[str, set[str]], list[object]]:
-    return lambda kind, served: [A(address) for address in addresses] if kind == "A" else []
-
-
-def v6(*addresses: str) -> Callable[[str, set[str]], list[object]]:
-    return lambda kind, served: [AAAA(address) for address in addresses] if kind == "AAAA" else []
-
-
-def both(four: str, six: str) -> Callable[[str, set[str]], list[object]]:
-    return lambda kind, served: [A(four)] if kind == "A" else [AAAA(six)] if kind == "AAAA" else []
+def at(*addresses: str) -> Callable[[str, set[str]], list[object]]:
+    """Records of a name that is at *addresses* of both families."""
+    records = [("AAAA", AAAA(address)) if ":" in address else ("A", A(address)) for address in addresses]
+    return lambda kind, served: [record for of_kind, record in records if of_kind == kind]
 
 
 def rebinding(kind: str, served: set[str]) -> list[object]:
@@ -74,29 +68,29 @@ NAMES: dict[str, NameCase] = {
     "refused": NameCase(Zone(code=RCODE.REFUSED), LOST),
     "silent": NameCase(Zone(drops=lambda kind: True), LOST),
     "garbage": NameCase(Zone(garbage=b"\xff" * 40), LOST),
-    "slow": NameCase(Zone(v4(WEB), delay_s=0.3), ONLY_PAGE),
-    "silent-for-v6": NameCase(Zone(v4(WEB), drops=lambda kind: kind == "AAAA"), ONLY_PAGE),
-    "silent-for-v4": NameCase(Zone(both(WEB, "::1"), drops=lambda kind: kind == "A"), ONLY_PAGE, True),
-    "private": NameCase(Zone(v4("10.0.0.1")), FORBIDDEN),
-    "loopback": NameCase(Zone(v4("127.0.0.1")), FORBIDDEN),
-    "metadata": NameCase(Zone(v4("169.254.169.254")), FORBIDDEN),
-    "any": NameCase(Zone(v4("0.0.0.0")), FORBIDDEN),
-    "unique-local": NameCase(Zone(v6("fd00:ec2::254")), FORBIDDEN),
-    "mapped": NameCase(Zone(v6("::ffff:a00:1")), FORBIDDEN),
-    "nat64": NameCase(Zone(v6("64:ff9b::a00:1")), FORBIDDEN),
+    "slow": NameCase(Zone(at(WEB), delay_s=0.3), ONLY_PAGE),
+    "silent-for-v6": NameCase(Zone(at(WEB), drops=lambda kind: kind == "AAAA"), ONLY_PAGE),
+    "silent-for-v4": NameCase(Zone(at(WEB, "::1"), drops=lambda kind: kind == "A"), ONLY_PAGE, True),
+    "private": NameCase(Zone(at("10.0.0.1")), FORBIDDEN),
+    "loopback": NameCase(Zone(at("127.0.0.1")), FORBIDDEN),
+    "metadata": NameCase(Zone(at("169.254.169.254")), FORBIDDEN),
+    "any": NameCase(Zone(at("0.0.0.0")), FORBIDDEN),
+    "unique-local": NameCase(Zone(at("fd00:ec2::254")), FORBIDDEN),
+    "mapped": NameCase(Zone(at("::ffff:a00:1")), FORBIDDEN),
+    "nat64": NameCase(Zone(at("64:ff9b::a00:1")), FORBIDDEN),
     "private-behind-cname": NameCase(
         Zone(lambda kind, served: [CNAME("inside.private.names.test"), A("10.0.0.1")] if kind == "A" else []),
         FORBIDDEN,
     ),
-    "private-and-public": NameCase(Zone(v4("10.0.0.1", WEB)), ONLY_PAGE),
-    "public-and-private-v6": NameCase(Zone(both(WEB, "fd00::1")), ONLY_PAGE),
+    "private-and-public": NameCase(Zone(at("10.0.0.1", WEB)), ONLY_PAGE),
+    "public-and-private-v6": NameCase(Zone(at(WEB, "fd00::1")), ONLY_PAGE),
     "rebinding": NameCase(Zone(rebinding, ttl=1), {"/": Reason.KEPT, "/2": Reason.ADDRESS_FORBIDDEN}),
-    "wildcard": NameCase(Zone(v4(WEB)), dict.fromkeys(["/", "a./", "b./", "c.d.e./"], Reason.KEPT)),
-    "dead-v4": NameCase(Zone(both("127.84.98.1", "::1")), ONLY_PAGE, True),
-    "dead-v6": NameCase(Zone(both(WEB, "::1")), ONLY_PAGE),
-    "only-v6": NameCase(Zone(v6("::1")), ONLY_PAGE, True),
-    "dead-both": NameCase(Zone(both("127.84.98.1", "fd00::1")), {"/": Reason.ROBOTS_UNREACHABLE}),
-    "hundred-addresses": NameCase(Zone(v4(*[WEB] * 25)), ONLY_PAGE),
+    "wildcard": NameCase(Zone(at(WEB)), dict.fromkeys(["/", "a./", "b./", "c.d.e./"], Reason.KEPT)),
+    "dead-v4": NameCase(Zone(at("127.84.98.1", "::1")), ONLY_PAGE, True),
+    "dead-v6": NameCase(Zone(at(WEB, "::1")), ONLY_PAGE),
+    "only-v6": NameCase(Zone(at("::1")), ONLY_PAGE, True),
+    "dead-both": NameCase(Zone(at("127.84.98.1", "fd00::1")), {"/": Reason.ROBOTS_UNREACHABLE}),
+    "hundred-addresses": NameCase(Zone(at(*[WEB] * 25)), ONLY_PAGE),
 }  # fmt: skip
 
 

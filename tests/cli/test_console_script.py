@@ -1,4 +1,4 @@
-"""``spiderling COMMAND`` from any directory, without a project around it; and what an extra that is missing says."""
+"""``spiderling COMMAND`` from any directory, without a project around it; Scrapy's own commands; forked ones."""
 
 from __future__ import annotations
 

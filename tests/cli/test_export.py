@@ -1,4 +1,4 @@
-"""``scrapy export``: a corpus without what has to go, and a log of it."""
+"""``scrapy export``: a corpus without what has to go, and a log of it; what is new since an earlier export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``scrapy inspect``: hosts and URLs of a crawl as text, read beside the running crawl and after a kill."""
+"""``scrapy inspect``: a crawl as text and as data, read beside the running crawl and after a kill."""
 
 from __future__ import annotations
 

@@ -11,22 +11,17 @@ import sys
 import pytest
 from brokenparts import EXTENSIONS
 from conftest import DEADLINE_S, DEFAULTS, Crawl, flags, page, scrapy, serving
-from test_offline import WEB, crawl_of, name_server
+from test_offline import WEB as NAMED_WEB
+from test_offline import crawl_of, name_server
 from test_offline import seeds as named_seeds
 
-WEB_OF_TWO = {f"h{n}.test": {f"/{m}": page(f"{n}-{m}", f"/{m + 1}") for m in range(40)} for n in range(2)}
+WEB = {f"h{n}.test": {f"/{m}": page(f"{n}-{m}", f"/{m + 1}") for m in range(40)} for n in range(2)}
 QUICK = {"extensions.alerts.LOOK_S": 0.2, "extensions.alerts.PAUSE_S": 0.2, "extensions.control.POLL_S": 0.5}
 FULL = {"MIN_FREE_BYTES": 10**18}
 """No disk has so much room."""
 BROKEN = "http://h1.test/39"
 FAULT = f"outcome {BROKEN} KeyError"
 ECHO = "print(*sys.argv[2:]); open(sys.argv[1], 'a').write(sys.stdin.read() + '\\n')"
-
-
-@pytest.fixture(scope="module")
-def server():
-    with serving(WEB_OF_TWO) as running:
-        yield running
 
 
 class Told:
@@ -117,7 +112,7 @@ def test_storage_that_fails_is_told_although_nothing_can_be_written(server, tmp_
 
 def test_a_network_that_goes_away_is_told(tmp_path):
     told = Told(tmp_path)
-    with name_server() as names, serving(WEB) as server:
+    with name_server() as names, serving(NAMED_WEB) as server:
         crawl = crawl_of(tmp_path / "job", server, names, ALERT_COMMAND=told.command)
         crawl.settings["CONSTANTS"] |= QUICK
         running = crawl.start(named_seeds(server))

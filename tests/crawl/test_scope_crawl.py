@@ -1,4 +1,4 @@
-"""Which part of the web a crawl stays in: ``-a tlds=``, ``-a follow=``, ``-a hosts=``, ``SPIDERLING_BLOCK``."""
+"""Which part of the web a crawl stays in: ``-a tlds=``, ``-a follow=``, ``SPIDERLING_BLOCK``, sitemaps and the like."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A crawl of documents, and of pages whose text stands in JSON alone: what the corpus has; opt-outs bind them."""
+"""What comes into the corpus of a crawl: documents, text that stands in JSON, the same as ever, with a pipeline off."""
 
 from __future__ import annotations
 

@@ -160,8 +160,7 @@ BEAT_S = 1.0  # seconds between two renewals of a lease; chosen: one round trip
 LEASE_S = 10.0  # seconds after which a lease runs out that is not renewed; chosen: some beats may be late
 POLL_S = 3 * BEAT_S  # seconds for which a process polls for others before it begins a new crawl
 PATIENCE_S = 30.0
-"""Seconds for which a process that begins waits for a Redis that refuses it (chosen: it may be starting too).  One that
-does not answer at all is waited for as often, and each time until the answer is late."""
+"""Seconds for which a process that begins waits for a Redis that is away (chosen: it may be starting too)."""
 MAP_KEY = "shard_map"  # key of the map in the table ``meta`` of a state
 CONTROL_KEY = "shards_control"  # key, in the same table, of number and text of control.yaml
 RECORDS_KEY = "shards_known"  # key, in the same table, of the record of each shard that is claimed (`open_records`)
@@ -216,9 +215,14 @@ class Claim:
             raise JobdirError(
                 f"{self._directory} holds a crawl without shards. Give another directory with -s JOBDIR=..."
             )
+        until = elapsed_s() + PATIENCE_S
         patience = Retry(ConstantBackoff(BEAT_S), round(PATIENCE_S / BEAT_S), (RedisError,))
+
+        def may_try_again(error: Exception) -> bool:
+            return may_pass(error) and elapsed_s() < until
+
         try:
-            patience.call_with_retry(self._take, self._note_refused, may_pass, with_failure_count=True)
+            patience.call_with_retry(self._take, self._note_refused, may_try_again, with_failure_count=True)
         except RedisError as error:
             raise BadInput(
                 f"Redis at {self._server} cannot be used: {str(error).rstrip('.')}. Start or mend it, or give another "

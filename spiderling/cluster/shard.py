@@ -269,7 +269,9 @@ class Shard:
         if holder is not None:
             if self._seal.open(f"lease:{self.number}", holder) is not None:
                 return False
-            await self._redis.delete(key("lease", self.number))
+            # nobody of the crawl can have taken it meanwhile: what stands there keeps them out
+            lease = self._seal.seal(f"lease:{self.number}", self._claim.token)
+            await self._redis.set(key("lease", self.number), lease, px=int(LEASE_S * 1000))
             raise RedisError("the lease of this shard was overwritten")
         if map_ not in (None, seal_map(self._claim.map, self._seal)):
             self._strange.report(self._claim.map_key)
@@ -278,7 +280,10 @@ class Shard:
         self.control.merge(open_edition(self._seal, control))
         await self._take_records(records, living, now)
         self._take_files(dict(zip([number for number, *_ in wanted], answers, strict=True)), living, now)
-        self._poll(living, self._seal.open("over", over) == b"", now)
+        is_over = self._seal.open("over", over) == b""
+        if over is not None and not is_over:
+            await self._redis.delete(key("over"))
+        self._poll(living, is_over, now)
         return True
 
     def _publish(self, pipeline: Any, wanted: list[AskedRow]) -> None:

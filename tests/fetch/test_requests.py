@@ -29,8 +29,8 @@ from spiderling.fetch.messages import RawRequest, UrlParts
 async def test_verbatim_url_is_sent_as_it_is():
     async with serving(reply()) as site, handling() as handler:
         for verbatim in (True, False):
-            url = site.url + "%7Ea/%2e?q=%41+%20"
-            await handler.download_request(Request(url, meta={"address": "127.0.0.1", "verbatim_url": verbatim}))
+            meta = {"address": "127.0.0.1", "verbatim_url": verbatim}
+            await handler.download_request(Request(site.url + "%7Ea/%2e?q=%41+%20", meta=meta))
     assert site.requests[0].startswith(b"GET /%7Ea/%2e?q=%41+%20 HTTP/1.1")
     assert not site.requests[1].startswith(b"GET /%7Ea/%2e?q=%41+%20 HTTP/1.1")
 
@@ -125,10 +125,9 @@ async def test_bad_urls_and_headers_are_download_errors(url, verbatim):
         with pytest.raises(DOWNLOAD_ERRORS):
             await handler.download_request(request)
         for headers in ({"X": "a\r\nb: c"}, {"X\n": "a"}, {"X": b"\xff\xfe"}):
+            request = Request("http://x.test:1/", headers=headers, meta={"address": "127.0.0.1"})
             with pytest.raises(DOWNLOAD_ERRORS):
-                await handler.download_request(
-                    Request("http://x.test:1/", headers=headers, meta={"address": "127.0.0.1"})
-                )
+                await handler.download_request(request)
         with pytest.raises(DownloadCancelledError, match="proxy"):
             await handler.download_request(Request("http://x.test/", meta={"proxy": "http://127.0.0.1:1/"}))
 
@@ -144,8 +143,7 @@ def test_no_request_is_sent_that_reads_as_another(method, target, headers):
     except (UnsupportedURLSchemeError, UnicodeEncodeError):
         return
     lines = head.removesuffix(b"the body").split(b"\r\n")
-    assert lines == [f"{method} {target} HTTP/1.1".encode(), *(b": ".join(field) for field in headers),
-                     b"", b""]  # fmt: skip
+    assert lines == [f"{method} {target} HTTP/1.1".encode(), *(b": ".join(field) for field in headers), b"", b""]
     assert not {b"\r"[0], b"\n"[0], 0} & set(b"".join(lines))
     assert len(lines[0].split(b" ")) == 3
 
@@ -170,10 +168,9 @@ async def test_cancelled_and_failed_downloads_leave_nothing_open():
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert request.meta["wire_bytes"] == 4
+            hasty = Request(site.url, meta={"address": "127.0.0.1", "download_timeout": 0.2})
             with pytest.raises(DownloadTimeoutError):
-                await handler.download_request(
-                    Request(site.url, meta={"address": "127.0.0.1", "download_timeout": 0.2})
-                )
+                await handler.download_request(hasty)
             ended = weakref.ref(task)
             del task
             gc.collect()

@@ -39,25 +39,19 @@ class Order(NamedTuple):
     """Seconds of the simulated clock, of every TIMES_EVERY-th fetch."""
 
 
-class Notes:
-    """Takes the fetches down."""
+Fetches = list[tuple[float, str]]
+"""(Seconds of the simulated clock, URL) of each."""
 
-    def __init__(self) -> None:
-        self._fetches: list[tuple[float, str]] = []
 
-    def add(self, time: float, url: str) -> None:
-        self._fetches.append((time, url))
-
-    def order(self) -> Order:
-        urls = "\n".join(url for _, url in self._fetches)
-        times = [time for time, _ in self._fetches[::TIMES_EVERY]]
-        return Order(len(self._fetches), hashlib.sha256(urls.encode()).hexdigest(), times)
+def order_of(fetches: Fetches) -> Order:
+    digest = hashlib.sha256("\n".join(url for _, url in fetches).encode()).hexdigest()
+    return Order(len(fetches), digest, [time for time, _ in fetches[::TIMES_EVERY]])
 
 
 class NotedReplay(Replay):
     """A replay that takes its fetches down, and can go on as after a kill."""
 
-    def __init__(self, web: PageWeb, notes: Notes, store: Any = None, now: float = 0.0, **options: Any) -> None:
+    def __init__(self, web: PageWeb, fetches: Fetches, store: Any = None, now: float = 0.0, **options: Any) -> None:
         super().__init__(web, world(lang=web.languages[0], random_seed=1, **options), pages_per_s=20.0)
         self.now = now
         if store is not None:
@@ -67,7 +61,7 @@ class NotedReplay(Replay):
         started = self.frontier.started
 
         def noted(fetch: Fetch, at: float) -> None:
-            notes.add(at, fetch.url)
+            fetches.append((at, fetch.url))
             started(fetch, at)
 
         self.frontier.started = noted  # type: ignore[method-assign]
@@ -77,9 +71,9 @@ def generated(recipe: str, trap_share: float = 0.01, **options: Any) -> Callable
     """A crawl of a generated web to its end; *trap_share* of its hosts are traps."""
 
     def crawl(_: Any) -> Order:
-        web, notes = generate(replace(RECIPES[recipe], pages=PAGES, trap_share=trap_share)), Notes()
-        NotedReplay(web, notes, **options).run(web.seed_urls())
-        return notes.order()
+        web, fetches = generate(replace(RECIPES[recipe], pages=PAGES, trap_share=trap_share)), []
+        NotedReplay(web, fetches, **options).run(web.seed_urls())
+        return order_of(fetches)
 
     return crawl
 
@@ -88,19 +82,19 @@ def killed(recipe: str, in_file: bool, **options: Any) -> Callable[[Any], Order]
     """The same, killed twice in the middle: what was not committed is fetched again."""
 
     def crawl(directory: Any) -> Order:
-        web, notes = generate(replace(RECIPES[recipe], pages=PAGES)), Notes()
+        web, fetches = generate(replace(RECIPES[recipe], pages=PAGES)), []
         store = SqliteStore(directory / "frontier.sqlite") if in_file else None
-        replay = NotedReplay(web, notes, store, **options)
+        replay = NotedReplay(web, fetches, store, **options)
         for pages in (150, 400):
             replay.run(web.seed_urls(), pages=pages)
             replay.store.commit(replay.frontier.drain(replay.now))
             replay.frontier.committed()
             replay.run(pages=pages + 40)
-            replay = NotedReplay(web, notes, replay.store, replay.now, **options)
+            replay = NotedReplay(web, fetches, replay.store, replay.now, **options)
         replay.run(web.seed_urls())
         if store is not None:
             store.close()
-        return notes.order()
+        return order_of(fetches)
 
     return crawl
 
@@ -109,16 +103,14 @@ def served(**options: Any) -> Callable[[Any], Order]:
     """A crawl of a web with redirects, errors, busy servers, robots.txt files and slow answers, killed once."""
 
     def crawl(_: Any) -> Order:
-        web, notes = mixed_web(), Notes()
+        web = mixed_web()
         one_address = {f"h{number}.test": Resolution(("10.1.1.1",)) for number in range(HOSTS_AT_ONE_ADDRESS)}
         virtual = VirtualCrawl(web, one_address, now=1000.0, random_seed=1, lang="cs", **options)
         virtual.run(*seeds_of(web), until=1400.0)
         virtual.commit()
         virtual.kill_and_resume()
         virtual.run()
-        for start in virtual.starts:
-            notes.add(start.time, start.url)
-        return notes.order()
+        return order_of([(start.time, start.url) for start in virtual.starts])
 
     return crawl
 

@@ -59,10 +59,10 @@ def test_ports_outside_the_list_are_refused() -> None:
     assert all(anything.allows_port(target(url).port) for url in (*allowed, *forbidden))
 
 
-def test_refused_mentions_are_counted_apart() -> None:
-    home = page("ftp://a.cz/", "http://a.cz/x.zip", "http://a.cz/", f"http://a.cz/{'y' * 600}")
+def test_refused_mentions_are_counted_apart_and_each_time() -> None:
+    home = page(*["ftp://a.cz/", "http://a.cz/x.zip", "http://a.cz/", f"http://a.cz/{'y' * 600}"] * 2)
     crawl = VirtualCrawl({"http://a.cz/": home}).run("http://a.cz/", "nonsense")
-    assert crawl.mentions == {Reason.BAD_URL: 2, Reason.OUT_OF_SCOPE: 1, Reason.SEEN: 1, Reason.TRAP: 1}
+    assert crawl.mentions == {Reason.BAD_URL: 3, Reason.OUT_OF_SCOPE: 2, Reason.SEEN: 2, Reason.TRAP: 2}
     assert crawl.frontier.ledger.discovered == 1
     assert len(crawl.frontier.hosts) == 1, "a refused mention leaves no host record"
 

@@ -64,8 +64,6 @@ class Counting(Replay):
 
 
 GOOD = [f"http://g{host}.cz/{page}" for host in range(GOOD_HOSTS) for page in range(20)]
-FORMS = [pytest.param(1, 1, id="one address"), pytest.param(256, 1, id="256 addresses, one domain"),
-         pytest.param(1, FARM_HOSTS, id="one address, many domains")]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -95,14 +93,13 @@ def test_a_farm_that_came_first_gets_a_tenth_while_good_hosts_are_due(addresses,
     assert crawl.asked["s"] - farm <= SHARE * number + BURST + looked_at
 
 
-@pytest.mark.parametrize(("addresses", "domains"), FORMS)
+@pytest.mark.parametrize(("addresses", "domains"), [(1, 1), (256, 1), (1, FARM_HOSTS)])
 def test_a_farm_that_is_alone_is_served_at_full_pace(
     addresses: int, domains: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    asked, web = [], Farm(addresses, domains)
     for share in (SHARE, 1.0):
         monkeypatch.setattr(schedule, "MAX_SHARE", share)
-        web = Farm(addresses, domains)
         crawl = Counting(web, world(strategy="bfs", active_hosts=200), pages_per_s=PER_S)
         crawl.run(web.seeds(800, 3), until=100)
         asked.append(crawl.asked["s"])
@@ -150,11 +147,13 @@ def test_hosts_that_are_set_apart_come_back_one_for_each_place() -> None:
     assert (len(backlog), backlog.next_due()) == (0, None)
 
 
-def test_what_a_group_had_while_alone_is_not_held_against_it() -> None:
-    shares = Shares(SHARE)
+@pytest.mark.parametrize(("share", "excess"), [(SHARE, 1), (1.0, 0)])
+def test_what_a_group_had_while_alone_is_not_held_against_it(share: float, excess: int) -> None:
+    """Without a bound no group is over its share."""
+    shares = Shares(share)
     for _ in range(10_000):
         shares.charge(1, "")
-    assert shares.excess(shares.groups_over(1, "")) == 1
+    assert shares.excess(shares.groups_over(1, "")) == excess
     for number in range(12):
         shares.charge(2 + number, "")
     assert shares.excess(shares.groups_over(1, "")) == 0
@@ -167,13 +166,6 @@ def test_counters_are_bounded() -> None:
         shares.charge(number % 65_536, f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
         most = max(most, len(shares))
     assert most <= 1002
-
-
-def test_without_a_bound_no_group_is_over_its_share() -> None:
-    shares = Shares(1.0)
-    for _ in range(1000):
-        shares.charge(1, "10.0.0.1")
-    assert shares.groups_over(1, "10.0.0.1") == ()
 
 
 TIMES = st.floats(0, 3, allow_nan=False).map(lambda s: round(s, 1))

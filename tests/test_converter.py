@@ -72,11 +72,11 @@ def hanging(last_words):
     return function
 
 
-def answering(answer):
+def answering(answer, status=0):
     def function(body):
         with os.fdopen(1, "wb") as out:
             out.write(answer)
-        os._exit(0)
+        os._exit(status)
 
     return function
 
@@ -94,6 +94,7 @@ NO_DOCUMENT = {
     "it hangs": (hanging(b""), Limits(wall_s=0.3)),
     "it hangs amid its answer": (hanging(b"half an answer"), Limits(wall_s=0.3)),
     "it closes its output and stays": (staying, Limits(wall_s=30)),
+    "it fails behind a whole answer": (answering(b'["", {}, null, [["text", false, 0]]]', 1), LIMITS),
     **{f"it answers {answer[:20]}": (answering(answer), LIMITS) for answer in ANSWERS},
 }  # fmt: skip
 """What becomes of a child -> the conversion, and its limits."""

@@ -33,8 +33,7 @@ FIRST_REQUESTS = 4  # that the first page of a host takes: for robots.txt, tdmre
 _OFTEN = 16  # pages between two estimates of what the classes give
 _MOMENT_S = 60.0  # seconds over which the text a second of this moment is taken (chosen: twelve intervals of a host)
 _LONG_S = 3_600.0  # seconds over which it is taken for comparison (chosen)
-_LONGEST_S = 86_400.0
-"""Seconds that a host waits at most (measured: an hour cost a quarter of the words a byte where hosts are few)."""
+_LONGEST_S = 86_400.0  # seconds that a host waits at most (measured: an hour cost a quarter of words/MB on graph:vi)
 _REVIEW_S = 5.0  # seconds after which the bar is computed anew (chosen: an interval of a host)
 _UNREAD, _FRUITFUL, _EMPTY, _FOREIGN, _FOREIGN_AGAIN = range(5)
 _PROMISES = (1.0, 1.0, 1.0, 0.05, 0.01)

@@ -5,6 +5,9 @@ An *end* belongs to a URL that the frontier had accepted (it was *discovered*):
 is refused before that and is counted apart.  The value of a Reason is its key in
 the stats (``spiderling/end/<value>``, ``spiderling/mention/<value>``), in the
 store and in the logs.
+
+To add one: a member here, then return it or raise ``DropPage(Reason.X)`` (engine/outcomes.py) where it is decided.
+Only a closed host's also needs ``CLOSED_STATES`` (frontier/hosts.py).
 """
 
 from __future__ import annotations

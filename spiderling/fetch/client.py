@@ -339,7 +339,7 @@ class ConnectTarget:
     place: Destination
     addresses: tuple[str, ...]  # that of *place*, and perhaps another
     may_connect: Callable[[str], bool]  # whether an address may be connected to now; asked before each attempt
-    connected: Callable[[str], None]
+    started: Callable[[str], None]
     """Called with an address once the connection's first packet is sent, or a further request over one that was kept,
     before any other task runs."""
     may_send: Callable[[], bool] = lambda: True  # whether the request may go over the connection that was made for it
@@ -427,7 +427,7 @@ class ConnectTarget:
             try:
                 error = sock.connect_ex((address, self.place.port))
             finally:
-                self.connected(address)
+                self.started(address)
             if error not in (0, errno.EINPROGRESS):
                 raise OSError(error, f"{os.strerror(error)}: {address}:{self.place.port}")
         except BaseException:
@@ -487,7 +487,7 @@ async def send(request: RawRequest, target: ConnectTarget, kept: Wire | None = N
         wire.has_body = request.method != "HEAD"
         wire.write(sent)
         if kept is not None:
-            target.connected(target.addresses[0])
+            target.started(target.addresses[0])
         head = await wire.read_head()
     except OSError as error:
         wire.abort()

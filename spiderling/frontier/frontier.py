@@ -162,7 +162,11 @@ class Frontier:
         return self.schedule.names.take_wanted()
 
     def take(self, now: float) -> Fetch | None:
-        """Hand out a request whose host and address are due at *now*; None if there is none."""
+        """Hand out a request whose host and address are due at *now*; None if there is none.
+
+        Four calls choose it: `Schedule.pop` lets hosts in from throttle and backlog, `Workbench.pop` picks the host,
+        `Queues.next_up` its URL, `NextFetch.of_host` checks that it is allowed.
+        """
         while not self.reachability.is_away:
             if self._visits:
                 fetch = self._next_file(self._visits.popleft(), now)

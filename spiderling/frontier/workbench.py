@@ -20,6 +20,7 @@ from spiderling.frontier.hosts import RANKS, Host
 NO_ADDRESS = ""  # the address of hosts whose next step needs no connection (dead names, names to be asked again)
 PATIENCE_S = 60.0  # seconds for which hosts that need a file let others pass; chosen: hosts of a rank still take turns
 MOST_OPENED = 30  # opened hosts with which files wait for pages that are due (measured: 100 gave fewer words a byte)
+OPENED_S = 60.0  # seconds for which such a host counts after its last request; chosen: twelve intervals
 BURST = 100
 """Requests beyond its share that a group may have (chosen: a crawl that begins with few hosts is not held up)."""
 PRUNE_ABOVE = 1000
@@ -40,7 +41,7 @@ class Workbench:
 
     A host is *opened* when its files were asked for and no page of it was read.  While MOST_OPENED are, files wait for
     all pages that are due: other hosts are opened only when the crawl would make no request else.  An opened host
-    counts for PATIENCE_S, since there are some that fail, or whose groups are passed over.
+    counts for OPENED_S, since there are some that fail, or whose groups are passed over.
 
     Two nested heaps: addresses ordered by the later of their own due time and that of their first host; in each address
     the hosts ordered by their due time.  So a thousand hosts on one address cost one entry of the outer heap.  Hosts of
@@ -134,10 +135,10 @@ class Workbench:
         return min(firsts, key=lambda ready: ready[0][:2])
 
     def _has_many_opened(self, now: float) -> bool:
-        """Whether MOST_OPENED hosts wait for their first page, and were asked for a file within PATIENCE_S."""
+        """Whether MOST_OPENED hosts wait for their first page, and were asked for a file within OPENED_S."""
         while len(self._opened) >= MOST_OPENED:
             first = next(iter(self._opened))
-            if first.last_start + PATIENCE_S >= now:
+            if first.last_start + OPENED_S >= now:
                 return True
             del self._opened[first]
         return False

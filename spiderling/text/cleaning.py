@@ -1,4 +1,7 @@
-"""From the bytes of a page to clean text: calls the steps of ``text/`` in their order."""
+"""From the bytes of a page to clean text: calls the steps of ``text/`` in their order.
+
+judging.py decides which paragraphs are kept; afterwards pipelines.py judges the page and removes duplicates.
+"""
 
 from __future__ import annotations
 

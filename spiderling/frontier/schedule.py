@@ -18,7 +18,7 @@ from enum import Enum
 
 from spiderling.base.options import Options
 from spiderling.frontier import intervals
-from spiderling.frontier.hosts import Host, HostState, RobotsRequest, YieldAccount
+from spiderling.frontier.hosts import LAST_RANK, Host, HostState, RobotsRequest, YieldAccount
 from spiderling.frontier.intervals import Intervals
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.queues import Queues
@@ -199,10 +199,19 @@ class Schedule:
         """Take a host that is due at *now* off the workbench, by rank; returns it with its address."""
         if (released := self.throttle.released(now)) is not None:
             self.workbench.add_host(*released)
+        self._make_room(now)
         self._fill(now)
         while (found := self.workbench.pop(now)) is not None and self._keeps(*found, now):
             pass  # it waits again: better hosts have come
         return found
+
+    def _make_room(self, now: float) -> None:
+        """If no place is free, a long-throttled host gives its own to one of the backlog that is two ranks better."""
+        if self.places_used >= self._places_in_all and (best := self._backlog.best_rank()) < LAST_RANK:
+            host = self.throttle.pop_worse(best + 1, LONG_S)
+            if host is not None:
+                self._leave_place(host)
+                self._put_back(host.id, host.due, now)
 
     def restore(self, waiting: Sequence[int], now: float) -> None:
         """Put the hosts *waiting* into the backlog in this order; no host is due before the intervals are over."""
@@ -398,7 +407,6 @@ class Schedule:
         """A request to *host* at *address* was handed out; one by which a visit *goes on* is no turn of its own."""
         self.workbench.remove(host)
         self.workbench.shares.charge(host.domain, address)
-        self.throttle.requests += 1
         self.intervals.handed_out(host, address, now)
         host.state = HostState.IN_PROCESS
         host.in_transit += 1

@@ -7,11 +7,10 @@ The crawl measures the yield rate of each class.  The *bar* is a share of the cr
 above the bar are asked at every interval; below it, they are asked (yield rate of the class / bar)^POWER as often, and
 once a day at least.
 
-The first page of a host takes FIRST_REQUESTS.  So an unread host counts for as many times less as the crawl has made
-requests for a page so far: many where hosts are small, few where they are large.  It waits before it is asked for its
-files, not again before that page: the files of a host that is never read are requests for nothing.
-
 Idle time has a price as well: while the crawl gets less text a second than it did, the bar is lower, down to a floor.
+At its start a crawl knows little of what hosts give: home pages, from which it begins, hold the least text.  So the bar
+grows with the first text that is kept, and unread hosts of a rank are taken to yield nearly as much as the bar until
+some were tried.
 """
 
 from __future__ import annotations
@@ -29,12 +28,16 @@ POWER = 3  # how fast requests to a class fall below the bar (measured)
 LOWEST = 0.2  # the lowest bar of idle times / the usual one (measured)
 IDLE_POWER = 2  # how fast the bar falls with the text a second (measured)
 _PROMISED_BYTES = 200_000  # weight of what a class promises, in downloaded bytes (chosen: eight pages)
-FIRST_REQUESTS = 4  # that the first page of a host takes: for robots.txt, tdmrep.json, ai.txt and the page
+_REMEMBERED = 10_000
+"""Pages after which what the classes gave counts half: a class that is asked seldom could not correct its own."""
+_ENOUGH_BYTES = 50_000  # kept bytes from which on the bar has its full height (measured in the simulator)
+_UNTRIED = 0.7
+"""What unread hosts of a rank promise at least, before some were tried / the bar (measured in the simulator)."""
 _OFTEN = 16  # pages between two estimates of what the classes give
 _MOMENT_S = 60.0  # seconds over which the text a second of this moment is taken (chosen: twelve intervals of a host)
 _LONG_S = 3_600.0  # seconds over which it is taken for comparison (chosen)
-_LONGEST_S = 86_400.0  # seconds that a host waits at most (measured: an hour cost a quarter of words/MB on graph:vi)
 _REVIEW_S = 5.0  # seconds after which the bar is computed anew (chosen: an interval of a host)
+_LONGEST_S = 86_400.0  # seconds that a host waits at most
 _UNREAD, _FRUITFUL, _EMPTY, _FOREIGN, _FOREIGN_AGAIN = range(5)
 _PROMISES = (1.0, 1.0, 1.0, 0.05, 0.01)
 """What a host of each of these kinds promises beside its rank (chosen; what such hosts give corrects it)."""
@@ -83,7 +86,6 @@ class Throttle:
         self._kept = [0.0] * _CLASSES
         """Bytes.  A page counts for its host's class, and for the class in which its host stood when it was unread."""
         self._downloaded = [0.0] * _CLASSES
-        self.requests = 0  # for pages and for files of sites
         self._pages = 0
         self._rates = _PROMISED  # estimated yield rate of each class
         self._waits_s = [0.0] * _CLASSES
@@ -124,6 +126,9 @@ class Throttle:
         if not self._pages:
             self._now = now
         self._pages += 1
+        if self._pages % _REMEMBERED == 0:
+            self._kept = [given / 2 for given in self._kept]
+            self._downloaded = [size / 2 for size in self._downloaded]
         if self._pages % _OFTEN == 0:
             self._now = now
             self._estimate()
@@ -132,12 +137,13 @@ class Throttle:
         """Work out the yield rate of each class."""
         promised = math.fsum(map(mul, self._downloaded, _PROMISED))
         unit = (math.fsum(self._kept) + 1.0) / (promised + 1.0)  # so that all classes together promise what they gave
+        promises = [unit * promise for promise in _PROMISED]
+        least = _UNTRIED * self._bar() / self._thrift
+        promises[_UNREAD::_KINDS] = [max(promise, least) for promise in promises[_UNREAD::_KINDS]]
         self._rates = [
-            (given + _PROMISED_BYTES * unit * promise) / (size + _PROMISED_BYTES)
-            for given, size, promise in zip(self._kept, self._downloaded, _PROMISED, strict=True)
+            (given + _PROMISED_BYTES * promise) / (size + _PROMISED_BYTES)
+            for given, size, promise in zip(self._kept, self._downloaded, promises, strict=True)
         ]
-        requests = min(max(1.0, self.requests / self._pages), FIRST_REQUESTS)
-        self._rates[_UNREAD::_KINDS] = [rate / requests for rate in self._rates[_UNREAD::_KINDS]]
         self.set_waits()
 
     def set_waits(self) -> None:
@@ -159,7 +165,9 @@ class Throttle:
         kept, downloaded = self._totals
         long = self._long.per_second(self._now)
         busy = min(1.0, self._moment.per_second(self._now) / long) if long else 1.0
-        return self._thrift * BAR * kept / (downloaded + _PROMISED_BYTES) * max(LOWEST, busy**IDLE_POWER)
+        known = min(1.0, kept / _ENOUGH_BYTES)
+        rate = kept / (downloaded + _PROMISED_BYTES)
+        return self._thrift * BAR * rate * known * max(LOWEST, busy**IDLE_POWER)
 
     def hosts(self) -> list[Host]:
         """The hosts that wait, in the order in which they were due."""
@@ -172,8 +180,7 @@ class Throttle:
 
     def keeps(self, host: Host, address: str, rank: int, now: float) -> bool:
         """Whether *host* of *rank*, which would be on the workbench under *address*, waits here instead at *now*."""
-        is_opened = not (host.needs_file or host.account.pages)
-        if is_opened or not self._thrift:
+        if not self._thrift:
             return False
         at = _KINDS * rank + self._kind_of(host)
         wait_s = self._waits_s[at]
@@ -201,6 +208,13 @@ class Throttle:
         """When ``released`` will next give one; None when nobody waits."""
         dues = [due for at, waiting in enumerate(self._waiting) if waiting and (due := self._front(at)) is not None]
         return min(dues, default=None)
+
+    def pop_worse(self, rank: int, wait_s: float) -> Host | None:
+        """A host of the worst class that waits for *wait_s* or longer, if its rank is worse than *rank*; it leaves."""
+        for worse in range(_CLASSES - 1, _KINDS * (rank + 1) - 1, -1):
+            if self._waits_s[worse] >= wait_s and self._front(worse) is not None:
+                return heapq.heappop(self._waiting[worse])[3]
+        return None
 
     def _front(self, at: int) -> float | None:
         waiting = self._waiting[at]

@@ -19,8 +19,6 @@ from spiderling.frontier.hosts import RANKS, Host
 
 NO_ADDRESS = ""  # the address of hosts whose next step needs no connection (dead names, names to be asked again)
 PATIENCE_S = 60.0  # seconds for which hosts that need a file let others pass; chosen: hosts of a rank still take turns
-MOST_OPENED = 30  # opened hosts with which files wait for pages that are due (measured: 100 gave fewer words a byte)
-OPENED_S = 60.0  # seconds for which such a host counts after its last request; chosen: twelve intervals
 BURST = 100
 """Requests beyond its share that a group may have (chosen: a crawl that begins with few hosts is not held up)."""
 PRUNE_ABOVE = 1000
@@ -38,10 +36,6 @@ class Workbench:
     is drawn (strategy.Draw); within it the host that has waited longest is next.  A host that needs a file of its site
     waits as if it had come PATIENCE_S later: its page is due an interval after the file, or never.  The hosts of groups
     that have had more than their share of the requests are passed over while any other host is due.
-
-    A host is *opened* when its files were asked for and no page of it was read.  While MOST_OPENED are, files wait for
-    all pages that are due: other hosts are opened only when the crawl would make no request else.  An opened host
-    counts for OPENED_S, since there are some that fail, or whose groups are passed over.
 
     Two nested heaps: addresses ordered by the later of their own due time and that of their first host; in each address
     the hosts ordered by their due time.  So a thousand hosts on one address cost one entry of the outer heap.  Hosts of
@@ -72,14 +66,11 @@ class Workbench:
         self._heap: list[Entry] = []
         self._ready: dict[Groups, list[tuple[list[Entry], list[Entry]]]] = {_COMMON: _by_rank()}
         """By groups and rank: addresses with a page that is due, and those with a host that needs a file."""
-        self._opened: dict[Host, None] = {}
         self._prune_above = PRUNE_ABOVE
 
     def add_host(self, host: Host, address: str) -> None:
         """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
         host.version += 1
-        if not (host.needs_file or host.account.pages):
-            self._opened[host] = None
         place = self.shares.groups_over(host.domain, address), address, host.needs_file
         queue = self._queues.get(place)
         if queue is None:
@@ -92,7 +83,6 @@ class Workbench:
     def remove(self, host: Host) -> None:
         """Take *host* off; nothing happens if it is not there."""
         host.version += 1
-        self._opened.pop(host, None)
 
     def postpone(self, address: str, due: float) -> None:
         """No host of *address* is popped before *due*."""
@@ -105,7 +95,7 @@ class Workbench:
             queue = heapq.heappop(ready)[2]
             queue.key = -1.0
             host = heapq.heappop(queue.hosts)[3]
-            self.remove(host)
+            host.version += 1
             self._schedule(queue)
             address = queue.address.name
             if self.shares.groups_over(host.domain, address) == queue.groups:
@@ -116,32 +106,14 @@ class Workbench:
     def _next(self, now: float) -> list[Entry] | None:
         """The addresses of which the first is to be served at *now*."""
         waited_in = self._ripen(now)
-        if len(waited_in) > 1:
-            excess = {groups: self.shares.excess(groups) for groups in waited_in}
-            least = min(excess.values())
-            waited_in = {groups: ranks for groups, ranks in waited_in.items() if excess[groups] == least}
-        if not waited_in:
-            return None
-        common = waited_in.get(_COMMON, []) if self._has_many_opened(now) else []
-        pages = [rank for rank in common if self._front(self._ready[_COMMON][rank][0]) is not None]
-        if pages:
-            waited_in[_COMMON] = pages
-        rank = self._draw(sorted(set(itertools.chain.from_iterable(waited_in.values()))))
-        firsts = [
-            self._first(groups, rank, bool(pages) and groups == _COMMON)
-            for groups, ranks in waited_in.items()
-            if rank in ranks
-        ]
+        if len(waited_in) <= 1:
+            return next((self._first(groups, self._draw(ranks)) for groups, ranks in waited_in.items()), None)
+        excess = {groups: self.shares.excess(groups) for groups in waited_in}
+        least = min(excess.values())
+        served = [groups for groups in waited_in if excess[groups] == least]
+        rank = self._draw(sorted({rank for groups in served for rank in waited_in[groups]}))
+        firsts = [self._first(groups, rank) for groups in served if rank in waited_in[groups]]
         return min(firsts, key=lambda ready: ready[0][:2])
-
-    def _has_many_opened(self, now: float) -> bool:
-        """Whether MOST_OPENED hosts wait for their first page, and were asked for a file within OPENED_S."""
-        while len(self._opened) >= MOST_OPENED:
-            first = next(iter(self._opened))
-            if first.last_start + OPENED_S >= now:
-                return True
-            del self._opened[first]
-        return False
 
     def _ripen(self, now: float) -> dict[Groups, list[int]]:
         """Sort addresses that are due at *now* by rank; returns the ranks with a host that is due, best first."""
@@ -162,11 +134,9 @@ class Workbench:
                 insort(waited_in[queue.groups], rank)
         return {groups: ranks for groups, ranks in waited_in.items() if ranks}
 
-    def _first(self, groups: Groups, rank: int, is_page: bool) -> list[Entry]:
-        """The addresses of *groups* and *rank* of which the first is next; one must wait there, with a page if so."""
+    def _first(self, groups: Groups, rank: int) -> list[Entry]:
+        """The addresses of *groups* and *rank* of which the first is next; one must wait there."""
         pages, files = self._ready[groups][rank]
-        if is_page:
-            return pages
         if self._front(pages) is None:
             return files
         is_file_late = self._front(files) is not None and _first_due(files) + PATIENCE_S < _first_due(pages)
@@ -491,6 +461,13 @@ class Backlog:
         self._snoozed = [(min(due, now), host_id) for due, host_id in self._snoozed]
         for line in self._apart.values():
             line.hasten(now)
+
+    def best_rank(self) -> int:
+        """The best rank in the line, or of the hosts apart if the line is empty; RANKS if no host waits."""
+        mask = self._waited_in[0] | self._waited_in[1]
+        if mask:
+            return (mask & -mask).bit_length() - 1
+        return min((line.best_rank() for line in self._apart.values()), default=RANKS)
 
     def next_due(self) -> float | None:
         """When a host can next be taken out; 0: at once; None: none waits."""

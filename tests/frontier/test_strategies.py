@@ -28,7 +28,7 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategies import STRATEGIES, LinkingPage, parse
 from spiderling.frontier.strategy import DROPPED, Draw, FoundLink, NewLinks, Ranker, Strategy
 from spiderling.frontier.url_states import UrlStates
-from spiderling.frontier.workbench import MOST_OPENED, Backlog, Workbench
+from spiderling.frontier.workbench import Backlog, Workbench
 
 WRONG = Reason.WRONG_LANGUAGE
 
@@ -302,28 +302,6 @@ def test_workbench_gives_the_best_of_those_that_are_due() -> None:
     assert bench.pop(50.0) == (later, later.name)
 
 
-def test_files_of_better_hosts_wait_for_the_pages_of_those_that_were_opened() -> None:
-    """Of hosts that were asked for files half were never read, since better ones were found meanwhile."""
-    found, states = hosts(1, *[8] * MOST_OPENED)
-    better, *opened = found
-    better.needs_file = True
-    for is_known in (False, True):
-        bench = Workbench(min, lambda host: states.ranks[host.id])
-        for host in (better, *opened[int(is_known) :]):
-            host.due = 1.0
-            host.last_start = 0.0
-            bench.add_host(host, host.name)
-        popped = [place[0] for _ in found if (place := bench.pop(10.0))]
-        assert popped.index(better) == int(not is_known), "until one less is opened"
-    bench.add_host(better, better.name)
-    for host in opened:
-        host.due = 50.0
-        bench.add_host(host, host.name)
-    assert bench.pop(10.0) == (better, better.name), "no page is due, so the line would be idle"
-    bench.add_host(better, better.name)
-    assert bench.pop(61.0) == (better, better.name), "the others fail, or are passed over"
-
-
 def test_backlog_gives_the_best_and_those_that_became_better_once() -> None:
     ranks = {1: 9, 2: 5, 3: 5}
     backlog = Backlog(rank_of=ranks.__getitem__)
@@ -331,7 +309,9 @@ def test_backlog_gives_the_best_and_those_that_became_better_once() -> None:
         backlog.push(host_id, 0.0, 0.0)
     ranks[1] = 1
     backlog.push(1, 0.0, 0.0)
+    assert backlog.best_rank() == 1
     assert [backlog.pop(0.0) for _ in range(4)] == [1, 2, 3, None]
+    assert backlog.best_rank() == 10
 
 
 def test_better_hosts_come_first_and_all_others_after_them() -> None:

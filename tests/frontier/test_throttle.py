@@ -24,7 +24,6 @@ LONG_AGO = -1e6
 def host_of(number: int, known: int = FRUITFUL) -> Host:
     host = Host(number, f"h{number}.cz", HostStates(), account=YieldAccount(pages=int(known != UNREAD)))
     host.documents = int(known == FRUITFUL)
-    host.needs_file = known == UNREAD
     return host
 
 
@@ -83,11 +82,31 @@ def test_with_more_thrift_the_bar_is_higher_and_with_none_nobody_waits() -> None
         assert (hosts.waits(1) > 0.0) is is_held
 
 
+def test_nobody_waits_for_long_before_the_crawl_has_some_text() -> None:
+    """The home pages of the seeds gave nothing, and one host a few hundred words: all others waited for minutes."""
+    hosts = Hosts((1, EMPTY), (6, UNREAD), (5, FRUITFUL), rate=None)
+    hosts.gave(0, 0, 80)
+    hosts.gave(2, 4_000, 2)
+    assert hosts.throttle.released(10.0) is None
+    assert hosts.waits(1) <= INTERVAL_S
+    hosts.gave(2, 4_000, 60)
+    assert hosts.waits(0) > INTERVAL_S
+
+
 def test_what_hosts_gave_counts_more_than_what_their_rank_promises() -> None:
     hosts = Hosts((1, FRUITFUL), (7, FRUITFUL))
     hosts.gave(0, 100)
     hosts.gave(1, 3_000)
     assert hosts.waits(0) > INTERVAL_S and not hosts.waits(1)
+
+
+def test_what_came_long_ago_is_forgotten() -> None:
+    hosts = Hosts((1, FRUITFUL), (2, FRUITFUL))
+    hosts.gave(0, 0)
+    hosts.gave(1, 3_000)
+    first = hosts.waits(0)
+    hosts.gave(1, 3_000, 20_000)
+    assert 0.0 < hosts.waits(0) < first / 10
 
 
 def test_the_best_class_at_work_never_waits() -> None:
@@ -113,42 +132,22 @@ def test_hosts_go_further_behind_with_their_second_foreign_page() -> None:
     """One page of many hosts is cheap; ten of each took half of the bytes of a web with one rich host."""
     hosts = Hosts((1, FRUITFUL), (9, FOREIGN), (9, FOREIGN_AGAIN))
     hosts.gave(0, 3_000)
-    hosts.gave(1, 300)
+    hosts.gave(1, 100)
     assert hosts.waits(2) > 10 * hosts.waits(1) > 0.0
 
 
 def test_an_unread_host_is_worth_what_such_hosts_gave_over_their_whole_life() -> None:
     hosts = Hosts((1, FRUITFUL), *[(6, UNREAD)] * 40)
     hosts.gave(0, 3_000)
-    untried = hosts.waits(40)
+    assert 0.0 < hosts.waits(40) < 2 * INTERVAL_S, "none was tried"
     for number in range(1, 21):
         hosts.gave(number, 0, 1)
-    assert 0.0 < untried < hosts.waits(40)
+    assert hosts.waits(40) > 10 * INTERVAL_S
     for number in range(1, 21):
         hosts.hosts[number].account.pages = hosts.hosts[number].documents = 1
         hosts.throttle.count(hosts.hosts[number], 2)
         hosts.gave(number, 3_000, 20)
     assert hosts.waits(40) == 0.0
-
-
-def test_an_unread_host_counts_less_the_more_requests_the_crawl_makes_for_a_page() -> None:
-    waits = []
-    for requests in (1, 2, 4, 9):
-        hosts = Hosts((1, FRUITFUL), (2, UNREAD), (2, EMPTY))
-        hosts.throttle.requests = 961 * requests
-        hosts.gave(0, 3_000, 960)
-        waits.append(hosts.waits(1))
-        assert not hosts.waits(2), "it has had its first page"
-    assert 0.0 == waits[0] < waits[1] < waits[2] == waits[3], "a first page takes four"
-
-
-def test_a_host_whose_files_were_asked_for_waits_no_more_before_its_first_page() -> None:
-    """It waited twice, and many times better hosts came meanwhile: its files were asked for in vain."""
-    hosts = Hosts((1, FRUITFUL), (9, UNREAD))
-    hosts.gave(0, 3_000)
-    assert hosts.waits(1)
-    hosts.hosts[1].needs_file = False
-    assert not hosts.waits(1)
 
 
 def test_the_bar_falls_with_the_text_a_second_and_not_below_a_fifth() -> None:
@@ -252,6 +251,22 @@ def test_who_was_let_go_waits_again_when_better_ones_have_come() -> None:
     hosts.add(1, 1, FRUITFUL)
     assert throttle.keeps(poor, "10.0.0.2", 9, 101.0)
     assert not throttle.keeps(poor, "10.0.0.2", 9, 50_000.0), "it has waited long enough"
+
+
+def test_only_who_waits_for_long_makes_room_for_better_hosts() -> None:
+    hosts = Hosts((1, FRUITFUL), (8, FRUITFUL), (9, FRUITFUL))
+    for number, kept_bytes in enumerate((9000, 300, 30)):
+        hosts.gave(number, kept_bytes)
+    throttle = hosts.throttle
+    waits_s = [hosts.waits(number) for number in range(3)]
+    assert waits_s[0] < waits_s[1] < waits_s[2]
+    for host, rank in zip(hosts.hosts, hosts.ranks, strict=True):
+        throttle.keeps(host, "10.0.0.1", rank, 0.0)
+    assert throttle.pop_worse(9, 1.0) is None, "no rank is worse than 9"
+    assert throttle.pop_worse(7, waits_s[2] + 1) is None
+    assert throttle.pop_worse(7, waits_s[2]) is hosts.hosts[2]
+    assert throttle.pop_worse(7, waits_s[2]) is None
+    assert throttle.pop_worse(7, waits_s[1]) is hosts.hosts[1]
 
 
 def test_a_poor_host_that_another_ones_robots_txt_is_asked_of_does_not_wait() -> None:

@@ -24,7 +24,7 @@ from scrapy.exceptions import NotConfigured
 from spiderling.base.option_values import PREFIX
 from spiderling.base.terminal import count_of
 from spiderling.engine.component import Extension, scheduler_of
-from spiderling.extensions.progress import standing
+from spiderling.reporting.summary import standing
 
 logger = logging.getLogger(__name__)
 

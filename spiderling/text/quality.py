@@ -269,19 +269,17 @@ def words_in(text: str) -> int:
     return text.count(" ") + text.count("\n") + 1 if text else 0
 
 
-_WORD_CHARS = (
-    (
-        re.compile("[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]"),
-        1.8,
-    ),  # Chinese: jieba; Japanese: Sudachi A
-    (re.compile("[\u0e01-\u0e5b]"), 4.8),  # Thai: PyThaiNLP newmm
-    (re.compile("[\u0e81-\u0edf]"), 4.3),  # Lao: laonlp
-    (re.compile("[\u1780-\u17dd]"), 4.9),  # Khmer: khmer-nltk
-    (re.compile("[\u1000-\u109f]"), 6.2),  # Burmese: as many words as the same sentences have in Thai and Khmer
-    (re.compile("[\u0f40-\u0fbc]"), 4.5),  # Tibetan: the same
-)
+_WORD_CHARS = {
+    "\u3005-\u3007\u3040-\u30ff\u3400-\u9fff": 1.8,  # Chinese: jieba; Japanese: Sudachi A
+    "\u0e01-\u0e5b": 4.8,  # Thai: PyThaiNLP newmm
+    "\u0e81-\u0edf": 4.3,  # Lao: laonlp
+    "\u1780-\u17dd": 4.9,  # Khmer: khmer-nltk
+    "\u1000-\u109f": 6.2,  # Burmese: as many words as the same sentences have in Thai and Khmer
+    "\u0f40-\u0fbc": 4.5,  # Tibetan: the same
+}
 """Letters of scripts that put no spaces between words, and how many of them make a word.  Measured on the news of
 NTREX-128 (Federmann et al. 2022) with the named segmenters."""
+_UNSPACED = re.compile(f"[{''.join(_WORD_CHARS)}]")
 _UNSPACED_BYTES = 2.0  # bytes of UTF-8 a character that only texts of three-byte scripts have
 
 
@@ -291,13 +289,11 @@ def count_words(text: str, utf8_bytes: int) -> int:
     >>> count_words("吾輩は猫である。名前はまだ無い。 OK", 51)
     9
     """
-    if utf8_bytes < _UNSPACED_BYTES * len(text):
+    if utf8_bytes < _UNSPACED_BYTES * len(text) or not _UNSPACED.search(text):
         return words_in(text)
-    unspaced = [(len(letters.findall(text)), word_chars) for letters, word_chars in _WORD_CHARS]
-    if not any(number for number, _ in unspaced):
-        return words_in(text)
-    spaced = [word for word in text.split() if not any(letters.search(word) for letters, _ in _WORD_CHARS)]
-    return len(spaced) + round(sum(number / word_chars for number, word_chars in unspaced))
+    spaced = [word for word in text.split() if not _UNSPACED.search(word)]
+    unspaced = [len(re.findall(f"[{letters}]", text)) / word_chars for letters, word_chars in _WORD_CHARS.items()]
+    return len(spaced) + round(sum(unspaced))
 
 
 @lru_cache(maxsize=1)

@@ -64,7 +64,7 @@ _NO_MATCH = 0.1  # confidence that chardet gives an encoding without any evidenc
 _META = re.compile(rb"""<(?:meta|\?xml)[^>]{0,500}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.I)
 _ASCII = bytes(range(0x80))
 _CONTROLS = bytes(code for code in range(0x20) if code not in b"\t\n\r\f\x1b")
-_MIXED = "utf-8 with other bytes"
+_MIXED = "utf-8 with other bytes"  # what `_decode` calls a page that a Decoded calls mended UTF-8
 
 
 class Decoded(NamedTuple):

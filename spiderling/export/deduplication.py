@@ -217,8 +217,9 @@ class Deduplication:
         else:
             left = [(text, details) for text, details, flag in entries if not flag]
             texts = [text for text, _ in left]
-            size = len("\n".join(texts).encode())
-            sizes = {"length": size, "words": count_words("\n".join(texts), size)}
+            clean = "\n".join(texts)
+            size = len(clean.encode())
+            sizes = {"length": size, "words": count_words(clean, size)}
             attributes = {name: str(sizes.get(name, value)) for name, value in attributes.items()}
         text = render(attributes, [(text, render_attributes(details)) for text, details in left])
         return StoredDocument(attributes, text)

@@ -160,6 +160,8 @@ def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
     item.statements = [statement for statement in said if policy.sees(statement.signal)] if said else []
     item.follow = follow(item.statements, policy)
     of_site = crawl.frontier.robots.statements_of(response.url)
+    if item.fetch is not None and item.fetch.is_reserved:
+        raise DropPage(Reason.SITE_OPTED_OUT, str(policy.binding(of_site) or ""))
     if policy.sees(Signal.RSL):
         item.statements += licence_statements(item, headers, crawl)
     if not (of_site or item.statements):
@@ -289,7 +291,7 @@ class DedupPipeline(PagePipeline):
     """
 
     def process_page(self, item: PageItem, page: Page) -> None:
-        """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE)."""
+        """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE), or WaitsForFiles."""
         crawl = self.crawl
         fetch = item.fetch
         revisit = fetch.revisit if fetch else None
@@ -308,6 +310,7 @@ class DedupPipeline(PagePipeline):
         if left_out.any():
             rest = self._without(item, page, left_out.tolist(), revisit is not None)
             digests += (rest,) if digests else ()
+        wait_for_files(item, crawl)
         crawl.known_digests.update(digests)
         item.digests = digests
 
@@ -372,10 +375,23 @@ def _host_name(url: str) -> str:
     return target.host if target is not None else ""
 
 
+def wait_for_files(item: PageItem, crawl: Crawl) -> None:
+    """Raise WaitsForFiles for a page to be kept that has come before files of its site were asked for.
+
+    Its text is forgotten at once: until its end, other pages are judged, and their text may be the same.
+    """
+    fetch = item.fetch
+    if fetch is not None and fetch.before_files:
+        crawl.forget(item)
+        crawl.frontier.robots.want_files(fetch.url)
+        raise WaitsForFiles(f"{fetch.url} waits for files of its site")
+
+
 class CorpusPipeline(PagePipeline):
     """Renders the document as prevertical, the format of Sketch Engine and SpiderLing; the checkpoint writes it.
 
-    A page that comes when the budget of words or documents is spent is put back.
+    A page that comes when the budget of words or documents is spent is put back.  So is one that has come before files
+    of its site were asked for (the option ``optout_files``).
     """
 
     @classmethod
@@ -387,6 +403,7 @@ class CorpusPipeline(PagePipeline):
         crawl = self.crawl
         if not crawl.may_keep(item, page.words):
             raise PutBack("the crawl has as many words or documents as it wants")
+        wait_for_files(item, crawl)  # if DedupPipeline is switched off
         if not item.digests and crawl.options.dedup != "off":  # by DedupPipeline, unless that is switched off
             item.digests = outcomes.digests_of(page)
         item.kept_bytes = page.clean_bytes - item.duplicate_bytes

@@ -76,6 +76,7 @@ def _fetch(url: str, arguments: dict[str, str], settings: Settings, options: Opt
         # no workers: the page is examined here
         pipelines = {"spiderling.pipelines.CleanPipeline": None}
         ours = {"JOBDIR": directory, "SPIDERLING_RETRIES": 0, "ITEM_PIPELINES": pipelines}
+        ours["SPIDERLING_OPTOUT_FILES"] = "first"  # no page is kept for whose sake they would be asked for
         settings.setdict(ours, priority="cmdline")
         spider = run_spider(PageSpider, settings, **{**arguments, "url": url})
     answer = spider.answer

@@ -215,15 +215,19 @@ class Dispatcher:
         self._handed_out = 0
 
     def _request(self, fetch: Fetch) -> Request | None:
-        """The request for *fetch*, or None: making it failed, and the URL ends."""
+        """The request for *fetch*, or None: making it failed, or it may not be made, and the URL ends."""
+        reason = Reason.SITE_OPTED_OUT
         try:
             request = self._make_request(fetch)
-            if fetch.id and self._held.give(fetch.id, request):
+            is_held = fetch.id != 0 and self._held.give(fetch.id, request)
+            if is_held or fetch.is_reserved:
                 self.crawl.frontier.not_asked(fetch)
-            return request
+            if is_held or not fetch.is_reserved:
+                return request
         except Exception as error:
             self.crawl.errors.note(error, fetch.url)
-        self.settle(Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR))
+            reason = Reason.INTERNAL_ERROR
+        self.settle(Outcome(fetch.id, fetch.url, reason))
         return None
 
     def _make_request(self, fetch: Fetch) -> Request:
@@ -420,13 +424,14 @@ class Dispatcher:
             self.crawl.forget(item)
         if self.crawl.archives is not None:  # there it was not noted as read, and so is read again
             return
+        is_held = False
         if holds_answer and (answer := self._pages.get(fetch.id)) is not None:
-            self._held.hold(fetch.id, answer, request, self._now())
+            is_held = self._held.hold(fetch.id, answer, request, self._now())
         elif holds_answer and fetch.id not in self._held:
             logger.warning(
                 "A further page of %s is lost: it waits for files of its site, and the URL has ended", request
             )
-        self.give_back(fetch)
+        self.give_back(fetch, is_held)
 
     # -- requests without a page end
 
@@ -534,10 +539,10 @@ class Dispatcher:
         self._files.discard(fetch.url)
         self.wake()
 
-    def give_back(self, fetch: Fetch) -> None:
-        """Let the URL of a request wait again that was not made after all, or whose answer is held."""
+    def give_back(self, fetch: Fetch, has_answer: bool = False) -> None:
+        """Let the URL of a request wait again that was not made after all, or whose answer is held (*has_answer*)."""
         with self._changing(fetch):
-            self.crawl.frontier.give_back(fetch, self._now())
+            self.crawl.frontier.give_back(fetch, self._now(), has_answer)
         self._pages.pop(fetch.id or 0, None)
         self._files.discard("" if fetch.id else fetch.url)
         self.wake()

@@ -7,9 +7,10 @@ than STALE_S (RFC 9309, 2.4).  Without such a copy the origin's URLs end, and th
 RFC 9309, 2.3.1.4, lets a crawler treat a file that was unreachable for 30 days as missing; we stay away.
 
 tdmrep.json and ai.txt are asked for if robots.txt allows it, and if they may bind the crawl's purpose or are to be
-recorded.  So are the licence files by RSL that robots.txt or a page names, once for all who name them.  A challenge in
-the place of one says nothing.  If one cannot be fetched, its last copy counts, if any, and it is asked for again after
-an hour.
+recorded; with ``optout_files=kept`` once a page of the origin is to be kept, or their last copy, now too old, reserves
+one.  So are the licence files by RSL that robots.txt or a page names, once for all who name them.  A challenge in the
+place of one says nothing.  If one cannot be fetched, its last copy counts, if any, and it is asked for again after an
+hour.
 
 Every answer goes into the consent ledger.  An answer is parsed before anything changes.  A file on which a
 parser of ours fails counts as one that could not be fetched.
@@ -86,9 +87,11 @@ class Robots:
         self._failed_on = failed_on
         self._policy = options.policy()
         asked = ((SiteFile.TDMREP, Signal.TDM_FILE, MINING), (SiteFile.AI_TXT, Signal.AI_TXT, TRAINING))
-        others = [file for file, signal, refuses in asked if self._policy.asks(signal, refuses)]
-        self._before_pages = (SiteFile.ROBOTS, *others)
-        """The files of an origin that must be current before a page of it is fetched."""
+        self._others = [file for file, signal, refuses in asked if self._policy.asks(signal, refuses)]
+        self._of_others = {signal for _, signal, _ in asked}
+        self._waits = options.optout_files == "kept"
+        self._wanted: set[str] = set()
+        """Origins whose other files are asked for before their next page, though the option would have them wait."""
         self.files = KnownFiles(options, lookup, failed_on)
         self.licences = Licences(self.files)
         self._sees_licences = self._policy.sees(Signal.RSL)
@@ -141,11 +144,15 @@ class Robots:
             if self.missing(origin, now) is not None:
                 return RobotsVerdict.MISSING
             self.files.note_current(origin, now, self._expire_at(origin))
+            self._wanted.discard(origin)
         elif not self._allows(origin, url):
             return RobotsVerdict.FORBIDDEN
         said = self._statements(origin, url)
-        if self._policy.binding(said) is not None:
-            return RobotsVerdict.OPTED_OUT
+        if (binding := self._policy.binding(said)) is not None:
+            if binding.signal not in self._of_others or not self.comes_before_files(origin, now):
+                return RobotsVerdict.OPTED_OUT
+            self._want(origin)
+            return RobotsVerdict.MISSING
         if len(self._said_of) >= MAX_JUDGED:
             self._said_of.clear()
         self._said_of[url] = said
@@ -165,7 +172,7 @@ class Robots:
 
     def missing(self, origin: str, now: float) -> SiteFile | str | None:
         """The file of *origin*, or the address of the licence, to be fetched next; None if all are current."""
-        for file in self._before_pages:
+        for file in self._before_pages(origin):
             if self._is_current(origin, file, now):
                 continue
             if file is SiteFile.ROBOTS or self._allows(origin, origin + file.value):
@@ -178,13 +185,32 @@ class Robots:
         record = self.files.find(origin, file)
         return record is not None and self.files.is_current(record, now)
 
-    def asks_last_for(self, file: SiteFile) -> bool:
-        """Whether no other file of an origin is asked for after *file*, licences aside."""
-        return file is self._before_pages[-1]
+    def _before_pages(self, origin: str) -> tuple[SiteFile, ...]:
+        """The files of *origin* that must be current before a page of it is fetched."""
+        return (SiteFile.ROBOTS, *(() if self._waits and origin not in self._wanted else self._others))
+
+    def asks_last_for(self, origin: str, file: SiteFile) -> bool:
+        """Whether no other file of *origin* is asked for after *file*, licences aside."""
+        return file is self._before_pages(origin)[-1]
+
+    def comes_before_files(self, origin: str, now: float) -> bool:
+        """Whether a page of *origin*, fetched at *now*, comes before what tdmrep.json and ai.txt say is known."""
+        return self._waits and not all(self._is_current(origin, file, now) for file in self._others)
+
+    def want_files(self, url: str) -> None:
+        """The page at *url*, which has come before them, is to be kept: ask for these files now."""
+        if (target := canonicalize_again(url)) is not None:
+            self._want(target.origin)
+
+    def _want(self, origin: str) -> None:
+        if len(self._wanted) >= MAX_WAITING:
+            self._wanted.clear()
+        self._wanted.add(origin)
+        self.files.outdate(origin)
 
     def _expire_at(self, origin: str) -> float:
         """When the first file that counts for *origin* has to be fetched again."""
-        records = [self.files.find(origin, file) for file in self._before_pages]
+        records = [self.files.find(origin, file) for file in self._before_pages(origin)]
         of_files = min(record.expires for record in records if record is not None)
         return min(of_files, self.licences.expire_at(origin)) if self._sees_licences else of_files
 
@@ -284,7 +310,7 @@ class Robots:
         path = url[len(origin) :]
         wanted = self._policy.sees
         found = []
-        for file in self._before_pages:
+        for file in (SiteFile.ROBOTS, *self._others):
             rules = self.files.rules(origin, file)
             if rules is not None:
                 found += rules.statements(url, path, wanted)

@@ -26,6 +26,7 @@ from webs.consent import (
     PURPOSES,
     SPEAKERS,
     consent_web,
+    is_refused_by_file,
     pairs,
     seeds_of,
     violations,
@@ -182,18 +183,18 @@ class Crawled(NamedTuple):
     fetched: list[str]
     """URLs in the order of the access log."""
 
-    def violations(self, letter: str) -> list[str]:
+    def violations(self, letter: str, files: str) -> list[str]:
         reasons = {url: reason for url, (reason, _) in self.ends.items()}
-        return violations(self.cases, letter, reasons, set(self.fetched))
+        return violations(self.cases, letter, reasons, set(self.fetched), files == "kept")
 
 
-def crawled(directory: Path, letter: str, **started) -> Crawled:
+def crawled(directory: Path, letter: str, files: str, **started) -> Crawled:
     """A crawl for the purpose *letter*."""
     web, cases = consent_web(document)
     seeds = directory / "seeds.txt"
     seeds.write_text("\n".join([seeds_of(cases), *(url for url in ENDS if "/from-" not in url)]))
     with serving(FixedWeb({**web.sites, **SITES})) as server:
-        options = {"OPTOUTS": "", "PURPOSE": PURPOSES[letter], "HOST_INTERVAL_S": 0.02}
+        options = {"OPTOUTS": "", "OPTOUT_FILES": files, "PURPOSE": PURPOSES[letter], "HOST_INTERVAL_S": 0.02}
         crawl = Crawl(directory / "job", server, started.pop("project", ROOT), **options)
         result = crawl.start(str(seeds), **started).wait()
         assert result.code == 0 and "Traceback" not in result.output, result.output[-3000:]
@@ -210,15 +211,24 @@ def first(tmp_path_factory) -> Crawled:
     project.mkdir()
     (project / "scrapy.cfg").write_text("[settings]\ndefault = spiderling.settings\n")
     (project / "sitecustomize.py").write_text(RECORDER.format(log=str(base / "written.txt"), events=EVENTS))
-    return crawled(base, "T", project=project, fresh=True)  # which reads sitecustomize.py
+    return crawled(base, "T", "first", project=project, fresh=True)  # which reads sitecustomize.py
 
 
-def test_each_page_is_fetched_and_kept_as_its_owner_says(first):
-    assert first.violations("T") == []
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> Crawled:
+    return crawled(tmp_path_factory.mktemp("kept"), "T", "kept")
+
+
+@pytest.mark.parametrize("files", ["first", "kept"])
+def test_each_page_is_fetched_and_kept_as_its_owner_says(request, files):
+    found = request.getfixturevalue(files)
+    assert found.violations("T", files) == []
     for_moved = Counter(["http://ai-text.test/ai.txt"])
-    assert max((Counter(first.fetched) - for_moved).values()) == 1, "nothing is asked for twice"
-    assert len({urlsplit(case.url).hostname for case in first.cases}) >= 30
-    assert {case.end for case in first.cases} >= {
+    assert max((Counter(found.fetched) - for_moved).values()) == 1, "nothing is asked for twice"
+    is_dropped = {case.url for case in found.cases if is_refused_by_file(case)} & set(found.fetched)
+    assert ("http://ai-text.test/a" in is_dropped) == (files == "kept")
+    assert len({urlsplit(case.url).hostname for case in found.cases}) >= 30
+    assert {case.end for case in found.cases} >= {
         "site-opted-out",
         "opted-out",
         "noindex",
@@ -228,12 +238,14 @@ def test_each_page_is_fetched_and_kept_as_its_owner_says(first):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("files", ["first", "kept"])
 @pytest.mark.parametrize("letter", ["S", "R"])
-def test_so_it_is_for_other_purposes(letter, tmp_path):
-    assert crawled(tmp_path, letter).violations(letter) == []
+def test_so_it_is_for_other_purposes(letter, files, tmp_path):
+    assert crawled(tmp_path, letter, files).violations(letter, files) == []
 
 
-def test_the_table_of_precedence_is_true_of_every_pair(first):
+@pytest.mark.parametrize("files", ["first", "kept"])
+def test_the_table_of_precedence_is_true_of_every_pair(request, files):
     lines = (ROOT / "docs/opt-outs.md").read_text("utf-8").splitlines()
     expected = {}
     for line in takewhile(bool, lines[lines.index("| no says | then | unless |") + 2 :]):
@@ -243,7 +255,8 @@ def test_the_table_of_precedence_is_true_of_every_pair(first):
         for no in re.findall(r"`([\w-]+)`", names):
             expected |= {(no, yes): "K" if yes in says_yes else letter for yes in SPEAKERS if yes != no}
     assert expected.keys() == set(pairs())
-    told = {(no, yes): first.ends[f"http://{PRECEDENCE_HOST}/{no}/{yes}"][0] for no, yes in expected}
+    ends = request.getfixturevalue(files).ends
+    told = {(no, yes): ends[f"http://{PRECEDENCE_HOST}/{no}/{yes}"][0] for no, yes in expected}
     assert {pair: end for pair, end in told.items() if end not in LETTERS[expected[pair]]} == {}
 
 

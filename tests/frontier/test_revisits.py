@@ -71,11 +71,10 @@ class RecrawledCrawl(VirtualCrawl):
             self.revisits.append((fetch.url, self.day))
         super().answer(fetch, answer)
 
-    def outcome(self, fetch: Fetch, answer: Answer) -> Outcome:
+    def outcome(self, fetch: Fetch, answer: Answer, reason: Reason) -> Outcome:
         outcome = Outcome(
-            fetch.id, fetch.url, answer.outcome_reason, answer.status, answer.may_pass,
-            redirect_to=answer.location, etag=b'"1"', body_bytes=answer.body_bytes,
-            words=answer.kept_bytes // 5, links=tuple(map(Link, answer.links)),
+            fetch.id, fetch.url, reason, answer.status, answer.may_pass, redirect_to=answer.location, etag=b'"1"',
+            body_bytes=answer.body_bytes, words=answer.kept_bytes // 5, links=tuple(map(Link, answer.links)),
         )  # fmt: skip
         self.told[fetch.id] = (outcome, None)
         return outcome
@@ -192,6 +191,23 @@ def test_robots_txt_is_read_anew_before_a_look() -> None:
     assert crawl.standing(HOST + "secret") is Standing.OPTED_OUT
     assert all(day < 3.1 for day in crawl.revisits_at(HOST + "secret"))
     assert crawl.standing(HOST) is Standing.LIVE
+
+
+def test_a_later_version_waits_for_the_files_of_its_site_too() -> None:
+    """It is to be kept, and what is asked for then says no."""
+
+    def web(url: str, day: float) -> Answer:
+        if url.endswith("tdmrep.json") and day > 2:
+            return Answer(body=b'[{"location": "/", "tdm-reservation": 1}]')
+        is_file = url.endswith((".txt", ".json"))
+        return MISSING if is_file else page() if day < 0.5 or day > 5 else SAME
+
+    crawl = lived(web, 20, optouts="", optout_files="kept")
+    assert crawl.standing(HOST) is Standing.OPTED_OUT
+    revisits = crawl.revisits_at(HOST)
+    assert [day > 5 for day in revisits] == [False] * (len(revisits) - 1) + [True]
+    asked = [(start.time - crawl.starts[0].time) / DAY_S for start in crawl.starts if start.url.endswith("tdmrep.json")]
+    assert asked[0] < 1 and asked[1:] == pytest.approx(revisits[-1:], abs=0.01), "no revisit before it was to be kept"
 
 
 def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:

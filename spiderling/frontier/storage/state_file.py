@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import struct
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -43,10 +43,10 @@ def to_check(directory: Path) -> str:
     return f"see all damage with `scrapy inspect {directory} --check`, "
 
 
-def usable_version(path: Path, usable: Collection[int] = (SCHEMA_VERSION,)) -> int | None:
-    """What `version_of` says; raises JobdirError if it is a schema that is not *usable*."""
+def usable_version(path: Path) -> int | None:
+    """What `version_of` says; raises JobdirError if it is another schema than this version's."""
     version = version_of(path)
-    if version is not None and version not in usable:
+    if version not in (None, SCHEMA_VERSION):
         raise JobdirError(
             f"{path} was written by another version of Spiderling (schema {version}, this one has "
             f"{SCHEMA_VERSION}); go on with that version, or give another JOBDIR."

@@ -129,7 +129,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"sqlite3 .*": Run(says="example.cz"),
     r"zstd .*": Run(says="http://www.example.cz/"),
     # use what came out
-    r"scrapy export .*--after .*": Elsewhere("cli/test_export.py", '"--after"'),
+    r"scrapy export .*2026-.*": Elsewhere("cli/test_export_formats.py", "crawl_date>='2026-09'"),
     r"scrapy export .*--drop-host .*": Run(says=" dropped"),
     r"scrapy export .*": Run(says=" documents in "),
     r"scrapy dedup .*": Run(),

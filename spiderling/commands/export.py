@@ -61,7 +61,6 @@ class Command(SpiderlingCommand):
         ),
         option("--drop-host", action="append", default=[], metavar="LIST", help="file with hosts to drop"),
         option("--drop-url", action="append", default=[], metavar="LIST", help="file with URLs to drop"),
-        option("--after", metavar="JSON", help="take what the crawls have got since the export with this OUT.json"),
         option(
             "--split",
             action="append",
@@ -81,17 +80,13 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or not opts.out:
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
-        if opts.after and opts.salvage:
-            raise UsageError("--after takes acknowledged text alone, so --salvage does not go with it")
         from spiderling.export.export import export
-        from spiderling.export.sources import Salvage, Selection, account, corpus_of, grown_since
+        from spiderling.export.sources import Salvage, Selection, account, corpus_of
 
         salvage = Salvage() if opts.salvage else None
         selection = Selection(opts.where)
         try:
             corpus = corpus_of(args, opts.salvage)
-            if opts.after:
-                corpus = grown_since(corpus, Path(opts.after))
             plan = _plan(opts, selection)
             documents = corpus.stored(salvage.documents) if salvage else corpus.stored()
             notes = {"left_out": salvage.losses} if salvage else {}
@@ -100,8 +95,7 @@ class Command(SpiderlingCommand):
             raise DamageError(f"{error} With --salvage everything that is whole is written.") from error
         for warning in (*corpus.troubles, *selection.warnings()):
             self.warn(warning)
-        is_enough = bool(summary.files or opts.after)  # that nothing is new is no failure of a nightly job
-        self.exitcode = 0 if is_enough and not (salvage and salvage.losses) else 1
+        self.exitcode = 0 if summary.files and not (salvage and salvage.losses) else 1
         yield from _result(summary, selection)
         if salvage is not None:
             yield from account(salvage.losses)

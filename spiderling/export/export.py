@@ -28,7 +28,7 @@ from spiderling.base.files import PART, saving, sync_directory, sync_file, write
 from spiderling.base.machine import require
 from spiderling.corpus.segments import StoredDocument
 from spiderling.export.formats import Registry, TextWriter, split_name, writer
-from spiderling.export.sources import Corpus, Expressions, Selection, taken
+from spiderling.export.sources import Corpus, Expressions, Selection
 from spiderling.jobdir.card import Manifest, Tally, checksum, last_names, software, write_pair
 
 _MAX_PART_BYTES = 100  # bytes of a part's name in a file's name; chosen: file systems allow 255 bytes for all
@@ -275,7 +275,6 @@ def _manifest(
         "lists": {last_names(name): number for name, number in plan.lists.items()},
         "selection": plan.selection.described(),
         "crawls": corpus.crawls,
-        "taken": taken(corpus),
         "contents": tally.contents(),
         "files": [{**file._asdict(), "sha256": checksum(plan.directory / file.name)} for file in files],
     }

@@ -12,26 +12,23 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypedDict
-
-import xxhash
 
 from spiderling.base.errors import BadInput, DamageError, JobdirError, SpiderlingError
 from spiderling.base.terminal import hint
 from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attributes_of, frames, stored_documents
 from spiderling.export.formats import CONDITION_COLUMNS, condition_values, split_name
 from spiderling.jobdir.card import Manifest, files_in, provenance, read_manifest
-from spiderling.jobdir.inspection import SHARD_DIRECTORY, AnyCrawl, Segment, opened, parts_in
+from spiderling.jobdir.inspection import AnyCrawl, Segment, opened, parts_in
 from spiderling.jobdir.state_reader import read_note
 
 _MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, 3.1.1: the first bytes of a zstd frame
 _SEGMENT = re.compile(r".*-\d{5,}" + re.escape(SUFFIX))
 _TAG = r'(?: [\w:.-]+="[^"<>\n]*")*>\n'
 _DOCUMENT = re.compile(rf"<doc{_TAG}(?:<p{_TAG}[^<>\n]*\n</p>\n)*</doc>\n")
-_TAIL_BYTES = 4096  # bytes before the end of what was taken, by which a segment is known again; chosen
 _MAX_BYTES = 1 << 30
 """Decompressed bytes above which a frame counts as damaged (chosen: a batch of a crawl has some MB at most)."""
 
@@ -46,8 +43,6 @@ class Corpus(NamedTuple):
     """Errors of crawls whose state cannot be read, and which shards of a crawl are not here."""
     distances: Mapping[Path, Mapping[str, int]] = MappingProxyType({})
     """Directory of segments -> name of a host -> its last distance, as the state has it."""
-    before: Mapping[str, tuple[int, str]] = MappingProxyType({})
-    """What an earlier export took, as `taken` gives it."""
 
     @property
     def documents(self) -> int:
@@ -104,52 +99,6 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
                 raise BadInput(f"{place} holds no segments of a corpus either: {troubles[-1]}")
             sources += found
     return Corpus(sources, sorted(purposes), crawls, troubles, distances)
-
-
-def taken(corpus: Corpus) -> dict[str, tuple[int, str]]:
-    """Segment -> bytes that an export of *corpus* and those before it took, and a digest of the last of them.
-
-    A segment is named by its crawl's directory, that of its shard, and its own name.  Corpora only grow: a segment is
-    appended to and never changed (corpus/segments.py).
-    """
-    found: dict[str, tuple[int, str]] = {}
-    for source in corpus.sources:
-        if source.length is not None:
-            parts = source.path.resolve().parts
-            key = "/".join(parts[-4 if SHARD_DIRECTORY.fullmatch(parts[-3]) else -3 :])
-            if key in found:
-                return {}  # two crawls of one name cannot be told apart later
-            found[key] = source.length, _tail(source.path, source.length)
-    return {**corpus.before, **found}
-
-
-def grown_since(corpus: Corpus, path: Path) -> Corpus:
-    """What *corpus* has got since the export with the manifest *path*; raises BadInput.
-
-    It refuses when a segment does not begin with the bytes that were taken of it.
-    """
-    before: dict[str, tuple[int, str]] = {}
-    with suppress(AttributeError, KeyError, TypeError, ValueError):  # whatever the file holds
-        before = {key: (int(end), str(digest)) for key, (end, digest) in read_manifest(path)["taken"].items()}
-    now = taken(corpus)
-    if not before or len(now) < len(corpus.sources):
-        raise BadInput(f"{path} is no manifest of an export of crawls of different names; give the OUT.json of one.")
-    sources = []
-    for source, key in zip(corpus.sources, now, strict=True):
-        end, digest = before.get(key, (0, _tail(source.path, 0)))
-        if end > now[key][0] or _tail(source.path, end) != digest:
-            raise BadInput(f"{key} is not the segment that the export of {path} was made of.")
-        if end < now[key][0]:
-            sources.append(source._replace(start=end, entries=None))
-    return corpus._replace(sources=sources, before=before | now)
-
-
-def _tail(path: Path, end: int) -> str:
-    """A digest of the last bytes before *end* in the file *path*."""
-    with path.open("rb") as file:
-        begin = max(0, end - _TAIL_BYTES)
-        file.seek(begin)
-        return xxhash.xxh3_128_hexdigest(file.read(end - begin))
 
 
 def _at_distance(document: StoredDocument, distance: int | None) -> StoredDocument:

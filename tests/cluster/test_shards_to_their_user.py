@@ -216,15 +216,6 @@ def test_export_and_dedup_take_all_shards(made, tmp_path):
     assert urls and sum(url.endswith("/same") for url in urls) <= 1
 
 
-def test_an_export_after_another_takes_all_shards_once(made, tmp_path):
-    first = scrapy("export", str(made.shards), "-o", f"{tmp_path}/cs.jsonl")
-    assert (first.code, first.log) == (0, "")
-    card = json.loads((tmp_path / "cs.jsonl.json").read_text())
-    assert card["documents"] == opened(made.shards).counts["total/documents"] and len(card["taken"]) == 3
-    second = scrapy("export", str(made.shards), "-o", f"{tmp_path}/2.jsonl", "--after", f"{tmp_path}/cs.jsonl.json")
-    assert second.code == 0 and second.out.startswith("No document is left, so nothing is written")
-
-
 def test_check_looks_at_each_shard(made, copied):
     ended = scrapy("inspect", str(copied), "--check")
     assert (ended.code, ended.out.splitlines()[0]) == (0, "The crawl is whole."), ended

@@ -243,17 +243,17 @@ class Status:
     shards: list[ShardStatus]
     """Those that are told of, by number; empty: the crawl has none. All totals are the sums over them, but ``time_s``,
     which is the longest: they run beside each other. Budgets are the sums of theirs, but that of time."""
-    best_hosts: list[HostRow] | None = None  # Those that gave most words; null in the stream of the live page.
+    best_hosts: list[HostRow] | None = None  # Those that gave most words; null if it was not asked for.
     by_distance: list[GroupYield] | None = None
-    """All hosts, then those at each distance from the seeds; null in the stream of the live page."""
-    refusing: list[Refusing] | None = None  # null in the stream of the live page.
-    files: list[Files] | None = None  # null in the stream of the live page.
+    """All hosts, then those at each distance from the seeds; null if it was not asked for."""
+    refusing: list[Refusing] | None = None  # null if it was not asked for.
+    files: list[Files] | None = None  # null if it was not asked for.
     facts: dict[str, dict[str, int]] | None = None
     """encoding, declared (encoding), file (kind), licence, optout (signal) -> value -> documents that were kept; null
     in the stream of the live page."""
     statements: dict[str, int] | None = None
-    """What sites say of the use of their texts -> origins; null in the stream of the live page."""
-    curves: Curves | None = None  # null in the stream of the live page.
+    """What sites say of the use of their texts -> origins; null if it was not asked for."""
+    curves: Curves | None = None  # null if it was not asked for.
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))

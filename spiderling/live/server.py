@@ -1,7 +1,6 @@
 """The server of the live page, on the crawl's own event loop; the state is read in a thread, never on the loop.
 
-A bounded number of connections is accepted, none of which keeps its place for long without a request.  The status is
-made once for all browsers that listen to it.
+A bounded number of connections is accepted, none of which keeps its place for long without a request.
 
 A request must name a host of the list, against DNS rebinding, and a foreign Origin is refused.  On loopback everybody
 may look; elsewhere, and for controls everywhere, the token is needed, in a header that no form and no foreign page can
@@ -19,9 +18,9 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
@@ -111,78 +110,7 @@ MAX_CONNECTIONS = 64
 _BACKLOG = 16  # connections that are accepted in one turn; chosen
 HEAD_S = 10.0
 """Seconds that a connection may take for the head of a request, from its beginning or the last answer on (chosen)."""
-MAX_STREAMS = 8  # streams at the same time; chosen: each is a connection that stays open
-EVERY_S = 3.0  # seconds between two events; chosen
-WRITE_S = 30.0  # seconds after which a browser that takes nothing is given up; chosen
-_REPLACED = b"event: replaced\ndata: \n\n"  # the last event of a stream whose place a newer one takes
-
 logger = logging.getLogger(__name__)
-
-
-class Stream:
-    """Hands the newest status to all who listen; nothing is made while nobody does."""
-
-    def __init__(self, made: Callable[[], Awaitable[str]]) -> None:
-        """*made*: the status as JSON."""
-        self._made = made
-        self.listeners: list[asyncio.Queue[bytes]] = []  # the next event for each browser, the oldest browser first
-        self._latest = b": the next status comes soon\n\n"
-        self._farewell = b""  # what all who listen are told last; empty until the crawl ends
-
-    async def run(self) -> None:
-        """Make a status every EVERY_S seconds, until this is cancelled."""
-        trouble = ""
-        while True:
-            await asyncio.sleep(EVERY_S)
-            if not self.listeners:
-                continue
-            try:
-                self._latest = f"event: status\ndata: {await self._made()}\n\n".encode()
-                trouble = ""
-            except Exception as error:  # whatever it is, the next status may come
-                said = str(error) if isinstance(error, SpiderlingError) else f"{type(error).__name__}: {error}"
-                if said != trouble:
-                    trouble = said
-                    logger.warning("The live page stands still: %s", trouble)
-            for listener in self.listeners:
-                _tell(listener, self._latest)  # also the former status: only writing shows which browsers have gone
-
-    def end(self, last: str) -> None:
-        """Tell all who listen that the crawl has ended, and its *last* status as JSON, or nothing."""
-        self._farewell = f"event: ended\ndata: {last}\n\n".encode()
-        for listener in self.listeners:
-            _tell(listener, self._farewell)
-
-    async def serve(self, request: web.Request) -> web.StreamResponse:
-        """Send each status until the browser goes, a newer one takes its place, or the crawl ends."""
-        if len(self.listeners) == MAX_STREAMS:
-            _tell(self.listeners.pop(0), _REPLACED)
-        listener: asyncio.Queue[bytes] = asyncio.Queue(1)
-        self.listeners.append(listener)
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        response.force_close()  # afterwards the connection is of no more use
-        try:
-            await response.prepare(request)
-            event = b"retry: 5000\n\n" + (self._farewell or self._latest)
-            while True:
-                async with asyncio.timeout(WRITE_S):
-                    await response.write(event)
-                if event in (self._farewell, _REPLACED):
-                    break
-                event = await listener.get()
-        except (TimeoutError, ConnectionError):
-            pass  # the browser has gone
-        finally:
-            if listener in self.listeners:
-                self.listeners.remove(listener)
-        return response
-
-
-def _tell(listener: asyncio.Queue[bytes], event: bytes) -> None:
-    """Let *event* be the next that *listener* gets, in place of one that it has not taken."""
-    if listener.full():
-        listener.get_nowait()
-    listener.put_nowait(event)
 
 
 _of_requests = logging.getLogger(f"{__name__}.requests")
@@ -225,7 +153,6 @@ class Server:
         """Where it is served, for people."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="live page")
         self._busy: set[web.RequestHandler] = set()  # connections with a request that is being answered
-        self._stream = Stream(lambda: self._query(self._status(())))
 
     async def start(self) -> None:
         app = web.Application(middlewares=[self._guard], client_max_size=_MAX_BODY_BYTES)
@@ -235,7 +162,6 @@ class Server:
         app.router.add_get("/status.json", self._status_json)
         app.router.add_get("/hosts.json", self._hosts_json)
         app.router.add_get("/host.json", self._host_json)
-        app.router.add_get("/events", self._stream.serve)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_post("/control", self._control)
         self._runner = web.AppRunner(
@@ -249,7 +175,6 @@ class Server:
         await self._runner.setup()
         loop = asyncio.get_running_loop()
         self._listening = await loop.create_server(self._serve_connection, sock=self._socket, backlog=_BACKLOG)
-        self._telling = asyncio.ensure_future(self._stream.run())
 
     def _serve_connection(self) -> web.RequestHandler:
         """What serves a new connection; if there are too many, the one that waits longest for a request has to go."""
@@ -263,15 +188,8 @@ class Server:
         return server()
 
     async def close(self) -> None:
-        """End, when the crawl is closed; whoever listens is told how it stands."""
-        self._telling.cancel()
+        """End, when the crawl is closed."""
         self._listening.close()
-        last = ""
-        if self._stream.listeners:
-            with suppress(Exception):  # the crawl must end well, whoever looks
-                last = await self._query(lambda crawl: status_of(crawl, large=()).to_json())
-        self._stream.end(last)
-        await asyncio.sleep(0)  # let the streams say so
         await self._runner.cleanup()
         self._thread.shutdown(wait=False)
 
@@ -295,11 +213,9 @@ class Server:
 
     async def _status_json(self, request: web.Request) -> web.Response:
         wanted = request.query.get("large")
-        return await self._answer(self._status(None if wanted is None else LARGE.keys() & set(wanted.split(","))))
-
-    def _status(self, large: Iterable[str] | None) -> Callable[[AnyCrawl], str]:
+        large = None if wanted is None else LARGE.keys() & set(wanted.split(","))
         running = self._running()
-        return lambda crawl: status_of(crawl, running, large=large).to_json()
+        return await self._answer(lambda crawl: status_of(crawl, running, large=large).to_json())
 
     async def _hosts_json(self, request: web.Request) -> web.Response:
         asked = request.query

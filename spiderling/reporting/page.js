@@ -1,13 +1,13 @@
 // Draws the page of a crawl, live or saved as a file with its data inside.  Names, titles and messages come from the web: they become text, never markup.
 "use strict";
 
-const CURVES_EVERY_MS = 30000; // how often curves, hosts and statements are read anew
-const RETRY_MS = 5000; // until a broken stream is asked for again
+const EVERY_MS = 3000; // how often the status is read anew
+const TURNS = 10; // of so many times, curves, hosts and statements are read once
 const SAVED_PAGE = 100; // hosts on a page of a saved list
 const SMOOTH_S = 60; // running time over which a point of a curve is averaged
 const byId = (id) => document.getElementById(id);
 const saved = JSON.parse(byId("saved")?.textContent ?? "null"); // null: the crawl is asked
-const state = { status: null, curves: null, span: "hours", known: false, opened: "", stream: null, hasEnded: false,
+const state = { status: null, curves: null, span: "hours", known: false, opened: "", watch: null,
   hosts: { search: "", order: "words", rising: false, page: 0, pages: 1 } };
 
 // -- making elements
@@ -416,7 +416,7 @@ function listen() {
 function listenToControls() {
   onSubmit("unlock", () => tell(byId("control-said"), unlock(byId("token").value.trim()).then(() => {
     byId("token").value = "";
-    if (!state.stream) begin();
+    if (!state.watch) begin();
     return { said: "The controls are unlocked." };
   })));
   onSubmit("block", () => tell(byId("control-said"), ask("/control", { action: "block", host: byId("block-host").value.trim() })));
@@ -435,7 +435,7 @@ function listenToControls() {
   document.addEventListener("visibilitychange", () => document.hidden ? stop() : begin());
 }
 
-// -- the stream
+// -- the newest status
 
 async function readAll() {
   const status = await ask("/status.json?large=curves,statements");
@@ -446,62 +446,34 @@ async function readAll() {
 }
 
 function stop() {
-  state.stream?.abort();
-  state.stream = null;
+  state.watch = null;
 }
 
 async function begin() {
-  if (state.hasEnded) return; // what it has told last stays
+  const mine = state.watch = {}; // a later call takes its place
+  await look(readAll);
+  follow(mine);
+}
+
+async function follow(mine) {
+  for (let turn = 1; ; turn += 1) {
+    await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+    if (state.watch !== mine) return;
+    await look(turn % TURNS ? async () => show(await ask("/status.json?large=")) : readAll);
+  }
+}
+
+async function look(read) {
   try {
-    await readAll();
+    await read();
+    byId("said").textContent = "";
   } catch (error) {
-    badge(error.isLocked ? "locked" : "no connection", "gone");
-    byId("said").textContent = error.message;
-    return;
-  }
-  stop();
-  follow(state.stream = new AbortController());
-}
-
-async function follow(stream) {
-  while (state.stream === stream) {
-    await hear(stream.signal).catch((error) => { if (error.isLocked) stop(); });
-    if (state.stream !== stream) return;
-    badge("no connection", "gone");
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    if (error.isLocked) stop();
+    badge(error.isLocked ? "locked" : "no answer", "gone");
+    byId("said").textContent = error instanceof TypeError
+      ? "The crawl does not answer: it has ended, as its log says, or cannot be reached from here." : error.message;
   }
 }
-
-async function hear(signal) {
-  const reader = (await request("/events", { signal })).body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    const events = (text + part.value).split("\n\n");
-    text = events.pop(); // the last one is not whole yet
-    for (const event of events) {
-      const [, name, data] = event.match(/^event: (\w+)\ndata: (.*)$/) ?? [];
-      EVENTS[name]?.(data);
-    }
-  }
-}
-
-const EVENTS = {
-  status: (data) => show(JSON.parse(data)),
-  ended: (data) => {
-    stop();
-    state.hasEnded = true;
-    if (data) show(JSON.parse(data));
-    const isFinished = data && state.status.phase === "finished";
-    badge(isFinished ? "finished" : "stopped", isFinished ? "finished" : "gone");
-    byId("said").textContent = isFinished ? "The crawl is finished; nothing is left to do."
-      : "The crawl has stopped; its log says why. The same command goes on with it: load this page again then.";
-  },
-  replaced: () => {
-    stop();
-    badge("stands still", "gone");
-    byId("said").textContent = "Newer pages have the places of those that are told what is new; load this one again to see it.";
-  },
-};
 
 async function main() {
   listen();
@@ -521,7 +493,6 @@ async function main() {
   if (token) history.replaceState(null, "", location.pathname);
   await tell(byId("said"), unlock(token ? decodeURIComponent(token[1].trim()) : "").then(() => ({})));
   await begin();
-  setInterval(() => { if (state.stream) readAll().catch(() => {}); }, CURVES_EVERY_MS);
   document.body.dataset.drawn = "yes";
 }
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from browser import browsing
-from conftest import Crawl, document, page, serving
+from conftest import document, serving
 from needs import needs
-from watched import Watched, asked, watching, web
+from watched import asked, watching, web
 
 from webs.web import html
 
@@ -105,21 +105,9 @@ async def test_a_person_watches_and_controls_a_crawl(server, tmp_path: Path):
             assert {url for url in browser.requests if not url.startswith((watched.url, "data:"))} == set()
 
             watched.running.process.send_signal(2)
-            await browser.until("document.getElementById('phase').textContent === 'stopped'")
-
-
-async def test_a_crawl_that_is_finished_says_so_and_shows_its_last_numbers(tmp_path: Path):
-    with serving({"few.test": {"/": page("few", "/1"), "/1": page("one")}}) as small:
-        crawl = Crawl(tmp_path / "job", small, PAGE="127.0.0.1:0", HOST_INTERVAL_S=4)
-        watched = Watched(crawl, crawl.start("http://few.test/"))
-        async with browsing(tmp_path / "profile") as browser:
-            await browser.open(watched.url)
-            await browser.until("document.getElementById('phase').textContent === 'finished'")
-            assert await text(browser, "#tiles dd.more") == "2 documents"
-            assert "is finished" in await text(browser, "#said")
-            await browser.value("document.dispatchEvent(new Event('visibilitychange'))")
-            assert await text(browser, "#phase") == "finished", "a look at another tab changes nothing"
-        assert watched.running.wait().code == 0
+            await browser.until("document.getElementById('said').textContent.includes('it has ended')")
+            assert await text(browser, "#phase") == "no answer"
+            assert await text(browser, "#tiles dd.value") != "0", "the last numbers stay"
 
 
 async def test_it_is_used_by_keyboard_and_read_aloud(server, tmp_path: Path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import logging
 import random
 import resource
 import socket
@@ -12,8 +11,6 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import NamedTuple
 
 import pytest
-from aiohttp import web as aioweb
-from aiohttp.test_utils import TestClient, TestServer
 from conftest import Crawl, page, serving
 from prometheus_client import CollectorRegistry
 from watched import Watched, watching, web
@@ -21,7 +18,7 @@ from watched import Watched, watching, web
 from spiderling.base.machine import RESERVED
 from spiderling.base.option_values import parse_page
 from spiderling.live import server
-from spiderling.live.server import Server, Stream
+from spiderling.live.server import Server
 from webs.web import WebResponse
 
 HALF_A_HEAD = b"GET / HT"
@@ -172,9 +169,11 @@ async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path, quick):
 
 async def test_a_new_connection_takes_the_place_of_the_one_that_waits_longest(tmp_path, quick, monkeypatch):
     monkeypatch.setattr(server, "HEAD_S", 600)
+    monkeypatch.setattr(server, "BODY_S", 600)
     async with served(tmp_path) as place:
-        looking = await opened(place, head(place, "/events"))
-        assert b"200 OK" in await looking[0].readuntil(b"\r\n\r\n")
+        more = f"X-Spiderling: {(tmp_path / 'page.token').read_text().strip()}\r\nContent-Length: 2\r\n"
+        asking = await opened(place, head(place, "/control", more).replace(b"GET", b"POST") + b"{")
+        await asyncio.sleep(0.1)
         idle = [await opened(place, HALF_A_HEAD) for _ in range(3)]
         served_since = []
         for _ in range(9):
@@ -183,7 +182,9 @@ async def test_a_new_connection_takes_the_place_of_the_one_that_waits_longest(tm
             served_since.append(writer)
         for reader, _ in idle:
             await closes(reader)
-        for writer in (looking[1], *served_since):
+        asking[1].write(b"}")
+        assert b" 409 " in await asking[0].readline(), "it was being answered"
+        for writer in (asking[1], *served_since):
             writer.close()
 
 
@@ -302,84 +303,3 @@ def test_whatever_a_client_sends_is_answered_and_leaves_no_trace_in_the_log(watc
     assert watched.ask("/status.json").json["phase"] in ("running", "paused")
     logged = watched.running.output()
     assert not [word for word in ("Traceback", "ERROR", "could not answer") if word in logged], logged[-3000:]
-
-
-# -- the stream of the live page goes on, whatever happens when a status is made
-
-
-async def test_a_status_that_fails_does_not_end_the_stream(monkeypatch, caplog):
-    monkeypatch.setattr(server, "EVERY_S", 0.01)
-    answers = iter([KeyError("host"), KeyError("host"), '{"pages": 1}'])
-
-    async def made() -> str:
-        answer = next(answers, '{"pages": 1}')
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    told = Stream(made)
-    app = aioweb.Application()
-    app.router.add_get("/events", told.serve)
-    caplog.set_level(logging.WARNING)
-    running = asyncio.ensure_future(told.run())
-    async with TestClient(TestServer(app)) as client, client.get("/events") as answer:
-        async for line in answer.content:
-            if line.startswith(b"data"):
-                break
-        assert line == b'data: {"pages": 1}\n'
-        told.end("")
-    running.cancel()
-    assert [record.getMessage() for record in caplog.records] == ["The live page stands still: KeyError: 'host'"]
-
-
-async def said_last(reader: asyncio.StreamReader) -> bytes:
-    """The last event of a stream, when that has ended."""
-    last = b""
-    with suppress(ConnectionError):
-        async for line in reader:
-            last = line.strip() if line.startswith(b"event") else last
-    return last
-
-
-async def test_a_ninth_who_looks_takes_the_place_of_the_oldest_and_who_does_not_read_is_cut_off(monkeypatch):
-    """Eight tabs that somebody had forgotten locked all others out."""
-    monkeypatch.setattr(server, "EVERY_S", 0.03)
-    monkeypatch.setattr(server, "WRITE_S", 0.3)
-    given_up = asyncio.Event()
-
-    async def made() -> str:
-        return "x" * 300_000
-
-    async def opened(buffer_bytes: int = 1 << 16) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        client = socket.socket()
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
-        client.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(client, (served.host, served.port))
-        reader, writer = await asyncio.open_connection(sock=client, limit=1 << 24)
-        writer.write(f"GET /events?{buffer_bytes} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-        return reader, writer
-
-    async def serve(request: aioweb.Request) -> aioweb.StreamResponse:
-        response = await told.serve(request)
-        if request.query_string == "4096":
-            given_up.set()
-        return response
-
-    told = Stream(made)
-    app = aioweb.Application()
-    app.router.add_get("/events", serve)
-    running = asyncio.ensure_future(told.run())
-    async with TestServer(app) as served:
-        slow = await opened(4096)
-        slow[1].transport.pause_reading()
-        await given_up.wait()
-        monkeypatch.setattr(server, "WRITE_S", 60)  # who reads is not cut off, however slow the machine is
-        looking = [await opened() for _ in range(server.MAX_STREAMS + 1)]
-        last = [asyncio.ensure_future(said_last(reader)) for reader, _ in looking]
-        assert await last[0] == b"event: replaced"
-        assert not any(one.done() for one in last[1:])
-        told.end("")
-        assert {await one for one in last[1:]} == {b"event: ended"}
-        for _, writer in (*looking, slow):
-            writer.close()
-    running.cancel()

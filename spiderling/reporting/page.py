@@ -2,8 +2,7 @@
 
 The saved page needs no network: its Content-Security-Policy makes the browser refuse anything but its own script.
 What that script draws, curves too, stands in tables for browsers that run none.  It also says what to do next, in
-plain words, and what hosts cost and gave, as a paper has it (Suchomel & Pomikálek 2012); our kept bytes are measured
-after near-duplicates were removed.
+plain words.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def page_file(crawl: AnyCrawl) -> str:
     orders = ("words", "downloaded_bytes")
     named = {host.name: host for order in orders for host in hosts_of(crawl, order=order, most=MAX_HOSTS).hosts}
     hosts = [*named.values()]
-    tables = [*tables_of(replace(status, best_hosts=None)), threshold_table(crawl)]  # those hosts are on it already
+    tables = [*tables_of(replace(status, best_hosts=None))]  # those hosts are on it already
     facts = [{"what": name, "is": value} for name, value in facts_of(status).items() if value]
     drawn = [Table("The crawl", facts)]
     drawn += [_growth(status.curves), hosts_table("Hosts", hosts[:_MAX_ROWS])] if status.curves else []
@@ -185,35 +184,6 @@ def _cell(tag: str, value: Any, right: bool, more: str) -> str:
 def _text(text: str) -> str:
     """*text* as HTML; names come from the web and may hold anything."""
     return html.escape(printable(text), quote=False)
-
-
-def threshold_table(crawl: AnyCrawl) -> Table:
-    """Table 1 of the paper: what the hosts above each yield rate cost and gave."""
-    marks = [-1.0, 0.0, *(0.0001 * 2**step for step in range(13))]
-    query = (
-        "SELECT count(*) AS hosts, coalesce(sum(downloaded_bytes), 0) AS down, coalesce(sum(kept_bytes), 0) AS kept "
-        "FROM host WHERE kept_bytes > ? * max(downloaded_bytes, 1)"
-    )
-    sums = {at: sum(map(Counter[str], crawl.rows(query, at)), start=Counter[str]()) for at in marks}
-    whole = sums[marks[0]]
-    rows = [
-        {
-            "yield_rate_above": "any" if at < 0 else f"{at:g}",
-            "hosts": found["hosts"],
-            "down_MB": round(found["down"] / 1e6, 2),
-            "kept_MB": round(found["kept"] / 1e6, 2),
-            "yield_rate": round(found["kept"] / max(found["down"], 1), 4),
-            "%_of_downloaded": round(100 * found["down"] / max(whole["down"], 1), 1),
-            "%_of_kept": round(100 * found["kept"] / max(whole["kept"], 1), 1),
-        }
-        for at, found in sums.items()
-    ]
-    return Table(
-        "What hosts above a yield rate cost and gave",
-        rows,
-        "As Table 1 of Suchomel & Pomikálek 2012; there, the hosts above .0128 hold 74 % of the text for 7 % of the "
-        "download.",
-    )
 
 
 # -- what to do next

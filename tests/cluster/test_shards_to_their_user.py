@@ -25,7 +25,7 @@ from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.inspection import AnyCrawl, Inspection, history_of, opened, parts_in
 from spiderling.jobdir.status import hosts_of, newest_of, status_of
 from spiderling.jobdir.status_schema import Status
-from spiderling.reporting.page import page_file, threshold_table
+from spiderling.reporting.page import page_file
 from webs.web import FixedWeb
 
 pytestmark = needs("redis")
@@ -189,8 +189,7 @@ def test_overview(made):
 
 @pytest.mark.slow
 def test_report_is_of_the_whole_crawl(made, tmp_path):
-    with reading(made.shards) as crawl, reading(made.alone) as alone:
-        assert threshold_table(crawl).rows[0]["hosts"] == threshold_table(alone).rows[0]["hosts"] == len(HOSTS)
+    with reading(made.alone) as alone:
         without_shards = page_file(alone)
     ended = scrapy("report", str(made.shards), "-o", str(tmp_path / "report.html"))
     assert (ended.code, ended.log) == (0, "")

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from contextlib import closing
 
 import pytest
 
-from spiderling.frontier.storage.protocol import Changes, StoredHost
-from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import CURVES, rates
 from spiderling.jobdir.status_schema import Curves, Ends, ShardStatus, Status, Urls
-from spiderling.reporting.page import advice, recent, threshold_table
+from spiderling.reporting.page import advice, recent
 
 MB = 1_000_000
 STEADY = tuple((t, 10 * t, 100 * t, t * MB, t * MB // 20) for t in range(100, 10_100, 100))
@@ -89,26 +85,3 @@ def test_the_last_tenth_of_the_bytes():
     assert (now.seconds, now.pages_per_s, now.downloaded_bytes_per_s * now.seconds) == (1000, 10, 1000 * MB)
     for history in (STEADY[:1], (STEADY[0],) * 3, ()):
         assert recent(status_of(history).curves) is None, "nothing came meanwhile"
-
-
-@pytest.mark.parametrize("rows", [((10, 5), (100, 2), (80, 0.5), (10, 0), (1, 0)), ()])
-def test_the_table_of_yield_rates_is_that_of_the_paper(tmp_path, rows):
-    """*rows*: megabytes that a host cost and gave."""
-    (tmp_path / "state").mkdir()
-    with closing(SqliteStore(tmp_path / "state/frontier.sqlite")) as store:
-        hosts = [
-            StoredHost(n, f"h{n}.cz", "ready", 0, downloaded_bytes=int(down * MB), kept_bytes=int(kept * MB))
-            for n, (down, kept) in enumerate(rows, 1)
-        ]
-        store.commit(Changes(hosts=hosts, meta={"options": "{}"}))
-    with closing(Inspection(tmp_path)) as crawl:
-        found = {row.pop("yield_rate_above"): [*row.values()] for row in threshold_table(crawl).rows}
-    numbers = [row[0] for row in found.values()]
-    assert numbers == sorted(numbers, reverse=True)
-    if not rows:
-        assert {*numbers} == {0}
-        return
-    assert found["any"] == [5, 201.0, 7.5, round(7.5 / 201, 4), 100.0, 100.0]
-    assert found["0"][:3] == [3, 190.0, 7.5]
-    assert found["0.0064"][:3] == [2, 110.0, 7.0], "the third has .00625"
-    assert found["0.0256"] == [1, 10.0, 5.0, 0.5, round(1000 / 201, 1), round(500 / 7.5, 1)]

@@ -44,8 +44,6 @@ logger = logging.getLogger(__name__)
 
 _PAGES_PER_WORKER = 6  # pages in work for each text worker (chosen, so that no worker waits)
 _MAX_BYTES = 64_000_000  # most bytes of all pages in work together; chosen
-_MAX_SPREAD = 10_000
-"""Most records of an archive behind the first that is not done (chosen: each checkpoint names the done ones)."""
 _MAX_TOLD = 3  # damages of one archive that are logged one by one; chosen
 _MAX_NAMED = 5  # archives that a progress line names; chosen
 
@@ -131,9 +129,6 @@ class Archives:
         try:
             async for batch in readers.batches():
                 place = self._places[batch.source]
-                # wait for a slow page, because each checkpoint names the done records behind it
-                while place.spread > _MAX_SPREAD and self._in_work:
-                    await self._one_settled()
                 for record in batch.records:
                     if is_stopping():
                         return

@@ -277,11 +277,6 @@ class ArchiveProgress:
             del self._open[first]
 
     @property
-    def spread(self) -> int:
-        """Number of records behind ``last``, done or not."""
-        return len(self._open)
-
-    @property
     def is_idle(self) -> bool:
         """Whether no record is in work."""
         return not self._open

@@ -120,14 +120,9 @@ def read_yaml(text: str | bytes) -> Any:
         raise BadInput(f"it is no YAML: {shown(' '.join(str(error).split()))[1:-1]}") from error
 
 
-def nodes_of(text: str) -> yaml.Node | None:
-    """*text*, which `read_yaml` has read, as nodes that know their places."""
-    return yaml.compose(text, _SafeLoader)
-
-
 def keys_of(text: str) -> list[str]:
     """The keys of the mapping in *text*, which `read_yaml` has read; one may stand there twice."""
-    root = nodes_of(text)
+    root = yaml.compose(text, _SafeLoader)
     return [key.value for key, _ in root.value] if isinstance(root, yaml.MappingNode) else []
 
 

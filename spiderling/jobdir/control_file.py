@@ -15,11 +15,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from spiderling.base.addresses import HostPatterns, IPNetwork
 from spiderling.base.errors import BadInput
-from spiderling.base.files import keys_of, nodes_of, open_regular, read_yaml, write_whole
+from spiderling.base.files import keys_of, open_regular, read_yaml, write_whole
 from spiderling.base.option_values import YIELD_PROFILES, bounds_of, check_value, convert_value, parse_yield_profile
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
@@ -191,7 +189,7 @@ BUDGETS = ("max_pages", "max_downloaded_mb")
 def change(path: Path, wanted: Mapping[str, Any]) -> str:
     """Change the file at *path* as the control *wanted* says, and return that in words; raises BadInput, StorageError.
 
-    What *wanted* does not name stays as it is, comments too.
+    What *wanted* does not name stays as it is, with its comments.
     """
     try:
         text = read_control(path)
@@ -246,26 +244,13 @@ def _host(name: object) -> str:
 
 
 def with_entry(text: str, key: str, value: object) -> str:
-    """The YAML *text* with *value* for *key*, in the place of the former value if there is one; None removes it.
+    """The YAML *text* with *value* for *key* at its end, and without its former lines; None removes these alone.
 
     >>> with_entry("# mine\\nblock:\\n  - a.test  # bad\\npause: true", "block", ["b.test"])
-    '# mine\\nblock: ["b.test"]  # bad\\npause: true'
+    '# mine\\npause: true\\nblock: ["b.test"]\\n'
     """
-    line = "" if value is None else f"{key}: {json.dumps(value)}"
-    lines = text.splitlines()
-    root = nodes_of(text)
-    for named, node in root.value if isinstance(root, yaml.MappingNode) and not root.flow_style else ():
-        if named.value == key:
-            begin = named.start_mark.line
-            end = _end(node)
-            rest = lines[end.line][end.column :]
-            lines[begin : end.line + 1] = [f"{line}{rest}"] if line or rest.strip() else []
-            return "\n".join(lines)
-    return "\n".join([*lines, line, ""])
-
-
-def _end(node: yaml.Node) -> Any:
-    """Where *node* ends: that of a block sequence is told as the next token, behind all comments."""
-    while isinstance(node, yaml.SequenceNode) and not node.flow_style and node.value:
-        node = node.value[-1]
-    return node.end_mark
+    others = re.sub(rf"^{key} *:.*\n?(?:[ \t-].*\n?)*", "", text, flags=re.MULTILINE)
+    if value is None:
+        return others
+    gap = "\n" if others and not others.endswith("\n") else ""
+    return f"{others}{gap}{key}: {json.dumps(value)}\n"

@@ -94,9 +94,10 @@ def test_without_the_option_nothing_of_it_is_imported(small, tmp_path):
     [
         ("", "pause", True, "pause: true\n"),
         ("# only words\n", "pause", True, "# only words\npause: true\n"),
-        ("pause: true # mine\nblock: []\n", "pause", False, "pause: false # mine\nblock: []"),
-        ("block:\n- a.test\n# why\n\npause: true\n", "block", [], "block: []\n# why\n\npause: true"),
-        ("block: [a.test,\n  b.test]\npause: true", "block", ["č.test"], 'block: ["\\u010d.test"]\npause: true'),
+        ("pause: true # mine\nblock: []\n", "pause", False, "block: []\npause: false\n"),
+        ("block:\n- a.test\n# why\n\npause: true\n", "block", [], "# why\n\npause: true\nblock: []\n"),
+        ("block: [a.test,\n  b.test]\npause: true", "block", ["č.test"], 'pause: true\nblock: ["\\u010d.test"]\n'),
+        ("block_networks: []\n# block: []\n", "block", [], "block_networks: []\n# block: []\nblock: []\n"),
         ("max_pages: 5\npause: true", "max_pages", None, "pause: true"),
     ],
 )

@@ -35,7 +35,6 @@ _TYPES = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revi
 _STATUS = re.compile(rb"HTTP/[\d.]+[ \t]+(\d{3})(?!\d)")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _MAX_HEAD_BYTES = 1 << 17  # bytes of a response's headers; chosen
-_MAX_TRIES = 1000  # false beginnings of records in a row after which a member is given up; chosen
 
 
 @dataclass(slots=True)
@@ -72,9 +71,8 @@ class RecordReader:
 
     def records(self, raw: Raw, last: Position) -> Iterator[ArchiveRecord]:
         """The records and damaged parts of an archive from *last* on, in order; raises ArchiveUnread."""
-        start = Position(max(last.member, 0), last.inner)
-        members = Members(raw, start)
-        inner = start.inner if members.offset in (0, start.member) else 0
+        members = Members(raw, last.member)
+        inner = last.inner
         while True:
             member = members.next(inner)
             inner = 0
@@ -83,42 +81,36 @@ class RecordReader:
                     return
                 yield ArchiveRecord(Position(members.offset), reason=Reason.DAMAGED)
             else:
-                told = False
-                for record in self._of_member(member):
-                    told = record.reason is Reason.DAMAGED
-                    yield record
+                yield from self._of_member(member)
                 if member.ending is Ending.WHOLE:
                     continue
-                if not told:
-                    yield ArchiveRecord(Position(member.offset, member.tell()), reason=Reason.DAMAGED)
             if not members.resync():
                 return
 
     def _of_member(self, member: Member) -> Iterator[ArchiveRecord]:
-        """The records of *member*; behind a damaged head it goes on at the next record that can be found."""
-        at: int | None = member.tell()
-        tries = 0
-        while at is not None and tries < _MAX_TRIES:
-            behind = at
-            record = None
-            tries += 1
-            try:
-                stream: Any = member  # the parser calls read and tell only
-                for found in ArchiveIterator(stream, _TYPES, parse_http=False, stream_detect=False):
-                    record = self._record(found, Position(member.offset, found.stream_pos))
-                    yield record
-                    tries = 0
-                    behind = found.stream_pos + (0 if record.is_cut else max(1, found.content_length))
-                if behind > member.tell():
-                    yield ArchiveRecord(Position(member.offset, member.tell()), reason=Reason.DAMAGED)
-                if record is None or not record.is_cut:
+        """The records of *member* up to damage, which has a record and a place of its own."""
+        stream: Any = member  # the parser calls read and tell only
+        behind = member.tell()
+        record = None
+        try:
+            for found in ArchiveIterator(stream, _TYPES, parse_http=False, stream_detect=False):
+                record = self._record(found, member.position(found.stream_pos))
+                yield record
+                if record.is_cut:
+                    member.give_up(found.stream_pos + 1)
                     return
-            except BaseException as error:  # the parser's PanicException is a BaseException
-                if not isinstance(error, (OSError, ValueError)) and type(error).__name__ != "PanicException":
-                    raise
-            if member.ending is not Ending.DAMAGED and not (record and record.reason is Reason.DAMAGED):
-                yield ArchiveRecord(Position(member.offset, behind), reason=Reason.DAMAGED)
-            at = member.find(behind + 1)
+                behind = found.stream_pos + max(1, found.content_length)
+            is_whole = member.ending is Ending.WHOLE and behind <= member.tell()
+        except BaseException as error:  # the parser's PanicException is a BaseException
+            if not isinstance(error, (OSError, ValueError)) and type(error).__name__ != "PanicException":
+                raise
+            is_whole = False
+        if is_whole:
+            return
+        if record is None or record.reason is not Reason.DAMAGED:
+            yield ArchiveRecord(member.position(min(behind, member.tell())), reason=Reason.DAMAGED)
+        if behind < member.tell():
+            member.give_up(behind + 1)
 
     def _record(self, found: Any, position: Position) -> ArchiveRecord:
         record = ArchiveRecord(position)
@@ -227,8 +219,6 @@ def _seconds(date: str) -> float | None:
 
 _PIECE_BYTES = 1 << 14  # compressed bytes that are read at a time; chosen
 _MAX_BYTES = 1 << 20  # decompressed bytes that ``read`` returns at most; chosen
-_TAIL_BYTES = 1 << 18
-"""Returned bytes that are kept, to find the next record behind a damaged one (chosen: the parser reads less ahead)."""
 _GZIP = b"\x1f\x8b\x08"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"
@@ -236,8 +226,14 @@ _DICTIONARY = b"\x5d" + _SKIPPABLE
 _MAX_DICTIONARY_BYTES = 100_000_000  # bytes above which a skippable frame is taken for no dictionary; chosen
 _MARK = b"WARC/"
 _PROBE_BYTES = 140_000  # compressed bytes that are enough for a member's first decompressed ones: a block of zstd
-_MAGIC = re.compile(b"|".join(map(re.escape, (_GZIP, _ZSTD))))
+_PACKED = re.compile(b"|".join(map(re.escape, (_GZIP, _ZSTD))))
+_ANY = re.compile(b"|".join(map(re.escape, (_GZIP, _ZSTD, _MARK))))
 _BROKEN = (zlib.error, zstd.ZstdError, EOFError, ValueError)
+
+
+def _is_skippable(head: bytes) -> bool:
+    """Whether a skippable zstd frame begins with *head*."""
+    return head[1:] == _SKIPPABLE and 0x50 <= head[0] <= 0x5F
 
 
 class Ending(Enum):
@@ -272,7 +268,7 @@ class _Gzip:
 
 
 class _Plain:
-    """A codec that changes nothing: an archive that is not compressed is one member."""
+    """A codec that changes nothing: an archive that is not compressed is one member, up to the first damage."""
 
     eof = False
     needs_input = True
@@ -287,33 +283,29 @@ class Members:
 
     A *member* is a gzip member or a zstd frame.  By the WARC standard each record has its own, so reading can begin at
     any of them; one member for the whole file is read as well.  Memory stays bounded whatever a member decompresses to.
-    Damage ends a member; ``resync`` finds the next one that begins a record.
+    Damage ends a member; ``resync`` finds the next one that begins a record, in a plain archive the next record.
 
     FastWARC, which parses the records, could decompress them, too.  But its iterator ends at the first damage, gives
     all records of a member one position, so that none can be resumed alone, and does not tell that a file is cut.
     """
 
-    def __init__(self, raw: Raw, start: Position) -> None:
-        """Begin with the member at ``start.member``."""
+    def __init__(self, raw: Raw, start: int) -> None:
+        """Begin with the member at byte *start*."""
         self._raw = raw
         self._ready = b""  # compressed bytes that were read and not yet taken
         self.offset = 0  # place in the archive of the next byte to take
+        head = self._peek(4)
+        self._is_plain = not (head.startswith(_GZIP) or head == _ZSTD or _is_skippable(head))
         self._dictionary = self._read_dictionary()
-        if start.member > self.offset:
-            self._seek(start.member)
+        if start > self.offset:
+            self.seek(start)
 
     def next(self, start: int = 0) -> Member | None:
         """The next member, from its decompressed byte *start* on; None at the end, or where none begins."""
-        while (head := self._peek(4))[1:] == _SKIPPABLE and 0x50 <= head[0] <= 0x5F:
+        while _is_skippable(head := self._peek(4)):
             self._skip_frame()
-        codec = self._codec(head)
-        if codec is not None:
-            return Member(self, codec, start)
-        if self.offset or not head:
-            return None
-        if start:
-            self._seek(start)
-        return Member(self, _Plain(), start)
+        codec = self._codec(head) if head else None
+        return None if codec is None else Member(self, codec, start)
 
     def is_at_end(self) -> bool:
         """Skip padding; return whether the archive ends there."""
@@ -327,8 +319,8 @@ class Members:
     def resync(self) -> bool:
         """Go to the next member that begins a record; False when there is none."""
         while True:
-            found = _MAGIC.search(self._ready)
-            self._pass_over(found.start() if found else len(self._ready) - 3)
+            found = (_ANY if self._is_plain else _PACKED).search(self._ready)
+            self._pass_over(found.start() if found else len(self._ready) - len(_MARK) + 1)
             if found and self._begins_record():
                 return True
             if found:
@@ -347,17 +339,19 @@ class Members:
         self._ready = data + self._ready
         self.offset -= len(data)
 
-    def _codec(self, head: bytes) -> _Gzip | zstd.ZstdDecompressor | None:
-        """What decompresses a member that begins with *head*; None if no compressed one does."""
+    def _codec(self, head: bytes) -> _Gzip | _Plain | zstd.ZstdDecompressor | None:
+        """What decompresses a member that begins with *head*; None if none does."""
         if head.startswith(_GZIP):
             return _Gzip()
-        return zstd.ZstdDecompressor(self._dictionary) if head == _ZSTD else None
+        if head == _ZSTD:
+            return zstd.ZstdDecompressor(self._dictionary)
+        return _Plain() if self._is_plain else None
 
     def _begins_record(self) -> bool:
         """Whether the next member begins a record."""
         codec = self._codec(self._peek(4))
         try:
-            return codec is not None and codec.decompress(self._peek(_PROBE_BYTES), len(_MARK)) == _MARK
+            return codec is not None and codec.decompress(self._peek(_PROBE_BYTES), len(_MARK)).startswith(_MARK)
         except _BROKEN:
             return False
 
@@ -379,7 +373,7 @@ class Members:
         self.offset += len(data)
         return data
 
-    def _seek(self, offset: int) -> None:
+    def seek(self, offset: int) -> None:
         self._raw.seek(offset)
         self._ready = b""
         self.offset = offset
@@ -389,7 +383,7 @@ class Members:
         length = int.from_bytes(self._peek(8)[4:], "little")
         self._pass_over(8)
         if length > _MAX_DICTIONARY_BYTES:
-            self._seek(self.offset + length)
+            self.seek(self.offset + length)
             return b""
         self._peek(length)
         return self._pass_over(length)
@@ -413,20 +407,29 @@ class Member:
     """One member, with the two methods of a file that FastWARC calls: ``read`` and ``tell``."""
 
     def __init__(self, members: Members, codec: _Gzip | zstd.ZstdDecompressor | _Plain, start: int = 0) -> None:
-        """Begin at the decompressed byte *start*; in a plain archive *members* is there already."""
+        """Begin at the decompressed byte *start*."""
         self._members = members
         self._codec = codec
         self._is_plain = isinstance(codec, _Plain)
-        self.offset = 0 if self._is_plain else members.offset  # place in the archive at which it begins
+        self.offset = members.offset  # place in the archive at which it begins
         self.ending = Ending.OPEN
         self._ready = b""
-        self._tail = b""  # the last bytes that ``read`` returned, at most _TAIL_BYTES
-        self._given = start if self._is_plain else 0
+        self._given = 0
         while self._given < start and self.read(start - self._given):
             pass
 
+    def position(self, at: int) -> Position:
+        """Where the record at the decompressed byte *at* begins; in a plain archive, a member of its own."""
+        return Position(self.offset + at) if self._is_plain else Position(self.offset, at)
+
+    def give_up(self, at: int) -> None:
+        """End it, because of damage before the decompressed byte *at*; a plain archive can be read on from there."""
+        if self._is_plain:
+            self._members.seek(self.offset + at)
+            self.ending = Ending.DAMAGED
+
     def tell(self) -> int:
-        """Decompressed bytes that were read, without those that ``find`` took back."""
+        """Decompressed bytes that were read."""
         return self._given
 
     def read(self, size: int = _MAX_BYTES) -> bytes:
@@ -436,30 +439,7 @@ class Member:
         data = self._ready[:size]
         self._ready = self._ready[size:]
         self._given += len(data)
-        self._tail = (self._tail + data)[-_TAIL_BYTES:] if len(data) < _TAIL_BYTES else data[-_TAIL_BYTES:]
         return data
-
-    def find(self, start: int) -> int | None:
-        """Go to the next beginning of a record from the decompressed byte *start* on; returns its place.
-
-        None when there is none up to the member's end.
-        """
-        begin = self._given - len(self._tail)
-        data = self._tail
-        at = max(0, start - begin)
-        while (found := data.find(_MARK, at)) < 0:
-            begin = begin + max(0, len(data) - len(_MARK))
-            data = data[-len(_MARK) :]
-            self._tail = b""
-            more = self.read()
-            if not more:
-                return None
-            data = data + more
-            at = 0
-        self._ready = data[found:] + self._ready
-        self._tail = b""
-        self._given = begin + found
-        return self._given
 
     def _decompress(self) -> bytes:
         codec = self._codec

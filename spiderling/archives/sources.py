@@ -228,7 +228,7 @@ UNREAD_KEY = "archives_unread"  # key in that table of the number of archives th
 class Position(NamedTuple):
     """Where a record begins."""
 
-    member: int  # byte of the archive at which its compressed member begins; 0 in a plain archive
+    member: int  # byte of the archive at which its compressed member begins; in a plain archive, the record itself
     inner: int = 0  # byte of the decompressed member at which it begins
 
 

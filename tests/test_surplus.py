@@ -121,7 +121,7 @@ async def test_a_log_that_is_lost_is_missed_whatever_sqlite_had_moved_into_its_f
     (job / OWN).write_bytes(b"no segment")
     (job / "state/frontier.sqlite-wal").unlink()
     error = refused(job)
-    assert said in error and "lost its log frontier.sqlite-wal" in error
+    assert said in error and "or lost its log" in error
 
 
 @pytest.mark.parametrize("with_log", [True, False], ids=["copied-with-its-log", "copied-when-closed"])
@@ -348,10 +348,9 @@ def test_a_users_file_that_is_named_like_a_later_segment_hinders_no_start(opened
     assert corpus(opened) == before
 
 
-def test_text_under_a_later_number_is_refused_and_it_is_said_which_number_comes_next(opened):
+def test_text_under_a_later_number_is_refused(opened):
     (opened.corpus / "cs-00099.prevert.zst").write_bytes(FRAME)
-    message = r"cs-00099\S+ that its state does not know: the next file .* is cs-00002, so"
-    with pytest.raises(JobdirError, match=message):
+    with pytest.raises(JobdirError, match=r"cs-00099\S+ that its state does not know: .* or somebody put it there"):
         judged(opened)
 
 
@@ -368,12 +367,12 @@ def test_a_damaged_log_is_named_and_no_text_is_cut_off_by_it(opened, tmp_path, c
     log = log_of(job / "state/frontier.sqlite")
     spoil_byte(log, 3000)
     before = files(job)
-    said = rf"{log} is damaged at byte 32: the last {commits} commits are lost\. Nothing was changed\. Make a"
+    said = rf"{log} is damaged at byte 32: the last {commits} commits are lost\. Nothing was changed\."
     with pytest.raises(JobdirError, match=said):
         judge_surplus(job, job / "state/frontier.sqlite", "cs", False)()
     assert files(job) == before
     log.write_bytes(b"")
-    with pytest.raises(JobdirError, match=r"or its log frontier\.sqlite-wal was emptied"):
+    with pytest.raises(JobdirError, match="or lost its log"):
         judge_surplus(job, job / "state/frontier.sqlite", "cs", False)()
 
 

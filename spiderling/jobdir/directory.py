@@ -84,11 +84,12 @@ def judge_surplus(directory: Path, database: Path, prefix: str, moves: bool) -> 
     is_last = has_log and not damage and is_unfinished(found, known)
     is_cut = is_last and not moves and not has_torn_commit(database) and not any(s.is_damaged for s in found)
     if found and not is_last and not moves:
+        why = damage or f"the state {database} is older than it, or lost its log, or somebody put it there"
         raise JobdirError(
-            f"{directory} holds {_describe(found)} that its state does not know: "
-            f"{damage or _why(found, known, database)}. Nothing was changed. Make a state of all that "
-            f"is there with `scrapy inspect {directory} --rebuild`, put back the newest copy of {database.parent}, or "
-            f"go on with -s {PREFIX}SURPLUS=aside: that moves this text to {ASIDE}/, and its pages are fetched again."
+            f"{directory} holds {_describe(found)} that its state does not know: {why}. Nothing was changed. Take away "
+            f"what is not the crawl's, make a state of all that is there with `scrapy inspect {directory} --rebuild`, "
+            f"put back the newest copy of {database.parent}, or go on with -s {PREFIX}SURPLUS=aside: that moves this "
+            f"text to {ASIDE}/, and its pages are fetched again."
         )
 
     def settle() -> list[str]:
@@ -202,25 +203,6 @@ def refuse_without_state(directory: Path, database: Path) -> None:
             f"{database.parent}, or begin another crawl with -s JOBDIR=... and -a seen={directory}/corpus, which keeps "
             "none of that text twice."
         )
-
-
-def _why(found: Sequence[Surplus], known: Sequence[SegmentRow], database: Path) -> str:
-    """Why the state, if its log is not damaged, may not know the surplus *found*."""
-    last = _last(known)
-    log = log_of(database)
-    beyond_next = [s for s in found if not s.start and s.number > last[s.path.parent.name] + 1]
-    if len(beyond_next) == len(found):
-        name = f"{found[0].path.name.rpartition('-')[0]}-{last[found[0].path.parent.name] + 1:05d}"
-        return (
-            f"the next file that the crawl writes is {name}, so somebody put this one there (then take it away), or "
-            f"the state {database} is older than this text"
-        )
-    lost = ""
-    if not log.exists():
-        lost = f", or lost its log {log.name}"
-    elif not log.stat().st_size:
-        lost = f", or its log {log.name} was emptied"
-    return f"the state {database} is older than this text{lost}"
 
 
 def _describe(found: Sequence[Surplus]) -> str:

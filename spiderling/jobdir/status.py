@@ -168,7 +168,6 @@ def _shard(part: Inspection) -> ShardStatus:
         totals=_public_totals(counts_under("total", part.counts)),
         urls=_urls(part.counts, 0),
         messages={str(box["shard"]): box["messages"] for box in boxes},
-        messages_since=min((box["since"] for box in boxes), default=None),
     )
 
 

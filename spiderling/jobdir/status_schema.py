@@ -114,7 +114,6 @@ class ShardStatus:
     totals: dict[str, int]  # As those of the crawl.
     urls: Urls
     messages: dict[str, int]  # Other shard -> messages that wait for it to take them.
-    messages_since: float | None  # When the oldest of them was begun; null: there is none.
 
 
 @dataclass(frozen=True, slots=True)

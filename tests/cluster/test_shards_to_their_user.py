@@ -322,7 +322,6 @@ def test_shards_are_read_while_they_run(made):
     assert [(shard.number, shard.phase) for shard in told.shards] == [(0, "running"), (1, "running")]
     assert told.note == "shard 2 of 3 is not here"
     assert sum(shard.messages.get("2", 0) for shard in told.shards) > 0, "links wait for it"
-    assert all(not shard.messages or shard.messages_since for shard in told.shards)
     assert told.totals["pages"] == sum(shard.totals["pages"] for shard in told.shards) > 0
 
 

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, TypedDict
 from spiderling.base.errors import BadInput, DamageError, JobdirError, SpiderlingError
 from spiderling.base.terminal import hint
 from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attributes_of, frames, stored_documents
-from spiderling.export.formats import CONDITION_COLUMNS, condition_values, split_name
-from spiderling.jobdir.card import Manifest, files_in, provenance, read_manifest
+from spiderling.export.formats import CONDITION_COLUMNS, condition_values
+from spiderling.jobdir.card import Manifest, provenance
 from spiderling.jobdir.inspection import AnyCrawl, Segment, opened, parts_in
 from spiderling.jobdir.state_reader import read_note
 
@@ -37,7 +37,7 @@ class Corpus(NamedTuple):
     """The files of a corpus, and what is known about it."""
 
     sources: list[Source]
-    purposes: list[str]  # purposes of the collection, as far as known (base/opt_outs.py)
+    purposes: list[str]  # those of the crawls among the sources (base/opt_outs.py)
     crawls: Sequence[Manifest] = ()  # the provenance of the crawls among the sources (jobdir/card.py)
     troubles: Sequence[str] = ()
     """Errors of crawls whose state cannot be read, and which shards of a crawl are not here."""
@@ -75,7 +75,6 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
     for path in map(Path, names):
         if path.is_file():
             sources.append(Source(path))
-            purposes |= _purposes_beside(path)
             continue
         if not path.is_dir():
             raise BadInput(f"{path} does not exist; give directories of crawls, or files of a corpus.")
@@ -121,18 +120,6 @@ def _refuse_missing_segments(crawl: AnyCrawl) -> None:
                 f"{part.database} is damaged: it counts {counted:,} documents, but the segments that it names hold "
                 f"{named:,}. With --salvage all are written that the files hold."
             )
-
-
-def _purposes_beside(path: Path) -> set[str]:
-    """The purposes in the manifest of the export that made the file *path*."""
-    for beside in path.parent.glob("*.json"):
-        if not path.name.startswith(split_name(beside.stem)[0]):
-            continue
-        manifest = read_manifest(beside)
-        if path.name in [file["name"] for file in files_in(manifest)]:
-            purposes = manifest.get("purposes")
-            return {said for said in (purposes if isinstance(purposes, list) else ()) if isinstance(said, str)}
-    return set()
 
 
 # -- salvage

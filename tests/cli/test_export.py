@@ -99,7 +99,6 @@ def test_export_of_a_crawl_and_a_file_with_everything_beside_it(tmp_path):
     )
     copy = scrapy("export", str(out), "-o", str(tmp_path / "copy.prevert"))
     assert copy.code == 0 and urls_in(tmp_path / "copy.prevert") == urls_in(out)
-    assert json.loads((tmp_path / "copy.prevert.json").read_text())["purposes"] == ["research"]
     assert not (tmp_path / "copy.prevert.dropped.tsv").exists()
 
 

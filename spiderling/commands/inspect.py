@@ -9,7 +9,6 @@ from pathlib import Path
 
 from scrapy.exceptions import UsageError
 
-from spiderling.base.errors import SpiderlingError
 from spiderling.base.machine import Clock
 from spiderling.base.option_values import PREFIX
 from spiderling.cli.command import SpiderlingCommand, option
@@ -76,28 +75,18 @@ class Command(SpiderlingCommand):
         return rebuild(directory, given, Clock().now())
 
     def _check(self, directory: Path) -> Iterator[str]:
-        from spiderling.frontier.storage.state_file import to_check
         from spiderling.jobdir.damage import problems
-        from spiderling.jobdir.inspection import opened, parts_in
-
-        def without_advice(text: str) -> str:
-            """*text*; who checks need not be told to check."""
-            for place in parts_in(directory):
-                text = text.replace(to_check(place), "")
-            return text
+        from spiderling.jobdir.inspection import opened
 
         found: list[str] = []
         compared: list[str] = []
-        try:
-            with closing(opened(directory)) as crawl:
-                for part in crawl.parts:
-                    said: list[str] = []
-                    shard = "" if part.directory == directory else f"{part.directory.name}: "
-                    found += [f"{shard}{without_advice(line)}" for line in problems(part, said)]
-                    compared += [f"{shard}{line}" for line in said]
-                compared += [f"not compared: {crawl.note}"] if crawl.note else []
-        except SpiderlingError as error:
-            raise SpiderlingError(without_advice(str(error))) from error
+        with closing(opened(directory)) as crawl:
+            for part in crawl.parts:
+                said: list[str] = []
+                shard = "" if part.directory == directory else f"{part.directory.name}: "
+                found += [f"{shard}{line}" for line in problems(part, said)]
+                compared += [f"{shard}{line}" for line in said]
+            compared += [f"not compared: {crawl.note}"] if crawl.note else []
         self.exitcode = 1 if found else 0
         yield from found or ["The crawl is whole."]
         yield from ["", "Compared:", *(f"  {line}" for line in compared)]

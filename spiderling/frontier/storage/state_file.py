@@ -33,14 +33,9 @@ def what_to_do(database: Path) -> str:
     """What a user can do about damage in the state *database*, as the end of a sentence."""
     directory = database.parent.parent
     return (
-        f"{to_check(directory)}make it anew with `scrapy inspect {directory} --rebuild`, put it back from a backup, or "
-        f"take out what is whole with `scrapy export {directory} --salvage`"
+        f"see all damage with `scrapy inspect {directory} --check`, make it anew with `scrapy inspect {directory} "
+        f"--rebuild`, put it back from a backup, or take out what is whole with `scrapy export {directory} --salvage`"
     )
-
-
-def to_check(directory: Path) -> str:
-    """The first part of ``what_to_do``, which a check itself leaves out."""
-    return f"see all damage with `scrapy inspect {directory} --check`, "
 
 
 def usable_version(path: Path) -> int | None:

@@ -15,7 +15,7 @@ MB = 1_000_000
 STEADY = tuple((t, 10 * t, 100 * t, t * MB, t * MB // 20) for t in range(100, 10_100, 100))
 """(running seconds, pages, words, downloaded, kept) at times."""
 FADING = (*STEADY[:-10], *((t, 10 * t, 100 * t, t * MB, 450 * MB) for t in range(9_100, 10_100, 100)))
-SHARDS = [ShardStatus(n, f"x/shard-0{n}", "", "stopped", {}, Urls(0, 0, 0, 0), {str(1 - n): 2}, None) for n in range(2)]
+SHARDS = [ShardStatus(n, f"x/shard-0{n}", "", "stopped", {}, Urls(0, 0, 0, 0), {str(1 - n): 2}) for n in range(2)]
 
 
 def status_of(history: tuple = (), waiting: int = 0, ends: dict | None = None, **more) -> Status:

@@ -7,7 +7,6 @@ lose everything at any time; `ShardExchange` says how each arrives exactly once 
     content.py          links and mentions for other shards: gathered, packed, sealed
     slots.py            the starts at addresses, reserved over all shards
     claims.py           which shard a process is, and whether it may join the crawl
-    crawl_control.py    control.yaml of the crawl: one text for all shards
     heartbeat.py        what shards publish each second, and make of it: totals of all, the end of the crawl
     shard.py            this process as one shard: from its claim to the end
     redis_transport.py  what stands in Redis, and how messages go through it

@@ -35,7 +35,6 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.urls import CANONICAL_VERSION
 from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Seal
-from spiderling.cluster.crawl_control import FIRST, Edition, open_edition
 from spiderling.cluster.redis_transport import StrangeValues, connect, key_types, may_pass, mend, place_of
 from spiderling.cluster.slots import BEGIN
 from spiderling.frontier.storage.tables import SCHEMA_VERSION
@@ -162,7 +161,6 @@ POLL_S = 3 * BEAT_S  # seconds for which a process polls for others before it be
 PATIENCE_S = 30.0
 """Seconds for which a process that begins waits for a Redis that is away (chosen: it may be starting too)."""
 MAP_KEY = "shard_map"  # key of the map in the table ``meta`` of a state
-CONTROL_KEY = "shards_control"  # key, in the same table, of number and text of control.yaml
 RECORDS_KEY = "shards_known"  # key, in the same table, of the record of each shard that is claimed (`open_records`)
 TOKEN_CHARS = 32
 _WITHOUT_END = -1  # what Redis says of a key that does not run out (PTTL)
@@ -186,7 +184,6 @@ class Claim:
     map_key: str  # where the map stands in Redis
     seal: Seal
     directory: Path  # of the shard
-    control: Edition  # the newest text of control.yaml that the state or Redis knows
 
     def __init__(self, options: Options, directory: Path) -> None:
         """*directory*: JOBDIR; raises BadInput."""
@@ -259,8 +256,6 @@ class Claim:
         self.directory = places[self.shard]
         self.places[self.shard] = self._place
         self._redis.delete(seal.key("over"))
-        kept = _meta(self.directory, CONTROL_KEY) or FIRST
-        self.control = max(Edition(*kept), open_edition(seal, self._redis.get(seal.key("control"))) or FIRST)
 
     def _agree(self, mine: ShardMap, kept: Sequence[ShardMap]) -> ShardMap:
         """The map of the crawl, which stands in Redis afterwards; *kept*: those of the states that are here."""

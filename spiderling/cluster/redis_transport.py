@@ -60,7 +60,6 @@ def key_types(seal: Seal, map_key: str, me: int, shards: int) -> dict[str, str]:
         spiderling:CRAWL:shards        number -> machine and JOBDIR of the shard, for ever, and what it has done
         spiderling:CRAWL:lease:N       who runs shard N now, and its status; it runs out by itself
         spiderling:CRAWL:file:N:NUMBER a site file that shard N wants of others: a string, which is not listed here
-        spiderling:CRAWL:control       the text of control.yaml (crawl_control.py)
         spiderling:CRAWL:slots         address -> when other shards may start there (slots.py)
         spiderling:CRAWL:over          for a minute after the end
         spiderling:CRAWL:N             the receipt of shard N
@@ -72,7 +71,7 @@ def key_types(seal: Seal, map_key: str, me: int, shards: int) -> dict[str, str]:
     intervals.
     """
     others = [shard for shard in range(shards) if shard != me]
-    strings = [map_key, seal.key("control"), seal.key("over")]
+    strings = [map_key, seal.key("over")]
     strings += [seal.key(*name, shard) for name in (("lease",), ()) for shard in range(shards)]
     streams = [seal.key(*pair) for other in others for pair in ((me, other), (other, me))]
     return {

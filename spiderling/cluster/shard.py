@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import logging
 import math
@@ -24,7 +23,6 @@ from spiderling.base.options import Options
 from spiderling.base.terminal import count_of
 from spiderling.cluster.claims import (
     BEAT_S,
-    CONTROL_KEY,
     LEASE_S,
     MAP_KEY,
     RECORDS_KEY,
@@ -36,7 +34,6 @@ from spiderling.cluster.claims import (
     seal_map,
     seal_record,
 )
-from spiderling.cluster.crawl_control import CrawlControl, open_edition
 from spiderling.cluster.exchange import SENT_BARE, AskedRow, ShardExchange, TransportError
 from spiderling.cluster.heartbeat import CrawlTotals, ShardReport, Statuses, Termination
 from spiderling.cluster.redis_transport import RedisTransport, connect, end_tasks, key_types, mend
@@ -151,7 +148,7 @@ class Shard:
         self.directory = self._claim.directory
         self.options = replace(options, durability="full")
         """Those of its crawl: what it says to have taken, its sender forgets for good."""
-        self.control = CrawlControl(directory, self._claim.control)  # control.yaml of the crawl
+        self.control = directory / "control.yaml"  # one for all shards here
         self._seal = self._claim.seal
         self._strange = self._claim.strange
         self._shards = range(options.shards)
@@ -178,8 +175,6 @@ class Shard:
         crawl.done_elsewhere = self._totals.elsewhere()
         crawl.checkpoint.set_meta(MAP_KEY, asdict(self._claim.map))
         self._keep_records()
-        self.control.keep = functools.partial(crawl.checkpoint.set_meta, CONTROL_KEY)
-        self.control.keep(self.control.newest)
         transport = RedisTransport(self.options.cluster, bytes.fromhex(self._claim.map.crawl_id), self.number)
         self._rounds = Rounds(self._exchange, transport, crawl, wake)
         self._redis: Any = connect(self.options.cluster)
@@ -264,8 +259,8 @@ class Shard:
         pipeline.hgetall(key("shards"))
         pipeline.mget([key("lease", other) for other in self._shards])
         files = [key("file", self.number, number) for number, *_ in wanted]
-        pipeline.mget([key("control"), key("over"), *files])
-        holder, map_, *_, records, leases, (control, over, *answers) = await pipeline.execute()
+        pipeline.mget([key("over"), *files])
+        holder, map_, *_, records, leases, (over, *answers) = await pipeline.execute()
         if holder is not None:
             if self._seal.open(f"lease:{self.number}", holder) is not None:
                 return False
@@ -277,7 +272,6 @@ class Shard:
             self._strange.report(self._claim.map_key)
         living = {other: status for other, lease in enumerate(leases) if (status := self._status_in(other, lease))}
         self._count()
-        self.control.merge(open_edition(self._seal, control))
         await self._take_records(records, living, now)
         self._take_files(dict(zip([number for number, *_ in wanted], answers, strict=True)), living, now)
         is_over = self._seal.open("over", over) == b""
@@ -299,8 +293,6 @@ class Shard:
         for shard, where in self._places.items():
             record = seal_record(seal, shard, where, self._totals.known.get(shard, {}))
             (pipeline.hset if shard in published else pipeline.hsetnx)(seal.key("shards"), shard, record)
-        if edition := self.control.to_publish:
-            pipeline.set(seal.key("control"), seal.seal_json("control", edition))
         for place, answer in self._exchange.files.answers().items():
             pipeline.set(seal.key(place), answer, px=int(_FILE_S * 1000))
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from scrapy.crawler import Crawler
 
-from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.errors import BadInput
 from spiderling.base.option_values import PREFIX
 from spiderling.base.reasons import Reason
 from spiderling.crawl.control import apply_control
@@ -40,27 +40,27 @@ class Control(Extension):
 
     async def opened(self) -> None:
         crawl = self.crawl
+        shard = self.dispatcher.shard
+        self._place = crawl.jobdir.control if shard is None else shard.control
         with crawl.errors.changing():
-            if self.dispatcher.shard is None and not os.path.lexists(crawl.jobdir.control):
-                crawl.jobdir.control.write_text(TEMPLATE, encoding="utf-8")
+            with suppress(FileExistsError), self._place.open("x", encoding="utf-8") as file:
+                file.write(TEMPLATE)
             await self._poll()  # a crawl without URLs would end before the first poll
             stop_if_spent(self.dispatcher)  # a budget may be spent before the start
         self.repeat(self._poll, _LOOK_S, "control.yaml")
 
     async def _poll(self) -> None:
         crawl = self.crawl
-        shard = self.dispatcher.shard
         try:
-            text = self._changed_text(crawl.jobdir.control) if shard is None else shard.control.changed_text()
+            text = self._changed_text(self._place)
             if text is None:
                 return
             wanted = ControlFile.parse(text)
-        except (BadInput, OSError, StorageError, UnicodeDecodeError) as error:
+        except (BadInput, OSError, UnicodeDecodeError) as error:
             is_text = not isinstance(error, UnicodeDecodeError)
             why = (getattr(error, "strerror", None) or error) if is_text else "it is not UTF-8"
-            place = crawl.jobdir.control if shard is None else shard.control.path
             if str(why) != self._told:
-                logger.error("%s is left aside until it is mended: %s", place, why)
+                logger.error("%s is left aside until it is mended: %s", self._place, why)
             self._told = str(why)
             return
         self._told = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from scrapy import signals
@@ -69,9 +68,8 @@ class LivePage(Extension):
         from spiderling.live.server import Server
 
         registry = CrawlCollector(self.crawl, self._crawler, self._running, self._lag).registry()
-        shard = self.dispatcher.shard
-        changing = nullcontext if shard is None else shard.control.alone
-        return Server(address, self.crawl.jobdir.path, self._running, registry, shard is not None, changing)
+        is_shard = self.dispatcher.shard is not None
+        return Server(address, self.crawl.jobdir.path, self._running, registry, is_shard)
 
     def _measure_lag(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -20,7 +20,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -131,17 +131,14 @@ class Server:
         running: Callable[[], Running],
         registry: CollectorRegistry,
         is_shard: bool = False,
-        changing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """Listen at *address*; raises OSError if that is impossible, StorageError if there can be no token.
 
         *running* gives the crawl's counters, *registry* its metrics.  *is_shard*: *directory* is that of a shard, and
-        the page shows all that are beside it; the metrics are those of this shard alone.  *changing*: what
-        control.yaml is changed within.
+        the page shows all that are beside it; the metrics are those of this shard alone.
         """
         self._whole = directory.parent if is_shard else directory
         self._running = running
-        self._changing = changing
         self._metrics = make_aiohttp_handler(registry)
         token = token_in(directory / PAGE_TOKEN)
         self._socket = socket.create_server(
@@ -255,12 +252,11 @@ class Server:
     # -- what changes something
 
     async def _control(self, request: web.Request) -> web.Response:
-        """Change control.yaml of the crawl, which all its shards read."""
+        """Change control.yaml of the crawl, which all its shards here read."""
         wanted = await _body(request)
 
         def work() -> str:
-            with self._changing():
-                return change(self._whole / "control.yaml", wanted)
+            return change(self._whole / "control.yaml", wanted)
 
         try:
             return web.json_response({"said": await asyncio.get_running_loop().run_in_executor(self._thread, work)})

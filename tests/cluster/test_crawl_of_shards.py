@@ -157,37 +157,6 @@ def test_a_budget_is_that_of_all_shards(tmp_path):
         assert kept(tmp_path / "cs") == EVERY
 
 
-@pytest.mark.slow
-def test_one_control_file_holds_for_all_shards(tmp_path):
-    """One file is there before the start, that of another machine is changed later; Redis is emptied in between."""
-    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
-        here, there = tmp_path / "here" / "cs", tmp_path / "there" / "cs"
-        here.mkdir(parents=True)
-        there.parent.mkdir()
-        (here / "control.yaml").write_text("pause: true\n")
-        seeds = " ".join(f"http://{host}/" for host in HOSTS)
-        running = []
-        for place in (here, there):
-            running.append(shards(place, server, store, 2).start(seeds))
-            running[-1].until(lambda: "paused by control.yaml" in running[-1].output())
-            running[-1].until(lambda: b":control" in store.command("KEYS", "spiderling:*:control"))
-        asked = len(server.log_entries)
-        (there / "control.yaml").write_text("pause: perhaps\n")
-        running[1].until(lambda: "left aside until it is mended: pause is 'perhaps'" in running[1].output())
-        store.command("FLUSHALL")
-        (there / "control.yaml").write_text('block: ["host3.test", "host4.test"]\n')
-        ended = [one.wait() for one in running]
-        assert [one.code for one in ended] == [0, 0] and all(one.lines("is finished.") for one in ended), ended
-        assert [len(one.lines("ERROR")) for one in ended] == [0, 1]
-        assert "host3.test" in (here / "control.yaml").read_text()
-        found = documents(here) | documents(there)
-        assert sorted(found) == [0, 1] and not {entry.host for entry in server.log_entries} & {
-            "host3.test",
-            "host4.test",
-        }
-        assert not asked, "nothing is asked for while it says so"
-
-
 @needs("packet sockets")
 def test_an_address_whose_hosts_belong_to_two_shards_keeps_its_interval(tmp_path):
     shared = dict.fromkeys(HOSTS, "127.84.31.99")
